@@ -1,0 +1,1 @@
+"""Trusted rankings from many unreliable judgments."""

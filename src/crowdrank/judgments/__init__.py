@@ -1,0 +1,14 @@
+"""What people said: comparisons, ratings, rankings; as immutable columns of codes."""
+
+from crowdrank.judgments.comparisons import LEFT, RIGHT, TIE, Comparisons
+from crowdrank.judgments.counts import PairCounts
+from crowdrank.judgments.health import Health
+from crowdrank.judgments.labels import Items
+from crowdrank.judgments.rankings import Rankings
+from crowdrank.judgments.ratings import Ratings
+
+Judgments = Comparisons | Ratings | Rankings
+
+__all__ = [
+    "LEFT", "RIGHT", "TIE", "Comparisons", "Health", "Items", "Judgments", "PairCounts", "Rankings", "Ratings",
+]  # fmt: skip

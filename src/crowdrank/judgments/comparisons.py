@@ -1,0 +1,176 @@
+"""Which of two: one row says what an annotator answered when shown `left` beside `right`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from crowdrank.errors import DataError
+from crowdrank.judgments.counts import PairCounts, count_pairs
+from crowdrank.judgments.labels import Codes, Items, Labels, as_series, encode_annotators, encode_items
+from crowdrank.judgments.numbers import check_weight, freeze, numbers
+
+LEFT, TIE, RIGHT = np.int8(1), np.int8(0), np.int8(-1)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Comparisons:
+    """Pairwise answers as columns of codes. Build one with `Comparisons.of` or `crowdrank.read`."""
+
+    items: Items
+    left: Codes
+    right: Codes
+    outcome: npt.NDArray[np.int8]
+    """1 where left won, -1 where right won, 0 for a tie."""
+    annotators: Labels = field(default_factory=lambda: np.array([], dtype=object))
+    annotator: Codes | None = None
+    """None where nobody wrote down who judged."""
+    weight: npt.NDArray[np.float64] | None = None
+    features: Mapping[str, npt.NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
+    """Columns that describe the task as it was shown, by name."""
+    time: npt.NDArray[np.float64] | None = None
+    """When it was answered, in seconds since 1970 (or any clock that runs forward)."""
+    duration: npt.NDArray[np.float64] | None = None
+    """Seconds the annotator took."""
+    sided: bool = True
+    """False where the file names winner and loser only, so the screen positions are unknown."""
+    native: str = "polars"
+    """The kind of data frame these came in, and tables go out as."""
+
+    def __post_init__(self) -> None:
+        freeze(self)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self):,} judgments", f"{len(self.items):,} items"]
+        if self.items.has_queries:
+            parts.append(f"{len(self.items.queries):,} queries")
+        if self.annotator is not None:
+            parts.append(f"{len(self.annotators):,} annotators")
+        return f"Comparisons({', '.join(parts)})"
+
+    @classmethod
+    def of(
+        cls,
+        left: Any,
+        right: Any,
+        winner: Any,
+        *,
+        annotator: Any = None,
+        query: Any = None,
+        weight: Any = None,
+        features: Mapping[str, Any] | None = None,
+        time: Any = None,
+        duration: Any = None,
+        sided: bool = True,
+        native: str = "polars",
+    ) -> Comparisons:
+        """From columns of labels; `winner` holds the item that won, or "tie".
+
+        >>> votes = Comparisons.of(left=["a", "b"], right=["b", "c"], winner=["a", "tie"])
+        >>> votes
+        Comparisons(2 judgments, 3 items)
+        """
+        items, (lefts, rights) = encode_items([left, right], ["left", "right"], query)
+        left_labels, right_labels = as_series(left, "left"), as_series(right, "right")
+        won = as_series(winner, "winner")
+        outcome = pl.select(
+            pl.when(won == left_labels).then(1).when(won == right_labels).then(-1)
+            .when(won == "tie").then(0).otherwise(9).cast(pl.Int8)
+        ).to_series().to_numpy()  # fmt: skip
+        if (bad := np.flatnonzero(outcome == 9)).size:
+            row = int(bad[0])
+            raise DataError(
+                f"Row {row + 1}: winner must be {left_labels[row]!r}, {right_labels[row]!r} or 'tie', got {won[row]!r}."
+            )
+        if (same := np.flatnonzero(lefts == rights)).size:
+            row = int(same[0])
+            raise DataError(f"Row {row + 1}: {left_labels[row]!r} is compared with itself.")
+        annotators, code = encode_annotators(annotator)
+        return cls(
+            items=items, left=lefts, right=rights, outcome=outcome, annotators=annotators, annotator=code,
+            weight=None if weight is None else check_weight(numbers(weight, "weight", len(lefts))),
+            features={k: _feature(v, k, len(lefts)) for k, v in (features or {}).items()},
+            time=None if time is None else numbers(time, "time", len(lefts)),
+            duration=None if duration is None else numbers(duration, "duration", len(lefts)),
+            sided=sided, native=native,
+        )  # fmt: skip
+
+    @cached_property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """One weight a row, ones where none were given."""
+        return np.broadcast_to(1.0, len(self)) if self.weight is None else self.weight
+
+    @property
+    def ties(self) -> int:
+        return int(np.count_nonzero(self.outcome == TIE))
+
+    @cached_property
+    def counts(self) -> PairCounts:
+        """How often each won against each: all that models blind to annotators need."""
+        return count_pairs(len(self.items), self.left, self.right, self.outcome, self.weight)
+
+    @cached_property
+    def comparisons_of_item(self) -> npt.NDArray[np.int64]:
+        """How many rows each item appears in."""
+        n = len(self.items)
+        return np.bincount(self.left, minlength=n) + np.bincount(self.right, minlength=n)
+
+    def take(self, rows: npt.NDArray[Any]) -> Comparisons:
+        """Some of the rows, in the given order; items and annotators keep their codes."""
+        columns = {name: getattr(self, name) for name in _ROW_COLUMNS}
+        chosen = {name: None if c is None else c[rows] for name, c in columns.items()}
+        return replace(self, **chosen, features={k: v[rows] for k, v in self.features.items()})
+
+    def reweighted(self, weight: npt.NDArray[np.float64]) -> Comparisons:
+        """The same rows with other weights; rows of weight zero are left out."""
+        changed = replace(self, weight=np.asarray(weight, dtype=np.float64))
+        return changed if np.all(weight > 0) else changed.take(np.flatnonzero(weight > 0))
+
+    def swapped(self) -> Comparisons:
+        """Every answer turned round: who won, lost."""
+        return replace(self, outcome=-self.outcome)
+
+    def in_order_of_time(self) -> Comparisons:
+        """Rows as they were answered; as they stand where no times were recorded."""
+        return self if self.time is None else self.take(np.argsort(self.time, kind="stable"))
+
+    def to_rankings(self) -> Any:
+        """Each annotator's own list per query: items by wins minus losses (CrowdAgg eq. 7), equal ones tied."""
+        from crowdrank.judgments.conversions import comparisons_to_rankings
+
+        return comparisons_to_rankings(self)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The canonical columns, labels in place of codes."""
+        items, labels = self.items, self.items.labels
+        won = np.where(self.outcome == LEFT, self.left, self.right)
+        winner = np.where(self.outcome == TIE, "tie", labels[won])
+        columns: dict[str, Any] = {}
+        if items.has_queries:
+            columns["query"] = items.queries[items.query[self.left]]
+        if self.annotator is not None:
+            columns["annotator"] = self.annotators[self.annotator]
+        columns |= {"left": labels[self.left], "right": labels[self.right], "winner": winner}
+        frame = pl.DataFrame({k: pl.Series(v.tolist(), dtype=pl.String) for k, v in columns.items()})
+        extra = {"weight": self.weight, "time": self.time, "duration": self.duration, **self.features}
+        return frame.with_columns(pl.Series(k, v) for k, v in extra.items() if v is not None)
+
+
+_ROW_COLUMNS = ("left", "right", "outcome", "annotator", "weight", "time", "duration")
+
+
+def _feature(values: Any, name: str, rows: int) -> npt.NDArray[Any]:
+    column = np.asarray(values)
+    if len(column) != rows:
+        raise DataError(f"Feature {name!r}: {len(column)} values for {rows} judgments.")
+    return column

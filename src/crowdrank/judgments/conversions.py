@@ -1,0 +1,117 @@
+"""From one kind of judgment to another, each by a named rule."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.errors import DataError
+from crowdrank.judgments.comparisons import Comparisons
+from crowdrank.judgments.labels import Codes
+from crowdrank.judgments.rankings import Rankings
+from crowdrank.judgments.ratings import Ratings
+
+Rows = npt.NDArray[np.int64]
+
+
+def pairs_within(offsets: Rows) -> tuple[Rows, Rows]:
+    """All (earlier row, later row) of each group of consecutive rows."""
+    ends = np.repeat(offsets[1:], np.diff(offsets))
+    followers = ends - np.arange(offsets[0], offsets[-1]) - 1
+    first = np.repeat(np.arange(offsets[0], offsets[-1]), followers)
+    begins = np.cumsum(followers) - followers
+    second = first + 1 + np.arange(len(first)) - np.repeat(begins, followers)
+    return first, second
+
+
+def ratings_to_rankings(ratings: Ratings) -> Rankings:
+    """Each annotator's items per query, best grade first (mean grade where one was graded twice)."""
+    assert ratings.annotator is not None
+    return _lists_by_value(ratings, ratings.annotator, ratings.item, ratings.grade, mean=True)
+
+
+def comparisons_to_rankings(comparisons: Comparisons) -> Rankings:
+    """Each annotator's items per query, most net wins first."""
+    who = comparisons.annotator
+    if who is None:
+        who = np.zeros(len(comparisons), np.int32)
+    points = comparisons.outcome * comparisons.weights
+    return _lists_by_value(
+        comparisons, np.concatenate((who, who)), np.concatenate((comparisons.left, comparisons.right)),
+        np.concatenate((points, -points)), mean=False,
+    )  # fmt: skip
+
+
+def _lists_by_value(
+    source: Ratings | Comparisons, who: Codes, item: Codes, value: npt.NDArray[np.float64], mean: bool
+) -> Rankings:
+    items = source.items
+    cells, row = np.unique(who.astype(np.int64) * len(items) + item, return_inverse=True)
+    total = np.bincount(row, value)
+    if mean:
+        total /= np.bincount(row)
+    owner, thing = cells // len(items), cells % len(items)
+    list_key = owner * len(items.queries) + items.query[thing]
+    order = np.lexsort((thing, -total, list_key))
+    key, total = list_key[order], total[order]
+    new_list = np.append(True, key[1:] != key[:-1])
+    new_place = new_list | np.append(True, total[1:] != total[:-1])
+    offsets = np.append(np.flatnonzero(new_list), len(key)).astype(np.int64)
+    place = np.cumsum(new_place) - 1
+    place -= np.repeat(place[offsets[:-1]], np.diff(offsets))
+    named = source.annotator is not None
+    return Rankings(
+        items=items, item=thing[order].astype(np.int32), place=place.astype(np.int32), offsets=offsets,
+        annotators=source.annotators, native=source.native,
+        annotator=owner[order][offsets[:-1]].astype(np.int32) if named else None,
+    )  # fmt: skip
+
+
+def ratings_to_comparisons(ratings: Ratings, ties: Literal["drop", "keep"] = "drop") -> Comparisons:
+    """CrowdAgg eq. 5: within one annotator and query, the better grade wins."""
+    return rankings_to_comparisons(ratings_to_rankings(ratings), "all", ties)
+
+
+def rankings_to_comparisons(
+    rankings: Rankings, pairs: Literal["all", "adjacent"] = "all", ties: Literal["drop", "keep"] = "drop"
+) -> Comparisons:
+    """Pairs of each list; which of them stood left on a screen is not known."""
+    first, second = pairs_within(rankings.offsets)
+    steps = rankings.place[second] - rankings.place[first]
+    wanted = steps <= 1 if pairs == "adjacent" else np.ones(len(steps), bool)
+    if ties == "drop":
+        wanted &= steps > 0
+    first, second, steps = first[wanted], second[wanted], steps[wanted]
+    if not len(first):
+        raise DataError("These lists order no two items: nothing can be compared.")
+    of_list = rankings.list_of_row[first]
+    return Comparisons(
+        items=rankings.items, left=rankings.item[first], right=rankings.item[second],
+        outcome=(steps > 0).astype(np.int8), annotators=rankings.annotators,
+        annotator=None if rankings.annotator is None else rankings.annotator[of_list],
+        weight=None if rankings.weight is None else rankings.weight[of_list],
+        sided=False, native=rankings.native,
+    )  # fmt: skip
+
+
+def add_missing_last(rankings: Rankings) -> Rankings:
+    """What a list leaves out of its query's items comes after all it names, tied."""
+    items, query = rankings.items, rankings.items.query[rankings.item[rankings.offsets[:-1]]]
+    sizes = np.diff(items.starts)[query]
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    # Lay out every item of each list's query, marked with its place, then sort by place within the list.
+    item = np.arange(offsets[-1]) + np.repeat(items.starts[query] - offsets[:-1], sizes)
+    place = np.full(offsets[-1], np.iinfo(np.int32).max, np.int64)
+    begins = offsets[:-1][rankings.list_of_row] - items.starts[query][rankings.list_of_row]
+    place[begins + rankings.item] = rankings.place
+    of_row = np.repeat(np.arange(len(rankings)), sizes)
+    last = rankings.place[rankings.offsets[1:] - 1].astype(np.int64) + 1
+    place = np.minimum(place, last[of_row])
+    order = np.lexsort((item, place, of_row))
+    return Rankings(
+        items=items, item=item[order].astype(np.int32), place=place[order].astype(np.int32), offsets=offsets,
+        annotators=rankings.annotators, annotator=rankings.annotator, weight=rankings.weight,
+        native=rankings.native,
+    )  # fmt: skip

@@ -1,0 +1,75 @@
+"""Pair counts: how often each of two items won, the sufficient statistic of every model blind to annotators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.float64]
+
+# Up to this many cells a table of all pairs is counted directly; beyond it, the pairs are sorted.
+_LARGEST_TABLE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """One row a compared pair, `first` < `second`; weights added up."""
+
+    size: int
+    first: npt.NDArray[np.int32]
+    second: npt.NDArray[np.int32]
+    first_wins: Counts
+    second_wins: Counts
+    ties: Counts
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def total(self) -> Counts:
+        return self.first_wins + self.second_wins + self.ties
+
+    @property
+    def net(self) -> Counts:
+        """Wins of `first` less wins of `second`."""
+        return self.first_wins - self.second_wins
+
+    def per_item(self, first: Counts, second: Counts) -> Counts:
+        """Adds up, for each item, one value where it stands first and another where it stands second."""
+        return np.bincount(self.first, first, self.size) + np.bincount(self.second, second, self.size)
+
+    @cached_property
+    def net_wins(self) -> Counts:
+        """Wins less losses of each item: Borda's points."""
+        return self.per_item(self.net, -self.net)
+
+    def with_counts(self, first_wins: Counts, second_wins: Counts, ties: Counts) -> PairCounts:
+        """The same pairs counted otherwise; pairs left with nothing stay, at zero."""
+        return replace(self, first_wins=first_wins, second_wins=second_wins, ties=ties)
+
+
+def pair_cells(size: int, left: Any, right: Any) -> npt.NDArray[np.int64]:
+    """A number for each unordered pair: smaller item × size + larger item."""
+    return np.minimum(left, right).astype(np.int64) * size + np.maximum(left, right)
+
+
+def count_pairs(
+    size: int, left: Any, right: Any, outcome: npt.NDArray[np.int8], weight: Counts | None = None
+) -> PairCounts:
+    """Rows of comparisons into counts of pairs."""
+    cells = pair_cells(size, left, right)
+    # 0: the first (smaller code) won, 1: tie, 2: the second won
+    kind = 1 - np.where(left < right, outcome, -outcome)
+    if size * size <= _LARGEST_TABLE:
+        table = np.bincount(cells * 3 + kind, weight, size * size * 3).reshape(-1, 3)
+        seen = np.flatnonzero(table.any(axis=1))
+        counts = table[seen].astype(np.float64)
+    else:
+        seen, row = np.unique(cells, return_inverse=True)
+        counts = np.bincount(row * 3 + kind, weight, len(seen) * 3).reshape(-1, 3).astype(np.float64)
+    first, second = (seen // size).astype(np.int32), (seen % size).astype(np.int32)
+    return PairCounts(size, first, second, counts[:, 0].copy(), counts[:, 2].copy(), counts[:, 1].copy())

@@ -1,0 +1,49 @@
+"""Numeric columns: read, checked once, then frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.errors import DataError
+
+
+def numbers(values: Any, name: str, rows: int) -> npt.NDArray[np.float64]:
+    """A column of finite numbers, one for each row."""
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be numbers, got {error}.") from error
+    if column.shape != (rows,):
+        raise DataError(f"{name}: {column.size} values for {rows} rows.")
+    if (bad := np.flatnonzero(~np.isfinite(column))).size:
+        raise DataError(f"Row {int(bad[0]) + 1}: {name} must be a finite number, got {column[bad[0]]}.")
+    return column
+
+
+def check_weight(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    if (bad := np.flatnonzero(weight <= 0)).size:
+        raise DataError(f"Row {int(bad[0]) + 1}: weight must be positive, got {weight[bad[0]]}.")
+    return weight
+
+
+def freeze(table: Any) -> None:
+    """Make every array of a frozen dataclass read-only, and every mapping a view."""
+    for entry in fields(table):
+        value = getattr(table, entry.name)
+        if isinstance(value, np.ndarray):
+            object.__setattr__(table, entry.name, _read_only(value))
+        elif isinstance(value, Mapping):
+            frozen = {k: _read_only(v) for k, v in value.items()}
+            object.__setattr__(table, entry.name, MappingProxyType(frozen))
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
