@@ -82,7 +82,9 @@ class Health:
         return shown + (f", … ({len(places)} in all)" if len(places) > most else "")
 
 
-def _components(size: int, source: npt.NDArray[np.int32], target: npt.NDArray[np.int32], kind: str) -> npt.NDArray[np.int32]:
+def _components(
+    size: int, source: npt.NDArray[np.int32], target: npt.NDArray[np.int32], kind: str
+) -> npt.NDArray[np.int32]:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

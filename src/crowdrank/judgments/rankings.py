@@ -83,9 +83,7 @@ class Rankings:
         return found
 
     @classmethod
-    def of_choices(
-        cls, chosen: Sequence[Any], offered: Sequence[Sequence[Any]], *, annotator: Any = None
-    ) -> Rankings:
+    def of_choices(cls, chosen: Sequence[Any], offered: Sequence[Sequence[Any]], *, annotator: Any = None) -> Rankings:
         """Best of a set (Crowd-BT eq. 2): `chosen[n]` was picked among `offered[n]`.
 
         >>> Rankings.of_choices(["x", "y"], [["x", "y", "z"], ["y", "z"]])
@@ -109,12 +107,7 @@ class Rankings:
         weight: Any = None,
     ) -> Rankings:
         """From Python lists of places, best first, each place the items tied on it."""
-        rows = [
-            (n, str(label), p)
-            for n, places in enumerate(lists)
-            for p, tied in enumerate(places)
-            for label in tied
-        ]
+        rows = [(n, str(label), p) for n, places in enumerate(lists) for p, tied in enumerate(places) for label in tied]
         if not rows:
             raise DataError("There are no lists.")
         number, label, place = zip(*rows, strict=True)

@@ -39,9 +39,7 @@ class Ratings:
         return f"Ratings({len(self):,} grades, {len(self.items):,} items, {len(self.annotators):,} annotators)"
 
     @classmethod
-    def of(
-        cls, item: Any, grade: Any, *, annotator: Any = None, query: Any = None, native: str = "polars"
-    ) -> Ratings:
+    def of(cls, item: Any, grade: Any, *, annotator: Any = None, query: Any = None, native: str = "polars") -> Ratings:
         """From columns of labels and grades.
 
         >>> Ratings.of(item=["a", "b"], grade=[4, 2], annotator=["ann", "ann"])
