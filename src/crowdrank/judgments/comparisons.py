@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from crowdrank.errors import DataError
 from crowdrank.judgments.counts import PairCounts, count_pairs
 from crowdrank.judgments.labels import Codes, Items, Labels, as_series, encode_annotators, encode_items
 from crowdrank.judgments.numbers import check_weight, freeze, numbers
+
+if TYPE_CHECKING:
+    from crowdrank.judgments.rankings import Rankings
 
 LEFT, TIE, RIGHT = np.int8(1), np.int8(0), np.int8(-1)
 
@@ -127,8 +130,8 @@ class Comparisons:
 
     def take(self, rows: npt.NDArray[Any]) -> Comparisons:
         """Some of the rows, in the given order; items and annotators keep their codes."""
-        columns = {name: getattr(self, name) for name in _ROW_COLUMNS}
-        chosen = {name: None if c is None else c[rows] for name, c in columns.items()}
+        columns: dict[str, Any] = {name: getattr(self, name) for name in _ROW_COLUMNS}
+        chosen: dict[str, Any] = {name: None if c is None else c[rows] for name, c in columns.items()}
         return replace(self, **chosen, features={k: v[rows] for k, v in self.features.items()})
 
     def reweighted(self, weight: npt.NDArray[np.float64]) -> Comparisons:
@@ -144,7 +147,7 @@ class Comparisons:
         """Rows as they were answered; as they stand where no times were recorded."""
         return self if self.time is None else self.take(np.argsort(self.time, kind="stable"))
 
-    def to_rankings(self) -> Any:
+    def to_rankings(self) -> Rankings:
         """Each annotator's own list per query: items by wins minus losses (CrowdAgg eq. 7), equal ones tied."""
         from crowdrank.judgments.conversions import comparisons_to_rankings
 

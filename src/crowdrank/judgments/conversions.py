@@ -51,7 +51,7 @@ def _lists_by_value(
     cells, row = np.unique(who.astype(np.int64) * len(items) + item, return_inverse=True)
     total = np.bincount(row, value)
     if mean:
-        total /= np.bincount(row)
+        total = total / np.bincount(row)
     owner, thing = cells // len(items), cells % len(items)
     list_key = owner * len(items.queries) + items.query[thing]
     order = np.lexsort((thing, -total, list_key))

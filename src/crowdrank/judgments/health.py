@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.judgments.counts import PairCounts
+from crowdrank.judgments.comparisons import Comparisons
 from crowdrank.judgments.labels import Items
 
 
@@ -16,25 +16,23 @@ from crowdrank.judgments.labels import Items
 class Health:
     """Looked at lazily: connectivity of the comparison graph, whole and by who beat whom."""
 
-    items: Items
-    counts: PairCounts
+    comparisons: Comparisons
+
+    @property
+    def items(self) -> Items:
+        return self.comparisons.items
 
     @cached_property
     def island_of_item(self) -> npt.NDArray[np.int32]:
         """Items joined by a chain of comparisons share a number."""
-        return _components(self.counts.size, self.counts.first, self.counts.second, "weak")
-
-    @cached_property
-    def _has_islands(self) -> bool:
-        """Whether some query falls apart."""
-        return int(self.island_of_item.max(initial=0)) + 1 > len(self.items.queries)
+        return self._components("weak")
 
     @cached_property
     def islands(self) -> list[npt.NDArray[np.int64]]:
         """The items of each island, in queries that fall apart into several; largest first."""
-        if not self._has_islands:
-            return []
         island = self.island_of_item
+        if int(island.max(initial=0)) < len(self.items.queries):
+            return []
         of_query = np.unique(np.stack((self.items.query, island)), axis=1)
         torn = np.bincount(of_query[0], minlength=len(self.items.queries)) > 1
         order = np.argsort(island, kind="stable")
@@ -44,20 +42,25 @@ class Health:
     @cached_property
     def separated(self) -> npt.NDArray[np.int64]:
         """Items whose score has no finite maximum: no chain of wins leads both to them and from them."""
-        counts = self.counts
-        drawn = counts.ties > 0
-        up, down = (counts.first_wins > 0) | drawn, (counts.second_wins > 0) | drawn
-        source = np.concatenate((counts.first[up], counts.second[down]))
-        target = np.concatenate((counts.second[up], counts.first[down]))
-        strong = _components(counts.size, source, target, "strong")
-        if int(strong.max(initial=0)) + 1 == int(self.island_of_item.max(initial=0)) + 1:
+        strong, island = self._components("strong"), self.island_of_item
+        if strong.max(initial=0) == island.max(initial=0):
             return np.array([], np.int64)
         # Within each island the largest circle of mutual wins is held to be the body; the rest hang off it.
         sizes = np.bincount(strong)
-        largest = np.zeros(int(self.island_of_item.max()) + 1, np.int64)
-        np.maximum.at(largest, self.island_of_item, sizes[strong])
-        alone = (sizes[strong] < largest[self.island_of_item]) | (sizes[strong] == 1)
-        return np.flatnonzero(alone)
+        largest = np.zeros(int(island.max()) + 1, np.int64)
+        np.maximum.at(largest, island, sizes[strong])
+        alone = (sizes[strong] < largest[island]) | (sizes[strong] == 1)
+        return np.flatnonzero(alone & (self.comparisons.comparisons_of_item > 0))
+
+    def _components(self, kind: str) -> npt.NDArray[np.int32]:
+        """A first part of a long table nearly always settles it; the whole is looked at only if not."""
+        size, rows = len(self.items), len(self.comparisons)
+        first = 8 * size + 1000
+        if rows > 2 * first:
+            labels = _components(size, self.comparisons.take(np.arange(first)), kind)
+            if labels.max(initial=0) < len(self.items.queries):
+                return labels
+        return _components(size, self.comparisons, kind)
 
     def notes(self) -> list[str]:
         """What a reader of the ranking should know, in plain words."""
@@ -68,7 +71,7 @@ class Health:
             count, one = self.separated.size, self.separated.size == 1
             found.append(
                 f"{count} {'item' if one else 'items'} never both won and lost within the rest "
-                f"({self.names(self.separated)}): the prior alone keeps {'its score' if one else 'their scores'} finite."
+                f"({self.names(self.separated)}): only the prior keeps {'its score' if one else 'their scores'} finite."
             )
         return found
 
@@ -82,12 +85,13 @@ class Health:
         return shown + (f", … ({len(places)} in all)" if len(places) > most else "")
 
 
-def _components(
-    size: int, source: npt.NDArray[np.int32], target: npt.NDArray[np.int32], kind: str
-) -> npt.NDArray[np.int32]:
+def _components(size: int, table: Comparisons, kind: str) -> npt.NDArray[np.int32]:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
+    beat, lost = table.outcome >= 0, table.outcome <= 0  # a tie is a little of both
+    source = np.concatenate((table.left[beat], table.right[lost]))
+    target = np.concatenate((table.right[beat], table.left[lost]))
     graph = coo_array((np.ones(len(source), np.int8), (source, target)), shape=(size, size))
     _, label = connected_components(graph.tocsr(), directed=True, connection=kind)
     return np.asarray(label, np.int32)

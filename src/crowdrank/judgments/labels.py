@@ -91,22 +91,26 @@ class Items:
         return slice(int(self.starts[code]), int(self.starts[code + 1]))
 
     @cached_property
-    def _places(self) -> dict[tuple[str, str], int]:
-        names = self.queries[self.query]
-        return {(q, label): n for n, (q, label) in enumerate(zip(names, self.labels, strict=True))}
+    def _places(self) -> dict[tuple[int, str], int]:
+        return {(q, label): n for n, (q, label) in enumerate(zip(self.query.tolist(), self.labels, strict=True))}
+
+    def query_code(self, query: object | None = None) -> int:
+        """The position of a query; it may be left out when there is only one."""
+        if query is None and len(self.queries) == 1:
+            return 0
+        if query is None:
+            raise DataError(f"Name the query: there are {len(self.queries)}.")
+        names = self.queries.tolist()
+        if str(query) not in names:
+            raise UnknownNameError("query", query, names)
+        return names.index(str(query))
 
     def index(self, label: object, query: object | None = None) -> int:
         """The position of an item; its query may be left out when there is only one."""
-        if query is None:
-            if len(self.queries) > 1:
-                raise DataError(f"Item {str(label)!r}: name its query, there are {len(self.queries)}.")
-            query = self.queries[0]
-        place = self._places.get((str(query), str(label)))
+        code = self.query_code(query)
+        place = self._places.get((code, str(label)))
         if place is None:
-            if str(query) not in set(self.queries):
-                raise UnknownNameError("query", query, self.queries)
-            known = self.labels[self.query == list(self.queries).index(str(query))]
-            raise UnknownNameError("item", label, known)
+            raise UnknownNameError("item", label, self.labels[self.of_query(code)])
         return place
 
     def name(self, place: int) -> str:

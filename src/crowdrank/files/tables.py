@@ -1,0 +1,87 @@
+"""A table at the door: named columns, loaded when asked for, and the way back from a row to its place in the file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from crowdrank.errors import FormatError
+
+SAMPLE_ROWS = 100
+
+
+class Place(NamedTuple):
+    """Where a row stands for its reader: a line of a file, or a row counted from 1."""
+
+    line: int
+    remark: str = ""
+    """What is wrong with the whole line, where that explains more than any one cell: too few fields."""
+
+
+def count_from_one(rows: Sequence[int]) -> list[Place]:
+    return [Place(row + 1) for row in rows]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Table:
+    """What a source holds, before anyone asks what it means."""
+
+    name: str
+    """How messages call it: a file's name, "the data frame"."""
+    columns: tuple[str, ...]
+    load: Callable[[Sequence[str], int | None], pl.DataFrame]
+    """The named columns, all rows or the first few."""
+    rows: int
+    native: str = "polars"
+    repeated: frozenset[str] = frozenset()
+    """Names that head more than one column."""
+    trimmed: bool = False
+    """Whether spaces around a cell mean nothing, as in text."""
+    blank: npt.NDArray[np.bool_] | None = None
+    """Rows that are empty lines, not judgments."""
+    broken: Mapping[int, str] = field(default_factory=dict)
+    """Rows known to be unusable before any cell is looked at, and why."""
+    unit: str = "row"
+    """What `locate` counts: lines of a file, or rows."""
+    locate: Callable[[Sequence[int]], list[Place]] = count_from_one
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sample(self) -> pl.DataFrame:
+        """The first rows, for a format to recognise itself by."""
+        return self.load(self.columns, SAMPLE_ROWS)
+
+    def column(self, name: str) -> pl.Series:
+        if name in self.repeated:
+            raise FormatError(f"{self.name}: two columns are called {name!r}; rename one of them.")
+        return self.load([name], None).to_series()
+
+
+def table_of(frame: pl.DataFrame, name: str, *, native: str = "polars") -> Table:
+    """A frame in memory as a table."""
+
+    def load(columns: Sequence[str], rows: int | None) -> pl.DataFrame:
+        return frame.select(columns) if rows is None else frame.select(columns).head(rows)
+
+    return Table(name=name, columns=tuple(frame.columns), load=load, rows=frame.height, native=native)
+
+
+def told_apart(names: Sequence[str]) -> tuple[list[str], frozenset[str]]:
+    """Names made unique by a number where they repeat, and those that did."""
+    seen: Counter[str] = Counter()
+    taken, unique = set(names), []
+    for name in names:
+        seen[name] += 1
+        number, candidate = seen[name], name
+        while candidate in taken and seen[name] > 1:
+            number += 1
+            candidate = f"{name} ({number})"
+        taken.add(candidate)
+        unique.append(candidate)
+    return unique, frozenset(name for name, count in seen.items() if count > 1)

@@ -1,0 +1,1 @@
+"""The formulas, each over one shard of judgments: value, gradient and curvature."""

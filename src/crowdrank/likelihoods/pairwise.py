@@ -1,0 +1,268 @@
+"""How two scores make an answer: P(left wins) as a function of d = sₗ − sᵣ, with or without room for ties.
+
+logistic    Bradley & Terry 1952    P(left) = σ(d); a tie counts half to each side
+probit      Thurstone 1927, case V  P(left) = Φ(d/√2); a tie counts half to each side
+davidson    Davidson 1970           P(left) : P(tie) : P(right) = e^{d/2} : e^θ : e^{−d/2}
+threshold   Glenn & David 1960      P(left) = Φ((d−θ)/√2), P(right) = Φ((−d−θ)/√2), the rest are ties
+
+Each formula takes the margin d, the outcome (1 left, 0 tie, −1 right; anything between is a share) and θ, and
+returns log P with −∂²: value, ∂/∂d, −∂²/∂d², ∂/∂θ, −∂²/∂d∂θ, −∂²/∂θ². Written with elementwise operations
+only, so that the same text runs on whole arrays and, compiled, on single numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.likelihoods.compiled import COMPILE_FROM, compiled
+from crowdrank.likelihoods.normal import HALF_LOG_TWO_PI, ROOT_HALF, hazard, log_cdf, teach_numba
+
+Vector = npt.NDArray[np.float64]
+
+LOGISTIC, PROBIT, DAVIDSON, THRESHOLD = 0, 1, 2, 3
+
+
+class Pairs(NamedTuple):
+    """One shard of comparisons: codes of both items, the outcome and its weight."""
+
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    outcome: npt.NDArray[Any]
+    weight: npt.NDArray[np.float64]
+
+    @property
+    def rows(self) -> int:
+        return len(self.left)
+
+    def split(self, parts: int) -> list[Pairs]:
+        cuts = np.linspace(0, self.rows, parts + 1).astype(np.int64)
+        return [Pairs(*(c[a:b] for c in self)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+
+class Bends(NamedTuple):
+    """A shard of curvature: how strongly each row ties its two items together."""
+
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    bend: npt.NDArray[Any]
+
+    @property
+    def rows(self) -> int:
+        return len(self.left)
+
+
+class Slopes(NamedTuple):
+    """What one pass over a shard adds up: the log-likelihood with its first two derivatives.
+
+    `diagonal` holds −∂²/∂sᵢ²; `border` −∂²/∂sᵢ∂θ; the off-diagonal rest is in `Bends`.
+    """
+
+    value: float
+    gradient: Vector
+    diagonal: Vector
+    border: Vector
+    theta_gradient: float
+    corner: float
+
+
+def logistic(d: Any, outcome: Any, theta: Any) -> Any:
+    shrink = np.exp(-np.abs(d))
+    ahead = (d >= 0) * 1.0
+    chance = (ahead + (1.0 - ahead) * shrink) / (1.0 + shrink)
+    share = 0.5 + 0.5 * outcome
+    value = share * d - np.maximum(d, 0.0) - np.log1p(shrink)
+    return value, share - chance, shrink / ((1.0 + shrink) * (1.0 + shrink)), 0.0, 0.0, 0.0
+
+
+def probit(d: Any, outcome: Any, theta: Any) -> Any:
+    x = d * ROOT_HALF
+    won, lost = 0.5 + 0.5 * outcome, 0.5 - 0.5 * outcome
+    up, down = hazard(x), hazard(-x)
+    value = won * log_cdf(x) + lost * log_cdf(-x)
+    bend = 0.5 * (won * up * (up + x) + lost * down * (down - x))
+    return value, ROOT_HALF * (won * up - lost * down), bend, 0.0, 0.0, 0.0
+
+
+def davidson(d: Any, outcome: Any, theta: Any) -> Any:
+    # divided by the largest of the three terms, so that none overflows
+    top = np.maximum(0.5 * np.abs(d), theta)
+    left, right, tie = np.exp(0.5 * d - top), np.exp(-0.5 * d - top), np.exp(theta - top)
+    total = left + right + tie
+    ahead, drawn = (left - right) / total, tie / total
+    is_tie = 1.0 - np.abs(outcome)
+    value = 0.5 * outcome * d + is_tie * theta - top - np.log(total)
+    bend = 0.25 * ((left + right) / total - ahead * ahead)
+    return value, 0.5 * (outcome - ahead), bend, is_tie - drawn, -0.5 * drawn * ahead, drawn * (1.0 - drawn)
+
+
+def threshold(d: Any, outcome: Any, theta: Any) -> Any:
+    decided = np.abs(outcome)
+    # a decided answer: log Φ(u)
+    u = (outcome * d - theta) * ROOT_HALF
+    h = hazard(u)
+    c = 0.5 * h * (h + u)
+    # a tie: log(Φ(b) − Φ(a)), taken on the side where both are small
+    b, a = (theta - np.abs(d)) * ROOT_HALF, (-theta - np.abs(d)) * ROOT_HALF
+    log_b = log_cdf(b)
+    log_tie = log_b + np.log(-np.expm1(log_cdf(a) - log_b))
+    at_b = np.exp(-0.5 * b * b - HALF_LOG_TWO_PI - log_tie)
+    at_a = np.exp(-0.5 * a * a - HALF_LOG_TWO_PI - log_tie)
+    side = (d >= 0) * 2.0 - 1.0
+    tie_d, tie_t = -side * ROOT_HALF * (at_b - at_a), ROOT_HALF * (at_b + at_a)
+    own = 0.5 * (b * at_b - a * at_a)
+    mixed = side * 0.5 * (b * at_b + a * at_a)
+    t = 1.0 - decided
+    return (
+        decided * log_cdf(u) + t * log_tie,
+        ROOT_HALF * outcome * h + t * tie_d,
+        decided * c + t * (tie_d * tie_d + own),
+        -decided * ROOT_HALF * h + t * tie_t,
+        -outcome * c + t * (tie_d * tie_t - mixed),
+        decided * c + t * (tie_t * tie_t + own),
+    )
+
+
+FORMULAS = (logistic, probit, davidson, threshold)
+
+
+def chances(margin: Vector, theta: float, formula: int) -> Vector:
+    """P(left), P(tie) and P(right) at each margin, as columns."""
+    columns = [np.exp(FORMULAS[formula](margin, outcome, theta)[0]) for outcome in (1.0, 0.0, -1.0)]
+    if formula in (LOGISTIC, PROBIT):  # no room for ties
+        columns[1] = np.zeros(len(margin))
+    return np.stack(columns, axis=1)
+
+
+def slopes(shard: Pairs, scores: Vector, theta: float, formula: int) -> tuple[Bends, Slopes]:
+    """One pass over a shard, at `scores` and θ."""
+    if shard.rows < COMPILE_FROM:
+        return _slopes_of_arrays(shard, scores, theta, formula)
+    teach_numba()
+    bend = np.empty(shard.rows, np.float32)
+    gradient, diagonal, border = (np.zeros(len(scores)) for _ in range(3))
+    sums = _slopes_loop(*shard, scores, theta, formula, bend, gradient, diagonal, border)
+    value, theta_gradient, corner = sums
+    return Bends(shard.left, shard.right, bend), Slopes(value, gradient, diagonal, border, theta_gradient, corner)
+
+
+def _slopes_of_arrays(shard: Pairs, scores: Vector, theta: float, formula: int) -> tuple[Bends, Slopes]:
+    left, right, outcome, weight = shard
+    size = len(scores)
+    parts = FORMULAS[formula](scores[left] - scores[right], outcome, theta)
+    value, slope, bend, theta_slope, cross, theta_bend = (weight * part for part in parts)
+
+    def against(column: Vector) -> Vector:
+        return np.bincount(left, column, size) - np.bincount(right, column, size)
+
+    found = Slopes(
+        value=float(value.sum()),
+        gradient=against(slope),
+        diagonal=np.bincount(left, bend, size) + np.bincount(right, bend, size),
+        border=against(cross) if formula >= DAVIDSON else np.zeros(size),
+        theta_gradient=float(theta_slope.sum()),
+        corner=float(theta_bend.sum()),
+    )
+    return Bends(left, right, bend), found
+
+
+@compiled(logistic, probit, davidson, threshold, hazard)
+def _slopes_loop(left, right, outcome, weight, scores, theta, formula, bend, gradient, diagonal, border):  # type: ignore[no-untyped-def]
+    value = theta_gradient = corner = 0.0
+    for row in range(len(left)):
+        i, j, w = left[row], right[row], weight[row]
+        d = scores[i] - scores[j]
+        if formula == 0:
+            v, s, b, ts, c, tb = logistic(d, outcome[row], theta)
+        elif formula == 1:
+            v, s, b, ts, c, tb = probit(d, outcome[row], theta)
+        elif formula == 2:
+            v, s, b, ts, c, tb = davidson(d, outcome[row], theta)
+        else:
+            v, s, b, ts, c, tb = threshold(d, outcome[row], theta)
+        value += w * v
+        gradient[i] += w * s
+        gradient[j] -= w * s
+        b *= w
+        bend[row] = b
+        diagonal[i] += b
+        diagonal[j] += b
+        if formula >= 2:
+            border[i] += w * c
+            border[j] -= w * c
+            theta_gradient += w * ts
+            corner += w * tb
+    return value, theta_gradient, corner
+
+
+def product(shard: Bends, vector: Vector) -> tuple[Vector]:
+    """Curvature times a vector (or each row of a matrix): Σ bend·(vₗ − vᵣ)·(eₗ − eᵣ)."""
+    left, right, bend = shard
+    if vector.ndim == 1 and shard.rows < COMPILE_FROM:
+        pull = bend * (vector[left] - vector[right])
+        return (np.bincount(left, pull, len(vector)) - np.bincount(right, pull, len(vector)),)
+    out = np.zeros_like(vector)
+    (_product_loop if vector.ndim == 1 else _block_product_loop)(left, right, bend, vector, out)
+    return (out,)
+
+
+@compiled()
+def _product_loop(left, right, bend, vector, out):  # type: ignore[no-untyped-def]
+    for row in range(len(left)):
+        i, j = left[row], right[row]
+        pull = bend[row] * (vector[i] - vector[j])
+        out[i] += pull
+        out[j] -= pull
+
+
+@compiled()
+def _block_product_loop(left, right, bend, vectors, out):  # type: ignore[no-untyped-def]
+    for row in range(len(left)):
+        i, j, b = left[row], right[row], bend[row]
+        for k in range(vectors.shape[1]):
+            pull = b * (vectors[i, k] - vectors[j, k])
+            out[i, k] += pull
+            out[j, k] -= pull
+
+
+def matrix(shard: Bends, size: int) -> tuple[Vector]:
+    """The same curvature as a full matrix, for few items."""
+    left, right, bend = shard
+    off = np.bincount(left * np.int64(size) + right, bend, size * size).reshape(size, size)
+    off += off.T
+    return (np.diag(off.sum(axis=1)) - off,)
+
+
+def blocks(shard: Bends, base: npt.NDArray[np.int64], local: npt.NDArray[np.int64], cells: int) -> tuple[Vector]:
+    """Bends laid into the cells of one small matrix per query: row `left`, column `right`."""
+    left, right, bend = shard
+    return (np.bincount(base[left] + local[right], bend, cells),)
+
+
+def noise(shard: Bends, size: int, columns: int, seed: int) -> tuple[Vector]:
+    """Random vectors whose covariance is this shard's curvature: Σ ±√bend·(eₗ − eᵣ), a sign a row and column."""
+    out = np.zeros((size, columns))
+    # another stream of signs for each shard: no two shards begin at the same row with the same answer
+    first = np.uint64(seed) ^ np.uint64(hash((int(shard.left[0]), int(shard.right[0]), shard.rows)) & (2**63 - 1))
+    _noise_loop(shard.left, shard.right, shard.bend, out, first)
+    return (out,)
+
+
+@compiled()
+def _noise_loop(left, right, bend, out, seed):  # type: ignore[no-untyped-def]
+    state = seed
+    for row in range(len(left)):
+        i, j, root = left[row], right[row], np.sqrt(bend[row])
+        for k in range(out.shape[1]):
+            if k % 64 == 0:  # splitmix64: sixty-four signs at a time
+                state += np.uint64(0x9E3779B97F4A7C15)
+                bits = state
+                bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                bits = bits ^ (bits >> np.uint64(31))
+            shake = root if bits & np.uint64(1) else -root
+            bits >>= np.uint64(1)
+            out[i, k] += shake
+            out[j, k] -= shake

@@ -1,0 +1,74 @@
+"""From what a solver found to a result: named, centred, with its uncertainty and the health of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.engines import Engine, here
+from crowdrank.errors import DataError
+from crowdrank.judgments import Comparisons, Health, Judgments, Rankings
+from crowdrank.results import Convergence, Ranking, Uncertainty
+
+Kind = TypeVar("Kind", Comparisons, Rankings)
+
+
+class Model(Protocol):
+    """A frozen set of settings that turns judgments into a ranking."""
+
+    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking: ...
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    return {entry.name: getattr(model, entry.name) for entry in fields(model)}
+
+
+def need(kind: type[Kind], judgments: Judgments, model: Any) -> Kind:
+    """The judgments, if they are of the kind this model reads."""
+    if not isinstance(judgments, kind):
+        wanted, got = kind.__name__, type(judgments).__name__
+        raise DataError(
+            f"{type(model).__name__} reads {wanted}, got {got}: convert them with .to_{wanted.lower()}() first."
+        )
+    if not len(judgments):
+        raise DataError("There are no judgments.")
+    return judgments
+
+
+def conclude(
+    model: Any,
+    judgments: Comparisons | Rankings,
+    scores: npt.NDArray[np.float64],
+    *,
+    measure: Callable[[], Uncertainty],
+    parameters: Mapping[str, float] | None = None,
+    log_likelihood: float | None = None,
+    convergence: Convergence = Convergence(),
+    centred: bool = True,
+) -> Ranking:
+    """The frozen result; warns if the solver stopped short."""
+    from crowdrank.models import name_of
+
+    name = name_of(model)
+    convergence.warn(name)
+    items = judgments.items
+    scores = items.centre(scores) if centred else np.array(scores)
+    scores.flags.writeable = False
+    lists = isinstance(judgments, Rankings)
+    return Ranking(
+        model=name, settings=settings_of(model), items=items, scores=scores,
+        judged=np.bincount(judgments.item, minlength=len(items)) if lists else judgments.comparisons_of_item,
+        counted_in="lists" if lists else "comparisons",
+        parameters=parameters or {}, log_likelihood=log_likelihood, convergence=convergence,
+        native=judgments.native, measure=measure, observe=lambda: health_of(judgments).notes(),
+    )  # fmt: skip
+
+
+def health_of(judgments: Comparisons | Rankings) -> Health:
+    if isinstance(judgments, Rankings):
+        judgments = judgments.to_comparisons("adjacent", ties="keep")
+    return Health(judgments)

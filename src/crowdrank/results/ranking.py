@@ -1,0 +1,153 @@
+"""What was concluded: the order, how sure it is, and how it was reached."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from crowdrank.errors import ConvergenceWarning, DataError, SettingError
+from crowdrank.judgments import Items
+from crowdrank.results.uncertainty import Uncertainty
+
+Vector = npt.NDArray[np.float64]
+
+# Items are told apart, and a new tie group begins, when the order of two is at least this sure.
+TOLD_APART = 0.95
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Whether the solver got there, and how far it was when it stopped."""
+
+    converged: bool = True
+    steps: int = 0
+    distance: float = 0.0
+    """Distance to the summit in standard errors; 0 for models computed outright."""
+
+    def warn(self, model: str, remedy: str = "raise max_steps") -> None:
+        if not self.converged:
+            warnings.warn(
+                f"{model} stopped after {self.steps} steps, {self.distance:.1e} standard errors short of its summit: "
+                f"{remedy}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Ranking:
+    """Scores of items within queries, larger is better, with what stands behind them."""
+
+    model: str
+    settings: Mapping[str, Any]
+    items: Items
+    scores: Vector
+    judged: npt.NDArray[np.int64]
+    """In how many judgments each item appears."""
+    counted_in: str = "comparisons"
+    """The kind of judgment that was counted, in a word."""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    """What was estimated beside the scores, such as how readily annotators call a tie."""
+    log_likelihood: float | None = None
+    convergence: Convergence = Convergence()
+    native: str = "polars"
+    measure: Callable[[], Uncertainty] | None = None
+    """Computes the uncertainty when first asked for."""
+    observe: Callable[[], list[str]] | None = None
+    """Looks at the health of the data when first asked for."""
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{k}={v!r}" for k, v in self.settings.items())
+        return f"<Ranking of {len(self.items):,} items by {self.model}({settings})>"
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        if self.measure is None:
+            raise DataError(f"{self.model}: no uncertainty was recorded for this ranking.")
+        return self.measure()
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What in the data weakens the answer, in plain words."""
+        return [] if self.observe is None else self.observe()
+
+    @cached_property
+    def order(self) -> npt.NDArray[np.int64]:
+        """Items from best to worst, query after query."""
+        return np.lexsort((-self.scores, self.items.query))
+
+    @cached_property
+    def rank(self) -> npt.NDArray[np.int64]:
+        """1 for the best of its query; equal scores share the better rank."""
+        ordered, query = self.scores[self.order], self.items.query[self.order]
+        fresh = np.append(True, (ordered[1:] != ordered[:-1]) | (query[1:] != query[:-1]))
+        place = np.arange(len(ordered)) - self.items.starts[query] + 1
+        held = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))
+        rank = np.empty(len(ordered), np.int64)
+        rank[self.order] = place[held]
+        return rank
+
+    def probability(self, a: object, b: object, query: object | None = None) -> float:
+        """P(a truly ranks above b), given all the judgments."""
+        return self.uncertainty.chance_above(self.scores, self.items.index(a, query), self.items.index(b, query))
+
+    @cached_property
+    def groups(self) -> npt.NDArray[np.int64]:
+        """Tie groups, 1 at the top: an item opens a new one when it is surely below the first of the last one."""
+        group = np.empty(len(self.items), np.int64)
+        number, first, query = 0, -1, -1
+        for place in self.order:
+            if self.items.query[place] != query:
+                query, number, first = self.items.query[place], 1, place
+            elif self.uncertainty.chance_above(self.scores, first, place) >= TOLD_APART:
+                number, first = number + 1, place
+            group[place] = number
+        return group
+
+    def table(self, query: object | None = None, level: float = 0.95, uncertainty: bool = True) -> Any:
+        """Rank, item, score, std error, rank interval, tie group, comparisons; best first, in the kind of frame that came in."""
+        if not 0 < level < 1:
+            raise SettingError(f"level must lie between 0 and 1, got {level}.")
+        frame = self.frame(level, uncertainty)
+        if query is not None:
+            block = self.items.of_query(self.items.query_code(query))
+            frame = frame[block]  # the frame goes query by query, as the items do
+        return _as_native(frame, self.native)
+
+    def frame(self, level: float = 0.95, uncertainty: bool = True) -> pl.DataFrame:
+        """The table as a polars frame."""
+        order = self.order
+        columns: dict[str, Any] = {}
+        if self.items.has_queries:
+            columns["query"] = self.items.queries[self.items.query[order]].tolist()
+        columns |= {
+            "rank": self.rank[order],
+            "item": self.items.labels[order].tolist(),
+            "score": self.scores[order],
+        }
+        if uncertainty and self.measure is not None:
+            low, high = self.uncertainty.rank_interval(self.items, level)
+            columns |= {
+                "std_error": self.uncertainty.std_error[order],
+                "rank_low": low[order],
+                "rank_high": high[order],
+                "group": self.groups[order],
+            }
+        columns[self.counted_in] = self.judged[order]
+        return pl.DataFrame(columns)
+
+
+def _as_native(frame: pl.DataFrame, native: str) -> Any:
+    """A polars frame as the kind the user works with."""
+    if native == "polars":
+        return frame
+    import narwhals
+
+    return narwhals.from_dict(frame.to_dict(as_series=False), backend=native).to_native()

@@ -1,0 +1,104 @@
+"""Draws from the normal approximation at a summit: exact where the matrix can be inverted, else by solving for noise.
+
+The curvature is held as shards of `Bends` plus what the prior adds to its diagonal; queries are its blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.engines.contract import Held
+from crowdrank.likelihoods.pairwise import blocks, noise, product
+from crowdrank.solvers.curvature import conjugate_gradients
+
+Vector = npt.NDArray[np.float64]
+Draws = npt.NDArray[np.float64]
+
+LARGEST_BLOCK = 2_000
+MOST_CELLS = 20_000_000
+_SOLVED_DRAWS = 128
+
+
+@dataclass(frozen=True)
+class Summit:
+    """Curvature at the optimum, block by block."""
+
+    bends: Held
+    diagonal: Vector
+    """Of the likelihood and the prior together."""
+    prior: Vector
+    """The prior's share of the diagonal; zero where there is none."""
+    starts: npt.NDArray[np.int64]
+    """Where each block begins, and the end of the last."""
+    border: Vector | None = None
+    """−∂²/∂sᵢ∂θ for a parameter θ shared by all blocks, and its own curvature."""
+    corner: float = 0.0
+
+
+def draw(summit: Summit, seed: int) -> tuple[Vector, Draws]:
+    """Standard errors, and joint draws of the scores around zero, both with mean zero in each block."""
+    sizes = np.diff(summit.starts)
+    rng = np.random.default_rng(seed)
+    if sizes.max() <= LARGEST_BLOCK and int((sizes**2).sum()) <= MOST_CELLS:
+        return _by_inverting(summit, rng)
+    return _by_solving(summit, rng)
+
+
+def _by_inverting(summit: Summit, rng: np.random.Generator) -> tuple[Vector, Draws]:
+    starts, size = summit.starts, int(summit.starts[-1])
+    sizes = np.diff(starts)
+    count = int(np.clip(4_000_000 // size, 200, 1000))
+    ends = np.cumsum(sizes**2)
+    local = np.arange(size) - np.repeat(starts[:-1], sizes)
+    base = np.repeat(ends - sizes**2, sizes) + local * np.repeat(sizes, sizes)
+    (cells,) = summit.bends.total(blocks, base, local, int(ends[-1]))
+    ranges = list(zip(starts[:-1], starts[1:], strict=True))
+    covariances = []
+    lean = np.zeros(size)  # how the scores move with θ: A⁻¹b
+    for (a, b), end in zip(ranges, ends, strict=True):
+        off = cells[end - (b - a) ** 2 : end].reshape(b - a, b - a)
+        covariances.append(_inverse(off, summit.diagonal[a:b], summit.prior[a:b]))
+        if summit.border is not None:
+            lean[a:b] = covariances[-1] @ summit.border[a:b]
+    shared = 0.0 if summit.border is None else 1.0 / max(summit.corner - float(summit.border @ lean), 1e-12)
+    push = rng.standard_normal((count, 1)) * np.sqrt(shared)
+    error, drawn = np.empty(size), np.empty((count, size))
+    for (a, b), covariance in zip(ranges, covariances, strict=True):
+        tilt = lean[a:b] - lean[a:b].mean()
+        level = covariance.mean(axis=0)
+        centred = np.diag(covariance) - 2 * level + level.mean()
+        error[a:b] = np.sqrt(np.maximum(centred, 0.0) + shared * tilt**2)
+        around = rng.standard_normal((count, b - a)) @ np.linalg.cholesky(covariance).T
+        drawn[:, a:b] = around - around.mean(axis=1, keepdims=True) + push * tilt
+    return error, drawn
+
+
+def _inverse(off: Any, diagonal: Vector, prior: Vector) -> npt.NDArray[np.float64]:
+    """Covariance of one block; without a prior a common shift is held fixed."""
+    matrix = -(off + off.T)
+    np.fill_diagonal(matrix, diagonal)
+    if not prior.any():
+        matrix += diagonal.mean() / len(diagonal)
+    return np.asarray(np.linalg.inv(matrix))
+
+
+def _by_solving(summit: Summit, rng: np.random.Generator) -> tuple[Vector, Draws]:
+    """Noise with the curvature as its covariance, solved for, has the inverse as its covariance."""
+    size = len(summit.diagonal)
+    (shaken,) = summit.bends.total(noise, size, _SOLVED_DRAWS, int(rng.integers(1 << 62)))
+    shaken += np.sqrt(summit.prior)[:, None] * rng.standard_normal(shaken.shape)
+
+    def multiply(x: Any) -> Any:
+        return summit.bends.total(product, x)[0] + summit.prior[:, None] * x
+
+    solved = conjugate_gradients(multiply, shaken, summit.diagonal, tolerance=1e-3)
+    middle = np.add.reduceat(solved, summit.starts[:-1], axis=0) / np.diff(summit.starts)[:, None]
+    common = np.repeat(middle, np.diff(summit.starts), axis=0)
+    # Given all other scores, score i varies by 1/Hᵢᵢ exactly; only the rest is left to chance (Rao and Blackwell).
+    expected = solved - shaken / summit.diagonal[:, None] - common
+    error = np.sqrt(1.0 / summit.diagonal + np.mean(expected**2, axis=1))
+    return error, np.ascontiguousarray((solved - common).T)

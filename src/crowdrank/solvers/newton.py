@@ -1,0 +1,74 @@
+"""Newton's method for concave objectives, with a line search and a stopping rule in units of standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.solvers.curvature import Curvature
+
+Vector = npt.NDArray[np.float64]
+
+_SMALLEST_STEP = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Point:
+    """An objective at some parameters."""
+
+    value: float
+    gradient: Vector
+    curvature: Curvature
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a climb ended."""
+
+    parameters: Vector
+    point: Point
+    steps: int
+    distance: float
+    """How far the summit still is, in standard errors: √(gᵀH⁻¹g)."""
+    converged: bool
+
+
+def climb(
+    objective: Callable[[Vector], Point], start: Vector, *, tolerance: float = 1e-4, max_steps: int = 100
+) -> Found:
+    """Climb until no combination of parameters is further than `tolerance` standard errors from the summit."""
+    x, point = start, objective(start)
+    distance = np.inf
+    for step in range(max_steps + 1):
+        # Solve loosely far from the summit and tightly near it: the error of a step then falls as fast as Newton's.
+        looseness = min(0.05, 0.3 * distance / np.sqrt(len(x)))
+        direction = point.curvature.solve(point.gradient, max(looseness, 1e-10))
+        distance = float(np.sqrt(max(point.gradient @ direction, 0.0)))
+        if distance <= tolerance:
+            return Found(x, point, step, distance, True)
+        if step == max_steps:
+            break
+        moved = _uphill(objective, x, point, direction)
+        if moved is None:  # no step improves: as high as rounding allows
+            return Found(x, point, step, distance, distance <= 1e3 * tolerance)
+        x, point = moved
+    return Found(x, point, max_steps, distance, False)
+
+
+def _uphill(
+    objective: Callable[[Vector], Point], x: Vector, point: Point, direction: Vector
+) -> tuple[Vector, Point] | None:
+    """The full step, or the first half, quarter, … of it that gains at least a little of what it promised."""
+    promised = float(point.gradient @ direction)
+    length = 1.0
+    while length >= _SMALLEST_STEP:
+        there = x + length * direction
+        reached = objective(there)
+        rounding = 1e-13 * abs(point.value)
+        if reached.value >= point.value + 1e-4 * length * promised - rounding:
+            return there, reached
+        length /= 2
+    return None
