@@ -18,8 +18,11 @@ PEOPLE = {
     "Hyderabad": 9482, "London": 9046, "Tehran": 8896, "Chicago": 8864, "Chengdu": 8813,
 }  # fmt: skip
 
-NAMES = """ann bob carla dev elif farid grace hugo ines jonas kemi liam mina noor omar
-paula quinn rosa sven tara umar vera wes ximena yuki zoe amara boris chen dina""".split()
+NAMES = [
+    "ann", "bob", "carla", "dev", "elif", "farid", "grace", "hugo", "ines", "jonas",
+    "kemi", "liam", "mina", "noor", "omar", "paula", "quinn", "rosa", "sven", "tara",
+    "umar", "vera", "wes", "ximena", "yuki", "zoe", "amara", "boris", "chen", "dina",
+]  # fmt: skip
 
 KINDS = {"good": 13, "noisy": 8, "random": 3, "reversed": 3, "left": 2, "right": 1}
 

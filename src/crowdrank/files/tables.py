@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,8 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-
-from crowdrank.errors import FormatError
 
 SAMPLE_ROWS = 100
 
@@ -57,11 +54,6 @@ class Table:
         """The first rows, for a format to recognise itself by."""
         return self.load(self.columns, SAMPLE_ROWS)
 
-    def column(self, name: str) -> pl.Series:
-        if name in self.repeated:
-            raise FormatError(f"{self.name}: two columns are called {name!r}; rename one of them.")
-        return self.load([name], None).to_series()
-
 
 def table_of(frame: pl.DataFrame, name: str, *, native: str = "polars") -> Table:
     """A frame in memory as a table."""
@@ -72,16 +64,15 @@ def table_of(frame: pl.DataFrame, name: str, *, native: str = "polars") -> Table
     return Table(name=name, columns=tuple(frame.columns), load=load, rows=frame.height, native=native)
 
 
-def told_apart(names: Sequence[str]) -> tuple[list[str], frozenset[str]]:
-    """Names made unique by a number where they repeat, and those that did."""
-    seen: Counter[str] = Counter()
-    taken, unique = set(names), []
-    for name in names:
-        seen[name] += 1
-        number, candidate = seen[name], name
-        while candidate in taken and seen[name] > 1:
-            number += 1
-            candidate = f"{name} ({number})"
-        taken.add(candidate)
-        unique.append(candidate)
-    return unique, frozenset(name for name, count in seen.items() if count > 1)
+def told_apart(names: Sequence[str]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Names made unique where they repeat, and those that did."""
+    unique: dict[str, None] = {}
+    repeated = set()
+    for number, name in enumerate(names, 1):
+        if name in unique:
+            repeated.add(name)
+        free = f"{name} (column {number})" if name in unique else name
+        while free in unique:
+            free += "'"
+        unique[free] = None
+    return tuple(unique), frozenset(repeated)

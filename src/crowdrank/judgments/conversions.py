@@ -49,7 +49,7 @@ def _lists_by_value(
 ) -> Rankings:
     items = source.items
     cells, row = np.unique(who.astype(np.int64) * len(items) + item, return_inverse=True)
-    total = np.bincount(row, value)
+    total: npt.NDArray[Any] = np.bincount(row, value)
     if mean:
         total = total / np.bincount(row)
     owner, thing = cells // len(items), cells % len(items)

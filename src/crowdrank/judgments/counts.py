@@ -40,7 +40,8 @@ class PairCounts:
 
     def per_item(self, first: Counts, second: Counts) -> Counts:
         """Adds up, for each item, one value where it stands first and another where it stands second."""
-        return np.bincount(self.first, first, self.size) + np.bincount(self.second, second, self.size)
+        found: Counts = np.bincount(self.first, first, self.size) + np.bincount(self.second, second, self.size)  # type: ignore[assignment]
+        return found
 
     @cached_property
     def net_wins(self) -> Counts:
@@ -54,7 +55,8 @@ class PairCounts:
 
 def pair_cells(size: int, left: Any, right: Any) -> npt.NDArray[np.int64]:
     """A number for each unordered pair: smaller item × size + larger item."""
-    return np.minimum(left, right).astype(np.int64) * size + np.maximum(left, right)
+    low: npt.NDArray[np.int64] = np.minimum(left, right).astype(np.int64)
+    return low * size + np.maximum(left, right)
 
 
 def count_pairs(

@@ -28,7 +28,8 @@ def as_series(values: Any, name: str) -> pl.Series:
         if isinstance(values, np.ndarray) and values.dtype == object:
             values = [None if _is_missing(v) else str(v) for v in values.tolist()]
         values = pl.Series(name, values, strict=False)
-    return values if values.dtype == pl.String else values.cast(pl.String)
+    series: pl.Series = values
+    return series if series.dtype == pl.String else series.cast(pl.String)
 
 
 def _is_missing(value: Any) -> bool:
@@ -103,7 +104,7 @@ class Items:
         names = self.queries.tolist()
         if str(query) not in names:
             raise UnknownNameError("query", query, names)
-        return names.index(str(query))
+        return int(names.index(str(query)))
 
     def index(self, label: object, query: object | None = None) -> int:
         """The position of an item; its query may be left out when there is only one."""
@@ -118,12 +119,12 @@ class Items:
         label = str(self.labels[place])
         return f"{label} ({self.queries[self.query[place]]})" if self.has_queries else label
 
-    def centre(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def centre(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Scores (one row, or many) with mean zero in each query."""
         if len(self.queries) == 1:
-            return scores - scores.mean(axis=-1, keepdims=True)
+            return np.asarray(scores - scores.mean(axis=-1, keepdims=True))
         sums = np.add.reduceat(scores, self.starts[:-1], axis=-1)
-        return scores - (sums / np.diff(self.starts))[..., self.query]
+        return np.asarray(scores - (sums / np.diff(self.starts))[..., self.query])
 
 
 def encode_items(columns: Sequence[Any], names: Sequence[str], query: Any = None) -> tuple[Items, list[Codes]]:

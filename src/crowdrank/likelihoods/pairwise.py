@@ -12,6 +12,7 @@ only, so that the same text runs on whole arrays and, compiled, on single number
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from crowdrank.likelihoods.compiled import COMPILE_FROM, compiled
 from crowdrank.likelihoods.normal import HALF_LOG_TWO_PI, ROOT_HALF, hazard, log_cdf, teach_numba
 
-Vector = npt.NDArray[np.float64]
+Vector = npt.NDArray[Any]
 
 LOGISTIC, PROBIT, DAVIDSON, THRESHOLD = 0, 1, 2, 3
 
@@ -39,7 +40,7 @@ class Pairs(NamedTuple):
 
     def split(self, parts: int) -> list[Pairs]:
         cuts = np.linspace(0, self.rows, parts + 1).astype(np.int64)
-        return [Pairs(*(c[a:b] for c in self)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        return [Pairs(self.left[a:b], self.right[a:b], self.outcome[a:b], self.weight[a:b]) for a, b in pairwise(cuts)]
 
 
 class Bends(NamedTuple):

@@ -5,13 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from crowdrank.errors import UnknownNameError
+from crowdrank.models.borda import Borda
 from crowdrank.models.bradley_terry import BradleyTerry
 from crowdrank.models.conclude import Model
+from crowdrank.models.condorcet_fuse import CondorcetFuse
+from crowdrank.models.copeland import Copeland
+from crowdrank.models.elo import Elo
+from crowdrank.models.greedy_order import GreedyOrder
+from crowdrank.models.median_rank import MedianRank
+from crowdrank.models.plackett_luce import PlackettLuce
+from crowdrank.models.rank_centrality import RankCentrality
 from crowdrank.models.thurstone import Thurstone
+from crowdrank.models.win_rate import WinRate
 
 REGISTRY: dict[str, type[Any]] = {
     "bradley-terry": BradleyTerry,
     "thurstone": Thurstone,
+    "plackett-luce": PlackettLuce,
+    "rank-centrality": RankCentrality,
+    "elo": Elo,
+    "win-rate": WinRate,
+    "borda": Borda,
+    "median-rank": MedianRank,
+    "copeland": Copeland,
+    "condorcet-fuse": CondorcetFuse,
+    "greedy-order": GreedyOrder,
 }
 
 
@@ -27,4 +45,20 @@ def name_of(model: Any) -> str:
     return next((name for name, kind in REGISTRY.items() if kind is type(model)), type(model).__name__)
 
 
-__all__ = ["REGISTRY", "BradleyTerry", "Model", "Thurstone", "by_name", "name_of"]
+__all__ = [
+    "REGISTRY",
+    "Borda",
+    "BradleyTerry",
+    "CondorcetFuse",
+    "Copeland",
+    "Elo",
+    "GreedyOrder",
+    "MedianRank",
+    "Model",
+    "PlackettLuce",
+    "RankCentrality",
+    "Thurstone",
+    "WinRate",
+    "by_name",
+    "name_of",
+]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from crowdrank.engines import Engine, here
 from crowdrank.errors import DataError
 from crowdrank.judgments import Comparisons, Health, Judgments, Rankings
-from crowdrank.results import Convergence, Ranking, Uncertainty
+from crowdrank.results import OUTRIGHT, Convergence, Ranking, Uncertainty
 
 Kind = TypeVar("Kind", Comparisons, Rankings)
 
@@ -47,7 +47,7 @@ def conclude(
     measure: Callable[[], Uncertainty],
     parameters: Mapping[str, float] | None = None,
     log_likelihood: float | None = None,
-    convergence: Convergence = Convergence(),
+    convergence: Convergence = OUTRIGHT,
     centred: bool = True,
 ) -> Ranking:
     """The frozen result; warns if the solver stopped short."""
@@ -58,11 +58,14 @@ def conclude(
     items = judgments.items
     scores = items.centre(scores) if centred else np.array(scores)
     scores.flags.writeable = False
-    lists = isinstance(judgments, Rankings)
+    if isinstance(judgments, Rankings):
+        counted_in, judged = "lists", np.bincount(judgments.item, minlength=len(items))
+    else:
+        counted_in, judged = "comparisons", judgments.comparisons_of_item
     return Ranking(
         model=name, settings=settings_of(model), items=items, scores=scores,
-        judged=np.bincount(judgments.item, minlength=len(items)) if lists else judgments.comparisons_of_item,
-        counted_in="lists" if lists else "comparisons",
+        judged=judged,
+        counted_in=counted_in,
         parameters=parameters or {}, log_likelihood=log_likelihood, convergence=convergence,
         native=judgments.native, measure=measure, observe=lambda: health_of(judgments).notes(),
     )  # fmt: skip

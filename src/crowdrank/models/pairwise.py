@@ -157,9 +157,7 @@ class Objective:
         return zeros
 
 
-def fit_pairwise(
-    model: PairwiseSettings, comparisons: Comparisons, even: int, tied: int, engine: Engine
-) -> Ranking:
+def fit_pairwise(model: PairwiseSettings, comparisons: Comparisons, even: int, tied: int, engine: Engine) -> Ranking:
     """`even` is the formula without ties; `tied` the one to use where some were given and are to be modelled."""
     ties = comparisons.ties
     if model.ties == "drop" and ties:

@@ -1,6 +1,6 @@
 """What was concluded: ranking, uncertainty, convergence, settings; saved and loaded."""
 
-from crowdrank.results.ranking import Convergence, Ranking
+from crowdrank.results.ranking import OUTRIGHT, Convergence, Ranking
 from crowdrank.results.uncertainty import Uncertainty
 
-__all__ = ["Convergence", "Ranking", "Uncertainty"]
+__all__ = ["OUTRIGHT", "Convergence", "Ranking", "Uncertainty"]

@@ -41,6 +41,10 @@ class Convergence:
             )
 
 
+OUTRIGHT = Convergence()
+"""Of models computed outright, with nothing to converge."""
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ranking:
     """Scores of items within queries, larger is better, with what stands behind them."""
@@ -56,7 +60,7 @@ class Ranking:
     parameters: Mapping[str, float] = field(default_factory=dict)
     """What was estimated beside the scores, such as how readily annotators call a tie."""
     log_likelihood: float | None = None
-    convergence: Convergence = Convergence()
+    convergence: Convergence = OUTRIGHT
     native: str = "polars"
     measure: Callable[[], Uncertainty] | None = None
     """Computes the uncertainty when first asked for."""
@@ -112,7 +116,10 @@ class Ranking:
         return group
 
     def table(self, query: object | None = None, level: float = 0.95, uncertainty: bool = True) -> Any:
-        """Rank, item, score, std error, rank interval, tie group, comparisons; best first, in the kind of frame that came in."""
+        """Best first: rank, item, score, std error, rank interval, tie group and comparisons.
+
+        It comes as the kind of data frame the judgments came in.
+        """
         if not 0 < level < 1:
             raise SettingError(f"level must lie between 0 and 1, got {level}.")
         frame = self.frame(level, uncertainty)
@@ -144,7 +151,7 @@ class Ranking:
         return pl.DataFrame(columns)
 
 
-def _as_native(frame: pl.DataFrame, native: str) -> Any:
+def _as_native(frame: pl.DataFrame, native: Any) -> Any:
     """A polars frame as the kind the user works with."""
     if native == "polars":
         return frame

@@ -21,7 +21,6 @@ class Uncertainty:
     method: str
     """In words: "curvature", "bootstrap over 30 annotators" …"""
 
-
     def ranks(self, items: Items) -> npt.NDArray[np.int32]:
         """The rank of every item within its query, in each draw."""
         found = np.empty(self.draws.shape, np.int32)

@@ -86,7 +86,7 @@ def mixed_crowd(
 
 
 def _truth(rng: np.random.Generator, items: int | Mapping[str, float]) -> tuple[Labels, Numbers]:
-    if isinstance(items, int):
+    if not isinstance(items, Mapping):
         at_least(2, items=items)
         return numbered("item", items), true_scores(rng, items)
     if len(items) < 2:

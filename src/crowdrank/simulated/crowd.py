@@ -40,7 +40,7 @@ class Crowd:
     features: Mapping[str, Column] = field(default_factory=_nothing)
     """What a ranking function may see of each of `judgments.items`."""
     settings: Mapping[str, Any]
-    """The generator and all it was told: calling it again gives this crowd."""
+    """The generator, and what it was told."""
 
     def __post_init__(self) -> None:
         for column in (self.truth, *(c for group in self._groups for c in group.values())):

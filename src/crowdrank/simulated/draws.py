@@ -65,9 +65,8 @@ def pairs_of(items: int) -> int:
 def pair_of_number(number: Integers) -> tuple[Integers, Integers]:
     """The pair that stands at each place of the row (0,1), (0,2), (1,2), (0,3), …"""
     larger = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
-    # The square root may round across a whole number when there are very many pairs.
+    # From some 10⁸ items on, the square root may round up to a whole number.
     larger -= larger * (larger - 1) // 2 > number
-    larger += larger * (larger + 1) // 2 <= number
     return number - larger * (larger - 1) // 2, larger
 
 

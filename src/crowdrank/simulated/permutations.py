@@ -50,9 +50,13 @@ def mahonian_table(items: int, farthest: int) -> Numbers:
     table = np.zeros((items + 1, farthest + 1))
     table[:2, 0] = 1
     for m in range(2, items + 1):
-        total = np.cumsum(table[m - 1])
+        total, most = np.cumsum(table[m - 1]), m * (m - 1) // 2
         table[m] = total
         table[m, m:] -= total[: max(farthest + 1 - m, 0)]
+        # Beyond the middle the difference above is lost to rounding; the counts there mirror the first half.
+        table[m, most + 1 :] = 0
+        far = np.arange(most // 2 + 1, min(most, farthest) + 1)
+        table[m, far] = table[m, most - far]
     return table
 
 

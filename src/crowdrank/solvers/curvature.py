@@ -49,7 +49,8 @@ class Sparse:
     diagonal: Vector
 
     def solve(self, vector: Vector, tolerance: float) -> Vector:
-        return conjugate_gradients(self.product, vector, self.diagonal, tolerance)
+        found: Vector = conjugate_gradients(self.product, vector, self.diagonal, tolerance)
+        return found
 
 
 dense, sparse = Dense, Sparse

@@ -6,6 +6,7 @@ The curvature is held as shards of `Bends` plus what the prior adds to its diago
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def _by_inverting(summit: Summit, rng: np.random.Generator) -> tuple[Vector, Dra
     local = np.arange(size) - np.repeat(starts[:-1], sizes)
     base = np.repeat(ends - sizes**2, sizes) + local * np.repeat(sizes, sizes)
     (cells,) = summit.bends.total(blocks, base, local, int(ends[-1]))
-    ranges = list(zip(starts[:-1], starts[1:], strict=True))
+    ranges = list(pairwise(starts))
     covariances = []
     lean = np.zeros(size)  # how the scores move with θ: A⁻¹b
     for (a, b), end in zip(ranges, ends, strict=True):

@@ -41,10 +41,10 @@ def climb(
 ) -> Found:
     """Climb until no combination of parameters is further than `tolerance` standard errors from the summit."""
     x, point = start, objective(start)
-    distance = np.inf
+    distance = float("inf")
     for step in range(max_steps + 1):
         # Solve loosely far from the summit and tightly near it: the error of a step then falls as fast as Newton's.
-        looseness = min(0.05, 0.3 * distance / np.sqrt(len(x)))
+        looseness = min(0.05, 0.3 * distance / len(x) ** 0.5)
         direction = point.curvature.solve(point.gradient, max(looseness, 1e-10))
         distance = float(np.sqrt(max(point.gradient @ direction, 0.0)))
         if distance <= tolerance:

@@ -1,0 +1,77 @@
+"""Data frames of any kind, and plain columns, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from crowdrank.errors import FormatError
+from crowdrank.files.tables import Table, table_of
+from crowdrank.files.values import series_of, text_of
+
+NATIVES = ("polars", "pandas", "pyarrow")
+
+
+def read_frame(source: Any) -> Table:
+    """A polars, pandas or Arrow frame; its columns become polars' when they are asked for."""
+    import narwhals as nw
+
+    if isinstance(source, pl.LazyFrame):
+        source = source.collect()
+    if isinstance(source, pl.DataFrame):
+        return table_of(source, "the data frame")
+    try:
+        frame = nw.from_native(source, eager_only=True)
+    except TypeError as error:
+        raise FormatError(
+            f"Judgments come from a file, a data frame or a dict of columns, not from {type(source).__name__}."
+        ) from error
+    except nw.exceptions.NarwhalsError as error:
+        raise FormatError(f"the data frame: {' '.join(str(error).split())}.") from error
+    keys = {str(text_of(column)): column for column in frame.columns}
+    if len(keys) < len(frame.columns):
+        raise FormatError("the data frame: two columns have the same name.")
+
+    def load(columns: Sequence[str], rows: int | None) -> pl.DataFrame:
+        chosen = frame if rows is None else frame.head(rows)
+        return pl.DataFrame([_series(name, chosen.get_column(keys[name])) for name in columns])
+
+    native = str(frame.implementation)
+    return Table(
+        name="the data frame", columns=tuple(keys), load=load, rows=len(frame),
+        native=native if native in NATIVES else "polars",
+    )  # fmt: skip
+
+
+def _series(name: str, column: Any) -> pl.Series:
+    import narwhals as nw
+
+    if column.dtype != nw.Unknown:
+        try:
+            series: pl.Series = column.to_polars()
+            return series.alias(name)
+        except Exception:  # mixed objects, or pandas without pyarrow: read value by value
+            pass
+    return series_of(name, column.to_list())
+
+
+def read_columns(source: Mapping[Any, Any]) -> Table:
+    """A dict of columns: lists, arrays, series."""
+    columns = {str(name): _column(str(name), values) for name, values in source.items()}
+    heights = {name: len(column) for name, column in columns.items()}
+    if len(set(heights.values())) > 1:
+        raise FormatError("the columns differ in length: " + ", ".join(f"{n} has {h}" for n, h in heights.items()) + ".")
+    return table_of(pl.DataFrame(list(columns.values())), "the columns")
+
+
+def _column(name: str, values: Any) -> pl.Series:
+    if isinstance(values, pl.Series):
+        return values.alias(name)
+    if not hasattr(values, "__len__") or isinstance(values, str | bytes):
+        raise FormatError(f"column {name!r} must be a list or an array, got {type(values).__name__}.")
+    try:
+        return pl.Series(name, values)
+    except Exception:  # mixed values: text, one by one
+        return series_of(name, list(values))

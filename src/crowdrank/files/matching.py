@@ -1,0 +1,150 @@
+"""Which column plays which role, and so what kind of judgments these are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from crowdrank.errors import FormatError, UnknownNameError
+from crowdrank.files.roles import BEATEN, ROLES, SIDES, SINGLE, PairTiers, Tiers, plain
+from crowdrank.files.tables import Table
+
+KINDS = ("comparisons", "ratings", "rankings")
+# The first that is complete is taken; `order` comes last, because it is also a common name for the order of trials.
+SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("comparisons", ("left", "right", "winner")),
+    ("comparisons", ("winner", "loser")),
+    ("rankings", ("item", "rank")),
+    ("ratings", ("item", "grade")),
+    ("rankings", ("order",)),
+)
+ALSO = {
+    "comparisons": ("annotator", "query", "weight", "time", "duration"),
+    "ratings": ("annotator", "query"),
+    "rankings": ("annotator", "query", "list", "weight"),
+}
+_DEFINING = {role for _, shape in SHAPES for role in shape} | {"list"}
+
+
+@dataclass(frozen=True)
+class Match:
+    kind: str
+    roles: Mapping[str, str]
+    """The column that plays each role."""
+    notes: tuple[str, ...] = ()
+
+
+def match(table: Table, kind: str | None = None, columns: Mapping[str, str | None] | None = None) -> Match:
+    """The roles of a table's columns: as told, and else by their names."""
+    if kind is not None and kind not in KINDS:
+        raise UnknownNameError("kind of judgments", kind, KINDS)
+    search = _Search(table, told_roles(table, columns))
+    for found_kind, shape in SHAPES:
+        if kind in (None, found_kind) and search.allows(found_kind, shape) and (roles := search.shape(shape)):
+            for role in ALSO[found_kind]:
+                search.add(roles, role)
+            return Match(found_kind, roles, tuple(search.notes))
+    raise FormatError(_unmatched(table, kind, search))
+
+
+def told_roles(table: Table, columns: Mapping[str, str | None] | None, known: Iterable[str] = ROLES) -> dict[str, str]:
+    """What the user said, with the columns' own spelling; "" for a role that nothing plays."""
+    told = {}
+    for role, name in (columns or {}).items():
+        if role not in known:
+            raise UnknownNameError("role", role, known)
+        told[role] = find_column(table, name) if name else ""
+    return told
+
+
+def find_column(table: Table, name: str) -> str:
+    """A column by its name, or by one that differs in case and punctuation only."""
+    alike = [c for c in table.columns if plain(c) == plain(name)]
+    if name not in table.columns and len(alike) != 1:
+        raise UnknownNameError("column", name, table.columns)
+    return refuse_repeated(table, name if name in table.columns else alike[0])
+
+
+def refuse_repeated(table: Table, column: str) -> str:
+    if column in table.repeated:
+        raise FormatError(f"{table.name}: two columns are called {column!r}; rename one of them.")
+    return column
+
+
+@dataclass
+class _Search:
+    table: Table
+    told: Mapping[str, str]
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        claimed = set(self.told.values())
+        self.by_name: dict[str, list[str]] = {}
+        for column in self.table.columns:
+            if column not in claimed:
+                self.by_name.setdefault(plain(column), []).append(column)
+
+    def allows(self, kind: str, shape: Sequence[str]) -> bool:
+        """Whether a shape has a use for every defining role the user named."""
+        named = {role for role, column in self.told.items() if column and role in _DEFINING}
+        return named <= {*shape, *ALSO[kind]}
+
+    def shape(self, shape: Sequence[str]) -> dict[str, str] | None:
+        """A column for every role of the shape, or nothing."""
+        roles: dict[str, str] = {}
+        pair = {("left", "right"): SIDES, ("winner", "loser"): BEATEN}.get(tuple(shape[:2]))
+        if pair is not None and not any(role in self.told for role in shape[:2]):
+            roles |= self.pair(shape[0], shape[1], pair)
+        for role in shape:
+            if role not in roles:
+                self.add(roles, role)
+        return roles if set(roles) == set(shape) else None
+
+    def add(self, roles: dict[str, str], role: str) -> None:
+        column = self.told[role] if role in self.told else self.single(role, set(roles.values()))
+        if column:
+            roles[role] = column
+
+    def single(self, role: str, taken: set[str]) -> str:
+        found = [[c for c in self.named(SINGLE[role][n]) if c not in taken] for n in range(len(SINGLE[role]))]
+        candidates = [tier for tier in found if tier]
+        if not candidates:
+            return ""
+        column = self.only(role, candidates[0])
+        others = [c for tier in candidates for c in tier if c != column]
+        if others and role not in ("time", "duration"):
+            self.notes.append(f"{column!r} was read as the {role}, not {', '.join(map(repr, others))}.")
+        return column
+
+    def named(self, names: Iterable[str]) -> list[str]:
+        return [column for name in names for column in self.by_name.get(name, ())]
+
+    def only(self, role: str, candidates: Sequence[str]) -> str:
+        exact = [c for c in candidates if c == role] or list(candidates)
+        if len(exact) > 1:
+            raise FormatError(
+                f"{self.table.name}: {' and '.join(map(repr, exact))} could each be the {role}; "
+                f"say which: --map {role}={exact[0]!r} (columns={{{role!r}: {exact[0]!r}}})."
+            )
+        return refuse_repeated(self.table, exact[0])
+
+    def pair(self, first: str, second: str, tiers: PairTiers) -> dict[str, str]:
+        """Two columns that belong together: model_a with model_b, never left with model_b."""
+        for tier in tiers:
+            found = [(a, b) for a, b in tier if a in self.by_name and b in self.by_name]
+            if found:
+                return {
+                    first: self.only(first, self.named(a for a, _ in found)),
+                    second: self.only(second, self.named(b for _, b in found)),
+                }
+        return {}
+
+
+def first_match(table: Table, role: str, tiers: Tiers, taken: Iterable[str] = ()) -> str:
+    """The one column of a table whose name is in the first tier with any."""
+    raise NotImplementedError
+
+
+def _unmatched(table: Table, kind: str | None, search: _Search) -> str:
+    shapes = [shape for found_kind, shape in SHAPES if kind in (None, found_kind)]
+    raise NotImplementedError

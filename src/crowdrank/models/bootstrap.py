@@ -1,0 +1,100 @@
+"""Uncertainty by resampling annotators (or judgments, where annotators are few or unknown).
+
+Models blind to annotators see only pair counts, so replicates resample counts, not rows: with C the counts of each
+annotator and W how often each replicate drew them, W·C is all replicates at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.judgments import Comparisons, PairCounts, Rankings
+from crowdrank.judgments.counts import pair_cells
+from crowdrank.results import Uncertainty
+
+Vector = npt.NDArray[np.float64]
+
+# Fewer annotators than this say too little of annotators in general.
+FEWEST_ANNOTATORS = 10
+REPLICATES = 200
+_CELLS_AT_ONCE = 20_000_000
+
+
+def bootstrap_counts(
+    comparisons: Comparisons, score: Callable[[PairCounts], Vector], *, seed: int, replicates: int = REPLICATES
+) -> Uncertainty:
+    """Refit a model that reads pair counts on resampled counts."""
+    rng = np.random.default_rng(seed)
+    counts = comparisons.counts
+    draws = [
+        score(counts.with_counts(table[:, 0], table[:, 2], table[:, 1]))
+        for tables in _resampled(comparisons, rng, replicates)
+        for table in tables.reshape(len(tables), -1, 3)
+    ]
+    return _uncertainty(comparisons, np.array(draws))
+
+
+def bootstrap(
+    judgments: Any, refit: Callable[[Any], Vector], *, seed: int, replicates: int = REPLICATES
+) -> Uncertainty:
+    """Refit any model on reweighted judgments."""
+    rng = np.random.default_rng(seed)
+    unit = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
+    units = int(unit.max()) + 1
+    draws = []
+    for _ in range(replicates):
+        times = np.bincount(rng.integers(units, size=units), minlength=units).astype(np.float64)
+        draws.append(refit(judgments.reweighted(judgments.weights * times[unit])))
+    return _uncertainty(judgments, np.array(draws))
+
+
+def by_annotator(judgments: Comparisons | Rankings) -> bool:
+    return judgments.annotator is not None and len(judgments.annotators) >= FEWEST_ANNOTATORS
+
+
+def _uncertainty(judgments: Comparisons | Rankings, draws: Vector) -> Uncertainty:
+    what = f"{len(judgments.annotators)} annotators" if by_annotator(judgments) else f"{len(judgments)} judgments"
+    return Uncertainty(draws, draws.std(axis=0, ddof=1), f"bootstrap over {what}")
+
+
+def _resampled(comparisons: Comparisons, rng: np.random.Generator, replicates: int) -> Iterator[Vector]:
+    """Batches of replicated counts: rows are replicates, columns (pair, first won | tied | second won) flattened."""
+    counts = comparisons.counts
+    columns = 3 * len(counts)
+    batch = max(1, min(replicates, _CELLS_AT_ONCE // columns))
+    table = _counts_of_units(comparisons)
+    for begin in range(0, replicates, batch):
+        size = min(batch, replicates - begin)
+        if table is None:  # every judgment for itself, all of one weight
+            cells = _as_rows(counts).ravel()
+            total = round(float(cells.sum()))
+            drawn = rng.multinomial(total, cells / cells.sum(), size).astype(np.float64)
+        else:
+            units = table.shape[0]
+            drawn = np.asarray(rng.multinomial(units, np.full(units, 1.0 / units), size) @ table)
+        yield drawn
+
+
+def _as_rows(counts: PairCounts) -> Vector:
+    return np.stack((counts.first_wins, counts.ties, counts.second_wins), axis=1)
+
+
+def _counts_of_units(comparisons: Comparisons) -> Any:
+    """Each unit's counts as a sparse row; None where units are judgments of equal weight."""
+    annotated = by_annotator(comparisons)
+    if not annotated and comparisons.weight is None:
+        return None
+    from scipy.sparse import coo_array
+
+    counts, size = comparisons.counts, len(comparisons.items)
+    known = pair_cells(size, counts.first, counts.second)
+    pair = np.searchsorted(known, pair_cells(size, comparisons.left, comparisons.right))
+    towards_first = np.where(comparisons.left < comparisons.right, comparisons.outcome, -comparisons.outcome)
+    column = pair * 3 + 1 - towards_first
+    unit = comparisons.annotator if annotated else np.arange(len(comparisons))
+    units = len(comparisons.annotators) if annotated else len(comparisons)
+    return coo_array((comparisons.weights, (unit, column)), shape=(units, 3 * len(counts))).tocsr()

@@ -1,0 +1,55 @@
+"""Cohen, Schapire & Singer 1999: take the item most preferred over the rest, then go on without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.engines import Engine, here
+from crowdrank.judgments import Comparisons, Items, Judgments, PairCounts
+from crowdrank.models.conclude import need
+from crowdrank.models.counting import fit_counts
+from crowdrank.results import Ranking
+
+
+@dataclass(frozen=True, kw_only=True)
+class GreedyOrder:
+    """Again and again the item most preferred over those left, by shares of judgments."""
+
+    reads: ClassVar[type] = Comparisons
+    gives_order_only: ClassVar[bool] = True
+
+    seed: int = 0
+    """Of the bootstrap."""
+
+    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
+        comparisons = need(Comparisons, judgments, self)
+        return fit_counts(self, comparisons, lambda counts: _greedy(counts, comparisons.items), seed=self.seed)
+
+
+def _greedy(counts: PairCounts, items: Items) -> npt.NDArray[np.float64]:
+    total = counts.total
+    lead = np.divide(counts.net, total, out=np.zeros(len(counts)), where=total > 0)
+    # laid out so that equal potentials go by Borda, then by label: the first of equals is taken
+    turn = np.lexsort((-counts.net_wins, items.query))
+    place = np.empty(counts.size, np.int64)
+    place[turn] = np.arange(counts.size)
+    one, other = place[counts.first], place[counts.second]
+    by_one = np.argsort(np.concatenate((one, other)), kind="stable")
+    rival, leads = np.concatenate((other, one))[by_one], np.concatenate((lead, -lead))[by_one]
+    begins = np.searchsorted(np.concatenate((one, other))[by_one], np.arange(counts.size + 1))
+    potential = counts.per_item(lead, -lead)[turn]
+    scores = np.empty(counts.size)
+    for query in range(len(items.queries)):
+        block = items.of_query(query)
+        left = potential[block]
+        for taken in range(len(left)):
+            best = block.start + int(np.argmax(np.round(left, 9)))
+            scores[turn[best]] = -float(taken)
+            rows = slice(begins[best], begins[best + 1])
+            potential[rival[rows]] += leads[rows]
+            potential[best] = -np.inf
+    return scores

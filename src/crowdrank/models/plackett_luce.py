@@ -1,0 +1,146 @@
+"""Plackett 1975, Luce 1959: lists drawn from the top, and best-of-a-set choices (Crowd-BT eq. 2)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.engines import Engine, Held, here
+from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
+from crowdrank.judgments import Items, Judgments, Rankings
+from crowdrank.likelihoods import plackett_luce as likelihood
+from crowdrank.likelihoods.plackett_luce import Lists, ListSlopes
+from crowdrank.likelihoods.priors import gaussian
+from crowdrank.models.conclude import conclude, health_of, need
+from crowdrank.results import Convergence, Ranking, Uncertainty
+from crowdrank.solvers.curvature import Dense, Sparse, conjugate_gradients
+from crowdrank.solvers.newton import Point, climb
+
+Vector = npt.NDArray[np.float64]
+
+_LARGEST_FACTORED = 300
+_LARGEST_INVERTED = 2_000
+_SOLVED_DRAWS = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlackettLuce:
+    """Log-strengths that make whole lists likeliest: the next item is drawn ∝ exp(score) among those left.
+
+    >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]], [["a"], ["c"], ["b"]]])
+    >>> PlackettLuce().fit(lists).table(uncertainty=False)["item"].to_list()
+    ['a', 'b', 'c']
+    """
+
+    reads: ClassVar[type] = Rankings
+
+    prior_scale: float | None = 3.0
+    """Standard deviation of the normal prior on scores; None for plain maximum likelihood."""
+    tolerance: float = 1e-4
+    """Stop when no combination of scores is further than this from the optimum, in standard errors."""
+    max_steps: int = 100
+    seed: int = 0
+    """Of the draws behind rank intervals."""
+
+    def __post_init__(self) -> None:
+        if self.prior_scale is not None and not 0 < self.prior_scale < np.inf:
+            raise SettingError(f"prior_scale must be positive, or None for no prior, got {self.prior_scale}.")
+
+    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
+        rankings = need(Rankings, judgments, self)
+        self._check_connected(rankings)
+        held = engine.hold(Lists(rankings.item, rankings.place, rankings.offsets, rankings.weights))
+        objective = ListObjective(held, rankings.items, self.prior_scale)
+        found = climb(objective, np.zeros(len(rankings.items)), tolerance=self.tolerance, max_steps=self.max_steps)
+        curvature = found.point.curvature
+        assert isinstance(curvature, ListCurvature)
+        return conclude(
+            self, rankings, found.parameters, log_likelihood=curvature.slopes.value,
+            convergence=Convergence(found.converged, found.steps, found.distance),
+            measure=lambda: curvature.measure(self.seed),
+        )  # fmt: skip
+
+    def _check_connected(self, rankings: Rankings) -> None:
+        if not np.any(rankings.place):
+            raise DataError("These lists order no two items: nothing can be ranked.")
+        health = health_of(rankings)
+        if self.prior_scale is None and health.islands:
+            raise IslandsError(f"{health.describe_islands()} Set prior_scale to rank them all the same.")
+        if self.prior_scale is None and health.separated.size:
+            raise SeparationError(f"{health.names(health.separated)}: no finite score fits. Set prior_scale.")
+        if health.islands:
+            warnings.warn(health.describe_islands(), DataWarning, stacklevel=3)
+
+
+@dataclass(frozen=True)
+class ListCurvature:
+    """Curvature of the lists' likelihood and the prior at some scores."""
+
+    held: Held
+    items: Items
+    scores: Vector
+    slopes: ListSlopes
+    prior: Vector
+
+    def solve(self, vector: Vector, tolerance: float) -> Vector:
+        if len(self.scores) <= _LARGEST_FACTORED:
+            return Dense(self._matrix()).solve(vector)
+        return Sparse(self._product, self.slopes.diagonal + self.prior).solve(vector, tolerance)
+
+    def _matrix(self) -> Vector:
+        (matrix,) = self.held.total(likelihood.matrix, self.scores)
+        matrix[np.diag_indices(len(self.scores))] += self.prior
+        if not self.prior.any():
+            together = self.items.query[:, None] == self.items.query
+            matrix += together * (self.slopes.diagonal.mean() / len(self.scores))
+        return np.asarray(matrix)
+
+    def _product(self, vector: Vector) -> Vector:
+        return np.asarray(self.held.total(likelihood.product, self.scores, vector)[0] + self.prior * vector)
+
+    def measure(self, seed: int) -> Uncertainty:
+        rng, size = np.random.default_rng(seed), len(self.scores)
+        if size <= _LARGEST_INVERTED:
+            covariance = np.linalg.inv(self._matrix())
+            drawn = rng.standard_normal((1000, size)) @ np.linalg.cholesky(covariance).T
+            centred = self.items.centre(self.items.centre(covariance).T)
+            error = np.sqrt(np.maximum(np.diag(centred), 0.0))
+        else:
+            columns = [self._solve_for_noise(rng) for _ in range(_SOLVED_DRAWS)]
+            drawn = np.array(columns)
+            error = self.items.centre(drawn).std(axis=0)
+        return Uncertainty(self.items.centre(self.scores + drawn), error, "curvature at the optimum")
+
+    def _solve_for_noise(self, rng: np.random.Generator) -> Vector:
+        """Gradients of redrawn lists have the curvature as their covariance; solved for, its inverse."""
+        seed = int(rng.integers(1 << 62))
+        (shaken,) = self.held.total(_noise, self.scores, seed)
+        shaken = shaken + np.sqrt(self.prior) * rng.standard_normal(len(shaken))
+        found: Vector = conjugate_gradients(self._product, shaken, self.slopes.diagonal + self.prior, 1e-3)
+        return found
+
+
+def _noise(shard: Lists, scores: Vector, seed: int) -> tuple[Vector]:
+    rng = np.random.default_rng([seed, int(shard.item[0]), shard.rows])
+    return (likelihood.slopes(likelihood.redraw(shard, scores, rng), scores).gradient,)
+
+
+@dataclass(frozen=True)
+class ListObjective:
+    """log P(lists | scores) + log prior."""
+
+    held: Held
+    items: Items
+    prior_scale: float | None
+
+    def __call__(self, scores: Vector) -> Point:
+        slopes = self.held.total(likelihood.slopes, scores)
+        value, gradient, bend = slopes.value, slopes.gradient, np.zeros(len(scores))
+        if self.prior_scale is not None:
+            prior = gaussian(scores, self.prior_scale)
+            value, gradient, bend = value + prior.value, gradient + prior.gradient, prior.bend
+        return Point(value, gradient, ListCurvature(self.held, self.items, scores, slopes, bend))
