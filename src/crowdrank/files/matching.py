@@ -23,7 +23,9 @@ ALSO = {
     "ratings": ("annotator", "query"),
     "rankings": ("annotator", "query", "list", "weight"),
 }
+_PAIRS: dict[tuple[str, ...], PairTiers] = {("left", "right"): SIDES, ("winner", "loser"): BEATEN}
 _DEFINING = {role for _, shape in SHAPES for role in shape} | {"list"}
+_MOST_COLUMNS = 30
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,13 @@ def match(table: Table, kind: str | None = None, columns: Mapping[str, str | Non
     """The roles of a table's columns: as told, and else by their names."""
     if kind is not None and kind not in KINDS:
         raise UnknownNameError("kind of judgments", kind, KINDS)
-    search = _Search(table, told_roles(table, columns))
+    search = Search(table, told_roles(table, columns))
     for found_kind, shape in SHAPES:
         if kind in (None, found_kind) and search.allows(found_kind, shape) and (roles := search.shape(shape)):
             for role in ALSO[found_kind]:
                 search.add(roles, role)
             return Match(found_kind, roles, tuple(search.notes))
-    raise FormatError(_unmatched(table, kind, search))
+    raise FormatError(_unmatched(search, kind))
 
 
 def told_roles(table: Table, columns: Mapping[str, str | None] | None, known: Iterable[str] = ROLES) -> dict[str, str]:
@@ -72,7 +74,9 @@ def refuse_repeated(table: Table, column: str) -> str:
 
 
 @dataclass
-class _Search:
+class Search:
+    """Columns by name, less those the user gave a role."""
+
     table: Table
     told: Mapping[str, str]
     notes: list[str] = field(default_factory=list)
@@ -91,33 +95,49 @@ class _Search:
 
     def shape(self, shape: Sequence[str]) -> dict[str, str] | None:
         """A column for every role of the shape, or nothing."""
-        roles: dict[str, str] = {}
-        pair = {("left", "right"): SIDES, ("winner", "loser"): BEATEN}.get(tuple(shape[:2]))
-        if pair is not None and not any(role in self.told for role in shape[:2]):
-            roles |= self.pair(shape[0], shape[1], pair)
+        roles = self.pair(shape)
+        if roles is None or not all(role in roles or self.column_exists(role) for role in shape):
+            return None
         for role in shape:
-            if role not in roles:
-                self.add(roles, role)
-        return roles if set(roles) == set(shape) else None
+            self.add(roles, role)
+        return roles if len(roles) == len(shape) else None
 
-    def add(self, roles: dict[str, str], role: str) -> None:
-        column = self.told[role] if role in self.told else self.single(role, set(roles.values()))
+    def pair(self, shape: Sequence[str]) -> dict[str, str] | None:
+        """Two columns that belong together: model_a with model_b, never left with model_b."""
+        tiers = _PAIRS.get(tuple(shape[:2]))
+        if tiers is None or any(role in self.told for role in shape[:2]):
+            return {}
+        for tier in tiers:
+            if found := [pair for pair in tier if all(name in self.by_name for name in pair)]:
+                sides = zip(*found, strict=True)
+                return {role: self.only(role, self.named(side)) for role, side in zip(shape, sides, strict=False)}
+        return None
+
+    def column_exists(self, role: str) -> bool:
+        if role in self.told:
+            return bool(self.told[role])
+        return any(name in self.by_name for tier in SINGLE[role] for name in tier)
+
+    def add(self, roles: dict[str, str], role: str, tiers: Tiers | None = None) -> None:
+        """The column for a role, as told or by its name, unless it has one already or none fits."""
+        if role in roles:
+            return
+        column = self.told[role] if role in self.told else self.single(role, tiers or SINGLE[role], roles.values())
         if column:
             roles[role] = column
 
-    def single(self, role: str, taken: set[str]) -> str:
-        found = [[c for c in self.named(SINGLE[role][n]) if c not in taken] for n in range(len(SINGLE[role]))]
+    def single(self, role: str, tiers: Tiers, taken: Iterable[str]) -> str:
+        found = [[c for c in self.named(tier) if c not in taken] for tier in tiers]
         candidates = [tier for tier in found if tier]
         if not candidates:
             return ""
         column = self.only(role, candidates[0])
-        others = [c for tier in candidates for c in tier if c != column]
-        if others and role not in ("time", "duration"):
-            self.notes.append(f"{column!r} was read as the {role}, not {', '.join(map(repr, others))}.")
+        if others := [repr(c) for tier in candidates for c in tier if c != column]:
+            self.notes.append(f"{column!r} was read as the {role}, not {', '.join(others)}.")
         return column
 
     def named(self, names: Iterable[str]) -> list[str]:
-        return [column for name in names for column in self.by_name.get(name, ())]
+        return [column for name in dict.fromkeys(names) for column in self.by_name.get(name, ())]
 
     def only(self, role: str, candidates: Sequence[str]) -> str:
         exact = [c for c in candidates if c == role] or list(candidates)
@@ -128,23 +148,23 @@ class _Search:
             )
         return refuse_repeated(self.table, exact[0])
 
-    def pair(self, first: str, second: str, tiers: PairTiers) -> dict[str, str]:
-        """Two columns that belong together: model_a with model_b, never left with model_b."""
-        for tier in tiers:
-            found = [(a, b) for a, b in tier if a in self.by_name and b in self.by_name]
-            if found:
-                return {
-                    first: self.only(first, self.named(a for a, _ in found)),
-                    second: self.only(second, self.named(b for _, b in found)),
-                }
-        return {}
+
+def _unmatched(search: Search, kind: str | None) -> str:
+    table = search.table
+    shapes = [(k, shape) for k, shape in SHAPES if kind in (None, k)]
+    missing = {shape: [role for role in shape if not search.column_exists(role)] for _, shape in shapes}
+    nearest = min(missing, key=lambda shape: len(missing[shape]) / len(shape))
+    lacking = missing[nearest] or list(nearest)
+    needed = "; ".join(f"{k} need {_listed(shape)}" for k, shape in shapes)
+    shown = ", ".join(map(repr, table.columns[:_MOST_COLUMNS])) + (", …" if len(table.columns) > _MOST_COLUMNS else "")
+    if len(table.columns) == 1:
+        shown += " alone (fields are separated by comma, semicolon, tab or bar)"
+    return (
+        f"{table.name}: no column is the {_listed(lacking, 'or')}. Columns found: {shown or 'none'}. "
+        f"{needed[0].upper()}{needed[1:]}. Name a column yourself: --map {lacking[0]}=COLUMN "
+        f"(columns={{{lacking[0]!r}: 'COLUMN'}})."
+    )
 
 
-def first_match(table: Table, role: str, tiers: Tiers, taken: Iterable[str] = ()) -> str:
-    """The one column of a table whose name is in the first tier with any."""
-    raise NotImplementedError
-
-
-def _unmatched(table: Table, kind: str | None, search: _Search) -> str:
-    shapes = [shape for found_kind, shape in SHAPES if kind in (None, found_kind)]
-    raise NotImplementedError
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    return f" {word} ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -113,12 +113,6 @@ BEATEN: PairTiers = (
 ROLES = ("annotator", "query", "left", "right", "winner", "loser", "item", "grade", "rank", "list", "order", "weight",
          "time", "duration")  # fmt: skip
 
-LEFT_WORDS, RIGHT_WORDS = (
-    frozenset(pair[side] for tier in SIDES for pair in tier) | words
-    for side, words in ((0, {"leftvote", "leftwins"}), (1, {"rightvote", "rightwins"}))
-)
-"""What a winner cell may say instead of the item's name."""
-
 SINGLE: dict[str, Tiers] = SYNONYMS | {
     "left": tuple(tuple(left for left, _ in tier) for tier in SIDES),
     "right": tuple(tuple(right for _, right in tier) for tier in SIDES),

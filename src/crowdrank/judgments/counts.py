@@ -55,8 +55,8 @@ class PairCounts:
 
 def pair_cells(size: int, left: Any, right: Any) -> npt.NDArray[np.int64]:
     """A number for each unordered pair: smaller item × size + larger item."""
-    low: npt.NDArray[np.int64] = np.minimum(left, right).astype(np.int64)
-    return low * size + np.maximum(left, right)
+    cells: npt.NDArray[np.int64] = np.minimum(left, right).astype(np.int64) * size + np.maximum(left, right)
+    return cells
 
 
 def count_pairs(

@@ -46,7 +46,7 @@ def climb(
         # Solve loosely far from the summit and tightly near it: the error of a step then falls as fast as Newton's.
         looseness = min(0.05, 0.3 * distance / len(x) ** 0.5)
         direction = point.curvature.solve(point.gradient, max(looseness, 1e-10))
-        distance = float(np.sqrt(max(point.gradient @ direction, 0.0)))
+        distance = max(float(point.gradient @ direction), 0.0) ** 0.5
         if distance <= tolerance:
             return Found(x, point, step, distance, True)
         if step == max_steps:
