@@ -1,4 +1,4 @@
-"""How good it is: metrics against a known truth."""
+"""How good it is: metrics against a known truth, and chances given to judgments held out."""
 
 from crowdrank.evaluation.agreement import (
     accuracy,
@@ -8,9 +8,10 @@ from crowdrank.evaluation.agreement import (
     top_k_overlap,
 )
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate
+from crowdrank.evaluation.held_out import HeldOut, held_out, log_chances
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
 
 __all__ = [
-    "Evaluation", "Gold", "Measure", "accuracy", "average_precision", "evaluate", "kendall_correlation",
-    "kendall_distance", "ndcg", "precision_at", "rbp", "spearman_correlation", "top_k_overlap",
+    "Evaluation", "Gold", "HeldOut", "Measure", "accuracy", "average_precision", "evaluate", "held_out", "kendall_correlation",
+    "kendall_distance", "log_chances", "ndcg", "precision_at", "rbp", "spearman_correlation", "top_k_overlap",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdrank.errors import UnknownNameError
+from crowdrank.models.bootstrap import with_bootstrap
 from crowdrank.models.borda import Borda
 from crowdrank.models.bradley_terry import BradleyTerry
 from crowdrank.models.conclude import Model
@@ -61,4 +62,5 @@ __all__ = [
     "WinRate",
     "by_name",
     "name_of",
+    "with_bootstrap",
 ]

@@ -7,6 +7,7 @@ annotator and W how often each replicate drew them, W·C is all replicates at on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from crowdrank.judgments import Comparisons, PairCounts, Rankings
 from crowdrank.judgments.counts import pair_cells
-from crowdrank.results import Uncertainty
+from crowdrank.results import Ranking, Uncertainty
 
 Vector = npt.NDArray[np.float64]
 
@@ -50,6 +51,16 @@ def bootstrap(
         times = np.bincount(rng.integers(units, size=units), minlength=units).astype(np.float64)
         draws.append(refit(judgments.reweighted(judgments.weights * times[unit])))
     return _uncertainty(judgments, np.array(draws))
+
+
+def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int = REPLICATES) -> Ranking:
+    """The same ranking, its uncertainty by refitting the model to resampled judgments."""
+    return replace(
+        ranking,
+        measure=lambda: bootstrap(
+            judgments, lambda again: model.fit(again).scores, seed=getattr(model, "seed", 0), replicates=replicates
+        ),
+    )
 
 
 def by_annotator(judgments: Comparisons | Rankings) -> bool:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,19 @@ class Ranking:
             block = self.items.of_query(self.items.query_code(query))
             frame = frame[block]  # the frame goes query by query, as the items do
         return _as_native(frame, self.native)
+
+    def save(self, path: str | Path, uncertainty: bool = True) -> None:
+        """Write everything concluded as JSON."""
+        from crowdrank.results.saving import save
+
+        save(self, path, uncertainty)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ranking:
+        """Read what `save` wrote."""
+        from crowdrank.results.saving import load
+
+        return load(path)
 
     def frame(self, level: float = 0.95, uncertainty: bool = True) -> pl.DataFrame:
         """The table as a polars frame."""

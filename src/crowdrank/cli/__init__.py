@@ -1,0 +1,48 @@
+"""The command line: one file per command.
+
+Exit codes: 0 all went well; 1 the data, a file or a setting is at fault (one line on stderr says what);
+2 the command itself was misspelt; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from crowdrank.cli.models import models
+from crowdrank.cli.rank import rank
+from crowdrank.cli.simulate import simulate
+from crowdrank.errors import CrowdrankError
+
+app = typer.Typer(
+    name="crowdrank",
+    help="Trusted rankings from many unreliable judgments.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(rank)
+app.command()(models)
+app.command()(simulate)
+
+
+@app.callback()
+def _options() -> None:
+    """Trusted rankings from many unreliable judgments."""
+
+
+def main() -> None:
+    """What the `crowdrank` command runs."""
+    try:
+        app()
+    except CrowdrankError as error:
+        typer.echo(f"crowdrank: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,119 @@
+"""Comparisons from rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from crowdrank.files import cells
+from crowdrank.files.problems import shown
+from crowdrank.files.roles import DURATIONS, plain
+from crowdrank.files.rows import Rows
+from crowdrank.files.winners import SKIP, UNKNOWN, outcomes
+from crowdrank.judgments import LEFT, TIE, Comparisons
+from crowdrank.judgments.labels import Codes, encode_annotators, encode_items
+
+_LONGEST_KEY = float(2**62)
+# Half of all answers taking longer than this are more likely counted in milliseconds.
+_LONG_MEDIAN = 1000.0
+
+
+def comparisons(rows: Rows) -> Comparisons:
+    """From left, right and winner, or from winner and loser; skips are left out and counted."""
+    sided = "left" in rows.match.roles
+    first, second = ("left", "right") if sided else ("winner", "loser")
+    left, right = rows.labels(first), rows.labels(second)
+    outcome = _outcome(rows, left, right) if sided else _first_won(rows, left, right)
+    who, query = rows.maybe_labels("annotator"), rows.maybe_labels("query")
+    weight = rows.numbers("weight", positive=True)
+    rows.counted.skips = rows.problems.ignore(outcome == SKIP)
+    rows.settle()
+    items, (lefts, rights) = encode_items([rows.usable(left), rows.usable(right)], [first, second], rows.usable(query))
+    annotators, annotator = encode_annotators(rows.usable(who))
+    outcome = rows.usable(outcome)
+    rows.counted.ties = int(np.count_nonzero(outcome == TIE))
+    if annotator is not None:
+        rows.counted.duplicates = _repeats(annotator, lefts, rights, outcome + 1)
+    return Comparisons(
+        items=items, left=lefts, right=rights, outcome=outcome, annotators=annotators, annotator=annotator,
+        weight=rows.usable(weight), time=_time(rows), duration=_duration(rows),
+        features={name: _feature(rows.usable(rows.frame[name])) for name in rows.features},
+        sided=sided, native=rows.table.native,
+    )  # fmt: skip
+
+
+def _refuse_same(rows: Rows, left: pl.Series, right: pl.Series, column: str) -> None:
+    same = (left == right).fill_null(False)
+    rows.counted.self_comparisons = rows.problems.refuse(
+        same, column, lambda row: f"{shown(left[row])} is compared with itself"
+    )
+
+
+def _first_won(rows: Rows, winner: pl.Series, loser: pl.Series) -> npt.NDArray[np.int8]:
+    _refuse_same(rows, winner, loser, rows.match.roles["loser"])
+    return np.full(len(winner), LEFT, np.int8)
+
+
+def _outcome(rows: Rows, left: pl.Series, right: pl.Series) -> npt.NDArray[np.int8]:
+    roles = rows.match.roles
+    _refuse_same(rows, left, right, roles["right"])
+    winner = rows.labels("winner")
+    found = outcomes(left, right, winner, (roles["left"], roles["right"]))
+    rows.problems.refuse(
+        found == UNKNOWN, roles["winner"],
+        lambda row: f"{shown(winner[row])} is neither {shown(left[row])}, {shown(right[row])}, a tie nor a skip",
+    )  # fmt: skip
+    return found
+
+
+def _repeats(annotator: Codes, *codes: npt.NDArray[Any]) -> int:
+    """How many rows say again, exactly, what their annotator has said before."""
+    sizes = [int(c.max(initial=0)) + 1 for c in codes]
+    if (int(annotator.max(initial=0)) + 1) * np.prod(np.asarray(sizes, float)) < _LONGEST_KEY:
+        key = annotator.astype(np.int64)
+        for code, size in zip(codes, sizes, strict=True):
+            key = key * size + code
+        return len(key) - pl.Series(key).n_unique()
+    frame = pl.DataFrame({str(n): c for n, c in enumerate((annotator, *codes))})
+    return frame.height - frame.n_unique()
+
+
+def _time(rows: Rows) -> cells.Numbers | None:
+    column = rows.usable(rows.cells("time"))
+    return None if column is None else _recorded(rows, cells.moments(column), "time")
+
+
+def _duration(rows: Rows) -> cells.Numbers | None:
+    column = rows.usable(rows.cells("duration"))
+    if column is None:
+        return None
+    name = rows.match.roles["duration"]
+    seconds = _recorded(rows, cells.numbers(column) / DURATIONS.get(plain(name), 1.0), "duration")
+    if seconds is not None and np.nanmedian(seconds) > _LONG_MEDIAN:
+        rows.note(f"Half of the answers took over {_LONG_MEDIAN:,.0f} s; if {name!r} counts milliseconds, divide it.")
+    return seconds
+
+
+def _recorded(rows: Rows, values: cells.Numbers, role: str) -> cells.Numbers | None:
+    """Values with NaN where nothing was recorded; None where nothing ever was."""
+    values = np.where(np.isfinite(values), values, np.nan)
+    missing = int(np.count_nonzero(np.isnan(values)))
+    name = rows.match.roles[role]
+    if missing == len(values):
+        rows.note(f"{name!r} holds no {role} that can be read; it was left out.")
+        return None
+    if missing:
+        rows.note(f"{name!r}: no {role} in {missing:,} of {len(values):,} rows.")
+    return values
+
+
+def _feature(column: pl.Series) -> npt.NDArray[Any]:
+    """Numbers where every cell that holds something holds one, text otherwise."""
+    text = cells.labels(column, trimmed=True)
+    found = cells.numbers(column)
+    if np.count_nonzero(np.isnan(found)) <= text.null_count():
+        return found
+    return np.array(text.fill_null("").to_list(), dtype=object)

@@ -1,0 +1,16 @@
+"""The formats people hold. Each is a short file with one `Format`, listed here; tidy comes last and takes anything."""
+
+from crowdrank.files.formats.format import Format
+from crowdrank.files.formats.tidy import TIDY
+from crowdrank.files.tables import Table
+
+FORMATS: tuple[Format, ...] = (TIDY,)
+
+
+def recognise(table: Table) -> Format:
+    """The first format that knows itself in the table's columns and first rows."""
+    sample = table.sample
+    return next(found for found in FORMATS if found.recognises(table.columns, sample))
+
+
+__all__ = ["FORMATS", "Format", "recognise"]

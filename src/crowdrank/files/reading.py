@@ -1,0 +1,79 @@
+"""The door: any source in, judgments out, with an account of every row."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from crowdrank.errors import DataWarning, FormatError, SettingError
+from crowdrank.files.comparing import comparisons
+from crowdrank.files.formats import recognise
+from crowdrank.files.grading import ratings
+from crowdrank.files.listing import rankings
+from crowdrank.files.matching import find_column, match
+from crowdrank.files.report import ImportReport
+from crowdrank.files.rows import Rows
+from crowdrank.files.sources import open_table
+from crowdrank.judgments import Comparisons, Judgments
+
+_BUILDERS = {"comparisons": comparisons, "ratings": ratings, "rankings": rankings}
+_FEWEST_FOR_QUERY_NOTE = 20
+
+
+def read(
+    source: Any,
+    *,
+    kind: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    features: Sequence[str] = (),
+    encoding: str | None = None,
+    strict: bool = False,
+) -> Judgments:
+    """Judgments from a file, a data frame or a dict of columns; warns where rows had to be left out.
+
+    `columns` names the column of a role (`{"annotator": "who"}`; None for "there is none"), `features` the columns
+    that describe the task. With `strict`, the first unusable row is an error.
+
+    >>> read({"worker": ["ann", "bob"], "left": ["x", "x"], "right": ["y", "y"], "winner": ["x", "tie"]})
+    Comparisons(2 judgments, 2 items, 2 annotators)
+    """
+    found, report = read_with_report(
+        source, kind=kind, columns=columns, features=features, encoding=encoding, strict=strict
+    )
+    if sentence := report.dropped():
+        warnings.warn(sentence, DataWarning, stacklevel=2)
+    return found
+
+
+def read_with_report(
+    source: Any,
+    *,
+    kind: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    features: Sequence[str] = (),
+    encoding: str | None = None,
+    strict: bool = False,
+) -> tuple[Judgments, ImportReport]:
+    """Like `read`, with an account of every row in place of the warning."""
+    table = open_table(source, encoding)
+    format_ = recognise(table)
+    table = format_.read(table)
+    matched = match(table, kind, columns)
+    if features and matched.kind != "comparisons":
+        raise SettingError(f"Features describe comparisons; {table.name} holds {matched.kind}.")
+    rows = Rows(table, matched, [find_column(table, name) for name in features], strict)
+    try:
+        found = _BUILDERS[matched.kind](rows)
+    except FormatError as error:
+        raise error if str(error).startswith(table.name) else FormatError(f"{table.name}: {error}") from error
+    problems, counted = rows.problems, rows.counted
+    report = ImportReport(
+        source=table.name, kind=matched.kind, format=format_.name, columns=dict(matched.roles),
+        rows_read=problems.rows_read, kept=problems.rows_read - problems.count - counted.skips,
+        ties=counted.ties, skips=counted.skips, duplicates=counted.duplicates,
+        malformed_count=problems.count, self_comparisons=counted.self_comparisons,
+        malformed=problems.malformed(), unit=table.unit,
+        notes=(*table.notes, *matched.notes, *counted.notes, *_query_notes(found, report_query)),
+    )  # fmt: skip
+    return found, report

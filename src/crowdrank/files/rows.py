@@ -1,0 +1,106 @@
+"""The rows of a table whose columns have roles: cells read and checked, unusable rows accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from crowdrank.errors import FormatError
+from crowdrank.files import cells
+from crowdrank.files.matching import Match
+from crowdrank.files.problems import Problems, shown
+from crowdrank.files.tables import Table
+
+_FIRST_FEW = 3
+Array = TypeVar("Array", bound=np.generic)
+
+
+@dataclass
+class Counted:
+    """What a report says of the rows beyond those left out."""
+
+    ties: int = 0
+    skips: int = 0
+    duplicates: int = 0
+    self_comparisons: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+class Rows:
+    """One reading of one table."""
+
+    def __init__(self, table: Table, match: Match, features: Sequence[str] = (), strict: bool = False):
+        self.table, self.match, self.features, self.strict = table, match, features, strict
+        self.problems = Problems(table)
+        self.counted = Counted()
+        self.frame = table.load(list(dict.fromkeys([*match.roles.values(), *features])), None)
+
+    def cells(self, role: str) -> pl.Series | None:
+        """A role's column as it stands."""
+        return self.frame[self.match.roles[role]] if role in self.match.roles else None
+
+    def maybe_labels(self, role: str) -> pl.Series | None:
+        """A role's labels, where it has a column; rows without one are refused."""
+        column = self.cells(role)
+        if column is None:
+            return None
+        found = cells.labels(column, self.table.trimmed)
+        self.problems.refuse_missing(found, self.match.roles[role], role)
+        return found
+
+    def labels(self, role: str) -> pl.Series:
+        found = self.maybe_labels(role)
+        if found is None:
+            raise FormatError(f"{self.table.name}: no column is the {role}.")
+        return found
+
+    def numbers(self, role: str, positive: bool = False) -> cells.Numbers | None:
+        """A role's numbers, where it has a column; rows without a finite (positive) one are refused."""
+        column = self.cells(role)
+        if column is None:
+            return None
+        found = cells.numbers(column)
+        fine = np.isfinite(found) & (found > 0) if positive else np.isfinite(found)
+        need = f"the {role} must be a {'positive' if positive else 'finite'} number"
+        self.problems.refuse(~fine, self.match.roles[role], lambda row: f"{need}, got {shown(column[row])}")
+        return found
+
+    def settle(self) -> None:
+        """Every check is done: refuse the table where too little of it is usable."""
+        read, wrong = self.problems.rows_read, self.problems.count
+        if not read:
+            raise FormatError(f"{self.table.name}: has columns but no rows.")
+        if self.strict and wrong:
+            raise FormatError(f"{self.table.name}: {self._first(1)}")
+        if not self.problems.usable.any() and not wrong:
+            raise FormatError(f"{self.table.name}: every row was skipped by its annotator; nothing was judged.")
+        if 2 * wrong > read or wrong + self.counted.skips == read:
+            roles = ", ".join(f"{column!r} as {role}" for role, column in self.match.roles.items())
+            raise FormatError(
+                f"{self.table.name}: {wrong:,} of {read:,} rows cannot be used, so the columns may mean something else "
+                f"({roles}). {self._first(_FIRST_FEW)} Say what they are: --map ROLE=COLUMN (columns={{…}})."
+            )
+        self._all_usable = bool(self.problems.usable.all())
+
+    def _first(self, most: int) -> str:
+        return " ".join(m.sentence(self.table.unit) for m in self.problems.malformed(most))
+
+    @overload
+    def usable(self, column: pl.Series) -> pl.Series: ...
+    @overload
+    def usable(self, column: npt.NDArray[Array]) -> npt.NDArray[Array]: ...
+    @overload
+    def usable(self, column: None) -> None: ...
+    def usable(self, column: pl.Series | npt.NDArray[Array] | None) -> pl.Series | npt.NDArray[Array] | None:
+        """A column's cells in the rows that are left."""
+        if column is None or self._all_usable:
+            return column
+        return column.filter(self.problems.usable) if isinstance(column, pl.Series) else column[self.problems.usable]
+
+    def note(self, sentence: str) -> None:
+        self.counted.notes.append(sentence)

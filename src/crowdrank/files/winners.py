@@ -1,0 +1,66 @@
+"""Who won: the winner's name, a word for its side, a tie or a skip."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from crowdrank.files.roles import SIDES, plain
+from crowdrank.judgments import LEFT, RIGHT, TIE
+
+SKIP, UNKNOWN = np.int8(2), np.int8(3)
+
+TIES = frozenset(
+    "= == ~ - tie ties tied tievote draw drawn drew equal equals equallygood equallybad both bothequal same neither "
+    "tiebothbad bothbad bothbadvote bothgood bothgoodvote undecided nopreference nodifference indifferent".split()
+)
+SKIPS = frozenset(
+    "skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
+    "unknown none na null nan noanswer unanswered abstain abstained".split()
+)
+
+_WORDS: dict[str, np.int8] = {
+    **dict.fromkeys([pair[0] for tier in SIDES for pair in tier] + ["1", "leftvote", "leftwins", "awins"], LEFT),
+    **dict.fromkeys([pair[1] for tier in SIDES for pair in tier] + ["2", "rightvote", "rightwins", "bwins"], RIGHT),
+    **dict.fromkeys(TIES, TIE),
+    **dict.fromkeys(SKIPS, SKIP),
+}
+
+
+def outcomes(left: pl.Series, right: pl.Series, winner: pl.Series, sides: tuple[str, str]) -> npt.NDArray[np.int8]:
+    """1, 0, -1 as in `Comparisons`; 2 for a skip, 3 where a cell says none of these.
+
+    Names of the two items come first, and exactly; words are read without regard to case and punctuation, and only
+    where no item goes by them. `sides` are the names of the two columns, which some files repeat as the winner.
+    """
+    frame = pl.DataFrame([left.alias("left"), right.alias("right"), winner.alias("winner")])
+    won = pl.col("winner")
+    by_name = pl.when(won == pl.col("left")).then(LEFT).when(won == pl.col("right")).then(RIGHT)
+    found = frame.select(by_name.otherwise(None).cast(pl.Int8).alias("outcome")).to_series()
+    open_rows = found.is_null()
+    if open_rows.any():
+        said = _meanings(winner.filter(open_rows).drop_nulls().unique(), pl.concat([left, right.alias(left.name)]), sides)
+        if said:
+            found = found.fill_null(
+                winner.replace_strict(list(said), list(said.values()), default=None, return_dtype=pl.Int8)
+            )
+        found = found.fill_null(UNKNOWN)
+    return found.to_numpy()
+
+
+def _meanings(words: pl.Series, items: pl.Series, sides: tuple[str, str]) -> dict[str, np.int8]:
+    """What each of the words says about the row; words that say nothing, or name an item, are left out."""
+    known = _WORDS | {plain(name): side for name, side in zip(sides, (LEFT, RIGHT), strict=True) if name}
+    common = words.filter(_plain(words).is_in(list(known)))
+    if common.is_empty():
+        return {}
+    names = _plain(items.drop_nulls().unique())
+    taken = set(names.filter(names.is_in(_plain(common).implode())))
+    return {word: known[key] for word in common if (key := plain(word)) in known and key not in taken}
+
+
+def _plain(words: pl.Series) -> pl.Series:
+    """`plain`, for a whole column."""
+    bare = words.str.to_lowercase().str.replace_all(r"[^\p{L}\p{N}]", "")
+    return pl.select(pl.when(bare == "").then(words.str.strip_chars()).otherwise(bare)).to_series()

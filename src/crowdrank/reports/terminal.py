@@ -1,0 +1,93 @@
+"""Tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import polars as pl
+from rich.table import Table
+from rich.text import Text
+
+from crowdrank.evaluation import Evaluation
+from crowdrank.results import Ranking
+
+
+def ranking_tables(ranking: Ranking, top: int, level: float, uncertainty: bool = True) -> Iterator[Table]:
+    """The best `top` items of each query; a line between tie groups."""
+    frame = ranking.frame(level, uncertainty)
+    if not ranking.items.has_queries:
+        yield _ranking_table(frame, None, top, level)
+        return
+    for query in ranking.items.queries:
+        yield _ranking_table(frame.filter(pl.col("query") == query), str(query), top, level)
+
+
+def _ranking_table(frame: pl.DataFrame, query: str | None, top: int, level: float) -> Table:
+    measured = "std_error" in frame.columns
+    counted_in = frame.columns[-1]
+    table = Table(title=None if query is None else Text(query), title_justify="left", box=None, pad_edge=False)
+    table.add_column("rank", justify="right")
+    table.add_column("item", overflow="fold", max_width=48)
+    table.add_column("score", justify="right")
+    if measured:
+        table.add_column("± error", justify="right")
+        table.add_column(f"ranks ({level:.0%})", justify="right")
+        table.add_column("group", justify="right")
+    table.add_column(counted_in, justify="right")
+    digits = _digits(frame["score"].to_list())
+    for row in frame.head(top).iter_rows(named=True):
+        cells = [str(row["rank"]), Text(row["item"]), f"{row['score']:.{digits}f}"]
+        if measured:
+            low, high = row["rank_low"], row["rank_high"]
+            cells += [f"{row['std_error']:.{digits}f}", f"{low}–{high}" if low < high else str(low), str(row["group"])]
+        table.add_row(*cells, f"{row[counted_in]:,}")
+    if frame.height > top:
+        table.add_row("", f"… and {frame.height - top:,} more", style="dim")
+    return table
+
+
+def _digits(scores: list[float]) -> int:
+    """Enough decimals to tell the scores apart, no more."""
+    spread = max(scores) - min(scores)
+    return 0 if spread > 200 else 1 if spread > 20 else 2 if spread > 0.5 else 3
+
+
+def evaluation_table(evaluation: Evaluation) -> Table:
+    """Each metric with its standard error over queries."""
+    several = any(m.queries > 1 for m in evaluation.measures)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("against gold")
+    table.add_column("value", justify="right")
+    if several:
+        table.add_column("± error", justify="right")
+        table.add_column("queries", justify="right")
+    for measure in evaluation.measures:
+        cells = [measure.metric.replace("_", " "), f"{measure.value:.3f}"]
+        if several:
+            cells += [f"{measure.std_error:.3f}", str(measure.queries)]
+        table.add_row(*cells)
+    return table
+
+
+def models_table(rows: Iterable[tuple[str, str, str]]) -> Table:
+    """Name, what it reads, one line on each."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("model", no_wrap=True)
+    table.add_column("reads", no_wrap=True)
+    table.add_column("in a line")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def facts(judgments: Any) -> str:
+    """How much was said about how many, in a phrase."""
+    items, kind = judgments.items, type(judgments).__name__
+    said = {"Comparisons": "comparisons", "Ratings": "grades", "Rankings": "lists"}[kind]
+    phrase = f"{len(judgments):,} {said} of {len(items):,} items"
+    if items.has_queries:
+        phrase += f" in {len(items.queries):,} {'query' if len(items.queries) == 1 else 'queries'}"
+    if judgments.annotator is not None:
+        phrase += f" by {len(judgments.annotators):,} annotators"
+    return phrase

@@ -1,0 +1,84 @@
+"""Rankings as JSON: everything concluded, and the draws behind it, to be read again anywhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.errors import FormatError
+from crowdrank.judgments import Items
+from crowdrank.results.ranking import Convergence, Ranking
+from crowdrank.results.uncertainty import Uncertainty
+
+VERSION = 1
+
+
+def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
+    """Write a ranking; without its uncertainty the file is small and quick to write."""
+    items = ranking.items
+    content: dict[str, Any] = {
+        "crowdrank_ranking": VERSION,
+        "model": ranking.model,
+        "settings": dict(ranking.settings),
+        "queries": items.queries.tolist(),
+        "query": items.query.tolist(),
+        "item": items.labels.tolist(),
+        "score": ranking.scores.tolist(),
+        "judged": ranking.judged.tolist(),
+        "counted_in": ranking.counted_in,
+        "parameters": dict(ranking.parameters),
+        "log_likelihood": ranking.log_likelihood,
+        "convergence": asdict(ranking.convergence),
+        "notes": ranking.notes,
+        "native": ranking.native,
+    }
+    if uncertainty and ranking.measure is not None:
+        sure = ranking.uncertainty
+        content["uncertainty"] = {
+            "method": sure.method,
+            "std_error": sure.std_error.tolist(),
+            "draws": _pack(sure.draws),
+            "draws_shape": sure.draws.shape,
+        }
+    Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def load(path: str | Path) -> Ranking:
+    """Read a ranking that `save` wrote."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        version = content["crowdrank_ranking"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{path} is not a ranking saved by crowdrank.") from error
+    if version != VERSION:
+        raise FormatError(f"{path} was saved in version {version} of the format; this crowdrank reads {VERSION}.")
+    notes, sure = content["notes"], content.get("uncertainty")
+    return Ranking(
+        model=content["model"], settings=content["settings"],
+        items=Items(_labels(content["item"]), np.array(content["query"], np.int32), _labels(content["queries"])),
+        scores=np.array(content["score"], np.float64), judged=np.array(content["judged"], np.int64),
+        counted_in=content["counted_in"], parameters=content["parameters"],
+        log_likelihood=content["log_likelihood"], convergence=Convergence(**content["convergence"]),
+        native=content["native"], observe=lambda: notes, measure=None if sure is None else lambda: _unpack(sure),
+    )  # fmt: skip
+
+
+def _labels(names: list[str]) -> npt.NDArray[np.object_]:
+    return np.array(names, dtype=object)
+
+
+def _pack(draws: npt.NDArray[np.float64]) -> str:
+    return base64.b64encode(zlib.compress(draws.astype("<f4").tobytes())).decode("ascii")
+
+
+def _unpack(sure: dict[str, Any]) -> Uncertainty:
+    raw = zlib.decompress(base64.b64decode(sure["draws"]))
+    draws = np.frombuffer(raw, "<f4").reshape(sure["draws_shape"]).astype(np.float64)
+    return Uncertainty(draws, np.array(sure["std_error"], np.float64), sure["method"])
