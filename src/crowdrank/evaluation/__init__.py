@@ -12,6 +12,20 @@ from crowdrank.evaluation.held_out import HeldOut, held_out, log_chances
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
 
 __all__ = [
-    "Evaluation", "Gold", "HeldOut", "Measure", "accuracy", "average_precision", "evaluate", "held_out", "kendall_correlation",
-    "kendall_distance", "log_chances", "ndcg", "precision_at", "rbp", "spearman_correlation", "top_k_overlap",
-]  # fmt: skip
+    "Evaluation",
+    "Gold",
+    "HeldOut",
+    "Measure",
+    "accuracy",
+    "average_precision",
+    "evaluate",
+    "held_out",
+    "kendall_correlation",
+    "kendall_distance",
+    "log_chances",
+    "ndcg",
+    "precision_at",
+    "rbp",
+    "spearman_correlation",
+    "top_k_overlap",
+]

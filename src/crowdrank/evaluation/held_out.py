@@ -39,7 +39,7 @@ def log_chances(
     if ties == "drop":
         rows = np.flatnonzero(comparisons.outcome != 0)
         chances = chances / (1.0 - chances[:, 1:2])
-    return np.log(chances[rows, 1 - comparisons.outcome[rows]])
+    return np.asarray(np.log(chances[rows, 1 - comparisons.outcome[rows]]))
 
 
 def held_out(
@@ -69,6 +69,7 @@ def held_out(
 
 def _folds(comparisons: Comparisons, folds: int, by: str, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """The fold of each row, as even as can be."""
+    of_row: npt.NDArray[Any]
     if by == "judgment":
         units, of_row = len(comparisons), np.arange(len(comparisons))
     elif by == "annotator" and comparisons.annotator is not None:

@@ -23,12 +23,12 @@ _LONG_MEDIAN = 1000.0
 
 def comparisons(rows: Rows) -> Comparisons:
     """From left, right and winner, or from winner and loser; skips are left out and counted."""
-    sided = "left" in rows.match.roles
+    sided = rows.has("left")
     first, second = ("left", "right") if sided else ("winner", "loser")
     left, right = rows.labels(first), rows.labels(second)
     outcome = _outcome(rows, left, right) if sided else _first_won(rows, left, right)
     who, query = rows.maybe_labels("annotator"), rows.maybe_labels("query")
-    weight = rows.numbers("weight", positive=True)
+    weight = rows.maybe_weight()
     rows.counted.skips = rows.problems.ignore(outcome == SKIP)
     rows.settle()
     items, (lefts, rights) = encode_items([rows.usable(left), rows.usable(right)], [first, second], rows.usable(query))
@@ -82,16 +82,15 @@ def _repeats(annotator: Codes, *codes: npt.NDArray[Any]) -> int:
 
 
 def _time(rows: Rows) -> cells.Numbers | None:
-    column = rows.usable(rows.cells("time"))
-    return None if column is None else _recorded(rows, cells.moments(column), "time")
+    return _recorded(rows, cells.moments(rows.usable(rows.column("time"))), "time") if rows.has("time") else None
 
 
 def _duration(rows: Rows) -> cells.Numbers | None:
-    column = rows.usable(rows.cells("duration"))
-    if column is None:
+    if not rows.has("duration"):
         return None
     name = rows.match.roles["duration"]
-    seconds = _recorded(rows, cells.numbers(column) / DURATIONS.get(plain(name), 1.0), "duration")
+    values = cells.numbers(rows.usable(rows.column("duration")))
+    seconds = _recorded(rows, values / DURATIONS.get(plain(name), 1.0), "duration")
     if seconds is not None and np.nanmedian(seconds) > _LONG_MEDIAN:
         rows.note(f"Half of the answers took over {_LONG_MEDIAN:,.0f} s; if {name!r} counts milliseconds, divide it.")
     return seconds

@@ -6,14 +6,17 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from crowdrank.errors import FormatError
-from crowdrank.files.tables import Place, Table, count_from_one, table_of, told_apart
+from crowdrank.files.tables import NOWHERE, Place, Table, table_of, told_apart
 
 DELIMITERS = ",;\t|"
 # Beyond this many bytes nobody waits for Python to walk through the lines.
@@ -74,38 +77,47 @@ class _Text:
 def read_delimited(data: bytes, name: str, prefer: str = ",") -> Table:
     """UTF-8 text with a header, as a table of strings."""
     text = _open(data, name, prefer)
-    header = text.header()
-    columns, repeated = told_apart(header)
+    columns, repeated = told_apart(text.header())
     try:
-        frame = text.parse()
-        frame.columns = list(columns)
-        table = table_of(frame, name)
-        if text.walkable:
-            table = replace(table, unit="line", locate=_Locator(text, len(columns)))
+        table = _parsed(text, columns)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         table = _walk_through(text, columns) if text.walkable else _cut_to_header(text, columns)
-    blank = table.load(columns, None).select(pl.all_horizontal(pl.all().is_null())).to_series()
-    return replace(table, repeated=repeated, trimmed=True, blank=blank.to_numpy())
+    return replace(table, repeated=repeated, trimmed=True, blank=_blank(table.load(columns, None)))
+
+
+def _parsed(text: _Text, columns: Sequence[str], ragged: bool = False) -> Table:
+    """What polars makes of it; the lines of a long file are not numbered."""
+    frame = text.parse(ragged)
+    frame.columns = list(columns)
+    table = table_of(frame, text.name)
+    if text.walkable:
+        return replace(table, unit="line", locate=_Locator(text, frame))
+    return replace(table, notes=("The file is too long to number its lines; rows are counted instead.",))
 
 
 def _open(data: bytes, name: str, prefer: str) -> _Text:
-    body = data.lstrip(b"\n")
-    if not body.strip():
-        raise FormatError(f"{name}: is empty.")
-    skipped, declared = len(data) - len(body), None
+    body, declared = data.lstrip(b"\n"), None
     # Spreadsheets may name the delimiter on a line of its own.
-    if found := re.match(rb'"?sep=([,;\t|])"?\n', body, re.IGNORECASE):
-        body, declared, skipped = body[found.end() :], found[1].decode(), skipped + 1
-        if not body.strip():
-            raise FormatError(f"{name}: has no header.")
+    if found := re.match(rb'"?sep=([,;\t|])"?\n+', body, re.IGNORECASE):
+        body, declared = body[found.end() :], found[1].decode()
+    if not re.search(rb"\S", body):
+        raise FormatError(f"{name}: is empty.")
+    skipped = data.count(b"\n", 0, len(data) - len(body))
     return _Text(name, body, declared or _sniff(body, prefer), skipped)
 
 
 def _sniff(body: bytes, prefer: str) -> str:
     """The delimiter that splits the header into most fields."""
-    header = body.split(b"\n", 1)[0].decode()
+    header = body[: body.find(b"\n") + 1 or None].decode()
     outside_quotes = re.sub(r'"[^"]*"', "", header)
     return max(prefer + DELIMITERS, key=outside_quotes.count)
+
+
+def _blank(frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    """Rows that stand for empty lines, or lines of spaces."""
+    first = (pl.nth(0).str.strip_chars() == "").fill_null(True)
+    rest = [pl.nth(n).is_null() for n in range(1, frame.width)]
+    return frame.select(pl.all_horizontal(first, *rest)).to_series().to_numpy()
 
 
 @dataclass(frozen=True)
@@ -113,17 +125,24 @@ class _Locator:
     """From rows of the parsed table back to lines of the file."""
 
     text: _Text
-    width: int
+    frame: pl.DataFrame
 
     def __call__(self, rows: Sequence[int]) -> list[Place]:
-        wanted, found = set(rows), dict.fromkeys(rows, Place(0))
-        for row, record in enumerate(self.text.walk(), -1):
-            if row in wanted:
-                found[row] = Place(record.line, _remark(len(record.fields), self.width))
-                wanted.discard(row)
-            if not wanted:
-                break
+        wanted, found = set(rows), dict.fromkeys(rows, NOWHERE)
+        with suppress(_UnclosedQuote):
+            for row, record in enumerate(self.text.walk(), -1):
+                if row in wanted:
+                    wanted.discard(row)
+                    found[row] = self._place(row, record)
+                if not wanted:
+                    break
         return [found[row] for row in rows]
+
+    def _place(self, row: int, record: _Record) -> Place:
+        # polars and csv part ways over text after a closing quote; then no line is better than a wrong one.
+        missing = [""] * (self.frame.width - len(record.fields))
+        same = [cell or "" for cell in self.frame.row(row)] == record.fields + missing
+        return Place(record.line, _remark(len(record.fields), self.frame.width)) if same else NOWHERE
 
 
 def _remark(fields: int, width: int) -> str:
@@ -159,9 +178,7 @@ def _records(text: _Text, width: int) -> tuple[list[_Record], tuple[str, ...]]:
 def _cut_to_header(text: _Text, columns: Sequence[str]) -> Table:
     """What polars refuses and is too long to walk through."""
     try:
-        frame = text.parse(ragged=True)
-        frame.columns = list(columns)
-    except pl.exceptions.PolarsError as error:
+        table = _parsed(text, columns, ragged=True)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise FormatError(f"{text.name}: cannot be read as delimited text: {str(error).splitlines()[0]}.") from error
-    note = "Some rows have more fields than the header; in a file this long they were cut, not looked for."
-    return replace(table_of(frame, text.name), locate=count_from_one, notes=(note,))
+    return replace(table, notes=(*table.notes, "Rows with more fields than the header were cut to its length."))

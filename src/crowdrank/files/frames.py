@@ -62,7 +62,9 @@ def read_columns(source: Mapping[Any, Any]) -> Table:
     columns = {str(name): _column(str(name), values) for name, values in source.items()}
     heights = {name: len(column) for name, column in columns.items()}
     if len(set(heights.values())) > 1:
-        raise FormatError("the columns differ in length: " + ", ".join(f"{n} has {h}" for n, h in heights.items()) + ".")
+        raise FormatError(
+            "the columns differ in length: " + ", ".join(f"{n} has {h}" for n, h in heights.items()) + "."
+        )
     return table_of(pl.DataFrame(list(columns.values())), "the columns")
 
 

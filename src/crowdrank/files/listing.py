@@ -18,14 +18,14 @@ _KEYS = ("query", "annotator", "list")
 
 
 def rankings(rows: Rows) -> Rankings:
-    return _from_orders(rows) if "order" in rows.match.roles else _from_places(rows)
+    return _from_orders(rows) if rows.has("order") else _from_places(rows)
 
 
 def _from_places(rows: Rows) -> Rankings:
     """Item and rank; a list is what one annotator said in one query (and list, where lists are named)."""
     item, rank = rows.labels("item"), rows.numbers("rank")
     keys = {role: labels for role in _KEYS if (labels := rows.maybe_labels(role)) is not None}
-    weight = rows.numbers("weight", positive=True)
+    weight = rows.maybe_weight()
     frame = pl.DataFrame({**keys, "item": item, "rank": rank, "row": np.arange(len(item))})
     frame = frame.filter(rows.problems.usable)
     again = frame.filter(~pl.struct(*keys, "item").is_first_distinct())["row"].to_numpy()
@@ -39,7 +39,7 @@ def _from_orders(rows: Rows) -> Rankings:
     """Strings like "a>b=c>d", best first, ties between equals signs; every row is a list of its own."""
     order = rows.labels("order")
     keys = {role: labels for role in _KEYS[:2] if (labels := rows.maybe_labels(role)) is not None}
-    weight = rows.numbers("weight", positive=True)
+    weight = rows.maybe_weight()
     column = rows.match.roles["order"]
     if not order.str.contains(">").any():
         raise FormatError(f"{rows.table.name}: column {column!r} holds no lists like 'a>b=c>d'.")

@@ -55,7 +55,7 @@ def told_roles(table: Table, columns: Mapping[str, str | None] | None, known: It
     for role, name in (columns or {}).items():
         if role not in known:
             raise UnknownNameError("role", role, known)
-        told[role] = find_column(table, name) if name else ""
+        told[role] = "" if name is None or name == "" else find_column(table, str(name))
     return told
 
 
@@ -155,12 +155,15 @@ def _unmatched(search: Search, kind: str | None) -> str:
     missing = {shape: [role for role in shape if not search.column_exists(role)] for _, shape in shapes}
     nearest = min(missing, key=lambda shape: len(missing[shape]) / len(shape))
     lacking = missing[nearest] or list(nearest)
-    needed = "; ".join(f"{k} need {_listed(shape)}" for k, shape in shapes)
+    needed = "; ".join(
+        f"{k} need {', or '.join(_listed(shape) for other, shape in shapes if other == k)}"
+        for k in dict.fromkeys(k for k, _ in shapes)
+    )
     shown = ", ".join(map(repr, table.columns[:_MOST_COLUMNS])) + (", …" if len(table.columns) > _MOST_COLUMNS else "")
     if len(table.columns) == 1:
         shown += " alone (fields are separated by comma, semicolon, tab or bar)"
     return (
-        f"{table.name}: no column is the {_listed(lacking, 'or')}. Columns found: {shown or 'none'}. "
+        f"{table.name}: no column for {_listed(lacking, 'or')}. Columns found: {shown or 'none'}. "
         f"{needed[0].upper()}{needed[1:]}. Name a column yourself: --map {lacking[0]}=COLUMN "
         f"(columns={{{lacking[0]!r}: 'COLUMN'}})."
     )

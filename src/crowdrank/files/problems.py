@@ -31,7 +31,7 @@ class Problems:
 
     @property
     def usable(self) -> Mask:
-        return (self.fault == 0) & ~self.ignored
+        return np.equal(self.fault, 0) & ~self.ignored
 
     @property
     def count(self) -> int:
@@ -55,10 +55,6 @@ class Problems:
     def refuse_missing(self, column: pl.Series, name: str, role: str) -> None:
         if column.null_count():
             self.refuse(column.is_null(), name, lambda _: f"the {role} is missing")
-
-    def refuse_unless(self, fine: Mask, cells: pl.Series, name: str, need: str) -> None:
-        """Refuse rows by the value of a cell, showing it."""
-        self.refuse(~fine, name, lambda row: f"{need}, got {shown(cells[row])}")
 
     def ignore(self, mask: Mask) -> int:
         """Leave usable rows out without calling them wrong; returns how many."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from crowdrank.errors import DataWarning, FormatError, SettingError
@@ -15,9 +15,13 @@ from crowdrank.files.matching import find_column, match
 from crowdrank.files.report import ImportReport
 from crowdrank.files.rows import Rows
 from crowdrank.files.sources import open_table
-from crowdrank.judgments import Comparisons, Judgments
+from crowdrank.judgments import Judgments, Rankings
 
-_BUILDERS = {"comparisons": comparisons, "ratings": ratings, "rankings": rankings}
+_BUILDERS: dict[str, Callable[[Rows], Judgments]] = {
+    "comparisons": comparisons,
+    "ratings": ratings,
+    "rankings": rankings,
+}
 _FEWEST_FOR_QUERY_NOTE = 20
 
 
@@ -74,6 +78,17 @@ def read_with_report(
         ties=counted.ties, skips=counted.skips, duplicates=counted.duplicates,
         malformed_count=problems.count, self_comparisons=counted.self_comparisons,
         malformed=problems.malformed(), unit=table.unit,
-        notes=(*table.notes, *matched.notes, *counted.notes, *_query_notes(found, report_query)),
+        notes=(*table.notes, *matched.notes, *counted.notes, *_query_note(found, matched.roles.get("query", ""))),
     )  # fmt: skip
     return found, report
+
+
+def _query_note(found: Judgments, column: str) -> list[str]:
+    """A query for nearly every judgment is more likely a number of its own than what items share."""
+    if len(found) < _FEWEST_FOR_QUERY_NOTE or 2 * len(found.items.queries) <= len(found):
+        return []
+    instead = f"--map list={column!r} --map query=" if isinstance(found, Rankings) else "--map query="
+    return [
+        f"{column!r} was read as the query, and most judgments have one of their own: items of different queries are "
+        f"never compared. If they should be, say {instead} (columns={{'query': None}})."
+    ]

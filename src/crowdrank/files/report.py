@@ -14,14 +14,15 @@ class Malformed(NamedTuple):
     """One row that could not be used."""
 
     line: int
-    """The line of the file it begins on; for frames and Parquet, the row counted from 1."""
+    """The line of the file it begins on; for frames and Parquet, the row counted from 1; 0 where that is unknown."""
     column: str
     """The column at fault, "" where it is the whole row."""
     reason: str
 
     def sentence(self, unit: str) -> str:
         where = f", column {self.column!r}" if self.column else ""
-        return f"{unit.capitalize()} {self.line:,}{where}: {self.reason}."
+        place = f"{unit.capitalize()} {self.line:,}" if self.line else "A row"
+        return f"{place}{where}: {self.reason}."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ def _tiers(*lines: str) -> Tiers:
     return tuple(tuple(line.split()) for line in lines)
 
 
-def _each(names: str) -> Tiers:
+def each(names: str) -> Tiers:
     """Strict precedence: every name a tier of its own."""
     return tuple((name,) for name in names.split())
 
@@ -57,7 +57,7 @@ SYNONYMS: dict[str, Tiers] = {
         ("annotator",), ("annotatorid",), tuple(_PEOPLE.split()), _with_id(_PEOPLE),
         tuple(_MORE_PEOPLE.split()), _with_id(_MORE_PEOPLE),
     ),
-    "query": _each("query queryid qid topic topicid scene sceneid context contextid"),
+    "query": each("query queryid qid topic topicid scene sceneid context contextid"),
     "winner": _tiers(
         "winner", "winnerid winneritem winnername",
         "preferred choice chosen selected selection vote result answer label preference verdict outcome judgment "
@@ -69,10 +69,10 @@ SYNONYMS: dict[str, Tiers] = {
     "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid"),
     "order": _tiers("order", "orderbestfirst", "ranking preferenceorder rankedlist"),
     "weight": _tiers("weight", "weights"),
-    "time": _each(
+    "time": each(
         "time timestamp answeredat createdat tstamp submittedat submittime datetime datecreated date updatedat"
     ),
-    "duration": _each(" ".join(DURATIONS)),
+    "duration": each(" ".join(DURATIONS)),
 }  # fmt: skip
 
 
@@ -118,4 +118,3 @@ SINGLE: dict[str, Tiers] = SYNONYMS | {
     "right": tuple(tuple(right for _, right in tier) for tier in SIDES),
     "loser": tuple(tuple(loser for _, loser in tier) for tier in BEATEN),
 }
-

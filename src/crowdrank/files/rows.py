@@ -38,37 +38,36 @@ class Rows:
         self.table, self.match, self.features, self.strict = table, match, features, strict
         self.problems = Problems(table)
         self.counted = Counted()
+        self._all_usable = False
         self.frame = table.load(list(dict.fromkeys([*match.roles.values(), *features])), None)
 
-    def cells(self, role: str) -> pl.Series | None:
-        """A role's column as it stands."""
-        return self.frame[self.match.roles[role]] if role in self.match.roles else None
+    def has(self, role: str) -> bool:
+        return role in self.match.roles
 
-    def maybe_labels(self, role: str) -> pl.Series | None:
-        """A role's labels, where it has a column; rows without one are refused."""
-        column = self.cells(role)
-        if column is None:
-            return None
-        found = cells.labels(column, self.table.trimmed)
+    def column(self, role: str) -> pl.Series:
+        """A role's column as it stands."""
+        return self.frame[self.match.roles[role]]
+
+    def labels(self, role: str) -> pl.Series:
+        """A role's labels; rows without one are refused."""
+        found = cells.labels(self.column(role), self.table.trimmed)
         self.problems.refuse_missing(found, self.match.roles[role], role)
         return found
 
-    def labels(self, role: str) -> pl.Series:
-        found = self.maybe_labels(role)
-        if found is None:
-            raise FormatError(f"{self.table.name}: no column is the {role}.")
-        return found
+    def maybe_labels(self, role: str) -> pl.Series | None:
+        return self.labels(role) if self.has(role) else None
 
-    def numbers(self, role: str, positive: bool = False) -> cells.Numbers | None:
-        """A role's numbers, where it has a column; rows without a finite (positive) one are refused."""
-        column = self.cells(role)
-        if column is None:
-            return None
+    def numbers(self, role: str, positive: bool = False) -> cells.Numbers:
+        """A role's numbers; rows without a finite (positive) one are refused."""
+        column = self.column(role)
         found = cells.numbers(column)
         fine = np.isfinite(found) & (found > 0) if positive else np.isfinite(found)
         need = f"the {role} must be a {'positive' if positive else 'finite'} number"
         self.problems.refuse(~fine, self.match.roles[role], lambda row: f"{need}, got {shown(column[row])}")
         return found
+
+    def maybe_weight(self) -> cells.Numbers | None:
+        return self.numbers("weight", positive=True) if self.has("weight") else None
 
     def settle(self) -> None:
         """Every check is done: refuse the table where too little of it is usable."""

@@ -65,7 +65,8 @@ def _read_parquet(path: Path) -> Table:
 
     def load(names: Sequence[str], most: int | None) -> pl.DataFrame:
         wanted = frame.select(pl.col(stored[name]).alias(name) for name in names)
-        return _refusing(path, lambda: (wanted if most is None else wanted.head(most)).collect())
+        found: pl.DataFrame = _refusing(path, (wanted if most is None else wanted.head(most)).collect)
+        return found
 
     return Table(name=path.name, columns=columns, load=load, rows=rows, repeated=repeated)
 

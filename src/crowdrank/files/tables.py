@@ -21,6 +21,9 @@ class Place(NamedTuple):
     """What is wrong with the whole line, where that explains more than any one cell: too few fields."""
 
 
+NOWHERE = Place(0)
+
+
 def count_from_one(rows: Sequence[int]) -> list[Place]:
     return [Place(row + 1) for row in rows]
 

@@ -6,25 +6,26 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from crowdrank.files.roles import SIDES, plain
+from crowdrank.files.roles import SIDES, each, plain
 from crowdrank.judgments import LEFT, RIGHT, TIE
 
 SKIP, UNKNOWN = np.int8(2), np.int8(3)
 
-TIES = frozenset(
+_TIES = each(
     "= == ~ - tie ties tied tievote draw drawn drew equal equals equallygood equallybad both bothequal same neither "
-    "tiebothbad bothbad bothbadvote bothgood bothgoodvote undecided nopreference nodifference indifferent".split()
+    "tiebothbad bothbad bothbadvote bothgood bothgoodvote undecided nopreference nodifference indifferent"
 )
-SKIPS = frozenset(
+_SKIPS = each(
     "skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
-    "unknown none na null nan noanswer unanswered abstain abstained".split()
+    "unknown none na null nan noanswer unanswered abstain abstained"
 )
-
+_LEFT = [left for tier in SIDES for left, _ in tier] + ["1", "leftvote", "leftwins", "awins"]
+_RIGHT = [right for tier in SIDES for _, right in tier] + ["2", "rightvote", "rightwins", "bwins"]
 _WORDS: dict[str, np.int8] = {
-    **dict.fromkeys([pair[0] for tier in SIDES for pair in tier] + ["1", "leftvote", "leftwins", "awins"], LEFT),
-    **dict.fromkeys([pair[1] for tier in SIDES for pair in tier] + ["2", "rightvote", "rightwins", "bwins"], RIGHT),
-    **dict.fromkeys(TIES, TIE),
-    **dict.fromkeys(SKIPS, SKIP),
+    **dict.fromkeys(_LEFT, LEFT),
+    **dict.fromkeys(_RIGHT, RIGHT),
+    **{word: TIE for (word,) in _TIES},
+    **{word: SKIP for (word,) in _SKIPS},
 }
 
 
@@ -36,11 +37,13 @@ def outcomes(left: pl.Series, right: pl.Series, winner: pl.Series, sides: tuple[
     """
     frame = pl.DataFrame([left.alias("left"), right.alias("right"), winner.alias("winner")])
     won = pl.col("winner")
-    by_name = pl.when(won == pl.col("left")).then(LEFT).when(won == pl.col("right")).then(RIGHT)
+    by_name = pl.when(won == pl.col("left")).then(int(LEFT)).when(won == pl.col("right")).then(int(RIGHT))
     found = frame.select(by_name.otherwise(None).cast(pl.Int8).alias("outcome")).to_series()
     open_rows = found.is_null()
     if open_rows.any():
-        said = _meanings(winner.filter(open_rows).drop_nulls().unique(), pl.concat([left, right.alias(left.name)]), sides)
+        said = _meanings(
+            winner.filter(open_rows).drop_nulls().unique(), pl.concat([left, right.alias(left.name)]), sides
+        )
         if said:
             found = found.fill_null(
                 winner.replace_strict(list(said), list(said.values()), default=None, return_dtype=pl.Int8)

@@ -128,7 +128,7 @@ class Comparisons:
         n = len(self.items)
         return np.bincount(self.left, minlength=n) + np.bincount(self.right, minlength=n)
 
-    def take(self, rows: npt.NDArray[Any]) -> Comparisons:
+    def take(self, rows: npt.NDArray[Any] | slice) -> Comparisons:
         """Some of the rows, in the given order; items and annotators keep their codes."""
         columns: dict[str, Any] = {name: getattr(self, name) for name in _ROW_COLUMNS}
         chosen: dict[str, Any] = {name: None if c is None else c[rows] for name, c in columns.items()}

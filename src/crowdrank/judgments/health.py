@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.judgments.comparisons import Comparisons
-from crowdrank.judgments.labels import Items
+from crowdrank.judgments.labels import Codes, Items
+
+# Up to this many items a table of who beat whom is quicker than a sparse graph.
+_LARGEST_TABLE = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +26,7 @@ class Health:
         return self.comparisons.items
 
     @cached_property
-    def island_of_item(self) -> npt.NDArray[np.int32]:
+    def island_of_item(self) -> Codes:
         """Items joined by a chain of comparisons share a number."""
         return self._components("weak")
 
@@ -40,11 +43,21 @@ class Health:
         return sorted((g for g in groups if torn[self.items.query[g[0]]]), key=len, reverse=True)
 
     @cached_property
+    def circle_of_item(self) -> Codes:
+        """Items that chains of wins join in both directions share a number."""
+        return self._components("strong")
+
+    @property
+    def sound(self) -> bool:
+        """Whether every query hangs together so that all its scores are finite without a prior."""
+        return int(self.circle_of_item.max(initial=0)) < len(self.items.queries)
+
+    @cached_property
     def separated(self) -> npt.NDArray[np.int64]:
         """Items whose score has no finite maximum: no chain of wins leads both to them and from them."""
-        strong, island = self._components("strong"), self.island_of_item
-        if strong.max(initial=0) == island.max(initial=0):
+        if self.sound:
             return np.array([], np.int64)
+        strong, island = self.circle_of_item, self.island_of_item
         # Within each island the largest circle of mutual wins is held to be the body; the rest hang off it.
         sizes = np.bincount(strong)
         largest = np.zeros(int(island.max()) + 1, np.int64)
@@ -52,15 +65,19 @@ class Health:
         alone = (sizes[strong] < largest[island]) | (sizes[strong] == 1)
         return np.flatnonzero(alone & (self.comparisons.comparisons_of_item > 0))
 
-    def _components(self, kind: str) -> npt.NDArray[np.int32]:
-        """A first part of a long table nearly always settles it; the whole is looked at only if not."""
+    def _components(self, kind: str) -> Codes:
+        """A first part of a long table settles nearly all of it."""
         size, rows = len(self.items), len(self.comparisons)
-        first = 8 * size + 1000
-        if rows > 2 * first:
-            labels = _components(size, self.comparisons.take(np.arange(first)), kind)
-            if labels.max(initial=0) < len(self.items.queries):
-                return labels
-        return _components(size, self.comparisons, kind)
+        if size <= _LARGEST_TABLE and len(self.items.queries) == 1 and _all_reach_all(size, self.comparisons):
+            return np.zeros(size, np.int32)
+        source, target = _edges(self.comparisons.take(slice(0, 8 * size + 1000)))
+        labels = _components(size, source, target, kind)
+        if labels.max(initial=0) < len(self.items.queries) or rows <= 8 * size + 1000:
+            return labels
+        # what hangs together in the first part does so in the whole: shrink it to one point, and look at what is left
+        source, target = (labels[end] for end in _edges(self.comparisons))
+        apart = source != target
+        return _components(int(labels.max()) + 1, source[apart], target[apart], kind)[labels]
 
     def notes(self) -> list[str]:
         """What a reader of the ranking should know, in plain words."""
@@ -85,13 +102,38 @@ class Health:
         return shown + (f", … ({len(places)} in all)" if len(places) > most else "")
 
 
-def _components(size: int, table: Comparisons, kind: str) -> npt.NDArray[np.int32]:
+def _edges(table: Comparisons) -> tuple[Codes, Codes]:
+    """From winners to losers; a tie counts both ways."""
+    if not table.ties:
+        won = table.outcome > 0
+        return np.where(won, table.left, table.right), np.where(won, table.right, table.left)
+    won, lost = table.outcome >= 0, table.outcome <= 0
+    return (
+        np.concatenate((table.left[won], table.right[lost])),
+        np.concatenate((table.right[won], table.left[lost])),
+    )
+
+
+def _all_reach_all(size: int, table: Comparisons) -> bool:
+    """Whether chains of wins lead from the first item to every other, and back."""
+    beat = np.zeros((size, size), bool)
+    beat[_edges(table)] = True
+    return _reaches_all(beat) and _reaches_all(beat.T)
+
+
+def _reaches_all(beat: npt.NDArray[np.bool_]) -> bool:
+    reached = beat[0].copy()
+    reached[0] = True
+    count = 0
+    while count < (count := int(np.count_nonzero(reached))):
+        reached |= beat[reached].any(axis=0)
+    return count == len(reached)
+
+
+def _components(size: int, source: Codes, target: Codes, kind: str) -> Codes:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    beat, lost = table.outcome >= 0, table.outcome <= 0  # a tie is a little of both
-    source = np.concatenate((table.left[beat], table.right[lost]))
-    target = np.concatenate((table.right[beat], table.left[lost]))
     graph = coo_array((np.ones(len(source), np.int8), (source, target)), shape=(size, size))
     _, label = connected_components(graph.tocsr(), directed=True, connection=kind)
     return np.asarray(label, np.int32)

@@ -72,10 +72,11 @@ class Slopes(NamedTuple):
 def logistic(d: Any, outcome: Any, theta: Any) -> Any:
     shrink = np.exp(-np.abs(d))
     ahead = (d >= 0) * 1.0
-    chance = (ahead + (1.0 - ahead) * shrink) / (1.0 + shrink)
+    larger = 1.0 / (1.0 + shrink)  # the chance of whichever is ahead
+    chance = (ahead + (1.0 - ahead) * shrink) * larger
     share = 0.5 + 0.5 * outcome
-    value = share * d - np.maximum(d, 0.0) - np.log1p(shrink)
-    return value, share - chance, shrink / ((1.0 + shrink) * (1.0 + shrink)), 0.0, 0.0, 0.0
+    value = share * d - ahead * d + np.log(larger)
+    return value, share - chance, shrink * larger * larger, 0.0, 0.0, 0.0
 
 
 def probit(d: Any, outcome: Any, theta: Any) -> Any:
@@ -135,6 +136,28 @@ def chances(margin: Vector, theta: float, formula: int) -> Vector:
     if formula in (LOGISTIC, PROBIT):  # no room for ties
         columns[1] = np.zeros(len(margin))
     return np.stack(columns, axis=1)
+
+
+def tallies(shard: Pairs, size: int) -> tuple[Vector, Vector]:
+    """Wins less losses of each item, and all its comparisons."""
+    left, right, outcome, weight = shard
+    if shard.rows < COMPILE_FROM:
+        lead = outcome * weight
+        net = np.bincount(left, lead, size) - np.bincount(right, lead, size)
+        return net, np.bincount(left, weight, size) + np.bincount(right, weight, size)
+    net, total = np.zeros(size), np.zeros(size)
+    _tallies_loop(left, right, outcome, weight, net, total)
+    return net, total
+
+
+@compiled()
+def _tallies_loop(left, right, outcome, weight, net, total):  # type: ignore[no-untyped-def]
+    for row in range(len(left)):
+        i, j, w = left[row], right[row], weight[row]
+        net[i] += w * outcome[row]
+        net[j] -= w * outcome[row]
+        total[i] += w
+        total[j] += w
 
 
 def slopes(shard: Pairs, scores: Vector, theta: float, formula: int) -> tuple[Bends, Slopes]:

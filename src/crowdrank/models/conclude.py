@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Protocol, TypeVar
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.engines import Engine, here
-from crowdrank.errors import DataError
+from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
 from crowdrank.judgments import Comparisons, Health, Judgments, Rankings
 from crowdrank.results import OUTRIGHT, Convergence, Ranking, Uncertainty
 
@@ -75,3 +76,17 @@ def health_of(judgments: Comparisons | Rankings) -> Health:
     if isinstance(judgments, Rankings):
         judgments = judgments.to_comparisons("adjacent", ties="keep")
     return Health(judgments)
+
+
+def check_connected(health: Health, has_prior: bool) -> None:
+    """Islands and separation are errors without a prior; with one, islands are worth a warning."""
+    if has_prior:
+        if health.islands:
+            warnings.warn(health.describe_islands(), DataWarning, stacklevel=4)
+    elif not health.sound:
+        if health.islands:
+            raise IslandsError(f"{health.describe_islands()} Set prior_scale to rank them all the same.")
+        raise SeparationError(
+            f"{health.names(health.separated)}: never both won and lost within the rest, so no finite score fits. "
+            f"Set prior_scale, or leave them out."
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.engines import Engine, Held
-from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
+from crowdrank.errors import DataError, SettingError
 from crowdrank.judgments import Comparisons, Items, PairCounts
 from crowdrank.likelihoods import pairwise
 from crowdrank.likelihoods.pairwise import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, Pairs, Slopes
 from crowdrank.likelihoods.priors import gaussian, virtual_node
-from crowdrank.models.conclude import conclude, health_of
+from crowdrank.models.conclude import check_connected, conclude, health_of
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.solvers.curvature import Dense, Sparse
 from crowdrank.solvers.draws import Summit, draw
@@ -84,7 +83,7 @@ class PairwiseCurvature:
         (matrix,) = self.bends.total(pairwise.matrix, self.size)
         matrix[np.diag_indices(self.size)] += self.prior
         if not self.prior.any():  # a common shift of a query's scores changes nothing: hold it fixed
-            together = self.items.query[:, None] == self.items.query
+            together = self.items.query[:, None] == self.items.query if len(self.items.queries) > 1 else 1.0
             matrix += together * (self.slopes.diagonal.mean() / self.size)
         if self.theta_prior is None:
             return np.asarray(matrix)
@@ -145,16 +144,19 @@ class Objective:
         return found
 
     def start(self, tie_share: float) -> Vector:
-        """All scores equal, and the θ that then gives the share of ties seen."""
-        zeros = np.zeros(len(self.items))
+        """Scores as if everyone had met average opponents, and the θ that gives the share of ties seen."""
+        net, total = self.held.total(pairwise.tallies, len(self.items))
+        scores = np.log((total + net + 1) / (total - net + 1))
+        if self.formula in (PROBIT, THRESHOLD):  # Φ(x/√2) is nearly σ(1.2·x)
+            scores /= 1.2
         share = min(max(tie_share, 0.01), 0.99)
         if self.formula == DAVIDSON:
-            return np.append(zeros, np.log(2 * share / (1 - share)))
+            return np.append(scores, np.log(2 * share / (1 - share)))
         if self.formula == THRESHOLD:
             from scipy.special import ndtri
 
-            return np.append(zeros, np.sqrt(2) * ndtri((1 + share) / 2))
-        return zeros
+            return np.append(scores, np.sqrt(2) * ndtri((1 + share) / 2))
+        return np.asarray(scores)
 
 
 def fit_pairwise(model: PairwiseSettings, comparisons: Comparisons, even: int, tied: int, engine: Engine) -> Ranking:
@@ -165,7 +167,7 @@ def fit_pairwise(model: PairwiseSettings, comparisons: Comparisons, even: int, t
         if not len(comparisons):
             raise DataError('Every judgment is a tie: with ties="drop" nothing is left.')
     formula = tied if ties and model.ties not in ("half", "drop") else even
-    check_connected(model, comparisons)
+    check_connected(health_of(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
     held = engine.hold(reduce(comparisons, formula))
     objective = Objective(held, comparisons.items, formula, model.prior_scale, model.virtual_weight)
     start = objective.start(ties / len(comparisons))
@@ -185,22 +187,6 @@ def fit_pairwise(model: PairwiseSettings, comparisons: Comparisons, even: int, t
 def measure(found: Found, curvature: PairwiseCurvature, items: Items, seed: int) -> Uncertainty:
     error, around = draw(curvature.summit(), seed)
     return Uncertainty(items.centre(found.parameters[: len(items)]) + around, error, "curvature at the optimum")
-
-
-def check_connected(model: PairwiseSettings, comparisons: Comparisons) -> None:
-    """Islands and separation are errors without a prior; with one, islands are worth a warning."""
-    health = health_of(comparisons)
-    if model.prior_scale is not None or model.virtual_weight:
-        if health.islands:
-            warnings.warn(health.describe_islands(), DataWarning, stacklevel=4)
-        return
-    if health.islands:
-        raise IslandsError(f"{health.describe_islands()} Set prior_scale to rank them all the same.")
-    if health.separated.size:
-        raise SeparationError(
-            f"{health.names(health.separated)}: never both won and lost within the rest, so no finite score fits. "
-            f"Set prior_scale, or leave them out."
-        )
 
 
 def reduce(comparisons: Comparisons, formula: int) -> Pairs:

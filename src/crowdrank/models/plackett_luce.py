@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.engines import Engine, Held, here
-from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
+from crowdrank.errors import DataError, SettingError
 from crowdrank.judgments import Items, Judgments, Rankings
 from crowdrank.likelihoods import plackett_luce as likelihood
 from crowdrank.likelihoods.plackett_luce import Lists, ListSlopes
 from crowdrank.likelihoods.priors import gaussian
-from crowdrank.models.conclude import conclude, health_of, need
+from crowdrank.models.conclude import check_connected, conclude, health_of, need
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.solvers.curvature import Dense, Sparse, conjugate_gradients
 from crowdrank.solvers.newton import Point, climb
@@ -67,13 +66,7 @@ class PlackettLuce:
     def _check_connected(self, rankings: Rankings) -> None:
         if not np.any(rankings.place):
             raise DataError("These lists order no two items: nothing can be ranked.")
-        health = health_of(rankings)
-        if self.prior_scale is None and health.islands:
-            raise IslandsError(f"{health.describe_islands()} Set prior_scale to rank them all the same.")
-        if self.prior_scale is None and health.separated.size:
-            raise SeparationError(f"{health.names(health.separated)}: no finite score fits. Set prior_scale.")
-        if health.islands:
-            warnings.warn(health.describe_islands(), DataWarning, stacklevel=3)
+        check_connected(health_of(rankings), has_prior=self.prior_scale is not None)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def _ranking_table(frame: pl.DataFrame, query: str | None, top: int, level: floa
     table.add_column(counted_in, justify="right")
     digits = _digits(frame["score"].to_list())
     for row in frame.head(top).iter_rows(named=True):
-        cells = [str(row["rank"]), Text(row["item"]), f"{row['score']:.{digits}f}"]
+        cells: list[str | Text] = [str(row["rank"]), Text(row["item"]), f"{row['score']:.{digits}f}"]
         if measured:
             low, high = row["rank_low"], row["rank_high"]
             cells += [f"{row['std_error']:.{digits}f}", f"{low}–{high}" if low < high else str(low), str(row["group"])]

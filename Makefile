@@ -1,0 +1,47 @@
+# Every target sets up what it needs. Python 3.11 or newer and make are all it takes to begin.
+VENV ?= .venv
+BENCH_VENV ?= .venv-bench
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check tests bench bench-quick clean
+
+help:
+	@echo "make demo    rank the bundled example, show the answer and write it to demo-output/"
+	@echo "make test    linters, type checker and all tests"
+	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
+
+$(VENV)/.ready: pyproject.toml tools/environment.sh
+	tools/environment.sh $(VENV)
+	@touch $@
+
+$(VENV)/.ready-test: pyproject.toml tools/environment.sh
+	tools/environment.sh $(VENV) test
+	@touch $@ $(VENV)/.ready
+
+$(BENCH_VENV)/.ready: pyproject.toml tools/environment.sh
+	tools/environment.sh $(BENCH_VENV) bench
+	@touch $@
+
+demo: $(VENV)/.ready
+	@mkdir -p demo-output
+	$(BIN)/crowdrank rank examples/cities/votes.csv --gold examples/cities/gold.csv --out demo-output/ranking.csv
+
+test: check tests
+
+check: $(VENV)/.ready-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+tests: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -n auto
+
+bench: $(BENCH_VENV)/.ready
+	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py
+	$(BENCH_VENV)/bin/python benchmarks/door.py
+
+bench-quick: $(BENCH_VENV)/.ready
+	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py --quick
+
+clean:
+	rm -rf $(VENV) $(BENCH_VENV) demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

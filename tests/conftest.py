@@ -1,0 +1,18 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real judgments: CROWDRANK_DATA, or ../shared/data beside the checkout."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("CROWDRANK_DATA") or beside)
+    if not folder.is_dir():
+        pytest.skip("Needs the real judgments: set CROWDRANK_DATA to their folder.")
+    return folder
