@@ -123,7 +123,7 @@ class Comparisons:
         return count_pairs(len(self.items), self.left, self.right, self.outcome, self.weight)
 
     @cached_property
-    def comparisons_of_item(self) -> npt.NDArray[np.int64]:
+    def judged_of_item(self) -> npt.NDArray[np.int64]:
         """How many rows each item appears in."""
         n = len(self.items)
         return np.bincount(self.left, minlength=n) + np.bincount(self.right, minlength=n)

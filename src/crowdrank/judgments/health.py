@@ -63,21 +63,22 @@ class Health:
         largest = np.zeros(int(island.max()) + 1, np.int64)
         np.maximum.at(largest, island, sizes[strong])
         alone = (sizes[strong] < largest[island]) | (sizes[strong] == 1)
-        return np.flatnonzero(alone & (self.comparisons.comparisons_of_item > 0))
+        return np.flatnonzero(alone & (self.comparisons.judged_of_item > 0))
 
     def _components(self, kind: str) -> Codes:
         """A first part of a long table settles nearly all of it."""
         size, rows = len(self.items), len(self.comparisons)
         if size <= _LARGEST_TABLE and len(self.items.queries) == 1 and _all_reach_all(size, self.comparisons):
             return np.zeros(size, np.int32)
-        source, target = _edges(self.comparisons.take(slice(0, 8 * size + 1000)))
-        labels = _components(size, source, target, kind)
-        if labels.max(initial=0) < len(self.items.queries) or rows <= 8 * size + 1000:
-            return labels
-        # what hangs together in the first part does so in the whole: shrink it to one point, and look at what is left
-        source, target = (labels[end] for end in _edges(self.comparisons))
-        apart = source != target
-        return _components(int(labels.max()) + 1, source[apart], target[apart], kind)[labels]
+        labels = np.arange(size, dtype=np.int32)
+        for part in (8 * size, 64 * size, rows):
+            # what hangs together in a part does so in the whole: it is one point from then on
+            source, target = (labels[end] for end in _edges(self.comparisons.take(slice(0, part))))
+            apart = source != target
+            labels = _components(int(labels.max(initial=0)) + 1, source[apart], target[apart], kind)[labels]
+            if labels.max(initial=0) < len(self.items.queries) or part >= rows:
+                break
+        return labels
 
     def notes(self) -> list[str]:
         """What a reader of the ranking should know, in plain words."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -140,6 +141,11 @@ class Rankings:
     def list_of_row(self) -> npt.NDArray[np.int64]:
         """Which list each row of `item` belongs to."""
         return np.repeat(np.arange(len(self)), self.lengths)
+
+    @cached_property
+    def judged_of_item(self) -> npt.NDArray[np.int64]:
+        """How many lists each item appears in."""
+        return np.bincount(self.item, minlength=len(self.items))
 
     @property
     def weights(self) -> npt.NDArray[np.float64]:

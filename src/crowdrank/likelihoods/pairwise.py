@@ -145,9 +145,9 @@ def tallies(shard: Pairs, size: int) -> tuple[Vector, Vector]:
         lead = outcome * weight
         net = np.bincount(left, lead, size) - np.bincount(right, lead, size)
         return net, np.bincount(left, weight, size) + np.bincount(right, weight, size)
-    net, total = np.zeros(size), np.zeros(size)
-    _tallies_loop(left, right, outcome, weight, net, total)
-    return net, total
+    found: tuple[Vector, Vector] = np.zeros(size), np.zeros(size)
+    _tallies_loop(left, right, outcome, weight, *found)
+    return found
 
 
 @compiled()

@@ -59,14 +59,10 @@ def conclude(
     items = judgments.items
     scores = items.centre(scores) if centred else np.array(scores)
     scores.flags.writeable = False
-    if isinstance(judgments, Rankings):
-        counted_in, judged = "lists", np.bincount(judgments.item, minlength=len(items))
-    else:
-        counted_in, judged = "comparisons", judgments.comparisons_of_item
     return Ranking(
         model=name, settings=settings_of(model), items=items, scores=scores,
-        judged=judged,
-        counted_in=counted_in,
+        tally=lambda: judgments.judged_of_item,
+        counted_in="lists" if isinstance(judgments, Rankings) else "comparisons",
         parameters=parameters or {}, log_likelihood=log_likelihood, convergence=convergence,
         native=judgments.native, measure=measure, observe=lambda: health_of(judgments).notes(),
     )  # fmt: skip

@@ -54,8 +54,8 @@ class Ranking:
     settings: Mapping[str, Any]
     items: Items
     scores: Vector
-    judged: npt.NDArray[np.int64]
-    """In how many judgments each item appears."""
+    tally: Callable[[], npt.NDArray[np.int64]]
+    """Counts, when first asked, in how many judgments each item appears."""
     counted_in: str = "comparisons"
     """The kind of judgment that was counted, in a word."""
     parameters: Mapping[str, float] = field(default_factory=dict)
@@ -71,6 +71,11 @@ class Ranking:
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={v!r}" for k, v in self.settings.items())
         return f"<Ranking of {len(self.items):,} items by {self.model}({settings})>"
+
+    @cached_property
+    def judged(self) -> npt.NDArray[np.int64]:
+        """In how many judgments each item appears."""
+        return self.tally()
 
     @cached_property
     def uncertainty(self) -> Uncertainty:

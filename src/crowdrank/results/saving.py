@@ -63,7 +63,7 @@ def load(path: str | Path) -> Ranking:
     return Ranking(
         model=content["model"], settings=content["settings"],
         items=Items(_labels(content["item"]), np.array(content["query"], np.int32), _labels(content["queries"])),
-        scores=np.array(content["score"], np.float64), judged=np.array(content["judged"], np.int64),
+        scores=np.array(content["score"], np.float64), tally=lambda: np.array(content["judged"], np.int64),
         counted_in=content["counted_in"], parameters=content["parameters"],
         log_likelihood=content["log_likelihood"], convergence=Convergence(**content["convergence"]),
         native=content["native"], observe=lambda: notes, measure=None if sure is None else lambda: _unpack(sure),

@@ -1,0 +1,324 @@
+"""What every model of the registry promises, whatever judgments it is given."""
+
+import warnings
+from dataclasses import FrozenInstanceError, fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from crowdrank.errors import ConvergenceWarning
+from crowdrank.judgments import Comparisons, Rankings
+from crowdrank.models import REGISTRY, by_name, name_of
+from crowdrank.results import Ranking
+from tests.strategies import (
+    EXACT_WEIGHTS,
+    FINE_WEIGHTS,
+    comparisons_of,
+    islands_allowed,
+    judgments_for,
+    kinds_read,
+    precise,
+    weighted,
+)
+
+quick = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(quick, max_examples=4)
+every_model = pytest.mark.parametrize("kind", [pytest.param(kind, id=name) for name, kind in REGISTRY.items()])
+
+
+def gives_order_only(kind):
+    return getattr(kind, "gives_order_only", False)
+
+
+def depends_on_order(kind):
+    return getattr(kind, "depends_on_order", False)
+
+
+def fit(model, judgments):
+    with islands_allowed():
+        return model.fit(judgments)
+
+
+def rows_of(judgments):
+    """One entry a judgment: a row of comparisons or ratings, a whole list of rankings."""
+    return np.arange(len(judgments))
+
+
+def arrays_of(judgments):
+    values = {entry.name: getattr(judgments, entry.name) for entry in fields(judgments)}
+    return {name: np.array(v) for name, v in values.items() if isinstance(v, np.ndarray)}
+
+
+def renamed(judgments, name):
+    """The same judgments about items called `name[label]`."""
+    frame = judgments.to_frame()
+
+    def called(column):
+        return [name.get(label, label) for label in frame[column]]
+
+    columns = {c: frame[c] for c in ("query", "annotator", "weight") if c in frame.columns}
+    if isinstance(judgments, Comparisons):
+        return Comparisons.of(called("left"), called("right"), called("winner"), **columns)
+    keys = {"rank": frame["rank"], "list": frame["list"]} if isinstance(judgments, Rankings) else {"grade": frame["grade"]}
+    return type(judgments).of(called("item"), **keys, **columns)
+
+
+def score_of(ranking):
+    items = ranking.items
+    keys = zip(items.query.tolist(), items.labels, strict=True)
+    return dict(zip(keys, ranking.scores.tolist(), strict=True))
+
+
+@every_model
+@quick
+@given(data=st.data())
+def test_names_every_item(kind, data):
+    judgments = data.draw(judgments_for(kind))
+    ranking = fit(kind(), judgments)
+    assert ranking.items is judgments.items
+    assert len(ranking.scores) == len(judgments.items)
+    assert np.isfinite(ranking.scores).all()
+    table = ranking.table(uncertainty=False)
+    assert sorted(table["item"].to_list()) == sorted(judgments.items.labels)
+    assert ranking.model == name_of(kind())
+
+
+@every_model
+@quick
+@given(data=st.data())
+def test_ranks_within_queries(kind, data):
+    judgments = data.draw(judgments_for(kind, most_queries=3))
+    ranking = fit(kind(), judgments)
+    for query in range(len(judgments.items.queries)):
+        block = judgments.items.of_query(query)
+        scores, rank = ranking.scores[block], ranking.rank[block]
+        np.testing.assert_array_equal(rank, [1 + np.count_nonzero(scores > s) for s in scores])
+    ordered = judgments.items.query[ranking.order]
+    assert (np.diff(ordered) >= 0).all()
+
+
+@every_model
+@quick
+@given(data=st.data())
+def test_one_query_says_nothing_of_another(kind, data):
+    """What was said in the first query decides its scores alone."""
+    judgments = data.draw(judgments_for(kind, most_queries=2, ties=False))
+    assume(len(judgments.items.queries) == 2)
+    first = judgments.items.of_query(0)
+    item = judgments.left if isinstance(judgments, Comparisons) else judgments.item[judgments.offsets[:-1]]
+    alone = judgments.take(np.flatnonzero(item < first.stop))
+    frame = alone.to_frame()
+    name = {label: label for label in frame.columns}
+    whole, part = fit(precise(kind), judgments), fit(precise(kind), renamed(alone, name))
+    np.testing.assert_allclose(whole.scores[first], part.scores, rtol=1e-6, atol=1e-6)
+
+
+@every_model
+@quick
+@given(data=st.data())
+def test_ignores_the_order_of_judgments(kind, data):
+    if depends_on_order(kind):
+        pytest.skip("order is what it is about")
+    judgments = data.draw(judgments_for(kind, weights=EXACT_WEIGHTS))
+    shuffled = judgments.take(np.array(data.draw(st.permutations(rows_of(judgments).tolist()))))
+    a, b = fit(precise(kind), judgments), fit(precise(kind), shuffled)
+    np.testing.assert_allclose(a.scores, b.scores, rtol=1e-6, atol=1e-6)
+
+
+@every_model
+@quick
+@given(data=st.data())
+def test_ignores_the_names_of_items(kind, data):
+    judgments = data.draw(judgments_for(kind, weights=FINE_WEIGHTS))
+    if gives_order_only(kind):  # exact ties go by label, there being nothing else to go by
+        points = judgments.counts.net_wins
+        assume(all(len(np.unique(points[b])) == b.stop - b.start for b in blocks_of(judgments.items)))
+    labels = sorted(set(judgments.items.labels))
+    name = dict(zip(labels, data.draw(st.permutations(labels)), strict=True))
+    before = score_of(fit(precise(kind), judgments))
+    after = score_of(fit(precise(kind), renamed(judgments, name)))
+    assert after == pytest.approx({(q, name[label]): s for (q, label), s in before.items()}, rel=1e-6, abs=1e-6)
+
+
+def blocks_of(items):
+    return [items.of_query(query) for query in range(len(items.queries))]
+
+
+@every_model
+@quick
+@given(data=st.data())
+def test_counts_weight_as_repetition(kind, data):
+    if depends_on_order(kind):
+        pytest.skip("two small steps are not one large one")
+    judgments = data.draw(judgments_for(kind, weights=None))
+    times = data.draw(st.lists(st.integers(1, 3), min_size=len(judgments), max_size=len(judgments)))
+    repeated = judgments.take(np.repeat(rows_of(judgments), times))
+    a, b = fit(precise(kind), weighted(judgments, times)), fit(precise(kind), repeated)
+    np.testing.assert_allclose(a.scores, b.scores, rtol=1e-6, atol=1e-6)
+    if a.log_likelihood is not None:
+        assert a.log_likelihood == pytest.approx(b.log_likelihood, rel=1e-9)
+
+
+MIRROR_ONLY = {
+    # drawn from the top, a long list is another event than its mirror; of two, it is not
+    "plackett-luce": {"pairs": True},
+    # a walk turned round spends its time where it should only if it cannot go in circles
+    "rank-centrality": {"most_more": 0},
+}
+
+
+@every_model
+@quick
+@given(data=st.data())
+def test_reverses_when_reversed(kind, data):
+    """Scores mirror, about whatever the middle of the model's scale is.
+
+    Models that give an order only owe nothing where majorities go in circles: they get every pair of a true order.
+    """
+    wishes = MIRROR_ONLY.get(name_of(kind()), {})
+    judgments = data.draw(unanimous() if gives_order_only(kind) else judgments_for(kind, **wishes))
+    ahead, back = fit(precise(kind), judgments), fit(precise(kind), judgments.swapped())
+    middle = ahead.scores + back.scores
+    np.testing.assert_allclose(middle, middle.mean(), rtol=1e-6, atol=1e-6)
+
+
+@st.composite
+def unanimous(draw):
+    """Every pair of each query, once or more, always won by the better."""
+    order = draw(st.permutations(range(draw(st.integers(2, 6)))))
+    times = draw(st.integers(1, 3))
+    rows = [(0, a, b, 1) for n, a in enumerate(order) for b in order[n + 1 :]] * times
+    return comparisons_of(*zip(*rows, strict=True))
+
+
+def hard(kind):
+    """Four hundred items in a row, each beating the next nine times in ten."""
+    pairs = [(n, n + 1) for n in range(399)]
+    rows = [(0, a, b, outcome) for a, b in pairs for outcome in [1] * 9 + [-1]]
+    if Comparisons in kinds_read(kind):
+        return comparisons_of(*zip(*rows, strict=True))
+    return Rankings.of_lists([[[f"i{a}"], [f"i{b}"]][::outcome] for _, a, b, outcome in rows])
+
+
+@every_model
+def test_admits_when_it_stops_short(kind):
+    if "max_steps" not in {entry.name for entry in fields(kind)}:
+        pytest.skip("computed outright")
+    with pytest.warns(ConvergenceWarning, match=f"{name_of(kind())} stopped after 1 steps"):
+        ranking = kind(max_steps=1).fit(hard(kind))
+    assert not ranking.convergence.converged
+    assert ranking.convergence.steps == 1
+    assert ranking.convergence.distance > 0
+
+
+@every_model
+@quick
+@given(data=st.data())
+def test_says_so_when_it_has_converged(kind, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        assert fit(kind(), data.draw(judgments_for(kind))).convergence.converged
+
+
+@every_model
+@few
+@given(data=st.data())
+def test_uncertainty_is_finite_and_covers_the_estimate(kind, data):
+    judgments = data.draw(judgments_for(kind))
+    ranking = fit(kind(), judgments)
+    uncertainty = ranking.uncertainty
+    assert uncertainty.draws.shape[1] == len(judgments.items)
+    assert np.isfinite(uncertainty.draws).all()
+    assert np.isfinite(uncertainty.std_error).all()
+    assert (uncertainty.std_error >= 0).all()
+    low, high = uncertainty.rank_interval(judgments.items, 0.95)
+    sizes = np.diff(judgments.items.starts)[judgments.items.query]
+    assert ((low >= 1) & (low <= high) & (high <= sizes)).all()
+    assert ranking.frame().height == len(judgments.items)
+    # Where resampling can leave a judgment out, or rows are reshuffled, the draws spread about the estimate.
+    spread = uncertainty.draws.max(axis=0) - uncertainty.draws.min(axis=0)
+    inside = (uncertainty.draws.min(axis=0) - 1e-9 <= ranking.scores) & (
+        ranking.scores <= uncertainty.draws.max(axis=0) + 1e-9
+    )
+    assert inside.mean() >= 0.5 or depends_on_order(kind) or not spread.any()
+
+
+@every_model
+def test_is_its_settings(kind):
+    model = kind()
+    assert eval(repr(model), {kind.__name__: kind}) == model
+    assert hash(model) == hash(kind())
+    assert by_name(name_of(model)) is kind
+    with pytest.raises(FrozenInstanceError):
+        model.seed = 1
+    with pytest.raises(TypeError):
+        kind(1)
+    if "seed" in {entry.name for entry in fields(kind)}:
+        other = replace(model, seed=7)
+        assert other != model
+        assert eval(repr(other), {kind.__name__: kind}) == other
+
+
+@every_model
+@few
+@given(data=st.data())
+def test_records_the_settings_that_made_it(kind, data):
+    model = kind()
+    ranking = fit(model, data.draw(judgments_for(kind)))
+    assert kind(**ranking.settings) == model
+
+
+@every_model
+@few
+@given(data=st.data())
+def test_same_seed_same_answer(kind, data):
+    judgments = data.draw(judgments_for(kind))
+    one, two = fit(kind(seed=3), judgments), fit(kind(seed=3), judgments)
+    np.testing.assert_array_equal(one.scores, two.scores)
+    np.testing.assert_array_equal(one.uncertainty.draws, two.uncertainty.draws)
+    other = fit(kind(seed=4), judgments)
+    np.testing.assert_array_equal(one.scores, other.scores)
+
+
+@every_model
+@few
+@given(data=st.data())
+def test_leaves_the_judgments_unchanged(kind, data):
+    judgments = data.draw(judgments_for(kind))
+    before = arrays_of(judgments)
+    _ = fit(kind(), judgments).uncertainty
+    for name, array in arrays_of(judgments).items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+@every_model
+@few
+@given(data=st.data())
+def test_scores_cannot_be_changed_afterwards(kind, data):
+    ranking = fit(kind(), data.draw(judgments_for(kind)))
+    with pytest.raises(ValueError, match="read-only"):
+        ranking.scores[0] = 1.0
+    with pytest.raises(FrozenInstanceError):
+        ranking.scores = np.zeros(1)
+
+
+@every_model
+@few
+@given(data=st.data())
+def test_survives_a_round_trip(kind, data, tmp_path_factory):
+    ranking = fit(kind(), data.draw(judgments_for(kind)))
+    path = tmp_path_factory.mktemp("ranking") / "ranking.json"
+    ranking.save(path)
+    loaded = Ranking.load(path)
+    np.testing.assert_array_equal(loaded.scores, ranking.scores)
+    assert loaded.items.labels.tolist() == ranking.items.labels.tolist()
+    assert loaded.items.queries.tolist() == ranking.items.queries.tolist()
+    np.testing.assert_array_equal(loaded.items.query, ranking.items.query)
+    assert (loaded.model, dict(loaded.settings)) == (ranking.model, dict(ranking.settings))
+    assert loaded.convergence == ranking.convergence
+    assert dict(loaded.parameters) == dict(ranking.parameters)
+    assert loaded.log_likelihood == ranking.log_likelihood
+    np.testing.assert_array_equal(loaded.judged, ranking.judged)
+    assert loaded.frame().equals(ranking.frame())

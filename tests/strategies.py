@@ -1,0 +1,143 @@
+"""Judgments for hypothesis to draw: connected within each query, so that every model has something to say."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from crowdrank.errors import DataWarning
+from crowdrank.judgments import Comparisons, Rankings, Ratings
+
+# Sums of such weights are exact in any order, so that rounding never makes or breaks a tie.
+EXACT_WEIGHTS = st.sampled_from([0.5, 1.0, 2.0, 3.0])
+FINE_WEIGHTS = st.integers(1, 1 << 20).map(lambda n: n / (1 << 16))
+
+
+@st.composite
+def comparisons(
+    draw: Any,
+    *,
+    most_queries: int = 2,
+    most_items: int = 6,
+    most_more: int = 15,
+    ties: bool = True,
+    weights: st.SearchStrategy[float] | None = EXACT_WEIGHTS,
+    both_ways: bool = False,
+) -> Comparisons:
+    """A tree over each query's items and more pairs on top; `both_ways` adds a win to each side of the tree."""
+    rows = []
+    for query in range(draw(st.integers(1, most_queries))):
+        size = draw(st.integers(2, most_items))
+        tree = [(draw(st.integers(0, n - 1)), n) for n in range(1, size)]
+        pair = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)).filter(lambda p: p[0] != p[1])
+        more = draw(st.lists(pair, max_size=most_more))
+        outcomes = st.sampled_from([1, 0, -1] if ties else [1, -1])
+        rows += [(query, a, b, draw(outcomes)) for a, b in tree + more]
+        if both_ways:
+            rows += [(query, a, b, sign) for a, b in tree for sign in (1, -1)]
+    query, left, right, outcome = zip(*rows, strict=True)
+    annotator = draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
+    weight = None
+    if weights is not None and draw(st.booleans()):
+        weight = draw(st.lists(weights, min_size=len(rows), max_size=len(rows)))
+    return comparisons_of(query, left, right, outcome, annotator=annotator, weight=weight)
+
+
+def comparisons_of(
+    query: Any, left: Any, right: Any, outcome: Any, *, annotator: Any = None, weight: Any = None
+) -> Comparisons:
+    """From numbers in place of labels."""
+    lefts, rights = [f"i{a}" for a in left], [f"i{b}" for b in right]
+    winner = [a if o > 0 else b if o < 0 else "tie" for a, b, o in zip(lefts, rights, outcome, strict=True)]
+    return Comparisons.of(
+        lefts, rights, winner, query=None if query is None else [f"q{q}" for q in query],
+        annotator=None if annotator is None else [f"w{a}" for a in annotator], weight=weight,
+    )  # fmt: skip
+
+
+@st.composite
+def places(draw: Any, size: int, *, shortest: int = 1, ties: bool = True) -> list[list[str]]:
+    """One list of some of `size` items, best first, neighbours now and then on one place."""
+    order = draw(st.permutations(range(size)))[: draw(st.integers(shortest, size))]
+    found: list[list[str]] = []
+    for item in order:
+        if ties and found and draw(st.integers(0, 3)) == 0:
+            found[-1].append(f"i{item}")
+        else:
+            found.append([f"i{item}"])
+    return found
+
+
+@st.composite
+def rankings(
+    draw: Any, *, most_queries: int = 2, most_items: int = 6, most_lists: int = 5, ties: bool = True, pairs: bool = False
+) -> Rankings:
+    """A full list without ties a query, and others of all lengths; or only lists of two, over a tree of the items."""
+    lists, queries = [], []
+    for query in range(draw(st.integers(1, most_queries))):
+        size = draw(st.integers(2, most_items))
+        if pairs:
+            tree = [(draw(st.integers(0, n - 1)), n) for n in range(1, size)]
+            pair = st.permutations(range(size)).map(lambda order: order[:2])
+            drawn = [draw(st.permutations(p)) for p in tree] + draw(st.lists(pair, max_size=most_lists))
+            own = [[[f"i{item}"] for item in p] for p in drawn]
+        else:
+            own = [draw(places(size, shortest=size, ties=False))]
+            own += draw(st.lists(places(size, ties=ties), max_size=most_lists))
+        lists += own
+        queries += [f"q{query}"] * len(own)
+    annotator = [f"w{draw(st.integers(0, 3))}" for _ in lists]
+    return Rankings.of_lists(lists, query=queries, annotator=annotator)
+
+
+@st.composite
+def ratings(draw: Any, *, most_items: int = 6) -> Ratings:
+    """Every annotator grades every item."""
+    size, annotators = draw(st.integers(2, most_items)), draw(st.integers(1, 4))
+    grades = draw(st.lists(st.integers(0, 5), min_size=size * annotators, max_size=size * annotators))
+    return Ratings.of(
+        [f"i{n}" for n in range(size)] * annotators, grades,
+        annotator=np.repeat([f"w{n}" for n in range(annotators)], size),
+    )  # fmt: skip
+
+
+def kinds_read(kind: Any) -> tuple[type, ...]:
+    """The kinds of judgment a model reads, as a tuple."""
+    return kind.reads if isinstance(kind.reads, tuple) else (kind.reads,)
+
+
+def judgments_for(kind: Any, **wishes: Any) -> st.SearchStrategy[Any]:
+    """Judgments of any kind this model reads; wishes that a kind does not know are left out."""
+    known = {Comparisons: comparisons, Rankings: rankings, Ratings: ratings}
+    made = []
+    for read in kinds_read(kind):
+        names = signature(known[read]).parameters
+        made.append(known[read](**{k: v for k, v in wishes.items() if k in names}))
+    return st.one_of(made)
+
+
+def precise(kind: Any, **settings: Any) -> Any:
+    """A model that stops only when it is very near its summit."""
+    names = {entry.name for entry in fields(kind)}
+    wanted = {"tolerance": 1e-10} | settings
+    return kind(**{k: v for k, v in wanted.items() if k in names})
+
+
+def weighted(judgments: Any, weight: Any) -> Any:
+    """The same judgments with these weights."""
+    return replace(judgments, weight=np.asarray(weight, dtype=np.float64))
+
+
+@contextmanager
+def islands_allowed() -> Iterator[None]:
+    """Where it is no matter that the data fall apart."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        yield
