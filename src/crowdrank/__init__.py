@@ -1,1 +1,54 @@
 """Trusted rankings from many unreliable judgments."""
+
+from crowdrank import engines, errors, evaluation, files, judgments, models, results, simulated
+from crowdrank.evaluation import Gold, evaluate, held_out
+from crowdrank.files import read, read_gold, read_with_report
+from crowdrank.judgments import Comparisons, Rankings, Ratings
+from crowdrank.models import (
+    Borda,
+    BradleyTerry,
+    CondorcetFuse,
+    Copeland,
+    Elo,
+    GreedyOrder,
+    MedianRank,
+    PlackettLuce,
+    RankCentrality,
+    Thurstone,
+    WinRate,
+)
+from crowdrank.results import Ranking
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Borda",
+    "BradleyTerry",
+    "Comparisons",
+    "CondorcetFuse",
+    "Copeland",
+    "Elo",
+    "Gold",
+    "GreedyOrder",
+    "MedianRank",
+    "PlackettLuce",
+    "RankCentrality",
+    "Ranking",
+    "Rankings",
+    "Ratings",
+    "Thurstone",
+    "WinRate",
+    "engines",
+    "errors",
+    "evaluate",
+    "evaluation",
+    "files",
+    "held_out",
+    "judgments",
+    "models",
+    "read",
+    "read_gold",
+    "read_with_report",
+    "results",
+    "simulated",
+]

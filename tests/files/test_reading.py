@@ -111,7 +111,8 @@ def test_winner_and_loser_have_no_sides(header: str) -> None:
     "header",
     [
         "left right winner", "item_a item_b choice", "a b label", "option_a option_b preferred",
-        "model_a model_b winner", "model_x model_y winner", "left_id right_id result", "image_left image_right answer", "item1 item2 vote",
+        "model_a model_b winner", "model_x model_y winner",
+        "left_id right_id result", "image_left image_right answer", "item1 item2 vote",
         "condition_A condition_B preference", "first second Winner", "x y winner", "generator_1 generator_2 preference",
         "Left_Choice_ID Right_Choice_ID Winner_ID", "left_model right_model result",
         "response_a_id response_b_id winner",

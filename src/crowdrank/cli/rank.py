@@ -103,7 +103,7 @@ def _print_tables(
     from crowdrank.reports import evaluation_table, facts, ranking_tables
 
     console = Console(highlight=False, markup=False)
-    console.print(f"{file.name}: {facts(judgments)}.")
+    console.print(f"{facts(judgments)}.")
     for line in report.lines():
         console.print(f"  {line}", style="dim")
     console.print(f"Ranked by {ranking.model}{f' ({rule})' if rule else ''}.\n")

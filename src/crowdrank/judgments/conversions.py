@@ -96,6 +96,24 @@ def rankings_to_comparisons(
     )  # fmt: skip
 
 
+def rankings_to_links(rankings: Rankings) -> Comparisons:
+    """Few comparisons that join items as the lists do: each row with the one before it.
+
+    What is tied on the last place was left unordered: those rows meet only the one just above their place.
+    """
+    rows, place, of_list = np.arange(len(rankings.item)), rankings.place, rankings.list_of_row
+    last = place[rankings.offsets[1:] - 1][of_list]
+    fresh = np.append(True, (place[1:] != place[:-1]) | (of_list[1:] != of_list[:-1]))
+    begins = np.maximum.accumulate(np.where(fresh, rows, 0))
+    above = np.where(place == last, begins, rows) - 1
+    joined = above >= rankings.offsets[:-1][of_list]
+    above, rows = above[joined], rows[joined]
+    return Comparisons(
+        items=rankings.items, left=rankings.item[above], right=rankings.item[rows],
+        outcome=(place[above] < place[rows]).astype(np.int8), sided=False, native=rankings.native,
+    )  # fmt: skip
+
+
 def add_missing_last(rankings: Rankings) -> Rankings:
     """What a list leaves out of its query's items comes after all it names, tied."""
     items, query = rankings.items, rankings.items.query[rankings.item[rankings.offsets[:-1]]]

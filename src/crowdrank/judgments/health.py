@@ -60,9 +60,10 @@ class Health:
         strong, island = self.circle_of_item, self.island_of_item
         # Within each island the largest circle of mutual wins is held to be the body; the rest hang off it.
         sizes = np.bincount(strong)
-        largest = np.zeros(int(island.max()) + 1, np.int64)
-        np.maximum.at(largest, island, sizes[strong])
-        alone = (sizes[strong] < largest[island]) | (sizes[strong] == 1)
+        body = np.empty(int(island.max()) + 1, np.int64)
+        largest_last = np.argsort(sizes[strong], kind="stable")
+        body[island[largest_last]] = strong[largest_last]
+        alone = (strong != body[island]) | (sizes[strong] == 1)
         return np.flatnonzero(alone & (self.comparisons.judged_of_item > 0))
 
     def _components(self, kind: str) -> Codes:

@@ -18,7 +18,7 @@ from crowdrank.results import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class Borda:
-    """A point for every item it was put above, less one for every item put above it; lists or comparisons."""
+    """Items it was put above, less items put above it."""
 
     reads: ClassVar[tuple[type, ...]] = (Rankings, Comparisons)
 

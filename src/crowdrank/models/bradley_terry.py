@@ -18,7 +18,7 @@ from crowdrank.results import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class BradleyTerry:
-    """Log-strengths that make the answers likeliest: P(a beats b) = 1 / (1 + exp(b − a)).
+    """Scores under logistic noise: P(a beats b) = 1 / (1 + exp(b − a)).
 
     >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "c"])
     >>> BradleyTerry().fit(votes).table(uncertainty=False)["item"].to_list()

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from crowdrank.engines import Engine, here
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
 from crowdrank.judgments import Comparisons, Health, Judgments, Rankings
+from crowdrank.judgments.conversions import rankings_to_links
 from crowdrank.results import OUTRIGHT, Convergence, Ranking, Uncertainty
 
 Kind = TypeVar("Kind", Comparisons, Rankings)
@@ -69,9 +70,7 @@ def conclude(
 
 
 def health_of(judgments: Comparisons | Rankings) -> Health:
-    if isinstance(judgments, Rankings):
-        judgments = judgments.to_comparisons("adjacent", ties="keep")
-    return Health(judgments)
+    return Health(rankings_to_links(judgments) if isinstance(judgments, Rankings) else judgments)
 
 
 def check_connected(health: Health, has_prior: bool) -> None:

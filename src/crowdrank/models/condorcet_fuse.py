@@ -17,7 +17,10 @@ from crowdrank.results import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class CondorcetFuse:
-    """An order in which no item loses by majority to the one right below it; Borda decides where nobody did."""
+    """An order in which no item loses by majority to the next.
+
+    Pairs without a majority go by Borda, then by label.
+    """
 
     reads: ClassVar[type] = Comparisons
     gives_order_only: ClassVar[bool] = True

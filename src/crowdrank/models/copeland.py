@@ -17,7 +17,7 @@ from crowdrank.results import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class Copeland:
-    """Opponents beaten by a majority of judgments, less opponents lost to."""
+    """Opponents beaten by majority, less opponents lost to."""
 
     reads: ClassVar[type] = Comparisons
 

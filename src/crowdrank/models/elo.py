@@ -24,7 +24,10 @@ _REPLICATES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Elo:
-    """Ratings moved after every judgment by how surprising it was, in order of time; quick, and order-dependent."""
+    """Ratings moved by each judgment in turn, as far as it surprised.
+
+    Quick, and dependent on the order of the judgments: by time where times are known, else as they stand.
+    """
 
     reads: ClassVar[type] = Comparisons
     depends_on_order: ClassVar[bool] = True

@@ -17,7 +17,10 @@ from crowdrank.results import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class GreedyOrder:
-    """Again and again the item most preferred over those left, by shares of judgments."""
+    """Again and again the item most preferred over those left.
+
+    Preference is the share of judgments; equals go by Borda, then by label.
+    """
 
     reads: ClassVar[type] = Comparisons
     gives_order_only: ClassVar[bool] = True

@@ -19,7 +19,7 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class MedianRank:
-    """The median place an item was given, as a share of the list's length: half the annotators put it higher."""
+    """The median place an item was given, as a share of the list's length."""
 
     reads: ClassVar[type] = Rankings
 

@@ -28,7 +28,7 @@ _SOLVED_DRAWS = 128
 
 @dataclass(frozen=True, kw_only=True)
 class PlackettLuce:
-    """Log-strengths that make whole lists likeliest: the next item is drawn ∝ exp(score) among those left.
+    """Scores that make whole lists likeliest: the next item is drawn ∝ exp(score).
 
     >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]], [["a"], ["c"], ["b"]]])
     >>> PlackettLuce().fit(lists).table(uncertainty=False)["item"].to_list()

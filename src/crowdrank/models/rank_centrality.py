@@ -20,7 +20,10 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class RankCentrality:
-    """Log of the time a random walk from losers to winners spends at each item; estimates Bradley-Terry's scores."""
+    """How long a walk from losers to winners stays at an item.
+
+    The logarithm of that time estimates Bradley-Terry's scores.
+    """
 
     reads: ClassVar[type] = Comparisons
 

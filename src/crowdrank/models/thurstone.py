@@ -18,7 +18,7 @@ from crowdrank.results import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class Thurstone:
-    """Scores that make the answers likeliest: P(a beats b) = Φ((a − b)/√2).
+    """Scores under normal noise: P(a beats b) = Φ((a − b)/√2).
 
     >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "c"])
     >>> Thurstone().fit(votes).table(uncertainty=False)["item"].to_list()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,10 +40,8 @@ class Uncertainty:
 
     def chance_above(self, scores: Vector, a: int, b: int) -> float:
         """P(item a truly scores above item b), the difference taken as normal."""
-        from scipy.special import ndtr
-
         difference = float(scores[a] - scores[b])
         spread = float(np.std(self.draws[:, a] - self.draws[:, b]))
         if spread == 0:
             return 0.5 if difference == 0 else float(difference > 0)
-        return float(ndtr(difference / spread))
+        return 0.5 * math.erfc(-difference / spread / math.sqrt(2))

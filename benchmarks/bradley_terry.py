@@ -1,0 +1,139 @@
+"""Bradley-Terry by maximum likelihood: crowdrank and its peers on the same votes, in one run.
+
+python benchmarks/bradley_terry.py             everything, written to benchmarks/results/
+python benchmarks/bradley_terry.py --quick     the two small sizes, printed only
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+import door
+import machine
+import report
+from measure import Measured, keep_compiled, measure
+from peers import CONTENDERS, OURS, Contender
+from report import Row
+from votes import Scores, Votes, draw, log_likelihood
+
+SIZES = ((100, 4_000), (1_000, 100_000), (10_000, 1_000_000), (10_000, 10_000_000))
+ROUNDS = 3
+# A fit longer than this is not repeated: noise is small beside it.
+_LONGEST_REPEATED = 30.0
+_SEED = 0
+
+
+class Field:
+    """All contenders at one size, with the highest log-likelihood any of them has reached."""
+
+    def __init__(self, votes: Votes, limit: float):
+        self.votes, self.limit = votes, limit
+        self.highest = -np.inf
+        self.rows: dict[str, Row] = {}
+        self.ours: Scores | None = None
+
+    def enter(self, contender: Contender) -> Row:
+        """Tighten its setting until it reaches the optimum; keep the first that does, or the nearest."""
+        best: Row | None = None
+        for setting in contender.settings:
+            row = self.run(contender, setting)
+            if best is None or row.reached > best.reached:
+                best = row
+            if not row.finished or row.gap(self.highest) <= report.BAR:
+                break
+        assert best is not None
+        self.rows[contender.name] = best
+        return best
+
+    def again(self, contender: Contender) -> None:
+        """Once more with the setting found, in its turn among the others; the faster of the two stands."""
+        before = self.rows[contender.name]
+        if before.finished and before.seconds < _LONGEST_REPEATED:
+            self.rows[contender.name] = before.faster(self.run(contender, before.setting))
+
+    def run(self, contender: Contender, setting: float) -> Row:
+        found = measure(contender, self.votes.items, len(self.votes), _SEED, setting, self.limit)
+        return self._row(contender, setting, found)
+
+    def _row(self, contender: Contender, setting: float, found: Measured) -> Row:
+        row = Row(len(self.votes), self.votes.items, contender.family, contender.way, setting, found.status)
+        if found.scores is None:
+            return row
+        if contender.family == OURS:
+            self.ours = found.scores
+        reached = log_likelihood(found.scores, self.votes)
+        self.highest = max(self.highest, reached)
+        apart = agreement = float("nan")
+        if self.ours is not None:
+            apart = float(np.abs(found.scores - self.ours).max())
+            agreement = float(np.corrcoef(found.scores, self.ours)[0, 1])
+        return row.with_result(
+            seconds=found.seconds, build_seconds=found.build_seconds, peak_megabytes=found.peak_megabytes,
+            reached=reached, apart=apart, agreement=agreement,
+        )  # fmt: skip
+
+    def judged(self) -> list[Row]:
+        return [row.judged(self.highest) for row in self.rows.values()]
+
+
+def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limit: float) -> Iterator[Row]:
+    """Every contender at every size, smallest first, taking turns."""
+    hopeless: dict[str, int] = {}  # the items at which a contender ran out of time: more rows will not be quicker
+    for items, rows in sizes:
+        print(f"\n{items:,} items, {rows:,} votes", flush=True)
+        field = Field(draw(items, rows, _SEED), limit)
+        entered = [c for c in contenders if hopeless.get(c.name, items + 1) > items]
+        for contender in entered:
+            row = field.enter(contender)
+            print(f"  {row.progress(field.highest)}", flush=True)
+            if row.status == "did not finish":
+                hopeless[contender.name] = items
+        for turn in range(2, ROUNDS + 1):
+            print(f"  turn {turn} of {ROUNDS} …", flush=True)
+            for contender in entered:
+                field.again(contender)
+        yield from field.judged()
+        for contender in contenders:
+            if contender not in entered:
+                yield Row(rows, items, contender.family, contender.way, float("nan"), "did not finish with fewer votes")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the two small sizes only, printed and not written")
+    parser.add_argument("--most-rows", type=float, default=np.inf, help="leave out larger sizes")
+    parser.add_argument("--only", default="", help="families to enter, separated by commas; crowdrank always is")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds a contender may take to fit once")
+    parser.add_argument("--out", type=Path, help="where to write; benchmarks/results for a full run")
+    options = parser.parse_args()
+
+    sizes = [size for size in SIZES if size[1] <= (100_000 if options.quick else options.most_rows)]
+    families = {OURS, *options.only.split(",")} if options.only else {c.family for c in CONTENDERS}
+    contenders = [c for c in CONTENDERS if c.family in families]
+    whole = sizes == list(SIZES) and contenders == list(CONTENDERS)
+    out = options.out or (Path(__file__).parent / "results" if whole else None)
+
+    described = machine.describe()
+    print(machine.sentence(described))
+    with tempfile.TemporaryDirectory() as folder:
+        keep_compiled(folder)
+        rows = list(race(contenders, sizes, options.limit))
+    entries = door.measure(quick=options.quick)
+    verdicts = report.verdicts(rows, options.limit) + door.verdicts(entries)
+    print("\n" + report.tables(rows) + "\n" + door.table(entries) + "\n\n" + "\n".join(verdicts))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        report.write_csv(rows, out / "bradley_terry.csv")
+        text = report.page(rows, verdicts, door.table(entries), machine.sentence(described), options.limit)
+        (out / "bradley_terry.md").write_text(text)
+        door.write_csv(entries, out / "door.csv")
+        machine.write(described, out / "machine.json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Judgments at the edge: every model answers with finite scores, or says in plain words why it cannot."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
+from crowdrank.judgments import Comparisons, Rankings
+from crowdrank.models import REGISTRY
+from tests.strategies import comparisons_of, kinds_read
+
+every_model = pytest.mark.parametrize("kind", [pytest.param(kind, id=name) for name, kind in REGISTRY.items()])
+
+CYCLE = [(0, 1), (1, 2), (2, 0)]
+
+# Rows of (query, left, right, outcome).
+PATHOLOGICAL = {
+    "one judgment": [(0, 0, 1, 1)],
+    "one pair many times": [(0, 0, 1, 1)] * 30,
+    "all agree": [(0, a, b, 1) for a in range(6) for b in range(a + 1, 6)] * 20,
+    "one item always wins": [(0, 0, b, 1) for b in range(1, 6)] * 10 + [(0, a, a % 5 + 1, 1) for a in range(1, 6)],
+    "one item always loses": [(0, 0, b, -1) for b in range(1, 6)] * 10 + [(0, a, a % 5 + 1, 1) for a in range(1, 6)],
+    "a circle": [(0, a, b, 1) for a, b in CYCLE] * 10,
+    "all but one tied": [(0, a, b, 0) for a, b in CYCLE] * 10 + [(0, 0, 1, 1)],
+    "half and half": [(0, 0, 1, 1), (0, 0, 1, -1)] * 10 + [(0, 1, 2, 1)],
+    "many queries of one pair": [(q, 0, 1, 1 if q % 2 else -1) for q in range(50)],
+}
+
+
+def judgments(kind, rows, annotators=1):
+    """One annotator says it all; for models that read lists, each answer is a list of two."""
+    annotator = [n % annotators for n in range(len(rows))]
+    query, left, right, outcome = zip(*rows, strict=True)
+    asked = query if any(query) else None
+    if Comparisons in kinds_read(kind):
+        return comparisons_of(asked, left, right, outcome, annotator=annotator)
+    lists = [[[f"i{a}", f"i{b}"]] if o == 0 else [[f"i{a}"], [f"i{b}"]][::o] for _, a, b, o in rows]
+    asked = asked and [f"q{q}" for q in asked]
+    return Rankings.of_lists(lists, query=asked, annotator=[f"w{a}" for a in annotator])
+
+
+def fit(kind, data):
+    """Items on islands of ties alone are worth a warning to some models, and that is all right here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return kind().fit(data)
+
+
+@every_model
+@pytest.mark.parametrize("case", PATHOLOGICAL)
+@pytest.mark.parametrize("annotators", [1, 12], ids=["one annotator", "twelve annotators"])
+def test_gives_finite_scores(kind, case, annotators):
+    data = judgments(kind, PATHOLOGICAL[case], annotators)
+    ranking = fit(kind, data)
+    assert np.isfinite(ranking.scores).all()
+    assert ranking.convergence.converged
+    assert np.isfinite(ranking.uncertainty.std_error).all()
+    assert np.isfinite(ranking.uncertainty.draws).all()
+    assert ranking.frame().height == len(data.items)
+    assert isinstance(ranking.notes, list)
+
+
+@every_model
+def test_all_ties_leave_all_scores_equal(kind):
+    data = judgments(kind, [(0, a, b, 0) for a, b in CYCLE] * 4)
+    try:
+        ranking = fit(kind, data)
+    except DataError as refused:
+        assert "order no two items" in str(refused)
+        return
+    if getattr(kind, "gives_order_only", False):
+        assert ranking.table(uncertainty=False)["item"].to_list() == ["i0", "i1", "i2"]
+    else:
+        np.testing.assert_allclose(ranking.scores, ranking.scores[0], atol=1e-9)
+    assert np.isfinite(ranking.uncertainty.std_error).all()
+
+
+@every_model
+def test_tells_of_islands(kind):
+    """Without a warning only where the answer does not lean on what was never compared; at the least, in a note."""
+    rows = [(0, 0, 1, 1), (0, 0, 1, -1), (0, 0, 1, 1), (0, 2, 3, 1), (0, 2, 3, -1)]
+    data = judgments(kind, rows)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            ranking = kind().fit(data)
+        except IslandsError as refused:
+            assert "i0, i1; i2, i3" in str(refused)
+            return
+    assert np.isfinite(ranking.scores).all()
+    assert np.isfinite(ranking.uncertainty.std_error).all()
+    assert any("i0, i1; i2, i3" in note for note in ranking.notes)
+    if hasattr(kind(), "prior_scale"):
+        assert [w.category for w in caught] == [DataWarning]
+
+
+with_prior = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, id=name) for name, kind in REGISTRY.items() if hasattr(kind(), "prior_scale")]
+)
+
+
+@with_prior
+def test_refuses_islands_without_a_prior(kind):
+    data = judgments(kind, [(0, 0, 1, 1), (0, 0, 1, -1), (0, 2, 3, 1), (0, 2, 3, -1)])
+    with pytest.raises(IslandsError, match="i0, i1; i2, i3.*prior_scale"):
+        kind(prior_scale=None).fit(data)
+
+
+@with_prior
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ([(0, 0, 1, 1)], "i0, i1"),
+        ([(0, 0, 1, 1)] + [(0, 1, 2, 1), (0, 1, 2, -1)], "i0"),
+        ([(0, a, b, 1) for a, b in [(0, 1), (1, 0), (2, 3), (3, 2), (0, 2)]], "i[02], i[13]"),
+    ],
+    ids=["one pair", "never lost", "two circles of one size"],
+)
+def test_refuses_separation_without_a_prior(kind, rows, named):
+    with pytest.raises(SeparationError, match=f"^{named}:.*prior_scale"):
+        kind(prior_scale=None).fit(judgments(kind, rows))
+
+
+@with_prior
+def test_needs_no_prior_where_every_item_wins_and_loses(kind):
+    ranking = kind(prior_scale=None).fit(judgments(kind, [(0, a, b, 1) for a, b in CYCLE] * 3 + [(0, 0, 1, 1)]))
+    assert ranking.convergence.converged
+    assert np.isfinite(ranking.scores).all()
+
+
+@every_model
+def test_refuses_no_judgments(kind):
+    empty = judgments(kind, [(0, 0, 1, 1)]).take(np.array([], np.int64))
+    with pytest.raises(DataError, match="no judgments"):
+        kind().fit(empty)
+
+
+@every_model
+def test_refuses_judgments_it_does_not_read(kind):
+    if Comparisons in kinds_read(kind) and Rankings in kinds_read(kind):
+        pytest.skip("reads both")
+    data = comparisons_of(None, [0], [1], [1])
+    wrong = data if Comparisons not in kinds_read(kind) else data.to_rankings()
+    with pytest.raises(DataError, match=rf"{kind.__name__} reads \w+, got {type(wrong).__name__}: .*\.to_\w+\(\)"):
+        kind().fit(wrong)

@@ -1,0 +1,189 @@
+"""Whatever comes through the door, out come judgments or an error of ours."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crowdrank.errors import CrowdrankError
+from crowdrank.files import Malformed, read_with_report
+from crowdrank.judgments import Comparisons, Rankings, Ratings
+
+few = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+NAMES = st.sampled_from(
+    "worker annotator left right winner loser Left A b model_a model_b label item rank order grade weight time query "
+    "duration_ms list chosen not_chosen rejected note".split()
+    + ["", " ", "\ufeffleft", '"left"', "wörker", "a\nb"]
+)
+CELLS = st.one_of(
+    st.sampled_from(
+        [
+            "x",
+            "y",
+            "z",
+            "x",
+            "y",
+            "tie",
+            "skip",
+            "left",
+            "",
+            " ",
+            "1",
+            "2",
+            "nan",
+            "inf",
+            "-1",
+            "1e999",
+            "x>y=z",
+            ">",
+            "None",
+        ]
+    ),
+    st.sampled_from(
+        ['"', '""', '"x', 'x"y', '"x\ny"', "\r", "\r\n", "\n", ",", ";", "\t", "\u2028", "é", "\U0001f600"]
+    ),
+    st.text(max_size=5),
+    st.just("w" * 150_000),
+)
+NEWLINES = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
+ENCODINGS = st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1", "cp1252"])
+
+
+@st.composite
+def messy_text(draw: st.DrawFn) -> bytes:
+    """Text that is nearly a table."""
+    sign, newline = draw(st.sampled_from([",", ",", ";", "\t", "|"])), draw(NEWLINES)
+    width = draw(st.integers(1, 6))
+    header = draw(st.lists(NAMES, min_size=width, max_size=width))
+    if draw(st.booleans()):
+        header = ["left", "right", "winner", *header[3:]]
+    rows = draw(st.lists(st.lists(CELLS, min_size=max(width - 1, 1), max_size=width + 1), max_size=8))
+    text = newline.join(sign.join(row) for row in [header, *rows])
+    return text.encode(draw(ENCODINGS), "replace")
+
+
+def outcome(path: Path, **options: Any) -> Any:
+    """The judgments, valid and accounted for; None where an error of ours was raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found, report = read_with_report(path, **options)
+        except CrowdrankError as error:
+            assert len(str(error)) > 10
+            return None
+    assert isinstance(found, Comparisons | Ratings | Rankings)
+    assert len(found) > 0
+    assert report.rows_read == report.kept + report.skips + report.malformed_count
+    assert report.kept > 0
+    assert len(report.malformed) == min(report.malformed_count, 100)
+    assert all(isinstance(m, Malformed) and m.reason for m in report.malformed)
+    json.dumps(report.as_dict())
+    assert all(isinstance(line, str) for line in report.lines())
+    assert found.to_frame().height > 0
+    if isinstance(found, Comparisons):
+        assert set(np.unique(found.outcome)) <= {-1, 0, 1}
+        assert (found.left != found.right).all()
+        assert report.kept == len(found)
+    return found
+
+
+@given(
+    data=st.binary(max_size=300), suffix=st.sampled_from(["csv", "tsv", "json", "jsonl", "parquet", "csv.gz", "txt"])
+)
+@few
+def test_any_bytes_are_read_or_refused(tmp_path: Path, data: bytes, suffix: str) -> None:
+    path = tmp_path / f"any.{suffix}"
+    path.write_bytes(data)
+    outcome(path)
+
+
+@given(data=messy_text(), encoding=st.sampled_from([None, None, "latin-1", "utf-8", "utf-16"]), strict=st.booleans())
+@few
+def test_any_text_is_read_or_refused(tmp_path: Path, data: bytes, encoding: str | None, strict: bool) -> None:
+    path = tmp_path / "any.csv"
+    path.write_bytes(data)
+    outcome(path, encoding=encoding, strict=strict)
+
+
+@given(
+    rows=st.lists(
+        st.one_of(
+            st.dictionaries(NAMES, st.one_of(CELLS, st.none(), st.floats(), st.integers(), st.lists(st.integers()))),
+            st.fixed_dictionaries(
+                {"left": st.sampled_from("xyz"), "right": CELLS, "winner": st.one_of(CELLS, st.none())}
+            ),
+            st.none(),
+        ),
+        max_size=8,
+    ),
+    as_lines=st.booleans(),
+)
+@few
+def test_any_json_is_read_or_refused(tmp_path: Path, rows: list[Any], as_lines: bool) -> None:
+    path = tmp_path / "any.json"
+    path.write_text("\n".join(map(json.dumps, rows)) if as_lines else json.dumps(rows))
+    outcome(path)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from(["ann", "bob"]), st.text(max_size=4), st.text(max_size=4), st.booleans()), min_size=1,
+        max_size=8,
+    )
+)  # fmt: skip
+@few
+def test_well_formed_text_is_read_as_it_was_written(tmp_path: Path, rows: list[tuple[str, str, str, bool]]) -> None:
+    """Whatever the labels are: every row with two different ones is kept, and says who won."""
+    table = pl.DataFrame(
+        [(who, left, right, left if first else right) for who, left, right, first in rows],
+        schema=["worker", "left", "right", "winner"], orient="row",
+    )  # fmt: skip
+    usable = [
+        (who, a.strip(), b.strip(), first)
+        for who, a, b, first in rows
+        if "\0" not in a + b and a.strip() and b.strip() and a.strip() != b.strip()
+    ]
+    buffer = io.BytesIO()
+    table.write_csv(buffer)
+    path = tmp_path / "votes.csv"
+    path.write_bytes(buffer.getvalue())
+    found = outcome(path)
+    if 2 * len(usable) >= len(rows) and usable and not any("\0" in a + b for _, a, b, _ in rows):
+        newlines = str.maketrans({"\r": "\n"})
+        expected = [(a.replace("\r\n", "\n").translate(newlines), first) for _, a, _, first in usable]
+        labels = found.items.labels[found.left].tolist()
+        assert list(zip(labels, (found.outcome == 1).tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("sign", [",", "\t", ";", "|"])
+@given(data=st.data())
+@few
+def test_lines_are_numbered_exactly(tmp_path: Path, sign: str, data: st.DataObject) -> None:
+    """Blank lines, quoted newlines and short rows never shift the numbers."""
+    lines, wrong = [sign.join(["left", "right", "winner", "note"])], []
+    for _ in range(data.draw(st.integers(1, 12))):
+        note = data.draw(st.sampled_from(["", "n", '"two\nlines"', '"three\n\nlines"', '"say ""hi"""', 'in"ch']))
+        kind = data.draw(st.sampled_from(["good", "good", "good", "wrong", "blank", "short", "long"]))
+        start = sum(line.count("\n") + 1 for line in lines) + 1
+        if kind in ("wrong", "short", "long"):
+            wrong.append(start)
+        row = {
+            "good": ["x", "y", "x", note], "wrong": ["x", "y", "q", note], "blank": [], "short": ["x", "y"],
+            "long": ["x", "y", "x", note, "more"],
+        }[kind]  # fmt: skip
+        lines.append(sign.join(row))
+    lines += [sign.join("xyx")] * (len(wrong) + 1)
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join(lines))
+    _, report = read_with_report(path)
+    assert [m.line for m in report.malformed] == wrong
