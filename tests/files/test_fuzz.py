@@ -21,10 +21,13 @@ from crowdrank.judgments import Comparisons, Rankings, Ratings
 few = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 NAMES = st.sampled_from(
-    "worker annotator left right winner loser Left A b model_a model_b label item rank order grade weight time query "
-    "duration_ms list chosen not_chosen rejected note".split()
-    + ["", " ", "\ufeffleft", '"left"', "wörker", "a\nb"]
-)
+    [
+        "worker", "annotator", "left", "right", "winner", "loser", "Left", "A", "b", "model_a", "model_b", "label",
+        "item", "rank", "order", "grade", "weight", "time", "query", "duration_ms", "list", "chosen", "not_chosen",
+        "", " ", "\ufeffleft", '"left"', "wörker", "a\nb",
+    ]
+)  # fmt: skip
+HUGE = "\uf8ff"  # stands for a huge cell until it is written
 CELLS = st.one_of(
     st.sampled_from(
         [
@@ -53,14 +56,14 @@ CELLS = st.one_of(
         ['"', '""', '"x', 'x"y', '"x\ny"', "\r", "\r\n", "\n", ",", ";", "\t", "\u2028", "é", "\U0001f600"]
     ),
     st.text(max_size=5),
-    st.just("w" * 150_000),
+    st.just(HUGE),
 )
 NEWLINES = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
 ENCODINGS = st.sampled_from(["utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1", "cp1252"])
 
 
 @st.composite
-def messy_text(draw: st.DrawFn) -> bytes:
+def messy_text(draw: st.DrawFn) -> str:
     """Text that is nearly a table."""
     sign, newline = draw(st.sampled_from([",", ",", ";", "\t", "|"])), draw(NEWLINES)
     width = draw(st.integers(1, 6))
@@ -68,8 +71,7 @@ def messy_text(draw: st.DrawFn) -> bytes:
     if draw(st.booleans()):
         header = ["left", "right", "winner", *header[3:]]
     rows = draw(st.lists(st.lists(CELLS, min_size=max(width - 1, 1), max_size=width + 1), max_size=8))
-    text = newline.join(sign.join(row) for row in [header, *rows])
-    return text.encode(draw(ENCODINGS), "replace")
+    return newline.join(sign.join(row) for row in [header, *rows])
 
 
 def outcome(path: Path, **options: Any) -> Any:
@@ -78,8 +80,7 @@ def outcome(path: Path, **options: Any) -> Any:
         warnings.simplefilter("error")
         try:
             found, report = read_with_report(path, **options)
-        except CrowdrankError as error:
-            assert len(str(error)) > 10
+        except CrowdrankError:
             return None
     assert isinstance(found, Comparisons | Ratings | Rankings)
     assert len(found) > 0
@@ -107,12 +108,12 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, data: bytes, suffix: str)
     outcome(path)
 
 
-@given(data=messy_text(), encoding=st.sampled_from([None, None, "latin-1", "utf-8", "utf-16"]), strict=st.booleans())
+@given(text=messy_text(), saved=ENCODINGS, told=st.sampled_from([None, "latin-1", "utf-8"]), strict=st.booleans())
 @few
-def test_any_text_is_read_or_refused(tmp_path: Path, data: bytes, encoding: str | None, strict: bool) -> None:
+def test_any_text_is_read_or_refused(tmp_path: Path, text: str, saved: str, told: str | None, strict: bool) -> None:
     path = tmp_path / "any.csv"
-    path.write_bytes(data)
-    outcome(path, encoding=encoding, strict=strict)
+    path.write_bytes(text.replace(HUGE, "w" * 150_000).encode(saved, "replace"))
+    outcome(path, encoding=told, strict=strict)
 
 
 @given(
@@ -131,7 +132,8 @@ def test_any_text_is_read_or_refused(tmp_path: Path, data: bytes, encoding: str 
 @few
 def test_any_json_is_read_or_refused(tmp_path: Path, rows: list[Any], as_lines: bool) -> None:
     path = tmp_path / "any.json"
-    path.write_text("\n".join(map(json.dumps, rows)) if as_lines else json.dumps(rows))
+    text = "\n".join(map(json.dumps, rows)) if as_lines else json.dumps(rows)
+    path.write_text(text.replace(json.dumps(HUGE)[1:-1], "w" * 150_000))
     outcome(path)
 
 
@@ -148,19 +150,15 @@ def test_well_formed_text_is_read_as_it_was_written(tmp_path: Path, rows: list[t
         [(who, left, right, left if first else right) for who, left, right, first in rows],
         schema=["worker", "left", "right", "winner"], orient="row",
     )  # fmt: skip
-    usable = [
-        (who, a.strip(), b.strip(), first)
-        for who, a, b, first in rows
-        if "\0" not in a + b and a.strip() and b.strip() and a.strip() != b.strip()
-    ]
+    sides = table.select(pl.col("left", "right").str.strip_chars()).rows()
+    usable = [(a, row[-1]) for row, (a, b) in zip(rows, sides, strict=True) if a and b and a != b]
     buffer = io.BytesIO()
     table.write_csv(buffer)
     path = tmp_path / "votes.csv"
     path.write_bytes(buffer.getvalue())
     found = outcome(path)
     if 2 * len(usable) >= len(rows) and usable and not any("\0" in a + b for _, a, b, _ in rows):
-        newlines = str.maketrans({"\r": "\n"})
-        expected = [(a.replace("\r\n", "\n").translate(newlines), first) for _, a, _, first in usable]
+        expected = [(a.replace("\r\n", "\n").replace("\r", "\n"), first) for a, first in usable]
         labels = found.items.labels[found.left].tolist()
         assert list(zip(labels, (found.outcome == 1).tolist(), strict=True)) == expected
 

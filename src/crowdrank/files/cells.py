@@ -26,12 +26,12 @@ def labels(column: pl.Series, trimmed: bool) -> pl.Series:
 
 
 def _text(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.Object:
+        column = series_of(column.name, column.to_list())
     kind = column.dtype
     if kind == pl.String:
         return column
-    if kind == pl.Object:
-        return series_of(column.name, column.to_list())
-    if kind.is_nested():
+    if kind.is_nested() or kind == pl.Object:
         raise FormatError(f"column {column.name!r} holds lists or objects, where one value a row is needed.")
     try:
         if kind.is_float() or kind.is_decimal():

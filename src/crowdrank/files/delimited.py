@@ -155,7 +155,7 @@ def _walk_through(text: _Text, columns: Sequence[str]) -> Table:
     width, body = len(columns), records[1:]
     long = (n for n, record in enumerate(body) if any(map(str.strip, record.fields[width:])))
     cells = [[r.fields[n] or None if n < len(r.fields) else None for r in body] for n in range(width)]
-    frame = pl.DataFrame([pl.Series(name, c, pl.String) for name, c in zip(columns, cells, strict=True)])
+    frame = pl.DataFrame({name: pl.Series(c, dtype=pl.String) for name, c in zip(columns, cells, strict=True)})
 
     def locate(rows: Sequence[int]) -> list[Place]:
         return [Place(body[row].line, _remark(len(body[row].fields), width)) for row in rows]

@@ -36,7 +36,7 @@ def read_frame(source: Any) -> Table:
 
     def load(columns: Sequence[str], rows: int | None) -> pl.DataFrame:
         chosen = frame if rows is None else frame.head(rows)
-        return pl.DataFrame([_series(name, chosen.get_column(keys[name])) for name in columns])
+        return pl.DataFrame({name: _series(name, chosen.get_column(keys[name])) for name in columns})
 
     native = str(frame.implementation)
     return Table(
@@ -65,7 +65,7 @@ def read_columns(source: Mapping[Any, Any]) -> Table:
         raise FormatError(
             "the columns differ in length: " + ", ".join(f"{n} has {h}" for n, h in heights.items()) + "."
         )
-    return table_of(pl.DataFrame(list(columns.values())), "the columns")
+    return table_of(pl.DataFrame(columns), "the columns")
 
 
 def _column(name: str, values: Any) -> pl.Series:

@@ -15,6 +15,7 @@ from crowdrank.files import cells
 from crowdrank.files.matching import Match
 from crowdrank.files.problems import Problems, shown
 from crowdrank.files.tables import Table
+from crowdrank.judgments.numbers import HEAVIEST, LIGHTEST, fine_weights
 
 _FIRST_FEW = 3
 Array = TypeVar("Array", bound=np.generic)
@@ -57,17 +58,24 @@ class Rows:
     def maybe_labels(self, role: str) -> pl.Series | None:
         return self.labels(role) if self.has(role) else None
 
-    def numbers(self, role: str, positive: bool = False) -> cells.Numbers:
-        """A role's numbers; rows without a finite (positive) one are refused."""
-        column = self.column(role)
-        found = cells.numbers(column)
-        fine = np.isfinite(found) & (found > 0) if positive else np.isfinite(found)
-        need = f"the {role} must be a {'positive' if positive else 'finite'} number"
-        self.problems.refuse(~fine, self.match.roles[role], lambda row: f"{need}, got {shown(column[row])}")
+    def numbers(self, role: str) -> cells.Numbers:
+        """A role's numbers; rows without a finite one are refused."""
+        found = cells.numbers(self.column(role))
+        self._refuse_numbers(role, np.isfinite(found), "a finite number")
         return found
 
     def maybe_weight(self) -> cells.Numbers | None:
-        return self.numbers("weight", positive=True) if self.has("weight") else None
+        if not self.has("weight"):
+            return None
+        found = cells.numbers(self.column("weight"))
+        self._refuse_numbers("weight", fine_weights(found), f"a positive number ({LIGHTEST:g} to {HEAVIEST:g})")
+        return found
+
+    def _refuse_numbers(self, role: str, fine: npt.NDArray[np.bool_], need: str) -> None:
+        column = self.column(role)
+        self.problems.refuse(
+            ~fine, self.match.roles[role], lambda row: f"the {role} must be {need}, got {shown(column[row])}"
+        )
 
     def settle(self) -> None:
         """Every check is done: refuse the table where too little of it is usable."""

@@ -26,9 +26,19 @@ def numbers(values: Any, name: str, rows: int) -> npt.NDArray[np.float64]:
     return column
 
 
+# Beyond these, sums of weights lose what the lighter ones say.
+LIGHTEST, HEAVIEST = 1e-9, 1e9
+
+
+def fine_weights(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    return (weight >= LIGHTEST) & (weight <= HEAVIEST)
+
+
 def check_weight(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    if (bad := np.flatnonzero(weight <= 0)).size:
-        raise DataError(f"Row {int(bad[0]) + 1}: weight must be positive, got {weight[bad[0]]}.")
+    if (bad := np.flatnonzero(~fine_weights(weight))).size:
+        got = weight[bad[0]]
+        need = "positive" if got <= 0 else f"between {LIGHTEST:g} and {HEAVIEST:g}"
+        raise DataError(f"Row {int(bad[0]) + 1}: weight must be {need}, got {got}.")
     return weight
 
 

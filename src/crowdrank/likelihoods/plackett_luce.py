@@ -83,91 +83,95 @@ def _run(loop: Any, shard: Lists, scores: Vector, *others: Any) -> Any:
     return call(shard.item, shard.place, shard.offsets, shard.weight, scores, *others)
 
 
-@compiled()
+def _log_left(item, scores, begin, end, log_left):  # type: ignore[no-untyped-def]
+    """log Σ e^s over each row of a list and all rows below it, whatever the spread of the scores."""
+    top, total = scores[item[end - 1]], 0.0
+    for row in range(end - 1, begin - 1, -1):
+        score = scores[item[row]]
+        if score > top:
+            total *= np.exp(top - score)
+            top = score
+        total += np.exp(score - top)
+        log_left[row - begin] = top + np.log(total)
+
+
+def _tied(place, row, end):  # type: ignore[no-untyped-def]
+    """How many items stand on the place that begins at this row."""
+    count = 1
+    while row + count < end and place[row + count] == place[row]:
+        count += 1
+    return count
+
+
+# In the loops A and B are carried as A·D and B·D², D being the latest denominator: each new one is smaller than the
+# one before, so nothing overflows, and e^s/D is a chance.
+
+
+@compiled(_log_left, _tied)
 def _slopes_loop(item, place, offsets, weight, scores, gradient, diagonal):  # type: ignore[no-untyped-def]
     value = 0.0
     for n in range(len(weight)):
         begin, end, w = offsets[n], offsets[n + 1], weight[n]
         last = place[end - 1]
-        top = max([scores[item[row]] for row in range(begin, end)])
-        left = 0.0
-        remaining = np.empty(end - begin)
-        for row in range(end - 1, begin - 1, -1):
-            left += np.exp(scores[item[row]] - top)
-            remaining[row - begin] = left
-        a = b = denominator = 0.0
+        log_left = np.empty(end - begin)
+        _log_left(item, scores, begin, end, log_left)
+        log_d, a, b = log_left[0], 0.0, 0.0
         for row in range(begin, end):
             k = item[row]
-            strength = np.exp(scores[k] - top)
-            open_place = place[row] < last
-            if row == begin or place[row] != place[row - 1]:
-                denominator = remaining[row - begin]
-                count = 1
-                while row + count < end and place[row + count] == place[row]:
-                    count += 1
-                if open_place:
-                    a += count / denominator
-                    b += count / (denominator * denominator)
-            if open_place:
-                value += w * (scores[k] - top - np.log(denominator))
+            if place[row] < last:
+                if row == begin or place[row] != place[row - 1]:
+                    shrink = np.exp(log_left[row - begin] - log_d)
+                    count = _tied(place, row, end)
+                    log_d, a, b = log_left[row - begin], a * shrink + count, b * shrink * shrink + count
+                value += w * (scores[k] - log_d)
                 gradient[k] += w
-            gradient[k] -= w * strength * a
-            diagonal[k] += w * strength * (a - strength * b)
+            chance = np.exp(scores[k] - log_d)
+            gradient[k] -= w * chance * a
+            diagonal[k] += w * chance * (a - chance * b)
     return value
 
 
-@compiled()
+@compiled(_log_left, _tied)
 def _product_loop(item, place, offsets, weight, scores, vector, out):  # type: ignore[no-untyped-def]
     for n in range(len(weight)):
         begin, end, w = offsets[n], offsets[n + 1], weight[n]
         last = place[end - 1]
-        top = max([scores[item[row]] for row in range(begin, end)])
-        left = pushed = 0.0
-        remaining, moved = np.empty(end - begin), np.empty(end - begin)
-        for row in range(end - 1, begin - 1, -1):
-            strength = np.exp(scores[item[row]] - top)
-            left += strength
-            pushed += strength * vector[item[row]]
-            remaining[row - begin], moved[row - begin] = left, pushed
-        a = c = 0.0
+        log_left, mean = np.empty(end - begin), np.empty(end - begin)
+        _log_left(item, scores, begin, end, log_left)
+        # the mean of the vector over each row and all below it, every item counted by its chance
+        mean[end - begin - 1] = vector[item[end - 1]]
+        for row in range(end - 2, begin - 1, -1):
+            k, at = item[row], row - begin
+            mean[at] = mean[at + 1] + np.exp(scores[k] - log_left[at]) * (vector[k] - mean[at + 1])
+        log_d, a, c = log_left[0], 0.0, 0.0
         for row in range(begin, end):
-            if place[row] < last and (row == begin or place[row] != place[row - 1]):
-                count = 1
-                while row + count < end and place[row + count] == place[row]:
-                    count += 1
-                denominator = remaining[row - begin]
-                a += count / denominator
-                c += count * moved[row - begin] / (denominator * denominator)
             k = item[row]
-            out[k] += w * np.exp(scores[k] - top) * (a * vector[k] - c)
+            if place[row] < last and (row == begin or place[row] != place[row - 1]):
+                shrink = np.exp(log_left[row - begin] - log_d)
+                count = _tied(place, row, end)
+                log_d, a, c = log_left[row - begin], a * shrink + count, c * shrink + count * mean[row - begin]
+            out[k] += w * np.exp(scores[k] - log_d) * (a * vector[k] - c)
 
 
-@compiled()
+@compiled(_log_left, _tied)
 def _matrix_loop(item, place, offsets, weight, scores, out):  # type: ignore[no-untyped-def]
     for n in range(len(weight)):
         begin, end, w = offsets[n], offsets[n + 1], weight[n]
         last = place[end - 1]
-        top = max([scores[item[row]] for row in range(begin, end)])
-        left = 0.0
-        remaining = np.empty(end - begin)
-        for row in range(end - 1, begin - 1, -1):
-            left += np.exp(scores[item[row]] - top)
-            remaining[row - begin] = left
-        a = b = 0.0
+        log_left = np.empty(end - begin)
+        _log_left(item, scores, begin, end, log_left)
+        log_d, a, b = log_left[0], 0.0, 0.0
         for row in range(begin, end):
-            if place[row] < last and (row == begin or place[row] != place[row - 1]):
-                count = 1
-                while row + count < end and place[row + count] == place[row]:
-                    count += 1
-                denominator = remaining[row - begin]
-                a += count / denominator
-                b += count / (denominator * denominator)
             k = item[row]
-            strength = np.exp(scores[k] - top)
-            out[k, k] += w * strength * (a - strength * b)
+            if place[row] < last and (row == begin or place[row] != place[row - 1]):
+                shrink = np.exp(log_left[row - begin] - log_d)
+                count = _tied(place, row, end)
+                log_d, a, b = log_left[row - begin], a * shrink + count, b * shrink * shrink + count
+            chance = np.exp(scores[k] - log_d)
+            out[k, k] += w * chance * (a - chance * b)
             # every later item of the list, and the rest of this place, stand under the same denominators
             for other in range(row + 1, end):
                 m = item[other]
-                shared = w * strength * np.exp(scores[m] - top) * b
+                shared = w * chance * np.exp(scores[m] - log_d) * b
                 out[k, m] -= shared
                 out[m, k] -= shared

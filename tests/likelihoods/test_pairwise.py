@@ -1,0 +1,294 @@
+"""Every formula against finite differences, against plain probabilities, and compiled against uncompiled."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.special import expit
+from scipy.stats import norm
+
+from crowdrank.likelihoods import pairwise
+from crowdrank.likelihoods.pairwise import DAVIDSON, FORMULAS, LOGISTIC, PROBIT, THRESHOLD, Bends, Pairs, chances
+
+every_formula = pytest.mark.parametrize("formula", [LOGISTIC, PROBIT, DAVIDSON, THRESHOLD])
+with_ties = pytest.mark.parametrize("formula", [DAVIDSON, THRESHOLD])
+OUTCOMES = np.array([1.0, 0.0, -1.0])
+SHARES = np.array([1.0, 0.3, 0.0, -0.6, -1.0])
+MARGINS = np.array([-9.0, -2.5, -1.0, -0.1, 0.0, 1e-3, 0.4, 1.7, 3.0, 8.0])
+THETAS = [0.3, 1.0, 2.5]
+
+
+def grid(formula, theta_values=THETAS):
+    shares = SHARES if formula in (LOGISTIC, PROBIT) else OUTCOMES
+    d, outcome, theta = np.meshgrid(MARGINS, shares, theta_values, indexing="ij")
+    return d.ravel(), outcome.ravel(), theta.ravel()
+
+
+def by_hand(formula, d, outcome, theta):
+    """log P, straight from the definitions; only where nothing underflows."""
+    if formula in (LOGISTIC, PROBIT):
+        up = expit(d) if formula == LOGISTIC else norm.cdf(d / np.sqrt(2))
+        down = expit(-d) if formula == LOGISTIC else norm.cdf(-d / np.sqrt(2))
+        return (1 + outcome) / 2 * np.log(up) + (1 - outcome) / 2 * np.log(down)
+    if formula == DAVIDSON:
+        left, tie, right = np.exp(d / 2), np.exp(theta), np.exp(-d / 2)
+        total = left + tie + right
+        chance = {1.0: left / total, 0.0: tie / total, -1.0: right / total}
+    else:
+        left, right = norm.cdf((d - theta) / np.sqrt(2)), norm.cdf((-d - theta) / np.sqrt(2))
+        chance = {1.0: left, 0.0: norm.cdf((theta - d) / np.sqrt(2)) - norm.cdf((-theta - d) / np.sqrt(2)), -1.0: right}
+    return np.log(np.select([outcome == o for o in chance], list(chance.values())))
+
+
+def difference(f, x, step=1e-5):
+    """Central, with Richardson's correction."""
+    coarse, fine = (f(x + step) - f(x - step)) / (2 * step), (f(x + step / 2) - f(x - step / 2)) / step
+    return (4 * fine - coarse) / 3
+
+
+@every_formula
+def test_value_is_the_log_chance(formula):
+    d, outcome, theta = grid(formula)
+    value = FORMULAS[formula](d, outcome, theta)[0]
+    np.testing.assert_allclose(value, by_hand(formula, d, outcome, theta), rtol=1e-7, atol=1e-12)
+
+
+@every_formula
+def test_slopes_are_the_differences_of_the_value(formula):
+    d, outcome, theta = grid(formula)
+    f = FORMULAS[formula]
+    found = f(d, outcome, theta)
+    np.testing.assert_allclose(found[1], difference(lambda x: f(x, outcome, theta)[0], d), rtol=1e-6, atol=1e-8)
+    in_theta = difference(lambda x: f(d, outcome, x)[0] + 0 * d, theta)
+    np.testing.assert_allclose(found[3] + 0 * d, in_theta, rtol=1e-6, atol=1e-8)
+
+
+@every_formula
+def test_bends_are_the_differences_of_the_slopes(formula):
+    d, outcome, theta = grid(formula)
+    f = FORMULAS[formula]
+    _, _, bend, _, cross, theta_bend = (part + 0 * d for part in f(d, outcome, theta))
+    np.testing.assert_allclose(bend, -difference(lambda x: f(x, outcome, theta)[1], d), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(cross, -difference(lambda x: f(d, outcome, x)[1], theta), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        theta_bend, -difference(lambda x: f(d, outcome, x)[3] + 0 * d, theta), rtol=1e-6, atol=1e-8
+    )
+
+
+@every_formula
+def test_bends_are_never_negative(formula):
+    d, outcome, theta = grid(formula)
+    _, _, bend, _, cross, theta_bend = (part + 0 * d for part in FORMULAS[formula](d, outcome, theta))
+    assert (bend >= 0).all()
+    assert (theta_bend >= 0).all()
+    # log-concave in margin and θ together
+    assert (bend * theta_bend - cross**2 >= -1e-12).all()
+
+
+@every_formula
+def test_slopes_are_wrong_if_they_belong_to_another_margin(formula):
+    """The negative control of the tests above: they must be able to fail."""
+    d, outcome, theta = grid(formula)
+    f = FORMULAS[formula]
+    true = difference(lambda x: f(x, outcome, theta)[0], d)
+    assert not np.allclose(f(d + 1e-3, outcome, theta)[1], true, rtol=1e-6, atol=1e-8)
+
+
+@every_formula
+@pytest.mark.parametrize("theta", [1e-6, 0.5, 30.0])
+def test_extreme_margins_stay_finite(formula, theta):
+    d = np.array([-800.0, -300.0, -40.0, 0.0, 40.0, 300.0, 800.0])
+    for outcome in OUTCOMES:
+        with np.errstate(all="raise", under="ignore"):
+            parts = FORMULAS[formula](d, outcome, theta)
+        assert all(np.isfinite(part).all() for part in parts)
+        assert (np.asarray(parts[2]) >= -1e-6).all()
+
+
+@every_formula
+def test_turning_a_pair_round_turns_the_slope_round(formula):
+    d, outcome, theta = grid(formula)
+    one, other = FORMULAS[formula](d, outcome, theta), FORMULAS[formula](-d, -outcome, theta)
+    for sign, a, b in zip((1, -1, 1, 1, -1, 1), one, other, strict=True):
+        np.testing.assert_allclose(a, sign * np.asarray(b), rtol=1e-12, atol=1e-12)
+
+
+@every_formula
+@pytest.mark.parametrize("theta", THETAS)
+def test_chances_sum_to_one(formula, theta):
+    margins = np.append(MARGINS, [-800.0, 800.0])
+    found = chances(margins, theta, formula)
+    assert found.shape == (len(margins), 3)
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    assert (np.diff(found[np.argsort(margins), 0]) >= 0).all()
+    assert (found[:, 1] == 0).all() == (formula in (LOGISTIC, PROBIT))
+
+
+def test_davidson_with_a_vanishing_tie_is_logistic():
+    d = MARGINS
+    for outcome in (1.0, -1.0):
+        np.testing.assert_allclose(
+            pairwise.davidson(d, outcome, -60.0)[:3], pairwise.logistic(d, outcome, 0.0)[:3], rtol=1e-12, atol=1e-12
+        )
+
+
+def test_threshold_at_zero_is_probit_for_decided_answers():
+    for outcome in (1.0, -1.0):
+        found = pairwise.threshold(MARGINS, outcome, 1e-12)
+        np.testing.assert_allclose(found[:3], pairwise.probit(MARGINS, outcome, 0.0)[:3], rtol=1e-9, atol=1e-9)
+
+
+# --- one shard ------------------------------------------------------------------------------------------------------
+
+
+def table(rows=300, size=8, seed=0, shares=False):
+    rng = np.random.default_rng(seed)
+    left = rng.integers(size, size=rows)
+    right = (left + rng.integers(1, size, size=rows)) % size
+    outcome = rng.uniform(-1, 1, rows) if shares else rng.integers(-1, 2, rows).astype(np.int8)
+    weight = rng.uniform(0.2, 3, rows)
+    scores = rng.normal(size=size) * 1.5
+    return Pairs(left.astype(np.int32), right.astype(np.int32), outcome, weight), scores
+
+
+def value_at(shard, scores, theta, formula):
+    return pairwise.slopes(shard, scores, theta, formula)[1].value
+
+
+def gradient_at(shard, scores, theta, formula):
+    found = pairwise.slopes(shard, scores, theta, formula)[1]
+    return np.append(found.gradient, found.theta_gradient)
+
+
+def full_curvature(bends, slopes, size):
+    (matrix,) = pairwise.matrix(bends, size)
+    return np.block([[matrix, slopes.border[:, None]], [slopes.border[None, :], np.array([[slopes.corner]])]])
+
+
+@every_formula
+def test_a_shards_gradient_is_the_difference_of_its_value(formula):
+    shard, scores = table()
+    x = np.append(scores, 0.7)
+    found = gradient_at(shard, x[:-1], x[-1], formula)
+    for n in range(len(x)):
+        step = np.zeros(len(x))
+        step[n] = 1.0
+        slope = difference(lambda t, s=step: value_at(shard, (x + t * s)[:-1], (x + t * s)[-1], formula), 0.0)
+        assert found[n] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+
+
+@every_formula
+def test_a_shards_curvature_is_the_difference_of_its_gradient(formula):
+    shard, scores = table()
+    x = np.append(scores, 0.7)
+    bends, slopes = pairwise.slopes(shard, scores, 0.7, formula)
+    curvature = full_curvature(bends, slopes, len(scores))
+    for n in range(len(x)):
+        step = np.zeros(len(x))
+        step[n] = 1.0
+        column = difference(lambda t, s=step: gradient_at(shard, (x + t * s)[:-1], (x + t * s)[-1], formula), 0.0)
+        np.testing.assert_allclose(curvature[:, n], -column, rtol=1e-6, atol=1e-5)
+
+
+@every_formula
+def test_the_pieces_of_the_curvature_agree(formula):
+    shard, scores = table()
+    size = len(scores)
+    bends, slopes = pairwise.slopes(shard, scores, 0.7, formula)
+    (matrix,) = pairwise.matrix(bends, size)
+    np.testing.assert_allclose(np.diag(matrix), slopes.diagonal, rtol=1e-10)
+    np.testing.assert_allclose(matrix, matrix.T)
+    np.testing.assert_allclose(matrix.sum(axis=1), 0.0, atol=1e-9)
+    vectors = np.random.default_rng(1).normal(size=(size, 3))
+    np.testing.assert_allclose(pairwise.product(bends, vectors[:, 0])[0], matrix @ vectors[:, 0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(pairwise.product(bends, vectors)[0], matrix @ vectors, rtol=1e-9, atol=1e-9)
+    local = np.arange(size)
+    (cells,) = pairwise.blocks(bends, local * size, local, size * size)
+    off = cells.reshape(size, size)
+    np.testing.assert_allclose(-(off + off.T), matrix - np.diag(np.diag(matrix)), atol=1e-9)
+
+
+@every_formula
+@pytest.mark.parametrize("shares", [False, True], ids=["answers", "shares"])
+def test_the_compiled_loop_is_the_arrays(formula, shares, monkeypatch):
+    shard, scores = table(rows=2_000, size=30, shares=shares and formula in (LOGISTIC, PROBIT))
+    bends, slopes = pairwise.slopes(shard, scores, 0.7, formula)
+    monkeypatch.setattr(pairwise, "COMPILE_FROM", 0)
+    fast_bends, fast = pairwise.slopes(shard, scores, 0.7, formula)
+    np.testing.assert_allclose(fast.value, slopes.value, rtol=1e-12)
+    np.testing.assert_allclose(fast.gradient, slopes.gradient, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(fast.theta_gradient, slopes.theta_gradient, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(fast.corner, slopes.corner, rtol=1e-11)
+    np.testing.assert_allclose(fast.border, slopes.border, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(fast.diagonal, slopes.diagonal, rtol=1e-11)
+    np.testing.assert_allclose(fast_bends.bend, bends.bend, rtol=1e-6)  # kept in single precision
+    vector = np.random.default_rng(2).normal(size=30)
+    slow_product = pairwise._product_loop.function
+    expected = np.zeros(30)
+    slow_product(shard.left, shard.right, bends.bend, vector, expected)
+    np.testing.assert_allclose(pairwise.product(bends, vector)[0], expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(pairwise.tallies(shard, 30), tallies_by_hand(shard, 30), rtol=1e-11, atol=1e-11)
+
+
+def tallies_by_hand(shard, size):
+    net, total = np.zeros(size), np.zeros(size)
+    for i, j, outcome, weight in zip(*shard, strict=True):
+        net[i] += outcome * weight
+        net[j] -= outcome * weight
+        total[[i, j]] += weight
+    return net, total
+
+
+def test_tallies_are_wins_less_losses_and_all_comparisons():
+    shard, _ = table()
+    np.testing.assert_allclose(pairwise.tallies(shard, 8), tallies_by_hand(shard, 8), rtol=1e-12, atol=1e-12)
+
+
+def test_a_table_as_large_as_compiling_takes_the_compiled_road():
+    rows = pairwise.COMPILE_FROM
+    shard, scores = table(rows=rows, size=50)
+    bends, slopes = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
+    parts = [pairwise.slopes(part, scores, 0.0, LOGISTIC) for part in shard.split(2)]
+    assert bends.bend.dtype == np.float32
+    assert parts[0][0].bend.dtype == np.float64
+    assert slopes.value == pytest.approx(sum(part.value for _, part in parts), rel=1e-12)
+    np.testing.assert_allclose(slopes.gradient, sum(part.gradient for _, part in parts), rtol=1e-9, atol=1e-9)
+
+
+def test_noise_has_the_curvature_as_its_covariance():
+    shard, scores = table(rows=60, size=5)
+    bends, _ = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
+    (matrix,) = pairwise.matrix(bends, 5)
+    drawn = np.concatenate([pairwise.noise(bends, 5, 256, seed)[0] for seed in range(60)], axis=1)
+    covariance = drawn @ drawn.T / drawn.shape[1]
+    tolerance = 5 * matrix.max() / np.sqrt(drawn.shape[1])
+    np.testing.assert_allclose(covariance, matrix, atol=tolerance)
+    assert not np.allclose(covariance, 1.2 * matrix, atol=tolerance)
+    np.testing.assert_allclose(drawn.mean(axis=1), 0.0, atol=5 * np.sqrt(matrix.max() / drawn.shape[1]))
+
+
+def test_noise_repeats_with_its_seed_and_differs_between_shards():
+    shard, scores = table(rows=60, size=5)
+    bends, _ = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
+    other = Bends(bends.left[30:], bends.right[30:], bends.bend[30:])
+    np.testing.assert_array_equal(pairwise.noise(bends, 5, 8, 1)[0], pairwise.noise(bends, 5, 8, 1)[0])
+    assert not np.allclose(pairwise.noise(bends, 5, 8, 1)[0], pairwise.noise(bends, 5, 8, 2)[0])
+    first = Bends(bends.left[:30], bends.right[:30], np.ones(30))
+    again = Bends(other.left, other.right, np.ones(30))
+    assert not np.allclose(pairwise.noise(first, 5, 8, 1)[0], pairwise.noise(again, 5, 8, 1)[0])
+
+
+@settings(max_examples=25, deadline=None)
+@given(parts=st.integers(1, 12), rows=st.integers(1, 40), data=st.data())
+def test_splitting_keeps_every_row_in_order(parts, rows, data):
+    column = data.draw(hnp.arrays(np.float64, rows, elements=st.floats(0, 1)))
+    codes = np.arange(rows, dtype=np.int32)
+    shards = Pairs(codes, codes[::-1], column, column).split(parts)
+    assert len(shards) == parts
+    assert sum(shard.rows for shard in shards) == rows
+    for n in range(4):
+        np.testing.assert_array_equal(
+            np.concatenate([shard[n] for shard in shards]), (codes, codes[::-1], column, column)[n]
+        )

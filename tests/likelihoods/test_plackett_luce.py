@@ -1,0 +1,161 @@
+"""Lists, top-k lists, ties and choices: against the definition, finite differences, and compiled against uncompiled."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from crowdrank.judgments import Rankings
+from crowdrank.likelihoods import plackett_luce
+from crowdrank.likelihoods.plackett_luce import Lists
+from tests.strategies import rankings
+
+quick = settings(max_examples=25, deadline=None)
+
+MIXED = Rankings.of_lists(
+    [
+        [["a"], ["b"], ["c"], ["d"]],  # full
+        [["c"], ["a", "b", "d"]],  # top of one: a choice
+        [["d"], ["b"], ["a", "c"]],  # top of two
+        [["a", "b"], ["c"], ["d"]],  # a tie above the end
+        [["b", "c"], ["a", "d"]],  # ties above and at the end
+        [["e"], ["a"]],  # partial
+        [["a", "e"]],  # nothing ordered
+        [["d"]],
+    ],
+    weight=[1.0, 2.0, 0.5, 1.5, 1.0, 3.0, 1.0, 1.0],
+)
+
+
+def shard_of(judgments):
+    return Lists(judgments.item, judgments.place, judgments.offsets, judgments.weights)
+
+
+def by_hand(judgments, scores):
+    """Straight from the definition: every place but the last draws its items from all that are left."""
+    total = 0.0
+    for n in range(len(judgments)):
+        rows = slice(judgments.offsets[n], judgments.offsets[n + 1])
+        item, place = judgments.item[rows], judgments.place[rows]
+        for p in range(place[-1]):
+            left = scores[item[place >= p]]
+            total += judgments.weights[n] * sum(scores[k] - logsumexp(left) for k in item[place == p])
+    return total
+
+
+def differences(f, x, step=1e-5):
+    return np.array([(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(len(x))])
+
+
+def drawn_scores(size, seed=0, spread=1.5):
+    return np.random.default_rng(seed).normal(size=size) * spread
+
+
+@quick
+@given(judgments=rankings(), seed=st.integers(0, 100))
+def test_value_is_the_log_chance_of_the_lists(judgments, seed):
+    scores = drawn_scores(len(judgments.items), seed)
+    found = plackett_luce.slopes(shard_of(judgments), scores)
+    assert found.value == pytest.approx(by_hand(judgments, scores), rel=1e-10, abs=1e-10)
+
+
+def test_value_of_lists_of_every_kind():
+    scores = drawn_scores(5)
+    assert plackett_luce.slopes(shard_of(MIXED), scores).value == pytest.approx(by_hand(MIXED, scores), rel=1e-12)
+
+
+@quick
+@given(judgments=rankings(), seed=st.integers(0, 100))
+def test_gradient_is_the_difference_of_the_value(judgments, seed):
+    scores, shard = drawn_scores(len(judgments.items), seed), shard_of(judgments)
+    slope = differences(lambda s: plackett_luce.slopes(shard, s).value, scores)
+    np.testing.assert_allclose(plackett_luce.slopes(shard, scores).gradient, slope, rtol=1e-6, atol=1e-7)
+
+
+@quick
+@given(judgments=rankings(), seed=st.integers(0, 100))
+def test_curvature_is_the_difference_of_the_gradient(judgments, seed):
+    scores, shard = drawn_scores(len(judgments.items), seed), shard_of(judgments)
+    expected = -differences(lambda s: plackett_luce.slopes(shard, s).gradient, scores)
+    (matrix,) = plackett_luce.matrix(shard, scores)
+    np.testing.assert_allclose(matrix, expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(plackett_luce.slopes(shard, scores).diagonal, np.diag(matrix), rtol=1e-9, atol=1e-12)
+    vector = drawn_scores(len(scores), seed + 1)
+    (pushed,) = plackett_luce.product(shard, scores, vector)
+    np.testing.assert_allclose(pushed, matrix @ vector, rtol=1e-9, atol=1e-10)
+
+
+def test_weights_count_in_every_piece():
+    scores, shard = drawn_scores(5), shard_of(MIXED)
+    expected = -differences(lambda s: plackett_luce.slopes(shard, s).gradient, scores)
+    np.testing.assert_allclose(plackett_luce.matrix(shard, scores)[0], expected, rtol=1e-6, atol=1e-7)
+    slope = differences(lambda s: plackett_luce.slopes(shard, s).value, scores)
+    np.testing.assert_allclose(plackett_luce.slopes(shard, scores).gradient, slope, rtol=1e-6, atol=1e-7)
+
+
+def test_a_gradient_of_other_scores_is_told_apart():
+    """The negative control: a small error must show."""
+    scores, shard = drawn_scores(5), shard_of(MIXED)
+    slope = differences(lambda s: plackett_luce.slopes(shard, s).value, scores)
+    wrong = plackett_luce.slopes(shard, scores + np.array([1e-3, 0, 0, 0, 0])).gradient
+    assert not np.allclose(wrong, slope, rtol=1e-6, atol=1e-7)
+
+
+def test_chances_of_all_orders_sum_to_one():
+    from itertools import permutations
+
+    scores = drawn_scores(4)
+    logs = [
+        plackett_luce.slopes(shard_of(Rankings.of_lists([[[label] for label in order]])), scores).value
+        for order in permutations("abcd")
+    ]
+    assert logsumexp(logs) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("spread", [800.0, -800.0, 3_000.0])
+def test_extreme_scores_stay_finite(spread):
+    scores = np.linspace(0, spread, 5)
+    shard = shard_of(MIXED)
+    with np.errstate(all="raise", under="ignore"):
+        found = plackett_luce.slopes(shard, scores)
+        (matrix,) = plackett_luce.matrix(shard, scores)
+        (pushed,) = plackett_luce.product(shard, scores, drawn_scores(5))
+    assert found.value == pytest.approx(by_hand(MIXED, scores), rel=1e-12)
+    for part in (found.gradient, found.diagonal, matrix, pushed):
+        assert np.isfinite(part).all()
+    np.testing.assert_allclose(pushed, matrix @ drawn_scores(5), atol=1e-9)
+
+
+def test_the_compiled_loops_are_the_plain_ones(monkeypatch):
+    scores, shard = drawn_scores(5), shard_of(MIXED)
+    vector = drawn_scores(5, seed=1)
+    plain = (plackett_luce.slopes(shard, scores), plackett_luce.matrix(shard, scores)[0])
+    pushed = plackett_luce.product(shard, scores, vector)[0]
+    monkeypatch.setattr(plackett_luce, "_PLAIN_UP_TO", 0)
+    for slow, fast in zip(plain[0], plackett_luce.slopes(shard, scores), strict=True):
+        np.testing.assert_allclose(fast, slow, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(plackett_luce.matrix(shard, scores)[0], plain[1], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(plackett_luce.product(shard, scores, vector)[0], pushed, rtol=1e-12, atol=1e-12)
+
+
+@quick
+@given(judgments=rankings(), parts=st.integers(1, 9), seed=st.integers(0, 100))
+def test_splitting_keeps_every_list(judgments, parts, seed):
+    shard, scores = shard_of(judgments), drawn_scores(len(judgments.items), seed)
+    shards = shard.split(parts)
+    assert sum(s.rows for s in shards) == shard.rows
+    assert sum(len(s.weight) for s in shards) == len(judgments)
+    total = sum(plackett_luce.slopes(s, scores).value for s in shards)
+    assert total == pytest.approx(plackett_luce.slopes(shard, scores).value, rel=1e-12, abs=1e-12)
+
+
+def test_redrawn_lists_keep_their_items_and_follow_the_model():
+    scores = np.array([1.0, 0.0, -1.0])
+    shard = shard_of(Rankings.of_lists([[["a"], ["b"], ["c"]]] * 20_000))
+    again = plackett_luce.redraw(shard, scores, np.random.default_rng(0))
+    lists = again.item.reshape(-1, 3)
+    np.testing.assert_array_equal(np.sort(lists, axis=1), np.tile([0, 1, 2], (20_000, 1)))
+    share = np.bincount(lists[:, 0]) / 20_000
+    np.testing.assert_allclose(share, np.exp(scores) / np.exp(scores).sum(), atol=0.015)
+    assert plackett_luce.slopes(again, scores).gradient == pytest.approx(np.zeros(3), abs=5 * np.sqrt(20_000))
