@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdrank.cli.progress import doing
 from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
     from crowdrank.evaluation import Evaluation
     from crowdrank.files import ImportReport
+    from crowdrank.judgments import Judgments
     from crowdrank.results import Ranking
 
 Words = list[str] | None
+
+_MOST_QUERIES_SHOWN = 10
 
 
 def rank(
@@ -24,6 +29,7 @@ def rank(
     model: Annotated[str | None, typer.Option(help="Which model (see `crowdrank models`).")] = None,
     query: Annotated[str | None, typer.Option(help="The column that holds the query, ranked one by one.")] = None,
     columns: Annotated[Words, typer.Option("--map", help="What a column holds: annotator=who, left=first …")] = None,
+    kind: Annotated[str | None, typer.Option(help="What the rows are: comparisons, ratings or rankings.")] = None,
     features: Annotated[str | None, typer.Option(help="Columns to keep as features of the task: a,b,c.")] = None,
     gold: Annotated[Path | None, typer.Option(help="A file of known truth to grade the ranking by.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write it: .csv .tsv .jsonl .parquet, or .json with all.")] = None,
@@ -46,24 +52,53 @@ def rank(
     if not 0 < level < 1:
         raise SettingError(f"--level must lie between 0 and 1, got {level}.")
     roles = parse_columns(columns, query)
+    wanted = [name.strip() for name in (features or "").split(",") if name.strip()]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)
-        wanted = [f.strip() for f in features.split(",") if f.strip()] if features else []
-        judgments, report = read_with_report(file, columns=roles, features=wanted, encoding=encoding, strict=strict)
-        name = model or default_for(judgments)
-        kind = models.by_name(name)
-        fitted = kind(**parse_settings(kind, settings, seed))
-        readable, rule = as_read_by(fitted, judgments)
-        ranking = fitted.fit(readable)
+        with doing(f"Reading {file.name}"):
+            judgments, report = read_with_report(
+                file, kind=kind, columns=roles, features=wanted, encoding=encoding, strict=strict
+            )
+        chosen = models.by_name(model or default_for(judgments))
+        fitting = chosen(**parse_settings(chosen, settings, seed))
+        readable, rule = as_read_by(fitting, judgments)
+        with doing(f"Ranking {len(readable.items):,} items"):
+            ranking = fitting.fit(readable)
         if uncertainty == "bootstrap":
-            ranking = models.with_bootstrap(fitted, readable, ranking)
-        grade = _grade(ranking, gold) if gold else None
-        said = [str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)]
-        _write(ranking, out, level, uncertainty != "none")
-        if as_json:
-            _print_json(ranking, report, grade, said, level, uncertainty != "none")
-        else:
-            _print_tables(file, judgments, report, ranking, rule, grade, said, top, level, uncertainty != "none", out)
+            ranking = models.with_bootstrap(fitting, readable, ranking)
+        measured = uncertainty != "none"
+        if measured:
+            with doing("Measuring how sure that is"):
+                _ = ranking.uncertainty
+        grade = None if gold is None else _grade(ranking, gold)
+    said = [str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)]
+    answer = Answer(judgments, report, ranking, rule, grade, said, level, measured)
+    if out is not None:
+        _write(answer, out)
+    if as_json:
+        _print_json(answer)
+    else:
+        _print_tables(answer, top, out)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All there is to say about one ranking."""
+
+    judgments: Judgments
+    report: ImportReport
+    ranking: Ranking
+    rule: str
+    grade: Evaluation | None
+    said: list[str]
+    level: float
+    measured: bool
+
+    @property
+    def notes(self) -> list[str]:
+        """Warnings, then what the data lack, nothing twice."""
+        known = " ".join(self.said)
+        return self.said + [note for note in self.ranking.notes if note.split(":")[0] not in known]
 
 
 def _grade(ranking: Ranking, gold: Path) -> Evaluation:
@@ -74,68 +109,54 @@ def _grade(ranking: Ranking, gold: Path) -> Evaluation:
     return evaluate(ranking.scores, ranking.items, Gold.of(known.item, known.value, query=known.query))
 
 
-def _write(ranking: Ranking, out: Path | None, level: float, measured: bool) -> None:
+def _write(answer: Answer, out: Path) -> None:
     from crowdrank.files import write_table
 
-    if out is None:
-        return
     if out.suffix.lower() == ".json":
-        ranking.save(out, uncertainty=measured)
+        answer.ranking.save(out, uncertainty=answer.measured)
     else:
-        write_table(ranking.frame(level, measured), out)
+        write_table(answer.ranking.frame(answer.level, answer.measured), out)
 
 
-def _print_tables(
-    file: Path,
-    judgments: Any,
-    report: ImportReport,
-    ranking: Ranking,
-    rule: str,
-    grade: Evaluation | None,
-    said: list[str],
-    top: int,
-    level: float,
-    measured: bool,
-    out: Path | None,
-) -> None:
+def _print_tables(answer: Answer, top: int, out: Path | None) -> None:
     from rich.console import Console
 
     from crowdrank.reports import evaluation_table, facts, ranking_tables
 
-    console = Console(highlight=False, markup=False)
-    console.print(f"{facts(judgments)}.")
-    for line in report.lines():
+    console, ranking = Console(highlight=False, markup=False), answer.ranking
+    console.print(f"{facts(answer.judgments)}.")
+    for line in answer.report.lines():
         console.print(f"  {line}", style="dim")
-    console.print(f"Ranked by {ranking.model}{f' ({rule})' if rule else ''}.\n")
-    for table in ranking_tables(ranking, top, level, measured):
+    console.print(f"Ranked by {ranking.model}{f' ({answer.rule})' if answer.rule else ''}.\n")
+    for table in ranking_tables(ranking, top, answer.level, answer.measured, _MOST_QUERIES_SHOWN):
         console.print(table)
         console.print()
-    if measured:
+    if (more := len(ranking.items.queries) - _MOST_QUERIES_SHOWN) > 0:
+        console.print(f"… and {more:,} more queries: --out writes them all.\n", style="dim")
+    if answer.measured:
         console.print(f"Errors by {ranking.uncertainty.method}; items of one group cannot be told apart.", style="dim")
-    if grade is not None:
+    if answer.grade is not None:
         console.print()
-        console.print(evaluation_table(grade))
-    for line in [*said, *(note for note in ranking.notes if note not in said)]:
-        console.print(f"Note: {line}", style="yellow")
+        console.print(evaluation_table(answer.grade))
+    for note in answer.notes:
+        console.print(f"Note: {note}", style="yellow")
     if out is not None:
-        console.print(f"Written to {out}.")
+        console.print(f"Written to {out}.", soft_wrap=True)
 
 
-def _print_json(
-    ranking: Ranking, report: ImportReport, grade: Evaluation | None, said: list[str], level: float, measured: bool
-) -> None:
+def _print_json(answer: Answer) -> None:
     import json
-    from dataclasses import asdict
 
-    answer = {
+    ranking, grade = answer.ranking, answer.grade
+    content = {
         "model": ranking.model,
         "settings": dict(ranking.settings),
-        "import": report.as_dict(),
-        "ranking": ranking.frame(level, measured).to_dicts(),
+        "import": answer.report.as_dict(),
+        "ranking": ranking.frame(answer.level, answer.measured).to_dicts(),
         "parameters": dict(ranking.parameters),
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),
         "gold": None if grade is None else {m.metric: m.value for m in grade.measures},
-        "notes": [*said, *ranking.notes],
+        "notes": answer.notes,
     }
-    typer.echo(json.dumps(answer, ensure_ascii=False))
+    typer.echo(json.dumps(content, ensure_ascii=False))

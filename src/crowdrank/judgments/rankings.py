@@ -124,7 +124,8 @@ class Rankings:
             return found
         if query is not None or annotator is not None:
             raise DataError("Weights can be given only to lists without query and annotator columns.")
-        return replace(found, weight=check_weight(numbers(weight, "weight", len(lists))))
+        given = check_weight(numbers(weight, "weight", len(lists)))
+        return replace(found, weight=given[np.unique(of_row)])  # lists that name nothing are left out
 
     def _refuse_repeats(self) -> None:
         key = self.list_of_row * len(self.items) + self.item

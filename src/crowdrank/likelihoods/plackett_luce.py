@@ -83,7 +83,7 @@ def _run(loop: Any, shard: Lists, scores: Vector, *others: Any) -> Any:
     return call(shard.item, shard.place, shard.offsets, shard.weight, scores, *others)
 
 
-def _log_left(item, scores, begin, end, log_left):  # type: ignore[no-untyped-def]
+def _log_left(item: Any, scores: Any, begin: int, end: int, log_left: Any) -> None:
     """log Σ e^s over each row of a list and all rows below it, whatever the spread of the scores."""
     top, total = scores[item[end - 1]], 0.0
     for row in range(end - 1, begin - 1, -1):
@@ -95,7 +95,7 @@ def _log_left(item, scores, begin, end, log_left):  # type: ignore[no-untyped-de
         log_left[row - begin] = top + np.log(total)
 
 
-def _tied(place, row, end):  # type: ignore[no-untyped-def]
+def _tied(place: Any, row: int, end: int) -> int:
     """How many items stand on the place that begins at this row."""
     count = 1
     while row + count < end and place[row + count] == place[row]:

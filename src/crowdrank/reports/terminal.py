@@ -13,14 +13,14 @@ from crowdrank.evaluation import Evaluation
 from crowdrank.results import Ranking
 
 
-def ranking_tables(ranking: Ranking, top: int, level: float, uncertainty: bool = True) -> Iterator[Table]:
-    """The best `top` items of each query; a line between tie groups."""
-    frame = ranking.frame(level, uncertainty)
-    if not ranking.items.has_queries:
-        yield _ranking_table(frame, None, top, level)
-        return
-    for query in ranking.items.queries:
-        yield _ranking_table(frame.filter(pl.col("query") == query), str(query), top, level)
+def ranking_tables(
+    ranking: Ranking, top: int, level: float = 0.95, uncertainty: bool = True, queries: int | None = None
+) -> Iterator[Table]:
+    """The best `top` items of each query, for the first `queries` of them (None for all)."""
+    frame, items = ranking.frame(level, uncertainty), ranking.items
+    for code, query in enumerate(items.queries[:queries]):
+        name = str(query) if items.has_queries else None
+        yield _ranking_table(frame[items.of_query(code)], name, top, level)
 
 
 def _ranking_table(frame: pl.DataFrame, query: str | None, top: int, level: float) -> Table:

@@ -19,9 +19,9 @@ from crowdrank.solvers.curvature import conjugate_gradients
 Vector = npt.NDArray[np.float64]
 Draws = npt.NDArray[np.float64]
 
-LARGEST_BLOCK = 2_000
+LARGEST_BLOCK = 1_000
 MOST_CELLS = 20_000_000
-_SOLVED_DRAWS = 128
+_SOLVED_DRAWS = 192
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,22 @@ def _by_solving(summit: Summit, rng: np.random.Generator) -> tuple[Vector, Draws
         return summit.bends.total(product, x)[0] + summit.prior[:, None] * x
 
     solved = conjugate_gradients(multiply, shaken, summit.diagonal, tolerance=1e-3)
-    middle = np.add.reduceat(solved, summit.starts[:-1], axis=0) / np.diff(summit.starts)[:, None]
-    common = np.repeat(middle, np.diff(summit.starts), axis=0)
+    around = solved - _block_means(solved, summit.starts)
     # Given all other scores, score i varies by 1/Hᵢᵢ exactly; only the rest is left to chance (Rao and Blackwell).
-    expected = solved - shaken / summit.diagonal[:, None] - common
-    error = np.sqrt(1.0 / summit.diagonal + np.mean(expected**2, axis=1))
-    return error, np.ascontiguousarray((solved - common).T)
+    # Less the mean of its n, it has a share of 1 − 1/n in itself.
+    share = np.repeat(1.0 - 1.0 / np.diff(summit.starts), np.diff(summit.starts))
+    expected = around - (share / summit.diagonal)[:, None] * shaken
+    variance = share**2 / summit.diagonal + np.mean(expected**2, axis=1)
+    if summit.border is not None:  # and how the scores move with θ, as when inverting
+        lean = conjugate_gradients(multiply, summit.border[:, None], summit.diagonal, tolerance=1e-3)
+        spread = 1.0 / max(summit.corner - float(summit.border @ lean[:, 0]), 1e-12)
+        tilt = lean - _block_means(lean, summit.starts)
+        variance += spread * tilt[:, 0] ** 2
+        around += tilt * rng.standard_normal(_SOLVED_DRAWS) * np.sqrt(spread)
+    return np.sqrt(variance), np.ascontiguousarray(around.T)
+
+
+def _block_means(columns: Draws, starts: npt.NDArray[np.int64]) -> Draws:
+    """For every row the mean over its block, column by column."""
+    means = np.add.reduceat(columns, starts[:-1], axis=0) / np.diff(starts)[:, None]
+    return np.repeat(means, np.diff(starts), axis=0)

@@ -1,0 +1,84 @@
+"""Every example of the README and the docs runs, and prints what the page says it prints."""
+
+import doctest
+import shlex
+import shutil
+import warnings
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from typer.testing import CliRunner
+
+from crowdrank import models
+from crowdrank.cli import app
+from crowdrank.errors import CrowdrankWarning, DataWarning
+from tests.docs.pages import PAGES, ROOT, blocks, name_of
+
+EXAMPLE = ROOT / "examples" / "cities"
+SHELLS = ("bash", "console")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a reader would be: votes.csv and what belongs to it at hand, and a terminal of the usual width."""
+    for file in EXAMPLE.glob("*.csv"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_examples_run_from_top_to_bottom(page, folder):
+    names, printed = {"__name__": "a_page"}, ""
+    with patch.dict(models.REGISTRY), warnings.catch_warnings():
+        warnings.simplefilter("error", CrowdrankWarning)
+        warnings.simplefilter("ignore", DataWarning)
+        for block in blocks(page):
+            where = f"{name_of(page)}, line {block.line}"
+            if "no-run" in block.words:
+                printed = ""
+            elif block.language == "python":
+                printed = run_python(block, where, names)
+            elif block.language in SHELLS:
+                printed = "".join(run_command(line, where) for line in commands(block.text))
+            elif block.language == "text" and block.follows:
+                assert same(block.text, printed), f"{where}: the page shows\n{block.text}\nand it printed\n{printed}"
+
+
+def run_python(block, where, names):
+    out = StringIO()
+    # as many lines ahead as on the page, so that an error names the page's own line
+    code = compile("\n" * (block.line - 1) + block.text, where, "exec")
+    with redirect_stdout(out):
+        exec(code, names)
+    return out.getvalue()
+
+
+def commands(text):
+    lines = [line.removeprefix("$ ") for line in text.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line.startswith("crowdrank ")]
+
+
+def run_command(line, where):
+    result = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
+    assert result.exit_code == 0, f"{where}: {line}\n{result.output}{result.exception!r}"
+    return result.stdout
+
+
+def same(shown, printed):
+    """Spaces do not count, and three dots stand for anything."""
+    return doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+
+
+def test_an_example_that_fails_is_noticed(tmp_path, monkeypatch):
+    """The checks above can fail: on code that raises, on a command that does, on output that differs."""
+    monkeypatch.chdir(tmp_path)
+    for text in ("```python\n1 / 0\n```", "```bash\ncrowdrank rank nowhere.csv\n```", "```python\nprint(1)\n```\n\n```text\n2\n```"):
+        page = Path(tmp_path / "page.md")
+        page.write_text(text)
+        with pytest.raises((ZeroDivisionError, AssertionError)), patch("tests.docs.pages.ROOT", tmp_path):
+            test_examples_run_from_top_to_bottom(page, tmp_path)
