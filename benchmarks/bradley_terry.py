@@ -22,9 +22,9 @@ from report import Row
 from votes import Scores, Votes, draw, log_likelihood
 
 SIZES = ((100, 4_000), (1_000, 100_000), (10_000, 1_000_000), (10_000, 10_000_000))
-ROUNDS = 3
+TURNS = 3
 # A fit longer than this is not repeated: noise is small beside it.
-_LONGEST_REPEATED = 30.0
+_LONGEST_REPEATED = 10.0
 _SEED = 0
 
 
@@ -40,7 +40,7 @@ class Field:
     def enter(self, contender: Contender) -> Row:
         """Tighten its setting until it reaches the optimum; keep the first that does, or the nearest."""
         best: Row | None = None
-        for setting in contender.settings:
+        for setting in contender.settings_for(self.votes.items):
             row = self.run(contender, setting)
             if best is None or row.reached > best.reached:
                 best = row
@@ -93,8 +93,8 @@ def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limi
             print(f"  {row.progress(field.highest)}", flush=True)
             if row.status == "did not finish":
                 hopeless[contender.name] = items
-        for turn in range(2, ROUNDS + 1):
-            print(f"  turn {turn} of {ROUNDS} …", flush=True)
+        for turn in range(2, TURNS + 1):
+            print(f"  turn {turn} of {TURNS} …", flush=True)
             for contender in entered:
                 field.again(contender)
         yield from field.judged()

@@ -32,6 +32,9 @@ class Contender:
     def name(self) -> str:
         return f"{self.family} {self.way}"
 
+    def settings_for(self, items: int) -> Sequence[float]:
+        return self.settings
+
     def load(self, votes: Votes) -> Any:
         """Its own kind of input, in memory; not timed."""
         raise NotImplementedError
@@ -102,6 +105,11 @@ class ChoixDense(Choix):
 class CrowdKit(Contender):
     family, way, module = "crowd-kit", "BradleyTerry", "crowdkit"
     settings = (50, 75, 95, 120, 200)
+
+    def settings_for(self, items: int) -> Sequence[float]:
+        """Where to start: minorization takes more steps the more items there are."""
+        first = {100: 50, 1_000: 75, 10_000: 95}.get(items, 50)
+        return [steps for steps in self.settings if steps >= first]
 
     def load(self, votes: Votes) -> Any:
         import pandas as pd

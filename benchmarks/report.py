@@ -81,7 +81,7 @@ def _cells(row: Row) -> list[str]:
         return [name, row.status, *[""] * 6]
     return [
         name, row.status if row.converged else f"short by {row.short:.0e}", duration(row.seconds),
-        duration(row.build_seconds) if row.build_seconds else "", f"{row.peak_megabytes:,.0f} MB",
+        duration(row.build_seconds) if row.build_seconds else "", f"{row.peak_megabytes:,.1f} MB",
         f"{row.reached:.6f}", f"{row.apart:.1e}", f"{row.agreement:.9f}",
     ]  # fmt: skip
 
@@ -104,8 +104,9 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def verdict(met: bool, text: str) -> str:
-    return f"{'met   ' if met else 'MISSED'}  {text}"
+def verdict(met: bool | None, text: str) -> str:
+    """None where there was nothing to compare with."""
+    return f"{ {True: 'met', False: 'MISSED', None: 'open'}[met]:<8}{text}"
 
 
 def verdicts(rows: Sequence[Row], limit: float) -> list[str]:
@@ -144,7 +145,7 @@ def _ratio(here: Sequence[Row], rivals: Sequence[Row], what: str, aim: float, li
         if any("did not finish" in r.status for r in rivals):
             least = limit / ours.seconds
             return verdict(least >= aim, f"{where}: none in {limit:.0f} s, at least {least:.1f}× (aim {aim:g}×)")
-        return verdict(True, f"{where}: none installed or none converged")
+        return verdict(None, f"{where}: none installed, or none converged")
     best = min(converged, key=lambda r: r.seconds + r.build_seconds)
     times = (best.seconds + best.build_seconds) / ours.seconds
     built = f", {best.seconds / ours.seconds:.2f}× without building its input" if best.build_seconds else ""

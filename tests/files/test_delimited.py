@@ -186,6 +186,8 @@ def test_a_quote_never_closed_is_named_with_its_line(tmp_path: Path) -> None:
         read(save(tmp_path, HEADER + GOOD + b'ann,"x, or so,y,x\n' + GOOD * 3))
     with pytest.raises(FormatError, match="line 1: a quote is opened and never closed"):
         read(save(tmp_path, b'"' + HEADER + GOOD))
+    with pytest.raises(FormatError, match="line 1: a quote is opened and never closed"):
+        read(save(tmp_path, b'"'))
 
 
 def test_quotes_are_characters_where_every_line_is_whole_without_them(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_solving_gives_them_to_within_chance(sizes, formula, prior, monkeypatch)
     summit = summit_of(sizes, formula=formula, prior=prior)
     covariance = covariance_of(summit)
     errors, samples = zip(*(solved(summit, seed, monkeypatch) for seed in range(30)), strict=True)
-    # each is the root of a mean over 128 draws, of which a part is known exactly
+    # each is the root of a mean over a hundred draws or two, of which a part is known exactly
     np.testing.assert_allclose(np.mean(errors, axis=0), np.sqrt(np.diag(covariance)), rtol=0.02)
     np.testing.assert_allclose(errors[0], np.sqrt(np.diag(covariance)), rtol=0.25)
     assert_drawn_from(np.concatenate(samples), covariance)

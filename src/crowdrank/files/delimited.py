@@ -60,9 +60,10 @@ class _Text:
         reader = csv.reader(lines, delimiter=self.delimiter, quoting=quoting)  # type: ignore[arg-type]
         line = self.skipped + 1
         for fields in reader:
-            if fields == [_THE_END]:
-                return
             if fields and fields[-1].endswith(_THE_END):
+                if line == self.skipped + reader.line_num:
+                    return
+                # The mark after the last line was taken into a cell that began before it.
                 raise _UnclosedQuote(line)
             yield _Record(line, fields)
             line = self.skipped + reader.line_num + 1

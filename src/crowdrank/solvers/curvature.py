@@ -57,7 +57,7 @@ dense, sparse = Dense, Sparse
 
 
 def conjugate_gradients(
-    product: Callable[[Any], Any], target: Any, diagonal: Vector, tolerance: float, most_steps: int = 500
+    product: Callable[[Any], Any], target: Any, diagonal: Vector, tolerance: float, most_steps: int = 20_000
 ) -> Any:
     """Solve product(x) = target for one right-hand side, or for each column of several at once."""
     scale = diagonal if target.ndim == 1 else diagonal[:, None]

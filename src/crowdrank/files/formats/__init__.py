@@ -9,8 +9,11 @@ FORMATS: tuple[Format, ...] = (TIDY,)
 
 def recognise(table: Table) -> Format:
     """The first format that knows itself in the table's columns and first rows."""
+    *special, tidy = FORMATS
+    if not special:
+        return tidy
     sample = table.sample
-    return next(found for found in FORMATS if found.recognises(table.columns, sample))
+    return next((found for found in special if found.recognises(table.columns, sample)), tidy)
 
 
 __all__ = ["FORMATS", "Format", "recognise"]
