@@ -106,13 +106,13 @@ def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limi
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the two small sizes only, printed and not written")
-    parser.add_argument("--most-rows", type=float, default=np.inf, help="leave out larger sizes")
+    parser.add_argument("--rows", type=float, help="the size with this many votes only")
     parser.add_argument("--only", default="", help="families to enter, separated by commas; crowdrank always is")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds a contender may take to fit once")
     parser.add_argument("--out", type=Path, help="where to write; benchmarks/results for a full run")
     options = parser.parse_args()
 
-    sizes = [size for size in SIZES if size[1] <= (100_000 if options.quick else options.most_rows)]
+    sizes = [size for size in SIZES if options.rows in (None, size[1]) and not (options.quick and size[1] > 100_000)]
     families = {OURS, *options.only.split(",")} if options.only else {c.family for c in CONTENDERS}
     contenders = [c for c in CONTENDERS if c.family in families]
     whole = sizes == list(SIZES) and contenders == list(CONTENDERS)

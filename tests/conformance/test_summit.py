@@ -63,7 +63,7 @@ def log_posterior_of_lists(model, lists, scores):
         item, place = lists.item[rows], lists.place[rows]
         for p in range(place[-1]):
             here = scores[item[place == p]]
-            value += lists.weights[n] * float(np.sum(here - logsumexp(scores[item[place >= p]])))
+            value += lists.weights[n] * float(np.sum(here - np.logaddexp.reduce(scores[item[place >= p]])))
     return value if model.prior_scale is None else value - 0.5 * float(scores @ scores) / model.prior_scale**2
 
 
@@ -97,7 +97,7 @@ def assert_stands_on_the_top(objective, x, seed):
     way -= way.mean()  # a common shift is free without a prior
     if np.linalg.norm(way) > 1e-9:
         aside = x + 0.05 * way / np.linalg.norm(way)
-        assert improves(objective, aside, seed, directions=200) > rounding, "the negative control must fail"
+        assert improves(objective, aside, seed, directions=100) > rounding, "the negative control must fail"
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -106,8 +106,8 @@ def assert_stands_on_the_top(objective, x, seed):
 @quick
 @given(data=st.data())
 def test_pairwise_models_stand_on_the_top(kind, ties, prior, data):
-    named = {"bradley-terry": "davidson"}.get("bradley-terry" if kind is BradleyTerry else "", "threshold")
-    model = kind(ties=named if ties == "modelled" else ties, tolerance=1e-7, **PRIORS[prior])
+    named = kind().ties if ties == "modelled" else ties
+    model = kind(ties=named, tolerance=1e-7, **PRIORS[prior])
     votes = data.draw(comparisons(both_ways=prior == "no prior"))
     with islands_allowed():
         try:
@@ -133,7 +133,7 @@ def test_pairwise_models_stand_on_the_top(kind, ties, prior, data):
 @quick
 @given(data=st.data())
 def test_plackett_luce_stands_on_the_top(prior_scale, data):
-    lists = data.draw(rankings(ties=prior_scale is not None))
+    lists = data.draw(rankings(ties=prior_scale is not None, most_lists=3))
     if prior_scale is None:  # every list and its mirror: everyone beats everyone now and then
         lists = both_ways(lists)
     model = PlackettLuce(prior_scale=prior_scale, tolerance=1e-7)

@@ -3,10 +3,12 @@
 import doctest
 import shlex
 import shutil
+import sys
 import warnings
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from types import ModuleType
 from unittest.mock import patch
 
 import pytest
@@ -32,8 +34,10 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_examples_run_from_top_to_bottom(page, folder):
-    names, printed = {"__name__": "a_page"}, ""
+def test_examples_run_from_top_to_bottom(page, folder, monkeypatch):
+    # a module of its own, because dataclasses look theirs up by name
+    module, printed = ModuleType("page"), ""
+    monkeypatch.setitem(sys.modules, "page", module)
     with patch.dict(models.REGISTRY), warnings.catch_warnings():
         warnings.simplefilter("error", CrowdrankWarning)
         warnings.simplefilter("ignore", DataWarning)
@@ -42,7 +46,7 @@ def test_examples_run_from_top_to_bottom(page, folder):
             if "no-run" in block.words:
                 printed = ""
             elif block.language == "python":
-                printed = run_python(block, where, names)
+                printed = run_python(block, where, vars(module))
             elif block.language in SHELLS:
                 printed = "".join(run_command(line, where) for line in commands(block.text))
             elif block.language == "text" and block.follows:
@@ -77,8 +81,12 @@ def same(shown, printed):
 def test_an_example_that_fails_is_noticed(tmp_path, monkeypatch):
     """The checks above can fail: on code that raises, on a command that does, on output that differs."""
     monkeypatch.chdir(tmp_path)
-    for text in ("```python\n1 / 0\n```", "```bash\ncrowdrank rank nowhere.csv\n```", "```python\nprint(1)\n```\n\n```text\n2\n```"):
+    for text in (
+        "```python\n1 / 0\n```",
+        "```bash\ncrowdrank rank nowhere.csv\n```",
+        "```python\nprint(1)\n```\n\n```text\n2\n```",
+    ):
         page = Path(tmp_path / "page.md")
         page.write_text(text)
         with pytest.raises((ZeroDivisionError, AssertionError)), patch("tests.docs.pages.ROOT", tmp_path):
-            test_examples_run_from_top_to_bottom(page, tmp_path)
+            test_examples_run_from_top_to_bottom(page, tmp_path, monkeypatch)

@@ -148,6 +148,19 @@ def test_parquet_reads_only_what_it_needs(tmp_path: Path) -> None:
         read(tmp_path / "votes.parquet", columns={"annotator": "chat"})
 
 
+@pytest.mark.parametrize("name", ["*", "^left$", "^.*$", "", " ", "$", "pl.col('left')"])
+def test_names_are_never_patterns(tmp_path: Path, name: str) -> None:
+    frame = pl.DataFrame({"left": ["x"], "right": ["y"], "winner": ["x"], name: [7.0]})
+    frame.write_parquet(tmp_path / "votes.parquet")
+    frame.write_csv(tmp_path / "votes.csv")
+    for source in (frame, frame.to_pandas(), tmp_path / "votes.parquet", tmp_path / "votes.csv"):
+        assert read(source).features == {}
+        if name.strip():
+            found = read(source, features=[name], columns={"annotator": name})
+            assert found.features[name].tolist() == [7.0]
+            assert found.annotators.tolist() in (["7"], ["7.0"])
+
+
 def test_nulls_in_parquet_are_missing(tmp_path: Path) -> None:
     frame = pl.DataFrame({"left": ["x", None, "x"], "right": ["y"] * 3, "winner": ["x", "y", "y"]})
     frame.write_parquet(tmp_path / "votes.parquet")

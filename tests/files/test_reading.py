@@ -298,12 +298,12 @@ def test_every_unusable_row_is_named_with_its_column_and_reason() -> None:
         Malformed(4, "left", "the left is missing"),
         Malformed(5, "right", "'x' is compared with itself"),
         Malformed(6, "winner", "the winner is missing"),
-        Malformed(7, "weight", "the weight must be a positive number, got '0'"),
-        Malformed(8, "weight", "the weight must be a positive number, got '-2'"),
-        Malformed(9, "weight", "the weight must be a positive number, got 'nan'"),
-        Malformed(10, "weight", "the weight must be a positive number, got 'inf'"),
-        Malformed(11, "weight", "the weight must be a positive number, got 'heavy'"),
-        Malformed(12, "weight", "the weight must be a positive number, got nothing"),
+        Malformed(7, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '0'"),
+        Malformed(8, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '-2'"),
+        Malformed(9, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'nan'"),
+        Malformed(10, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'inf'"),
+        Malformed(11, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'heavy'"),
+        Malformed(12, "weight", "the weight must be a positive number (1e-09 to 1e+09), got nothing"),
     )
     assert (report.rows_read, report.kept, report.malformed_count) == (24, 13, 11)
     assert (report.self_comparisons, report.duplicates, len(found)) == (1, 11, 13)

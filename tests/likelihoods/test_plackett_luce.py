@@ -150,12 +150,24 @@ def test_splitting_keeps_every_list(judgments, parts, seed):
     assert total == pytest.approx(plackett_luce.slopes(shard, scores).value, rel=1e-12, abs=1e-12)
 
 
-def test_redrawn_lists_keep_their_items_and_follow_the_model():
-    scores = np.array([1.0, 0.0, -1.0])
-    shard = shard_of(Rankings.of_lists([[["a"], ["b"], ["c"]]] * 20_000))
-    again = plackett_luce.redraw(shard, scores, np.random.default_rng(0))
-    lists = again.item.reshape(-1, 3)
-    np.testing.assert_array_equal(np.sort(lists, axis=1), np.tile([0, 1, 2], (20_000, 1)))
-    share = np.bincount(lists[:, 0]) / 20_000
-    np.testing.assert_allclose(share, np.exp(scores) / np.exp(scores).sum(), atol=0.015)
-    assert plackett_luce.slopes(again, scores).gradient == pytest.approx(np.zeros(3), abs=5 * np.sqrt(20_000))
+@pytest.mark.parametrize("plain_up_to", [2_000, 0], ids=["plain", "compiled"])
+def test_noise_has_the_curvature_as_its_covariance(plain_up_to, monkeypatch):
+    """Ties and weights included."""
+    monkeypatch.setattr(plackett_luce, "_PLAIN_UP_TO", plain_up_to)
+    scores, shard = drawn_scores(5), shard_of(MIXED)
+    count = 3_000 if plain_up_to else 20_000
+    drawn = np.array([plackett_luce.noise(shard, scores, seed)[0] for seed in range(count)])
+    (matrix,) = plackett_luce.matrix(shard, scores)
+    tolerance = 5 * matrix.max() / np.sqrt(count)
+    np.testing.assert_allclose(drawn.T @ drawn / count, matrix, atol=tolerance)
+    assert not np.allclose(drawn.T @ drawn / count, 1.3 * matrix, atol=tolerance)
+    np.testing.assert_allclose(drawn.mean(axis=0), 0.0, atol=5 * np.sqrt(matrix.max() / count))
+
+
+def test_noise_repeats_with_its_seed_and_differs_between_shards():
+    scores, shard = drawn_scores(5), shard_of(MIXED)
+    one, two = (plackett_luce.noise(shard, scores, 1)[0] for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert not np.allclose(one, plackett_luce.noise(shard, scores, 2)[0])
+    parts = shard.split(2)
+    assert not np.allclose(*(plackett_luce.noise(part, scores, 1)[0] for part in parts))

@@ -42,10 +42,10 @@ def _text(column: pl.Series) -> pl.Series:
 
 
 def _number_text(column: pl.Series) -> pl.Series:
-    value = pl.col(column.name)
+    value = pl.col("value")
     whole = (value == value.floor()) & (value.abs() < 2**53)
     text = pl.when(whole).then(value.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(value.cast(pl.String))
-    return column.fill_nan(None).to_frame().select(text).to_series()
+    return column.fill_nan(None).to_frame("value").select(text).to_series()
 
 
 def numbers(column: pl.Series) -> Numbers:

@@ -38,7 +38,7 @@ def read_frame(source: Any) -> Table:
         chosen = frame if rows is None else frame.head(rows)
         return pl.DataFrame({name: _series(name, chosen.get_column(keys[name])) for name in columns})
 
-    native = str(frame.implementation)
+    native = frame.implementation.name.lower()
     return Table(
         name="the data frame", columns=tuple(keys), load=load, rows=len(frame),
         native=native if native in NATIVES else "polars",

@@ -39,7 +39,7 @@ def _read_lines(data: bytes, name: str) -> Table:
     try:
         frame = pl.read_ndjson(data, infer_schema_length=None)
         table = _named(frame, list(frame.columns), name)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, RuntimeError):
         table = _table_of_records([_parsed(line) for _, line in lines], name)
     return replace(table, unit="line", locate=lines.locate)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.selectors import by_name
 
 from crowdrank.errors import FormatError
 from crowdrank.files.delimited import read_delimited
@@ -64,9 +65,9 @@ def _read_parquet(path: Path) -> Table:
     stored = dict(zip(columns, schema.names(), strict=True))
 
     def load(names: Sequence[str], most: int | None) -> pl.DataFrame:
-        wanted = frame.select(pl.col(stored[name]).alias(name) for name in names)
+        wanted = frame.select(by_name(*(stored[name] for name in names)))
         found: pl.DataFrame = _refusing(path, (wanted if most is None else wanted.head(most)).collect)
-        return found
+        return pl.DataFrame({name: found.get_column(stored[name]) for name in names})
 
     return Table(name=path.name, columns=columns, load=load, rows=rows, repeated=repeated)
 

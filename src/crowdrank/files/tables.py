@@ -62,7 +62,8 @@ def table_of(frame: pl.DataFrame, name: str, *, native: str = "polars") -> Table
     """A frame in memory as a table."""
 
     def load(columns: Sequence[str], rows: int | None) -> pl.DataFrame:
-        return frame.select(columns) if rows is None else frame.select(columns).head(rows)
+        # Not `select`, to which a column called "*" or "^…$" is a pattern.
+        return pl.DataFrame({column: frame.get_column(column).head(rows or frame.height) for column in columns})
 
     return Table(name=name, columns=tuple(frame.columns), load=load, rows=frame.height, native=native)
 

@@ -59,7 +59,7 @@ def _meanings(words: pl.Series, items: pl.Series, sides: tuple[str, str]) -> dic
     if common.is_empty():
         return {}
     names = _plain(items.drop_nulls().unique())
-    taken = set(names.filter(names.is_in(_plain(common).implode())))
+    taken = set(names.filter(names.is_in(_plain(common).to_list())))
     return {word: known[key] for word in common if (key := plain(word)) in known and key not in taken}
 
 

@@ -71,11 +71,12 @@ def matrix(shard: Lists, scores: Vector) -> tuple[Vector]:
     return (out,)
 
 
-def redraw(shard: Lists, scores: Vector, rng: np.random.Generator) -> Lists:
-    """The same lists with orders drawn from the model: its gradients have the curvature as their covariance."""
-    keys = scores[shard.item] + rng.gumbel(size=shard.rows)
-    of_row = np.repeat(np.arange(len(shard.weight)), np.diff(shard.offsets))
-    return shard._replace(item=shard.item[np.lexsort((-keys, of_row))])
+def noise(shard: Lists, scores: Vector, seed: int) -> tuple[Vector]:
+    """A random vector whose covariance is this shard's curvature: for each item ranked, one drawn from all then left."""
+    rng = np.random.default_rng([seed, int(shard.item[0]), shard.rows])
+    out = np.zeros(len(scores))
+    _run(_noise_loop, shard, scores, 1.0 - rng.random(shard.rows), out)
+    return (out,)
 
 
 def _run(loop: Any, shard: Lists, scores: Vector, *others: Any) -> Any:
@@ -175,3 +176,31 @@ def _matrix_loop(item, place, offsets, weight, scores, out):  # type: ignore[no-
                 shared = w * chance * np.exp(scores[m] - log_d) * b
                 out[k, m] -= shared
                 out[m, k] -= shared
+
+
+@compiled(_log_left, _tied)
+def _noise_loop(item, place, offsets, weight, scores, luck, out):  # type: ignore[no-untyped-def]
+    for n in range(len(weight)):
+        begin, end, root = offsets[n], offsets[n + 1], np.sqrt(weight[n])
+        last = place[end - 1]
+        log_left = np.empty(end - begin)
+        _log_left(item, scores, begin, end, log_left)
+        log_d, a, first = log_left[0], 0.0, begin
+        for row in range(begin, end):
+            k = item[row]
+            if place[row] < last:
+                if row == begin or place[row] != place[row - 1]:
+                    first = row
+                    a = a * np.exp(log_left[row - begin] - log_d) + _tied(place, row, end)
+                    log_d = log_left[row - begin]
+                # drawn is the last row that still has a share `luck` of the strength at or below it
+                goal = log_d + np.log(luck[row])
+                low, high = first, end - 1
+                while low < high:
+                    middle = (low + high + 1) // 2
+                    if log_left[middle - begin] >= goal:
+                        low = middle
+                    else:
+                        high = middle - 1
+                out[item[low]] += root
+            out[k] -= root * np.exp(scores[k] - log_d) * a

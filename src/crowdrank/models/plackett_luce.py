@@ -109,17 +109,11 @@ class ListCurvature:
         return Uncertainty(self.items.centre(self.scores + drawn), error, "curvature at the optimum")
 
     def _solve_for_noise(self, rng: np.random.Generator) -> Vector:
-        """Gradients of redrawn lists have the curvature as their covariance; solved for, its inverse."""
-        seed = int(rng.integers(1 << 62))
-        (shaken,) = self.held.total(_noise, self.scores, seed)
+        """Noise with the curvature as its covariance, solved for, has the inverse as its covariance."""
+        (shaken,) = self.held.total(likelihood.noise, self.scores, int(rng.integers(1 << 62)))
         shaken = shaken + np.sqrt(self.prior) * rng.standard_normal(len(shaken))
         found: Vector = conjugate_gradients(self._product, shaken, self.slopes.diagonal + self.prior, 1e-3)
         return found
-
-
-def _noise(shard: Lists, scores: Vector, seed: int) -> tuple[Vector]:
-    rng = np.random.default_rng([seed, int(shard.item[0]), shard.rows])
-    return (likelihood.slopes(likelihood.redraw(shard, scores, rng), scores).gradient,)
 
 
 @dataclass(frozen=True)

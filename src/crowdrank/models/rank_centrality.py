@@ -83,7 +83,7 @@ class RankCentrality:
         # Where a walk can hardly leave one corner for another it looks settled long before it is: two walks that
         # start apart, everywhere alike and where the wins are, have settled only when they agree.
         met = counts.per_item(counts.total, counts.total) + 1
-        time = np.stack((np.ones(size), (met + counts.net_wins) / met + 1 / met), axis=1)
+        time = np.stack((np.ones(size), (met + counts.net_wins + 1) / met), axis=1)
         time /= _sums(time, items)
         for n in range(1, self.max_steps + 1):
             # half a step at a time: a walk that swings between two sides settles too

@@ -62,8 +62,10 @@ def evaluation_table(evaluation: Evaluation) -> Table:
     if several:
         table.add_column("± error", justify="right")
         table.add_column("queries", justify="right")
+    cut = {"top_k_overlap": f"top {evaluation.k} overlap", "ndcg": f"ndcg@{evaluation.k}"}
+    cut["precision"] = f"precision@{evaluation.k}"
     for measure in evaluation.measures:
-        cells = [measure.metric.replace("_", " "), f"{measure.value:.3f}"]
+        cells = [cut.get(measure.metric, measure.metric.replace("_", " ")), f"{measure.value:.3f}"]
         if several:
             cells += [f"{measure.std_error:.3f}", str(measure.queries)]
         table.add_row(*cells)
@@ -83,11 +85,14 @@ def models_table(rows: Iterable[tuple[str, str, str]]) -> Table:
 
 def facts(judgments: Any) -> str:
     """How much was said about how many, in a phrase."""
-    items, kind = judgments.items, type(judgments).__name__
-    said = {"Comparisons": "comparisons", "Ratings": "grades", "Rankings": "lists"}[kind]
-    phrase = f"{len(judgments):,} {said} of {len(items):,} items"
+    items, said = judgments.items, {"Comparisons": "comparison", "Ratings": "grade", "Rankings": "list"}
+    phrase = f"{_count(len(judgments), said[type(judgments).__name__])} of {_count(len(items), 'item')}"
     if items.has_queries:
-        phrase += f" in {len(items.queries):,} {'query' if len(items.queries) == 1 else 'queries'}"
+        phrase += f" in {_count(len(items.queries), 'query', 'queries')}"
     if judgments.annotator is not None:
-        phrase += f" by {len(judgments.annotators):,} annotators"
+        phrase += f" by {_count(len(judgments.annotators), 'annotator')}"
     return phrase
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

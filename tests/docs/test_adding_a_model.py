@@ -1,0 +1,63 @@
+"""The model of the guide is real: written to a file as the page says, and held to the promises of all models."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.pages import DOCS, ROOT, blocks
+
+PAGE = DOCS / "guides" / "adding-a-model.md"
+REGISTER = """\
+from crowdrank.models import REGISTRY
+from colley import Colley
+
+REGISTRY["colley"] = Colley
+"""
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    code = next(block.text for block in blocks(PAGE) if block.language == "python")
+    file = tmp_path / "colley.py"
+    file.write_text(code, encoding="utf-8")
+    (tmp_path / "register_colley.py").write_text(REGISTER, encoding="utf-8")
+    return file
+
+
+def conformance(model_file, *arguments):
+    """The conformance tests of this one model, in a Python where it is registered."""
+    places = (str(model_file.parent), os.environ.get("PYTHONPATH", ""))
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "register_colley", "-p", "no:cacheprovider", "-p", "no:xdist", "-rN",
+         "tests/conformance", "-k", "colley", *arguments],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": os.pathsep.join(places)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_model_of_the_guide_keeps_every_promise(model_file):
+    run = conformance(model_file, "-vv", "--color=no")
+    assert run.returncode == 0, run.stdout
+    kept = re.findall(r"::(test_\w+)\[.*colley\] PASSED", run.stdout)
+    assert {"test_names_every_item", "test_counts_weight_as_repetition", "test_gives_finite_scores"} <= set(kept)
+    assert len(set(kept)) > 15
+
+
+def test_a_model_that_breaks_a_promise_is_noticed(model_file):
+    code = model_file.read_text(encoding="utf-8")
+    assert code.count("counts.net_wins") == 1
+    model_file.write_text(code.replace("counts.net_wins", "counts.net_wins**2"), encoding="utf-8")
+    run = conformance(model_file, "-k", "colley and reverses", "--color=no")
+    assert run.returncode == 1, run.stdout
+
+
+def test_the_model_of_the_guide_is_written_as_the_rest(model_file):
+    settings = ("--config", ROOT / "pyproject.toml")
+    pytest.importorskip("ruff", reason="the linter is there where the tests of the project are run")
+    for command in (["check"], ["format", "--check"]):
+        run = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *settings, model_file], capture_output=True, text=True, check=False
+        )
+        assert run.returncode == 0, run.stdout

@@ -1,0 +1,119 @@
+"""Resampling counts is resampling rows: the same moments, without touching a row."""
+
+import numpy as np
+import pytest
+
+from crowdrank.judgments import Comparisons, Rankings
+from crowdrank.models import BradleyTerry, WinRate
+from crowdrank.models.bootstrap import FEWEST_ANNOTATORS, bootstrap, bootstrap_counts, by_annotator, with_bootstrap
+
+REPLICATES = 3_000
+
+
+def votes(annotators=None, weighted=False, seed=0):
+    rng = np.random.default_rng(seed)
+    left = rng.integers(5, size=120)
+    right = (left + rng.integers(1, 5, size=120)) % 5
+    who = None if annotators is None else rng.integers(annotators, size=120)
+    # annotators differ: the first few always side with the left
+    side = rng.random(120) < (0.5 if who is None else np.where(who < (annotators or 0) / 3, 0.95, 0.4))
+    winner = np.where(side, left, right)
+    return Comparisons.of(
+        left.astype(str), right.astype(str), winner.astype(str),
+        annotator=None if who is None else [f"w{a:02d}" for a in who],
+        weight=rng.choice([0.5, 1.0, 4.0], 120) if weighted else None,
+    )  # fmt: skip
+
+
+def net_wins(counts):
+    return counts.net_wins
+
+
+def naive(judgments, units):
+    """Draw units with replacement, lay their rows end to end, count again."""
+    rng = np.random.default_rng(99)
+    names = np.unique(units)
+    rows_of = {name: np.flatnonzero(units == name) for name in names}
+    draws = []
+    for _ in range(REPLICATES):
+        chosen = rng.choice(names, size=len(names))
+        rows = np.concatenate([rows_of[name] for name in chosen])
+        draws.append(judgments.take(rows).counts.net_wins)
+    return np.array(draws)
+
+
+def same_moments(ours, theirs):
+    scale = theirs.std(axis=0)
+    np.testing.assert_allclose(ours.mean(axis=0), theirs.mean(axis=0), atol=5 * scale.max() * np.sqrt(2 / REPLICATES))
+    a, b = np.cov(ours.T), np.cov(theirs.T)
+    return np.allclose(a, b, atol=6 * scale.max() ** 2 * np.sqrt(2 / REPLICATES))
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("annotators", [None, 3, 24], ids=["nobody named", "few annotators", "many annotators"])
+def test_counts_resample_as_rows_do(annotators, weighted):
+    judgments = votes(annotators, weighted)
+    units = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
+    found = bootstrap_counts(judgments, net_wins, seed=0, replicates=REPLICATES)
+    assert found.draws.shape == (REPLICATES, 5)
+    assert same_moments(found.draws, naive(judgments, units))
+    np.testing.assert_allclose(found.std_error, found.draws.std(axis=0, ddof=1))
+
+
+def test_annotators_that_differ_make_more_noise_than_rows_alone():
+    """The negative control: resampling the wrong unit is told apart."""
+    judgments = votes(24)
+    by_row = naive(judgments, np.arange(len(judgments)))
+    found = bootstrap_counts(judgments, net_wins, seed=0, replicates=REPLICATES)
+    assert not same_moments(found.draws, by_row)
+
+
+@pytest.mark.parametrize("annotators", [None, 24], ids=["rows", "annotators"])
+def test_refitting_on_weights_is_refitting_on_rows(annotators):
+    judgments = votes(annotators)
+    units = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
+    found = bootstrap(judgments, lambda j: j.counts.net_wins, seed=0, replicates=REPLICATES)
+    assert same_moments(found.draws, naive(judgments, units))
+
+
+def test_batches_are_as_good_as_one(monkeypatch):
+    from crowdrank.models import bootstrap as file
+
+    judgments = votes(24)
+    monkeypatch.setattr(file, "_CELLS_AT_ONCE", 100)
+    found = bootstrap_counts(judgments, net_wins, seed=0, replicates=REPLICATES)
+    assert found.draws.shape == (REPLICATES, 5)
+    assert same_moments(found.draws, naive(judgments, judgments.annotator))
+
+
+def test_says_over_what_it_resampled():
+    assert WinRate().fit(votes()).uncertainty.method == "bootstrap over 120 judgments"
+    assert WinRate().fit(votes(3)).uncertainty.method == "bootstrap over 120 judgments"
+    assert WinRate().fit(votes(24)).uncertainty.method == "bootstrap over 24 annotators"
+    assert FEWEST_ANNOTATORS == 10
+
+
+def test_lists_are_resampled_whole():
+    lists = Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"]], [["a"], ["b"]], [["a"], ["b"]]])
+    found = bootstrap(lists, lambda r: np.array([r.weights.sum(), len(r)]), seed=0, replicates=500)
+    assert (found.draws[:, 0] == 4).all()
+    assert found.draws[:, 1].max() <= 4
+    assert found.draws[:, 1].mean() == pytest.approx(4 * (1 - (3 / 4) ** 4), abs=0.15)
+
+
+def test_a_seed_decides_the_replicates():
+    judgments = votes(24)
+    one, two, other = (bootstrap_counts(judgments, net_wins, seed=s, replicates=20).draws for s in (1, 1, 2))
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+def test_any_model_can_be_bootstrapped():
+    judgments = votes()
+    model = BradleyTerry()
+    ranking = model.fit(judgments)
+    again = with_bootstrap(model, judgments, ranking, replicates=60)
+    assert again.uncertainty.method == "bootstrap over 120 judgments"
+    assert again.uncertainty.draws.shape == (60, 5)
+    np.testing.assert_array_equal(again.scores, ranking.scores)
+    np.testing.assert_allclose(again.uncertainty.std_error, ranking.uncertainty.std_error, rtol=0.4)

@@ -1,0 +1,63 @@
+"""What a terminal shows."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from crowdrank import BradleyTerry, Comparisons, Gold, Rankings, Ratings, evaluate
+from crowdrank.reports import evaluation_table, facts, ranking_tables
+
+VOTES = Comparisons.of(
+    query=["x", "x", "y"],
+    left=["a", "b", "a"],
+    right=["b", "a", "[bold]c"],
+    winner=["a", "a", "[bold]c"],
+    annotator=["ann", "bob", "ann"],
+)
+
+
+def shown(*renderables: object) -> str:
+    page = io.StringIO()
+    console = Console(file=page, width=100)
+    for renderable in renderables:
+        console.print(renderable)
+    return page.getvalue()
+
+
+def test_each_query_has_its_table():
+    tables = list(ranking_tables(BradleyTerry().fit(VOTES), top=5))
+    assert len(tables) == 2
+    page = shown(*tables)
+    assert page.index("x") < page.index("y")
+    assert "ranks (95%)" in page
+
+
+def test_labels_are_shown_as_they_are_not_as_markup():
+    assert "[bold]c" in shown(*ranking_tables(BradleyTerry().fit(VOTES), top=5))
+
+
+def test_only_the_best_are_shown_and_the_rest_counted():
+    table = next(iter(ranking_tables(BradleyTerry().fit(VOTES), top=1)))
+    page = shown(table)
+    assert "… and 1 more" in page
+
+
+def test_only_some_queries_are_shown_when_there_are_many():
+    assert len(list(ranking_tables(BradleyTerry().fit(VOTES), top=1, queries=1))) == 1
+
+
+def test_metrics_have_errors_where_there_are_several_queries():
+    ranking = BradleyTerry().fit(VOTES)
+    gold = Gold.of(item=["a", "b", "a", "[bold]c"], value=[2, 1, 0, 1], query=["x", "x", "y", "y"])
+    page = shown(evaluation_table(evaluate(ranking.scores, ranking.items, gold)))
+    assert "accuracy" in page
+    assert "± error" in page
+    assert "ndcg@10" in page
+
+
+def test_facts_count_what_was_said():
+    assert facts(VOTES) == "3 comparisons of 4 items in 2 queries by 2 annotators"
+    assert facts(Ratings.of(["a"], [1])) == "1 grade of 1 item"
+    assert facts(Rankings.of_lists([[["a"], ["b"]]])) == "1 list of 2 items"
