@@ -11,10 +11,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
 import door
 import machine
+import numpy as np
 import report
 from measure import Measured, keep_compiled, measure
 from peers import CONTENDERS, OURS, Contender

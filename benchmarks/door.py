@@ -18,12 +18,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
-
 from report import duration, verdict
 from votes import draw
 
 _ANNOTATORS = 500
-_READ = "import sys, time, crowdrank; a = time.perf_counter(); crowdrank.read(sys.argv[1]); print(time.perf_counter() - a)"
+_READ = (
+    "import sys, time, crowdrank; a = time.perf_counter(); crowdrank.read(sys.argv[1]); print(time.perf_counter() - a)"
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,9 @@ def _entry(
     with tempfile.TemporaryDirectory() as kept:
         times = [_time(command, {**os.environ, "NUMBA_CACHE_DIR": kept}) for _ in range(repetitions + 1)]
     entry = Entry(f"{what}, {path.suffix[1:]}", rows, items, times[0], min(times[1:]), aim)
-    print(f"  {entry.what:<24} {rows:>10,} rows   first {duration(times[0])}, then {duration(entry.seconds)}", flush=True)
+    print(
+        f"  {entry.what:<24} {rows:>10,} rows   first {duration(times[0])}, then {duration(entry.seconds)}", flush=True
+    )
     return entry
 
 
@@ -132,9 +135,7 @@ def verdicts(entries: Sequence[Entry]) -> list[str]:
 def table(entries: Sequence[Entry]) -> str:
     lines = ["| | rows | items | first time | then |", "| --- | --- | --- | --- | --- |"]
     for e in entries:
-        lines.append(
-            f"| {e.what} | {e.rows:,} | {e.items:,} | {duration(e.first_seconds)} | {duration(e.seconds)} |"
-        )
+        lines.append(f"| {e.what} | {e.rows:,} | {e.items:,} | {duration(e.first_seconds)} | {duration(e.seconds)} |")
     return "\n".join(lines)
 
 

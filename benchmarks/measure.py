@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from peers import CONTENDERS, Contender
 from votes import Scores, centre, draw
 
@@ -50,9 +49,7 @@ def measure(contender: Contender, items: int, rows: int, seed: int, setting: flo
         out = Path(folder)
         job = [contender.name, str(items), str(rows), str(seed), str(setting), folder]
         with (out / "errors").open("w") as errors:
-            process = subprocess.Popen(
-                [sys.executable, __file__, *job], stdout=subprocess.PIPE, stderr=errors
-            )
+            process = subprocess.Popen([sys.executable, __file__, *job], stdout=subprocess.PIPE, stderr=errors)
             status = _wait(process, limit)
         if status != "ok":
             return Measured(status)

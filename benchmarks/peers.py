@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-
 from votes import Votes
 
 OURS = "crowdrank"

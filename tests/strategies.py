@@ -77,7 +77,13 @@ def places(draw: Any, size: int, *, shortest: int = 1, ties: bool = True) -> lis
 
 @st.composite
 def rankings(
-    draw: Any, *, most_queries: int = 2, most_items: int = 6, most_lists: int = 5, ties: bool = True, pairs: bool = False
+    draw: Any,
+    *,
+    most_queries: int = 2,
+    most_items: int = 6,
+    most_lists: int = 5,
+    ties: bool = True,
+    pairs: bool = False,
 ) -> Rankings:
     """A full list without ties a query, and others of all lengths; or only lists of two, over a tree of the items."""
     lists, queries = [], []

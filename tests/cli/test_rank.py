@@ -23,7 +23,7 @@ def test_a_file_alone_gives_a_ranking(crowdrank, votes):
     assert "8 comparisons of 3 items by 3 annotators" in out
     assert "Ranked by bradley-terry" in out
     lines = [line.split()[:2] for line in out.splitlines() if line.strip()[:1].isdigit()]
-    assert [["1", "a"], ["2", "b"], ["3", "c"]] == [line for line in lines if line[1] in "abc"]
+    assert [line for line in lines if line[1] in "abc"] == [["1", "a"], ["2", "b"], ["3", "c"]]
 
 
 @pytest.mark.parametrize("model", REGISTRY)

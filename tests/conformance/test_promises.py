@@ -61,7 +61,9 @@ def renamed(judgments, name):
     columns = {c: frame[c] for c in ("query", "annotator", "weight") if c in frame.columns}
     if isinstance(judgments, Comparisons):
         return Comparisons.of(called("left"), called("right"), called("winner"), **columns)
-    keys = {"rank": frame["rank"], "list": frame["list"]} if isinstance(judgments, Rankings) else {"grade": frame["grade"]}
+    keys = (
+        {"rank": frame["rank"], "list": frame["list"]} if isinstance(judgments, Rankings) else {"grade": frame["grade"]}
+    )
     return type(judgments).of(called("item"), **keys, **columns)
 
 

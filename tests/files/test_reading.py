@@ -10,6 +10,7 @@ import pytest
 
 from crowdrank.errors import DataWarning, FormatError, SettingError, UnknownNameError
 from crowdrank.files import ImportReport, Malformed, read, read_with_report
+from crowdrank.files.comparing import count_repeats
 from crowdrank.judgments import Comparisons, Rankings, Ratings
 
 
@@ -345,9 +346,10 @@ def test_repeats_are_counted_for_named_annotators_only() -> None:
     assert read_with_report(same)[1].duplicates == 0
 
 
-def test_repeats_are_counted_when_codes_outgrow_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdrank.files.comparing._LONGEST_KEY", 1.0)
-    assert read_with_report(votes("ann x y x", "ann x y x", "bob x y x"))[1].duplicates == 1
+def test_repeats_are_counted_when_codes_outgrow_a_number() -> None:
+    codes = np.array([2**30, 2**30, 5, 2**30], np.int32)
+    assert count_repeats(codes, codes, codes) == 2
+    assert count_repeats(codes, np.array([1, 2, 1, 1]), np.array([1, 1, 1, 1])) == 1
 
 
 def test_repeated_grades_are_counted() -> None:

@@ -22,7 +22,9 @@ def summit_of(sizes, *, formula=LOGISTIC, prior=0.3, seed=0, engine=here, rows_p
         left.append(begin + a)
         right.append(begin + b)
     left, right = np.concatenate(left).astype(np.int32), np.concatenate(right).astype(np.int32)
-    outcome = rng.integers(-1, 2, len(left)).astype(np.float64) if formula == DAVIDSON else rng.choice([1.0, -1.0], len(left))
+    outcome = (
+        rng.integers(-1, 2, len(left)).astype(np.float64) if formula == DAVIDSON else rng.choice([1.0, -1.0], len(left))
+    )
     held = engine.hold(Pairs(left, right, outcome, rng.uniform(0.5, 2, len(left))))
     bends, slopes = held.keep(pairwise.slopes, rng.normal(size=starts[-1]), 0.4, formula)
     on_diagonal = np.full(int(starts[-1]), prior)

@@ -17,7 +17,9 @@ def hill(matrix, summit):
 def steep(x):
     """−log cosh: Newton's full step overshoots from far away."""
     return Point(
-        float(-np.sum(np.logaddexp(x, -x) - np.log(2))), -np.tanh(x), dense(np.diag(np.maximum(1 - np.tanh(x) ** 2, 1e-300)))
+        float(-np.sum(np.logaddexp(x, -x) - np.log(2))),
+        -np.tanh(x),
+        dense(np.diag(np.maximum(1 - np.tanh(x) ** 2, 1e-300))),
     )
 
 
@@ -79,7 +81,11 @@ def test_a_point_that_is_no_number_is_never_accepted():
     def at(x):
         if x[0] >= 2:
             return Point(float("nan"), np.array([np.nan]), dense(np.eye(1)))
-        return Point(float(np.log(2 - x[0]) + 10 * x[0]), np.array([10 - 1 / (2 - x[0])]), dense(np.array([[1 / (2 - x[0]) ** 2]])))
+        return Point(
+            float(np.log(2 - x[0]) + 10 * x[0]),
+            np.array([10 - 1 / (2 - x[0])]),
+            dense(np.array([[1 / (2 - x[0]) ** 2]])),
+        )
 
     found = climb(at, np.array([0.0]), tolerance=1e-8)
     assert found.converged

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+from crowdrank import __version__
 from crowdrank.cli.models import models
 from crowdrank.cli.rank import rank
 from crowdrank.cli.simulate import simulate
@@ -29,8 +31,18 @@ app.command()(models)
 app.command()(simulate)
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"crowdrank {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _options() -> None:
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which crowdrank this is.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
     """Trusted rankings from many unreliable judgments."""
 
 

@@ -26,35 +26,37 @@ def labels(column: pl.Series, trimmed: bool) -> pl.Series:
 
 
 def _text(column: pl.Series) -> pl.Series:
+    # Under a name of our own: polars takes a series called "*" or "^…$" for a pattern.
+    name, column = column.name, column.alias("cell")
     if column.dtype == pl.Object:
-        column = series_of(column.name, column.to_list())
+        column = series_of("cell", column.to_list())
     kind = column.dtype
     if kind == pl.String:
         return column
     if kind.is_nested() or kind == pl.Object:
-        raise FormatError(f"column {column.name!r} holds lists or objects, where one value a row is needed.")
+        raise FormatError(f"column {name!r} holds lists or objects, where one value a row is needed.")
     try:
         if kind.is_float() or kind.is_decimal():
             return _number_text(column.cast(pl.Float64))
         return column.cast(pl.String)
     except pl.exceptions.PolarsError as error:
-        raise FormatError(f"column {column.name!r} ({kind}) cannot be read as text.") from error
+        raise FormatError(f"column {name!r} ({kind}) cannot be read as text.") from error
 
 
 def _number_text(column: pl.Series) -> pl.Series:
-    value = pl.col("value")
+    value = pl.col("cell")
     whole = (value == value.floor()) & (value.abs() < 2**53)
     text = pl.when(whole).then(value.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(value.cast(pl.String))
-    return column.fill_nan(None).to_frame("value").select(text).to_series()
+    return column.fill_nan(None).to_frame().select(text).to_series()
 
 
 def numbers(column: pl.Series) -> Numbers:
     """Numbers; NaN where a cell is none."""
     if column.dtype == pl.Duration:
-        column = column.dt.total_nanoseconds() / 1e9
+        column = column.alias("cell").dt.total_nanoseconds() / 1e9
     if not column.dtype.is_numeric() and column.dtype != pl.Boolean:
         column = labels(column, trimmed=True)
-    return column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    return column.alias("cell").cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
 
 def moments(column: pl.Series) -> Numbers:
@@ -83,7 +85,7 @@ def _iso(text: pl.Series) -> Numbers:
 
 
 def _seconds(column: pl.Series) -> Numbers:
-    micros = column.dt.timestamp("us").cast(pl.Float64)
+    micros = column.alias("cell").dt.timestamp("us").cast(pl.Float64)
     return (micros / 1e6).fill_null(np.nan).to_numpy()
 
 

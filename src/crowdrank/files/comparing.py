@@ -36,7 +36,7 @@ def comparisons(rows: Rows) -> Comparisons:
     outcome = rows.usable(outcome)
     rows.counted.ties = int(np.count_nonzero(outcome == TIE))
     if annotator is not None:
-        rows.counted.duplicates = _repeats(annotator, lefts, rights, outcome + 1)
+        rows.counted.duplicates = count_repeats(annotator, lefts, rights, outcome + 1)
     return Comparisons(
         items=items, left=lefts, right=rights, outcome=outcome, annotators=annotators, annotator=annotator,
         weight=rows.usable(weight), time=_time(rows), duration=_duration(rows),
@@ -69,7 +69,7 @@ def _outcome(rows: Rows, left: pl.Series, right: pl.Series) -> npt.NDArray[np.in
     return found
 
 
-def _repeats(annotator: Codes, *codes: npt.NDArray[Any]) -> int:
+def count_repeats(annotator: Codes, *codes: npt.NDArray[Any]) -> int:
     """How many rows say again, exactly, what their annotator has said before."""
     sizes = [int(c.max(initial=0)) + 1 for c in codes]
     if (int(annotator.max(initial=0)) + 1) * np.prod(np.asarray(sizes, float)) < _LONGEST_KEY:

@@ -20,7 +20,7 @@ from crowdrank.files.tables import NOWHERE, Place, Table, table_of, told_apart
 
 DELIMITERS = ",;\t|"
 # Beyond this many bytes nobody waits for Python to walk through the lines.
-LARGEST_WALK = 500_000_000
+LONGEST_WALK = 500_000_000
 _THE_END = "\ue000 the end \ue000"
 
 
@@ -44,10 +44,7 @@ class _Text:
     delimiter: str
     skipped: int
     """Lines of the file before the header."""
-
-    @property
-    def walkable(self) -> bool:
-        return len(self.data) <= LARGEST_WALK
+    walkable: bool
 
     def parse(self, ragged: bool = False) -> pl.DataFrame:
         return pl.read_csv(self.data, separator=self.delimiter, infer_schema=False, truncate_ragged_lines=ragged)
@@ -75,9 +72,9 @@ class _Text:
             raise FormatError(f"{self.name}: line {quote.line}: a quote is opened and never closed.") from None
 
 
-def read_delimited(data: bytes, name: str, prefer: str = ",") -> Table:
+def read_delimited(data: bytes, name: str, prefer: str = ",", longest_walk: int = LONGEST_WALK) -> Table:
     """UTF-8 text with a header, as a table of strings."""
-    text = _open(data, name, prefer)
+    text = _open(data, name, prefer, longest_walk)
     columns, repeated = told_apart(text.header())
     try:
         table = _parsed(text, columns)
@@ -96,7 +93,7 @@ def _parsed(text: _Text, columns: Sequence[str], ragged: bool = False) -> Table:
     return replace(table, notes=("The file is too long to number its lines; rows are counted instead.",))
 
 
-def _open(data: bytes, name: str, prefer: str) -> _Text:
+def _open(data: bytes, name: str, prefer: str, longest_walk: int) -> _Text:
     body, declared = data.lstrip(b"\n"), None
     # Spreadsheets may name the delimiter on a line of its own.
     if found := re.match(rb'"?sep=([,;\t|])"?\n+', body, re.IGNORECASE):
@@ -104,7 +101,7 @@ def _open(data: bytes, name: str, prefer: str) -> _Text:
     if not re.search(rb"\S", body):
         raise FormatError(f"{name}: is empty.")
     skipped = data.count(b"\n", 0, len(data) - len(body))
-    return _Text(name, body, declared or _sniff(body, prefer), skipped)
+    return _Text(name, body, declared or _sniff(body, prefer), skipped, len(body) <= longest_walk)
 
 
 def _sniff(body: bytes, prefer: str) -> str:

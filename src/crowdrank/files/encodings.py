@@ -52,7 +52,7 @@ def _decode(data: bytes, name: str, encoding: str) -> bytes:
         raise FormatError(f"{name}: cannot be read as {encoding}: {error}.") from error
 
 
-def _check_utf8(data: bytes, name: str) -> None:
+def _check_utf8(data: bytes, name: str, chunk: int = _CHUNK) -> None:
     if (nul := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, nul) + 1
         raise FormatError(
@@ -62,11 +62,11 @@ def _check_utf8(data: bytes, name: str) -> None:
     if data.isascii():
         return
     decoder = codecs.getincrementaldecoder("utf-8")()
-    for start in range(0, len(data), _CHUNK):
+    for start in range(0, len(data), chunk):
         # What the decoder still holds of the chunk before counts towards the position of an error.
         held = len(decoder.getstate()[0])
         try:
-            decoder.decode(data[start : start + _CHUNK], final=start + _CHUNK >= len(data))
+            decoder.decode(data[start : start + chunk], final=start + chunk >= len(data))
         except UnicodeDecodeError as error:
             place = start - held + error.start
             line = data.count(b"\n", 0, place) + 1

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from polars.selectors import by_name
 
 from crowdrank.errors import FormatError
 from crowdrank.files.delimited import read_delimited
@@ -65,7 +64,8 @@ def _read_parquet(path: Path) -> Table:
     stored = dict(zip(columns, schema.names(), strict=True))
 
     def load(names: Sequence[str], most: int | None) -> pl.DataFrame:
-        wanted = frame.select(by_name(*(stored[name] for name in names)))
+        # By number: to polars a name such as "^left$" may be a pattern.
+        wanted = frame.select(pl.nth(columns.index(name)) for name in names)
         found: pl.DataFrame = _refusing(path, (wanted if most is None else wanted.head(most)).collect)
         return pl.DataFrame({name: found.get_column(stored[name]) for name in names})
 

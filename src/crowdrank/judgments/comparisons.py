@@ -173,7 +173,7 @@ _ROW_COLUMNS = ("left", "right", "outcome", "annotator", "weight", "time", "dura
 
 
 def _feature(values: Any, name: str, rows: int) -> npt.NDArray[Any]:
-    column = np.asarray(values)
+    column = np.array(values)
     if len(column) != rows:
         raise DataError(f"Feature {name!r}: {len(column)} values for {rows} judgments.")
     return column

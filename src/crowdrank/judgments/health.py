@@ -85,12 +85,12 @@ class Health:
         """What a reader of the ranking should know, in plain words."""
         found = []
         if self.islands:
-            found.append(f"{self.describe_islands()} Their places relative to each other come from the prior alone.")
+            found.append(f"{self.describe_islands()} No judgment says how they stand to each other.")
         if self.separated.size:
-            count, one = self.separated.size, self.separated.size == 1
+            whose = "its score" if self.separated.size == 1 else "their scores"
             found.append(
-                f"{count} {'item' if one else 'items'} never both won and lost within the rest "
-                f"({self.names(self.separated)}): only the prior keeps {'its score' if one else 'their scores'} finite."
+                f"{self.names(self.separated)} never both won and lost within the rest: "
+                f"the judgments alone set no limit to {whose}."
             )
         return found
 

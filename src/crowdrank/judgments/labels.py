@@ -23,13 +23,13 @@ _LARGEST_TABLE = 1 << 26
 def as_series(values: Any, name: str) -> pl.Series:
     """Any column as a polars series; anything a person could have typed becomes a string."""
     if not isinstance(values, pl.Series):
-        if hasattr(values, "to_numpy") and not isinstance(values, np.ndarray):
+        if hasattr(values, "to_numpy") and not hasattr(values, "to_pylist"):  # polars takes Arrow as it is
             values = values.to_numpy()
         if isinstance(values, np.ndarray) and values.dtype == object:
             values = [None if _is_missing(v) else str(v) for v in values.tolist()]
         values = pl.Series(name, values, strict=False)
     series: pl.Series = values
-    return series if series.dtype == pl.String else series.cast(pl.String)
+    return (series if series.dtype == pl.String else series.cast(pl.String)).alias(name)
 
 
 def _is_missing(value: Any) -> bool:

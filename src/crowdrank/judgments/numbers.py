@@ -16,7 +16,7 @@ from crowdrank.errors import DataError
 def numbers(values: Any, name: str, rows: int) -> npt.NDArray[np.float64]:
     """A column of finite numbers, one for each row."""
     try:
-        column = np.asarray(values, dtype=np.float64)
+        column = np.array(values, dtype=np.float64)  # a copy: what the caller does to his own is no matter here
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must be numbers, got {error}.") from error
     if column.shape != (rows,):

@@ -23,6 +23,8 @@ _LARGEST_SOLVED = 300
 # Two walks have met when they give every item the same time, to this share of it.
 _LARGEST_DIFFERENCE = 1e-4
 
+_UNIT = "of some item's time still moving"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RankCentrality:
@@ -93,8 +95,8 @@ class RankCentrality:
             if moved <= self.tolerance:
                 apart = float(np.max(np.abs(time[:, 1] / time[:, 0] - 1)))
                 if apart <= _LARGEST_DIFFERENCE:
-                    return np.log(time[:, 0]), Convergence(True, n, moved)
-        return np.log(time[:, 0]), Convergence(False, self.max_steps, moved)
+                    return np.log(time[:, 0]), Convergence(True, n, moved, _UNIT)
+        return np.log(time[:, 0]), Convergence(False, self.max_steps, moved, _UNIT)
 
 
 def _sums(columns: Vector, items: Items) -> Vector:

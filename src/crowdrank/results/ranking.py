@@ -30,13 +30,14 @@ class Convergence:
     converged: bool = True
     steps: int = 0
     distance: float = 0.0
-    """Distance to the summit in standard errors; 0 for models computed outright."""
+    """How far from settled it was when it stopped; 0 for models computed outright."""
+    unit: str = "standard errors short of its summit"
+    """What the distance is measured in."""
 
     def warn(self, model: str, remedy: str = "raise max_steps") -> None:
         if not self.converged:
             warnings.warn(
-                f"{model} stopped after {self.steps} steps, {self.distance:.1e} standard errors short of its summit: "
-                f"{remedy}.",
+                f"{model} stopped after {self.steps} steps, {self.distance:.1e} {self.unit}: {remedy}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

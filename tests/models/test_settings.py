@@ -1,0 +1,85 @@
+"""Settings that mean nothing are refused; names lead to models and back."""
+
+import numpy as np
+import pytest
+
+from crowdrank.errors import DataError, SettingError, UnknownNameError
+from crowdrank.judgments import Comparisons, Rankings, Ratings
+from crowdrank.models import REGISTRY, BradleyTerry, PlackettLuce, Thurstone, by_name, name_of
+from crowdrank.models.reading import as_read_by, default_for, kinds_read
+
+VOTES = Comparisons.of(
+    ["a", "b", "c", "a"], ["b", "c", "a", "b"], ["a", "b", "c", "tie"], annotator=["x", "y", "x", "y"]
+)
+
+
+@pytest.mark.parametrize("kind", [BradleyTerry, Thurstone, PlackettLuce])
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_prior_must_have_a_width(kind, scale):
+    with pytest.raises(SettingError, match="prior_scale must be positive, or None for no prior, got"):
+        kind(prior_scale=scale)
+
+
+@pytest.mark.parametrize("kind", [BradleyTerry, Thurstone])
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"virtual_weight": -0.1}, "virtual_weight must be zero or more, got -0.1"),
+        ({"virtual_weight": float("inf")}, "virtual_weight must be zero or more"),
+        ({"ties": "split"}, r"ties must be one of \w+, half, drop, got 'split'"),
+        ({"tolerance": 0.0}, "tolerance must be positive and max_steps at least 1"),
+        ({"max_steps": 0}, "tolerance must be positive and max_steps at least 1"),
+    ],
+)
+def test_pairwise_settings_are_checked(kind, setting, said):
+    with pytest.raises(SettingError, match=said):
+        kind(**setting)
+
+
+def test_dropping_every_judgment_is_refused():
+    ties = Comparisons.of(["a", "b"], ["b", "c"], ["tie", "tie"])
+    with pytest.raises(DataError, match='with ties="drop" nothing is left'):
+        BradleyTerry(ties="drop").fit(ties)
+
+
+def test_lists_that_order_nothing_are_refused():
+    with pytest.raises(DataError, match="order no two items"):
+        PlackettLuce().fit(Rankings.of_lists([[["a", "b"]], [["c"]]]))
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_name_leads_to_its_model_and_back(name):
+    assert name_of(by_name(name)()) == name
+
+
+def test_a_misspelt_name_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="No model named 'bradly-terry'; did you mean 'bradley-terry'?"):
+        by_name("bradly-terry")
+
+
+def test_a_model_of_ones_own_is_called_by_its_class():
+    class Mine(BradleyTerry):
+        pass
+
+    assert name_of(Mine()) == "Mine"
+    assert Mine().fit(VOTES).model == "Mine"
+
+
+@pytest.mark.parametrize("kind", REGISTRY.values(), ids=REGISTRY.keys())
+def test_any_judgments_can_be_made_into_what_a_model_reads(kind):
+    ratings = Ratings.of(["a", "b", "c"] * 2, [1, 2, 3, 3, 2, 1], annotator=["x"] * 3 + ["y"] * 3)
+    for judgments in (VOTES, ratings, VOTES.to_rankings()):
+        read, rule = as_read_by(kind, judgments)
+        assert isinstance(read, kinds_read(kind))
+        assert (rule == "") == (read is judgments)
+        assert np.isfinite(kind().fit(read).scores).all()
+
+
+def test_lists_go_to_plackett_luce_and_all_else_to_bradley_terry():
+    assert default_for(VOTES) == "bradley-terry"
+    assert default_for(VOTES.to_rankings()) == "plackett-luce"
+
+
+def test_what_was_counted_is_told_in_the_table():
+    assert BradleyTerry().fit(VOTES).table()["comparisons"].to_list() == [3, 3, 2]
+    assert "lists" in PlackettLuce().fit(VOTES.to_rankings()).table().columns
