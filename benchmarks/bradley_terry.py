@@ -21,7 +21,6 @@ from report import Row
 from votes import Scores, Votes, draw, log_likelihood
 
 SIZES = ((100, 4_000), (1_000, 100_000), (10_000, 1_000_000), (10_000, 10_000_000))
-TURNS = 3
 # A fit longer than this is not repeated: noise is small beside it.
 _LONGEST_REPEATED = 10.0
 _SEED = 0
@@ -80,7 +79,7 @@ class Field:
         return [row.judged(self.highest) for row in self.rows.values()]
 
 
-def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limit: float) -> Iterator[Row]:
+def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limit: float, turns: int) -> Iterator[Row]:
     """Every contender at every size, smallest first, taking turns."""
     hopeless: dict[str, int] = {}  # the items at which a contender ran out of time: more rows will not be quicker
     for items, rows in sizes:
@@ -92,8 +91,8 @@ def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limi
             print(f"  {row.progress(field.highest)}", flush=True)
             if row.status == "did not finish":
                 hopeless[contender.name] = items
-        for turn in range(2, TURNS + 1):
-            print(f"  turn {turn} of {TURNS} …", flush=True)
+        for turn in range(2, turns + 1):
+            print(f"  turn {turn} of {turns} …", flush=True)
             for contender in entered:
                 field.again(contender)
         yield from field.judged()
@@ -121,8 +120,8 @@ def main() -> None:
     print(machine.sentence(described))
     with tempfile.TemporaryDirectory() as folder:
         keep_compiled(folder)
-        rows = list(race(contenders, sizes, options.limit))
-    entries = door.measure(quick=options.quick)
+        rows = list(race(contenders, sizes, options.limit, turns=2 if options.quick else 3))
+    entries = door.measure(quick=options.quick) if options.quick or whole else []
     verdicts = report.verdicts(rows, options.limit) + door.verdicts(entries)
     print("\n" + report.tables(rows) + "\n" + door.table(entries) + "\n\n" + "\n".join(verdicts))
     if out is not None:

@@ -121,21 +121,23 @@ def _time(command: list[str], environment: dict[str, str]) -> float:
 
 
 def verdicts(entries: Sequence[Entry]) -> list[str]:
-    return [
-        verdict(
-            entry.first_seconds < entry.aim,
-            f"{entry.what}, {entry.rows:,} rows: {duration(entry.seconds)}, "
-            f"the first time {duration(entry.first_seconds)} (aim under {entry.aim:g} s, the first time too)",
-        )
-        for entry in entries
-        if entry.aim is not None
-    ]
+    """Each aim twice: as it usually is, and the first time after an installation."""
+    found = []
+    for entry in (e for e in entries if e.aim is not None):
+        for when, took in (("", entry.seconds), (", the first time", entry.first_seconds)):
+            what = f"{entry.what}, {entry.rows:,} rows{when}: {duration(took)} (aim under {entry.aim:g} s)"
+            found.append(verdict(took < (entry.aim or 0.0), what))
+    return found
 
 
 def table(entries: Sequence[Entry]) -> str:
+    if not entries:
+        return "Not measured in this run."
     lines = ["| | rows | items | first time | then |", "| --- | --- | --- | --- | --- |"]
-    for e in entries:
-        lines.append(f"| {e.what} | {e.rows:,} | {e.items:,} | {duration(e.first_seconds)} | {duration(e.seconds)} |")
+    lines += [
+        f"| {e.what} | {e.rows:,} | {e.items:,} | {duration(e.first_seconds)} | {duration(e.seconds)} |"
+        for e in entries
+    ]
     return "\n".join(lines)
 
 

@@ -52,7 +52,7 @@ def _memory() -> float | None:
         import psutil
     except ImportError:
         return None
-    return round(psutil.virtual_memory().total / 1024**3, 1)
+    return round(float(psutil.virtual_memory().total) / 1024**3, 1)
 
 
 def _version(name: str) -> str:

@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from votes import Scores, centre, draw
 
 # A repetition costs little where a fit is short: go on until this many were made or this many seconds spent.
 _MOST_REPETITIONS, _ENOUGH_SECONDS = 30, 2.0
+# Seconds to import, warm up and load: not measured, but not without end either.
+_LONGEST_PREPARATION = 900.0
 _WARM_SEED = 1_000_003
 
 
@@ -37,10 +40,6 @@ class Measured:
     build_seconds: float = float("nan")
     peak_megabytes: float = float("nan")
     scores: Scores | None = None
-
-    @property
-    def ok(self) -> bool:
-        return self.scores is not None
 
 
 def measure(contender: Contender, items: int, rows: int, seed: int, setting: float, limit: float) -> Measured:
@@ -61,20 +60,24 @@ def measure(contender: Contender, items: int, rows: int, seed: int, setting: flo
 
 def _wait(process: subprocess.Popen[bytes], limit: float) -> str:
     assert process.stdout is not None
+    patience = threading.Timer(_LONGEST_PREPARATION, process.kill)
+    patience.start()
     try:
         with process.stdout as pipe:
             pipe.readline()  # "ready", or nothing if it has ended
+        patience.cancel()
         code = process.wait(limit)
     except subprocess.TimeoutExpired:
         return "did not finish"
     finally:
+        patience.cancel()
         process.kill()
         process.wait()
     return "ok" if code == 0 else f"failed: exit status {code}"
 
 
 def keep_compiled(folder: str) -> None:
-    """JAX compiles anew at every fit unless it may keep what it compiled; then only the first repetition waits."""
+    """Where JAX may keep what it compiled, for the contender that asks it to."""
     os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
@@ -106,12 +109,16 @@ def _run(contender: Contender, items: int, rows: int, seed: int, setting: float)
     for size in contender.warm:
         contender.fit(contender.build(contender.load(draw(*size, _WARM_SEED))), setting)
     native = contender.load(draw(items, rows, seed))
+    if contender.rehearses:
+        contender.fit(contender.build(native), setting)
     _give_back()
     print("ready", flush=True)
 
     before = _memory("VmRSS")
     _forget_peak()
-    builds, fits, peak = [], [], float("nan")
+    builds: list[float] = []
+    fits: list[float] = []
+    peak = float("nan")
     while not fits or (len(fits) < _MOST_REPETITIONS and sum(builds) + sum(fits) < _ENOUGH_SECONDS):
         given = contender.fresh(native)
         start = time.perf_counter()

@@ -44,8 +44,8 @@ def draw(items: int, rows: int, seed: int = 0) -> Votes:
 
 
 def centre(scores: Any) -> Scores:
-    column = np.asarray(scores, dtype=np.float64)
-    return column - column.mean()
+    column: Scores = np.asarray(scores, dtype=np.float64)
+    return np.asarray(column - column.mean())
 
 
 def log_likelihood(scores: Scores, votes: Votes) -> float:

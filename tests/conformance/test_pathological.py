@@ -112,7 +112,7 @@ def test_refuses_islands_without_a_prior(kind):
     ("rows", "named"),
     [
         ([(0, 0, 1, 1)], "i0, i1"),
-        ([(0, 0, 1, 1)] + [(0, 1, 2, 1), (0, 1, 2, -1)], "i0"),
+        ([(0, 0, 1, 1), (0, 1, 2, 1), (0, 1, 2, -1)], "i0"),
         ([(0, a, b, 1) for a, b in [(0, 1), (1, 0), (2, 3), (3, 2), (0, 2)]], "i[02], i[13]"),
     ],
     ids=["one pair", "never lost", "two circles of one size"],

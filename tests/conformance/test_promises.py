@@ -111,9 +111,7 @@ def test_one_query_says_nothing_of_another(kind, data):
     first = judgments.items.of_query(0)
     item = judgments.left if isinstance(judgments, Comparisons) else judgments.item[judgments.offsets[:-1]]
     alone = judgments.take(np.flatnonzero(item < first.stop))
-    frame = alone.to_frame()
-    name = {label: label for label in frame.columns}
-    whole, part = fit(precise(kind), judgments), fit(precise(kind), renamed(alone, name))
+    whole, part = fit(precise(kind), judgments), fit(precise(kind), renamed(alone, {}))
     np.testing.assert_allclose(whole.scores[first], part.scores, rtol=1e-6, atol=1e-6)
 
 
@@ -160,7 +158,7 @@ def test_counts_weight_as_repetition(kind, data):
     a, b = fit(precise(kind), weighted(judgments, times)), fit(precise(kind), repeated)
     np.testing.assert_allclose(a.scores, b.scores, rtol=1e-6, atol=1e-6)
     if a.log_likelihood is not None:
-        assert a.log_likelihood == pytest.approx(b.log_likelihood, rel=1e-9)
+        assert a.log_likelihood == pytest.approx(b.log_likelihood, rel=1e-7)
 
 
 MIRROR_ONLY = {
@@ -192,16 +190,17 @@ def unanimous(draw):
     order = draw(st.permutations(range(draw(st.integers(2, 6)))))
     times = draw(st.integers(1, 3))
     rows = [(0, a, b, 1) for n, a in enumerate(order) for b in order[n + 1 :]] * times
-    return comparisons_of(*zip(*rows, strict=True))
+    return comparisons_of(*zip(*rows, strict=True), annotator=[n % 3 for n in range(len(rows))])
 
 
 def hard(kind):
     """Four hundred items in a row, each beating the next nine times in ten."""
     pairs = [(n, n + 1) for n in range(399)]
     rows = [(0, a, b, outcome) for a, b in pairs for outcome in [1] * 9 + [-1]]
+    annotator = [n % 3 for n in range(len(rows))]
     if Comparisons in kinds_read(kind):
-        return comparisons_of(*zip(*rows, strict=True))
-    return Rankings.of_lists([[[f"i{a}"], [f"i{b}"]][::outcome] for _, a, b, outcome in rows])
+        return comparisons_of(*zip(*rows, strict=True), annotator=annotator)
+    return Rankings.of_lists([[[f"i{a}"], [f"i{b}"]][::outcome] for _, a, b, outcome in rows], annotator=annotator)
 
 
 @every_model
@@ -239,12 +238,9 @@ def test_uncertainty_is_finite_and_covers_the_estimate(kind, data):
     sizes = np.diff(judgments.items.starts)[judgments.items.query]
     assert ((low >= 1) & (low <= high) & (high <= sizes)).all()
     assert ranking.frame().height == len(judgments.items)
-    # Where resampling can leave a judgment out, or rows are reshuffled, the draws spread about the estimate.
-    spread = uncertainty.draws.max(axis=0) - uncertainty.draws.min(axis=0)
-    inside = (uncertainty.draws.min(axis=0) - 1e-9 <= ranking.scores) & (
-        ranking.scores <= uncertainty.draws.max(axis=0) + 1e-9
-    )
-    assert inside.mean() >= 0.5 or depends_on_order(kind) or not spread.any()
+    if not depends_on_order(kind):  # reshuffled rows lead elsewhere
+        least, most = uncertainty.draws.min(axis=0), uncertainty.draws.max(axis=0)
+        assert ((least - 1e-9 <= ranking.scores) & (ranking.scores <= most + 1e-9)).all()
 
 
 @every_model
@@ -277,10 +273,10 @@ def test_records_the_settings_that_made_it(kind, data):
 @given(data=st.data())
 def test_same_seed_same_answer(kind, data):
     judgments = data.draw(judgments_for(kind))
-    one, two = fit(kind(seed=3), judgments), fit(kind(seed=3), judgments)
+    seeds = (3, 3, 4) if "seed" in {entry.name for entry in fields(kind)} else ()
+    one, two, other = (fit(kind(seed=seed), judgments) for seed in seeds) if seeds else (fit(kind(), judgments),) * 3
     np.testing.assert_array_equal(one.scores, two.scores)
     np.testing.assert_array_equal(one.uncertainty.draws, two.uncertainty.draws)
-    other = fit(kind(seed=4), judgments)
     np.testing.assert_array_equal(one.scores, other.scores)
 
 

@@ -1,7 +1,7 @@
 """From one kind of judgment to another, against the plainest loops."""
 
 from collections import Counter, defaultdict
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_lists_that_order_nothing_have_no_pairs():
 def test_pairs_within_are_all_pairs_of_each_group(sizes):
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     first, second = pairs_within(offsets)
-    expected = [pair for a, b in zip(offsets[:-1], offsets[1:], strict=True) for pair in combinations(range(a, b), 2)]
+    expected = [pair for a, b in pairwise(offsets) for pair in combinations(range(a, b), 2)]
     assert list(zip(first.tolist(), second.tolist(), strict=True)) == expected
 
 

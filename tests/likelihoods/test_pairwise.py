@@ -232,6 +232,24 @@ def test_the_compiled_loop_is_the_arrays(formula, shares, monkeypatch):
     np.testing.assert_allclose(pairwise.tallies(shard, 30), tallies_by_hand(shard, 30), rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize("weight", [1.0, 2.5])
+@pytest.mark.parametrize("spread", [1.5, 15.0, 60.0])
+@pytest.mark.parametrize("rows", [1, 15, 16, 17, 2_000])
+def test_rows_of_one_weight_are_no_exception(weight, spread, rows, monkeypatch):
+    """Where no weights were given a quicker loop runs; far scores send it back to the careful one."""
+    shard, scores = table(rows=rows, size=30)
+    shard = shard._replace(weight=np.broadcast_to(weight, rows))
+    scores = np.clip(scores * spread / 1.5, -spread, spread)
+    bends, slopes = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
+    monkeypatch.setattr(pairwise, "COMPILE_FROM", 0)
+    fast_bends, fast = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
+    np.testing.assert_allclose(fast.value, slopes.value, rtol=1e-11)
+    np.testing.assert_allclose(fast.gradient, slopes.gradient, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(fast.diagonal, slopes.diagonal, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(fast_bends.bend, bends.bend, rtol=1e-6, atol=1e-30)
+    assert (fast.theta_gradient, fast.corner, np.abs(fast.border).max()) == (0.0, 0.0, 0.0)
+
+
 def tallies_by_hand(shard, size):
     net, total = np.zeros(size), np.zeros(size)
     for i, j, outcome, weight in zip(*shard, strict=True):

@@ -117,3 +117,11 @@ def test_any_model_can_be_bootstrapped():
     assert again.uncertainty.draws.shape == (60, 5)
     np.testing.assert_array_equal(again.scores, ranking.scores)
     np.testing.assert_allclose(again.uncertainty.std_error, ranking.uncertainty.std_error, rtol=0.4)
+
+
+def test_what_a_resample_tears_apart_is_no_news_of_the_data():
+    """Nothing warns: the chain itself hangs together."""
+    chain = Comparisons.of(["a", "b", "c", "d"], ["b", "c", "d", "e"], ["a", "b", "c", "d"])
+    model = BradleyTerry()
+    again = with_bootstrap(model, chain, model.fit(chain), replicates=20)
+    assert np.isfinite(again.uncertainty.std_error).all()

@@ -1,5 +1,6 @@
 """Models computed outright, against the plainest loops that could be written for them."""
 
+import itertools
 from collections import defaultdict
 from statistics import median
 
@@ -85,7 +86,7 @@ def test_condorcet_fuse_never_puts_an_item_right_below_one_it_beats(votes):
     net, _ = margins(votes)
     ranking = CondorcetFuse().fit(votes)
     order, query, points = ranking.order, votes.items.query, votes.counts.net_wins
-    for a, b in zip(order[:-1], order[1:], strict=True):
+    for a, b in itertools.pairwise(order):
         if query[a] == query[b]:
             assert net[a, b] >= 0
             if net[a, b] == 0:
@@ -183,6 +184,11 @@ def elo_by_hand(votes, step, scale, initial):
 def test_elo_moves_by_the_surprise(votes, step, scale):
     found = Elo(step=step, scale=scale, initial=1000.0).fit(votes)
     np.testing.assert_allclose(found.scores, elo_by_hand(votes, step, scale, 1000.0), rtol=1e-12)
+
+
+def test_elo_may_start_at_a_whole_number():
+    votes = Comparisons.of(["a"], ["b"], ["a"])
+    assert Elo(initial=1000, step=3).fit(votes).scores.tolist() == [1001.5, 998.5]
 
 
 def test_elo_compiled_is_elo(monkeypatch):

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -63,7 +65,7 @@ def by_balance(votes):
     place = {label: n for n, label in enumerate(votes.items.labels)}
     order = [place[f"i{n}"] for n in range(len(place))]
     scores = np.zeros(len(order))
-    for a, b in zip(order[:-1], order[1:], strict=True):
+    for a, b in itertools.pairwise(order):
         scores[b] = scores[a] + np.log(chance[a, b] / chance[b, a])
     return scores - scores.mean()
 

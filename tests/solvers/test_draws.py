@@ -90,7 +90,7 @@ def test_draws_have_mean_zero_in_every_query(largest, monkeypatch):
     summit = summit_of([5, 2, 9])
     _, drawn = draw(summit, seed=0)
     means = np.add.reduceat(drawn, summit.starts[:-1], axis=1)
-    np.testing.assert_allclose(means, 0.0, atol=1e-9)
+    np.testing.assert_allclose(means, 0.0, atol=1e-5)  # solved in single precision
 
 
 @pytest.mark.parametrize("largest", [2_000, 1], ids=["inverted", "solved"])

@@ -67,9 +67,8 @@ def count_pairs(
     # 0: the first (smaller code) won, 1: tie, 2: the second won
     kind = 1 - np.where(left < right, outcome, -outcome)
     if size * size <= _LARGEST_TABLE:
-        table = np.bincount(cells * 3 + kind, weight, size * size * 3).reshape(-1, 3)
-        seen = np.flatnonzero(table.any(axis=1))
-        counts = table[seen].astype(np.float64)
+        seen = np.flatnonzero(np.bincount(cells, minlength=size * size))
+        counts = np.bincount(cells * 3 + kind, weight, size * size * 3).reshape(-1, 3)[seen].astype(np.float64)
     else:
         seen, row = np.unique(cells, return_inverse=True)
         counts = np.bincount(row * 3 + kind, weight, len(seen) * 3).reshape(-1, 3).astype(np.float64)

@@ -164,8 +164,10 @@ def slopes(shard: Pairs, scores: Vector, theta: float, formula: int) -> tuple[Be
     """One pass over a shard, at `scores` and θ."""
     if shard.rows < COMPILE_FROM:
         return _slopes_of_arrays(shard, scores, theta, formula)
-    teach_numba()
     bend = np.empty(shard.rows, np.float32)
+    if formula == LOGISTIC and shard.weight.strides == (0,) and np.max(np.abs(scores)) <= _FARTHEST:
+        return _plain_logistic(shard, scores, bend)
+    teach_numba()
     gradient, diagonal, border = (np.zeros(len(scores)) for _ in range(3))
     sums = _slopes_loop(*shard, scores, theta, formula, bend, gradient, diagonal, border)
     value, theta_gradient, corner = sums
@@ -190,6 +192,51 @@ def _slopes_of_arrays(shard: Pairs, scores: Vector, theta: float, formula: int) 
         corner=float(theta_bend.sum()),
     )
     return Bends(left, right, bend), found
+
+
+# e^40 and sixteen-fold products of it stay well inside what a double holds.
+_FARTHEST, _FACTORS = 40.0, 16
+
+
+def _plain_logistic(shard: Pairs, scores: Vector, bend: Vector) -> tuple[Bends, Slopes]:
+    """The logistic pass for rows of one weight: e^s once an item, and one logarithm for sixteen rows."""
+    # what a row reads and writes of an item lies side by side: its e^s, score, gradient and diagonal
+    table = np.stack((np.exp(scores), scores, np.zeros(len(scores)), np.zeros(len(scores))), axis=1)
+    value = _plain_logistic_loop(shard.left, shard.right, shard.outcome, table, bend, _FACTORS)
+    gradient, diagonal = np.ascontiguousarray(table[:, 2:].T)
+    weight = float(shard.weight[0])
+    if weight != 1.0:
+        value, gradient, diagonal, bend = (
+            value * weight,
+            gradient * weight,
+            diagonal * weight,
+            bend * np.float32(weight),
+        )
+    zeros = np.zeros(len(scores))
+    return Bends(shard.left, shard.right, bend), Slopes(value, gradient, diagonal, zeros, 0.0, 0.0)
+
+
+@compiled()
+def _plain_logistic_loop(left, right, outcome, table, bend, factors):  # type: ignore[no-untyped-def]
+    value, together = 0.0, 1.0
+    for row in range(len(left)):
+        one, other = table[left[row]], table[right[row]]
+        share = 0.5 + 0.5 * outcome[row]
+        both = one[0] + other[0]
+        inverse = 1.0 / both
+        value += share * one[1] + (1.0 - share) * other[1]
+        together *= both
+        if row % factors == factors - 1:
+            value -= np.log(together)
+            together = 1.0
+        chance = one[0] * inverse
+        unsure = chance * other[0] * inverse
+        one[2] += share - chance
+        other[2] -= share - chance
+        one[3] += unsure
+        other[3] += unsure
+        bend[row] = unsure
+    return value - np.log(together)
 
 
 @compiled(logistic, probit, davidson, threshold, hazard)
@@ -254,9 +301,10 @@ def _block_product_loop(left, right, bend, vectors, out):  # type: ignore[no-unt
 def matrix(shard: Bends, size: int) -> tuple[Vector]:
     """The same curvature as a full matrix, for few items."""
     left, right, bend = shard
-    off = np.bincount(left * np.int64(size) + right, bend, size * size).reshape(size, size)
-    off += off.T
-    return (np.diag(off.sum(axis=1)) - off,)
+    out = np.bincount(left * np.int64(size) + right, -bend, size * size).reshape(size, size)
+    out += out.T
+    out.flat[:: size + 1] -= out.sum(axis=1)
+    return (out,)
 
 
 def blocks(shard: Bends, base: npt.NDArray[np.int64], local: npt.NDArray[np.int64], cells: int) -> tuple[Vector]:
@@ -267,7 +315,7 @@ def blocks(shard: Bends, base: npt.NDArray[np.int64], local: npt.NDArray[np.int6
 
 def noise(shard: Bends, size: int, columns: int, seed: int) -> tuple[Vector]:
     """Random vectors whose covariance is this shard's curvature: Σ ±√bend·(eₗ − eᵣ), a sign a row and column."""
-    out = np.zeros((size, columns))
+    out = np.zeros((size, columns), np.float32)
     # another stream of signs for each shard: no two shards begin at the same row with the same answer
     first = np.uint64(seed) ^ np.uint64(hash((int(shard.left[0]), int(shard.right[0]), shard.rows)) & (2**63 - 1))
     _noise_loop(shard.left, shard.right, shard.bend, out, first)

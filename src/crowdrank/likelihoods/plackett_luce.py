@@ -72,7 +72,7 @@ def matrix(shard: Lists, scores: Vector) -> tuple[Vector]:
 
 
 def noise(shard: Lists, scores: Vector, seed: int) -> tuple[Vector]:
-    """A random vector whose covariance is this shard's curvature: for each item ranked, one drawn from all then left."""
+    """A random vector whose covariance is this shard's curvature: for each item ranked, one is drawn from all left."""
     rng = np.random.default_rng([seed, int(shard.item[0]), shard.rows])
     out = np.zeros(len(scores))
     _run(_noise_loop, shard, scores, 1.0 - rng.random(shard.rows), out)

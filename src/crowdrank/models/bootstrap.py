@@ -6,6 +6,7 @@ annotator and W how often each replicate drew them, W·C is all replicates at on
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crowdrank.errors import DataWarning
 from crowdrank.judgments import Comparisons, PairCounts, Rankings
 from crowdrank.judgments.counts import pair_cells
 from crowdrank.results import Ranking, Uncertainty
@@ -55,12 +57,16 @@ def bootstrap(
 
 def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int = REPLICATES) -> Ranking:
     """The same ranking, its uncertainty by refitting the model to resampled judgments."""
-    return replace(
-        ranking,
-        measure=lambda: bootstrap(
-            judgments, lambda again: model.fit(again).scores, seed=getattr(model, "seed", 0), replicates=replicates
-        ),
-    )
+
+    def refit(again: Any) -> Vector:
+        with warnings.catch_warnings():
+            # what a resample happens to tear apart is no news of the data
+            warnings.simplefilter("ignore", DataWarning)
+            found: Vector = model.fit(again).scores
+        return found
+
+    seed = getattr(model, "seed", 0)
+    return replace(ranking, measure=lambda: bootstrap(judgments, refit, seed=seed, replicates=replicates))
 
 
 def by_annotator(judgments: Comparisons | Rankings) -> bool:

@@ -57,7 +57,7 @@ class Elo:
         return chances(margin * np.log(10) / self.scale, 0.0, LOGISTIC)
 
     def _fold(self, comparisons: Comparisons) -> Vector:
-        scores = np.full(len(comparisons.items), self.initial)
+        scores = np.full(len(comparisons.items), float(self.initial))
         run = _fold.function if len(comparisons) <= _PLAIN_UP_TO else _fold
         run(
             comparisons.left, comparisons.right, comparisons.outcome, comparisons.weights,

@@ -81,7 +81,7 @@ class PairwiseCurvature:
 
     def _matrix(self) -> Vector:
         (matrix,) = self.bends.total(pairwise.matrix, self.size)
-        matrix[np.diag_indices(self.size)] += self.prior
+        matrix.flat[:: self.size + 1] += self.prior
         if not self.prior.any():  # a common shift of a query's scores changes nothing: hold it fixed
             together = self.items.query[:, None] == self.items.query if len(self.items.queries) > 1 else 1.0
             matrix += together * (self.slopes.diagonal.mean() / self.size)

@@ -36,8 +36,9 @@ class Dense:
         from scipy.linalg.lapack import dposv
 
         _, answer, failed = dposv(self.matrix, vector, lower=True)
-        if failed:  # flat in some direction, to rounding
-            answer = np.linalg.lstsq(self.matrix, vector, rcond=None)[0]
+        if failed:  # flat in some direction, or bent the wrong way
+            scale = np.maximum(np.diag(self.matrix), 1e-12)
+            answer = conjugate_gradients(lambda v: self.matrix @ v, vector, scale, tolerance or 1e-10)
         return np.asarray(answer)
 
 
@@ -59,23 +60,74 @@ dense, sparse = Dense, Sparse
 def conjugate_gradients(
     product: Callable[[Any], Any], target: Any, diagonal: Vector, tolerance: float, most_steps: int = 20_000
 ) -> Any:
-    """Solve product(x) = target for one right-hand side, or for each column of several at once."""
-    scale = diagonal if target.ndim == 1 else diagonal[:, None]
+    """Solve product(x) = target for one right-hand side, or for each column of several at once.
+
+    Where the matrix turns out to bend the wrong way it stops, with what it has.
+    """
+    scale = diagonal.astype(target.dtype) if target.ndim == 1 else diagonal.astype(target.dtype)[:, None]
     x = np.zeros_like(target)
     residual = target.copy()
     direction = residual / scale
-    energy = np.sum(residual * direction, axis=0)
+    energy = np.sum(residual * direction, axis=0, dtype=np.float64)
     goal = tolerance**2 * energy
     for _ in range(most_steps):
         if np.all(energy <= goal):
             break
         pushed = product(direction)
+        bend = np.sum(direction * pushed, axis=0, dtype=np.float64)
+        if target.ndim == 1 and bend <= 0:
+            return x
         # a column that is done (or never needed doing) has no energy left to divide by
-        step = np.divide(energy, np.sum(direction * pushed, axis=0), where=energy > goal, out=np.zeros_like(energy))
+        step = np.divide(energy, bend, where=energy > goal, out=np.zeros_like(energy))
+        step = step.astype(target.dtype)
         x += step * direction
         residual -= step * pushed
         ready = residual / scale
-        fresh = np.sum(residual * ready, axis=0)
-        direction = ready + np.divide(fresh, energy, where=energy > goal, out=np.zeros_like(energy)) * direction
+        fresh = np.sum(residual * ready, axis=0, dtype=np.float64)
+        turn = np.divide(fresh, energy, where=energy > goal, out=np.zeros_like(energy))
+        direction = ready + turn.astype(target.dtype) * direction
         energy = fresh
     return x
+
+
+@dataclass(frozen=True)
+class Damped:
+    """A matrix that may bend the wrong way in places: more and more of a positive diagonal is added until it does not.
+
+    What it solves to is always a way uphill, and Newton's own where the matrix allows.
+    """
+
+    product: Callable[[Vector], Vector]
+    diagonal: Vector
+    matrix: Callable[[], Matrix] | None = None
+    """The matrix itself, where it is small enough to factor."""
+
+    def solve(self, vector: Vector, tolerance: float) -> Vector:
+        matrix = None if self.matrix is None else self.matrix()
+        for damping in (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0):
+            found = (
+                self._factor(matrix, vector, damping)
+                if matrix is not None
+                else self._iterate(vector, tolerance, damping)
+            )
+            if found is not None:
+                return found
+        return vector / self.diagonal
+
+    def _factor(self, matrix: Matrix, vector: Vector, damping: float) -> Vector | None:
+        from scipy.linalg.lapack import dposv
+
+        _, answer, failed = dposv(matrix + np.diag(damping * self.diagonal), vector, lower=True)
+        return None if failed else np.asarray(answer)
+
+    def _iterate(self, vector: Vector, tolerance: float, damping: float) -> Vector | None:
+        bent = False
+
+        def multiply(v: Vector) -> Vector:
+            nonlocal bent
+            pushed = self.product(v) + damping * self.diagonal * v
+            bent = bent or float(v @ pushed) <= 0
+            return pushed
+
+        answer = conjugate_gradients(multiply, vector, self.diagonal, tolerance)
+        return None if bent else np.asarray(answer)

@@ -37,9 +37,17 @@ class Found:
 
 
 def climb(
-    objective: Callable[[Vector], Point], start: Vector, *, tolerance: float = 1e-4, max_steps: int = 100
+    objective: Callable[[Vector], Point],
+    start: Vector,
+    *,
+    tolerance: float = 1e-4,
+    max_steps: int = 100,
+    longest: float = float("inf"),
 ) -> Found:
-    """Climb until no combination of parameters is further than `tolerance` standard errors from the summit."""
+    """Climb until no combination of parameters is further than `tolerance` standard errors from the summit.
+
+    `longest` limits how far one step moves any parameter, for objectives that are not concave everywhere.
+    """
     x, point = start, objective(start)
     distance = float("inf")
     for step in range(max_steps + 1):
@@ -51,7 +59,8 @@ def climb(
             return Found(x, point, step, distance, True)
         if step == max_steps:
             break
-        moved = _uphill(objective, x, point, direction)
+        reach = float(np.max(np.abs(direction)))
+        moved = _uphill(objective, x, point, direction if reach <= longest else direction * (longest / reach))
         if moved is None:  # no step improves: as high as rounding allows
             return Found(x, point, step, distance, distance <= 1e3 * tolerance)
         x, point = moved

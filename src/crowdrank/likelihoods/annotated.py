@@ -1,0 +1,314 @@
+"""How an annotator bends an answer: P(winner over loser) from the margin d between them, a gate g of the annotator's
+own, and the pull z of irrelevant features towards the winner.
+
+reliable   Chen et al. 2013 (Crowd-BT)         P = η·σ(d) + (1−η)·σ(−d),       η = σ(g)
+probit     the same after Thurstone (§3.1)     P = η·Φ(d/√2) + (1−η)·Φ(−d/√2), η = σ(g)
+scaled     Volkovs & Zemel 2012 (Variance-BT)  P = σ(κ·d),                      κ = exp(g)
+pulled     Bugakova et al. 2019 (factorBT)     P = η·σ(d) + (1−η)·σ(z),         η = σ(g), z = ⟨x, r⟩
+
+Each formula returns P, 1 − P, its slopes ∂P by d, g and z, and its bends ∂²P by dd, dg, gg, gz and zz (dz is always
+zero); elementwise, so that one text serves arrays and compiled loops. The curvature of a row is −∂² log P; it may
+be negative in some direction, so its diagonal is given Fisher's way, (∂P)²/(P(1−P)), to precondition with.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.likelihoods.compiled import COMPILE_FROM, compiled
+from crowdrank.likelihoods.normal import HALF_LOG_TWO_PI, ROOT_HALF, log_cdf, teach_numba
+
+Vector = npt.NDArray[Any]
+
+RELIABLE, PROBIT, SCALED, PULLED = 0, 1, 2, 3
+
+# Below this a probability is as good as none; the logarithm stays finite.
+LEAST = 1e-300
+
+
+class Answers(NamedTuple):
+    """One shard: who won, who lost, who said so, its weight, and features leaning to the winner (rows × features)."""
+
+    winner: npt.NDArray[np.int32]
+    loser: npt.NDArray[np.int32]
+    annotator: npt.NDArray[np.int32]
+    weight: Vector
+    features: Vector
+
+    @property
+    def rows(self) -> int:
+        return len(self.winner)
+
+    def split(self, parts: int) -> list[Answers]:
+        cuts = np.linspace(0, self.rows, parts + 1).astype(np.int64)
+        return [Answers(*(column[a:b] for column in self)) for a, b in pairwise(cuts)]
+
+
+class Rows(NamedTuple):
+    """A shard of curvature: −∂² log P of each answer by (d,d), (d,g), (g,g) and, with features, (d,z), (g,z), (z,z)."""
+
+    answers: Answers
+    bends: tuple[Vector, ...]
+
+    @property
+    def rows(self) -> int:
+        return self.answers.rows
+
+
+class Slopes(NamedTuple):
+    """Log-likelihood, its gradient and the diagonal of the curvature, in scores, gates and pulls."""
+
+    value: float
+    scores: Vector
+    gates: Vector
+    pulls: Vector
+    scores_bend: Vector
+    gates_bend: Vector
+    pulls_bend: Vector
+
+
+def sigmoid(x: Any) -> Any:
+    shrink = np.exp(-np.abs(x))
+    ahead = (x >= 0) * 1.0
+    return (ahead + (1.0 - ahead) * shrink) / (1.0 + shrink)
+
+
+def reliable(d: Any, gate: Any, pull: Any) -> Any:
+    won, lost = sigmoid(d), sigmoid(-d)
+    honest, lying = sigmoid(gate), sigmoid(-gate)
+    side, doubt, unsure = honest - lying, honest * lying, won * lost
+    return (
+        honest * won + lying * lost,
+        honest * lost + lying * won,
+        side * unsure,
+        doubt * (won - lost),
+        0.0,
+        side * unsure * (lost - won),
+        2.0 * doubt * unsure,
+        -doubt * side * (won - lost),
+        0.0,
+        0.0,
+    )
+
+
+def probit(d: Any, gate: Any, pull: Any) -> Any:
+    x = d * ROOT_HALF
+    won, lost = np.exp(log_cdf(x)), np.exp(log_cdf(-x))
+    honest, lying = sigmoid(gate), sigmoid(-gate)
+    side, doubt = honest - lying, honest * lying
+    density = ROOT_HALF * np.exp(-0.5 * x * x - HALF_LOG_TWO_PI)
+    return (
+        honest * won + lying * lost,
+        honest * lost + lying * won,
+        side * density,
+        doubt * (won - lost),
+        0.0,
+        -side * density * x * ROOT_HALF,
+        2.0 * doubt * density,
+        -doubt * side * (won - lost),
+        0.0,
+        0.0,
+    )
+
+
+def scaled(d: Any, gate: Any, pull: Any) -> Any:
+    scale = np.exp(gate)
+    u = scale * d
+    won, lost = sigmoid(u), sigmoid(-u)
+    unsure = won * lost
+    curve = unsure * (lost - won)
+    return (
+        won,
+        lost,
+        scale * unsure,
+        u * unsure,
+        0.0,
+        scale * scale * curve,
+        scale * (unsure + u * curve),
+        u * (unsure + u * curve),
+        0.0,
+        0.0,
+    )
+
+
+def pulled(d: Any, gate: Any, pull: Any) -> Any:
+    won, lost = sigmoid(d), sigmoid(-d)
+    near, far = sigmoid(pull), sigmoid(-pull)
+    caring, careless = sigmoid(gate), sigmoid(-gate)
+    doubt = caring * careless
+    return (
+        caring * won + careless * near,
+        caring * lost + careless * far,
+        caring * won * lost,
+        doubt * (won - near),
+        careless * near * far,
+        caring * won * lost * (lost - won),
+        doubt * won * lost,
+        doubt * (careless - caring) * (won - near),
+        -doubt * near * far,
+        careless * near * far * (far - near),
+    )
+
+
+FORMULAS = (reliable, probit, scaled, pulled)
+
+
+def slopes(shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula: int) -> tuple[Rows, Slopes]:
+    """One pass over a shard."""
+    if shard.rows < COMPILE_FROM:
+        return _slopes_of_arrays(shard, scores, gates, pulls, formula)
+    teach_numba()
+    bends = np.empty((6 if formula == PULLED else 3, shard.rows), np.float32)
+    sums = [np.zeros(shape) for shape in (scores.shape, gates.shape, pulls.shape) * 2]
+    value = _slopes_loop(*shard, scores, gates, pulls, formula, bends, *sums)
+    return Rows(shard, tuple(bends)), Slopes(value, *sums)
+
+
+def _slopes_of_arrays(
+    shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula: int
+) -> tuple[Rows, Slopes]:
+    winner, loser, who, weight, features = shard
+    pull = np.einsum("mf,mf->m", features, pulls[who]) if formula == PULLED else 0.0
+    chance, other, d, g, z, dd, dg, gg, gz, zz = FORMULAS[formula](scores[winner] - scores[loser], gates[who], pull)
+    chance, other = np.maximum(chance, LEAST), np.maximum(other, LEAST)
+    d, g, z = d / chance, g / chance, z / chance
+    bends = [weight * (d * d - dd / chance), weight * (d * g - dg / chance), weight * (g * g - gg / chance)]
+    if formula == PULLED:
+        bends += [weight * d * z, weight * (g * z - gz / chance), weight * (z * z - zz / chance)]
+    fisher = weight * chance / other
+    items, people = len(scores), len(gates)
+    found = Slopes(
+        value=float(weight @ np.log(chance)),
+        scores=np.bincount(winner, weight * d, items) - np.bincount(loser, weight * d, items),
+        gates=np.bincount(who, weight * g, people),
+        pulls=_per_feature(who, weight * z, features, pulls),
+        scores_bend=np.bincount(winner, fisher * d * d, items) + np.bincount(loser, fisher * d * d, items),
+        gates_bend=np.bincount(who, fisher * g * g, people),
+        pulls_bend=_per_feature(who, fisher * z * z, features**2, pulls),
+    )
+    return Rows(shard, tuple(bends)), found
+
+
+def _per_feature(who: Vector, column: Any, features: Vector, pulls: Vector) -> Vector:
+    """Adds up, for each annotator and feature, a column times the feature."""
+    out = np.empty_like(pulls)
+    for f in range(pulls.shape[1]):
+        out[:, f] = np.bincount(who, column * features[:, f], len(pulls))
+    return out
+
+
+@compiled(sigmoid, reliable, probit, scaled, pulled)
+def _slopes_loop(  # type: ignore[no-untyped-def]
+    winner, loser, annotator, weight, features, scores, gates, pulls, formula,
+    bends, score_slope, gate_slope, pull_slope, score_bend, gate_bend, pull_bend,
+):  # fmt: skip
+    value = 0.0
+    count = features.shape[1]
+    for row in range(len(winner)):
+        i, j, k, w = winner[row], loser[row], annotator[row], weight[row]
+        margin, gate, pull = scores[i] - scores[j], gates[k], 0.0
+        if formula == 0:
+            chance, other, d, g, z, dd, dg, gg, gz, zz = reliable(margin, gate, pull)
+        elif formula == 1:
+            chance, other, d, g, z, dd, dg, gg, gz, zz = probit(margin, gate, pull)
+        elif formula == 2:
+            chance, other, d, g, z, dd, dg, gg, gz, zz = scaled(margin, gate, pull)
+        else:
+            for f in range(count):
+                pull += features[row, f] * pulls[k, f]
+            chance, other, d, g, z, dd, dg, gg, gz, zz = pulled(margin, gate, pull)
+        chance, other = max(chance, 1e-300), max(other, 1e-300)
+        value += w * np.log(chance)
+        share = 1.0 / chance
+        d, g = d * share, g * share
+        score_slope[i] += w * d
+        score_slope[j] -= w * d
+        gate_slope[k] += w * g
+        bends[0, row] = w * (d * d - dd * share)
+        bends[1, row] = w * (d * g - dg * share)
+        bends[2, row] = w * (g * g - gg * share)
+        fisher = w * chance / other
+        score_bend[i] += fisher * d * d
+        score_bend[j] += fisher * d * d
+        gate_bend[k] += fisher * g * g
+        if formula == 3:
+            z *= share
+            bends[3, row] = w * d * z
+            bends[4, row] = w * (g * z - gz * share)
+            bends[5, row] = w * (z * z - zz * share)
+            for f in range(count):
+                x = features[row, f]
+                pull_slope[k, f] += w * z * x
+                pull_bend[k, f] += fisher * (z * x) ** 2
+    return value
+
+
+def product(shard: Rows, scores: Vector, gates: Vector, pulls: Vector) -> tuple[Vector, Vector, Vector]:
+    """Curvature times a direction."""
+    (winner, loser, who, _, features), bends = shard
+    if shard.rows >= COMPILE_FROM:
+        out = np.zeros_like(scores), np.zeros_like(gates), np.zeros_like(pulls)
+        loop = _product_loop if len(bends) == 3 else _product_with_pulls_loop
+        loop(winner, loser, who, features, *bends, scores, gates, pulls, *out)
+        return out
+    d, g = scores[winner] - scores[loser], gates[who]
+    by_d, by_g, by_pull = bends[0] * d + bends[1] * g, bends[1] * d + bends[2] * g, np.zeros_like(pulls)
+    if len(bends) > 3:
+        z = np.einsum("mf,mf->m", features, pulls[who])
+        by_d, by_g, by_z = by_d + bends[3] * z, by_g + bends[4] * z, bends[3] * d + bends[4] * g + bends[5] * z
+        by_pull = _per_feature(who, by_z, features, pulls)
+    size = len(scores)
+    along = np.bincount(winner, by_d, size) - np.bincount(loser, by_d, size)
+    return along, np.bincount(who, by_g, len(gates)), by_pull
+
+
+@compiled()
+def _product_loop(  # type: ignore[no-untyped-def]
+    winner, loser, annotator, features, dd, dg, gg, scores, gates, pulls, score_out, gate_out, pull_out
+):
+    for row in range(len(winner)):
+        i, j, k = winner[row], loser[row], annotator[row]
+        d, g = scores[i] - scores[j], gates[k]
+        along = dd[row] * d + dg[row] * g
+        score_out[i] += along
+        score_out[j] -= along
+        gate_out[k] += dg[row] * d + gg[row] * g
+
+
+@compiled()
+def _product_with_pulls_loop(  # type: ignore[no-untyped-def]
+    winner, loser, annotator, features, dd, dg, gg, dz, gz, zz, scores, gates, pulls, score_out, gate_out, pull_out
+):
+    for row in range(len(winner)):
+        i, j, k = winner[row], loser[row], annotator[row]
+        d, g, z = scores[i] - scores[j], gates[k], 0.0
+        for f in range(features.shape[1]):
+            z += features[row, f] * pulls[k, f]
+        along = dd[row] * d + dg[row] * g + dz[row] * z
+        score_out[i] += along
+        score_out[j] -= along
+        gate_out[k] += dg[row] * d + gg[row] * g + gz[row] * z
+        back = dz[row] * d + gz[row] * g + zz[row] * z
+        for f in range(features.shape[1]):
+            pull_out[k, f] += back * features[row, f]
+
+
+def matrix(shard: Rows, items: int, annotators: int, features: int) -> tuple[Vector]:
+    """The curvature as a full matrix, scores first, then gates, then pulls annotator by annotator."""
+    (winner, loser, who, _, x), bends = shard
+    size = items + annotators * (1 + features)
+    # each row touches these parameters, with these slopes of (d, g, z)
+    touched = [(winner, 0, 1.0), (loser, 0, -1.0), (items + who, 1, 1.0)]
+    base = items + annotators + who.astype(np.int64) * features
+    touched += [(base + f, 2, x[:, f]) for f in range(features)]
+    kinds = {(0, 0): 0, (0, 1): 1, (1, 1): 2, (0, 2): 3, (1, 2): 4, (2, 2): 5}
+    out = np.zeros(size * size)
+    for first, a, by_first in touched:
+        for second, b, by_second in touched:
+            bend = bends[kinds[min(a, b), max(a, b)]]
+            out += np.bincount(first.astype(np.int64) * size + second, bend * by_first * by_second, size * size)
+    return (out.reshape(size, size),)

@@ -1,0 +1,163 @@
+"""What models with annotators share: scores, one gate an annotator, pulls of features; priors on each; a joint climb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.engines import Held
+from crowdrank.errors import DataError
+from crowdrank.judgments import Comparisons, Items
+from crowdrank.likelihoods import annotated as likelihood
+from crowdrank.likelihoods.annotated import Answers, Slopes, sigmoid
+from crowdrank.likelihoods.pairwise import LOGISTIC, PROBIT
+from crowdrank.likelihoods.priors import gaussian, virtual_node
+from crowdrank.solvers.curvature import Damped
+from crowdrank.solvers.newton import Point
+
+Vector = npt.NDArray[np.float64]
+
+_LARGEST_FACTORED = 300
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where scores, gates and pulls lie in one vector of parameters."""
+
+    items: int
+    annotators: int
+    features: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.items + self.annotators * (1 + self.features)
+
+    def split(self, x: Vector) -> tuple[Vector, Vector, Vector]:
+        scores, gates, pulls = np.split(x, (self.items, self.items + self.annotators))
+        return scores, gates, pulls.reshape(self.annotators, self.features)
+
+    def join(self, scores: Vector, gates: Vector, pulls: Vector) -> Vector:
+        return np.concatenate((scores, gates, np.ravel(pulls)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priors:
+    """What is believed before anyone judged."""
+
+    scale: float | None
+    """Of scores, normal around zero."""
+    virtual: float = 0.0
+    """Virtual wins and losses of each item (Crowd-BT's λ)."""
+    quality: tuple[float, float] | None = None
+    """Beta counts of the truths and lies of an annotator, for gates that are logits of η."""
+    gate: tuple[float, float] | None = None
+    """Mean and standard deviation of other gates."""
+    pull: float | None = None
+    """Standard deviation of pulls."""
+
+    def at(self, scores: Vector, gates: Vector, pulls: Vector, formula: int) -> tuple[float, Vector, Vector]:
+        """Log density, gradient and curvature of everything at once."""
+        value, slope, bend = 0.0, np.zeros(len(scores)), np.zeros(len(scores))
+        for prior in self._of_scores(scores, formula):
+            value, slope, bend = value + prior.value, slope + prior.gradient, bend + prior.bend
+        gate_value, gate_slope, gate_bend = self._of_gates(gates)
+        pull_bend = np.zeros(pulls.size) if self.pull is None else np.full(pulls.size, self.pull**-2.0)
+        value += gate_value - 0.5 * float(pull_bend @ pulls.ravel() ** 2)
+        slopes = np.concatenate((slope, gate_slope, -pull_bend * pulls.ravel()))
+        return value, slopes, np.concatenate((bend, gate_bend, pull_bend))
+
+    def _of_scores(self, scores: Vector, formula: int) -> list[Any]:
+        found = []
+        if self.scale is not None:
+            found.append(gaussian(scores, self.scale))
+        if self.virtual:
+            found.append(virtual_node(scores, self.virtual, PROBIT if formula == likelihood.PROBIT else LOGISTIC))
+        return found
+
+    def _of_gates(self, gates: Vector) -> tuple[float, Vector, Vector]:
+        if self.gate is not None:
+            mean, scale = self.gate
+            return gaussian(gates - mean, scale)
+        truths, lies = (0.0, 0.0) if self.quality is None else (self.quality[0] - 1.0, self.quality[1] - 1.0)
+        honest, lying = sigmoid(gates), sigmoid(-gates)
+        value = float(np.sum(truths * np.log(honest) + lies * np.log(lying)))
+        return value, truths * lying - lies * honest, (truths + lies) * honest * lying
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The curvature of the answers' likelihood and of the priors at one point."""
+
+    rows: Held
+    slopes: Slopes
+    prior: Vector
+    layout: Layout
+
+    @property
+    def diagonal(self) -> Vector:
+        """Fisher's, so that it is positive even where the curvature is not."""
+        own = self.layout.join(self.slopes.scores_bend, self.slopes.gates_bend, self.slopes.pulls_bend)
+        return np.asarray(np.maximum(own + self.prior, 1e-8))
+
+    def solve(self, vector: Vector, tolerance: float) -> Vector:
+        small = self.layout.size <= _LARGEST_FACTORED
+        return Damped(self.product, self.diagonal, self.matrix if small else None).solve(vector, tolerance)
+
+    def product(self, vector: Vector) -> Vector:
+        return self.layout.join(*self.rows.total(likelihood.product, *self.layout.split(vector))) + self.prior * vector
+
+    def matrix(self) -> Vector:
+        (matrix,) = self.rows.total(likelihood.matrix, self.layout.items, self.layout.annotators, self.layout.features)
+        matrix[np.diag_indices(self.layout.size)] += self.prior
+        return np.asarray(matrix)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """log P(answers | scores, gates, pulls) + log prior."""
+
+    held: Held
+    layout: Layout
+    formula: int
+    priors: Priors
+
+    def __call__(self, x: Vector) -> Point:
+        parts = self.layout.split(x)
+        rows, slopes = self.held.keep(likelihood.slopes, *parts, self.formula)
+        value, slope, bend = self.priors.at(*parts, self.formula)
+        gradient = self.layout.join(slopes.scores, slopes.gates, slopes.pulls) + slope
+        return Point(slopes.value + value, gradient, Curvature(rows, slopes, bend, self.layout))
+
+
+def answers_of(comparisons: Comparisons, features: npt.NDArray[np.float64] | None = None) -> Answers:
+    """Rows of winner and loser; a tie becomes two answers of half the weight, one each way."""
+    if comparisons.annotator is None:
+        raise DataError("This model weighs annotators, and the judgments do not name them: use bradley-terry.")
+    if features is None:
+        features = np.zeros((len(comparisons), 0))
+    left_won, tied = comparisons.outcome >= 0, np.flatnonzero(comparisons.outcome == 0)
+    winner = np.where(left_won, comparisons.left, comparisons.right)
+    loser = np.where(left_won, comparisons.right, comparisons.left)
+    leaning = np.where(left_won, 1.0, -1.0)[:, None] * features
+    if not len(tied):
+        return Answers(winner, loser, comparisons.annotator, comparisons.weights, leaning)
+    weight = np.array(comparisons.weights)
+    weight[tied] /= 2
+    return Answers(
+        np.concatenate((winner, loser[tied])),
+        np.concatenate((loser, winner[tied])),
+        np.concatenate((comparisons.annotator, comparisons.annotator[tied])),
+        np.concatenate((weight, weight[tied])),
+        np.concatenate((leaning, -leaning[tied])),
+    )
+
+
+def first_scores(answers: Answers, items: Items, trust: Vector) -> Vector:
+    """Scores as if everyone had met average opponents, each answer counted by how far its annotator is trusted."""
+    size, weight = len(items), answers.weight * trust[answers.annotator]
+    net = np.bincount(answers.winner, weight, size) - np.bincount(answers.loser, weight, size)
+    total = np.bincount(answers.winner, np.abs(weight), size) + np.bincount(answers.loser, np.abs(weight), size)
+    return items.centre(np.log((total + net + 1) / (total - net + 1)))
