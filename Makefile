@@ -38,7 +38,6 @@ tests: $(VENV)/.ready-test
 
 bench: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py
-	$(BENCH_VENV)/bin/python benchmarks/door.py
 
 bench-quick: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py --quick

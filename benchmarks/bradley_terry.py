@@ -81,16 +81,15 @@ class Field:
 
 def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limit: float, turns: int) -> Iterator[Row]:
     """Every contender at every size, smallest first, taking turns."""
-    hopeless: dict[str, int] = {}  # the items at which a contender ran out of time: more rows will not be quicker
+    known: dict[str, Row] = {}  # how each contender fared at the size before
     for items, rows in sizes:
         print(f"\n{items:,} items, {rows:,} votes", flush=True)
         field = Field(draw(items, rows, _SEED), limit)
-        entered = [c for c in contenders if hopeless.get(c.name, items + 1) > items]
+        entered = [c for c in contenders if rows <= c.most_rows and not too_slow(known.get(c.name), items, rows, limit)]
         for contender in entered:
             row = field.enter(contender)
             print(f"  {row.progress(field.highest)}", flush=True)
-            if row.status == "did not finish":
-                hopeless[contender.name] = items
+            known[contender.name] = row
         for turn in range(2, turns + 1):
             print(f"  turn {turn} of {turns} …", flush=True)
             for contender in entered:
@@ -98,7 +97,15 @@ def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limi
         yield from field.judged()
         for contender in contenders:
             if contender not in entered:
-                yield Row(rows, items, contender.family, contender.way, float("nan"), "did not finish with fewer votes")
+                why = "not run: too slow with fewer votes" if rows <= contender.most_rows else "not run at this size"
+                yield Row(rows, items, contender.family, contender.way, float("nan"), why)
+
+
+def too_slow(before: Row | None, items: int, rows: int, limit: float) -> bool:
+    """Whether more votes on as many items cannot end in time: none ended, or fewer took most of the limit."""
+    if before is None or before.items != items:
+        return False
+    return not before.finished or before.seconds * rows / before.rows > 5 * limit
 
 
 def main() -> None:
@@ -106,7 +113,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the two small sizes only, printed and not written")
     parser.add_argument("--rows", type=float, help="the size with this many votes only")
     parser.add_argument("--only", default="", help="families to enter, separated by commas; crowdrank always is")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds a contender may take to fit once")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds a contender may take to fit once")
     parser.add_argument("--out", type=Path, help="where to write; benchmarks/results for a full run")
     options = parser.parse_args()
 

@@ -143,7 +143,7 @@ def _ratio(here: Sequence[Row], rivals: Sequence[Row], what: str, aim: float, li
         return verdict(False, f"{where}: crowdrank itself {ours.status}")
     converged = [r for r in rivals if r.converged]
     if not converged:
-        if any("did not finish" in r.status for r in rivals):
+        if any("did not finish" in r.status or "too slow" in r.status for r in rivals):
             least = limit / ours.seconds
             return verdict(least >= aim, f"{where}: none in {limit:.0f} s, at least {least:.1f}× (aim {aim:g}×)")
         return verdict(None, f"{where}: none installed, or none converged")

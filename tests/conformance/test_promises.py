@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from crowdrank.errors import ConvergenceWarning
+from crowdrank.errors import ConvergenceWarning, SettingError
 from crowdrank.judgments import Comparisons, Rankings
 from crowdrank.models import REGISTRY, by_name, name_of
 from crowdrank.results import Ranking
@@ -212,6 +212,15 @@ def test_admits_when_it_stops_short(kind):
     assert not ranking.convergence.converged
     assert ranking.convergence.steps == 1
     assert ranking.convergence.distance > 0
+
+
+@every_model
+@pytest.mark.parametrize("setting", [{"max_steps": 0}, {"tolerance": 0.0}, {"tolerance": float("nan")}], ids=str)
+def test_refuses_to_solve_without_a_step_or_an_end(kind, setting):
+    if not set(setting) <= {entry.name for entry in fields(kind)}:
+        pytest.skip("computed outright")
+    with pytest.raises(SettingError, match="tolerance must be positive and max_steps at least 1"):
+        kind(**setting)
 
 
 @every_model

@@ -111,3 +111,16 @@ def test_conjugate_gradients_climb_where_factoring_does():
     found = climb(at, np.zeros(40), tolerance=1e-9)
     assert found.converged
     np.testing.assert_allclose(found.parameters, summit, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["factored", "iterated"])
+def test_a_slope_that_bends_the_wrong_way_is_not_taken_for_a_summit(kind):
+    """x² − x⁴ at 0.1 lies in a valley: uphill is there, whatever the curvature says."""
+
+    def at(x):
+        bend = 12 * x**2 - 2
+        curvature = dense(np.diag(bend)) if kind == "factored" else sparse(lambda v: bend * v, np.abs(bend))
+        return Point(float(np.sum(x**2 - x**4)), 2 * x - 4 * x**3, curvature)
+
+    found = climb(at, np.array([0.1]), max_steps=50)
+    assert not found.converged or abs(found.point.gradient[0]) < 1e-3

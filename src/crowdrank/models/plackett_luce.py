@@ -48,6 +48,8 @@ class PlackettLuce:
     def __post_init__(self) -> None:
         if self.prior_scale is not None and not 0 < self.prior_scale < np.inf:
             raise SettingError(f"prior_scale must be positive, or None for no prior, got {self.prior_scale}.")
+        if not self.tolerance > 0 or self.max_steps < 1:
+            raise SettingError("tolerance must be positive and max_steps at least 1.")
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         rankings = need(Rankings, judgments, self)

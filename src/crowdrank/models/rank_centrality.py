@@ -46,6 +46,8 @@ class RankCentrality:
     def __post_init__(self) -> None:
         if not self.smoothing > 0:
             raise SettingError(f"smoothing must be positive, got {self.smoothing}.")
+        if not self.tolerance > 0 or self.max_steps < 1:
+            raise SettingError("tolerance must be positive and max_steps at least 1.")
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)

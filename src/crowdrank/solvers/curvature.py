@@ -76,7 +76,7 @@ def conjugate_gradients(
         pushed = product(direction)
         bend = np.sum(direction * pushed, axis=0, dtype=np.float64)
         if target.ndim == 1 and bend <= 0:
-            return x
+            return x if x.any() else direction  # never nothing: a climb would take that for its summit
         # a column that is done (or never needed doing) has no energy left to divide by
         step = np.divide(energy, bend, where=energy > goal, out=np.zeros_like(energy))
         step = step.astype(target.dtype)
