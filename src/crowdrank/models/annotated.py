@@ -1,26 +1,33 @@
-"""What models with annotators share: scores, one gate an annotator, pulls of features; priors on each; a joint climb."""
+"""What models with annotators share: scores, a gate an annotator, pulls of features; priors; a joint climb."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.engines import Held
-from crowdrank.errors import DataError
+from crowdrank.engines import Engine, Held
 from crowdrank.judgments import Comparisons, Items
 from crowdrank.likelihoods import annotated as likelihood
 from crowdrank.likelihoods.annotated import Answers, Slopes, sigmoid
 from crowdrank.likelihoods.pairwise import LOGISTIC, PROBIT
 from crowdrank.likelihoods.priors import gaussian, virtual_node
+from crowdrank.models.conclude import conclude
+from crowdrank.results import Annotators, Convergence, Ranking, Uncertainty
 from crowdrank.solvers.curvature import Damped
-from crowdrank.solvers.newton import Point
+from crowdrank.solvers.newton import Found, Point, climb
 
 Vector = npt.NDArray[np.float64]
 
 _LARGEST_FACTORED = 300
+_LARGEST_INVERTED = 2_000
+_DRAWS = 1000
+# The objective is not concave: no parameter moves further than this in one step.
+_LONGEST_STEP = 2.0
 
 
 @dataclass(frozen=True)
@@ -133,9 +140,11 @@ class Objective:
 
 
 def answers_of(comparisons: Comparisons, features: npt.NDArray[np.float64] | None = None) -> Answers:
-    """Rows of winner and loser; a tie becomes two answers of half the weight, one each way."""
-    if comparisons.annotator is None:
-        raise DataError("This model weighs annotators, and the judgments do not name them: use bradley-terry.")
+    """Rows of winner and loser; a tie becomes two answers of half the weight, one each way.
+
+    Judgments that name no annotators are taken as one annotator's.
+    """
+    who = np.zeros(len(comparisons), np.int32) if comparisons.annotator is None else comparisons.annotator
     if features is None:
         features = np.zeros((len(comparisons), 0))
     left_won, tied = comparisons.outcome >= 0, np.flatnonzero(comparisons.outcome == 0)
@@ -143,13 +152,13 @@ def answers_of(comparisons: Comparisons, features: npt.NDArray[np.float64] | Non
     loser = np.where(left_won, comparisons.right, comparisons.left)
     leaning = np.where(left_won, 1.0, -1.0)[:, None] * features
     if not len(tied):
-        return Answers(winner, loser, comparisons.annotator, comparisons.weights, leaning)
+        return Answers(winner, loser, who, comparisons.weights, leaning)
     weight = np.array(comparisons.weights)
     weight[tied] /= 2
     return Answers(
         np.concatenate((winner, loser[tied])),
         np.concatenate((loser, winner[tied])),
-        np.concatenate((comparisons.annotator, comparisons.annotator[tied])),
+        np.concatenate((who, who[tied])),
         np.concatenate((weight, weight[tied])),
         np.concatenate((leaning, -leaning[tied])),
     )
@@ -161,3 +170,116 @@ def first_scores(answers: Answers, items: Items, trust: Vector) -> Vector:
     net = np.bincount(answers.winner, weight, size) - np.bincount(answers.loser, weight, size)
     total = np.bincount(answers.winner, np.abs(weight), size) + np.bincount(answers.loser, np.abs(weight), size)
     return items.centre(np.log((total + net + 1) / (total - net + 1)))
+
+
+def agreement(answers: Answers, scores: Vector, annotators: int) -> Vector:
+    """The logit of how often each annotator sided with the scores, two right and one wrong answer added."""
+    margin = np.sign(scores[answers.winner] - scores[answers.loser])
+    right = np.bincount(answers.annotator, answers.weight * (margin > 0), annotators) + 2
+    wrong = np.bincount(answers.annotator, answers.weight * (margin < 0), annotators) + 1
+    return np.log(right / wrong)
+
+
+class AnnotatedSettings(Protocol):
+    """The settings such a model has."""
+
+    @property
+    def tolerance(self) -> float: ...
+    @property
+    def max_steps(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Summit:
+    """The highest point found, and what it says."""
+
+    found: Found
+    objective: Objective
+    comparisons: Comparisons
+
+    @property
+    def curvature(self) -> Curvature:
+        assert isinstance(self.found.point.curvature, Curvature)
+        return self.found.point.curvature
+
+    @cached_property
+    def parts(self) -> tuple[Vector, Vector, Vector]:
+        return self.objective.layout.split(self.found.parameters)
+
+    @cached_property
+    def _draws(self) -> tuple[Vector, Vector]:
+        """Joint draws of all parameters around the summit, and their standard errors."""
+        rng, layout = np.random.default_rng(0), self.objective.layout
+        if layout.size <= _LARGEST_INVERTED:
+            matrix = self.curvature.matrix()
+            covariance = np.linalg.inv(matrix + np.diag(1e-9 * self.curvature.diagonal))
+            drawn = rng.standard_normal((_DRAWS, layout.size)) @ np.linalg.cholesky(covariance).T
+            return drawn, np.sqrt(np.diag(covariance))
+        error = 1.0 / np.sqrt(self.curvature.diagonal)
+        return rng.standard_normal((200, layout.size)) * error, error
+
+    def measure(self) -> Uncertainty:
+        items, scores = self.comparisons.items, self.parts[0]
+        around = items.centre(self._draws[0][:, : len(items)])
+        known = "all parameters" if self.objective.layout.size <= _LARGEST_INVERTED else "each score, given the rest"
+        return Uncertainty(items.centre(scores) + around, around.std(axis=0), f"curvature at the optimum, of {known}")
+
+    def error_of_gates(self) -> Vector:
+        layout = self.objective.layout
+        return self._draws[1][layout.items : layout.items + layout.annotators]
+
+    def error_of_pulls(self) -> Vector:
+        layout = self.objective.layout
+        return self._draws[1][layout.items + layout.annotators :].reshape(layout.annotators, layout.features)
+
+
+def climb_from(
+    model: AnnotatedSettings,
+    comparisons: Comparisons,
+    formula: int,
+    priors: Priors,
+    engine: Engine,
+    features: npt.NDArray[np.float64] | None = None,
+) -> Summit:
+    """Climb once from trust in everyone, once from agreement with the crowd, and keep the higher summit."""
+    answers = answers_of(comparisons, features)
+    layout = Layout(len(comparisons.items), max(1, len(comparisons.annotators)), answers.features.shape[1])
+    objective = Objective(engine.hold(answers), layout, formula, priors)
+    pulls = np.zeros((layout.annotators, layout.features))
+    trusted = first_scores(answers, comparisons.items, np.ones(layout.annotators))
+    gates = agreement(answers, trusted, layout.annotators)
+    starts = [layout.join(trusted, np.full(layout.annotators, 0.0 if formula == likelihood.SCALED else 1.5), pulls)]
+    if formula != likelihood.SCALED:
+        weighed = first_scores(answers, comparisons.items, 2 * sigmoid(gates) - 1)
+        starts.append(layout.join(weighed, gates, pulls))
+    best: Found | None = None
+    for start in starts:
+        found = climb(objective, start, tolerance=model.tolerance, max_steps=model.max_steps, longest=_LONGEST_STEP)
+        # equal summits are one: the first stands, so that rounding never chooses
+        if best is None or found.point.value > best.point.value + 1e-7 * abs(best.point.value):
+            best = found
+    assert best is not None
+    return Summit(best, objective, comparisons)
+
+
+def conclude_annotated(model: object, summit: Summit, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
+    """The result, with the annotators where they have names."""
+    comparisons, found = summit.comparisons, summit.found
+    ranking = conclude(
+        model, comparisons, summit.parts[0], log_likelihood=summit.curvature.slopes.value,
+        convergence=Convergence(found.converged, found.steps, found.distance), measure=summit.measure,
+    )  # fmt: skip
+    if comparisons.annotator is None:
+        return ranking
+    judged = np.bincount(comparisons.annotator, minlength=len(comparisons.annotators))
+    return replace(
+        ranking,
+        survey=lambda: Annotators(labels=comparisons.annotators, judged=judged, estimates=estimates()),
+    )
+
+
+def interval(centre: Vector, error: Vector, through: Callable[[Vector], Vector]) -> tuple[Vector, Vector, Vector]:
+    """An estimate and its 95 % interval, carried through a function that rises."""
+    return through(centre), through(centre - 1.96 * error), through(centre + 1.96 * error)

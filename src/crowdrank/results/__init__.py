@@ -1,6 +1,7 @@
 """What was concluded: ranking, uncertainty, convergence, settings; saved and loaded."""
 
+from crowdrank.results.annotators import Annotators
 from crowdrank.results.ranking import OUTRIGHT, Convergence, Ranking
 from crowdrank.results.uncertainty import Uncertainty
 
-__all__ = ["OUTRIGHT", "Convergence", "Ranking", "Uncertainty"]
+__all__ = ["OUTRIGHT", "Annotators", "Convergence", "Ranking", "Uncertainty"]

@@ -15,6 +15,7 @@ import polars as pl
 
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
 from crowdrank.judgments import Items
+from crowdrank.results.annotators import Annotators
 from crowdrank.results.uncertainty import Uncertainty
 
 Vector = npt.NDArray[np.float64]
@@ -66,6 +67,8 @@ class Ranking:
     native: str = "polars"
     measure: Callable[[], Uncertainty] | None = None
     """Computes the uncertainty when first asked for."""
+    survey: Callable[[], Annotators] | None = None
+    """Says what was learnt of the annotators when first asked."""
     observe: Callable[[], list[str]] | None = None
     """Looks at the health of the data when first asked for."""
 
@@ -83,6 +86,12 @@ class Ranking:
         if self.measure is None:
             raise DataError(f"{self.model}: no uncertainty was recorded for this ranking.")
         return self.measure()
+
+    @cached_property
+    def annotators(self) -> Annotators:
+        if self.survey is None:
+            raise DataError(f"{self.model} learnt nothing of the annotators.")
+        return self.survey()
 
     @cached_property
     def notes(self) -> list[str]:

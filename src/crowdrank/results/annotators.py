@@ -1,0 +1,42 @@
+"""What was concluded about the annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Vector = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Annotators:
+    """One row an annotator: estimates with intervals, and how much each judged."""
+
+    labels: npt.NDArray[np.object_]
+    judged: npt.NDArray[np.int64]
+    estimates: Mapping[str, tuple[Vector, Vector, Vector]]
+    """By name: estimate, lower and upper end of its interval."""
+    level: float = 0.95
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        return f"<Annotators: {len(self):,}, with {', '.join(self.estimates)}>"
+
+    def __getitem__(self, name: str) -> Vector:
+        """An estimate by its name, one value an annotator."""
+        return self.estimates[name][0]
+
+    def frame(self) -> pl.DataFrame:
+        """Best first, by the first estimate."""
+        columns: dict[str, Any] = {"annotator": self.labels.tolist()}
+        for name, (estimate, low, high) in self.estimates.items():
+            columns |= {name: estimate, f"{name}_low": low, f"{name}_high": high}
+        columns["judgments"] = self.judged
+        return pl.DataFrame(columns).sort(next(iter(self.estimates)), "annotator", descending=[True, False])
