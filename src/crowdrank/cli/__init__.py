@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from crowdrank import __version__
+from crowdrank.cli.annotators import annotators
 from crowdrank.cli.models import models
 from crowdrank.cli.rank import rank
 from crowdrank.cli.simulate import simulate
@@ -27,6 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(rank)
+app.command()(annotators)
 app.command()(models)
 app.command()(simulate)
 

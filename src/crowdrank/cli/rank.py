@@ -30,7 +30,9 @@ def rank(
     query: Annotated[str | None, typer.Option(help="The column that holds the query, ranked one by one.")] = None,
     columns: Annotated[Words, typer.Option("--map", help="What a column holds: annotator=who, left=first …")] = None,
     kind: Annotated[str | None, typer.Option(help="What the rows are: comparisons, ratings or rankings.")] = None,
-    features: Annotated[str | None, typer.Option(help="Columns to keep as features of the task: a,b,c.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Features that should not matter: position, or columns a,b,c.")
+    ] = None,
     gold: Annotated[Path | None, typer.Option(help="A file of known truth to grade the ranking by.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write it: .csv .tsv .jsonl .parquet, or .json with all.")] = None,
     top: Annotated[int, typer.Option(help="How many items of each query to show.", min=1)] = 20,
@@ -53,14 +55,18 @@ def rank(
         raise SettingError(f"--level must lie between 0 and 1, got {level}.")
     roles = parse_columns(columns, query)
     wanted = [name.strip() for name in (features or "").split(",") if name.strip()]
+    kept = [name for name in wanted if name != "position"]  # which the sides of every comparison tell
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)
         with doing(f"Reading {file.name}"):
             judgments, report = read_with_report(
-                file, kind=kind, columns=roles, features=wanted, encoding=encoding, strict=strict
+                file, kind=kind, columns=roles, features=kept, encoding=encoding, strict=strict
             )
         chosen = models.by_name(model or default_for(judgments))
-        fitting = chosen(**parse_settings(chosen, settings, seed))
+        given = parse_settings(chosen, settings, seed)
+        if wanted and "features" in chosen.__dataclass_fields__:
+            given["features"] = tuple(wanted)
+        fitting = chosen(**given)
         readable, rule = as_read_by(fitting, judgments)
         with doing(f"Ranking {len(readable.items):,} items"):
             ranking = fitting.fit(readable)

@@ -53,6 +53,9 @@ def _value(name: str, text: str, kind: Any) -> Any:
             return text.lower() in ("true", "yes")
         if typing.get_origin(option) is typing.Literal or option is str:
             return text
+        if typing.get_origin(option) is tuple:
+            member = typing.get_args(option)[0]
+            return tuple(_value(name, part.strip(), member) for part in text.split(","))
         if option in (int, float):
             try:
                 return option(text)

@@ -302,7 +302,7 @@ def matrix(shard: Rows, items: int, annotators: int, features: int) -> tuple[Vec
     (winner, loser, who, _, x), bends = shard
     size = items + annotators * (1 + features)
     # each row touches these parameters, with these slopes of (d, g, z)
-    touched = [(winner, 0, 1.0), (loser, 0, -1.0), (items + who, 1, 1.0)]
+    touched: list[tuple[Any, int, Any]] = [(winner, 0, 1.0), (loser, 0, -1.0), (items + who, 1, 1.0)]
     base = items + annotators + who.astype(np.int64) * features
     touched += [(base + f, 2, x[:, f]) for f in range(features)]
     kinds = {(0, 0): 0, (0, 1): 1, (1, 1): 2, (0, 2): 3, (1, 2): 4, (2, 2): 5}

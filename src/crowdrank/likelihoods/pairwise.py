@@ -33,6 +33,8 @@ class Pairs(NamedTuple):
     right: npt.NDArray[np.int32]
     outcome: npt.NDArray[Any]
     weight: npt.NDArray[np.float64]
+    start: int = 0
+    """Where this shard begins in the whole."""
 
     @property
     def rows(self) -> int:
@@ -40,7 +42,10 @@ class Pairs(NamedTuple):
 
     def split(self, parts: int) -> list[Pairs]:
         cuts = np.linspace(0, self.rows, parts + 1).astype(np.int64)
-        return [Pairs(self.left[a:b], self.right[a:b], self.outcome[a:b], self.weight[a:b]) for a, b in pairwise(cuts)]
+        return [
+            Pairs(self.left[a:b], self.right[a:b], self.outcome[a:b], self.weight[a:b], self.start + int(a))
+            for a, b in pairwise(cuts)
+        ]
 
 
 class Bends(NamedTuple):
@@ -49,6 +54,7 @@ class Bends(NamedTuple):
     left: npt.NDArray[np.int32]
     right: npt.NDArray[np.int32]
     bend: npt.NDArray[Any]
+    start: int = 0
 
     @property
     def rows(self) -> int:
@@ -140,7 +146,7 @@ def chances(margin: Vector, theta: float, formula: int) -> Vector:
 
 def tallies(shard: Pairs, size: int) -> tuple[Vector, Vector]:
     """Wins less losses of each item, and all its comparisons."""
-    left, right, outcome, weight = shard
+    left, right, outcome, weight, _ = shard
     if shard.rows < COMPILE_FROM:
         lead = outcome * weight
         net = np.bincount(left, lead, size) - np.bincount(right, lead, size)
@@ -169,13 +175,13 @@ def slopes(shard: Pairs, scores: Vector, theta: float, formula: int) -> tuple[Be
         return _plain_logistic(shard, scores, bend)
     teach_numba()
     gradient, diagonal, border = (np.zeros(len(scores)) for _ in range(3))
-    sums = _slopes_loop(*shard, scores, theta, formula, bend, gradient, diagonal, border)
-    value, theta_gradient, corner = sums
-    return Bends(shard.left, shard.right, bend), Slopes(value, gradient, diagonal, border, theta_gradient, corner)
+    columns = (gradient, diagonal, border)
+    value, theta_gradient, corner = _slopes_loop(*shard[:4], scores, theta, formula, bend, *columns)
+    return Bends(shard.left, shard.right, bend, shard.start), Slopes(value, *columns, theta_gradient, corner)
 
 
 def _slopes_of_arrays(shard: Pairs, scores: Vector, theta: float, formula: int) -> tuple[Bends, Slopes]:
-    left, right, outcome, weight = shard
+    left, right, outcome, weight, _ = shard
     size = len(scores)
     parts = FORMULAS[formula](scores[left] - scores[right], outcome, theta)
     value, slope, bend, theta_slope, cross, theta_bend = (weight * part for part in parts)
@@ -191,7 +197,7 @@ def _slopes_of_arrays(shard: Pairs, scores: Vector, theta: float, formula: int) 
         theta_gradient=float(theta_slope.sum()),
         corner=float(theta_bend.sum()),
     )
-    return Bends(left, right, bend), found
+    return Bends(left, right, bend, shard.start), found
 
 
 # e^40 and sixteen-fold products of it stay well inside what a double holds.
@@ -213,7 +219,7 @@ def _plain_logistic(shard: Pairs, scores: Vector, bend: Vector) -> tuple[Bends, 
             bend * np.float32(weight),
         )
     zeros = np.zeros(len(scores))
-    return Bends(shard.left, shard.right, bend), Slopes(value, gradient, diagonal, zeros, 0.0, 0.0)
+    return Bends(shard.left, shard.right, bend, shard.start), Slopes(value, gradient, diagonal, zeros, 0.0, 0.0)
 
 
 @compiled()
@@ -270,7 +276,7 @@ def _slopes_loop(left, right, outcome, weight, scores, theta, formula, bend, gra
 
 def product(shard: Bends, vector: Vector) -> tuple[Vector]:
     """Curvature times a vector (or each row of a matrix): Σ bend·(vₗ − vᵣ)·(eₗ − eᵣ)."""
-    left, right, bend = shard
+    left, right, bend, _ = shard
     if vector.ndim == 1 and shard.rows < COMPILE_FROM:
         pull = bend * (vector[left] - vector[right])
         return (np.bincount(left, pull, len(vector)) - np.bincount(right, pull, len(vector)),)
@@ -300,7 +306,7 @@ def _block_product_loop(left, right, bend, vectors, out):  # type: ignore[no-unt
 
 def matrix(shard: Bends, size: int) -> tuple[Vector]:
     """The same curvature as a full matrix, for few items."""
-    left, right, bend = shard
+    left, right, bend, _ = shard
     out = np.bincount(left * np.int64(size) + right, -bend, size * size).reshape(size, size)
     out += out.T
     out.flat[:: size + 1] -= out.sum(axis=1)
@@ -309,15 +315,15 @@ def matrix(shard: Bends, size: int) -> tuple[Vector]:
 
 def blocks(shard: Bends, base: npt.NDArray[np.int64], local: npt.NDArray[np.int64], cells: int) -> tuple[Vector]:
     """Bends laid into the cells of one small matrix per query: row `left`, column `right`."""
-    left, right, bend = shard
+    left, right, bend, _ = shard
     return (np.bincount(base[left] + local[right], bend, cells),)
 
 
 def noise(shard: Bends, size: int, columns: int, seed: int) -> tuple[Vector]:
     """Random vectors whose covariance is this shard's curvature: Σ ±√bend·(eₗ − eᵣ), a sign a row and column."""
     out = np.zeros((size, columns), np.float32)
-    # another stream of signs for each shard: no two shards begin at the same row with the same answer
-    first = np.uint64(seed) ^ np.uint64(hash((int(shard.left[0]), int(shard.right[0]), shard.rows)) & (2**63 - 1))
+    # another stream of signs for each shard
+    first = np.random.default_rng([seed, shard.start]).integers(1 << 63, dtype=np.uint64)
     _noise_loop(shard.left, shard.right, shard.bend, out, first)
     return (out,)
 

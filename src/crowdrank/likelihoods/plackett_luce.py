@@ -29,6 +29,8 @@ class Lists(NamedTuple):
     place: npt.NDArray[np.int32]
     offsets: npt.NDArray[np.int64]
     weight: Vector
+    start: int = 0
+    """Which list this shard begins with."""
 
     @property
     def rows(self) -> int:
@@ -41,7 +43,8 @@ class Lists(NamedTuple):
 
     def _between(self, a: int, b: int) -> Lists:
         rows = slice(self.offsets[a], self.offsets[b])
-        return Lists(self.item[rows], self.place[rows], self.offsets[a : b + 1] - self.offsets[a], self.weight[a:b])
+        offsets = self.offsets[a : b + 1] - self.offsets[a]
+        return Lists(self.item[rows], self.place[rows], offsets, self.weight[a:b], self.start + int(a))
 
 
 class ListSlopes(NamedTuple):
@@ -67,20 +70,20 @@ def product(shard: Lists, scores: Vector, vector: Vector) -> tuple[Vector]:
 def matrix(shard: Lists, scores: Vector) -> tuple[Vector]:
     """The curvature as a full matrix."""
     out = np.zeros((len(scores), len(scores)))
-    _run(_matrix_loop, shard, scores, out)
+    _run(_matrix_loop, shard, scores, out, work=int(np.sum(np.diff(shard.offsets) ** 2)))
     return (out,)
 
 
 def noise(shard: Lists, scores: Vector, seed: int) -> tuple[Vector]:
     """A random vector whose covariance is this shard's curvature: for each item ranked, one is drawn from all left."""
-    rng = np.random.default_rng([seed, int(shard.item[0]), shard.rows])
+    rng = np.random.default_rng([seed, shard.start])
     out = np.zeros(len(scores))
     _run(_noise_loop, shard, scores, 1.0 - rng.random(shard.rows), out)
     return (out,)
 
 
-def _run(loop: Any, shard: Lists, scores: Vector, *others: Any) -> Any:
-    call = loop.function if shard.rows <= _PLAIN_UP_TO else loop
+def _run(loop: Any, shard: Lists, scores: Vector, *others: Any, work: int = 0) -> Any:
+    call = loop.function if max(shard.rows, work // 10) <= _PLAIN_UP_TO else loop
     return call(shard.item, shard.place, shard.offsets, shard.weight, scores, *others)
 
 

@@ -11,17 +11,23 @@ from crowdrank.models.bradley_terry import BradleyTerry
 from crowdrank.models.conclude import Model
 from crowdrank.models.condorcet_fuse import CondorcetFuse
 from crowdrank.models.copeland import Copeland
+from crowdrank.models.crowd_bt import CrowdBT
 from crowdrank.models.elo import Elo
+from crowdrank.models.factor_bt import FactorBT
 from crowdrank.models.greedy_order import GreedyOrder
 from crowdrank.models.median_rank import MedianRank
 from crowdrank.models.plackett_luce import PlackettLuce
 from crowdrank.models.rank_centrality import RankCentrality
 from crowdrank.models.thurstone import Thurstone
+from crowdrank.models.variance_bt import VarianceBT
 from crowdrank.models.win_rate import WinRate
 
 REGISTRY: dict[str, type[Any]] = {
     "bradley-terry": BradleyTerry,
     "thurstone": Thurstone,
+    "crowd-bt": CrowdBT,
+    "factor-bt": FactorBT,
+    "variance-bt": VarianceBT,
     "plackett-luce": PlackettLuce,
     "rank-centrality": RankCentrality,
     "elo": Elo,
@@ -52,13 +58,16 @@ __all__ = [
     "BradleyTerry",
     "CondorcetFuse",
     "Copeland",
+    "CrowdBT",
     "Elo",
+    "FactorBT",
     "GreedyOrder",
     "MedianRank",
     "Model",
     "PlackettLuce",
     "RankCentrality",
     "Thurstone",
+    "VarianceBT",
     "WinRate",
     "by_name",
     "name_of",

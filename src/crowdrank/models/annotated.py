@@ -111,7 +111,10 @@ class Curvature:
 
     def solve(self, vector: Vector, tolerance: float) -> Vector:
         small = self.layout.size <= _LARGEST_FACTORED
-        return Damped(self.product, self.diagonal, self.matrix if small else None).solve(vector, tolerance)
+        return self.damped(small).solve(vector, tolerance)
+
+    def damped(self, factored: bool) -> Damped:
+        return Damped(self.product, self.diagonal, self.matrix if factored else None)
 
     def product(self, vector: Vector) -> Vector:
         return self.layout.join(*self.rows.total(likelihood.product, *self.layout.split(vector))) + self.prior * vector
@@ -213,10 +216,10 @@ class Summit:
         """Joint draws of all parameters around the summit, and their standard errors."""
         rng, layout = np.random.default_rng(0), self.objective.layout
         if layout.size <= _LARGEST_INVERTED:
-            matrix = self.curvature.matrix()
-            covariance = np.linalg.inv(matrix + np.diag(1e-9 * self.curvature.diagonal))
-            drawn = rng.standard_normal((_DRAWS, layout.size)) @ np.linalg.cholesky(covariance).T
-            return drawn, np.sqrt(np.diag(covariance))
+            from scipy.linalg import solve_triangular
+
+            back = solve_triangular(self.curvature.damped(True).root(), np.eye(layout.size), lower=True)  # L⁻¹
+            return rng.standard_normal((_DRAWS, layout.size)) @ back, np.sqrt(np.sum(back**2, axis=0))
         error = 1.0 / np.sqrt(self.curvature.diagonal)
         return rng.standard_normal((200, layout.size)) * error, error
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.errors import DataWarning
+from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
 from crowdrank.judgments import Comparisons, PairCounts, Rankings
 from crowdrank.judgments.counts import pair_cells
 from crowdrank.results import Ranking, Uncertainty
@@ -62,7 +62,12 @@ def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int
         with warnings.catch_warnings():
             # what a resample happens to tear apart is no news of the data
             warnings.simplefilter("ignore", DataWarning)
-            found: Vector = model.fit(again).scores
+            try:
+                found: Vector = model.fit(again).scores
+            except (IslandsError, SeparationError) as error:
+                raise DataError(
+                    "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
+                ) from error
         return found
 
     seed = getattr(model, "seed", 0)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.engines import Engine, here
-from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
+from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
 from crowdrank.judgments import Comparisons, Health, Judgments, Rankings
 from crowdrank.judgments.conversions import rankings_to_links
 from crowdrank.results import OUTRIGHT, Convergence, Ranking, Uncertainty
@@ -67,6 +67,12 @@ def conclude(
         parameters=parameters or {}, log_likelihood=log_likelihood, convergence=convergence,
         native=judgments.native, measure=measure, observe=lambda: health_of(judgments).notes(),
     )  # fmt: skip
+
+
+def check_solver(model: Any) -> None:
+    """Refuse a solver without a step or an end."""
+    if not model.tolerance > 0 or model.max_steps < 1:
+        raise SettingError("tolerance must be positive and max_steps at least 1.")
 
 
 def health_of(judgments: Comparisons | Rankings) -> Health:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crowdrank.engines import Engine, here
 from crowdrank.judgments import Comparisons, Items, Judgments, PairCounts
 from crowdrank.models.conclude import need
-from crowdrank.models.counting import fit_counts
+from crowdrank.models.counting import fit_order
 from crowdrank.results import Ranking
 
 
@@ -30,13 +30,13 @@ class CondorcetFuse:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        return fit_counts(self, comparisons, lambda counts: _path(counts, comparisons.items), seed=self.seed)
+        return fit_order(self, comparisons, _path, self.seed)
 
 
-def _path(counts: PairCounts, items: Items) -> npt.NDArray[np.float64]:
+def _path(counts: PairCounts, items: Items, lot: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     net = counts.net
     margin = dict(zip(zip(counts.first.tolist(), counts.second.tolist(), strict=True), net.tolist(), strict=True))
-    borda = np.lexsort((-counts.net_wins, items.query))
+    borda = np.lexsort((lot, -counts.net_wins, items.query))
     turn = np.empty(counts.size, np.int64)
     turn[borda] = np.arange(counts.size)
 

@@ -14,7 +14,7 @@ from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.likelihoods import annotated
 from crowdrank.likelihoods.annotated import PROBIT, RELIABLE, sigmoid
 from crowdrank.models.annotated import Priors, climb_from, conclude_annotated, interval
-from crowdrank.models.conclude import check_connected, health_of, need
+from crowdrank.models.conclude import check_connected, check_solver, health_of, need
 from crowdrank.results import Ranking
 
 
@@ -26,6 +26,7 @@ class CrowdBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    weighs_annotators: ClassVar[bool] = True
 
     prior_scale: float | None = 3.0
     """Standard deviation of the normal prior on scores; None where `virtual_weight` alone holds them."""
@@ -42,6 +43,7 @@ class CrowdBT:
     """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
+        check_solver(self)
         if self.prior_scale is None and not self.virtual_weight > 0:
             raise SettingError("Scores need a prior here: set prior_scale or virtual_weight.")
         if self.prior_scale is not None and not 0 < self.prior_scale < np.inf:

@@ -14,7 +14,7 @@ from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.likelihoods import annotated
 from crowdrank.likelihoods.annotated import PULLED, sigmoid
 from crowdrank.models.annotated import Priors, climb_from, conclude_annotated, interval
-from crowdrank.models.conclude import check_connected, health_of, need
+from crowdrank.models.conclude import check_connected, check_solver, health_of, need
 from crowdrank.results import Ranking
 
 Vector = npt.NDArray[np.float64]
@@ -29,6 +29,7 @@ class FactorBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    weighs_annotators: ClassVar[bool] = True
 
     features: tuple[str, ...] = ("position",)
     """Features of the task: "position" (the left side of the screen), or columns read with the judgments."""
@@ -45,6 +46,7 @@ class FactorBT:
     """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
+        check_solver(self)
         if not (0 < self.prior_scale < np.inf and 0 < self.pull_scale < np.inf and 0 < self.care_prior[1] < np.inf):
             raise SettingError("prior_scale, pull_scale and the spread of care_prior must be positive.")
         if not self.features:

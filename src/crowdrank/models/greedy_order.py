@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crowdrank.engines import Engine, here
 from crowdrank.judgments import Comparisons, Items, Judgments, PairCounts
 from crowdrank.models.conclude import need
-from crowdrank.models.counting import fit_counts
+from crowdrank.models.counting import fit_order
 from crowdrank.results import Ranking
 
 
@@ -30,14 +30,14 @@ class GreedyOrder:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        return fit_counts(self, comparisons, lambda counts: _greedy(counts, comparisons.items), seed=self.seed)
+        return fit_order(self, comparisons, _greedy, self.seed)
 
 
-def _greedy(counts: PairCounts, items: Items) -> npt.NDArray[np.float64]:
+def _greedy(counts: PairCounts, items: Items, lot: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     total = counts.total
     lead = np.divide(counts.net, total, out=np.zeros(len(counts)), where=total > 0)
-    # laid out so that equal potentials go by Borda, then by label: the first of equals is taken
-    turn = np.lexsort((-counts.net_wins, items.query))
+    # laid out so that equal potentials go by Borda, then by lot: the first of equals is taken
+    turn = np.lexsort((lot, -counts.net_wins, items.query))
     place = np.empty(counts.size, np.int64)
     place[turn] = np.arange(counts.size)
     one, other = place[counts.first], place[counts.second]

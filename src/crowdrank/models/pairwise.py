@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.engines import Engine, Held
-from crowdrank.errors import DataError, SettingError
+from crowdrank.errors import DataError, SeparationError, SettingError
 from crowdrank.judgments import Comparisons, Items, PairCounts
 from crowdrank.likelihoods import pairwise
 from crowdrank.likelihoods.pairwise import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, Pairs, Slopes
 from crowdrank.likelihoods.priors import gaussian, virtual_node
-from crowdrank.models.conclude import check_connected, conclude, health_of
+from crowdrank.models.conclude import check_connected, check_solver, conclude, health_of
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.solvers.curvature import Dense, Sparse
 from crowdrank.solvers.draws import Summit, draw
@@ -53,8 +53,7 @@ def check_settings(model: PairwiseSettings, ties: tuple[str, ...]) -> None:
         raise SettingError(f"virtual_weight must be zero or more, got {model.virtual_weight}.")
     if model.ties not in ties:
         raise SettingError(f"ties must be one of {', '.join(ties)}, got {model.ties!r}.")
-    if not model.tolerance > 0 or model.max_steps < 1:
-        raise SettingError("tolerance must be positive and max_steps at least 1.")
+    check_solver(model)
 
 
 @dataclass(frozen=True)
@@ -167,6 +166,8 @@ def fit_pairwise(model: PairwiseSettings, comparisons: Comparisons, even: int, t
         if not len(comparisons):
             raise DataError('Every judgment is a tie: with ties="drop" nothing is left.')
     formula = tied if ties and model.ties not in ("half", "drop") else even
+    if formula == tied and model.prior_scale is None and ties == len(comparisons):
+        raise SeparationError("Every judgment is a tie, so no finite tie parameter fits. Set prior_scale.")
     check_connected(health_of(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
     held = engine.hold(reduce(comparisons, formula))
     objective = Objective(held, comparisons.items, formula, model.prior_scale, model.virtual_weight)

@@ -14,7 +14,7 @@ from crowdrank.judgments import Items, Judgments, Rankings
 from crowdrank.likelihoods import plackett_luce as likelihood
 from crowdrank.likelihoods.plackett_luce import Lists, ListSlopes
 from crowdrank.likelihoods.priors import gaussian
-from crowdrank.models.conclude import check_connected, conclude, health_of, need
+from crowdrank.models.conclude import check_connected, check_solver, conclude, health_of, need
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.solvers.curvature import Dense, Sparse, conjugate_gradients
 from crowdrank.solvers.newton import Point, climb
@@ -48,8 +48,7 @@ class PlackettLuce:
     def __post_init__(self) -> None:
         if self.prior_scale is not None and not 0 < self.prior_scale < np.inf:
             raise SettingError(f"prior_scale must be positive, or None for no prior, got {self.prior_scale}.")
-        if not self.tolerance > 0 or self.max_steps < 1:
-            raise SettingError("tolerance must be positive and max_steps at least 1.")
+        check_solver(self)
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         rankings = need(Rankings, judgments, self)

@@ -13,7 +13,7 @@ from crowdrank.errors import IslandsError, SettingError
 from crowdrank.judgments import Comparisons, Items, Judgments, PairCounts
 from crowdrank.judgments.labels import Codes
 from crowdrank.models.bootstrap import bootstrap_counts
-from crowdrank.models.conclude import conclude, health_of, need
+from crowdrank.models.conclude import check_solver, conclude, health_of, need
 from crowdrank.results import OUTRIGHT, Convergence, Ranking
 
 Vector = npt.NDArray[np.float64]
@@ -46,8 +46,7 @@ class RankCentrality:
     def __post_init__(self) -> None:
         if not self.smoothing > 0:
             raise SettingError(f"smoothing must be positive, got {self.smoothing}.")
-        if not self.tolerance > 0 or self.max_steps < 1:
-            raise SettingError("tolerance must be positive and max_steps at least 1.")
+        check_solver(self)
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)

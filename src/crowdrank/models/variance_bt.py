@@ -14,7 +14,7 @@ from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.likelihoods.annotated import SCALED
 from crowdrank.likelihoods.pairwise import LOGISTIC, chances
 from crowdrank.models.annotated import Priors, climb_from, conclude_annotated, interval
-from crowdrank.models.conclude import check_connected, health_of, need
+from crowdrank.models.conclude import check_connected, check_solver, health_of, need
 from crowdrank.results import Ranking
 
 
@@ -26,6 +26,7 @@ class VarianceBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    weighs_annotators: ClassVar[bool] = True
 
     prior_scale: float = 3.0
     """Standard deviation of the normal prior on scores."""
@@ -38,6 +39,7 @@ class VarianceBT:
     """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
+        check_solver(self)
         if not (0 < self.prior_scale < np.inf and 0 < self.sharpness_scale < np.inf):
             raise SettingError("prior_scale and sharpness_scale must be positive.")
 

@@ -72,6 +72,28 @@ def evaluation_table(evaluation: Evaluation) -> Table:
     return table
 
 
+def annotators_table(frame: pl.DataFrame, top: int) -> Table:
+    """The best and the worst annotators, each estimate with its interval."""
+    names = [name for name in frame.columns[1:-1] if not name.endswith(("_low", "_high"))]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("annotator", overflow="fold", max_width=40)
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right")
+        table.add_column("between", justify="right")
+    table.add_column("judgments", justify="right")
+    left_out = frame.height - 2 * top
+    for n, row in enumerate(frame.iter_rows(named=True)):
+        if left_out > 0 and top <= n < frame.height - top:
+            if n == top:
+                table.add_row(f"… and {left_out:,} more", style="dim")
+            continue
+        cells: list[str | Text] = [Text(row["annotator"])]
+        for name in names:
+            cells += [f"{row[name]:.2f}", f"{row[name + '_low']:.2f}–{row[name + '_high']:.2f}"]
+        table.add_row(*cells, f"{row['judgments']:,}")
+    return table
+
+
 def models_table(rows: Iterable[tuple[str, str, str]]) -> Table:
     """Name, what it reads, one line on each."""
     table = Table(box=None, pad_edge=False)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from crowdrank.errors import FormatError
 from crowdrank.judgments import Items
+from crowdrank.results.annotators import Annotators
 from crowdrank.results.ranking import Convergence, Ranking
 from crowdrank.results.uncertainty import Uncertainty
 
@@ -39,6 +40,14 @@ def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
         "notes": ranking.notes,
         "native": ranking.native,
     }
+    if ranking.survey is not None:
+        people = ranking.annotators
+        content["annotators"] = {
+            "annotator": people.labels.tolist(),
+            "judged": people.judged.tolist(),
+            "estimates": {name: [part.tolist() for part in parts] for name, parts in people.estimates.items()},
+            "level": people.level,
+        }
     if uncertainty and ranking.measure is not None:
         sure = ranking.uncertainty
         content["uncertainty"] = {
@@ -59,14 +68,27 @@ def load(path: str | Path) -> Ranking:
         raise FormatError(f"{path} is not a ranking saved by crowdrank.") from error
     if version != VERSION:
         raise FormatError(f"{path} was saved in version {version} of the format; this crowdrank reads {VERSION}.")
-    notes, sure = content["notes"], content.get("uncertainty")
+    notes, sure, people = content["notes"], content.get("uncertainty"), content.get("annotators")
+    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in content["settings"].items()}
     return Ranking(
-        model=content["model"], settings=content["settings"],
+        model=content["model"], settings=settings,
         items=Items(_labels(content["item"]), np.array(content["query"], np.int32), _labels(content["queries"])),
         scores=np.array(content["score"], np.float64), tally=lambda: np.array(content["judged"], np.int64),
         counted_in=content["counted_in"], parameters=content["parameters"],
         log_likelihood=content["log_likelihood"], convergence=Convergence(**content["convergence"]),
         native=content["native"], observe=lambda: notes, measure=None if sure is None else lambda: _unpack(sure),
+        survey=None if people is None else lambda: _annotators(people),
+    )  # fmt: skip
+
+
+def _annotators(people: dict[str, Any]) -> Annotators:
+    estimates = {
+        name: (np.array(estimate), np.array(low), np.array(high))
+        for name, (estimate, low, high) in people["estimates"].items()
+    }
+    return Annotators(
+        labels=_labels(people["annotator"]), judged=np.array(people["judged"], np.int64), estimates=estimates,
+        level=people["level"],
     )  # fmt: skip
 
 

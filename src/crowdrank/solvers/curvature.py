@@ -90,9 +90,13 @@ def conjugate_gradients(
     return x
 
 
+# How much of a positive diagonal is added to a matrix that bends the wrong way, until it does not.
+_DAMPINGS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
 @dataclass(frozen=True)
 class Damped:
-    """A matrix that may bend the wrong way in places: more and more of a positive diagonal is added until it does not.
+    """A matrix that may bend the wrong way in places, held up there by a positive diagonal.
 
     What it solves to is always a way uphill, and Newton's own where the matrix allows.
     """
@@ -103,22 +107,26 @@ class Damped:
     """The matrix itself, where it is small enough to factor."""
 
     def solve(self, vector: Vector, tolerance: float) -> Vector:
-        matrix = None if self.matrix is None else self.matrix()
-        for damping in (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0):
-            found = (
-                self._factor(matrix, vector, damping)
-                if matrix is not None
-                else self._iterate(vector, tolerance, damping)
-            )
+        if self.matrix is not None:
+            from scipy.linalg import cho_solve
+
+            return np.asarray(cho_solve((self.root(), True), vector))
+        for damping in _DAMPINGS:
+            found = self._iterate(vector, tolerance, damping)
             if found is not None:
                 return found
         return vector / self.diagonal
 
-    def _factor(self, matrix: Matrix, vector: Vector, damping: float) -> Vector | None:
-        from scipy.linalg.lapack import dposv
-
-        _, answer, failed = dposv(matrix + np.diag(damping * self.diagonal), vector, lower=True)
-        return None if failed else np.asarray(answer)
+    def root(self) -> Matrix:
+        """The Cholesky factor L of the matrix, held up as little as need be: LLᵀ."""
+        assert self.matrix is not None
+        matrix = self.matrix()
+        for damping in _DAMPINGS:
+            try:
+                return np.asarray(np.linalg.cholesky(matrix + np.diag(damping * self.diagonal)))
+            except np.linalg.LinAlgError:
+                continue
+        return np.diag(np.sqrt(self.diagonal))
 
     def _iterate(self, vector: Vector, tolerance: float, damping: float) -> Vector | None:
         bent = False

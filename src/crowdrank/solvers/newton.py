@@ -61,8 +61,8 @@ def climb(
             break
         reach = float(np.max(np.abs(direction)))
         moved = _uphill(objective, x, point, direction if reach <= longest else direction * (longest / reach))
-        if moved is None:  # no step improves: as high as rounding allows
-            return Found(x, point, step, distance, distance <= 1e3 * tolerance)
+        if moved is None:  # no step improves: at the summit only if what is left to gain drowns in rounding
+            return Found(x, point, step, distance, distance**2 <= 1e-11 * abs(point.value))
         x, point = moved
     return Found(x, point, max_steps, distance, False)
 

@@ -1,0 +1,114 @@
+"""Annotators' formulas: gradients and curvature against finite differences, compiled loops against arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crowdrank.likelihoods import annotated
+from crowdrank.likelihoods.annotated import FORMULAS, PULLED, RELIABLE, Answers, matrix, product, slopes
+
+ITEMS, PEOPLE, ROWS = 6, 4, 150
+every_formula = pytest.mark.parametrize("formula", range(len(FORMULAS)), ids=[f.__name__ for f in FORMULAS])
+
+
+def drawn(formula: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    winner = rng.integers(ITEMS, size=ROWS).astype(np.int32)
+    loser = ((winner + rng.integers(1, ITEMS, size=ROWS)) % ITEMS).astype(np.int32)
+    features = rng.normal(size=(ROWS, 2 if formula == PULLED else 0))
+    shard = Answers(
+        winner, loser, rng.integers(PEOPLE, size=ROWS).astype(np.int32), rng.uniform(0.5, 2, ROWS), features
+    )
+    at = rng.normal(size=ITEMS), rng.normal(size=PEOPLE), rng.normal(size=(PEOPLE, features.shape[1]))
+    return shard, at, rng
+
+
+def joined(parts):
+    return np.concatenate([np.ravel(p) for p in parts])
+
+
+def moved(at, way, step):
+    return [a + step * w for a, w in zip(at, way, strict=True)]
+
+
+def gradient(shard, at, formula):
+    found = slopes(shard, *at, formula)[1]
+    return joined((found.scores, found.gates, found.pulls))
+
+
+@every_formula
+def test_gradients_agree_with_finite_differences(formula):
+    shard, at, rng = drawn(formula)
+    slope = gradient(shard, at, formula)
+    for _ in range(5):
+        way = [rng.normal(size=a.shape) for a in at]
+        ends = [slopes(shard, *moved(at, way, step), formula)[1].value for step in (1e-5, -1e-5)]
+        assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(slope @ joined(way), rel=1e-6, abs=1e-7)
+
+
+@every_formula
+def test_curvature_agrees_with_differences_of_gradients(formula):
+    shard, at, rng = drawn(formula)
+    rows, _ = slopes(shard, *at, formula)
+    way = [rng.normal(size=a.shape) for a in at]
+    pushed = joined(product(rows, *way))
+    ends = [gradient(shard, moved(at, way, step), formula) for step in (1e-5, -1e-5)]
+    np.testing.assert_allclose(pushed, -(ends[0] - ends[1]) / 2e-5, rtol=1e-6, atol=1e-6)
+    (whole,) = matrix(rows, ITEMS, PEOPLE, at[2].shape[1])
+    np.testing.assert_allclose(whole @ joined(way), pushed, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(whole, whole.T, atol=1e-12)
+
+
+@every_formula
+def test_the_compiled_loop_says_the_same(formula, monkeypatch):
+    shard, at, rng = drawn(formula)
+    rows, plain = slopes(shard, *at, formula)
+    way = [rng.normal(size=a.shape) for a in at]
+    pushed = product(rows, *way)
+    monkeypatch.setattr(annotated, "COMPILE_FROM", 1)
+    fast_rows, fast = slopes(shard, *at, formula)
+    for one, other in zip(plain, fast, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
+    for one, other in zip(pushed, product(fast_rows, *way), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)  # bends are kept in single precision
+
+
+@every_formula
+def test_chances_are_chances(formula):
+    rng = np.random.default_rng(1)
+    d, gate, pull = rng.normal(scale=4, size=(3, 200))
+    chance, other, *_ = FORMULAS[formula](d, gate, pull)
+    np.testing.assert_allclose(chance + other, 1)
+    assert np.all((chance >= 0) & (chance <= 1))
+    mirrored = FORMULAS[formula](-d, gate, -pull)
+    np.testing.assert_allclose(mirrored[0], other)
+
+
+@every_formula
+@pytest.mark.parametrize("margin", [800.0, -800.0])
+def test_extreme_margins_stay_finite(formula, margin):
+    shard = Answers(
+        np.array([0], np.int32), np.array([1], np.int32), np.array([0], np.int32), np.ones(1), np.ones((1, 1))
+    )
+    _, found = slopes(shard, np.array([margin, 0.0]), np.zeros(1), np.zeros((1, 1)), formula)
+    assert all(np.all(np.isfinite(part)) for part in found)
+
+
+def test_a_perfect_annotator_is_bradley_and_terry():
+    shard, (scores, _, pulls), _ = drawn(RELIABLE)
+    value = slopes(shard, scores, np.full(PEOPLE, 40.0), pulls, RELIABLE)[1].value
+    margin = scores[shard.winner] - scores[shard.loser]
+    assert value == pytest.approx(-float(shard.weight @ np.log1p(np.exp(-margin))))
+
+
+def test_a_reversed_annotator_is_the_mirror_of_a_truthful_one():
+    shard, (scores, gates, pulls), _ = drawn(RELIABLE)
+    one = slopes(shard, scores, gates, pulls, RELIABLE)[1].value
+    assert slopes(shard, -scores, -gates, pulls, RELIABLE)[1].value == pytest.approx(one)
+
+
+def test_shards_keep_every_row():
+    shard, at, _ = drawn(PULLED)
+    parts = [slopes(part, *at, PULLED)[1].value for part in shard.split(4)]
+    assert sum(parts) == pytest.approx(slopes(shard, *at, PULLED)[1].value)

@@ -1,0 +1,155 @@
+"""Models that weigh annotators: their optimum, what they recover, and whom they believe."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+
+from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
+from crowdrank.errors import DataError, SettingError, UnknownNameError
+from crowdrank.evaluation import accuracy, held_out
+from crowdrank.simulated import crowd_bt, factor_crowd, mixed_crowd, with_spammers
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return crowd_bt(items=30, annotators=20, pairs=150, votes=8, quality="beta(2,1)", seed=3)
+
+
+def crowd_bt_objective(x, votes, model):
+    """Eq. 8 with the priors, written out plainly."""
+    scores, gates = np.split(x, [len(votes.items)])
+    won = np.where(votes.outcome > 0, votes.left, votes.right)
+    lost = np.where(votes.outcome > 0, votes.right, votes.left)
+    eta, p = expit(gates)[votes.annotator], expit(scores[won] - scores[lost])
+    truths, lies = model.quality_prior
+    prior = (truths - 1) * log_expit(gates) + (lies - 1) * log_expit(-gates)
+    return np.log(eta * p + (1 - eta) * (1 - p)).sum() - 0.5 * scores @ scores / model.prior_scale**2 + prior.sum()
+
+
+def test_crowd_bt_stands_where_an_independent_solver_ends(crowd):
+    votes, model = crowd.judgments, CrowdBT(tolerance=1e-6)
+    ranking = model.fit(votes)
+    quality = ranking.annotators["quality"]
+    x = np.concatenate((ranking.scores, np.log(quality / (1 - quality))))
+    ours = crowd_bt_objective(x, votes, model)
+    rival = minimize(
+        lambda x: -crowd_bt_objective(x, votes, model), x + 0.05, method="L-BFGS-B", options={"maxiter": 40}
+    )
+    assert -rival.fun <= ours + 1e-6
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert crowd_bt_objective(x + 1e-3 * rng.normal(size=len(x)), votes, model) <= ours + 1e-9
+
+
+def test_a_step_off_the_summit_is_noticed(crowd):
+    """The negative control of the test above."""
+    votes, model = crowd.judgments, CrowdBT(tolerance=1e-6)
+    ranking = model.fit(votes)
+    quality = ranking.annotators["quality"]
+    x = np.concatenate((ranking.scores, np.log(quality / (1 - quality))))
+    aside = x.copy()
+    aside[0] += 0.2
+    assert crowd_bt_objective(aside, votes, model) < crowd_bt_objective(x, votes, model) - 1e-4
+
+
+def test_crowd_bt_finds_the_quality_of_annotators(crowd):
+    ranking = CrowdBT().fit(crowd.judgments)
+    assert np.corrcoef(ranking.annotators["quality"], crowd.annotators["quality"])[0, 1] > 0.9
+    assert accuracy(ranking.scores, crowd.truth) > accuracy(BradleyTerry().fit(crowd.judgments).scores, crowd.truth)
+
+
+def test_reversed_annotators_are_turned_round():
+    crowd = mixed_crowd(items=20, kinds={"good": 8, "reversed": 4}, votes_each=60, seed=1)
+    ranking = CrowdBT().fit(crowd.judgments)
+    kinds = crowd.annotators["kind"]
+    assert ranking.annotators["quality"][kinds == "reversed"].max() < 0.3
+    assert ranking.annotators["quality"][kinds == "good"].min() > 0.7
+    assert accuracy(ranking.scores, crowd.truth) > 0.9
+
+
+def test_intervals_of_quality_hold_the_truth():
+    inside = []
+    for seed in range(6):
+        crowd = crowd_bt(
+            items=20, annotators=25, pairs=120, votes=10, quality="beta(4,1.5)", labels="logistic", seed=seed
+        )
+        _, low, high = CrowdBT().fit(crowd.judgments).annotators.estimates["quality"]
+        truth = crowd.annotators["quality"]
+        inside.append(np.mean((low <= truth) & (truth <= high)))
+    assert 0.88 < np.mean(inside) <= 1.0
+
+
+def test_always_left_annotators_do_not_move_factor_bt():
+    crowd = crowd_bt(items=30, annotators=20, pairs=200, votes=6, quality="beta(10,1)", seed=5)
+    model = FactorBT()
+    before = accuracy(model.fit(crowd.judgments).scores, crowd.truth)
+    spoilt = with_spammers(crowd.judgments, 20, side="left", seed=1)
+    assert accuracy(model.fit(spoilt).scores, crowd.truth) > before - 0.02
+    assert accuracy(BradleyTerry().fit(spoilt).scores, crowd.truth) < before - 0.02
+    people = model.fit(spoilt).annotators
+    assert np.median(people["care"][-20:]) < 0.5
+    assert np.median(people["pull_of_position"][-20:]) > 1
+
+
+def test_factor_bt_recovers_care_and_pulls():
+    crowd = factor_crowd(items=40, annotators=40, pairs=300, votes=12, seed=2)
+    ranking = FactorBT(features=("factor1", "factor2"), care_prior=(0.0, 1.0), prior_scale=10.0).fit(crowd.judgments)
+    people = ranking.annotators
+    assert np.corrcoef(people["care"], expit(crowd.annotators["care"]))[0, 1] > 0.8
+    assert np.corrcoef(people["pull_of_factor1"], crowd.annotators["pull"][:, 0])[0, 1] > 0.6
+    assert np.corrcoef(ranking.scores, crowd.truth)[0, 1] > 0.9
+
+
+def test_variance_bt_sees_who_is_sharp():
+    crowd = mixed_crowd(items=20, kinds={"good": 8, "random": 4}, votes_each=60, seed=1)
+    sharpness = VarianceBT().fit(crowd.judgments).annotators["sharpness"]
+    kinds = crowd.annotators["kind"]
+    assert sharpness[kinds == "good"].min() > sharpness[kinds == "random"].max()
+
+
+@pytest.mark.parametrize("model", [CrowdBT(), CrowdBT(link="probit"), VarianceBT(), FactorBT()])
+def test_knowing_annotators_foretells_better(crowd, model):
+    assert held_out(model, crowd.judgments).mean > held_out(BradleyTerry(), crowd.judgments).mean + 0.02
+
+
+def test_perfect_annotators_make_crowd_bt_bradley_terry():
+    crowd = mixed_crowd(items=8, kinds={"good": 6}, votes_each=40, seed=4)
+    sure = CrowdBT(quality_prior=(1e7, 1.01)).fit(crowd.judgments)
+    np.testing.assert_allclose(sure.scores, BradleyTerry().fit(crowd.judgments).scores, atol=2e-3)
+
+
+def test_features_that_are_not_there_are_named():
+    votes = Comparisons.of(["a", "b"], ["b", "a"], ["a", "a"], annotator=["x", "y"], features={"length": [1.0, 2.0]})
+    with pytest.raises(UnknownNameError, match="length"):
+        FactorBT(features=("lenght",)).fit(votes)
+    with pytest.raises(DataError, match="must be numbers"):
+        FactorBT(features=("style",)).fit(
+            Comparisons.of(["a"], ["b"], ["a"], annotator=["x"], features={"style": ["bold"]})
+        )
+    with pytest.raises(DataError, match="left and right"):
+        FactorBT().fit(Comparisons.of(["a"], ["b"], ["a"], annotator=["x"], sided=False))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: CrowdBT(prior_scale=None),
+        lambda: CrowdBT(prior_scale=-1),
+        lambda: CrowdBT(quality_prior=(1.0, 1.0)),
+        lambda: CrowdBT(link="cauchy"),
+        lambda: VarianceBT(sharpness_scale=0),
+        lambda: FactorBT(features=()),
+        lambda: FactorBT(pull_scale=-1),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(wrong):
+    with pytest.raises(SettingError):
+        wrong()
+
+
+def test_models_blind_to_annotators_say_so(crowd):
+    with pytest.raises(DataError, match="learnt nothing of the annotators"):
+        _ = BradleyTerry().fit(crowd.judgments).annotators
