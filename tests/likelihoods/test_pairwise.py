@@ -252,7 +252,7 @@ def test_rows_of_one_weight_are_no_exception(weight, spread, rows, monkeypatch):
 
 def tallies_by_hand(shard, size):
     net, total = np.zeros(size), np.zeros(size)
-    for i, j, outcome, weight in zip(*shard, strict=True):
+    for i, j, outcome, weight in zip(*shard[:4], strict=True):
         net[i] += outcome * weight
         net[j] -= outcome * weight
         total[[i, j]] += weight

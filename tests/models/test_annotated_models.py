@@ -116,7 +116,7 @@ def test_knowing_annotators_foretells_better(crowd, model):
 
 
 def test_perfect_annotators_make_crowd_bt_bradley_terry():
-    crowd = mixed_crowd(items=8, kinds={"good": 6}, votes_each=40, seed=4)
+    crowd = mixed_crowd(items=8, kinds={"good": 6}, votes_each=25, seed=4)
     sure = CrowdBT(quality_prior=(1e7, 1.01)).fit(crowd.judgments)
     np.testing.assert_allclose(sure.scores, BradleyTerry().fit(crowd.judgments).scores, atol=2e-3)
 

@@ -146,6 +146,8 @@ class Objective:
         """Scores as if everyone had met average opponents, and the θ that gives the share of ties seen."""
         net, total = self.held.total(pairwise.tallies, len(self.items))
         scores = np.log((total + net + 1) / (total - net + 1))
+        # the more opponents differ, the nearer to even every share of wins: stretch the scores back
+        scores *= np.sqrt(1.0 + np.var(scores) / 2.9)
         if self.formula in (PROBIT, THRESHOLD):  # Φ(x/√2) is nearly σ(1.2·x)
             scores /= 1.2
         share = min(max(tie_share, 0.01), 0.99)
@@ -192,7 +194,7 @@ def measure(found: Found, curvature: PairwiseCurvature, items: Items, seed: int)
 
 def reduce(comparisons: Comparisons, formula: int) -> Pairs:
     """Rows as they are, or one row a pair where many judgments fall on few pairs."""
-    if len(comparisons.items) ** 2 <= 4 * len(comparisons):
+    if len(comparisons.items) ** 2 <= 2 * len(comparisons):
         return pairs_of_counts(comparisons.counts, formula)
     return Pairs(comparisons.left, comparisons.right, comparisons.outcome, comparisons.weights)
 

@@ -62,7 +62,7 @@ def climb(
         reach = float(np.max(np.abs(direction)))
         moved = _uphill(objective, x, point, direction if reach <= longest else direction * (longest / reach))
         if moved is None:  # no step improves: at the summit only if what is left to gain drowns in rounding
-            return Found(x, point, step, distance, distance**2 <= 1e-11 * abs(point.value))
+            return Found(x, point, step, distance, distance**2 <= 1e-11 * max(1.0, abs(point.value)))
         x, point = moved
     return Found(x, point, max_steps, distance, False)
 
