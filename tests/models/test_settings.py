@@ -5,7 +5,7 @@ import pytest
 
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.judgments import Comparisons, Rankings, Ratings
-from crowdrank.models import FactorBT, REGISTRY, BradleyTerry, PlackettLuce, Thurstone, by_name, name_of
+from crowdrank.models import REGISTRY, BradleyTerry, FactorBT, PlackettLuce, Thurstone, by_name, name_of
 from crowdrank.models.reading import as_read_by, default_for, kinds_read
 
 VOTES = Comparisons.of(
