@@ -3,7 +3,6 @@
 import runpy
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -36,7 +35,7 @@ def test_the_crowd_is_worth_looking_at():
     larger = [
         left if people[left] > people[right] else right for left, right in votes.select("left", "right").iter_rows()
     ]
-    right = votes.with_columns(right=votes["winner"] == np.array(larger)).join(annotators, on="annotator")
+    right = votes.with_columns(right=votes["winner"] == pl.Series(larger)).join(annotators, on="annotator")
     by_kind = dict(right.group_by("kind").agg(pl.col("right").mean()).iter_rows())
     assert by_kind["good"] > 0.8
     assert by_kind["reversed"] < 0.3
