@@ -21,7 +21,7 @@ def test_a_file_alone_gives_a_ranking(crowdrank, votes):
     assert code == 0
     assert err == ""
     assert "8 comparisons of 3 items by 3 annotators" in out
-    assert "Ranked by bradley-terry" in out
+    assert "Ranked by crowd-bt" in out
     lines = [line.split()[:2] for line in out.splitlines() if line.strip()[:1].isdigit()]
     assert [line for line in lines if line[1] in "abc"] == [["1", "a"], ["2", "b"], ["3", "c"]]
 
@@ -51,7 +51,8 @@ def test_json_out_can_be_loaded_again(crowdrank, votes, tmp_path):
     path = tmp_path / "ranking.json"
     assert crowdrank("rank", votes, "--out", path).code == 0
     ranking = Ranking.load(path)
-    assert ranking.model == "bradley-terry"
+    assert ranking.model == "crowd-bt"
+    assert len(ranking.annotators) == 3
     assert 0.5 < ranking.probability("a", "c") < 1
 
 
@@ -65,11 +66,22 @@ def test_json_is_for_machines(crowdrank, votes):
 
 
 def test_settings_are_passed_to_the_model(crowdrank, votes):
-    words = ("--set", "prior_scale=0.5", "--set", "ties=half", "--seed", "3", "--json")
+    words = ("--model", "bradley-terry", "--set", "prior_scale=0.5", "--set", "ties=half", "--seed", "3", "--json")
     answer = json.loads(crowdrank("rank", votes, *words).out)
     assert answer["settings"]["prior_scale"] == 0.5
     assert answer["settings"]["ties"] == "half"
     assert answer["settings"]["seed"] == 3
+
+
+def test_reversed_annotators_are_told_of(crowdrank):
+    out = crowdrank("rank", EXAMPLE / "votes.csv").out
+    assert "3 annotators' answers were taken in reverse: boris, dev, liam" in " ".join(out.split())
+
+
+def test_judgments_that_name_nobody_go_to_bradley_terry(crowdrank, tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner\na,b,a\nb,a,a\n")
+    assert "Ranked by bradley-terry" in crowdrank("rank", path).out
 
 
 def test_queries_are_ranked_one_by_one(crowdrank, tmp_path):

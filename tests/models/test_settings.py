@@ -1,5 +1,7 @@
 """Settings that mean nothing are refused; names lead to models and back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,8 +78,10 @@ def test_any_judgments_can_be_made_into_what_a_model_reads(kind):
             assert np.isfinite(kind().fit(read).scores).all()
 
 
-def test_lists_go_to_plackett_luce_and_all_else_to_bradley_terry():
-    assert default_for(VOTES) == "bradley-terry"
+def test_the_default_weighs_annotators_where_several_are_known():
+    assert default_for(VOTES) == "crowd-bt"
+    assert default_for(replace(VOTES, annotator=None, annotators=np.array([], dtype=object))) == "bradley-terry"
+    assert default_for(Ratings.of(["a"], [1], annotator=["x"])) == "bradley-terry"
     assert default_for(VOTES.to_rankings()) == "plackett-luce"
 
 

@@ -104,7 +104,16 @@ class Answer:
     def notes(self) -> list[str]:
         """Warnings, then what the data lack, nothing twice."""
         known = " ".join(self.said)
-        return self.said + [note for note in self.ranking.notes if note.split(":")[0] not in known]
+        fresh = [note for note in self.ranking.notes if note.split(":")[0] not in known]
+        return self.said + fresh + self._of_annotators()
+
+    def _of_annotators(self) -> list[str]:
+        turned = [] if self.ranking.survey is None else self.ranking.annotators.reversed
+        if not turned:
+            return []
+        names = ", ".join(turned[:5]) + (", …" if len(turned) > 5 else "")
+        whose = "annotator's answers" if len(turned) == 1 else "annotators' answers"
+        return [f"{len(turned):,} {whose} were taken in reverse: {names}. See crowdrank annotators."]
 
 
 def _grade(ranking: Ranking, gold: Path) -> Evaluation:

@@ -201,6 +201,7 @@ class Summit:
     found: Found
     objective: Objective
     comparisons: Comparisons
+    seed: int
 
     @property
     def curvature(self) -> Curvature:
@@ -214,7 +215,7 @@ class Summit:
     @cached_property
     def _draws(self) -> tuple[Vector, Vector]:
         """Joint draws of all parameters around the summit, and their standard errors."""
-        rng, layout = np.random.default_rng(0), self.objective.layout
+        rng, layout = np.random.default_rng(self.seed), self.objective.layout
         if layout.size <= _LARGEST_INVERTED:
             from scipy.linalg import solve_triangular
 
@@ -264,7 +265,7 @@ def climb_from(
         if best is None or found.point.value > best.point.value + 1e-7 * abs(best.point.value):
             best = found
     assert best is not None
-    return Summit(best, objective, comparisons)
+    return Summit(best, objective, comparisons, model.seed)
 
 
 def conclude_annotated(model: object, summit: Summit, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:

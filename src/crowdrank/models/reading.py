@@ -14,8 +14,12 @@ def kinds_read(model: Any) -> tuple[type, ...]:
 
 
 def default_for(judgments: Judgments) -> str:
-    """The model to use when none was named."""
-    return "plackett-luce" if isinstance(judgments, Rankings) else "bradley-terry"
+    """The model to use when none was named: one that weighs annotators, where several are known."""
+    if isinstance(judgments, Rankings):
+        return "plackett-luce"
+    if isinstance(judgments, Comparisons) and judgments.annotator is not None and len(judgments.annotators) > 1:
+        return "crowd-bt"
+    return "bradley-terry"
 
 
 def as_read_by(model: Any, judgments: Judgments) -> tuple[Judgments, str]:

@@ -33,6 +33,13 @@ class Annotators:
         """An estimate by its name, one value an annotator."""
         return self.estimates[name][0]
 
+    @property
+    def reversed(self) -> list[str]:
+        """Those who surely answer the wrong way round: their quality lies below one half, interval and all."""
+        if "quality" not in self.estimates:
+            return []
+        return [str(label) for label in self.labels[self.estimates["quality"][2] < 0.5]]
+
     def frame(self) -> pl.DataFrame:
         """Best first, by the first estimate."""
         columns: dict[str, Any] = {"annotator": self.labels.tolist()}
