@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from crowdrank.likelihoods.compiled import COMPILE_FROM, compiled
 from crowdrank.likelihoods.normal import HALF_LOG_TWO_PI, ROOT_HALF, log_cdf, teach_numba
+from crowdrank.likelihoods.pairwise import Bends
 
 Vector = npt.NDArray[Any]
 
@@ -38,6 +39,8 @@ class Answers(NamedTuple):
     annotator: npt.NDArray[np.int32]
     weight: Vector
     features: Vector
+    start: int = 0
+    """Where this shard begins in the whole."""
 
     @property
     def rows(self) -> int:
@@ -45,7 +48,12 @@ class Answers(NamedTuple):
 
     def split(self, parts: int) -> list[Answers]:
         cuts = np.linspace(0, self.rows, parts + 1).astype(np.int64)
-        return [Answers(*(column[a:b] for column in self)) for a, b in pairwise(cuts)]
+        return [self._between(int(a), int(b)) for a, b in pairwise(cuts)]
+
+    def _between(self, a: int, b: int) -> Answers:
+        rows = slice(a, b)
+        who, features = self.annotator[rows], self.features[rows]
+        return Answers(self.winner[rows], self.loser[rows], who, self.weight[rows], features, self.start + a)
 
 
 class Rows(NamedTuple):
@@ -164,14 +172,14 @@ def slopes(shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula
     teach_numba()
     bends = np.empty((6 if formula == PULLED else 3, shard.rows), np.float32)
     sums = [np.zeros(shape) for shape in (scores.shape, gates.shape, pulls.shape) * 2]
-    value = _slopes_loop(*shard, scores, gates, pulls, formula, bends, *sums)
+    value = _slopes_loop(*shard[:5], scores, gates, pulls, formula, bends, *sums)
     return Rows(shard, tuple(bends)), Slopes(value, *sums)
 
 
 def _slopes_of_arrays(
     shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula: int
 ) -> tuple[Rows, Slopes]:
-    winner, loser, who, weight, features = shard
+    winner, loser, who, weight, features, _ = shard
     pull = np.einsum("mf,mf->m", features, pulls[who]) if formula == PULLED else 0.0
     chance, other, d, g, z, dd, dg, gg, gz, zz = FORMULAS[formula](scores[winner] - scores[loser], gates[who], pull)
     chance, other = np.maximum(chance, LEAST), np.maximum(other, LEAST)
@@ -249,7 +257,7 @@ def _slopes_loop(  # type: ignore[no-untyped-def]
 
 def product(shard: Rows, scores: Vector, gates: Vector, pulls: Vector) -> tuple[Vector, Vector, Vector]:
     """Curvature times a direction."""
-    (winner, loser, who, _, features), bends = shard
+    (winner, loser, who, _, features, _), bends = shard
     if shard.rows >= COMPILE_FROM:
         out = np.zeros_like(scores), np.zeros_like(gates), np.zeros_like(pulls)
         loop = _product_loop if len(bends) == 3 else _product_with_pulls_loop
@@ -299,7 +307,7 @@ def _product_with_pulls_loop(  # type: ignore[no-untyped-def]
 
 def matrix(shard: Rows, items: int, annotators: int, features: int) -> tuple[Vector]:
     """The curvature as a full matrix, scores first, then gates, then pulls annotator by annotator."""
-    (winner, loser, who, _, x), bends = shard
+    (winner, loser, who, _, x, _), bends = shard
     size = items + annotators * (1 + features)
     # each row touches these parameters, with these slopes of (d, g, z)
     touched: list[tuple[Any, int, Any]] = [(winner, 0, 1.0), (loser, 0, -1.0), (items + who, 1, 1.0)]
@@ -312,3 +320,40 @@ def matrix(shard: Rows, items: int, annotators: int, features: int) -> tuple[Vec
             bend = bends[kinds[min(a, b), max(a, b)]]
             out += np.bincount(first.astype(np.int64) * size + second, bend * by_first * by_second, size * size)
     return (out.reshape(size, size),)
+
+
+def blocks(shard: Rows, items: int, annotators: int, features: int) -> tuple[Vector, Any, Vector]:
+    """The same in parts: items × items, items × annotators' parameters (sparse), and one small block an annotator.
+
+    An annotator's parameters stand side by side here, the gate first.
+    """
+    from scipy.sparse import coo_array
+
+    (winner, loser, who, _, x, _), bends = shard
+    own = np.bincount(winner * np.int64(items) + loser, -bends[0], items * items).reshape(items, items)
+    own = own + own.T
+    own.flat[:: items + 1] -= own.sum(axis=1)
+    width = 1 + features
+    # how each answer bends by its margin and each parameter of its annotator, and by two of these
+    by_margin = [bends[1], *(bends[3] * x[:, f] for f in range(features))]
+    first = who.astype(np.int64) * width
+    column = np.concatenate([first + n for n in range(width)] * 2)
+    row = np.concatenate([np.tile(winner, width), np.tile(loser, width)])
+    value = np.concatenate([*by_margin, *(-part for part in by_margin)])
+    across = coo_array((value, (row, column)), shape=(items, annotators * width)).tocsr()
+    small = np.empty((annotators, width, width))
+    for a in range(width):
+        for b in range(width):
+            bend = bends[2] if a + b == 0 else bends[4] if a * b == 0 else bends[5]
+            by_a, by_b = (1.0 if n == 0 else x[:, n - 1] for n in (a, b))
+            small[:, a, b] = np.bincount(who, bend * by_a * by_b, annotators)
+    return own, across, small
+
+
+def margins(shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula: int) -> tuple[Bends, tuple[()]]:
+    """Fisher's curvature by the margin alone, given the annotators: what ties two items together, never negative."""
+    winner, loser, who, weight, features, _ = shard
+    pull = np.einsum("mf,mf->m", features, pulls[who]) if formula == PULLED else 0.0
+    chance, other, d, *_ = FORMULAS[formula](scores[winner] - scores[loser], gates[who], pull)
+    bend = weight * d * d / (np.maximum(chance, LEAST) * np.maximum(other, LEAST))
+    return Bends(winner, loser, bend.astype(np.float32), shard.start), ()

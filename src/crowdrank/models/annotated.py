@@ -18,7 +18,9 @@ from crowdrank.likelihoods.pairwise import LOGISTIC, PROBIT
 from crowdrank.likelihoods.priors import gaussian, virtual_node
 from crowdrank.models.conclude import conclude
 from crowdrank.results import Annotators, Convergence, Ranking, Uncertainty
-from crowdrank.solvers.curvature import Damped
+from crowdrank.solvers.curvature import DAMPINGS, Damped
+from crowdrank.solvers.draws import Summit as PairSummit
+from crowdrank.solvers.draws import draw
 from crowdrank.solvers.newton import Found, Point, climb
 
 Vector = npt.NDArray[np.float64]
@@ -88,7 +90,8 @@ class Priors:
         if self.gate is not None:
             mean, scale = self.gate
             return gaussian(gates - mean, scale)
-        truths, lies = (0.0, 0.0) if self.quality is None else (self.quality[0] - 1.0, self.quality[1] - 1.0)
+        # Beta's density on the scale of the gate, the logit of η, where the posterior is nearly normal
+        truths, lies = (0.0, 0.0) if self.quality is None else self.quality
         honest, lying = sigmoid(gates), sigmoid(-gates)
         value = float(np.sum(truths * np.log(honest) + lies * np.log(lying)))
         return value, truths * lying - lies * honest, (truths + lies) * honest * lying
@@ -118,6 +121,38 @@ class Curvature:
 
     def product(self, vector: Vector) -> Vector:
         return self.layout.join(*self.rows.total(likelihood.product, *self.layout.split(vector))) + self.prior * vector
+
+    def marginal(self) -> tuple[Vector, Vector]:
+        """Covariance of the scores, and standard errors of annotators' parameters, each with the others unknown.
+
+        An annotator's parameters touch no other annotator's, so they are eliminated one small block at a time.
+        """
+        from scipy.sparse import bsr_array
+
+        layout, width = self.layout, 1 + self.layout.features
+        own, across, small = self.rows.total(likelihood.blocks, layout.items, layout.annotators, layout.features)
+        diagonal, gates, pulls = layout.split(self.diagonal)
+        spare = np.column_stack((gates, pulls))
+        prior, gate_prior, pull_prior = layout.split(self.prior)
+        own.flat[:: layout.items + 1] += prior
+        small[:, range(width), range(width)] += np.column_stack((gate_prior, pull_prior))
+        for damping in DAMPINGS:
+            held = small + damping * spare[:, :, None] * np.eye(width)
+            try:
+                np.linalg.cholesky(held)
+                inverse = np.linalg.inv(held)
+                people = np.arange(layout.annotators)
+                block = bsr_array((inverse, people, np.append(people, layout.annotators)), shape=(across.shape[1],) * 2)
+                through = (across @ block).tocsr()
+                rest = own + np.diag(damping * diagonal) - (through @ across.T).toarray()
+                np.linalg.cholesky(rest)
+                break
+            except np.linalg.LinAlgError:
+                continue
+        covariance = np.linalg.inv(rest)
+        from_scores = np.asarray(through.multiply((through.T @ covariance).T).sum(axis=0)).ravel()
+        own_part = inverse[:, range(width), range(width)].ravel()
+        return covariance, np.sqrt(own_part + from_scores).reshape(layout.annotators, width)
 
     def matrix(self) -> Vector:
         (matrix,) = self.rows.total(likelihood.matrix, self.layout.items, self.layout.annotators, self.layout.features)
@@ -212,31 +247,41 @@ class Summit:
     def parts(self) -> tuple[Vector, Vector, Vector]:
         return self.objective.layout.split(self.found.parameters)
 
-    @cached_property
-    def _draws(self) -> tuple[Vector, Vector]:
-        """Joint draws of all parameters around the summit, and their standard errors."""
-        rng, layout = np.random.default_rng(self.seed), self.objective.layout
-        if layout.size <= _LARGEST_INVERTED:
-            from scipy.linalg import solve_triangular
+    @property
+    def _exact(self) -> bool:
+        return self.objective.layout.items <= _LARGEST_INVERTED
 
-            back = solve_triangular(self.curvature.damped(True).root(), np.eye(layout.size), lower=True)  # L⁻¹
-            return rng.standard_normal((_DRAWS, layout.size)) @ back, np.sqrt(np.sum(back**2, axis=0))
-        error = 1.0 / np.sqrt(self.curvature.diagonal)
-        return rng.standard_normal((200, layout.size)) * error, error
+    @cached_property
+    def _marginal(self) -> tuple[Vector, Vector]:
+        return self.curvature.marginal()
 
     def measure(self) -> Uncertainty:
-        items, scores = self.comparisons.items, self.parts[0]
-        around = items.centre(self._draws[0][:, : len(items)])
-        known = "all parameters" if self.objective.layout.size <= _LARGEST_INVERTED else "each score, given the rest"
-        return Uncertainty(items.centre(scores) + around, around.std(axis=0), f"curvature at the optimum, of {known}")
+        """Errors of the scores, those of the annotators counted in where the items are not too many."""
+        items, centre = self.comparisons.items, self.comparisons.items.centre
+        if self._exact:
+            covariance, rng = self._marginal[0], np.random.default_rng(self.seed)
+            around = centre(rng.standard_normal((_DRAWS, len(items))) @ np.linalg.cholesky(covariance).T)
+            error, known = np.sqrt(np.diag(centre(centre(covariance).T))), "scores and annotators together"
+        else:
+            bends, _ = self.objective.held.keep(likelihood.margins, *self.parts, self.objective.formula)
+            prior = self.curvature.prior[: len(items)]
+            tied = PairSummit(bends, self.curvature.slopes.scores_bend + prior, prior, items.starts)
+            error, around = draw(tied, self.seed)
+            known = "scores, given the annotators"
+        return Uncertainty(centre(self.parts[0]) + around, error, f"curvature at the optimum, of {known}")
 
-    def error_of_gates(self) -> Vector:
-        layout = self.objective.layout
-        return self._draws[1][layout.items : layout.items + layout.annotators]
+    def of_gates(self, through: Callable[[Vector], Vector]) -> tuple[Vector, Vector, Vector]:
+        """The gates and their intervals, carried through a function that rises."""
+        return interval(self.parts[1], self.errors_of_annotators[:, 0], through)
 
-    def error_of_pulls(self) -> Vector:
+    @cached_property
+    def errors_of_annotators(self) -> Vector:
+        """Of each annotator's gate (first column) and pulls."""
+        if self._exact:
+            return self._marginal[1]
         layout = self.objective.layout
-        return self._draws[1][layout.items + layout.annotators :].reshape(layout.annotators, layout.features)
+        _, gates, pulls = layout.split(1.0 / np.sqrt(self.curvature.diagonal))
+        return np.column_stack((gates, pulls))
 
 
 def climb_from(

@@ -13,7 +13,7 @@ from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.likelihoods import annotated
 from crowdrank.likelihoods.annotated import PROBIT, RELIABLE, sigmoid
-from crowdrank.models.annotated import Priors, climb_from, conclude_annotated, interval
+from crowdrank.models.annotated import Priors, climb_from, conclude_annotated
 from crowdrank.models.conclude import check_connected, check_solver, health_of, need
 from crowdrank.results import Ranking
 
@@ -32,7 +32,7 @@ class CrowdBT:
     """Standard deviation of the normal prior on scores; None where `virtual_weight` alone holds them."""
     virtual_weight: float = 0.0
     """Wins and losses (λ) of every item against a virtual one (§3.2)."""
-    quality_prior: tuple[float, float] = (4.0, 1.5)
+    quality_prior: tuple[float, float] = (3.0, 0.5)
     """Beta prior on η: truths and lies each annotator is credited with beforehand."""
     link: Literal["logistic", "probit"] = "logistic"
     """The noise of a truthful answer: Bradley and Terry's, or Thurstone's (§3.1)."""
@@ -48,8 +48,8 @@ class CrowdBT:
             raise SettingError("Scores need a prior here: set prior_scale or virtual_weight.")
         if self.prior_scale is not None and not 0 < self.prior_scale < np.inf:
             raise SettingError(f"prior_scale must be positive, or None, got {self.prior_scale}.")
-        if len(self.quality_prior) != 2 or min(self.quality_prior) <= 1:
-            raise SettingError(f"quality_prior must be two numbers above 1, got {self.quality_prior}.")
+        if len(self.quality_prior) != 2 or not min(self.quality_prior) > 0:
+            raise SettingError(f"quality_prior must be two positive numbers, got {self.quality_prior}.")
         if self.link not in ("logistic", "probit"):
             raise SettingError(f"link must be logistic or probit, got {self.link!r}.")
 
@@ -58,8 +58,7 @@ class CrowdBT:
         check_connected(health_of(comparisons), has_prior=True)
         priors = Priors(scale=self.prior_scale, virtual=self.virtual_weight, quality=self.quality_prior)
         summit = climb_from(self, comparisons, RELIABLE if self.link == "logistic" else PROBIT, priors, engine)
-        gates = summit.parts[1]
-        return conclude_annotated(self, summit, lambda: {"quality": interval(gates, summit.error_of_gates(), sigmoid)})
+        return conclude_annotated(self, summit, lambda: {"quality": summit.of_gates(sigmoid)})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> npt.NDArray[np.float64]:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""

@@ -57,11 +57,10 @@ class FactorBT:
         check_connected(health_of(comparisons), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=self.care_prior, pull=self.pull_scale)
         summit = climb_from(self, comparisons, PULLED, priors, engine, self._columns(comparisons))
-        gates, pulls = summit.parts[1:]
 
         def estimates() -> dict[str, tuple[Vector, Vector, Vector]]:
-            found = {"care": interval(gates, summit.error_of_gates(), sigmoid)}
-            errors = summit.error_of_pulls()
+            pulls, errors = summit.parts[2], summit.errors_of_annotators[:, 1:]
+            found = {"care": summit.of_gates(sigmoid)}
             for n, name in enumerate(self.features):
                 found[f"pull_of_{name}"] = interval(pulls[:, n], errors[:, n], np.array)
             return found

@@ -13,7 +13,7 @@ from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.likelihoods.annotated import SCALED
 from crowdrank.likelihoods.pairwise import LOGISTIC, chances
-from crowdrank.models.annotated import Priors, climb_from, conclude_annotated, interval
+from crowdrank.models.annotated import Priors, climb_from, conclude_annotated
 from crowdrank.models.conclude import check_connected, check_solver, health_of, need
 from crowdrank.results import Ranking
 
@@ -48,8 +48,7 @@ class VarianceBT:
         check_connected(health_of(comparisons), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=(0.0, self.sharpness_scale))
         summit = climb_from(self, comparisons, SCALED, priors, engine)
-        gates = summit.parts[1]
-        return conclude_annotated(self, summit, lambda: {"sharpness": interval(gates, summit.error_of_gates(), np.exp)})
+        return conclude_annotated(self, summit, lambda: {"sharpness": summit.of_gates(np.exp)})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> npt.NDArray[np.float64]:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""

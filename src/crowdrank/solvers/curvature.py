@@ -91,7 +91,7 @@ def conjugate_gradients(
 
 
 # How much of a positive diagonal is added to a matrix that bends the wrong way, until it does not.
-_DAMPINGS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+DAMPINGS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Damped:
             from scipy.linalg import cho_solve
 
             return np.asarray(cho_solve((self.root(), True), vector))
-        for damping in _DAMPINGS:
+        for damping in DAMPINGS:
             found = self._iterate(vector, tolerance, damping)
             if found is not None:
                 return found
@@ -121,7 +121,7 @@ class Damped:
         """The Cholesky factor L of the matrix, held up as little as need be: LLᵀ."""
         assert self.matrix is not None
         matrix = self.matrix()
-        for damping in _DAMPINGS:
+        for damping in DAMPINGS:
             try:
                 return np.asarray(np.linalg.cholesky(matrix + np.diag(damping * self.diagonal)))
             except np.linalg.LinAlgError:
