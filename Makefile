@@ -3,11 +3,12 @@ VENV ?= .venv
 BENCH_VENV ?= .venv-bench
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check tests bench bench-quick clean
+.PHONY: help demo test check tests explore bench bench-quick clean
 
 help:
 	@echo "make demo    rank the bundled example, show the answer and write it to demo-output/"
 	@echo "make test    linters, type checker and all tests"
+	@echo "make explore the tests again, with examples nobody has tried yet"
 	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
 
 $(VENV)/.ready: pyproject.toml tools/environment.sh
@@ -35,6 +36,9 @@ check: $(VENV)/.ready-test
 
 tests: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n auto
+
+explore: $(VENV)/.ready-test
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n auto
 
 bench: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py
