@@ -113,8 +113,9 @@ def test_pairwise_models_stand_on_the_top(kind, ties, prior, data):
         try:
             ranking = model.fit(votes)
         except DataError as refused:
-            assert ties == "drop"
-            assert "nothing is left" in str(refused)
+            assert votes.ties == len(votes)
+            assert str(refused).startswith("Every judgment is a tie")
+            assert ties == "drop" or (ties == "modelled" and model.prior_scale is None)
             return
     theta = ranking.parameters.get("tie")
     assert (theta is not None) == (votes.ties > 0 and ties == "modelled")
