@@ -47,6 +47,17 @@ def test_the_bundled_example_is_graded_and_written(crowdrank, tmp_path):
     assert written["score"].is_sorted(descending=True)
 
 
+def test_gold_of_which_less_is_better_is_noticed_and_can_be_said(crowdrank, votes, tmp_path):
+    gold = tmp_path / "gold.csv"
+    gold.write_text("item,penalty,label\na,1,1\nb,2,2\nc,3,3\n")
+    wrong = crowdrank("rank", votes, "--gold", gold, "--json")
+    right = crowdrank("rank", votes, "--gold", gold, "--gold-map", "rank=penalty", "--json")
+    assert json.loads(wrong.out)["gold"]["accuracy"] == 0
+    assert any("--gold-map rank=COLUMN" in note for note in json.loads(wrong.out)["notes"])
+    assert json.loads(right.out)["gold"]["accuracy"] == 1
+    assert not any("--gold-map" in note for note in json.loads(right.out)["notes"])
+
+
 def test_json_out_can_be_loaded_again(crowdrank, votes, tmp_path):
     path = tmp_path / "ranking.json"
     assert crowdrank("rank", votes, "--out", path).code == 0

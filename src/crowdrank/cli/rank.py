@@ -34,6 +34,9 @@ def rank(
         str | None, typer.Option(help="Features that should not matter: position, or columns a,b,c.")
     ] = None,
     gold: Annotated[Path | None, typer.Option(help="A file of known truth to grade the ranking by.")] = None,
+    gold_columns: Annotated[
+        Words, typer.Option("--gold-map", help="Of the gold: item=…, value=…, or rank=… where smaller is better.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write it: .csv .tsv .jsonl .parquet, or .json with all.")] = None,
     top: Annotated[int, typer.Option(help="How many items of each query to show.", min=1)] = 20,
     level: Annotated[float, typer.Option(help="How sure the rank intervals are.")] = 0.95,
@@ -76,7 +79,7 @@ def rank(
         if measured:
             with doing("Measuring how sure that is"):
                 _ = ranking.uncertainty
-        grade = None if gold is None else _grade(ranking, gold)
+        grade = None if gold is None else _grade(ranking, gold, parse_columns(gold_columns, None))
     said = [str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)]
     answer = Answer(judgments, report, ranking, rule, grade, said, level, measured)
     if out is not None:
@@ -105,7 +108,12 @@ class Answer:
         """Warnings, then what the data lack, nothing twice."""
         known = " ".join(self.said)
         fresh = [note for note in self.ranking.notes if note.split(":")[0] not in known]
-        return self.said + fresh + self._of_annotators()
+        return self.said + fresh + self._of_annotators() + self._of_gold()
+
+    def _of_gold(self) -> list[str]:
+        if self.grade is None or not self.grade.kendall_correlation < -0.2:
+            return []
+        return ["The ranking runs against the gold: if smaller is better there, say so with --gold-map rank=COLUMN."]
 
     def _of_annotators(self) -> list[str]:
         turned = [] if self.ranking.survey is None else self.ranking.annotators.reversed
@@ -116,11 +124,11 @@ class Answer:
         return [f"{len(turned):,} {whose} were taken in reverse: {names}. See crowdrank annotators."]
 
 
-def _grade(ranking: Ranking, gold: Path) -> Evaluation:
+def _grade(ranking: Ranking, gold: Path, columns: dict[str, str | None]) -> Evaluation:
     from crowdrank.evaluation import Gold, evaluate
     from crowdrank.files import read_gold
 
-    known = read_gold(gold)
+    known = read_gold(gold, columns=columns)
     return evaluate(ranking.scores, ranking.items, Gold.of(known.item, known.value, query=known.query))
 
 

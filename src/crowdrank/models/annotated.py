@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from crowdrank.likelihoods import annotated as likelihood
 from crowdrank.likelihoods.annotated import Answers, Slopes, sigmoid
 from crowdrank.likelihoods.pairwise import LOGISTIC, PROBIT
 from crowdrank.likelihoods.priors import gaussian, virtual_node
-from crowdrank.models.conclude import conclude
+from crowdrank.models.conclude import SolverSettings, conclude
 from crowdrank.results import Annotators, Convergence, Ranking, Uncertainty
 from crowdrank.solvers.curvature import DAMPINGS, Damped
 from crowdrank.solvers.draws import Summit as PairSummit
@@ -218,17 +218,6 @@ def agreement(answers: Answers, scores: Vector, annotators: int) -> Vector:
     return np.log(right / wrong)
 
 
-class AnnotatedSettings(Protocol):
-    """The settings such a model has."""
-
-    @property
-    def tolerance(self) -> float: ...
-    @property
-    def max_steps(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-
-
 @dataclass(frozen=True)
 class Summit:
     """The highest point found, and what it says."""
@@ -285,7 +274,7 @@ class Summit:
 
 
 def climb_from(
-    model: AnnotatedSettings,
+    model: SolverSettings,
     comparisons: Comparisons,
     formula: int,
     priors: Priors,

@@ -25,6 +25,17 @@ class Model(Protocol):
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking: ...
 
 
+class SolverSettings(Protocol):
+    """The settings of a model that climbs: when to stop, and the seed of its draws."""
+
+    @property
+    def tolerance(self) -> float: ...
+    @property
+    def max_steps(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+
 def settings_of(model: Any) -> dict[str, Any]:
     return {entry.name: getattr(model, entry.name) for entry in fields(model)}
 
@@ -69,7 +80,7 @@ def conclude(
     )  # fmt: skip
 
 
-def check_solver(model: Any) -> None:
+def check_solver(model: SolverSettings) -> None:
     """Refuse a solver without a step or an end."""
     if not model.tolerance > 0 or model.max_steps < 1:
         raise SettingError("tolerance must be positive and max_steps at least 1.")

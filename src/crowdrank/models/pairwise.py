@@ -14,7 +14,7 @@ from crowdrank.judgments import Comparisons, Items, PairCounts
 from crowdrank.likelihoods import pairwise
 from crowdrank.likelihoods.pairwise import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, Pairs, Slopes
 from crowdrank.likelihoods.priors import gaussian, virtual_node
-from crowdrank.models.conclude import check_connected, check_solver, conclude, health_of
+from crowdrank.models.conclude import SolverSettings, check_connected, check_solver, conclude, health_of
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.solvers.curvature import Dense, Sparse
 from crowdrank.solvers.draws import Summit, draw
@@ -28,7 +28,7 @@ _LARGEST_FACTORED = 300
 _WITHOUT_TIES = {LOGISTIC: LOGISTIC, PROBIT: PROBIT, DAVIDSON: LOGISTIC, THRESHOLD: PROBIT}
 
 
-class PairwiseSettings(Protocol):
+class PairwiseSettings(SolverSettings, Protocol):
     """The settings such a model has."""
 
     @property
@@ -37,12 +37,6 @@ class PairwiseSettings(Protocol):
     def virtual_weight(self) -> float: ...
     @property
     def ties(self) -> str: ...
-    @property
-    def tolerance(self) -> float: ...
-    @property
-    def max_steps(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
 
 
 def check_settings(model: PairwiseSettings, ties: tuple[str, ...]) -> None:
