@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from crowdrank.errors import DataWarning
+from crowdrank.errors import ConvergenceWarning, DataWarning
 from crowdrank.judgments import Comparisons, Rankings, Ratings
 
 # Sums of such weights are exact in any order, so that rounding never makes or breaks a tie.
@@ -129,8 +129,20 @@ def judgments_for(kind: Any, **wishes: Any) -> st.SearchStrategy[Any]:
     return st.one_of(made)
 
 
+def samples(kind: Any) -> bool:
+    """Whether its answer is made of random draws: near the truth, not at it."""
+    return bool(getattr(kind, "samples", False))
+
+
+def brief(kind: Any, **settings: Any) -> Any:
+    """The model as it comes; one that samples, with few draws."""
+    return kind(**({"chains": 2, "draws": 10, "warmup": 10} if samples(kind) else {}), **settings)
+
+
 def precise(kind: Any, **settings: Any) -> Any:
     """A model that stops only when it is very near its summit."""
+    if samples(kind):
+        return brief(kind, **settings)
     names = {entry.name for entry in fields(kind)}
     wanted = {"tolerance": 1e-10} | settings
     return kind(**{k: v for k, v in wanted.items() if k in names})
@@ -139,6 +151,14 @@ def precise(kind: Any, **settings: Any) -> Any:
 def weighted(judgments: Any, weight: Any) -> Any:
     """The same judgments with these weights."""
     return replace(judgments, weight=np.asarray(weight, dtype=np.float64))
+
+
+@contextmanager
+def few_draws_allowed() -> Iterator[None]:
+    """Where it is no matter that chains were cut short."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "bayesian", ConvergenceWarning)
+        yield
 
 
 @contextmanager

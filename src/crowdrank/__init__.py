@@ -5,6 +5,7 @@ from crowdrank.evaluation import Gold, evaluate, held_out
 from crowdrank.files import read, read_gold, read_with_report
 from crowdrank.judgments import Comparisons, Rankings, Ratings
 from crowdrank.models import (
+    BayesianCrowdBT,
     Borda,
     BradleyTerry,
     CondorcetFuse,
@@ -13,7 +14,10 @@ from crowdrank.models import (
     Elo,
     FactorBT,
     GreedyOrder,
+    LinearBias,
+    MajorityBT,
     MedianRank,
+    PairwiseHITS,
     PlackettLuce,
     RankCentrality,
     Thurstone,
@@ -25,6 +29,7 @@ from crowdrank.results import Ranking
 __version__ = "0.1.0"
 
 __all__ = [
+    "BayesianCrowdBT",
     "Borda",
     "BradleyTerry",
     "Comparisons",
@@ -35,7 +40,10 @@ __all__ = [
     "FactorBT",
     "Gold",
     "GreedyOrder",
+    "LinearBias",
+    "MajorityBT",
     "MedianRank",
+    "PairwiseHITS",
     "PlackettLuce",
     "RankCentrality",
     "Ranking",

@@ -5,10 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
-from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
+from crowdrank.errors import ConvergenceWarning, DataError, DataWarning, IslandsError, SeparationError
 from crowdrank.judgments import Comparisons, Rankings
 from crowdrank.models import REGISTRY
-from tests.strategies import comparisons_of, kinds_read
+from tests.strategies import brief, comparisons_of, few_draws_allowed, kinds_read, samples
 
 every_model = pytest.mark.parametrize("kind", [pytest.param(kind, id=name) for name, kind in REGISTRY.items()])
 
@@ -44,7 +44,8 @@ def fit(kind, data):
     """Items on islands of ties alone are worth a warning to some models, and that is all right here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        return kind().fit(data)
+        warnings.filterwarnings("ignore", "bayesian", ConvergenceWarning)
+        return brief(kind).fit(data)
 
 
 @every_model
@@ -54,7 +55,7 @@ def test_gives_finite_scores(kind, case, annotators):
     data = judgments(kind, PATHOLOGICAL[case], annotators)
     ranking = fit(kind, data)
     assert np.isfinite(ranking.scores).all()
-    assert ranking.convergence.converged
+    assert ranking.convergence.converged or samples(kind)
     assert np.isfinite(ranking.uncertainty.std_error).all()
     assert np.isfinite(ranking.uncertainty.draws).all()
     assert ranking.frame().height == len(data.items)
@@ -69,7 +70,9 @@ def test_all_ties_leave_all_scores_equal(kind):
     except DataError as refused:
         assert "order no two items" in str(refused)
         return
-    if getattr(kind, "gives_order_only", False):
+    if samples(kind):
+        assert (np.abs(ranking.scores) < 3 * ranking.uncertainty.std_error).all()
+    elif getattr(kind, "gives_order_only", False):
         assert ranking.table(uncertainty=False)["item"].to_list() == ["i0", "i1", "i2"]
     else:
         np.testing.assert_allclose(ranking.scores, ranking.scores[0], atol=1e-9)
@@ -84,7 +87,8 @@ def test_tells_of_islands(kind):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            ranking = kind().fit(data)
+            with few_draws_allowed():
+                ranking = brief(kind).fit(data)
         except IslandsError as refused:
             assert "i0, i1; i2, i3" in str(refused)
             return

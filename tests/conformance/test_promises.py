@@ -15,11 +15,14 @@ from crowdrank.results import Ranking
 from tests.strategies import (
     EXACT_WEIGHTS,
     FINE_WEIGHTS,
+    brief,
     comparisons_of,
+    few_draws_allowed,
     islands_allowed,
     judgments_for,
     kinds_read,
     precise,
+    samples,
     weighted,
 )
 
@@ -37,7 +40,7 @@ def depends_on_order(kind):
 
 
 def fit(model, judgments):
-    with islands_allowed():
+    with islands_allowed(), few_draws_allowed():
         return model.fit(judgments)
 
 
@@ -78,7 +81,7 @@ def score_of(ranking):
 @given(data=st.data())
 def test_names_every_item(kind, data):
     judgments = data.draw(judgments_for(kind))
-    ranking = fit(kind(), judgments)
+    ranking = fit(brief(kind), judgments)
     assert ranking.items is judgments.items
     assert len(ranking.scores) == len(judgments.items)
     assert np.isfinite(ranking.scores).all()
@@ -92,7 +95,7 @@ def test_names_every_item(kind, data):
 @given(data=st.data())
 def test_ranks_within_queries(kind, data):
     judgments = data.draw(judgments_for(kind, most_queries=3))
-    ranking = fit(kind(), judgments)
+    ranking = fit(brief(kind), judgments)
     for query in range(len(judgments.items.queries)):
         block = judgments.items.of_query(query)
         scores, rank = ranking.scores[block], ranking.rank[block]
@@ -133,6 +136,8 @@ def test_ignores_the_order_of_judgments(kind, data):
 @quick
 @given(data=st.data())
 def test_ignores_the_names_of_items(kind, data):
+    if samples(kind):
+        pytest.skip("other names, other random numbers: tests/models/test_bayesian_crowd_bt.py allows for them")
     judgments = data.draw(judgments_for(kind, weights=FINE_WEIGHTS))
     if gives_order_only(kind):  # exact ties go by label, there being nothing else to go by
         points = judgments.counts.net_wins
@@ -179,6 +184,8 @@ def test_reverses_when_reversed(kind, data):
 
     Models that give an order only owe nothing where majorities go in circles: they get every pair of a true order.
     """
+    if samples(kind):
+        pytest.skip("turned round, other random numbers: tests/models/test_bayesian_crowd_bt.py allows for them")
     wishes = MIRROR_ONLY.get(name_of(kind()), {})
     judgments = data.draw(unanimous() if gives_order_only(kind) else judgments_for(kind, **wishes))
     ahead, back = fit(precise(kind), judgments), fit(precise(kind), judgments.swapped())
@@ -229,9 +236,11 @@ def test_refuses_to_solve_without_a_step_or_an_end(kind, setting):
 @quick
 @given(data=st.data())
 def test_says_so_when_it_has_converged(kind, data):
+    if samples(kind):
+        pytest.skip("a few draws of anything may not have met: tests/models/test_bayesian_crowd_bt.py asks for more")
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        assert fit(kind(), data.draw(judgments_for(kind))).convergence.converged
+        assert fit(brief(kind), data.draw(judgments_for(kind))).convergence.converged
 
 
 @every_model
@@ -239,7 +248,7 @@ def test_says_so_when_it_has_converged(kind, data):
 @given(data=st.data())
 def test_uncertainty_is_finite_and_covers_the_estimate(kind, data):
     judgments = data.draw(judgments_for(kind))
-    ranking = fit(kind(), judgments)
+    ranking = fit(brief(kind), judgments)
     uncertainty = ranking.uncertainty
     assert uncertainty.draws.shape[1] == len(judgments.items)
     assert np.isfinite(uncertainty.draws).all()
@@ -274,7 +283,7 @@ def test_is_its_settings(kind):
 @few
 @given(data=st.data())
 def test_records_the_settings_that_made_it(kind, data):
-    model = kind()
+    model = brief(kind)
     ranking = fit(model, data.draw(judgments_for(kind)))
     assert kind(**ranking.settings) == model
 
@@ -285,10 +294,15 @@ def test_records_the_settings_that_made_it(kind, data):
 def test_same_seed_same_answer(kind, data):
     judgments = data.draw(judgments_for(kind))
     seeds = (3, 3, 4) if "seed" in {entry.name for entry in fields(kind)} else ()
-    one, two, other = (fit(kind(seed=seed), judgments) for seed in seeds) if seeds else (fit(kind(), judgments),) * 3
+    one, two, other = (
+        (fit(brief(kind, seed=seed), judgments) for seed in seeds) if seeds else (fit(brief(kind), judgments),) * 3
+    )
     np.testing.assert_array_equal(one.scores, two.scores)
     np.testing.assert_array_equal(one.uncertainty.draws, two.uncertainty.draws)
-    np.testing.assert_array_equal(one.scores, other.scores)
+    if samples(kind):
+        assert np.any(one.scores != other.scores)
+    else:
+        np.testing.assert_array_equal(one.scores, other.scores)
 
 
 @every_model
@@ -297,7 +311,7 @@ def test_same_seed_same_answer(kind, data):
 def test_leaves_the_judgments_unchanged(kind, data):
     judgments = data.draw(judgments_for(kind))
     before = arrays_of(judgments)
-    _ = fit(kind(), judgments).uncertainty
+    _ = fit(brief(kind), judgments).uncertainty
     for name, array in arrays_of(judgments).items():
         np.testing.assert_array_equal(array, before[name])
 
@@ -306,7 +320,7 @@ def test_leaves_the_judgments_unchanged(kind, data):
 @few
 @given(data=st.data())
 def test_scores_cannot_be_changed_afterwards(kind, data):
-    ranking = fit(kind(), data.draw(judgments_for(kind)))
+    ranking = fit(brief(kind), data.draw(judgments_for(kind)))
     with pytest.raises(ValueError, match="read-only"):
         ranking.scores[0] = 1.0
     with pytest.raises(FrozenInstanceError):
@@ -317,7 +331,7 @@ def test_scores_cannot_be_changed_afterwards(kind, data):
 @few
 @given(data=st.data())
 def test_survives_a_round_trip(kind, data, tmp_path_factory):
-    ranking = fit(kind(), data.draw(judgments_for(kind)))
+    ranking = fit(brief(kind), data.draw(judgments_for(kind)))
     path = tmp_path_factory.mktemp("ranking") / "ranking.json"
     ranking.save(path)
     loaded = Ranking.load(path)

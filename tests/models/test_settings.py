@@ -7,7 +7,7 @@ import pytest
 
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.judgments import Comparisons, Rankings, Ratings
-from crowdrank.models import REGISTRY, BradleyTerry, FactorBT, PlackettLuce, Thurstone, by_name, name_of
+from crowdrank.models import REGISTRY, BradleyTerry, FactorBT, LinearBias, PlackettLuce, Thurstone, by_name, name_of
 from crowdrank.models.reading import as_read_by, default_for, kinds_read
 
 VOTES = Comparisons.of(
@@ -74,7 +74,7 @@ def test_any_judgments_can_be_made_into_what_a_model_reads(kind):
         read, rule = as_read_by(kind, judgments)
         assert isinstance(read, kinds_read(kind))
         assert (rule == "") == (read is judgments)
-        if not (kind is FactorBT and not read.sided):  # it needs to know the sides
+        if not (kind in (FactorBT, LinearBias) and not read.sided):  # they need to know the sides
             assert np.isfinite(kind().fit(read).scores).all()
 
 

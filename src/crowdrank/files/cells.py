@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -94,3 +96,12 @@ def _clock(values: Numbers) -> Numbers:
     seen = np.abs(values[np.isfinite(values)])
     middle = float(np.median(seen)) if seen.size else 0.0
     return values / next((unit for limit, unit in _CLOCKS if middle > limit), 1.0)
+
+
+def values_of(column: pl.Series) -> npt.NDArray[Any]:
+    """Numbers where every cell that holds something holds one, text otherwise."""
+    text = labels(column, trimmed=True)
+    found = numbers(column)
+    if np.count_nonzero(np.isnan(found)) <= text.null_count():
+        return found
+    return np.array(text.fill_null("").to_list(), dtype=object)

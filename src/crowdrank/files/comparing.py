@@ -40,7 +40,7 @@ def comparisons(rows: Rows) -> Comparisons:
     return Comparisons(
         items=items, left=lefts, right=rights, outcome=outcome, annotators=annotators, annotator=annotator,
         weight=rows.usable(weight), time=_time(rows), duration=_duration(rows),
-        features={name: _feature(rows.usable(rows.frame[name])) for name in rows.features},
+        features={name: cells.values_of(rows.usable(rows.frame[name])) for name in rows.features},
         sided=sided, native=rows.table.native,
     )  # fmt: skip
 
@@ -107,12 +107,3 @@ def _recorded(rows: Rows, values: cells.Numbers, role: str) -> cells.Numbers | N
     if missing:
         rows.note(f"{name!r}: no {role} in {missing:,} of {len(values):,} rows.")
     return values
-
-
-def _feature(column: pl.Series) -> npt.NDArray[Any]:
-    """Numbers where every cell that holds something holds one, text otherwise."""
-    text = cells.labels(column, trimmed=True)
-    found = cells.numbers(column)
-    if np.count_nonzero(np.isnan(found)) <= text.null_count():
-        return found
-    return np.array(text.fill_null("").to_list(), dtype=object)

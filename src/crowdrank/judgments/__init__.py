@@ -3,6 +3,7 @@
 from crowdrank.judgments.comparisons import LEFT, RIGHT, TIE, Comparisons
 from crowdrank.judgments.counts import PairCounts
 from crowdrank.judgments.health import Health
+from crowdrank.judgments.knowledge import Knowledge, agreed_pairs
 from crowdrank.judgments.labels import Items
 from crowdrank.judgments.rankings import Rankings
 from crowdrank.judgments.ratings import Ratings
@@ -10,5 +11,6 @@ from crowdrank.judgments.ratings import Ratings
 Judgments = Comparisons | Ratings | Rankings
 
 __all__ = [
-    "LEFT", "RIGHT", "TIE", "Comparisons", "Health", "Items", "Judgments", "PairCounts", "Rankings", "Ratings",
+    "LEFT", "RIGHT", "TIE", "Comparisons", "Health", "Items", "Judgments", "Knowledge", "PairCounts", "Rankings",
+    "Ratings", "agreed_pairs",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -14,6 +14,8 @@ import polars as pl
 
 from crowdrank.errors import DataError
 from crowdrank.judgments.counts import PairCounts, count_pairs
+from crowdrank.judgments.features import item_features, numbers_or_text
+from crowdrank.judgments.knowledge import NOTHING_KNOWN, Knowledge, knowledge_of
 from crowdrank.judgments.labels import Codes, Items, Labels, as_series, encode_annotators, encode_items
 from crowdrank.judgments.numbers import check_weight, freeze, numbers
 
@@ -46,6 +48,8 @@ class Comparisons:
     """False where the file names winner and loser only, so the screen positions are unknown."""
     native: str = "polars"
     """The kind of data frame these came in, and tables go out as."""
+    knowledge: Knowledge = NOTHING_KNOWN
+    """What is known beside the judgments; give it with `knowing`."""
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -143,6 +147,43 @@ class Comparisons:
         """Every answer turned round: who won, lost."""
         return replace(self, outcome=-self.outcome)
 
+    def knowing(
+        self,
+        *,
+        quality: Mapping[Any, float] = MappingProxyType({}),
+        between: Mapping[Any, tuple[float, float]] = MappingProxyType({}),
+        better: Iterable[tuple[Any, Any]] = (),
+        gold: Comparisons | Iterable[tuple[Any, Any]] | None = None,
+        gold_weight: float = 5.0,
+    ) -> Comparisons:
+        """The same judgments with what is known beside them, for models that weigh annotators.
+
+        The `quality` of some annotators, or the range it lies `between` (in the measure of the model: crowd-bt's
+        quality, factor-bt's care, variance-bt's sharpness); who is `better` than whom; and `gold` pairs, better item
+        first, each counted as `gold_weight` answers of a perfect annotator.
+
+        >>> votes = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"], annotator=["ann", "bob"])
+        >>> votes.knowing(quality={"ann": 0.95}, better=[("ann", "bob")], gold=[("a", "c")]).knowledge.quality
+        {0: 0.95}
+        """
+        return replace(self, knowledge=knowledge_of(self, quality, between, better, gold, gold_weight))
+
+    def with_item_features(self, columns: Mapping[str, Any]) -> Comparisons:
+        """The same judgments with columns about the items, one value for each of `items`, as features of the task.
+
+        A number becomes left less right. A text becomes one feature a category, (left is of it) − (right is of it);
+        of two categories the first alone, which is the opposite of the second.
+
+        >>> votes = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])
+        >>> told = votes.with_item_features({"length": [3, 5, 9], "style": ["bold", "bold", "plain"]})
+        >>> {name: column.tolist() for name, column in told.features.items()}
+        {'length': [-2.0, -4.0], 'style=bold': [0.0, 1.0]}
+        """
+        fresh = item_features(self.items, self.left, self.right, columns)
+        if taken := fresh.keys() & {"position", *self.features}:
+            raise DataError(f"There is a feature {min(taken)!r} already: give the column about items another name.")
+        return replace(self, features={**self.features, **fresh})
+
     def in_order_of_time(self) -> Comparisons:
         """Rows as they were answered; as they stand where no times were recorded."""
         return self if self.time is None else self.take(np.argsort(self.time, kind="stable"))
@@ -174,6 +215,8 @@ _ROW_COLUMNS = ("left", "right", "outcome", "annotator", "weight", "time", "dura
 
 def _feature(values: Any, name: str, rows: int) -> npt.NDArray[Any]:
     column = np.array(values)
+    if column.dtype.kind in "UO":  # from the values once more: beside text numpy makes a text of NaN
+        column = numbers_or_text(np.array(values, dtype=object))
     if len(column) != rows:
         raise DataError(f"Feature {name!r}: {len(column)} values for {rows} judgments.")
     return column

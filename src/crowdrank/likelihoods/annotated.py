@@ -255,6 +255,45 @@ def _slopes_loop(  # type: ignore[no-untyped-def]
     return value
 
 
+def gradient(
+    shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula: int
+) -> tuple[float, Vector, Vector, Vector]:
+    """Log-likelihood and its gradient alone: what a sampler asks for, thousands of times, so always compiled."""
+    teach_numba()
+    out = np.zeros_like(scores), np.zeros_like(gates), np.zeros_like(pulls)
+    return _gradient_loop(*shard[:5], scores, gates, pulls, formula, *out), *out
+
+
+@compiled(sigmoid, reliable, probit, scaled, pulled)
+def _gradient_loop(  # type: ignore[no-untyped-def]
+    winner, loser, annotator, weight, features, scores, gates, pulls, formula, score_slope, gate_slope, pull_slope
+):
+    value = 0.0
+    for row in range(len(winner)):
+        i, j, k, w = winner[row], loser[row], annotator[row], weight[row]
+        margin, gate, pull = scores[i] - scores[j], gates[k], 0.0
+        if formula == 0:
+            chance, _, d, g, z, _, _, _, _, _ = reliable(margin, gate, pull)
+        elif formula == 1:
+            chance, _, d, g, z, _, _, _, _, _ = probit(margin, gate, pull)
+        elif formula == 2:
+            chance, _, d, g, z, _, _, _, _, _ = scaled(margin, gate, pull)
+        else:
+            for f in range(features.shape[1]):
+                pull += features[row, f] * pulls[k, f]
+            chance, _, d, g, z, _, _, _, _, _ = pulled(margin, gate, pull)
+        chance = max(chance, 1e-300)
+        value += w * np.log(chance)
+        share = w / chance
+        score_slope[i] += share * d
+        score_slope[j] -= share * d
+        gate_slope[k] += share * g
+        if formula == 3:
+            for f in range(features.shape[1]):
+                pull_slope[k, f] += share * z * features[row, f]
+    return value
+
+
 def product(shard: Rows, scores: Vector, gates: Vector, pulls: Vector) -> tuple[Vector, Vector, Vector]:
     """Curvature times a direction."""
     (winner, loser, who, _, features, _), bends = shard
@@ -348,6 +387,24 @@ def blocks(shard: Rows, items: int, annotators: int, features: int) -> tuple[Vec
             by_a, by_b = (1.0 if n == 0 else x[:, n - 1] for n in (a, b))
             small[:, a, b] = np.bincount(who, bend * by_a * by_b, annotators)
     return own, across, small
+
+
+def by_truth(shard: Answers, scores: Vector, truth: Vector, formula: int) -> tuple[Vector, Vector]:
+    """Slope and curvature of log P by η itself, one annotator at a time, for formulas whose gate is the logit of η."""
+    margin = scores[shard.winner] - scores[shard.loser]
+    won, lost = _truthful(margin, formula)
+    eta = truth[shard.annotator]
+    share = (won - lost) / np.maximum(eta * won + (1.0 - eta) * lost, LEAST)
+    people = len(truth)
+    slope = np.bincount(shard.annotator, shard.weight * share, people)
+    return slope, np.bincount(shard.annotator, shard.weight * share**2, people)
+
+
+def _truthful(margin: Vector, formula: int) -> tuple[Vector, Vector]:
+    """The chances of a truthful answer for and against the winner."""
+    if formula == RELIABLE:
+        return sigmoid(margin), sigmoid(-margin)
+    return np.exp(log_cdf(margin * ROOT_HALF)), np.exp(log_cdf(-margin * ROOT_HALF))
 
 
 def margins(shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula: int) -> tuple[Bends, tuple[()]]:

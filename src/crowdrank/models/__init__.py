@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdrank.errors import UnknownNameError
+from crowdrank.models.bayesian_crowd_bt import BayesianCrowdBT
 from crowdrank.models.bootstrap import with_bootstrap
 from crowdrank.models.borda import Borda
 from crowdrank.models.bradley_terry import BradleyTerry
@@ -15,7 +16,10 @@ from crowdrank.models.crowd_bt import CrowdBT
 from crowdrank.models.elo import Elo
 from crowdrank.models.factor_bt import FactorBT
 from crowdrank.models.greedy_order import GreedyOrder
+from crowdrank.models.linear_bias import LinearBias
+from crowdrank.models.majority_bt import MajorityBT
 from crowdrank.models.median_rank import MedianRank
+from crowdrank.models.pairwise_hits import PairwiseHITS
 from crowdrank.models.plackett_luce import PlackettLuce
 from crowdrank.models.rank_centrality import RankCentrality
 from crowdrank.models.thurstone import Thurstone
@@ -26,8 +30,12 @@ REGISTRY: dict[str, type[Any]] = {
     "bradley-terry": BradleyTerry,
     "thurstone": Thurstone,
     "crowd-bt": CrowdBT,
+    "bayesian-crowd-bt": BayesianCrowdBT,
     "factor-bt": FactorBT,
     "variance-bt": VarianceBT,
+    "majority-bt": MajorityBT,
+    "pairwise-hits": PairwiseHITS,
+    "linear-bias": LinearBias,
     "plackett-luce": PlackettLuce,
     "rank-centrality": RankCentrality,
     "elo": Elo,
@@ -54,6 +62,7 @@ def name_of(model: Any) -> str:
 
 __all__ = [
     "REGISTRY",
+    "BayesianCrowdBT",
     "Borda",
     "BradleyTerry",
     "CondorcetFuse",
@@ -62,8 +71,11 @@ __all__ = [
     "Elo",
     "FactorBT",
     "GreedyOrder",
+    "LinearBias",
+    "MajorityBT",
     "MedianRank",
     "Model",
+    "PairwiseHITS",
     "PlackettLuce",
     "RankCentrality",
     "Thurstone",

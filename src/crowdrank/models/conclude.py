@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from crowdrank.engines import Engine, here
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
 from crowdrank.judgments import Comparisons, Health, Judgments, Rankings
 from crowdrank.judgments.conversions import rankings_to_links
-from crowdrank.results import OUTRIGHT, Convergence, Ranking, Uncertainty
+from crowdrank.results import OUTRIGHT, Annotators, Convergence, Ranking, Uncertainty
 
 Kind = TypeVar("Kind", Comparisons, Rankings)
 
@@ -78,6 +78,17 @@ def conclude(
         parameters=parameters or {}, log_likelihood=log_likelihood, convergence=convergence,
         native=judgments.native, measure=measure, observe=lambda: health_of(judgments).notes(),
     )  # fmt: skip
+
+
+def with_annotators(ranking: Ranking, comparisons: Comparisons, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
+    """The ranking and what was learnt of the annotators, where they have names."""
+    if comparisons.annotator is None:
+        return ranking
+    judged = np.bincount(comparisons.annotator, minlength=len(comparisons.annotators))
+    return replace(
+        ranking,
+        survey=lambda: Annotators(labels=comparisons.annotators, judged=judged, estimates=estimates()),
+    )
 
 
 def check_solver(model: SolverSettings) -> None:

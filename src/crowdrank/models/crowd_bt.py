@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,9 @@ from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.likelihoods import annotated
 from crowdrank.likelihoods.annotated import PROBIT, RELIABLE, sigmoid
-from crowdrank.models.annotated import Priors, climb_from, conclude_annotated
+from crowdrank.models.annotated import Priors, Start, climb_from, conclude_annotated
 from crowdrank.models.conclude import check_connected, check_solver, health_of, need
+from crowdrank.models.tuning import is_auto, tuned
 from crowdrank.results import Ranking
 
 
@@ -28,14 +29,18 @@ class CrowdBT:
     reads: ClassVar[type] = Comparisons
     weighs_annotators: ClassVar[bool] = True
 
-    prior_scale: float | None = 3.0
+    prior_scale: float | Literal["auto"] | None = 3.0
     """Standard deviation of the normal prior on scores; None where `virtual_weight` alone holds them."""
-    virtual_weight: float = 0.0
+    virtual_weight: float | Literal["auto"] = 0.0
     """Wins and losses (λ) of every item against a virtual one (§3.2)."""
-    quality_prior: tuple[float, float] = (3.0, 0.5)
-    """Beta prior on η: truths and lies each annotator is credited with beforehand."""
+    quality_prior: tuple[float, float] | Literal["auto"] | None = (3.0, 0.5)
+    """Beta prior on η: truths and lies each annotator is credited with beforehand; None for none, as in the paper."""
     link: Literal["logistic", "probit"] = "logistic"
     """The noise of a truthful answer: Bradley and Terry's, or Thurstone's (§3.1)."""
+    start: Start = "several"
+    """Everyone trusted ("one"), or as far as they answer gold pairs ("gold"), as the paper; or the best of several."""
+    solver: Literal["joint", "alternating"] = "joint"
+    """Scores and qualities together, or in turn with each η set exactly ("alternating", the paper's)."""
     tolerance: float = 1e-4
     """Stop when no combination of parameters is further than this from the optimum, in standard errors."""
     max_steps: int = 200
@@ -44,26 +49,36 @@ class CrowdBT:
 
     def __post_init__(self) -> None:
         check_solver(self)
-        if self.prior_scale is None and not self.virtual_weight > 0:
+        scale, virtual, quality = self.prior_scale, self.virtual_weight, self.quality_prior
+        if scale is None and virtual == 0:
             raise SettingError("Scores need a prior here: set prior_scale or virtual_weight.")
-        if self.prior_scale is not None and not 0 < self.prior_scale < np.inf:
-            raise SettingError(f"prior_scale must be positive, or None, got {self.prior_scale}.")
-        if len(self.quality_prior) != 2 or not min(self.quality_prior) > 0:
-            raise SettingError(f"quality_prior must be two positive numbers, got {self.quality_prior}.")
+        if not (scale is None or is_auto(scale) or 0 < float(scale) < np.inf):
+            raise SettingError(f'prior_scale must be positive, "auto" or None, got {scale!r}.')
+        if not (is_auto(virtual) or 0 <= float(virtual) < np.inf):
+            raise SettingError(f'virtual_weight must be zero or more, or "auto", got {virtual!r}.')
+        if not (quality is None or is_auto(quality) or (len(quality) == 2 and min(map(float, quality)) > 0)):
+            raise SettingError(f'quality_prior must be two positive numbers, "auto" or None, got {quality!r}.')
         if self.link not in ("logistic", "probit"):
             raise SettingError(f"link must be logistic or probit, got {self.link!r}.")
+        if self.start not in get_args(Start):
+            raise SettingError(f"start must be one of {', '.join(get_args(Start))}, got {self.start!r}.")
+        if self.solver not in ("joint", "alternating"):
+            raise SettingError(f"solver must be joint or alternating, got {self.solver!r}.")
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
         check_connected(health_of(comparisons), has_prior=True)
-        priors = Priors(scale=self.prior_scale, virtual=self.virtual_weight, quality=self.quality_prior)
-        summit = climb_from(self, comparisons, RELIABLE if self.link == "logistic" else PROBIT, priors, engine)
-        return conclude_annotated(self, summit, lambda: {"quality": summit.of_gates(sigmoid)})
+        model: Any = tuned(self, comparisons, engine)
+        priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
+        formula = RELIABLE if self.link == "logistic" else PROBIT
+        summit = climb_from(self, comparisons, formula, priors, engine, start=self.start, solver=self.solver)
+        return conclude_annotated(model, summit, lambda: {"quality": summit.of_gates(sigmoid)})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> npt.NDArray[np.float64]:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
         quality = ranking.annotators["quality"][comparisons.annotator]
         formula = annotated.FORMULAS[RELIABLE if self.link == "logistic" else PROBIT]
-        left, right, *_ = formula(margin, np.log(quality / (1 - quality)), 0.0)
+        with np.errstate(divide="ignore"):
+            left, right, *_ = formula(margin, np.log(quality) - np.log1p(-quality), 0.0)
         return np.stack((left, np.zeros(len(margin)), right), axis=1)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdrank.engines import Engine, here
-from crowdrank.errors import DataError, SettingError, UnknownNameError
+from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Judgments
+from crowdrank.judgments.features import feature_columns
 from crowdrank.likelihoods import annotated
 from crowdrank.likelihoods.annotated import PULLED, sigmoid
 from crowdrank.models.annotated import Priors, climb_from, conclude_annotated, interval
 from crowdrank.models.conclude import check_connected, check_solver, health_of, need
 from crowdrank.results import Ranking
+from crowdrank.results.sways import PULL_OF, UNIT_OF
 
 Vector = npt.NDArray[np.float64]
 
@@ -32,13 +34,16 @@ class FactorBT:
     weighs_annotators: ClassVar[bool] = True
 
     features: tuple[str, ...] = ("position",)
-    """Features of the task: "position" (the left side of the screen), or columns read with the judgments."""
+    """Features of the task: "position" (the left side of the screen), or columns read with the judgments, numbers
+    or text; of a text each category pulls for itself."""
     prior_scale: float = 3.0
     """Standard deviation of the normal prior on scores."""
     care_prior: tuple[float, float] = (2.0, 1.5)
     """Mean and standard deviation of the normal prior on γ, the logit of how often an annotator looks at the items."""
     pull_scale: float = 1.0
-    """Standard deviation of the normal prior on each pull."""
+    """Standard deviation of the normal prior on the pull of a feature of its usual size (root mean square)."""
+    solver: Literal["joint", "conjugate-gradients"] = "joint"
+    """Newton's steps of all parameters together, or the paper's, which go by slopes alone."""
     tolerance: float = 1e-4
     """Stop when no combination of parameters is further than this from the optimum, in standard errors."""
     max_steps: int = 200
@@ -49,6 +54,8 @@ class FactorBT:
         check_solver(self)
         if not (0 < self.prior_scale < np.inf and 0 < self.pull_scale < np.inf and 0 < self.care_prior[1] < np.inf):
             raise SettingError("prior_scale, pull_scale and the spread of care_prior must be positive.")
+        if self.solver not in ("joint", "conjugate-gradients"):
+            raise SettingError(f"solver must be joint or conjugate-gradients, got {self.solver!r}.")
         if not self.features:
             raise SettingError("features must name at least one feature: without any, use crowd-bt.")
 
@@ -56,42 +63,41 @@ class FactorBT:
         comparisons = need(Comparisons, judgments, self)
         check_connected(health_of(comparisons), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=self.care_prior, pull=self.pull_scale)
-        summit = climb_from(self, comparisons, PULLED, priors, engine, self._columns(comparisons))
+        columns = feature_columns(comparisons, self.features)
+        units = {name: _unit(column, comparisons.weights) for name, column in columns.items()}
+        scaled = np.stack([column / units[name] for name, column in columns.items()], axis=1)
+        summit = climb_from(self, comparisons, PULLED, priors, engine, scaled, solver=self.solver)
 
         def estimates() -> dict[str, tuple[Vector, Vector, Vector]]:
             pulls, errors = summit.parts[2], summit.errors_of_annotators[:, 1:]
             found = {"care": summit.of_gates(sigmoid)}
-            for n, name in enumerate(self.features):
-                found[f"pull_of_{name}"] = interval(pulls[:, n], errors[:, n], np.array)
+            for n, (name, unit) in enumerate(units.items()):
+                found[f"{PULL_OF}{name}"] = interval(pulls[:, n] / unit, errors[:, n] / unit, np.array)
             return found
 
-        return conclude_annotated(self, summit, estimates)
+        sizes = {f"{UNIT_OF}{name}": unit for name, unit in units.items() if unit != 1}
+        return replace(conclude_annotated(self, summit, estimates), parameters=sizes)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> npt.NDArray[np.float64]:
-        """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""
+        """Chances of left, tie and right for each comparison, as columns; there is no room for ties.
+
+        Categories that were not there when the model was fitted do not pull.
+        """
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
         who, people = comparisons.annotator, ranking.annotators
-        care = people["care"][who]
-        pulls = np.stack([people[f"pull_of_{name}"][who] for name in self.features], axis=1)
-        pull = np.sum(pulls * self._columns(comparisons), axis=1)
-        left, right, *_ = annotated.FORMULAS[PULLED](margin, np.log(care / (1 - care)), pull)
+        care, pull = people["care"][who], np.zeros(len(comparisons))
+        for name, column in feature_columns(comparisons, self.features).items():
+            if f"{PULL_OF}{name}" in people.estimates:
+                pull += people[f"{PULL_OF}{name}"][who] * column
+        with np.errstate(divide="ignore"):
+            left, right, *_ = annotated.FORMULAS[PULLED](margin, np.log(care) - np.log1p(-care), pull)
         return np.stack((left, np.zeros(len(margin)), right), axis=1)
 
-    def _columns(self, comparisons: Comparisons) -> Vector:
-        """One column a feature, positive where it speaks for the left item."""
-        return np.stack([self._column(comparisons, name) for name in self.features], axis=1)
 
-    def _column(self, comparisons: Comparisons, name: str) -> Vector:
-        if name == "position":
-            if not comparisons.sided:
-                raise DataError("The judgments do not say what stood left and right: leave the feature position out.")
-            return np.ones(len(comparisons))
-        if name not in comparisons.features:
-            raise UnknownNameError("feature", name, ["position", *comparisons.features])
-        try:
-            column = np.asarray(comparisons.features[name], dtype=np.float64)
-        except ValueError as error:
-            raise DataError(f"Feature {name!r} must be numbers.") from error
-        if not np.isfinite(column).all():
-            raise DataError(f"Feature {name!r} has missing values.")
-        return column
+def _unit(column: Vector, weight: Vector) -> float:
+    """The size of a feature, for which `pull_scale` is meant: its root mean square; 1 where it is ±1 or 0 already."""
+    size = np.abs(column)
+    largest = float(size.max())
+    if np.all((size == 0) | (size == 1)):
+        return 1.0
+    return largest * float(np.sqrt(np.average((size / largest) ** 2, weights=weight)))  # squares that cannot overflow

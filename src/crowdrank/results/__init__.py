@@ -2,6 +2,10 @@
 
 from crowdrank.results.annotators import Annotators
 from crowdrank.results.ranking import OUTRIGHT, Convergence, Ranking
+from crowdrank.results.sways import Sway, sways
+from crowdrank.results.systems import Systems, compare_systems
 from crowdrank.results.uncertainty import Uncertainty
 
-__all__ = ["OUTRIGHT", "Annotators", "Convergence", "Ranking", "Uncertainty"]
+__all__ = [
+    "OUTRIGHT", "Annotators", "Convergence", "Ranking", "Sway", "Systems", "Uncertainty", "compare_systems", "sways",
+]  # fmt: skip

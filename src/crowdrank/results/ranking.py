@@ -34,11 +34,12 @@ class Convergence:
     """How far from settled it was when it stopped; 0 for models computed outright."""
     unit: str = "standard errors short of its summit"
     """What the distance is measured in."""
+    remedy: str = "raise max_steps"
 
-    def warn(self, model: str, remedy: str = "raise max_steps") -> None:
+    def warn(self, model: str) -> None:
         if not self.converged:
             warnings.warn(
-                f"{model} stopped after {self.steps} steps, {self.distance:.1e} {self.unit}: {remedy}.",
+                f"{model} stopped after {self.steps} steps, {self.distance:.1e} {self.unit}: {self.remedy}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

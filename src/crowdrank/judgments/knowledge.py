@@ -1,0 +1,130 @@
+"""What is known beside the judgments: how good some annotators are, who is better than whom, and gold pairs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
+from crowdrank.judgments.labels import Codes, Items, Labels
+
+if TYPE_CHECKING:
+    from crowdrank.judgments.comparisons import Comparisons
+
+NO_PAIRS: Codes = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Knowledge:
+    """Side information in codes of annotators and items. Give it with `Comparisons.knowing`."""
+
+    quality: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+    """Of annotators whose quality is known, in the measure of the model."""
+    between: Mapping[int, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))
+    """Of annotators whose quality is known to lie within a range."""
+    better: tuple[tuple[int, int], ...] = ()
+    """Pairs of annotators, the better one first."""
+    gold_better: Codes = field(default_factory=lambda: NO_PAIRS)
+    """Items known to be better …"""
+    gold_worse: Codes = field(default_factory=lambda: NO_PAIRS)
+    """… than these."""
+    gold_weight: float = 5.0
+    """As how many answers of a perfect annotator each gold pair counts; 0 where it only says which way is up."""
+
+    def __bool__(self) -> bool:
+        return bool(self.quality or self.between or self.better or len(self.gold_better))
+
+    @property
+    def of_annotators(self) -> bool:
+        """Whether anything is known of the annotators themselves."""
+        return bool(self.quality or self.between or self.better)
+
+
+NOTHING_KNOWN = Knowledge()
+
+
+def knowledge_of(
+    comparisons: Comparisons,
+    quality: Mapping[Any, float],
+    between: Mapping[Any, tuple[float, float]],
+    better: Iterable[tuple[Any, Any]],
+    gold: Comparisons | Iterable[tuple[Any, Any]] | None,
+    gold_weight: float,
+) -> Knowledge:
+    """Labels into codes; names nobody goes by are refused."""
+    code = _Coder(comparisons.annotators)
+    for name, (low, high) in between.items():
+        if not low < high:
+            raise SettingError(
+                f"The quality of {name} must lie between a lower and a higher value, got {low} to {high}."
+            )
+    if not 0 <= gold_weight < np.inf:
+        raise SettingError(f"gold_weight must be zero or more, got {gold_weight}.")
+    gold_better, gold_worse = (NO_PAIRS, NO_PAIRS) if gold is None else _gold_pairs(comparisons.items, gold)
+    return Knowledge(
+        quality={code(name): float(value) for name, value in quality.items()},
+        between={code(name): (float(low), float(high)) for name, (low, high) in between.items()},
+        better=tuple((code(a), code(b)) for a, b in better),
+        gold_better=gold_better,
+        gold_worse=gold_worse,
+        gold_weight=float(gold_weight),
+    )
+
+
+class _Coder:
+    def __init__(self, labels: Labels):
+        self.places = {str(label): place for place, label in enumerate(labels)}
+
+    def __call__(self, name: Any) -> int:
+        if str(name) not in self.places:
+            raise UnknownNameError("annotator", name, self.places)
+        return self.places[str(name)]
+
+
+def _gold_pairs(items: Items, gold: Comparisons | Iterable[tuple[Any, Any]]) -> tuple[Codes, Codes]:
+    """The pairs as codes; ties say nothing, and pairs with an item nobody judged cannot be used."""
+    from crowdrank.judgments.comparisons import Comparisons
+
+    if not isinstance(gold, Comparisons):
+        pairs = list(gold)
+        gold = Comparisons.of([a for a, _ in pairs], [b for _, b in pairs], [a for a, _ in pairs])
+    if gold.items.has_queries != items.has_queries:
+        which = "The gold pairs" if gold.items.has_queries else "The judgments"
+        raise DataError(f"{which} name queries and the others do not: name the query column of both, or of neither.")
+    place = {
+        (str(items.queries[q]), str(label)): n
+        for n, (q, label) in enumerate(zip(items.query, items.labels, strict=True))
+    }
+    theirs = gold.items
+    names = [(str(theirs.queries[q]), str(label)) for q, label in zip(theirs.query, theirs.labels, strict=True)]
+    ours = np.array([place.get(name, -1) for name in names])
+    decided = np.flatnonzero(gold.outcome != 0)
+    left, right = ours[gold.left[decided]], ours[gold.right[decided]]
+    known = (left >= 0) & (right >= 0)
+    if not known.any():
+        raise DataError("No gold pair has both its items among those judged.")
+    if not known.all():
+        lost = int(np.count_nonzero(~known))
+        warnings.warn(f"{lost:,} gold pairs name an item nobody judged: left out.", DataWarning, stacklevel=4)
+    won = gold.outcome[decided] > 0
+    better, worse = np.where(won, left, right), np.where(won, right, left)
+    return better[known].astype(np.int32), worse[known].astype(np.int32)
+
+
+def agreed_pairs(comparisons: Comparisons, more_than: int = 10, share: float = 0.9) -> tuple[Codes, Codes]:
+    """Gold from the data itself: pairs that more than so many annotators answered, a share of them alike.
+
+    Chen et al. 2013, footnote 4. A tie agrees with nobody. Gives the better items and the worse ones.
+    """
+    counts = comparisons.counts
+    most = np.maximum(counts.first_wins, counts.second_wins)
+    sure = (counts.total > more_than) & (most >= share * counts.total)
+    first_better = counts.first_wins >= counts.second_wins
+    better = np.where(first_better, counts.first, counts.second)
+    worse = np.where(first_better, counts.second, counts.first)
+    return better[sure], worse[sure]

@@ -1,0 +1,214 @@
+"""One sweep of Metropolis steps over Crowd-BT's parameters, each score and each quality in turn, as compiled loops.
+
+Chen et al. 2013: P(k says a beats b) = ηₖ·F(a − b) + (1 − ηₖ)·F(b − a), F logistic or Thurstone's normal. Of every
+answer its truthful chance F and its chance P are kept up to date, so that a step costs one F an answer it touches, and
+a step of η none.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.likelihoods.annotated import RELIABLE, Answers
+from crowdrank.likelihoods.compiled import compiled
+
+Vector = npt.NDArray[Any]
+
+
+class Threads(NamedTuple):
+    """Answers threaded by item and by annotator; every answer hangs on two items and one annotator."""
+
+    answers: Answers
+    item_starts: Vector
+    item_rows: Vector
+    sign: Vector
+    """1 where the item won the answer, −1 where it lost."""
+    other: Vector
+    """The other item of the answer."""
+    annotator_starts: Vector
+    annotator_rows: Vector
+    logistic: bool
+
+
+class Limits(NamedTuple):
+    """Between which values each η must lie, one that cannot move having none between; and whose is above whose."""
+
+    low: Vector
+    high: Vector
+    better: Vector
+    worse: Vector
+
+
+def thread(answers: Answers, items: int, annotators: int, formula: int) -> Threads:
+    """The same answer of one annotator, given twice, is one of twice the weight; their order is forgotten."""
+    answers = _merged(answers, items)
+    count = len(answers.winner)
+    touched = np.concatenate((answers.winner, answers.loser))
+    order = np.argsort(touched, kind="stable")
+    rows = np.tile(np.arange(count, dtype=np.int32), 2)[order]
+    sign = np.repeat((1.0, -1.0), count)[order]
+    other = np.concatenate((answers.loser, answers.winner))[order]
+    people = np.argsort(answers.annotator, kind="stable").astype(np.int32)
+    return Threads(
+        answers, _starts(touched, items), rows, sign, other,
+        _starts(answers.annotator, annotators), people, formula == RELIABLE,
+    )  # fmt: skip
+
+
+def _merged(answers: Answers, items: int) -> Answers:
+    winner, loser, who, weight, features, _ = answers
+    key = (who.astype(np.int64) * items + winner) * items + loser
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    return Answers(winner[first], loser[first], who[first], np.bincount(place, weight), features[first])
+
+
+def _starts(codes: Vector, size: int) -> Vector:
+    return np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=size))))
+
+
+def chances(threads: Threads, scores: Vector, quality: Vector) -> tuple[Vector, Vector]:
+    """Of every answer: the chance that a truthful annotator gives it, and that this one does."""
+    _, truthful, chance = stretch(threads, scores, quality, 1.0, np.ones(len(threads.answers.winner)))
+    return truthful, chance
+
+
+def move_scores(
+    rng: np.random.Generator, threads: Threads, scores: Vector, quality: Vector, scale: float, truthful: Vector,
+    chance: Vector,
+) -> int:  # fmt: skip
+    """A step of each score, in place; how many were accepted. Prior: normal with standard deviation `scale`."""
+    t = threads
+    accepted: int = _move_scores(
+        rng, scores, quality, scale, t.item_starts, t.item_rows, t.sign, t.other, t.answers.annotator, t.answers.weight,
+        t.logistic, truthful, chance,
+    )  # fmt: skip
+    return accepted
+
+
+def move_quality(
+    rng: np.random.Generator, threads: Threads, quality: Vector, truths: float, lies: float, limits: Limits,
+    truthful: Vector, chance: Vector,
+) -> int:  # fmt: skip
+    """A step of each η between its limits, in place. Prior: Beta(truths, lies)."""
+    t = threads
+    accepted: int = _move_quality(
+        rng, quality, truths, lies, *limits, t.annotator_starts, t.annotator_rows, t.answers.weight, truthful, chance
+    )
+    return accepted
+
+
+def stretch(
+    threads: Threads, scores: Vector, quality: Vector, factor: float, chance: Vector
+) -> tuple[float, Vector, Vector]:
+    """What the log-likelihood gains when all scores are multiplied by a factor, and the chances there."""
+    truthful, fresh = np.empty_like(chance), np.empty_like(chance)
+    winner, loser, annotator, weight = threads.answers[:4]
+    gain = _stretch(
+        scores, quality, factor, winner, loser, annotator, weight, threads.logistic, chance, truthful, fresh
+    )
+    return gain, truthful, fresh
+
+
+def _believed(margin: float, logistic: bool) -> float:
+    """F(margin)."""
+    if logistic:
+        return 1.0 / (1.0 + math.exp(-margin))
+    return 0.5 * math.erfc(-0.5 * margin)
+
+
+@compiled(_believed)
+def _move_scores(  # type: ignore[no-untyped-def]
+    rng, scores, quality, scale, starts, rows, sign, other, annotator, weight, logistic, truthful, chance
+):
+    accepted = 0
+    for item in range(len(scores)):
+        # a width drawn anew each time: some step suits, whatever the item's neighbours allow
+        width = scale * math.exp(3.5 * rng.random() - 3.0)
+        here = scores[item]
+        there = here + width * rng.standard_normal()
+        gain = 0.5 * (here - there) * (here + there) / scale**2
+        ratio = 1.0
+        for place in range(starts[item], starts[item + 1]):
+            row = rows[place]
+            eta = quality[annotator[row]]
+            fresh = 1.0 - eta + (2.0 * eta - 1.0) * _believed(sign[place] * (there - scores[other[place]]), logistic)
+            if weight[row] == 1.0:
+                ratio *= fresh / chance[row]
+            else:
+                gain += weight[row] * math.log(fresh / chance[row])
+            if ratio < 1e-200 or ratio > 1e200:
+                gain += math.log(ratio)
+                ratio = 1.0
+        if math.log(rng.random()) < gain + math.log(ratio):
+            accepted += 1
+            scores[item] = there
+            for place in range(starts[item], starts[item + 1]):
+                row = rows[place]
+                eta = quality[annotator[row]]
+                truthful[row] = _believed(sign[place] * (there - scores[other[place]]), logistic)
+                chance[row] = 1.0 - eta + (2.0 * eta - 1.0) * truthful[row]
+    return accepted
+
+
+@compiled()
+def _move_quality(  # type: ignore[no-untyped-def]
+    rng, quality, truths, lies, low, high, better, worse, starts, rows, weight, truthful, chance
+):
+    accepted = 0
+    for k in range(len(quality)):
+        least, most = max(low[k], 1e-15), min(high[k], 1.0 - 1e-15)
+        for pair in range(len(better)):
+            if better[pair] == k:
+                least = max(least, quality[worse[pair]])
+            if worse[pair] == k:
+                most = min(most, quality[better[pair]])
+        if not least < most:
+            continue
+        here = quality[k]
+        logit = math.log(here) - math.log1p(-here) + math.exp(3.0 * rng.random() - 2.0) * rng.standard_normal()
+        there = 1.0 / (1.0 + math.exp(-logit))
+        if not least < there < most:
+            continue
+        gain = truths * math.log(there / here) + lies * (math.log1p(-there) - math.log1p(-here))
+        ratio = 1.0
+        for place in range(starts[k], starts[k + 1]):
+            row = rows[place]
+            fresh = 1.0 - there + (2.0 * there - 1.0) * truthful[row]
+            if weight[row] == 1.0:
+                ratio *= fresh / chance[row]
+            else:
+                gain += weight[row] * math.log(fresh / chance[row])
+            if ratio < 1e-200 or ratio > 1e200:
+                gain += math.log(ratio)
+                ratio = 1.0
+        if math.log(rng.random()) < gain + math.log(ratio):
+            accepted += 1
+            quality[k] = there
+            for place in range(starts[k], starts[k + 1]):
+                row = rows[place]
+                chance[row] = 1.0 - there + (2.0 * there - 1.0) * truthful[row]
+    return accepted
+
+
+@compiled(_believed)
+def _stretch(  # type: ignore[no-untyped-def]
+    scores, quality, factor, winner, loser, annotator, weight, logistic, chance, truthful, fresh
+):
+    gain, ratio = 0.0, 1.0
+    for row in range(len(winner)):
+        eta = quality[annotator[row]]
+        before = chance[row]
+        truthful[row] = _believed(factor * (scores[winner[row]] - scores[loser[row]]), logistic)
+        fresh[row] = 1.0 - eta + (2.0 * eta - 1.0) * truthful[row]
+        if weight[row] == 1.0:
+            ratio *= fresh[row] / before
+        else:
+            gain += weight[row] * math.log(fresh[row] / before)
+        if ratio < 1e-200 or ratio > 1e200:
+            gain += math.log(ratio)
+            ratio = 1.0
+    return gain + math.log(ratio)

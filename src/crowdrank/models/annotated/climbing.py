@@ -1,0 +1,154 @@
+"""From judgments to the summit: where to start, how to climb, and which way is up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.engines import Engine
+from crowdrank.errors import SettingError
+from crowdrank.judgments import Comparisons, agreed_pairs
+from crowdrank.likelihoods.annotated import PROBIT, RELIABLE, SCALED, Answers, sigmoid
+from crowdrank.models.annotated.alternating import LONGEST_STEP, climb_in_turns, one_turn
+from crowdrank.models.annotated.answers import agreement, answers_of, first_scores, gold_judge, right_on_gold
+from crowdrank.models.annotated.hints import PERFECT, hints_of
+from crowdrank.models.annotated.layout import Layout
+from crowdrank.models.annotated.objective import Objective
+from crowdrank.models.annotated.priors import Priors
+from crowdrank.models.annotated.summit import Summit
+from crowdrank.models.conclude import SolverSettings
+from crowdrank.solvers.conjugate import climb_by_conjugate_gradients
+from crowdrank.solvers.newton import Found, climb
+
+Vector = npt.NDArray[np.float64]
+Start = Literal["several", "one", "gold"]
+Solver = Literal["joint", "alternating", "conjugate-gradients"]
+
+
+# A gate beyond this has so little slope left that a joint climb would take it for settled.
+_STEEP = 4.0
+# So many steps of conjugate gradients cost what one of Newton's does.
+_CONJUGATE_STEPS = 25
+
+
+def climb_from(
+    model: SolverSettings,
+    comparisons: Comparisons,
+    formula: int,
+    priors: Priors,
+    engine: Engine,
+    features: npt.NDArray[np.float64] | None = None,
+    *,
+    start: Start = "several",
+    solver: Solver = "joint",
+) -> Summit:
+    """Climb from each start and keep the highest summit; where both ways up are equal, the side of the most."""
+    judge = gold_judge(comparisons)
+    answers = answers_of(comparisons, features)
+    people = max(1, len(comparisons.annotators)) + (judge is not None)
+    layout = Layout(len(comparisons.items), people, answers.features.shape[1])
+    priors = replace(priors, hints=hints_of(comparisons.knowledge, formula, judge))
+    objective = Objective(engine.hold(answers), layout, formula, priors)
+    starts = Starts(comparisons, answers, objective, model.tolerance)
+    best = _highest(model, objective, starts.named(start, solver), solver)
+    if start == "several" and formula in (RELIABLE, PROBIT):
+        turned = mirrored(objective, best.parameters, comparisons)
+        if turned is not None:
+            best = _highest(model, objective, [turned], solver)
+    return Summit(best, objective, comparisons, model.seed)
+
+
+def _highest(model: SolverSettings, objective: Objective, starts: Iterable[Vector], solver: Solver) -> Found:
+    best: Found | None = None
+    for start in starts:
+        if solver == "alternating":
+            found = climb_in_turns(objective, start, tolerance=model.tolerance, max_steps=model.max_steps)
+        elif solver == "conjugate-gradients":
+            most = _CONJUGATE_STEPS * model.max_steps
+            found = climb_by_conjugate_gradients(objective, start, tolerance=model.tolerance, max_steps=most)
+        else:
+            found = climb(objective, start, tolerance=model.tolerance, max_steps=model.max_steps, longest=LONGEST_STEP)
+        # equal summits are one: the first stands, so that rounding never chooses
+        if best is None or found.point.value > best.point.value + 1e-7 * abs(best.point.value):
+            best = found
+    assert best is not None
+    return best
+
+
+class Starts:
+    """Where a climb may begin."""
+
+    def __init__(self, comparisons: Comparisons, answers: Answers, objective: Objective, tolerance: float):
+        self.comparisons, self.answers, self.objective, self.tolerance = comparisons, answers, objective, tolerance
+
+    def named(self, start: Start, solver: Solver) -> list[Vector]:
+        if start == "several":
+            return self._several()
+        gates = np.full(self.objective.layout.annotators, PERFECT)
+        if start == "gold":
+            gates[: max(1, len(self.comparisons.annotators))] = self._gates_on_gold()
+        first = self._joined(np.zeros(self.objective.layout.items), gates)
+        if solver == "alternating":
+            return [first]
+        scores, gates, pulls = self.objective.layout.split(one_turn(self.objective, first, self.tolerance))
+        return [self.objective.layout.join(scores, np.clip(gates, -_STEEP, _STEEP), pulls)]
+
+    def _several(self) -> list[Vector]:
+        """Everyone trusted, and everyone trusted as far as they agree with the crowd, or with the gold."""
+        people, items = self.objective.layout.annotators, self.comparisons.items
+        trusted = first_scores(self.answers, items, np.ones(people))
+        if self.objective.formula == SCALED:
+            return [self._joined(trusted, np.zeros(people))]
+        starts = [self._joined(trusted, np.full(people, 1.5)), self._weighed(agreement(self.answers, trusted, people))]
+        if len(self.comparisons.knowledge.gold_better):
+            gates = np.full(people, 1.5)
+            gates[: max(1, len(self.comparisons.annotators))] = np.clip(self._gates_on_gold(), -1.5, 1.5)
+            starts.append(self._weighed(gates))
+        return starts
+
+    def _weighed(self, gates: Vector) -> Vector:
+        scores = first_scores(self.answers, self.comparisons.items, 2 * sigmoid(gates) - 1)
+        return self._joined(scores, gates)
+
+    def _joined(self, scores: Vector, gates: Vector) -> Vector:
+        layout = self.objective.layout
+        return layout.join(scores, gates, np.zeros((layout.annotators, layout.features)))
+
+    def _gates_on_gold(self) -> Vector:
+        known = self.comparisons.knowledge
+        better, worse = known.gold_better, known.gold_worse
+        if not len(better):
+            better, worse = agreed_pairs(self.comparisons)
+        if not len(better):
+            raise SettingError(
+                'start="gold" needs gold pairs, or pairs that more than 10 annotators nearly all agree on.'
+            )
+        share = right_on_gold(self.comparisons, better, worse)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.clip(np.log(share) - np.log1p(-share), -PERFECT, PERFECT))
+
+
+def mirrored(objective: Objective, x: Vector, comparisons: Comparisons) -> Vector | None:
+    """The other way up, where that is the better one; None where this one is.
+
+    Negating all scores and turning every η into 1 − η leaves the likelihood as it is. Gold decides first, then the
+    priors, and where these are even-handed the most annotators, each counted once.
+    """
+    layout, known = objective.layout, comparisons.knowledge
+    scores, gates, pulls = layout.split(x)
+    people = max(1, len(comparisons.annotators))
+    turned = layout.join(-scores, np.append(-gates[:people], gates[people:]), pulls)
+    if len(known.gold_better):
+        agreed = np.sign(scores[known.gold_better] - scores[known.gold_worse]).sum()
+        return turned if agreed < 0 else None
+    gain = (
+        objective.priors.at(*layout.split(turned), objective.formula).value
+        - objective.priors.at(scores, gates, pulls, objective.formula).value
+    )
+    if abs(gain) > 1e-6:
+        return turned if gain > 0 else None
+    return turned if np.sign(gates[:people]).sum() < 0 else None

@@ -1,0 +1,120 @@
+"""Side information about single annotators, on the scale of the gate.
+
+known      the gate is normal around its value, with a spread that leaves no choice
+range      a wall on each side: log σ((gate − low)/width) + log σ((high − gate)/width)
+order      a sharp judge compared the two: log σ((better − worse)/width)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.errors import SettingError
+from crowdrank.judgments import Knowledge
+from crowdrank.likelihoods.annotated import SCALED, sigmoid
+
+Vector = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+# How far a gate may stray from what is known of it, and how wide the walls are, in logits.
+_SPREAD = 0.01
+_WIDTH = 0.1
+# The gate of one who never errs: η = 1 to within 1e-13.
+PERFECT = 30.0
+
+
+class Bonds(NamedTuple):
+    """Curvature between pairs of gates: `bend` times [[1, −1], [−1, 1]]; the diagonal is counted elsewhere."""
+
+    first: Codes
+    second: Codes
+    bend: Vector
+
+
+class HintPoint(NamedTuple):
+    value: float
+    slope: Vector
+    bend: Vector
+    bonds: Bonds
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What is known of the gates, as arrays."""
+
+    known: Codes
+    value: Vector
+    low_of: Codes
+    low: Vector
+    high_of: Codes
+    high: Vector
+    better: Codes
+    worse: Codes
+
+    def at(self, gates: Vector) -> HintPoint:
+        slope, bend, total = np.zeros_like(gates), np.zeros_like(gates), 0.0
+        away = (gates[self.known] - self.value) / _SPREAD
+        total -= 0.5 * float(away @ away)
+        np.add.at(slope, self.known, -away / _SPREAD)
+        np.add.at(bend, self.known, _SPREAD**-2.0)
+        for codes, distance, sign in (
+            (self.low_of, gates[self.low_of] - self.low, 1.0),
+            (self.high_of, self.high - gates[self.high_of], -1.0),
+        ):
+            value, push, curve = _wall(distance)
+            total += value
+            np.add.at(slope, codes, sign * push)
+            np.add.at(bend, codes, curve)
+        value, push, curve = _wall(gates[self.better] - gates[self.worse])
+        np.add.at(slope, self.better, push)
+        np.add.at(slope, self.worse, -push)
+        for codes in (self.better, self.worse):
+            np.add.at(bend, codes, curve)
+        return HintPoint(total + value, slope, bend, Bonds(self.better, self.worse, curve))
+
+
+def _wall(distance: Vector) -> tuple[float, Vector, Vector]:
+    """log σ(distance/width), its slope and its curvature."""
+    u = distance / _WIDTH
+    inside, outside = sigmoid(u), sigmoid(-u)
+    value = -float(np.sum(np.logaddexp(0.0, -u)))
+    return value, outside / _WIDTH, inside * outside / _WIDTH**2
+
+
+_NONE, _NOWHERE = np.zeros(0, np.int64), np.zeros(0)
+NO_HINTS = Hints(_NONE, _NOWHERE, _NONE, _NOWHERE, _NONE, _NOWHERE, _NONE, _NONE)
+
+
+def hints_of(knowledge: Knowledge, formula: int, gold_judge: int | None) -> Hints:
+    """The knowledge on the scale of this formula's gates; the judge of the gold pairs, if any, never errs."""
+    if not knowledge.of_annotators and gold_judge is None:
+        return NO_HINTS
+    to_gate = _log if formula == SCALED else _logit
+    known = {code: to_gate(value) for code, value in knowledge.quality.items()}
+    if gold_judge is not None:
+        known[gold_judge] = 0.0 if formula == SCALED else PERFECT
+    low = {code: to_gate(least) for code, (least, _) in knowledge.between.items()}
+    high = {code: to_gate(most) for code, (_, most) in knowledge.between.items()}
+    better, worse = np.array(knowledge.better, np.int64).reshape(-1, 2).T
+    return Hints(*_arrays(known), *_arrays(low), *_arrays(high), better, worse)
+
+
+def _arrays(values: dict[int, float]) -> tuple[Codes, Vector]:
+    return np.array(list(values), np.int64), np.array(list(values.values()), np.float64)
+
+
+def _logit(quality: float) -> float:
+    if not 0 <= quality <= 1:
+        raise SettingError(f"The quality of an annotator must lie between 0 and 1, got {quality}.")
+    with np.errstate(divide="ignore"):
+        return float(np.clip(np.log(quality) - np.log1p(-quality), -PERFECT, PERFECT))
+
+
+def _log(sharpness: float) -> float:
+    if not 0 < sharpness < np.inf:
+        raise SettingError(f"The sharpness of an annotator must be positive, got {sharpness}.")
+    return float(np.log(sharpness))

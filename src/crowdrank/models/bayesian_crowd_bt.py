@@ -1,0 +1,157 @@
+"""Crowd-BT (Chen et al. 2013) as a whole posterior: what scores and qualities the judgments leave possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.engines import Engine, here
+from crowdrank.errors import SettingError
+from crowdrank.judgments import Comparisons, Judgments
+from crowdrank.likelihoods.annotated import PROBIT, RELIABLE
+from crowdrank.likelihoods.pairwise import LOGISTIC, chances
+from crowdrank.likelihoods.pairwise import PROBIT as THURSTONE
+from crowdrank.models.annotated import Priors, climb_from
+from crowdrank.models.annotated.answers import answers_of
+from crowdrank.models.annotated.sampling import Sampler, State, limits_of
+from crowdrank.models.conclude import check_connected, conclude, health_of, need, with_annotators
+from crowdrank.models.crowd_bt import CrowdBT
+from crowdrank.results import Convergence, Ranking, Uncertainty
+from crowdrank.solvers.chains import Samples, sample
+
+Vector = npt.NDArray[np.float64]
+
+_MET = 1.1
+_THIN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class BayesianCrowdBT:
+    """Crowd-BT's posterior, sampled: scores are posterior means, intervals hold what they say.
+
+    How far scores are spread and how good annotators are as a crowd is learnt with the rest.
+    """
+
+    reads: ClassVar[type] = Comparisons
+    weighs_annotators: ClassVar[bool] = True
+    samples: ClassVar[bool] = True
+
+    prior_scale: float | Literal["learnt"] = "learnt"
+    """Standard deviation of the normal prior on scores."""
+    quality_prior: tuple[float, float] | Literal["learnt"] = "learnt"
+    """Beta prior on η: truths and lies each annotator is credited with beforehand."""
+    link: Literal["logistic", "probit"] = "logistic"
+    """The noise of a truthful answer: Bradley and Terry's, or Thurstone's."""
+    chains: int = 4
+    """Walks through the posterior, from different starts; they must meet."""
+    draws: int = 250
+    """Kept of each chain, one in ten."""
+    warmup: int = 500
+    """Sweeps forgotten at the start of each chain."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.prior_scale != "learnt" and not 0 < self.prior_scale < np.inf:
+            raise SettingError(f'prior_scale must be positive, or "learnt", got {self.prior_scale}.')
+        if self.quality_prior != "learnt" and (len(self.quality_prior) != 2 or not min(self.quality_prior) > 0):
+            raise SettingError(f'quality_prior must be two positive numbers, or "learnt", got {self.quality_prior}.')
+        if self.link not in ("logistic", "probit"):
+            raise SettingError(f"link must be logistic or probit, got {self.link!r}.")
+        if self.chains < 2 or self.draws < 10 or self.warmup < 0:
+            raise SettingError("chains must be at least 2, draws at least 10 and warmup not negative.")
+
+    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
+        comparisons = need(Comparisons, judgments, self)
+        check_connected(health_of(comparisons), has_prior=True)
+        sampler = self._sampler(comparisons, engine)
+        samples = sample(
+            sampler.init, sampler.step, _read, chains=self.chains, warmup=self.warmup, draws=self.draws, thin=_THIN,
+            seed=self.seed,
+        )  # fmt: skip
+        return self._conclude(comparisons, Draws.of(samples, comparisons, sampler))
+
+    def _sampler(self, comparisons: Comparisons, engine: Engine) -> Sampler:
+        """Around the summit of Crowd-BT with middling priors, which also says which way is up."""
+        from crowdrank.likelihoods.sweeps import thread
+
+        scale = None if self.prior_scale == "learnt" else self.prior_scale
+        quality = None if self.quality_prior == "learnt" else self.quality_prior
+        formula = RELIABLE if self.link == "logistic" else PROBIT
+        priors = Priors(scale=scale or 3.0, quality=quality or (2.0, 1.0))
+        summit = climb_from(CrowdBT(tolerance=1e-8), comparisons, formula, priors, engine)
+        layout, answers = summit.objective.layout, answers_of(comparisons)
+        # rounded: whatever order the sums were taken in, the chains begin at the same place
+        scores, gates, _ = layout.split(np.round(summit.found.parameters, 4))
+        limits = limits_of(summit.objective.priors.hints, layout.annotators)
+        threads = thread(answers, layout.items, layout.annotators, formula)
+        return Sampler(threads, comparisons.items, scores, gates, limits, scale, quality)
+
+    def _conclude(self, comparisons: Comparisons, drawn: Draws) -> Ranking:
+        samples, scores = drawn.samples, drawn.scores
+        steps = self.warmup + _THIN * self.draws
+        unit = "of R̂ above 1: the chains have not met"
+        convergence = Convergence(samples.r_hat < _MET, steps, samples.r_hat - 1.0, unit, "raise draws and warmup")
+        error = scores.std(axis=0)
+        method = f"{len(scores):,} draws from the posterior, of scores and annotators together"
+        ranking = conclude(
+            self, comparisons, scores.mean(axis=0), parameters=drawn.parameters(), convergence=convergence,
+            measure=lambda: Uncertainty(scores, error, method),
+        )  # fmt: skip
+        return with_annotators(ranking, comparisons, lambda: {"quality": drawn.quality_interval()})
+
+    def predict(self, ranking: Ranking, comparisons: Comparisons) -> Vector:
+        """Chances of left, tie and right for each comparison, as columns, over the posterior of the scores."""
+        draws = ranking.uncertainty.draws
+        left, right = draws[:, comparisons.left], draws[:, comparisons.right]
+        truthful = chances(left - right, 0.0, LOGISTIC if self.link == "logistic" else THURSTONE)[..., 0].mean(axis=0)
+        quality = ranking.annotators["quality"][comparisons.annotator]
+        chance = quality * truthful + (1 - quality) * (1 - truthful)
+        return np.stack((chance, np.zeros(len(chance)), 1 - chance), axis=1)
+
+
+def _read(state: State) -> Vector:
+    return np.concatenate((state.scores, state.quality, np.log((state.scale, state.truths, state.lies))))
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What was drawn, centred in each query, all of it the same way up."""
+
+    samples: Samples
+    scores: Vector
+    quality: Vector
+    spreads: Vector
+    """Posterior means of the spread of scores, and of the truths and lies of the Beta behind qualities."""
+    turned: float
+    """The share of draws that were found upside down and turned."""
+
+    @classmethod
+    def of(cls, samples: Samples, comparisons: Comparisons, around: Sampler) -> Draws:
+        """A draw that runs against the summit in its scores and in its qualities is a mirror image, and is turned."""
+        items, people = len(comparisons.items), max(1, len(comparisons.annotators))
+        scores, quality = (
+            comparisons.items.centre(samples.draws[..., :items]),
+            samples.draws[..., items : items + people],
+        )
+        against = scores @ comparisons.items.centre(around.summit) < 0
+        against &= (quality - 0.5) @ np.sign(around.gates[:people]) < 0
+        scores = np.where(against[..., None], -scores, scores)
+        quality = np.where(against[..., None], 1 - quality, quality)
+        spreads = np.exp(samples.draws[..., -3:]).reshape(-1, 3).mean(axis=0)
+        upright = Samples(np.concatenate((scores, quality), axis=-1), samples.accepted)
+        return cls(upright, scores.reshape(-1, items), quality.reshape(-1, people), spreads, float(against.mean()))
+
+    def quality_interval(self) -> tuple[Vector, Vector, Vector]:
+        low, high = np.quantile(self.quality, (0.025, 0.975), axis=0)
+        return self.quality.mean(axis=0), low, high
+
+    def parameters(self) -> dict[str, float]:
+        scale, truths, lies = self.spreads.tolist()
+        return {
+            "prior_scale": scale, "quality_prior_truths": truths, "quality_prior_lies": lies,
+            "r_hat": self.samples.r_hat, "effective_size": self.samples.effective_size,
+            "accepted": self.samples.accepted, "turned": self.turned,
+        }  # fmt: skip

@@ -1,0 +1,86 @@
+"""Markov chains: several, from different starts, each with randomness of its own.
+
+A sampler is two functions, init(rng) -> state and step(rng, state) -> (state, info), and knows nothing of how many
+chains there are or what is kept of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.solvers.diagnostics import effective_size, r_hat
+
+Vector = npt.NDArray[np.float64]
+State = TypeVar("State")
+
+
+class Info(Protocol):
+    """How one step went."""
+
+    @property
+    def accepted(self) -> float:
+        """The share of proposals that were taken."""
+        ...
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What was drawn, chain by chain."""
+
+    draws: Vector
+    """Chains × draws × dimensions."""
+    accepted: float
+    """The share of proposals that were taken."""
+
+    @cached_property
+    def r_hat(self) -> float:
+        """The worst over the dimensions: 1 where the chains have met."""
+        return float(np.nanmax(r_hat(self.draws), initial=1.0))
+
+    @cached_property
+    def effective_size(self) -> float:
+        """The worst over the dimensions: how many independent draws would tell as much."""
+        return float(np.nanmin(effective_size(self.draws), initial=self.draws.shape[0] * self.draws.shape[1]))
+
+    @property
+    def together(self) -> Vector:
+        """All chains' draws, one row each."""
+        return self.draws.reshape(-1, self.draws.shape[-1])
+
+
+def sample(
+    init: Callable[[np.random.Generator], State],
+    step: Callable[[np.random.Generator, State], tuple[State, Info]],
+    read: Callable[[State], Vector],
+    *,
+    chains: int,
+    warmup: int,
+    draws: int,
+    thin: int,
+    seed: int,
+) -> Samples:
+    """Run the chains side by side; of each, forget `warmup` steps and keep what `read` says of every `thin`-th."""
+
+    def walk(source: np.random.SeedSequence) -> tuple[list[Vector], float]:
+        rng = np.random.default_rng(source)
+        state = init(rng)
+        kept, accepted = [], 0.0
+        for n in range(1, warmup + draws * thin + 1):
+            state, info = step(rng, state)
+            if n > warmup:
+                accepted += info.accepted
+                if (n - warmup) % thin == 0:
+                    kept.append(read(state))
+        return kept, accepted / (draws * thin)
+
+    sources = np.random.SeedSequence(seed).spawn(chains)
+    with ThreadPoolExecutor(chains) as threads:
+        walked: list[Any] = list(threads.map(walk, sources))
+    return Samples(np.array([kept for kept, _ in walked]), float(np.mean([share for _, share in walked])))

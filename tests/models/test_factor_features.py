@@ -1,0 +1,178 @@
+"""Factor-BT's features: numbers and kinds, of tasks and of items; their pulls, and how they sway a crowd."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from crowdrank import BradleyTerry, Comparisons, FactorBT, Ranking
+from crowdrank.errors import DataError, UnknownNameError
+from crowdrank.evaluation import accuracy, held_out, log_chances
+from crowdrank.results import sways
+
+ITEMS, PEOPLE, EACH = 16, 12, 120
+STYLES = np.array(["bold", "neat", "plain"], dtype=object)[np.arange(ITEMS) % 3]
+LENGTH = np.random.default_rng(5).integers(100, 900, ITEMS).astype(float)
+ALL = FactorBT(features=("position", "length", "style", "layout"))
+
+
+def crowd(seed=0, careless=0.5):
+    """Half of the annotators mostly go for bold items, and for the left in a grid; the rest look at the items."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(scale=1.5, size=ITEMS)
+    size = PEOPLE * EACH
+    who = np.repeat(np.arange(PEOPLE), EACH)
+    left = rng.integers(ITEMS, size=size)
+    right = (left + rng.integers(1, ITEMS, size=size)) % ITEMS
+    layout = np.array(["grid", "list"], dtype=object)[rng.integers(2, size=size)]
+    drawn = who < careless * PEOPLE
+    style = 1.0 * (STYLES[left] == "bold") - (STYLES[right] == "bold")
+    pull = 2.5 * style + 2.0 * (layout == "grid")
+    chance = np.where(drawn, 0.15, 0.95) * expit(truth[left] - truth[right]) + np.where(drawn, 0.85, 0.05) * expit(pull)
+    names = np.array([f"i{n:02d}" for n in range(ITEMS)], dtype=object)
+    votes = Comparisons.of(
+        names[left], names[right], names[np.where(rng.random(size) < chance, left, right)],
+        annotator=[f"w{k:02d}" for k in who], features={"layout": layout},
+    )  # fmt: skip
+    return votes.with_item_features({"length": LENGTH, "style": STYLES}), truth, drawn[::EACH]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    votes, truth, drawn = crowd()
+    return votes, truth, drawn, ALL.fit(votes)
+
+
+def test_kinds_become_one_pull_each(fitted):
+    _, _, _, ranking = fitted
+    assert list(ranking.annotators.estimates) == [
+        "care", "pull_of_position", "pull_of_length", "pull_of_style=bold", "pull_of_style=neat",
+        "pull_of_style=plain", "pull_of_layout=grid", "pull_of_layout=list",
+    ]  # fmt: skip
+
+
+def test_pulls_of_the_careless_are_found(fitted):
+    _, _, drawn, ranking = fitted
+    people = ranking.annotators
+    assert people["care"][drawn].max() < people["care"][~drawn].min()
+    to_bold = people["pull_of_style=bold"] - (people["pull_of_style=neat"] + people["pull_of_style=plain"]) / 2
+    assert np.median(to_bold[drawn]) > 1
+    assert np.median((people["pull_of_layout=grid"] - people["pull_of_layout=list"])[drawn]) > 1
+    low, high = people.estimates["pull_of_length"][1:]
+    assert np.mean((low < 0) & (high > 0)) > 0.8
+
+
+def test_taking_the_features_out_ranks_better(fitted):
+    votes, truth, _, ranking = fitted
+    assert accuracy(ranking.scores, truth) > accuracy(BradleyTerry().fit(votes).scores, truth)
+    assert accuracy(ranking.scores, truth) > accuracy(FactorBT().fit(votes).scores, truth) - 0.01
+
+
+def test_features_that_matter_foretell_better(fitted):
+    votes, *_ = fitted
+    assert held_out(ALL, votes, folds=2).mean > held_out(FactorBT(), votes, folds=2).mean + 0.01
+
+
+def test_a_feature_may_be_measured_in_any_unit(fitted):
+    """Metres or millimetres: the same scores, the same chances, pulls per unit, and the size of a unit recorded."""
+    votes, _, _, ranking = fitted
+    finer = replace(votes, features={**votes.features, "length": votes.features["length"] * 1000})
+    again = ALL.fit(finer)
+    np.testing.assert_allclose(again.scores, ranking.scores, atol=1e-5)
+    for part, same in zip(*(r.annotators.estimates["pull_of_length"] for r in (again, ranking)), strict=True):
+        np.testing.assert_allclose(1000 * part, same, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(ALL.predict(again, finer), ALL.predict(ranking, votes), atol=1e-5)
+    rms = np.sqrt(np.mean(votes.features["length"] ** 2))
+    assert ranking.parameters == {"unit_of_length": pytest.approx(rms)}
+    assert again.parameters == {"unit_of_length": pytest.approx(1000 * rms)}
+
+
+def test_a_weight_counts_as_repetition_in_the_unit_too(fitted):
+    votes, *_ = fitted
+    some = votes.take(np.arange(0, len(votes), 10))
+    weight = np.random.default_rng(0).integers(1, 4, len(some))
+    model = FactorBT(features=("length",))
+    heavy, often = model.fit(some.reweighted(weight)), model.fit(some.take(np.repeat(np.arange(len(some)), weight)))
+    np.testing.assert_allclose(heavy.scores, often.scores, atol=1e-6)
+    assert heavy.parameters["unit_of_length"] == pytest.approx(often.parameters["unit_of_length"])
+
+
+def test_columns_of_one_and_nought_are_left_as_they_are():
+    votes, *_ = crowd()
+    signs = np.sign(votes.features["length"])
+    assert FactorBT(features=("sign",)).fit(replace(votes, features={"sign": signs})).parameters == {}
+
+
+@pytest.mark.parametrize("column", [np.zeros(60), np.full(60, 7.0), np.full(60, 1e200), np.full(60, 1e-200)])
+def test_a_column_that_never_changes_does_no_harm(column):
+    votes, *_ = crowd()
+    ranking = FactorBT(features=("position", "flat")).fit(replace(votes.take(np.arange(60)), features={"flat": column}))
+    assert np.isfinite(ranking.scores).all()
+    assert np.isfinite(ranking.annotators["pull_of_flat"] * column[0]).all()
+    assert all(np.isfinite(sway).all() for _, *sway in sways(ranking))
+
+
+def test_kinds_that_were_not_seen_do_not_pull(fitted):
+    votes, _, _, ranking = fitted
+    some = votes.take(np.arange(40))
+    strange = replace(some, features={**some.features, "layout": np.full(40, "stack", dtype=object)})
+    only = replace(some, features={**some.features, "layout": np.full(40, "grid", dtype=object)})
+    without = FactorBT(features=("position", "length", "style"))
+    np.testing.assert_allclose(ALL.predict(ranking, strange), without.predict(ranking, some))
+    assert not np.allclose(ALL.predict(ranking, only), ALL.predict(ranking, strange))
+
+
+def test_a_saved_ranking_foretells_and_sways_the_same(fitted, tmp_path):
+    votes, _, _, ranking = fitted
+    ranking.save(tmp_path / "ranking.json", uncertainty=False)
+    again = Ranking.load(tmp_path / "ranking.json")
+    np.testing.assert_allclose(log_chances(ALL, again, votes), log_chances(ALL, ranking, votes))
+    assert sways(again) == sways(ranking)
+
+
+def test_what_is_missing_or_misspelt_is_named(fitted):
+    votes, *_ = fitted
+    with pytest.raises(UnknownNameError, match="did you mean 'layout'"):
+        FactorBT(features=("layuot",)).fit(votes)
+    late = replace(votes, features={"late": np.append(np.nan, np.ones(len(votes) - 1))})
+    with pytest.raises(DataError, match="'late' has missing values: 1 of"):
+        FactorBT(features=("late",)).fit(late)
+
+
+def test_the_sway_of_a_crowd_is_found(fitted):
+    _, _, _, ranking = fitted
+    found = {sway.feature: sway for sway in sways(ranking)}
+    assert found["length"].unit == pytest.approx(ranking.parameters["unit_of_length"])
+    assert found["length"].low < 0 < found["length"].high
+    assert found["layout=list"].unit == 1
+    assert found["style=bold"].low > 0
+    # half of the crowd answers 85 % of the time by f(2.5 · bold): 0.18 beyond chance, less what the prior holds back
+    gained = found["style=bold"].sway - (found["style=neat"].sway + found["style=plain"].sway) / 2
+    assert 0.08 < gained < 0.25
+
+
+def test_the_sway_to_the_left_is_the_excess_of_left_answers():
+    """Of items all alike: 40 % of all answers are always left, so 70 % of answers are left, 0.2 beyond one half."""
+    rng = np.random.default_rng(1)
+    who = np.repeat(np.arange(20), 200)
+    left, right = rng.permuted(np.tile(np.arange(5), (len(who), 1)), axis=1)[:, :2].T
+    says_left = np.where(who < 8, rng.random(len(who)) < 0.98, rng.random(len(who)) < 0.5)
+    names = np.array(list("abcde"), dtype=object)
+    votes = Comparisons.of(
+        names[left], names[right], names[np.where(says_left, left, right)], annotator=[f"w{k:02d}" for k in who]
+    )
+    (sway,) = sways(FactorBT().fit(votes))
+    assert sway.feature == "position"
+    assert sway.low < 0.4 * 0.48 < sway.high
+    assert sway.sway == pytest.approx(0.4 * 0.48, abs=0.04)
+    mirror = replace(votes, left=votes.right, right=votes.left, outcome=-votes.outcome)
+    (other,) = sways(FactorBT().fit(mirror))
+    assert other.sway == pytest.approx(-sway.sway, abs=1e-4)
+
+
+def test_models_without_features_sway_nobody():
+    votes, *_ = crowd()
+    assert sways(BradleyTerry().fit(votes)) == []
