@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+VERDICTS = ("reliable", "random", "reversed", "one-sided")
 CITIES = Path(__file__).parents[2] / "examples" / "cities"
 
 
@@ -23,12 +24,53 @@ def test_the_best_and_the_worst_are_shown(crowdrank):
     assert code == 0
     assert "… and 26 more" in out
     assert "boris" in out
+    assert "Verdicts: " in out
+    assert "below half" in out
+
+
+def test_verdicts_fit_what_the_annotators_are(crowdrank):
+    answer = json.loads(crowdrank("annotators", CITIES / "votes.csv", "--json").out)
+    kinds = dict(pl.read_csv(CITIES / "annotators.csv").select("annotator", "kind").iter_rows())
+    verdicts = {word: {kinds[row["annotator"]] for row in answer if row["verdict"] == word} for word in VERDICTS}
+    assert verdicts["reversed"] == {"reversed"}
+    assert verdicts["one-sided"] == {"left", "right"}
+    assert verdicts["random"] <= {"random", "noisy"}
+    assert verdicts["reliable"] <= {"good", "noisy"}
+    assert all(row["p_hasty"] is None and 0 <= row["p_above_half"] <= 1 for row in answer)
+
+
+def test_verdicts_can_be_left_out(crowdrank):
+    words = ("annotators", CITIES / "votes.csv", "--no-verdicts")
+    assert "verdict" not in json.loads(crowdrank(*words, "--json").out)[0]
+    assert "Verdicts" not in crowdrank(*words).out
+
+
+def test_the_seed_and_the_level_are_heard(crowdrank):
+    def answer(*words):
+        return json.loads(crowdrank("annotators", CITIES / "votes.csv", "--json", *words).out)
+
+    first = answer("--seed", 1)
+    assert first == answer("--seed", 1)
+    assert first != answer("--seed", 2)
+    strict = answer("--level", 1e-6)
+    assert sum(row["verdict"] == "too few to say" for row in strict) > 10
+    assert crowdrank("annotators", CITIES / "votes.csv", "--level", 0.7).code == 1
+
+
+def test_lists_get_no_verdicts(crowdrank, tmp_path):
+    path = tmp_path / "lists.csv"
+    rows = [f"{who},{item},{rank}" for who in ("ann", "bob", "cem") for rank, item in enumerate("abc", 1)]
+    path.write_text("annotator,item,rank\n" + "\n".join(rows) + "\n")
+    code, out, _ = crowdrank("annotators", path)
+    assert code == 0
+    assert "No verdicts" in out
+    assert "ann" in out
 
 
 def test_the_table_is_written(crowdrank, tmp_path):
     path = tmp_path / "people.csv"
     assert crowdrank("annotators", CITIES / "votes.csv", "--out", path, "--model", "factor-bt").code == 0
-    assert "pull_of_position" in pl.read_csv(path).columns
+    assert {"pull_of_position", "verdict", "reason", "p_below_half"} <= set(pl.read_csv(path).columns)
 
 
 @pytest.mark.parametrize("model", ["bradley-terry", "borda"])

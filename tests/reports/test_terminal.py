@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 
+import polars as pl
 from rich.console import Console
 
 from crowdrank import BradleyTerry, Comparisons, Gold, Rankings, Ratings, evaluate
-from crowdrank.reports import evaluation_table, facts, ranking_tables
+from crowdrank.reports import annotators_table, evaluation_table, facts, ranking_tables
 
 VOTES = Comparisons.of(
     query=["x", "x", "y"],
@@ -46,6 +47,21 @@ def test_only_the_best_are_shown_and_the_rest_counted():
 
 def test_only_some_queries_are_shown_when_there_are_many():
     assert len(list(ranking_tables(BradleyTerry().fit(VOTES), top=1, queries=1))) == 1
+
+
+def test_verdicts_and_their_reasons_fit_the_page():
+    annotators = {"annotator": ["[bold]ann", "bob"], "quality": [0.9, 0.1], "quality_low": [0.8, 0.0]}
+    annotators |= {"quality_high": [1.0, 0.2], "judgments": [12, 3000]}
+    plain = pl.DataFrame(annotators)
+    reason = "agreed with the others on 31 of 120 decided answers, 26 %: surely below half (adjusted p < 0.001)"
+    told = plain.with_columns(verdict=pl.Series(["reliable", "different taste"]), reason=pl.lit(reason))
+    assert "verdict" not in shown(annotators_table(plain, top=1))
+    page = shown(annotators_table(told, top=1))
+    assert max(map(len, page.splitlines())) <= 100
+    assert "[bold]ann" in page
+    assert "different taste" in page
+    assert "surely below half" in " ".join(page.split())
+    assert "p_" not in shown(annotators_table(told.with_columns(p_hasty=0.5), top=1))
 
 
 def test_metrics_have_errors_where_there_are_several_queries():

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crowdrank.cli.progress import doing
 from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import CrowdrankWarning, SettingError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crowdrank.evaluation import Verdicts
 
 Words = list[str] | None
 
@@ -22,10 +27,13 @@ def annotators(
     columns: Annotated[Words, typer.Option("--map", help="What a column holds: annotator=who, left=first …")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the table: .csv .tsv .jsonl .parquet.")] = None,
     top: Annotated[int, typer.Option(help="How many of the best and of the worst to show.", min=1)] = 10,
+    level: Annotated[float, typer.Option(help="Of the tests behind verdicts: accusations that may be false.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="Of the split of annotators behind verdicts.", min=0)] = 0,
+    no_verdicts: Annotated[bool, typer.Option("--no-verdicts", help="Estimates only, which is quicker.")] = False,
     settings: Annotated[Words, typer.Option("--set", help="A setting of the model: quality_prior=2,1 …")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")] = False,
 ) -> None:
-    """Say how far each annotator can be believed, with an interval."""
+    """Say how far each annotator can be believed, with an interval, a verdict and its reason."""
     from crowdrank import models
     from crowdrank.files import read_with_report, write_table
     from crowdrank.models.reading import as_read_by
@@ -41,6 +49,9 @@ def annotators(
         fitting = chosen(**parse_settings(chosen, settings, None))
         with doing("Weighing the annotators"):
             frame = fitting.fit(as_read_by(fitting, judgments)[0]).annotators.frame()
+        found = None if no_verdicts else _judge(judgments, level, seed)
+    if found is not None:
+        frame = frame.join(found.frame(), on="annotator", how="left", maintain_order="left")
     if out is not None:
         write_table(frame, out)
     if as_json:
@@ -48,12 +59,35 @@ def annotators(
 
         typer.echo(json.dumps(frame.to_dicts(), ensure_ascii=False))
         return
+    from crowdrank.reports import facts
+
+    _show(frame, found, f"{facts(judgments)}. Weighed by {model}.", top)
+    if found is None and not no_verdicts:
+        typer.echo("No verdicts: comparisons made from lists or grades are no answers independent of each other.")
+    if out is not None:
+        typer.echo(f"Written to {out}.")
+
+
+def _judge(judgments: Any, level: float, seed: int) -> Verdicts | None:
+    """None for judgments that are not comparisons: the tests need answers that were given one by one."""
+    from crowdrank.evaluation import verdicts
+    from crowdrank.judgments import Comparisons
+
+    if not isinstance(judgments, Comparisons):
+        return None
+    with doing("Holding each annotator against the others"):
+        return verdicts(judgments, level=level, seed=seed)
+
+
+def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, top: int) -> None:
     from rich.console import Console
 
-    from crowdrank.reports import annotators_table, facts
+    from crowdrank.reports import annotators_table
 
     console = Console(highlight=False, markup=False)
-    console.print(f"{facts(judgments)}. Weighed by {model}.\n")
+    console.print(headline)
+    if found is not None:
+        told = ", ".join(f"{count:,} {word}" for word, count in found.counts.items())
+        console.print(f"Verdicts: {told}.")
+    console.print()
     console.print(annotators_table(frame, top))
-    if out is not None:
-        console.print(f"Written to {out}.", soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdrank.cli.about_items import about_items
 from crowdrank.cli.progress import doing
 from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import CrowdrankWarning, SettingError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from crowdrank.evaluation import Evaluation
     from crowdrank.files import ImportReport
     from crowdrank.judgments import Judgments
-    from crowdrank.results import Ranking
+    from crowdrank.results import Ranking, Sway, Systems
 
 Words = list[str] | None
 
@@ -32,6 +33,15 @@ def rank(
     kind: Annotated[str | None, typer.Option(help="What the rows are: comparisons, ratings or rankings.")] = None,
     features: Annotated[
         str | None, typer.Option(help="Features that should not matter: position, or columns a,b,c.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="A file about the items: columns for --features, --system.")
+    ] = None,
+    items_columns: Annotated[
+        Words, typer.Option("--items-map", help="Of the file about items: item=…, query=… (query= for none).")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option(help="Whose work an item is, to compare systems: a column about items, or item.")
     ] = None,
     gold: Annotated[Path | None, typer.Option(help="A file of known truth to grade the ranking by.")] = None,
     gold_columns: Annotated[
@@ -50,6 +60,7 @@ def rank(
     """Rank the items of a file of judgments."""
     from crowdrank import models
     from crowdrank.files import read_with_report
+    from crowdrank.judgments import Comparisons
     from crowdrank.models.reading import as_read_by, default_for
 
     if uncertainty not in ("model", "bootstrap", "none"):
@@ -57,20 +68,22 @@ def rank(
     if not 0 < level < 1:
         raise SettingError(f"--level must lie between 0 and 1, got {level}.")
     roles = parse_columns(columns, query)
-    wanted = [name.strip() for name in (features or "").split(",") if name.strip()]
-    kept = [name for name in wanted if name != "position"]  # which the sides of every comparison tell
+    wanted = tuple(name.strip() for name in (features or "").split(",") if name.strip())
+    about = about_items(file, items, parse_columns(items_columns, None), wanted, system, encoding)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)
         with doing(f"Reading {file.name}"):
             judgments, report = read_with_report(
-                file, kind=kind, columns=roles, features=kept, encoding=encoding, strict=strict
+                file, kind=kind, columns=roles, features=about.beside_judgments, encoding=encoding, strict=strict
             )
         chosen = models.by_name(model or default_for(judgments))
         given = parse_settings(chosen, settings, seed)
         if wanted and "features" in chosen.__dataclass_fields__:
-            given["features"] = tuple(wanted)
+            given["features"] = wanted
         fitting = chosen(**given)
         readable, rule = as_read_by(fitting, judgments)
+        if "features" in given and isinstance(readable, Comparisons):
+            readable = about.add_to(readable)
         with doing(f"Ranking {len(readable.items):,} items"):
             ranking = fitting.fit(readable)
         if uncertainty == "bootstrap":
@@ -80,8 +93,9 @@ def rank(
             with doing("Measuring how sure that is"):
                 _ = ranking.uncertainty
         grade = None if gold is None else _grade(ranking, gold, parse_columns(gold_columns, None))
+        compared = about.systems(judgments, ranking, level=level, uncertainty=measured, seed=seed or 0)
     said = [str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)]
-    answer = Answer(judgments, report, ranking, rule, grade, said, level, measured)
+    answer = Answer(judgments, report, ranking, rule, grade, compared, said, level, measured)
     if out is not None:
         _write(answer, out)
     if as_json:
@@ -99,9 +113,17 @@ class Answer:
     ranking: Ranking
     rule: str
     grade: Evaluation | None
+    systems: Systems | None
     said: list[str]
     level: float
     measured: bool
+
+    @property
+    def sways(self) -> list[Sway]:
+        """What features did to the annotators, where that was to be measured."""
+        from crowdrank.results import sways
+
+        return sways(self.ranking) if self.measured else []
 
     @property
     def notes(self) -> list[str]:
@@ -144,7 +166,7 @@ def _write(answer: Answer, out: Path) -> None:
 def _print_tables(answer: Answer, top: int, out: Path | None) -> None:
     from rich.console import Console
 
-    from crowdrank.reports import evaluation_table, facts, ranking_tables
+    from crowdrank.reports import evaluation_table, facts, ranking_tables, sways_table, systems_table
 
     console, ranking = Console(highlight=False, markup=False), answer.ranking
     console.print(f"{facts(answer.judgments)}.")
@@ -158,6 +180,15 @@ def _print_tables(answer: Answer, top: int, out: Path | None) -> None:
         console.print(f"… and {more:,} more queries: --out writes them all.\n", style="dim")
     if answer.measured:
         console.print(f"Errors by {ranking.uncertainty.method}; items of one group cannot be told apart.", style="dim")
+    if answer.systems is not None:
+        console.print()
+        console.print(systems_table(answer.systems))
+        like = "; the intervals are for queries like these" if answer.systems.resampled else ""
+        console.print(f"Chance that an item of one beats one of another, mean over queries{like}.", style="dim")
+    if found := answer.sways:
+        console.print()
+        console.print(sways_table(found))
+        console.print("How far a feature moves the chance of an average annotator to say left.", style="dim")
     if answer.grade is not None:
         console.print()
         console.print(evaluation_table(answer.grade))
@@ -170,7 +201,7 @@ def _print_tables(answer: Answer, top: int, out: Path | None) -> None:
 def _print_json(answer: Answer) -> None:
     import json
 
-    ranking, grade = answer.ranking, answer.grade
+    ranking, grade, systems = answer.ranking, answer.grade, answer.systems
     content = {
         "model": ranking.model,
         "settings": dict(ranking.settings),
@@ -179,6 +210,8 @@ def _print_json(answer: Answer) -> None:
         "parameters": dict(ranking.parameters),
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),
+        "sways": [sway._asdict() for sway in answer.sways],
+        "systems": None if systems is None else systems.as_dict(),
         "gold": None if grade is None else {m.metric: m.value for m in grade.measures},
         "notes": answer.notes,
     }

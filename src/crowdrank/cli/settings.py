@@ -45,15 +45,15 @@ def _split(pairs: list[str] | None, option: str, example: str) -> list[tuple[str
 
 
 def _value(name: str, text: str, kind: Any) -> Any:
-    options = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+    options = typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
     if type(None) in options and text.lower() == "none":
         return None
     for option in options:
         if option is bool and text.lower() in ("true", "false", "yes", "no"):
             return text.lower() in ("true", "yes")
-        if typing.get_origin(option) is typing.Literal or option is str:
+        if option is str or (typing.get_origin(option) is typing.Literal and _fits(text, option, options)):
             return text
-        if typing.get_origin(option) is tuple:
+        if typing.get_origin(option) is tuple and text not in _words(options):
             member = typing.get_args(option)[0]
             return tuple(_value(name, part.strip(), member) for part in text.split(","))
         if option in (int, float):
@@ -62,3 +62,13 @@ def _value(name: str, text: str, kind: Any) -> Any:
             except ValueError:
                 continue
     raise SettingError(f"{name} cannot be {text!r}.")
+
+
+def _words(options: Any) -> list[str]:
+    """The words a setting may be, beside what else it may be."""
+    return [w for o in options if typing.get_origin(o) is typing.Literal for w in typing.get_args(o)]
+
+
+def _fits(text: str, option: Any, options: Any) -> bool:
+    """A word where only words will do is left to the model to refuse; beside numbers it must be one of them."""
+    return len(options) == 1 or text in typing.get_args(option)

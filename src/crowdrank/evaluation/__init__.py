@@ -1,4 +1,4 @@
-"""How good it is: metrics against a known truth, and chances given to judgments held out."""
+"""How good it is: metrics against a known truth, chances given to judgments held out, verdicts on annotators."""
 
 from crowdrank.evaluation.agreement import (
     accuracy,
@@ -8,14 +8,17 @@ from crowdrank.evaluation.agreement import (
     top_k_overlap,
 )
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate
-from crowdrank.evaluation.held_out import HeldOut, held_out, log_chances
+from crowdrank.evaluation.held_out import HeldOut, held_out
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
+from crowdrank.evaluation.verdicts import Verdicts, verdicts
+from crowdrank.models.foretelling import log_chances
 
 __all__ = [
     "Evaluation",
     "Gold",
     "HeldOut",
     "Measure",
+    "Verdicts",
     "accuracy",
     "average_precision",
     "evaluate",
@@ -28,4 +31,5 @@ __all__ = [
     "rbp",
     "spearman_correlation",
     "top_k_overlap",
+    "verdicts",
 ]

@@ -10,7 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from crowdrank.evaluation import Evaluation
-from crowdrank.results import Ranking
+from crowdrank.results import Ranking, Sway, Systems
+
+_MOST_SYSTEMS_ACROSS = 8
 
 
 def ranking_tables(
@@ -73,14 +75,18 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 
 
 def annotators_table(frame: pl.DataFrame, top: int) -> Table:
-    """The best and the worst annotators, each estimate with its interval."""
-    names = [name for name in frame.columns[1:-1] if not name.endswith(("_low", "_high"))]
+    """The best and the worst annotators, each estimate with its interval, and the verdict where there is one."""
+    names = [name for name in frame.columns if f"{name}_low" in frame.columns]
+    judged = "verdict" in frame.columns
     table = Table(box=None, pad_edge=False)
-    table.add_column("annotator", overflow="fold", max_width=40)
+    table.add_column("annotator", overflow="fold", max_width=20 if judged else 40)
     for name in names:
         table.add_column(name.replace("_", " "), justify="right")
         table.add_column("between", justify="right")
     table.add_column("judgments", justify="right")
+    if judged:
+        table.add_column("verdict", no_wrap=True)
+        table.add_column("reason")
     left_out = frame.height - 2 * top
     for n, row in enumerate(frame.iter_rows(named=True)):
         if left_out > 0 and top <= n < frame.height - top:
@@ -90,7 +96,41 @@ def annotators_table(frame: pl.DataFrame, top: int) -> Table:
         cells: list[str | Text] = [Text(row["annotator"])]
         for name in names:
             cells += [f"{row[name]:.2f}", f"{row[name + '_low']:.2f}–{row[name + '_high']:.2f}"]
-        table.add_row(*cells, f"{row['judgments']:,}")
+        cells.append(f"{row['judgments']:,}")
+        if judged:
+            cells += [row["verdict"], row["reason"]]
+        table.add_row(*cells)
+    return table
+
+
+def systems_table(systems: Systems) -> Table:
+    """Each system's mean chance against the others, and against each where they are not too many."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("system", overflow="fold", max_width=40)
+    table.add_column("beats the others", justify="right")
+    table.add_column(f"between ({systems.level:.0%})", justify="right")
+    against = range(len(systems)) if 2 < len(systems) <= _MOST_SYSTEMS_ACROSS else range(0)
+    for n in against:
+        table.add_column(Text(str(systems.labels[n])), justify="right", overflow="fold", max_width=16)
+    for n, (name, chance, low, high) in enumerate(systems.frame().iter_rows()):
+        across = [_chance(systems.chance[n, other]) for other in against]
+        table.add_row(Text(name), _chance(chance), "" if low != low else f"{low:.2f}–{high:.2f}", *across)
+    return table
+
+
+def _chance(value: float) -> str:
+    return "" if value != value else f"{value:.2f}"
+
+
+def sways_table(sways: Iterable[Sway]) -> Table:
+    """How far each feature moves the chance that an average annotator says left, of two equal items."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("feature", overflow="fold", max_width=48)
+    table.add_column("sway to the left", justify="right")
+    table.add_column("between (95%)", justify="right")
+    for feature, unit, sway, low, high in sways:
+        name = feature if unit == 1 else f"{feature} (a difference of {unit:.3g})"
+        table.add_row(Text(name), f"{sway:+.3f}", f"{low:+.3f} to {high:+.3f}")
     return table
 
 
