@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdrank.cli.knowledge import Better, GoldPairs, Known, told
 from crowdrank.cli.progress import doing
 from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import CrowdrankWarning, SettingError
@@ -25,6 +26,9 @@ def annotators(
     model: Annotated[str, typer.Option(help="Which model: one that weighs annotators.")] = "crowd-bt",
     query: Annotated[str | None, typer.Option(help="The column that holds the query.")] = None,
     columns: Annotated[Words, typer.Option("--map", help="What a column holds: annotator=who, left=first …")] = None,
+    gold_pairs: GoldPairs = None,
+    known: Known = None,
+    better: Better = None,
     out: Annotated[Path | None, typer.Option(help="Write the table: .csv .tsv .jsonl .parquet.")] = None,
     top: Annotated[int, typer.Option(help="How many of the best and of the worst to show.", min=1)] = 10,
     level: Annotated[float, typer.Option(help="Of the tests behind verdicts: accusations that may be false.")] = 0.05,
@@ -48,7 +52,8 @@ def annotators(
             judgments, _ = read_with_report(file, columns=parse_columns(columns, query))
         fitting = chosen(**parse_settings(chosen, settings, None))
         with doing("Weighing the annotators"):
-            frame = fitting.fit(as_read_by(fitting, judgments)[0]).annotators.frame()
+            readable = told(fitting, as_read_by(fitting, judgments)[0], gold_pairs, known, better, query)
+            frame = fitting.fit(readable).annotators.frame()
         found = None if no_verdicts else _judge(judgments, level, seed)
     if found is not None:
         frame = frame.join(found.frame(), on="annotator", how="left", maintain_order="left")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdrank.cli.about_items import about_items
+from crowdrank.cli.knowledge import Better, GoldPairs, Known, told
 from crowdrank.cli.progress import doing
 from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import CrowdrankWarning, SettingError
@@ -47,6 +48,9 @@ def rank(
     gold_columns: Annotated[
         Words, typer.Option("--gold-map", help="Of the gold: item=…, value=…, or rank=… where smaller is better.")
     ] = None,
+    gold_pairs: GoldPairs = None,
+    known: Known = None,
+    better: Better = None,
     out: Annotated[Path | None, typer.Option(help="Write it: .csv .tsv .jsonl .parquet, or .json with all.")] = None,
     top: Annotated[int, typer.Option(help="How many items of each query to show.", min=1)] = 20,
     level: Annotated[float, typer.Option(help="How sure the rank intervals are.")] = 0.95,
@@ -84,6 +88,7 @@ def rank(
         readable, rule = as_read_by(fitting, judgments)
         if "features" in given and isinstance(readable, Comparisons):
             readable = about.add_to(readable)
+        readable = told(fitting, readable, gold_pairs, known, better, query)
         with doing(f"Ranking {len(readable.items):,} items"):
             ranking = fitting.fit(readable)
         if uncertainty == "bootstrap":

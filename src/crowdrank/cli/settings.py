@@ -12,7 +12,7 @@ from crowdrank.errors import SettingError, UnknownNameError
 
 def parse_columns(pairs: list[str] | None, query: str | None) -> dict[str, str | None]:
     """--map role=column, and --query column, as one mapping; an empty column means there is none."""
-    roles = {role: column or None for role, column in _split(pairs, "--map", "annotator=who")}
+    roles = {role: column or None for role, column in split_pairs(pairs, "--map", "annotator=who")}
     if query is not None:
         roles["query"] = query or None
     return roles
@@ -23,7 +23,7 @@ def parse_settings(model: type[Any], pairs: list[str] | None, seed: int | None) 
     kinds = typing.get_type_hints(model)
     known = [field.name for field in fields(model)]
     chosen: dict[str, Any] = {}
-    for name, text in _split(pairs, "--set", "prior_scale=1"):
+    for name, text in split_pairs(pairs, "--set", "prior_scale=1"):
         if name not in known:
             raise UnknownNameError("setting", name, known)
         chosen[name] = _value(name, text, kinds[name])
@@ -34,7 +34,7 @@ def parse_settings(model: type[Any], pairs: list[str] | None, seed: int | None) 
     return chosen
 
 
-def _split(pairs: list[str] | None, option: str, example: str) -> list[tuple[str, str]]:
+def split_pairs(pairs: list[str] | None, option: str, example: str) -> list[tuple[str, str]]:
     found = []
     for pair in pairs or []:
         name, sign, value = pair.partition("=")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -153,14 +153,15 @@ class Comparisons:
         quality: Mapping[Any, float] = MappingProxyType({}),
         between: Mapping[Any, tuple[float, float]] = MappingProxyType({}),
         better: Iterable[tuple[Any, Any]] = (),
-        gold: Comparisons | Iterable[tuple[Any, Any]] | None = None,
+        gold: Comparisons | Iterable[tuple[Any, Any]] | Literal["agreed"] | None = None,
         gold_weight: float = 5.0,
     ) -> Comparisons:
         """The same judgments with what is known beside them, for models that weigh annotators.
 
         The `quality` of some annotators, or the range it lies `between` (in the measure of the model: crowd-bt's
-        quality, factor-bt's care, variance-bt's sharpness); who is `better` than whom; and `gold` pairs, better item
-        first, each counted as `gold_weight` answers of a perfect annotator.
+        quality, factor-bt's care, variance-bt's sharpness, pairwise-hits' ability); who is `better` than whom; and
+        `gold` pairs, better item first (or "agreed": those that more than 10 annotators answered, 90 % of them
+        alike), each counted as `gold_weight` answers of a perfect annotator.
 
         >>> votes = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"], annotator=["ann", "bob"])
         >>> votes.knowing(quality={"ann": 0.95}, better=[("ann", "bob")], gold=[("a", "c")]).knowledge.quality

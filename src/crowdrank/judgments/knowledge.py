@@ -53,7 +53,7 @@ def knowledge_of(
     quality: Mapping[Any, float],
     between: Mapping[Any, tuple[float, float]],
     better: Iterable[tuple[Any, Any]],
-    gold: Comparisons | Iterable[tuple[Any, Any]] | None,
+    gold: Comparisons | Iterable[tuple[Any, Any]] | str | None,
     gold_weight: float,
 ) -> Knowledge:
     """Labels into codes; names nobody goes by are refused."""
@@ -65,7 +65,7 @@ def knowledge_of(
             )
     if not 0 <= gold_weight < np.inf:
         raise SettingError(f"gold_weight must be zero or more, got {gold_weight}.")
-    gold_better, gold_worse = (NO_PAIRS, NO_PAIRS) if gold is None else _gold_pairs(comparisons.items, gold)
+    gold_better, gold_worse = _gold_of(comparisons, gold)
     return Knowledge(
         quality={code(name): float(value) for name, value in quality.items()},
         between={code(name): (float(low), float(high)) for name, (low, high) in between.items()},
@@ -74,6 +74,21 @@ def knowledge_of(
         gold_worse=gold_worse,
         gold_weight=float(gold_weight),
     )
+
+
+def _gold_of(
+    comparisons: Comparisons, gold: Comparisons | Iterable[tuple[Any, Any]] | str | None
+) -> tuple[Codes, Codes]:
+    if gold is None:
+        return NO_PAIRS, NO_PAIRS
+    if not isinstance(gold, str):
+        return _gold_pairs(comparisons.items, gold)
+    if gold != "agreed":
+        raise SettingError(f'gold must be pairs, or "agreed" for those nearly all agree on, got {gold!r}.')
+    better, worse = agreed_pairs(comparisons)
+    if not len(better):
+        raise DataError("No pair was answered by more than 10 annotators of whom 90 % agree: none can serve as gold.")
+    return better, worse
 
 
 class _Coder:
