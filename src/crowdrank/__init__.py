@@ -1,8 +1,8 @@
 """Trusted rankings from many unreliable judgments."""
 
 from crowdrank import engines, errors, evaluation, files, judgments, models, results, simulated
-from crowdrank.evaluation import Gold, evaluate, held_out
-from crowdrank.files import read, read_gold, read_with_report
+from crowdrank.evaluation import Gold, evaluate, held_out, verdicts
+from crowdrank.files import read, read_gold, read_items, read_with_report
 from crowdrank.judgments import Comparisons, Rankings, Ratings
 from crowdrank.models import (
     BayesianCrowdBT,
@@ -24,7 +24,7 @@ from crowdrank.models import (
     VarianceBT,
     WinRate,
 )
-from crowdrank.results import Ranking
+from crowdrank.results import Ranking, compare_systems, sways
 
 __version__ = "0.1.0"
 
@@ -52,6 +52,7 @@ __all__ = [
     "Thurstone",
     "VarianceBT",
     "WinRate",
+    "compare_systems",
     "engines",
     "errors",
     "evaluate",
@@ -62,7 +63,10 @@ __all__ = [
     "models",
     "read",
     "read_gold",
+    "read_items",
     "read_with_report",
     "results",
     "simulated",
+    "sways",
+    "verdicts",
 ]

@@ -23,8 +23,6 @@ Known = Annotated[
 ]
 Better = Annotated[Words, typer.Option("--better", help="Who is better than whom: ann>bob.")]
 
-AGREED = "agreed"
-
 
 def told(
     model: Any, judgments: Judgments, gold_pairs: str | None, known: Words, better: Words, query: str | None
@@ -40,10 +38,11 @@ def told(
             "annotators, such as crowd-bt."
         )
     quality, between = _qualities(known)
-    gold = AGREED if gold_pairs == AGREED else None if gold_pairs is None else _read(Path(gold_pairs), query)
-    return judgments.knowing(
-        quality=quality, between=between, better=[_order(text) for text in better or []], gold=gold
-    )
+    order = [_order(text) for text in better or []]
+    if gold_pairs == "agreed":
+        return judgments.knowing(quality=quality, between=between, better=order, gold="agreed")
+    gold = None if gold_pairs is None else _read(Path(gold_pairs), query)
+    return judgments.knowing(quality=quality, between=between, better=order, gold=gold)
 
 
 def _read(path: Path, query: str | None) -> Comparisons:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import polars as pl
 from crowdrank.errors import DataError
 from crowdrank.judgments.counts import PairCounts, count_pairs
 from crowdrank.judgments.features import item_features, numbers_or_text
-from crowdrank.judgments.knowledge import NOTHING_KNOWN, Knowledge, knowledge_of
+from crowdrank.judgments.knowledge import NOTHING_KNOWN, GoldPairs, Knowledge, knowledge_of
 from crowdrank.judgments.labels import Codes, Items, Labels, as_series, encode_annotators, encode_items
 from crowdrank.judgments.numbers import check_weight, freeze, numbers
 
@@ -153,7 +153,7 @@ class Comparisons:
         quality: Mapping[Any, float] = MappingProxyType({}),
         between: Mapping[Any, tuple[float, float]] = MappingProxyType({}),
         better: Iterable[tuple[Any, Any]] = (),
-        gold: Comparisons | Iterable[tuple[Any, Any]] | Literal["agreed"] | None = None,
+        gold: GoldPairs = None,
         gold_weight: float = 5.0,
     ) -> Comparisons:
         """The same judgments with what is known beside them, for models that weigh annotators.

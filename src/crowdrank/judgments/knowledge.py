@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from crowdrank.judgments.labels import Codes, Items, Labels
 if TYPE_CHECKING:
     from crowdrank.judgments.comparisons import Comparisons
 
+GoldPairs: TypeAlias = "Comparisons | Iterable[tuple[Any, Any]] | Literal['agreed'] | None"
 NO_PAIRS: Codes = np.zeros(0, np.int32)
 
 
@@ -53,7 +54,7 @@ def knowledge_of(
     quality: Mapping[Any, float],
     between: Mapping[Any, tuple[float, float]],
     better: Iterable[tuple[Any, Any]],
-    gold: Comparisons | Iterable[tuple[Any, Any]] | str | None,
+    gold: GoldPairs,
     gold_weight: float,
 ) -> Knowledge:
     """Labels into codes; names nobody goes by are refused."""
@@ -76,9 +77,7 @@ def knowledge_of(
     )
 
 
-def _gold_of(
-    comparisons: Comparisons, gold: Comparisons | Iterable[tuple[Any, Any]] | str | None
-) -> tuple[Codes, Codes]:
+def _gold_of(comparisons: Comparisons, gold: GoldPairs) -> tuple[Codes, Codes]:
     if gold is None:
         return NO_PAIRS, NO_PAIRS
     if not isinstance(gold, str):
