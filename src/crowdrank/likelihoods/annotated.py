@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crowdrank.likelihoods import crowd_bt
 from crowdrank.likelihoods.compiled import COMPILE_FROM, compiled
 from crowdrank.likelihoods.normal import HALF_LOG_TWO_PI, ROOT_HALF, log_cdf, teach_numba
 from crowdrank.likelihoods.pairwise import Bends
@@ -85,9 +86,19 @@ def sigmoid(x: Any) -> Any:
     return (ahead + (1.0 - ahead) * shrink) / (1.0 + shrink)
 
 
+def both(x: Any) -> Any:
+    """σ(x) and σ(−x), for one exponential."""
+    shrink = np.exp(-np.abs(x))
+    more = 1.0 / (1.0 + shrink)
+    less = shrink * more
+    ahead = (x >= 0) * 1.0
+    gap = ahead * (more - less)
+    return less + gap, more - gap
+
+
 def reliable(d: Any, gate: Any, pull: Any) -> Any:
-    won, lost = sigmoid(d), sigmoid(-d)
-    honest, lying = sigmoid(gate), sigmoid(-gate)
+    won, lost = both(d)
+    honest, lying = both(gate)
     side, doubt, unsure = honest - lying, honest * lying, won * lost
     return (
         honest * won + lying * lost,
@@ -106,7 +117,7 @@ def reliable(d: Any, gate: Any, pull: Any) -> Any:
 def probit(d: Any, gate: Any, pull: Any) -> Any:
     x = d * ROOT_HALF
     won, lost = np.exp(log_cdf(x)), np.exp(log_cdf(-x))
-    honest, lying = sigmoid(gate), sigmoid(-gate)
+    honest, lying = both(gate)
     side, doubt = honest - lying, honest * lying
     density = ROOT_HALF * np.exp(-0.5 * x * x - HALF_LOG_TWO_PI)
     return (
@@ -126,7 +137,7 @@ def probit(d: Any, gate: Any, pull: Any) -> Any:
 def scaled(d: Any, gate: Any, pull: Any) -> Any:
     scale = np.exp(gate)
     u = scale * d
-    won, lost = sigmoid(u), sigmoid(-u)
+    won, lost = both(u)
     unsure = won * lost
     curve = unsure * (lost - won)
     return (
@@ -144,9 +155,9 @@ def scaled(d: Any, gate: Any, pull: Any) -> Any:
 
 
 def pulled(d: Any, gate: Any, pull: Any) -> Any:
-    won, lost = sigmoid(d), sigmoid(-d)
-    near, far = sigmoid(pull), sigmoid(-pull)
-    caring, careless = sigmoid(gate), sigmoid(-gate)
+    won, lost = both(d)
+    near, far = both(pull)
+    caring, careless = both(gate)
     doubt = caring * careless
     return (
         caring * won + careless * near,
@@ -169,8 +180,12 @@ def slopes(shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula
     """One pass over a shard."""
     if shard.rows < COMPILE_FROM:
         return _slopes_of_arrays(shard, scores, gates, pulls, formula)
-    teach_numba()
     bends = np.empty((6 if formula == PULLED else 3, shard.rows), np.float32)
+    if formula == RELIABLE and max(np.max(np.abs(scores)), np.max(np.abs(gates))) <= crowd_bt.FARTHEST:
+        value, by_score, by_gate, score_bend, gate_bend = crowd_bt.plain_slopes(*shard[:4], scores, gates, bends)
+        none = np.zeros_like(pulls)
+        return Rows(shard, tuple(bends)), Slopes(value, by_score, by_gate, none, score_bend, gate_bend, none)
+    teach_numba()
     sums = [np.zeros(shape) for shape in (scores.shape, gates.shape, pulls.shape) * 2]
     value = _slopes_loop(*shard[:5], scores, gates, pulls, formula, bends, *sums)
     return Rows(shard, tuple(bends)), Slopes(value, *sums)
@@ -209,7 +224,7 @@ def _per_feature(who: Vector, column: Any, features: Vector, pulls: Vector) -> V
     return out
 
 
-@compiled(sigmoid, reliable, probit, scaled, pulled)
+@compiled(both, reliable, probit, scaled, pulled)
 def _slopes_loop(  # type: ignore[no-untyped-def]
     winner, loser, annotator, weight, features, scores, gates, pulls, formula,
     bends, score_slope, gate_slope, pull_slope, score_bend, gate_bend, pull_bend,
@@ -264,7 +279,7 @@ def gradient(
     return _gradient_loop(*shard[:5], scores, gates, pulls, formula, *out), *out
 
 
-@compiled(sigmoid, reliable, probit, scaled, pulled)
+@compiled(both, reliable, probit, scaled, pulled)
 def _gradient_loop(  # type: ignore[no-untyped-def]
     winner, loser, annotator, weight, features, scores, gates, pulls, formula, score_slope, gate_slope, pull_slope
 ):

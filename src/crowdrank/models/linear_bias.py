@@ -17,7 +17,8 @@ from crowdrank.models.conclude import check_connected, conclude, health_of, need
 from crowdrank.models.differences import Laplacian, Leanings
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.solvers.curvature import conjugate_gradients
-from crowdrank.solvers.draws import Summit, draw
+from crowdrank.solvers.draws import Summit, draw, draw_from
+from crowdrank.solvers.threads import alone
 
 Vector = npt.NDArray[np.float64]
 
@@ -27,7 +28,6 @@ _MOST_STEPS = 500
 # The path of penalties tried: so many, evenly in their logarithms, down to this share of the first.
 _PENALTIES, _LEAST_SHARE = 30, 1e-3
 _LARGEST_INVERTED = 2_000
-_DRAWS = 1000
 _UNIT = "of an answer from the optimum"
 
 
@@ -233,10 +233,10 @@ class Lines:
         if len(items) <= _LARGEST_INVERTED:
             free = self.net_left[np.flatnonzero(fitted.biases)]
             within = self.laplacian.matrix - free.T @ (free / self.weight[fitted.biases != 0, None])
-            covariance = fitted.noise**2 * np.linalg.inv(within.toarray())
-            rng = np.random.default_rng(seed)
-            around = centre(rng.standard_normal((_DRAWS, len(items))) @ np.linalg.cholesky(covariance).T)
-            error, known = np.sqrt(np.diag(centre(centre(covariance).T))), "scores and biases together"
+            with alone(len(items)):
+                covariance = fitted.noise**2 * np.linalg.inv(within.toarray())
+            error, around = draw_from(covariance, centre, seed)
+            known = "scores and biases together"
         else:
             counts, ridge = self.comparisons.counts, np.full(len(items), self.laplacian.ridge)
             bends, _ = engine.hold(Pairs(counts.first, counts.second, counts.net, counts.total)).keep(_as_bends)

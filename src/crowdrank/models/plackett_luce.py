@@ -17,7 +17,9 @@ from crowdrank.likelihoods.priors import gaussian
 from crowdrank.models.conclude import check_connected, check_solver, conclude, health_of, need
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.solvers.curvature import Dense, Sparse, conjugate_gradients
+from crowdrank.solvers.draws import draw_from
 from crowdrank.solvers.newton import Point, climb
+from crowdrank.solvers.threads import alone
 
 Vector = npt.NDArray[np.float64]
 
@@ -97,13 +99,13 @@ class ListCurvature:
         return np.asarray(self.held.total(likelihood.product, self.scores, vector)[0] + self.prior * vector)
 
     def measure(self, seed: int) -> Uncertainty:
-        rng, size = np.random.default_rng(seed), len(self.scores)
+        size = len(self.scores)
         if size <= _LARGEST_INVERTED:
-            covariance = np.linalg.inv(self._matrix())
-            drawn = rng.standard_normal((1000, size)) @ np.linalg.cholesky(covariance).T
-            centred = self.items.centre(self.items.centre(covariance).T)
-            error = np.sqrt(np.maximum(np.diag(centred), 0.0))
+            with alone(size):
+                covariance = np.asarray(np.linalg.inv(self._matrix()), np.float64)
+            error, drawn = draw_from(covariance, self.items.centre, seed)
         else:
+            rng = np.random.default_rng(seed)
             columns = [self._solve_for_noise(rng) for _ in range(_SOLVED_DRAWS)]
             drawn = np.array(columns)
             error = self.items.centre(drawn).std(axis=0)

@@ -5,6 +5,7 @@ The curvature is held as shards of `Bends` plus what the prior adds to its diago
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from crowdrank.engines.contract import Held
 from crowdrank.likelihoods.pairwise import blocks, noise, product
 from crowdrank.solvers.curvature import conjugate_gradients
+from crowdrank.solvers.threads import alone
 
 Vector = npt.NDArray[np.float64]
 Draws = npt.NDArray[np.float64]
@@ -22,6 +24,7 @@ Draws = npt.NDArray[np.float64]
 LARGEST_BLOCK = 1_000
 MOST_CELLS = 20_000_000
 _SOLVED_DRAWS = 192
+_DRAWS = 1000
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,17 @@ def draw(summit: Summit, seed: int) -> tuple[Vector, Draws]:
     sizes = np.diff(summit.starts)
     rng = np.random.default_rng(seed)
     if sizes.max() <= LARGEST_BLOCK and int((sizes**2).sum()) <= MOST_CELLS:
-        return _by_inverting(summit, rng)
+        with alone(int(sizes.max())):
+            return _by_inverting(summit, rng)
     return _by_solving(summit, rng)
+
+
+def draw_from(covariance: Draws, centre: Callable[[Draws], Draws], seed: int) -> tuple[Vector, Draws]:
+    """The same where the whole covariance is known; `centre` takes the mean of each block out of every row."""
+    rng, size = np.random.default_rng(seed), len(covariance)
+    with alone(size):
+        around = centre(rng.standard_normal((_DRAWS, size)) @ np.linalg.cholesky(covariance).T)
+    return np.sqrt(np.maximum(np.diag(centre(centre(covariance).T)), 0.0)), around
 
 
 def _by_inverting(summit: Summit, rng: np.random.Generator) -> tuple[Vector, Draws]:

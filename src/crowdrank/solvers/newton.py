@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.solvers.curvature import Curvature
+from crowdrank.solvers.threads import alone
 
 Vector = npt.NDArray[np.float64]
 
@@ -43,16 +44,30 @@ def climb(
     tolerance: float = 1e-4,
     max_steps: int = 100,
     longest: float = float("inf"),
+    loosest: float = 0.05,
 ) -> Found:
     """Climb until no combination of parameters is further than `tolerance` standard errors from the summit.
 
-    `longest` limits how far one step moves any parameter, for objectives that are not concave everywhere.
+    `longest` limits how far one step moves any parameter, for objectives that are not concave everywhere; `loosest`
+    is how roughly the first steps are solved for.
     """
+    with alone(len(start)):
+        return _climb(objective, start, tolerance, max_steps, longest, loosest)
+
+
+def _climb(
+    objective: Callable[[Vector], Point],
+    start: Vector,
+    tolerance: float,
+    max_steps: int,
+    longest: float,
+    loosest: float,
+) -> Found:
     x, point = start, objective(start)
     distance = float("inf")
     for step in range(max_steps + 1):
         # Solve loosely far from the summit and tightly near it: the error of a step then falls as fast as Newton's.
-        looseness = min(0.05, 0.3 * distance / len(x) ** 0.5)
+        looseness = min(loosest, 0.3 * distance / len(x) ** 0.5)
         direction = point.curvature.solve(point.gradient, max(looseness, 1e-10))
         distance = max(float(point.gradient @ direction), 0.0) ** 0.5
         if distance <= tolerance:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.errors import SettingError
 from crowdrank.likelihoods import annotated as likelihood
 from crowdrank.likelihoods.annotated import sigmoid
 from crowdrank.models.annotated.hints import PERFECT, Hints
@@ -35,10 +34,14 @@ def climb_in_turns(objective: Objective, start: Vector, *, tolerance: float, max
 
 
 def one_turn(objective: Objective, x: Vector, tolerance: float) -> Vector:
-    """Scores, then qualities."""
+    """Scores, then qualities; what is known of annotators is on the scale of gates, so there these end."""
     scores, gates, pulls = objective.layout.split(x)
     found = climb(objective.of_scores(gates, pulls), scores, tolerance=tolerance / 3, longest=LONGEST_STEP)
-    return objective.layout.join(found.parameters, best_gates(objective, found.parameters), pulls)
+    scores, gates = found.parameters, best_gates(objective, found.parameters)
+    if objective.priors.hints:
+        held = climb(objective.of_gates(scores, pulls), gates, tolerance=tolerance / 3, longest=LONGEST_STEP)
+        gates = held.parameters
+    return objective.layout.join(scores, gates, pulls)
 
 
 def best_gates(objective: Objective, scores: Vector) -> Vector:
@@ -66,8 +69,6 @@ def best_gates(objective: Objective, scores: Vector) -> Vector:
 
 def _limits(hints: Hints, annotators: int) -> tuple[Vector, Vector]:
     """Between which values each η must lie."""
-    if len(hints.better):
-        raise SettingError('solver="alternating" cannot hold one annotator above another: use solver="joint".')
     low, high = np.zeros(annotators), np.ones(annotators)
     low[hints.low_of], high[hints.high_of] = sigmoid(hints.low), sigmoid(hints.high)
     low[hints.known] = high[hints.known] = sigmoid(hints.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
@@ -31,6 +30,10 @@ Solver = Literal["joint", "alternating", "conjugate-gradients"]
 
 # A gate beyond this has so little slope left that a joint climb would take it for settled.
 _STEEP = 4.0
+# A summit fewer standard errors away than this is in sight: its height is known.
+_IN_SIGHT = 1.0
+# Solving more closely than this far from the summit costs more than it saves.
+_LOOSEST = 0.15
 # So many steps of conjugate gradients cost what one of Newton's does.
 _CONJUGATE_STEPS = 25
 
@@ -51,7 +54,8 @@ def climb_from(
     answers = answers_of(comparisons, features)
     people = max(1, len(comparisons.annotators)) + (judge is not None)
     layout = Layout(len(comparisons.items), people, answers.features.shape[1])
-    priors = replace(priors, hints=hints_of(comparisons.knowledge, formula, judge))
+    spoken = np.bincount(answers.annotator, answers.weight, people)
+    priors = replace(priors, hints=hints_of(comparisons.knowledge, formula, judge, spoken))
     objective = Objective(engine.hold(answers), layout, formula, priors)
     starts = Starts(comparisons, answers, objective, model.tolerance)
     best = _highest(model, objective, starts.named(start, solver), solver)
@@ -62,21 +66,37 @@ def climb_from(
     return Summit(best, objective, comparisons, model.seed)
 
 
-def _highest(model: SolverSettings, objective: Objective, starts: Iterable[Vector], solver: Solver) -> Found:
-    best: Found | None = None
-    for start in starts:
-        if solver == "alternating":
-            found = climb_in_turns(objective, start, tolerance=model.tolerance, max_steps=model.max_steps)
-        elif solver == "conjugate-gradients":
-            most = _CONJUGATE_STEPS * model.max_steps
-            found = climb_by_conjugate_gradients(objective, start, tolerance=model.tolerance, max_steps=most)
-        else:
-            found = climb(objective, start, tolerance=model.tolerance, max_steps=model.max_steps, longest=LONGEST_STEP)
+def _highest(model: SolverSettings, objective: Objective, starts: list[Vector], solver: Solver) -> Found:
+    """The summit of the start that leads highest: all climb until theirs is in sight, one goes on."""
+    if len(starts) == 1:
+        return _climb(model, objective, starts[0], solver, model.tolerance, model.max_steps)
+    scouts = [_climb(model, objective, start, solver, _IN_SIGHT, model.max_steps) for start in starts]
+    best = scouts[0]
+    for scout in scouts[1:]:
         # equal summits are one: the first stands, so that rounding never chooses
-        if best is None or found.point.value > best.point.value + 1e-7 * abs(best.point.value):
-            best = found
-    assert best is not None
-    return best
+        if _foreseen(scout) > _foreseen(best) + 0.01 + 1e-7 * abs(best.point.value):
+            best = scout
+    left = model.max_steps - best.steps
+    if left < 1:
+        return replace(best, converged=best.distance <= model.tolerance)
+    last = _climb(model, objective, best.parameters, solver, model.tolerance, left)
+    return replace(last, steps=best.steps + last.steps)
+
+
+def _foreseen(scout: Found) -> float:
+    """How high the summit in sight is, the ground being a parabola from here on."""
+    return scout.point.value + 0.5 * scout.distance**2
+
+
+def _climb(
+    model: SolverSettings, objective: Objective, start: Vector, solver: Solver, tolerance: float, max_steps: int
+) -> Found:
+    if solver == "alternating":
+        return climb_in_turns(objective, start, tolerance=tolerance, max_steps=max_steps)
+    if solver == "conjugate-gradients":
+        most = _CONJUGATE_STEPS * max_steps
+        return climb_by_conjugate_gradients(objective, start, tolerance=tolerance, max_steps=most)
+    return climb(objective, start, tolerance=tolerance, max_steps=max_steps, longest=LONGEST_STEP, loosest=_LOOSEST)
 
 
 class Starts:

@@ -3,6 +3,9 @@
 known      the gate is normal around its value, with a spread that leaves no choice
 range      a wall on each side: log σ((gate − low)/width) + log σ((high − gate)/width)
 order      a sharp judge compared the two: log σ((better − worse)/width)
+
+No answer pulls a gate by more than its weight, or little more: spreads and widths shrink with the answers of an
+annotator, so that however many there are, what is known stands.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from crowdrank.likelihoods.annotated import SCALED, sigmoid
 Vector = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
-# How far a gate may stray from what is known of it, and how wide the walls are, in logits.
-_SPREAD = 0.01
-_WIDTH = 0.1
+# How far a gate may stray from what is known of it, in logits.
+_STRAY = 0.01
+# Answers that any annotator is taken to have beside their own: what a prior may pull.
+_SPARE = 10.0
 # The gate of one who never errs: η = 1 to within 1e-13.
 PERFECT = 30.0
 
@@ -54,22 +58,29 @@ class Hints:
     high: Vector
     better: Codes
     worse: Codes
+    push: Vector
+    """How hard the answers may push each gate: a wall leans back twice as hard."""
+
+    def __bool__(self) -> bool:
+        return bool(len(self.known) + len(self.low_of) + len(self.better))
 
     def at(self, gates: Vector) -> HintPoint:
         slope, bend, total = np.zeros_like(gates), np.zeros_like(gates), 0.0
-        away = (gates[self.known] - self.value) / _SPREAD
-        total -= 0.5 * float(away @ away)
-        np.add.at(slope, self.known, -away / _SPREAD)
-        np.add.at(bend, self.known, _SPREAD**-2.0)
+        away, stiff = gates[self.known] - self.value, self.push[self.known] / _STRAY
+        total -= 0.5 * float(stiff @ away**2)
+        np.add.at(slope, self.known, -stiff * away)
+        np.add.at(bend, self.known, stiff)
         for codes, distance, sign in (
             (self.low_of, gates[self.low_of] - self.low, 1.0),
             (self.high_of, self.high - gates[self.high_of], -1.0),
         ):
-            value, push, curve = _wall(distance)
+            value, push, curve = _wall(distance, self.push[codes])
             total += value
             np.add.at(slope, codes, sign * push)
             np.add.at(bend, codes, curve)
-        value, push, curve = _wall(gates[self.better] - gates[self.worse])
+        value, push, curve = _wall(
+            gates[self.better] - gates[self.worse], self.push[self.better] + self.push[self.worse]
+        )
         np.add.at(slope, self.better, push)
         np.add.at(slope, self.worse, -push)
         for codes in (self.better, self.worse):
@@ -77,20 +88,24 @@ class Hints:
         return HintPoint(total + value, slope, bend, Bonds(self.better, self.worse, curve))
 
 
-def _wall(distance: Vector) -> tuple[float, Vector, Vector]:
-    """log σ(distance/width), its slope and its curvature."""
-    u = distance / _WIDTH
+def _wall(distance: Vector, push: Vector) -> tuple[float, Vector, Vector]:
+    """log σ(distance/width), its slope and its curvature; a push is met before the wall."""
+    steep = 2.0 * push
+    u = distance * steep
     inside, outside = sigmoid(u), sigmoid(-u)
     value = -float(np.sum(np.logaddexp(0.0, -u)))
-    return value, outside / _WIDTH, inside * outside / _WIDTH**2
+    return value, outside * steep, inside * outside * steep**2
 
 
 _NONE, _NOWHERE = np.zeros(0, np.int64), np.zeros(0)
-NO_HINTS = Hints(_NONE, _NOWHERE, _NONE, _NOWHERE, _NONE, _NOWHERE, _NONE, _NONE)
+NO_HINTS = Hints(_NONE, _NOWHERE, _NONE, _NOWHERE, _NONE, _NOWHERE, _NONE, _NONE, _NOWHERE)
 
 
-def hints_of(knowledge: Knowledge, formula: int, gold_judge: int | None) -> Hints:
-    """The knowledge on the scale of this formula's gates; the judge of the gold pairs, if any, never errs."""
+def hints_of(knowledge: Knowledge, formula: int, gold_judge: int | None, weight: Vector) -> Hints:
+    """The knowledge on the scale of this formula's gates; the judge of the gold pairs, if any, never errs.
+
+    `weight` is that of each annotator's answers.
+    """
     if not knowledge.of_annotators and gold_judge is None:
         return NO_HINTS
     to_gate = _log if formula == SCALED else _logit
@@ -100,7 +115,10 @@ def hints_of(knowledge: Knowledge, formula: int, gold_judge: int | None) -> Hint
     low = {code: to_gate(least) for code, (least, _) in knowledge.between.items()}
     high = {code: to_gate(most) for code, (_, most) in knowledge.between.items()}
     better, worse = np.array(knowledge.better, np.int64).reshape(-1, 2).T
-    return Hints(*_arrays(known), *_arrays(low), *_arrays(high), better, worse)
+    push = weight + _SPARE
+    tied = np.union1d(better, worse)
+    push[tied] = push[tied].sum()  # one of a chain feels the push of all
+    return Hints(*_arrays(known), *_arrays(low), *_arrays(high), better, worse, push)
 
 
 def _arrays(values: dict[int, float]) -> tuple[Codes, Vector]:

@@ -125,28 +125,33 @@ class Objective:
 
     def of_scores(self, gates: Vector, pulls: Vector) -> Callable[[Vector], Point]:
         """The same with the annotators held as they are."""
+        part = slice(0, self.layout.items)
+        return lambda scores: self._corner(self.layout.join(scores, gates, pulls), part)
 
-        def at(scores: Vector) -> Point:
-            point = self(self.layout.join(scores, gates, pulls))
-            assert isinstance(point.curvature, Curvature)
-            size = self.layout.items
-            return Point(point.value, point.gradient[:size], OfScores(point.curvature))
+    def of_gates(self, scores: Vector, pulls: Vector) -> Callable[[Vector], Point]:
+        """The same with all but the gates held."""
+        part = slice(self.layout.items, self.layout.items + self.layout.annotators)
+        return lambda gates: self._corner(self.layout.join(scores, gates, pulls), part)
 
-        return at
+    def _corner(self, x: Vector, part: slice) -> Point:
+        point = self(x)
+        assert isinstance(point.curvature, Curvature)
+        return Point(point.value, point.gradient[part], Corner(point.curvature, part))
 
 
 @dataclass(frozen=True)
-class OfScores:
-    """The corner of the curvature that belongs to the scores."""
+class Corner:
+    """The part of the curvature that belongs to some of the parameters."""
 
     whole: Curvature
+    part: slice
 
     def solve(self, vector: Vector, tolerance: float) -> Vector:
-        size, factored = len(vector), len(vector) <= _LARGEST_FACTORED
-        matrix = (lambda: self.whole.matrix()[:size, :size]) if factored else None
-        return Damped(self._product, self.whole.diagonal[:size], matrix).solve(vector, tolerance)
+        factored = len(vector) <= _LARGEST_FACTORED
+        matrix = (lambda: self.whole.matrix()[self.part, self.part]) if factored else None
+        return Damped(self._product, self.whole.diagonal[self.part], matrix).solve(vector, tolerance)
 
-    def _product(self, scores: Vector) -> Vector:
+    def _product(self, vector: Vector) -> Vector:
         padded = np.zeros(self.whole.layout.size)
-        padded[: len(scores)] = scores
-        return self.whole.product(padded)[: len(scores)]
+        padded[self.part] = vector
+        return self.whole.product(padded)[self.part]

@@ -16,13 +16,13 @@ from crowdrank.models.annotated.objective import Curvature, Objective
 from crowdrank.models.conclude import conclude, with_annotators
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.solvers.draws import Summit as PairSummit
-from crowdrank.solvers.draws import draw
+from crowdrank.solvers.draws import draw, draw_from
 from crowdrank.solvers.newton import Found
+from crowdrank.solvers.threads import alone
 
 Vector = npt.NDArray[np.float64]
 
 LARGEST_INVERTED = 2_000
-_DRAWS = 1000
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ class Summit:
 
     @cached_property
     def _marginal(self) -> tuple[Vector, Vector]:
-        return self.curvature.marginal()
+        with alone(self.objective.layout.items):
+            return self.curvature.marginal()
 
     def measure(self) -> Uncertainty:
         """Errors of the scores, those of the annotators counted in where the items are not too many."""
         items, centre = self.comparisons.items, self.comparisons.items.centre
         if self._exact:
-            covariance, rng = self._marginal[0], np.random.default_rng(self.seed)
-            around = centre(rng.standard_normal((_DRAWS, len(items))) @ np.linalg.cholesky(covariance).T)
-            error, known = np.sqrt(np.diag(centre(centre(covariance).T))), "scores and annotators together"
+            error, around = draw_from(self._marginal[0], centre, self.seed)
+            known = "scores and annotators together"
         else:
             parts = self.objective.layout.split(self.found.parameters)
             bends, _ = self.objective.held.keep(likelihood.margins, *parts, self.objective.formula)
