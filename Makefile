@@ -1,15 +1,17 @@
 # Every target sets up what it needs. Python 3.11 or newer and make are all it takes to begin.
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
+PAPERS_VENV ?= .venv-papers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check tests explore bench bench-quick clean
+.PHONY: help demo test check tests explore bench bench-quick papers papers-quick clean
 
 help:
 	@echo "make demo    rank the bundled example, show the answer and write it to demo-output/"
 	@echo "make test    linters, type checker and all tests"
 	@echo "make explore the tests again, with examples nobody has tried yet"
 	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
+	@echo "make papers  the tables and figures of the papers, ours beside theirs (half an hour on two cores)"
 
 $(VENV)/.ready: pyproject.toml tools/environment.sh
 	tools/environment.sh $(VENV)
@@ -21,6 +23,10 @@ $(VENV)/.ready-test: pyproject.toml tools/environment.sh
 
 $(BENCH_VENV)/.ready: pyproject.toml tools/environment.sh
 	tools/environment.sh $(BENCH_VENV) bench
+	@touch $@
+
+$(PAPERS_VENV)/.ready: pyproject.toml tools/environment.sh
+	tools/environment.sh $(PAPERS_VENV) papers
 	@touch $@
 
 demo: $(VENV)/.ready
@@ -46,5 +52,11 @@ bench: $(BENCH_VENV)/.ready
 bench-quick: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py --quick
 
+papers: $(PAPERS_VENV)/.ready
+	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script || exit 1; done
+
+papers-quick: $(PAPERS_VENV)/.ready
+	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script --quick || exit 1; done
+
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(PAPERS_VENV) demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

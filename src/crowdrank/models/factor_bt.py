@@ -38,8 +38,9 @@ class FactorBT:
     or text; of a text each category pulls for itself."""
     prior_scale: float = 3.0
     """Standard deviation of the normal prior on scores."""
-    care_prior: tuple[float, float] = (2.0, 1.5)
-    """Mean and standard deviation of the normal prior on γ, the logit of how often an annotator looks at the items."""
+    care_prior: tuple[float, float] = (2.0, 4.0)
+    """Mean and standard deviation of the normal prior on γ, the logit of how often an annotator looks at the items;
+    wide enough to believe of someone that they never look."""
     pull_scale: float = 1.0
     """Standard deviation of the normal prior on the pull of a feature of its usual size (root mean square)."""
     solver: Literal["joint", "conjugate-gradients"] = "joint"

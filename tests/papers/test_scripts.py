@@ -1,0 +1,96 @@
+"""The scripts of papers/ run, and their tables have a row for every method."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAPERS = Path(__file__).resolve().parents[2] / "papers"
+SCRIPTS = sorted(path.relative_to(PAPERS).as_posix() for path in PAPERS.glob("*/*.py"))
+CROWD_BT = {"Bradley-Terry", "Majority-Vote-BT", "Variance-BT", "Crowd-BT"}
+
+ROWS = {
+    "crowd-bt/table1.py": {
+        "Bradley-Terry", "Crowd-BT, One", "Crowd-BT, Gold", "crowd-bt", "bayesian-crowd-bt"
+    },
+    "crowd-bt/table2.py": {
+        f"{name}, {measure}" for measure in ("ACC", "correlation of quality")
+        for name in ("Bradley-Terry", "Crowd-BT", "Crowd-BT, several starts", "bayesian-crowd-bt")
+    } - {"Bradley-Terry, correlation of quality"},
+    "crowd-bt/table3.py": CROWD_BT,
+    "factor-bt/table1.py": {f"factor-bt, prior_scale={scale}" for scale in (3, 10, 20, 30)},
+    "factor-bt/figure1.py": {
+        "Bradley-Terry", "Crowd-BT", "Majority-Vote-BT", "Pairwise HITS", "linear-bias", "factor-bt",
+    },
+}  # fmt: skip
+
+
+def run(script: str, *arguments: object, data: Path | None = None) -> subprocess.CompletedProcess[str]:
+    nowhere = PAPERS / "nowhere"
+    return subprocess.run(
+        [sys.executable, "-W", "error", PAPERS / script, *map(str, arguments)],
+        env={**os.environ, "CROWDRANK_DATA": str(data or nowhere)}, capture_output=True, text=True, check=True,
+        encoding="utf-8",
+    )  # fmt: skip
+
+
+def records(folder: Path, script: str) -> list[dict[str, str]]:
+    with (folder / Path(script).with_suffix(".csv").name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_script_is_tried_here():
+    assert set(ROWS) == set(SCRIPTS)
+
+
+@pytest.mark.parametrize("script", [script for script in SCRIPTS if script != "crowd-bt/table3.py"])
+def test_a_script_writes_a_row_for_every_method(script, tmp_path):
+    done = run(script, "--quick", "--out", tmp_path)
+    found = records(tmp_path, script)
+    assert {row["row"] for row in found} == ROWS[script]
+    assert all(0 <= float(row["mean"]) <= 1 for row in found)
+    assert (tmp_path / Path(script).with_suffix(".md").name).read_text(encoding="utf-8") + "\n" == done.stdout
+
+
+def passages(path: Path) -> Path:
+    """The columns of the authors' file; passages 0 to 5, and who reads harder ones as harder."""
+    answer = "please_decide_which_passage_is_more_difficult"
+    lines = [f"_worker_id,passage_a,passage_b,label_level_a,label_level_b,{answer}"]
+    for worker in range(3):
+        for a in range(6):
+            for b in range(a):
+                said = "Passage A is more difficult." if worker < 2 else "I don't know or can't decide."
+                lines.append(f"w{worker},p{a},p{b},{a},{b},{said}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_the_authors_file_of_reading_levels_is_read(tmp_path):
+    done = run("crowd-bt/table3.py", passages(tmp_path / "levels.csv"), "--out", tmp_path)
+    found = records(tmp_path, "crowd-bt/table3.py")
+    assert {row["row"] for row in found} == CROWD_BT
+    assert all(float(row["mean"]) == 1 for row in found)
+    assert "Comparisons(30 judgments, 6 items, 2 annotators)" in done.stdout
+
+
+@pytest.mark.data
+def test_real_judgments_stand_in_for_the_reading_levels(tmp_path, data_folder):
+    done = run("crowd-bt/table3.py", "--quick", "--out", tmp_path, data=data_folder)
+    assert {row["row"] for row in records(tmp_path, "crowd-bt/table3.py")} == CROWD_BT
+    assert "not the passages of the paper" in done.stdout
+
+
+def test_without_any_judgments_table_3_says_so():
+    assert "set CROWDRANK_DATA" in run("crowd-bt/table3.py").stderr
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_what_is_kept_has_the_rows_of_the_script(script):
+    kept = PAPERS / Path(script).parent / "results"
+    assert {row["row"] for row in records(kept, script)} == ROWS[script]
+    assert {int(row["trials"]) for row in records(kept, script)} <= {1} | set(range(20, 1000))
