@@ -1,6 +1,7 @@
 """Judgments at the edge: every model answers with finite scores, or says in plain words why it cannot."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,6 +61,42 @@ def test_gives_finite_scores(kind, case, annotators):
     assert np.isfinite(ranking.uncertainty.draws).all()
     assert ranking.frame().height == len(data.items)
     assert isinstance(ranking.notes, list)
+
+
+RIGHT = [(0, a, b, 1) for a in range(6) for b in range(a + 1, 6)]
+
+
+def stands_above(ranking, a, b):
+    order = ranking.table(uncertainty=False)["item"].to_list()
+    return order.index(a) < order.index(b)
+
+
+@every_model
+@pytest.mark.parametrize("reversed_ones", [12, 8], ids=["all reversed", "most reversed"])
+def test_a_reversed_crowd_is_believed(kind, reversed_ones):
+    """Nothing but gold could tell that they are: the ranking is what they say, upside down to who knows better."""
+    rows = [(q, a, b, -o if n % 12 < reversed_ones else o) for n, (q, a, b, o) in enumerate(RIGHT * 12)]
+    ranking = fit(kind, judgments(kind, rows, annotators=12))
+    assert np.isfinite(ranking.scores).all()
+    assert np.isfinite(ranking.uncertainty.std_error).all()
+    if reversed_ones == 12:
+        assert stands_above(ranking, "i5", "i0")
+
+
+@every_model
+@pytest.mark.parametrize("agrees", [True, False], ids=["with the others", "against them"])
+def test_an_annotator_with_one_vote_changes_little(kind, agrees):
+    rows = RIGHT * 12
+    data = judgments(kind, [*rows, (0, 0, 5, 1 if agrees else -1)], annotators=12)
+    names, code = np.append(data.annotators, "once"), np.array(data.annotator)
+    code[-1] = len(names) - 1
+    ranking = fit(kind, replace(data, annotators=names, annotator=code))
+    assert np.isfinite(ranking.scores).all()
+    assert np.isfinite(ranking.uncertainty.std_error).all()
+    assert stands_above(ranking, "i0", "i5")
+    if getattr(kind, "weighs_annotators", False):
+        for parts in ranking.annotators.estimates.values():
+            assert np.isfinite([part[-1] for part in parts]).all()
 
 
 @every_model

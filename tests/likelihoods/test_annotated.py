@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdrank.likelihoods import annotated
-from crowdrank.likelihoods.annotated import FORMULAS, PULLED, RELIABLE, Answers, matrix, product, slopes
+from crowdrank.likelihoods.annotated import FORMULAS, PROBIT, PULLED, RELIABLE, Answers, matrix, product, slopes
 
 ITEMS, PEOPLE, ROWS = 6, 4, 150
 every_formula = pytest.mark.parametrize("formula", range(len(FORMULAS)), ids=[f.__name__ for f in FORMULAS])
@@ -112,3 +112,27 @@ def test_shards_keep_every_row():
     shard, at, _ = drawn(PULLED)
     parts = [slopes(part, *at, PULLED)[1].value for part in shard.split(4)]
     assert sum(parts) == pytest.approx(slopes(shard, *at, PULLED)[1].value)
+
+
+@pytest.mark.parametrize("formula", [RELIABLE, PROBIT], ids=["reliable", "probit"])
+def test_slopes_by_truth_agree_with_finite_differences(formula):
+    shard, (scores, gates, pulls), _ = drawn(formula)
+    truth = annotated.sigmoid(gates)
+
+    def value_at(k, step):
+        eta = truth + step * (np.arange(PEOPLE) == k)
+        return slopes(shard, scores, np.log(eta / (1 - eta)), pulls, formula)[1].value
+
+    slope, bend = annotated.by_truth(shard, scores, truth, formula)
+    for k in range(PEOPLE):
+        low, here, high = (value_at(k, step) for step in (-1e-4, 0.0, 1e-4))
+        assert slope[k] == pytest.approx((high - low) / 2e-4, rel=1e-5, abs=1e-5)
+        assert bend[k] == pytest.approx(-(high - 2 * here + low) / 1e-8, rel=1e-4)
+
+
+@pytest.mark.parametrize("formula", [RELIABLE, PROBIT], ids=["reliable", "probit"])
+def test_slopes_by_truth_are_finite_near_its_ends(formula):
+    shard, (scores, *_), _ = drawn(formula)
+    for end in (1e-13, 1 - 1e-13):
+        for part in annotated.by_truth(shard, 1000 * scores, np.full(PEOPLE, end), formula):
+            assert np.isfinite(part).all()

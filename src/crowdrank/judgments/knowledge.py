@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
+from crowdrank.judgments.counts import PairCounts, count_pairs, pair_cells
 from crowdrank.judgments.labels import Codes, Items, Labels
 
 if TYPE_CHECKING:
@@ -66,11 +67,16 @@ def knowledge_of(
             )
     if not 0 <= gold_weight < np.inf:
         raise SettingError(f"gold_weight must be zero or more, got {gold_weight}.")
+    order = tuple((code(a), code(b)) for a, b in better)
+    if alone := [a for a, b in order if a == b]:
+        raise SettingError(
+            f"{comparisons.annotators[alone[0]]} cannot be better than {comparisons.annotators[alone[0]]}."
+        )
     gold_better, gold_worse = _gold_of(comparisons, gold)
     return Knowledge(
         quality={code(name): float(value) for name, value in quality.items()},
         between={code(name): (float(low), float(high)) for name, (low, high) in between.items()},
-        better=tuple((code(a), code(b)) for a, b in better),
+        better=order,
         gold_better=gold_better,
         gold_worse=gold_worse,
         gold_weight=float(gold_weight),
@@ -105,7 +111,7 @@ def _gold_pairs(items: Items, gold: Comparisons | Iterable[tuple[Any, Any]]) -> 
     from crowdrank.judgments.comparisons import Comparisons
 
     if not isinstance(gold, Comparisons):
-        pairs = list(gold)
+        pairs = [_pair(given) for given in gold]
         gold = Comparisons.of([a for a, _ in pairs], [b for _, b in pairs], [a for a, _ in pairs])
     if gold.items.has_queries != items.has_queries:
         which = "The gold pairs" if gold.items.has_queries else "The judgments"
@@ -130,15 +136,35 @@ def _gold_pairs(items: Items, gold: Comparisons | Iterable[tuple[Any, Any]]) -> 
     return better[known].astype(np.int32), worse[known].astype(np.int32)
 
 
+def _pair(given: Any) -> tuple[Any, Any]:
+    if isinstance(given, str) or len(given) != 2:
+        raise SettingError(f"A gold pair is two items, the better one first, got {given!r}.")
+    better, worse = given
+    return better, worse
+
+
 def agreed_pairs(comparisons: Comparisons, more_than: int = 10, share: float = 0.9) -> tuple[Codes, Codes]:
     """Gold from the data itself: pairs that more than so many annotators answered, a share of them alike.
 
     Chen et al. 2013, footnote 4. A tie agrees with nobody. Gives the better items and the worse ones.
     """
-    counts = comparisons.counts
+    counts = _heads_of_pairs(comparisons)
     most = np.maximum(counts.first_wins, counts.second_wins)
     sure = (counts.total > more_than) & (most >= share * counts.total)
     first_better = counts.first_wins >= counts.second_wins
     better = np.where(first_better, counts.first, counts.second)
     worse = np.where(first_better, counts.second, counts.first)
     return better[sure], worse[sure]
+
+
+def _heads_of_pairs(comparisons: Comparisons) -> PairCounts:
+    """How many annotators chose each item of a pair: one who answered it more than once has one voice."""
+    left, right, said = comparisons.left, comparisons.right, comparisons.outcome.astype(np.int64)
+    size = len(comparisons.items)
+    if comparisons.annotator is None:
+        return count_pairs(size, left, right, comparisons.outcome)
+    voice = comparisons.annotator * np.int64(size * size) + pair_cells(size, left, right)
+    _, first, place = np.unique(voice, return_index=True, return_inverse=True)
+    along = np.where((left < right) == (left < right)[first][place], said, -said)
+    outcome = np.sign(np.bincount(place, along)).astype(np.int8)
+    return count_pairs(size, left[first], right[first], outcome)

@@ -92,8 +92,8 @@ def both(x: Any) -> Any:
     more = 1.0 / (1.0 + shrink)
     less = shrink * more
     ahead = (x >= 0) * 1.0
-    gap = ahead * (more - less)
-    return less + gap, more - gap
+    behind = 1.0 - ahead
+    return ahead * more + behind * less, ahead * less + behind * more
 
 
 def reliable(d: Any, gate: Any, pull: Any) -> Any:
@@ -267,45 +267,6 @@ def _slopes_loop(  # type: ignore[no-untyped-def]
                 x = features[row, f]
                 pull_slope[k, f] += w * z * x
                 pull_bend[k, f] += fisher * (z * x) ** 2
-    return value
-
-
-def gradient(
-    shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula: int
-) -> tuple[float, Vector, Vector, Vector]:
-    """Log-likelihood and its gradient alone: what a sampler asks for, thousands of times, so always compiled."""
-    teach_numba()
-    out = np.zeros_like(scores), np.zeros_like(gates), np.zeros_like(pulls)
-    return _gradient_loop(*shard[:5], scores, gates, pulls, formula, *out), *out
-
-
-@compiled(both, reliable, probit, scaled, pulled)
-def _gradient_loop(  # type: ignore[no-untyped-def]
-    winner, loser, annotator, weight, features, scores, gates, pulls, formula, score_slope, gate_slope, pull_slope
-):
-    value = 0.0
-    for row in range(len(winner)):
-        i, j, k, w = winner[row], loser[row], annotator[row], weight[row]
-        margin, gate, pull = scores[i] - scores[j], gates[k], 0.0
-        if formula == 0:
-            chance, _, d, g, z, _, _, _, _, _ = reliable(margin, gate, pull)
-        elif formula == 1:
-            chance, _, d, g, z, _, _, _, _, _ = probit(margin, gate, pull)
-        elif formula == 2:
-            chance, _, d, g, z, _, _, _, _, _ = scaled(margin, gate, pull)
-        else:
-            for f in range(features.shape[1]):
-                pull += features[row, f] * pulls[k, f]
-            chance, _, d, g, z, _, _, _, _, _ = pulled(margin, gate, pull)
-        chance = max(chance, 1e-300)
-        value += w * np.log(chance)
-        share = w / chance
-        score_slope[i] += share * d
-        score_slope[j] -= share * d
-        gate_slope[k] += share * g
-        if formula == 3:
-            for f in range(features.shape[1]):
-                pull_slope[k, f] += share * z * features[row, f]
     return value
 
 

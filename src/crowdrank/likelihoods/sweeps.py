@@ -42,6 +42,11 @@ class Limits(NamedTuple):
     better: Vector
     worse: Vector
 
+    @property
+    def even_handed(self) -> bool:
+        """Whether every η could as well be 1 − η."""
+        return bool(np.all(self.low == 0) and np.all(self.high == 1) and not len(self.better))
+
 
 def thread(answers: Answers, items: int, annotators: int, formula: int) -> Threads:
     """The same answer of one annotator, given twice, is one of twice the weight; their order is forgotten."""
@@ -120,7 +125,19 @@ def _believed(margin: float, logistic: bool) -> float:
     return 0.5 * math.erfc(-0.5 * margin)
 
 
-@compiled(_believed)
+def _gained(gain: float, ratio: float, weight: float, share: float) -> tuple[float, float]:
+    """A log-likelihood in two parts: chances of weight one are multiplied up, and their logarithm taken rarely."""
+    if weight == 1.0:
+        ratio *= share
+    else:
+        gain += weight * math.log(share)
+    if ratio < 1e-200 or ratio > 1e200:
+        gain += math.log(ratio)
+        ratio = 1.0
+    return gain, ratio
+
+
+@compiled(_believed, _gained)
 def _move_scores(  # type: ignore[no-untyped-def]
     rng, scores, quality, scale, starts, rows, sign, other, annotator, weight, logistic, truthful, chance
 ):
@@ -136,13 +153,7 @@ def _move_scores(  # type: ignore[no-untyped-def]
             row = rows[place]
             eta = quality[annotator[row]]
             fresh = 1.0 - eta + (2.0 * eta - 1.0) * _believed(sign[place] * (there - scores[other[place]]), logistic)
-            if weight[row] == 1.0:
-                ratio *= fresh / chance[row]
-            else:
-                gain += weight[row] * math.log(fresh / chance[row])
-            if ratio < 1e-200 or ratio > 1e200:
-                gain += math.log(ratio)
-                ratio = 1.0
+            gain, ratio = _gained(gain, ratio, weight[row], fresh / chance[row])
         if math.log(rng.random()) < gain + math.log(ratio):
             accepted += 1
             scores[item] = there
@@ -154,7 +165,7 @@ def _move_scores(  # type: ignore[no-untyped-def]
     return accepted
 
 
-@compiled()
+@compiled(_gained)
 def _move_quality(  # type: ignore[no-untyped-def]
     rng, quality, truths, lies, low, high, better, worse, starts, rows, weight, truthful, chance
 ):
@@ -178,13 +189,7 @@ def _move_quality(  # type: ignore[no-untyped-def]
         for place in range(starts[k], starts[k + 1]):
             row = rows[place]
             fresh = 1.0 - there + (2.0 * there - 1.0) * truthful[row]
-            if weight[row] == 1.0:
-                ratio *= fresh / chance[row]
-            else:
-                gain += weight[row] * math.log(fresh / chance[row])
-            if ratio < 1e-200 or ratio > 1e200:
-                gain += math.log(ratio)
-                ratio = 1.0
+            gain, ratio = _gained(gain, ratio, weight[row], fresh / chance[row])
         if math.log(rng.random()) < gain + math.log(ratio):
             accepted += 1
             quality[k] = there
@@ -194,7 +199,7 @@ def _move_quality(  # type: ignore[no-untyped-def]
     return accepted
 
 
-@compiled(_believed)
+@compiled(_believed, _gained)
 def _stretch(  # type: ignore[no-untyped-def]
     scores, quality, factor, winner, loser, annotator, weight, logistic, chance, truthful, fresh
 ):
@@ -204,11 +209,5 @@ def _stretch(  # type: ignore[no-untyped-def]
         before = chance[row]
         truthful[row] = _believed(factor * (scores[winner[row]] - scores[loser[row]]), logistic)
         fresh[row] = 1.0 - eta + (2.0 * eta - 1.0) * truthful[row]
-        if weight[row] == 1.0:
-            ratio *= fresh[row] / before
-        else:
-            gain += weight[row] * math.log(fresh[row] / before)
-        if ratio < 1e-200 or ratio > 1e200:
-            gain += math.log(ratio)
-            ratio = 1.0
+        gain, ratio = _gained(gain, ratio, weight[row], fresh[row] / before)
     return gain + math.log(ratio)

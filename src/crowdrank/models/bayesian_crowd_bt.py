@@ -54,10 +54,11 @@ class BayesianCrowdBT:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.prior_scale != "learnt" and not 0 < self.prior_scale < np.inf:
-            raise SettingError(f'prior_scale must be positive, or "learnt", got {self.prior_scale}.')
-        if self.quality_prior != "learnt" and (len(self.quality_prior) != 2 or not min(self.quality_prior) > 0):
-            raise SettingError(f'quality_prior must be two positive numbers, or "learnt", got {self.quality_prior}.')
+        scale, quality = self.prior_scale, self.quality_prior
+        if scale != "learnt" and (isinstance(scale, str) or not 0 < scale < np.inf):
+            raise SettingError(f'prior_scale must be positive, or "learnt", got {scale!r}.')
+        if quality != "learnt" and (isinstance(quality, str) or len(quality) != 2 or not min(quality) > 0):
+            raise SettingError(f'quality_prior must be two positive numbers, or "learnt", got {quality!r}.')
         if self.link not in ("logistic", "probit"):
             raise SettingError(f"link must be logistic or probit, got {self.link!r}.")
         if self.chains < 2 or self.draws < 10 or self.warmup < 0:
@@ -104,9 +105,10 @@ class BayesianCrowdBT:
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> Vector:
         """Chances of left, tie and right for each comparison, as columns, over the posterior of the scores."""
-        draws = ranking.uncertainty.draws
-        left, right = draws[:, comparisons.left], draws[:, comparisons.right]
-        truthful = chances(left - right, 0.0, LOGISTIC if self.link == "logistic" else THURSTONE)[..., 0].mean(axis=0)
+        draws, formula = ranking.uncertainty.draws, LOGISTIC if self.link == "logistic" else THURSTONE
+        truthful = np.zeros(len(comparisons))
+        for scores in draws:
+            truthful += chances(scores[comparisons.left] - scores[comparisons.right], 0.0, formula)[:, 0] / len(draws)
         quality = ranking.annotators["quality"][comparisons.annotator]
         chance = quality * truthful + (1 - quality) * (1 - truthful)
         return np.stack((chance, np.zeros(len(chance)), 1 - chance), axis=1)
@@ -130,7 +132,10 @@ class Draws:
 
     @classmethod
     def of(cls, samples: Samples, comparisons: Comparisons, around: Sampler) -> Draws:
-        """A draw that runs against the summit in its scores and in its qualities is a mirror image, and is turned."""
+        """A draw that runs against the summit in its scores and in its qualities is a mirror image, and is turned.
+
+        With anything known there is no mirror: such a draw is what it is.
+        """
         items, people = len(comparisons.items), max(1, len(comparisons.annotators))
         scores, quality = (
             comparisons.items.centre(samples.draws[..., :items]),
@@ -138,9 +143,11 @@ class Draws:
         )
         against = scores @ comparisons.items.centre(around.summit) < 0
         against &= (quality - 0.5) @ np.sign(around.gates[:people]) < 0
+        against &= around.limits.even_handed
         scores = np.where(against[..., None], -scores, scores)
         quality = np.where(against[..., None], 1 - quality, quality)
-        spreads = np.exp(samples.draws[..., -3:]).reshape(-1, 3).mean(axis=0)
+        spreads = np.exp(samples.draws[..., -3:])
+        spreads = np.where(against[..., None], spreads[..., [0, 2, 1]], spreads).reshape(-1, 3).mean(axis=0)
         upright = Samples(np.concatenate((scores, quality), axis=-1), samples.accepted)
         return cls(upright, scores.reshape(-1, items), quality.reshape(-1, people), spreads, float(against.mean()))
 

@@ -52,11 +52,12 @@ class CrowdBT:
         scale, virtual, quality = self.prior_scale, self.virtual_weight, self.quality_prior
         if scale is None and virtual == 0:
             raise SettingError("Scores need a prior here: set prior_scale or virtual_weight.")
-        if not (scale is None or is_auto(scale) or 0 < float(scale) < np.inf):
+        if not (scale is None or is_auto(scale) or (not isinstance(scale, str) and 0 < scale < np.inf)):
             raise SettingError(f'prior_scale must be positive, "auto" or None, got {scale!r}.')
-        if not (is_auto(virtual) or 0 <= float(virtual) < np.inf):
+        if not (is_auto(virtual) or (not isinstance(virtual, str) and 0 <= virtual < np.inf)):
             raise SettingError(f'virtual_weight must be zero or more, or "auto", got {virtual!r}.')
-        if not (quality is None or is_auto(quality) or (len(quality) == 2 and min(map(float, quality)) > 0)):
+        counts = () if quality is None or isinstance(quality, str) else quality
+        if not (quality is None or is_auto(quality) or (len(counts) == 2 and min(counts) > 0)):
             raise SettingError(f'quality_prior must be two positive numbers, "auto" or None, got {quality!r}.')
         if self.link not in ("logistic", "probit"):
             raise SettingError(f"link must be logistic or probit, got {self.link!r}.")

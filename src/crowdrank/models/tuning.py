@@ -38,10 +38,16 @@ def tuned(model: Any, comparisons: Comparisons, engine: Engine) -> Any:
         return best
     fold = folds_of(comparisons, _FOLDS, "judgment", np.random.default_rng(model.seed))
     for name in names:
-        candidates = [replace(best, **{name: value}) for value in CANDIDATES[name]]
+        candidates = _candidates(best, name)
         gained = [_foretold(candidate, comparisons, fold, engine) for candidate in candidates]
         best = candidates[int(np.argmax(gained))]
     return best
+
+
+def _candidates(model: Any, name: str) -> list[Any]:
+    """No virtual item at all is one of them where something else holds the scores."""
+    none = (0.0,) if name == "virtual_weight" and model.prior_scale is not None else ()
+    return [replace(model, **{name: value}) for value in none + CANDIDATES[name]]
 
 
 def _foretold(model: Any, comparisons: Comparisons, fold: Any, engine: Engine) -> float:

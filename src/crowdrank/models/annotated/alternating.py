@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.likelihoods import annotated as likelihood
-from crowdrank.likelihoods.annotated import sigmoid
-from crowdrank.models.annotated.hints import PERFECT, Hints
+from crowdrank.models.annotated.hints import PERFECT
 from crowdrank.models.annotated.objective import Objective
 from crowdrank.solvers.newton import Found, Point, climb
 
@@ -38,17 +37,20 @@ def one_turn(objective: Objective, x: Vector, tolerance: float) -> Vector:
     scores, gates, pulls = objective.layout.split(x)
     found = climb(objective.of_scores(gates, pulls), scores, tolerance=tolerance / 3, longest=LONGEST_STEP)
     scores, gates = found.parameters, best_gates(objective, found.parameters)
-    if objective.priors.hints:
-        held = climb(objective.of_gates(scores, pulls), gates, tolerance=tolerance / 3, longest=LONGEST_STEP)
-        gates = held.parameters
+    if hints := objective.priors.hints:
+        of_gates = objective.of_gates(scores, pulls)
+        gates = climb(of_gates, hints.held(gates), tolerance=tolerance / 3, longest=LONGEST_STEP).parameters
     return objective.layout.join(scores, gates, pulls)
 
 
 def best_gates(objective: Objective, scores: Vector) -> Vector:
-    """The logit of the best η of each annotator given the scores: Newton's steps inside a bracket that halves."""
+    """The logit of the best η of each annotator given the scores: Newton's steps inside a bracket that halves.
+
+    What is known of single annotators is not asked here.
+    """
     truths, lies = objective.priors.quality or (0.0, 0.0)
-    low, high = _limits(objective.priors.hints, objective.layout.annotators)
-    eta = np.clip(np.full(len(low), 0.75), low, high)
+    low, high = np.zeros(objective.layout.annotators), np.ones(objective.layout.annotators)
+    eta = np.full(len(low), 0.75)
     for _ in range(_MOST_HALVINGS):
         slope, bend = objective.held.total(likelihood.by_truth, scores, eta, objective.formula)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -65,14 +67,6 @@ def best_gates(objective: Objective, scores: Vector) -> Vector:
             break
     with np.errstate(divide="ignore"):
         return np.asarray(np.clip(np.log(eta) - np.log1p(-eta), -PERFECT, PERFECT))
-
-
-def _limits(hints: Hints, annotators: int) -> tuple[Vector, Vector]:
-    """Between which values each η must lie."""
-    low, high = np.zeros(annotators), np.ones(annotators)
-    low[hints.low_of], high[hints.high_of] = sigmoid(hints.low), sigmoid(hints.high)
-    low[hints.known] = high[hints.known] = sigmoid(hints.value)
-    return low, high
 
 
 def _distance(point: Point) -> float:

@@ -54,7 +54,7 @@ def climb_from(
     answers = answers_of(comparisons, features)
     people = max(1, len(comparisons.annotators)) + (judge is not None)
     layout = Layout(len(comparisons.items), people, answers.features.shape[1])
-    spoken = np.bincount(answers.annotator, answers.weight, people)
+    spoken = np.asarray(np.bincount(answers.annotator, answers.weight, people), np.float64)
     priors = replace(priors, hints=hints_of(comparisons.knowledge, formula, judge, spoken))
     objective = Objective(engine.hold(answers), layout, formula, priors)
     starts = Starts(comparisons, answers, objective, model.tolerance)
@@ -135,8 +135,8 @@ class Starts:
         return self._joined(scores, gates)
 
     def _joined(self, scores: Vector, gates: Vector) -> Vector:
-        layout = self.objective.layout
-        return layout.join(scores, gates, np.zeros((layout.annotators, layout.features)))
+        layout, hints = self.objective.layout, self.objective.priors.hints
+        return layout.join(scores, hints.held(gates), np.zeros((layout.annotators, layout.features)))
 
     def _gates_on_gold(self) -> Vector:
         known = self.comparisons.knowledge

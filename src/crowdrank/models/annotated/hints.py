@@ -64,6 +64,14 @@ class Hints:
     def __bool__(self) -> bool:
         return bool(len(self.known) + len(self.low_of) + len(self.better))
 
+    def held(self, gates: Vector) -> Vector:
+        """The gates moved to what is known of each; whose is above whose is left to the climb."""
+        gates = gates.copy()
+        gates[self.low_of] = np.maximum(gates[self.low_of], self.low)
+        gates[self.high_of] = np.minimum(gates[self.high_of], self.high)
+        gates[self.known] = self.value
+        return gates
+
     def at(self, gates: Vector) -> HintPoint:
         slope, bend, total = np.zeros_like(gates), np.zeros_like(gates), 0.0
         away, stiff = gates[self.known] - self.value, self.push[self.known] / _STRAY

@@ -1,0 +1,239 @@
+"""Crowd-BT's sampler: what it keeps up to date, and that what it draws is the posterior, by numerical integration."""
+
+from dataclasses import replace
+from itertools import product as pairs_of
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from scipy.special import betaln, expit, log_expit, ndtr
+
+from crowdrank.judgments import Items
+from crowdrank.likelihoods import sweeps
+from crowdrank.likelihoods.annotated import PROBIT, RELIABLE, Answers
+from crowdrank.likelihoods.sweeps import Limits, thread
+from crowdrank.models.annotated.sampling import Sampler, State
+from crowdrank.solvers.chains import sample
+
+links = pytest.mark.parametrize("formula", [RELIABLE, PROBIT], ids=["logistic", "probit"])
+ITEMS, PEOPLE = 3, 2
+ROWS = [(0, 1, 0), (0, 1, 1), (1, 2, 0), (0, 2, 0), (2, 1, 1), (0, 2, 1), (1, 0, 0), (1, 2, 1), (0, 1, 0), (2, 0, 1)]
+
+
+def answers_of(rows=ROWS, weight=None):
+    winner, loser, who = np.array(rows, np.int32).T
+    return Answers(winner, loser, who, np.ones(len(rows)) if weight is None else weight, np.zeros((len(rows), 0)))
+
+
+def sampler_of(answers, formula=RELIABLE, scale=1.0, quality=(3.0, 1.5), items=ITEMS, people=PEOPLE):
+    free = Limits(np.zeros(people), np.ones(people), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    threads = thread(answers, items, people, formula)
+    named = Items.plain([f"i{n}" for n in range(items)])
+    return Sampler(threads, named, np.zeros(items), np.ones(people), free, scale, quality)
+
+
+def log_likelihood(answers, scores, quality, formula):
+    """Eq. 8 written out plainly."""
+    margin, eta = scores[answers.winner] - scores[answers.loser], quality[answers.annotator]
+    truthful = expit(margin) if formula == RELIABLE else ndtr(margin / np.sqrt(2))
+    return float(answers.weight @ np.log(eta * truthful + (1 - eta) * (1 - truthful)))
+
+
+def crowded(seed=0, items=6, people=4, rows=80):
+    rng = np.random.default_rng(seed)
+    winner = rng.integers(items, size=rows).astype(np.int32)
+    loser = ((winner + rng.integers(1, items, size=rows)) % items).astype(np.int32)
+    who = rng.integers(people, size=rows).astype(np.int32)
+    return Answers(winner, loser, who, rng.choice([0.5, 1.0, 3.0], rows), np.zeros((rows, 0)))
+
+
+@links
+@pytest.mark.parametrize("learnt", [False, True], ids=["priors given", "priors learnt"])
+def test_chances_stay_up_to_date(formula, learnt):
+    told = {"scale": None, "quality": None} if learnt else {}
+    sampler = sampler_of(crowded(), formula, items=6, people=4, **told)
+    rng = np.random.default_rng(1)
+    state = sampler.init(rng)
+    for _ in range(300):
+        state, info = sampler.step(rng, state)
+        assert 0 <= info.accepted <= 1
+    truthful, chance = sweeps.chances(sampler.threads, state.scores, state.quality)
+    np.testing.assert_allclose(state.truthful, truthful, rtol=1e-10)
+    np.testing.assert_allclose(state.chance, chance, rtol=1e-10)
+    likely = float(sampler.threads.answers.weight @ np.log(state.chance))
+    assert likely == pytest.approx(log_likelihood(crowded(), state.scores, state.quality, formula))
+
+
+@links
+@pytest.mark.parametrize("factor", [0.3, 1.0, 4.0])
+def test_a_stretch_gains_the_difference_of_log_likelihoods(formula, factor):
+    answers, rng = crowded(), np.random.default_rng(2)
+    scores, quality = rng.normal(size=6), rng.uniform(size=4)
+    threads = thread(answers, 6, 4, formula)
+    _, chance = sweeps.chances(threads, scores, quality)
+    gain, *there = sweeps.stretch(threads, scores, quality, factor, chance)
+    before, after = (log_likelihood(answers, at, quality, formula) for at in (scores, factor * scores))
+    assert gain == pytest.approx(after - before)
+    for one, other in zip(there, sweeps.chances(threads, factor * scores, quality), strict=True):
+        np.testing.assert_allclose(one, other)
+
+
+def test_a_stretch_of_thousands_of_answers_does_not_underflow():
+    answers = answers_of([(0, 1, 0), (1, 0, 1)] * 3000)._replace(annotator=np.arange(6000, dtype=np.int32))
+    threads, quality = thread(answers, 2, 6000, RELIABLE), np.full(6000, 0.9)
+    scores = np.array([1.0, -1.0])
+    gain, *_ = sweeps.stretch(threads, scores, quality, 5.0, sweeps.chances(threads, scores, quality)[1])
+    before, after = (log_likelihood(answers, at, quality, RELIABLE) for at in (scores, 5 * scores))
+    assert gain == pytest.approx(after - before)
+
+
+def test_equal_answers_are_one_of_their_weights_and_order_is_forgotten():
+    answers = crowded()
+    threads = thread(answers, 6, 4, RELIABLE)
+    assert threads.answers.weight.sum() == pytest.approx(answers.weight.sum())
+    rows = set(zip(answers.winner.tolist(), answers.loser.tolist(), answers.annotator.tolist(), strict=True))
+    assert len(threads.answers.winner) == len(rows) < len(answers.winner)
+    turned = Answers(*(column[::-1] for column in answers[:5]))
+    for one, other in zip(threads[1:], thread(turned, 6, 4, RELIABLE)[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_every_answer_hangs_on_two_items_and_one_annotator():
+    threads = thread(crowded(), 6, 4, RELIABLE)
+    answers = threads.answers
+    for item in range(6):
+        for place in range(threads.item_starts[item], threads.item_starts[item + 1]):
+            row, won = threads.item_rows[place], threads.sign[place] > 0
+            ours, theirs = (answers.winner, answers.loser) if won else (answers.loser, answers.winner)
+            assert (ours[row], theirs[row]) == (item, threads.other[place])
+    assert threads.item_starts[-1] == 2 * len(answers.winner)
+    for k in range(4):
+        rows = threads.annotator_rows[threads.annotator_starts[k] : threads.annotator_starts[k + 1]]
+        np.testing.assert_array_equal(np.sort(rows), np.flatnonzero(answers.annotator == k))
+
+
+def walked(answers, steps=100):
+    sampler, rng = sampler_of(answers, scale=None, quality=None), np.random.default_rng(3)
+    state = sampler.init(rng)
+    for _ in range(steps):
+        state, _ = sampler.step(rng, state)
+    return np.concatenate((state.scores, state.quality))
+
+
+def test_weights_are_repetitions():
+    twice = walked(answers_of(ROWS + ROWS))
+    np.testing.assert_array_equal(twice, walked(answers_of(weight=np.full(len(ROWS), 2.0))))
+    assert not np.allclose(twice, walked(answers_of()))
+
+
+def test_a_weight_of_one_is_no_special_case():
+    """It is multiplied where others are raised to a power: the same walk, to rounding."""
+    nearly = answers_of(weight=np.full(len(ROWS), 1.0 + 1e-13))
+    np.testing.assert_allclose(walked(answers_of()), walked(nearly), rtol=1e-6)
+
+
+# The posterior of three items and two annotators, by quadrature.
+
+CONTRASTS = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
+LOGITS = np.linspace(-11, 11, 67)
+
+
+def posterior(answers, formula, scale, quality):
+    """Means and standard deviations of scores and qualities, and of logarithms of what is learnt.
+
+    Of scores their sigmoid, centred: where the scale is learnt they have long tails.
+    """
+    scales = np.exp(np.linspace(-2.3, 4.5, 24) if scale is None else [np.log(scale)])
+    node, mass = hermegauss(24)
+    z, z_mass = np.array(list(pairs_of(node, node))), np.array([a * b for a, b in pairs_of(mass, mass)])
+    scores = (scales[:, None, None] * (z @ CONTRASTS)).reshape(-1, ITEMS)
+    log_scale = np.repeat(np.log(scales), len(z))
+    weight = np.tile(z_mass, len(scales)) * (1.0 if scale else np.exp(-0.5 * (log_scale - np.log(3.0)) ** 2))
+    counts = np.log([quality]) if quality else np.array(list(pairs_of(np.linspace(-1.9, 3.2, 14), repeat=2)))
+    middle = np.log((2.0, 1.0))
+    believed = np.ones(1) if quality else np.exp(-0.5 * np.sum(((counts - middle) / 0.7) ** 2, axis=1))
+    a, b = np.exp(counts).T
+    beta = np.exp(a * log_expit(LOGITS)[:, None] + b * log_expit(-LOGITS)[:, None] - betaln(a, b))
+    eta, whole, of_eta = expit(LOGITS), np.outer(weight, believed), []
+    for k in range(PEOPLE):
+        own = Answers(*(column[answers.annotator == k] for column in answers[:5]))
+        margin = scores[:, own.winner] - scores[:, own.loser]
+        truthful = (expit(margin) if formula == RELIABLE else ndtr(margin / np.sqrt(2)))[:, None]
+        chance = eta[:, None] * truthful + (1 - eta[:, None]) * (1 - truthful)
+        likely = np.prod(chance**own.weight, axis=2)
+        held = likely @ beta
+        of_eta.append([(likely * eta**power) @ beta / held for power in (1, 2)])
+        whole *= held
+    whole /= whole.sum()
+    of_scores, of_counts = whole.sum(axis=1), whole.sum(axis=0)
+    columns = [(of_scores @ expit(scores), of_scores @ expit(scores) ** 2)]
+    columns += [([np.sum(whole * first)], [np.sum(whole * second)]) for first, second in of_eta]
+    if scale is None:
+        columns.append(([of_scores @ log_scale], [of_scores @ log_scale**2]))
+    if quality is None:
+        columns.append((of_counts @ counts, of_counts @ counts**2))
+    first, second = (np.concatenate(part) for part in zip(*columns, strict=True))
+    return first, np.sqrt(second - first**2)
+
+
+def drawn(sampler, scale, quality, draws=700):
+    def read(state: State):
+        learnt = [[np.log(state.scale)]] if scale is None else []
+        learnt += [np.log([state.truths, state.lies])] if quality is None else []
+        return np.concatenate((expit(state.scores - state.scores.mean()), state.quality, *learnt))
+
+    return sample(sampler.init, sampler.step, read, chains=4, warmup=200, draws=draws, thin=4, seed=5)
+
+
+def worst(samples, mean, spread):
+    """How many Monte-Carlo errors the worst mean, and the worst standard deviation, is off."""
+    from crowdrank.solvers.diagnostics import effective_size
+
+    draws = samples.together
+    size = effective_size(samples.draws)
+    of_mean = np.abs(draws.mean(axis=0) - mean) / (spread / np.sqrt(size))
+    squares = (samples.draws - mean) ** 2
+    error = squares.std(axis=(0, 1)) / np.sqrt(effective_size(squares))
+    of_spread = np.abs(squares.mean(axis=(0, 1)) - spread**2) / error
+    return max(of_mean.max(), of_spread.max())
+
+
+PRIORS = {"given": (1.0, (3.0, 1.5)), "scale learnt": (None, (3.0, 1.5)), "quality learnt": (1.0, None)}
+
+
+@pytest.mark.parametrize(
+    ("formula", "priors"),
+    [(RELIABLE, "given"), (PROBIT, "given"), (RELIABLE, "scale learnt"), (RELIABLE, "quality learnt")],
+)
+def test_draws_are_of_the_posterior(formula, priors):
+    scale, quality = PRIORS[priors]
+    answers = answers_of(weight=np.array([1.0, 2.0, *np.ones(len(ROWS) - 2)]))
+    samples = drawn(sampler_of(answers, formula, scale, quality), scale, quality)
+    assert samples.r_hat < 1.03
+    assert worst(samples, *posterior(answers, formula, scale, quality)) < 4
+
+
+@pytest.mark.parametrize(
+    "fault", [{"scale": 30.0}, {"quality": (1e-6, 1e-6)}], ids=["no prior of scores", "no prior of quality"]
+)
+def test_a_sweep_without_its_prior_is_noticed(fault):
+    """The negative control of the test above."""
+    answers = answers_of()
+    sampler = replace(sampler_of(answers), **fault)
+    assert worst(drawn(sampler, 1.0, (3.0, 1.5), draws=500), *posterior(answers, RELIABLE, 1.0, (3.0, 1.5))) > 6
+
+
+def test_limits_and_order_cut_the_posterior_off():
+    """Draws under limits are those of the whole posterior that lie within them."""
+    answers = answers_of()
+    free = sampler_of(answers)
+    limits = Limits(np.array([0.5, 0.0]), np.ones(2), np.array([1]), np.array([0]))
+    whole = drawn(free, 1.0, (3.0, 1.5), draws=1500).together
+    eta = whole[:, ITEMS:]
+    inside = whole[(eta[:, 0] > 0.5) & (eta[:, 1] > eta[:, 0])]
+    held = drawn(replace(free, limits=limits), 1.0, (3.0, 1.5))
+    assert held.together[:, ITEMS].min() >= 0.5
+    assert np.all(held.together[:, ITEMS + 1] > held.together[:, ITEMS])
+    off = np.abs(held.together.mean(axis=0) - inside.mean(axis=0)) / inside.std(axis=0)
+    assert off.max() < 0.1
+    assert np.abs(whole.mean(axis=0) - inside.mean(axis=0)).max() > 0.1

@@ -1,0 +1,305 @@
+"""What is known beside the judgments is held, and gold says which way is up, in every model that weighs annotators."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT, FactorBT, PairwiseHITS, VarianceBT
+from crowdrank.engines import here
+from crowdrank.errors import SettingError
+from crowdrank.evaluation import accuracy
+from crowdrank.judgments import Knowledge
+from crowdrank.likelihoods.annotated import PROBIT, PULLED, RELIABLE, SCALED
+from crowdrank.models.annotated import Priors, climb_from
+from crowdrank.models.annotated.hints import PERFECT, hints_of
+from crowdrank.simulated import mixed_crowd
+
+pytestmark = pytest.mark.filterwarnings("ignore:bayesian:crowdrank.errors.ConvergenceWarning")
+
+MODELS = {
+    "crowd-bt": CrowdBT(),
+    "crowd-bt probit": CrowdBT(link="probit"),
+    "crowd-bt in turns": CrowdBT(solver="alternating", start="one", tolerance=1e-3),
+    "crowd-bt from one": CrowdBT(start="one"),
+    "factor-bt": FactorBT(),
+    "factor-bt by slopes": FactorBT(solver="conjugate-gradients"),
+    "variance-bt": VarianceBT(),
+    "pairwise-hits": PairwiseHITS(),
+    "bayesian-crowd-bt": BayesianCrowdBT(chains=2, draws=30, warmup=100),
+}
+every_model = pytest.mark.parametrize("model", list(MODELS.values()), ids=list(MODELS))
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Annotators 1 to 3 are good, 4 to 6 noisy, whatever their names say."""
+    return mixed_crowd(items=15, kinds={"good": 3, "noisy": 3}, votes_each=60, seed=1)
+
+
+@pytest.fixture(scope="module")
+def mostly_reversed():
+    return mixed_crowd(items=15, kinds={"good": 6, "reversed": 9}, votes_each=40, seed=3)
+
+
+def quality_of(ranking):
+    """The first estimate: quality, care, sharpness or ability."""
+    return next(iter(ranking.annotators.estimates.values()))[0]
+
+
+def good_and_noisy(crowd):
+    kinds, names = crowd.annotators["kind"], crowd.judgments.annotators
+    return [str(n) for n in names[kinds == "good"]], [str(n) for n in names[kinds == "noisy"]]
+
+
+def estimates(model, votes):
+    return dict(zip(map(str, votes.annotators), quality_of(model.fit(votes)), strict=True))
+
+
+def gold_pairs(crowd, apart=5):
+    ordered = [str(crowd.judgments.items.labels[n]) for n in np.argsort(-crowd.truth)]
+    return list(zip(ordered[:-apart], ordered[apart:], strict=True))
+
+
+@every_model
+def test_known_quality_is_held(crowd, model):
+    (good, *_), (noisy, *_) = good_and_noisy(crowd)
+    found = estimates(model, crowd.judgments.knowing(quality={good: 0.6, noisy: 0.9}))
+    assert found[good] == pytest.approx(0.6, abs=0.01)
+    assert found[noisy] == pytest.approx(0.9, abs=0.01)
+
+
+@every_model
+def test_a_range_is_kept(crowd, model):
+    (good, *_), (noisy, *_) = good_and_noisy(crowd)
+    found = estimates(model, crowd.judgments.knowing(between={good: (0.55, 0.6), noisy: (0.85, 0.9)}))
+    assert 0.55 <= found[good] <= 0.6
+    assert 0.85 <= found[noisy] <= 0.9
+
+
+@every_model
+def test_a_range_that_holds_what_is_found_anyway_changes_little(crowd, model):
+    found = quality_of(model.fit(crowd.judgments))
+    names = [str(name) for name in crowd.judgments.annotators]
+    told = crowd.judgments.knowing(between={names[0]: (found[0] / 2, (1 + found[0]) / 2 if found[0] < 1 else 9.0)})
+    np.testing.assert_allclose(
+        quality_of(model.fit(told)), found, atol=0.08 if isinstance(model, BayesianCrowdBT) else 0.01
+    )
+
+
+@every_model
+def test_an_order_is_kept(crowd, model):
+    (good, *_), (noisy, *_) = good_and_noisy(crowd)
+    plain = estimates(model, crowd.judgments)
+    assert plain[good] > plain[noisy]
+    found = estimates(model, crowd.judgments.knowing(better=[(noisy, good)]))
+    assert found[noisy] >= found[good]
+
+
+@pytest.mark.parametrize("model", [CrowdBT(), FactorBT(), VarianceBT()], ids=["crowd-bt", "factor-bt", "variance-bt"])
+def test_an_order_of_three_is_kept(crowd, model):
+    (good, better, *_), (noisy, *_) = good_and_noisy(crowd)
+    found = estimates(model, crowd.judgments.knowing(better=[(noisy, good), (good, better)]))
+    assert found[noisy] >= found[good] >= found[better]
+
+
+@pytest.mark.parametrize("model", [CrowdBT(), FactorBT(), VarianceBT()], ids=["crowd-bt", "factor-bt", "variance-bt"])
+def test_however_many_answers_there_are_what_is_known_stands(crowd, model):
+    (good, *_), (noisy, other, *_) = good_and_noisy(crowd)
+    many = crowd.judgments.reweighted(np.full(len(crowd.judgments), 500.0))
+    found = estimates(model, many.knowing(quality={good: 0.6}))
+    assert found[good] == pytest.approx(0.6, abs=0.01)
+    found = estimates(model, many.knowing(between={good: (0.5, 0.6)}))
+    assert 0.5 <= found[good] <= 0.6
+    found = estimates(model, many.knowing(better=[(noisy, other), (noisy, good)]))
+    assert found[noisy] >= max(found[good], found[other])
+
+
+@every_model
+def test_gold_pulls_scores_its_way(crowd, model):
+    votes = crowd.judgments
+    worst, best = (str(votes.items.labels[n]) for n in np.argsort(crowd.truth)[[0, -1]])
+    told = votes.knowing(gold=[(worst, best)])
+    at = [votes.items.index(name) for name in (worst, best)]
+
+    def gap(ranking):
+        return float(np.subtract(*ranking.scores[at]) / np.std(ranking.scores))
+
+    before, after = gap(model.fit(votes)), gap(model.fit(told))
+    assert after > before + 0.02
+
+
+@pytest.mark.parametrize(
+    ("model", "weight"),
+    [
+        (CrowdBT(), 5.0),
+        (CrowdBT(), 0.0),
+        (CrowdBT(link="probit"), 5.0),
+        (CrowdBT(solver="alternating", tolerance=1e-3), 5.0),
+        (FactorBT(), 5.0),
+        (BayesianCrowdBT(chains=2, draws=30, warmup=100), 5.0),
+        (BayesianCrowdBT(chains=2, draws=30, warmup=100), 0.0),
+        # to these nobody is reversed, only careless: it takes more
+        (VarianceBT(), 50.0),
+        (PairwiseHITS(), 50.0),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, float) else f"{value:g}",
+)
+def test_gold_turns_a_mostly_reversed_crowd(mostly_reversed, model, weight):
+    votes, truth = mostly_reversed.judgments, mostly_reversed.truth
+    assert accuracy(model.fit(votes).scores, truth) < 0.3
+    told = votes.knowing(gold=gold_pairs(mostly_reversed), gold_weight=weight)
+    assert accuracy(model.fit(told).scores, truth) > 0.8
+
+
+@every_model
+def test_the_judge_of_the_gold_is_never_seen(crowd, model):
+    ranking = model.fit(crowd.judgments.knowing(gold=gold_pairs(crowd)))
+    people = ranking.annotators
+    assert people.labels.tolist() == crowd.judgments.annotators.tolist()
+    for parts in people.estimates.values():
+        assert all(len(part) == len(people) for part in parts)
+    assert people.frame().height == len(people)
+    assert int(people.judged.sum()) == len(crowd.judgments)
+    assert ranking.judged.sum() == 2 * len(crowd.judgments)
+    assert ranking.uncertainty.std_error.shape == ranking.scores.shape
+
+
+def test_models_that_believe_all_alike_are_not_moved(crowd):
+    told = crowd.judgments.knowing(quality={str(crowd.judgments.annotators[0]): 0.1}, gold=gold_pairs(crowd))
+    np.testing.assert_array_equal(BradleyTerry().fit(told).scores, BradleyTerry().fit(crowd.judgments).scores)
+
+
+def test_a_known_annotator_is_never_turned():
+    """Half the crowd is reversed: only the one who is known says which way is up, even with few answers."""
+    crowd = mixed_crowd(items=12, kinds={"good": 5, "reversed": 5}, votes_each=40, seed=4)
+    name = str(crowd.judgments.annotators[0])
+    ranking = BayesianCrowdBT(chains=2, draws=50, warmup=50).fit(crowd.judgments.knowing(quality={name: 0.8}))
+    estimate, low, high = (part[0] for part in ranking.annotators.estimates["quality"])
+    assert (estimate, low, high) == pytest.approx((0.8, 0.8, 0.8))
+    assert ranking.parameters["turned"] == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "value", "word"),
+    [(CrowdBT(), 1.2, "between 0 and 1"), (FactorBT(), -0.1, "between 0 and 1"), (VarianceBT(), 0.0, "positive")],
+)
+def test_a_quality_the_model_does_not_know_is_refused(crowd, model, value, word):
+    with pytest.raises(SettingError, match=word):
+        model.fit(crowd.judgments.knowing(quality={str(crowd.judgments.annotators[0]): value}))
+
+
+def test_a_sharpness_above_one_is_known_to_variance_bt(crowd):
+    name = str(crowd.judgments.annotators[0])
+    assert estimates(VarianceBT(), crowd.judgments.knowing(quality={name: 2.5}))[name] == pytest.approx(2.5, abs=0.03)
+
+
+# The formulas behind it.
+
+TOLD = Knowledge(quality={0: 0.7}, between={1: (0.4, 0.8), 2: (0.1, 0.9)}, better=((1, 2), (3, 1), (3, 4)))
+every_formula = pytest.mark.parametrize("formula", [RELIABLE, PROBIT, SCALED, PULLED])
+PEOPLE = 6
+
+
+def told_priors(formula):
+    hints = hints_of(TOLD, formula, PEOPLE - 1, np.linspace(0.5, 4.0, PEOPLE))
+    if formula in (RELIABLE, PROBIT):
+        return Priors(scale=2.0, virtual=0.3, quality=(3.0, 0.5), hints=hints)
+    return Priors(scale=2.0, gate=(0.5, 1.5), pull=0.7, hints=hints)
+
+
+def near_hints(formula, seed=0):
+    rng = np.random.default_rng(seed)
+    gates = rng.normal(scale=0.1, size=PEOPLE) + np.array([0.8, 0.3, 0.2, 0.35, 0.3, PERFECT])
+    if formula == SCALED:
+        gates -= np.array([1.2, 0.8, 0.9, 0.9, 0.8, PERFECT])
+    return rng.normal(size=4), gates, rng.normal(size=(PEOPLE, 2))
+
+
+def parted(x):
+    return x[:4], x[4 : 4 + PEOPLE], x[4 + PEOPLE :].reshape(PEOPLE, 2)
+
+
+@every_formula
+def test_slopes_of_priors_and_hints_agree_with_finite_differences(formula):
+    priors = told_priors(formula)
+    x = np.concatenate([np.ravel(part) for part in near_hints(formula)])
+    slope = priors.at(*parted(x), formula).slope
+    for n in range(len(x)):
+        step = 2e-6 * (np.arange(len(x)) == n)
+        ends = [priors.at(*parted(x + sign * step), formula).value for sign in (1, -1)]
+        assert (ends[0] - ends[1]) / 4e-6 == pytest.approx(slope[n], rel=1e-6, abs=1e-6)
+
+
+def bends(priors, x, formula):
+    """The curvature of the priors as a matrix."""
+    point = priors.at(*parted(x), formula)
+    matrix = np.diag(point.bend)
+    first, second, bend = point.bonds
+    np.subtract.at(matrix, (4 + first, 4 + second), bend)
+    np.subtract.at(matrix, (4 + second, 4 + first), bend)
+    return matrix
+
+
+@every_formula
+def test_bends_of_priors_and_hints_agree_with_differences_of_slopes(formula):
+    priors = told_priors(formula)
+    x = np.concatenate([np.ravel(part) for part in near_hints(formula)])
+    matrix = bends(priors, x, formula)
+    np.testing.assert_array_equal(matrix, matrix.T)
+    for n in range(len(x)):
+        step = 1e-6 * (np.arange(len(x)) == n)
+        ends = [priors.at(*parted(x + sign * step), formula).slope for sign in (1, -1)]
+        np.testing.assert_allclose(-(ends[0] - ends[1]) / 2e-6, matrix[n], rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "formula", "of_gates"),
+    [
+        (CrowdBT(tolerance=1e-8), RELIABLE, {"quality": (3.0, 0.5)}),
+        (FactorBT(tolerance=1e-8), PULLED, {"gate": (2.0, 1.5), "pull": 1.0}),
+        (VarianceBT(tolerance=1e-8), SCALED, {"gate": (0.0, 1.0)}),
+    ],
+    ids=["crowd-bt", "factor-bt", "variance-bt"],
+)
+@pytest.mark.parametrize("ordered", [True, False], ids=["with an order", "without"])
+def test_errors_are_those_of_the_whole_inverse(crowd, model, formula, of_gates, ordered):
+    (good, *_), (noisy, other, *_) = good_and_noisy(crowd)
+    order = [(noisy, good), (noisy, other)] if ordered else []
+    told = crowd.judgments.knowing(better=order, between={other: (0.5, 0.9)}, gold=gold_pairs(crowd))
+    features = np.ones((len(told), 1)) if formula == PULLED else None
+    summit = climb_from(model, told, formula, Priors(scale=3.0, **of_gates), here, features)
+    matrix = summit.curvature.matrix()
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())
+    way = np.random.default_rng(0).normal(size=len(matrix))
+    np.testing.assert_allclose(summit.curvature.product(way), matrix @ way, rtol=1e-8, atol=1e-6)
+    whole, items, people = np.linalg.inv(matrix), len(told.items), len(told.annotators)
+    covariance, errors = summit.curvature.marginal()
+    np.testing.assert_allclose(covariance, whole[:items, :items], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(errors[:people, 0], np.sqrt(np.diag(whole))[items : items + people], rtol=1e-6)
+
+
+def test_the_whole_curvature_is_the_slope_of_the_gradient(crowd):
+    (good, *_), (noisy, *_) = good_and_noisy(crowd)
+    told = crowd.judgments.knowing(better=[(noisy, good)], gold=gold_pairs(crowd))
+    summit = climb_from(CrowdBT(), told, RELIABLE, Priors(scale=3.0, quality=(3.0, 0.5)), here)
+    objective, x = summit.objective, summit.found.parameters
+    matrix = summit.curvature.matrix()
+    for n in range(len(x)):
+        step = 1e-6 * (np.arange(len(x)) == n)
+        ends = [objective(x + sign * step).gradient for sign in (1, -1)]
+        np.testing.assert_allclose(-(ends[0] - ends[1]) / 2e-6, matrix[n], rtol=1e-4, atol=2e-4)
+
+
+def test_gold_of_no_weight_only_says_which_way_is_up(crowd):
+    told = crowd.judgments.knowing(gold=gold_pairs(crowd), gold_weight=0.0)
+    np.testing.assert_allclose(CrowdBT().fit(told).scores, CrowdBT().fit(crowd.judgments).scores, atol=1e-9)
+
+
+def test_what_is_known_is_not_what_was_asked_of_another_crowd(crowd):
+    """Knowledge goes by code: judgments taken from the same crowd keep it, and it still binds."""
+    name = good_and_noisy(crowd)[0][0]
+    told = crowd.judgments.knowing(quality={name: 0.6})
+    half = told.take(np.arange(0, len(told), 2))
+    assert estimates(CrowdBT(), half)[name] == pytest.approx(0.6, abs=0.01)
+    assert estimates(CrowdBT(), replace(half, knowledge=Knowledge()))[name] > 0.7
