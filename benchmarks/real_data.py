@@ -208,7 +208,7 @@ def study(source: Source, votes: cr.Comparisons) -> dict[str, Any]:
     result: dict[str, Any] = {"set": source.name, "facts": asdict(facts_of(votes)), "decided": gains(found, clear)}
     result["crowd_bt_by_answers"] = by_answers(found, clear, "crowd-bt")
     if votes.ties:
-        quick = {name: model for name, model in entered.items() if name in (PLAIN, "crowd-bt", "variance-bt")}
+        quick = {PLAIN: entered[PLAIN], "crowd-bt": cr.CrowdBT(ties="half"), "variance-bt": entered["variance-bt"]}
         result["fitted_to_ties_too"] = gains(foretold(quick, votes), votes)
     priors = {f"Beta{prior}": cr.CrowdBT(quality_prior=prior) for prior in PRIORS}
     result["quality_priors"] = gains(foretold({PLAIN: cr.BradleyTerry(), **priors}, clear), clear)

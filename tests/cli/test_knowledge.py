@@ -120,10 +120,37 @@ def test_mistakes_are_answered_in_one_line(crowdrank, command, words, said):
 def test_a_model_that_believes_all_alike_cannot_be_told(crowdrank, words):
     code, _, err = crowdrank("rank", CITIES, "--model", "bradley-terry", *words)
     assert code == 1
-    assert "a model that weighs annotators, such as crowd-bt" in err
+    assert "a model that can be told: crowd-bt, bayesian-crowd-bt, factor-bt, variance-bt or pairwise-hits." in err
     code, _, err = crowdrank("annotators", CITIES, "--model", "bradley-terry", *words)
     assert code == 1
     assert "bradley-terry believes all annotators alike" in err
+
+
+@both
+def test_a_model_that_weighs_annotators_and_cannot_be_told_is_refused(crowdrank, command):
+    code, _, err = crowdrank(command, CITIES, "--model", "linear-bias", "--known", "boris=0.9")
+    assert code == 1
+    assert "need comparisons and a model that can be told: crowd-bt" in err
+
+
+@pytest.mark.parametrize("command", [("rank",), ("annotators", "--no-verdicts")])
+def test_what_was_told_is_confirmed(crowdrank, votes, gold, command):
+    name, *words = command
+    words += ["--gold-pairs", gold, "--known", "ann=0.9", "--better", "ann>bob"]
+    assert "\nTold: 2 gold pairs, the quality of 1 annotator, 1 order.\n" in crowdrank(name, votes, *words).out
+    known = ("--known", "ann=0.9", "--known", "bob=0.2..0.7")
+    assert "\nTold: the quality of 2 annotators.\n" in crowdrank(name, votes, *known).out
+    assert "Told" not in crowdrank(name, votes).out
+
+
+@pytest.mark.parametrize("columns", ["left,right", "foo,bar", "left,right,winner,winner2"])
+def test_gold_pairs_that_cannot_be_read_say_what_they_need(crowdrank, votes, tmp_path, columns):
+    path = tmp_path / "gold.csv"
+    path.write_text(f"{columns}\n" + ",".join("abcd"[: columns.count(",") + 1]) + "\n")
+    code, _, err = crowdrank("rank", votes, "--gold-pairs", path)
+    assert code == 1
+    assert "Gold pairs need the columns left, right and winner, or winner and loser." in err
+    assert "--map" not in err
 
 
 def test_judgments_that_name_nobody_cannot_be_told_of_annotators(crowdrank, tmp_path):

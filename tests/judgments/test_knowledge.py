@@ -69,6 +69,23 @@ def test_nobody_is_better_than_themselves(votes):
         votes.knowing(better=[("ann", "ann")])
 
 
+@pytest.mark.parametrize(
+    ("better", "said"),
+    [
+        ([("ann", "bob"), ("bob", "ann")], "(ann > bob > ann|bob > ann > bob) goes in a circle"),
+        (
+            [("ann", "bob"), ("cem", "ann"), ("dev", "cem"), ("bob", "cem")],
+            "cannot be better than .*(ann > bob|bob > cem|cem > ann).* goes in a circle",
+        ),
+    ],
+)
+def test_better_does_not_go_in_circles(better, said):
+    votes = Comparisons.of(["a"] * 4, ["b"] * 4, ["a"] * 4, annotator=["ann", "bob", "cem", "dev"])
+    with pytest.raises(SettingError, match=said):
+        votes.knowing(better=better)
+    assert len(votes.knowing(better=[*better[:1], ("ann", "cem"), ("bob", "cem")]).knowledge.better) == 3
+
+
 @pytest.mark.parametrize("weight", [-1.0, float("inf"), float("nan")])
 def test_the_weight_of_gold_is_a_number(votes, weight):
     with pytest.raises(SettingError, match="gold_weight must be zero or more"):
@@ -90,6 +107,8 @@ def test_gold_on_items_nobody_judged_is_left_out_and_told(votes):
     with pytest.warns(DataWarning, match="2 gold pairs name an item nobody judged"):
         told = votes.knowing(gold=[("a", "b"), ("a", "z"), ("y", "z")])
     assert gold_of(told) == [("a", "b")]
+    with pytest.warns(DataWarning, match="1 gold pair names an item nobody judged"):
+        votes.knowing(gold=[("a", "b"), ("a", "z")])
 
 
 @pytest.mark.parametrize("gold", [[("y", "z")], []])

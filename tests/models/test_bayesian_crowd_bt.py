@@ -104,7 +104,7 @@ def test_an_ordinary_crowd_converges(ranking):
 
 
 def test_chains_cut_very_short_are_warned_of(crowd):
-    with pytest.warns(ConvergenceWarning, match="R̂ above 1: the chains have not met: raise draws and warmup"):
+    with pytest.warns(ConvergenceWarning, match="R̂ above 1, so the chains have not met: raise draws and warmup"):
         cut = BayesianCrowdBT(chains=4, draws=10, warmup=0).fit(crowd.judgments)
     assert not cut.convergence.converged
 

@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from crowdrank import Comparisons, PairwiseHITS
 from crowdrank.errors import DataError, DataWarning
 from crowdrank.evaluation import accuracy
+from crowdrank.judgments import Knowledge
 from crowdrank.models import differences
+from crowdrank.models.pairwise_hits import held_to
 from crowdrank.simulated import mixed_crowd
 from tests.strategies import comparisons, comparisons_of, islands_allowed
 
@@ -133,6 +135,51 @@ def test_errors_are_as_large_as_scores_vary(votes_of_a_pair):
         if seed < 3:
             errors.append(ranking.uncertainty.std_error)
     assert 0.8 < np.mean(errors) / np.std(found, axis=0).mean() < 1.3
+
+
+def known_of(quality=None, between=None, better=()):
+    return Knowledge(quality=quality or {}, between=between or {}, better=tuple(better))
+
+
+def test_a_chain_in_the_wrong_order_becomes_one_block():
+    found = held_to(known_of(better=[(0, 1), (1, 2)]), np.array([0.6, 0.8, 0.9]), np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(found, (0.6 + 1.6 + 2.7) / 6)
+
+
+def test_only_those_out_of_order_are_pooled():
+    found = held_to(known_of(better=[(0, 1), (1, 2), (3, 2)]), np.array([0.9, 0.5, 0.7, 0.65]), np.ones(4))
+    np.testing.assert_allclose(found, [0.9, 0.6, 0.6, 0.65])
+
+
+@pytest.mark.parametrize(
+    ("known", "held"),
+    [
+        (known_of({0: 0.5}, better=[(0, 1)]), [0.5, 0.5, 0.9]),
+        (known_of({2: 0.7}, better=[(0, 1), (1, 2)]), [0.7, 0.7, 0.7]),
+        (known_of({1: 0.3}, {2: (0.8, 0.85)}), [0.6, 0.3, 0.85]),
+        (known_of(between={0: (0.1, 0.4)}, better=[(0, 1)]), [0.4, 0.4, 0.9]),
+        (known_of(between={0: (0.85, 1.0)}, better=[(0, 1)]), [0.85, 0.8, 0.9]),
+        (known_of({0: 0.2, 1: 0.7}, better=[(0, 1), (1, 2)]), [0.2, 0.7, 0.2]),
+    ],
+)
+def test_known_values_and_ranges_go_before_the_order(known, held):
+    np.testing.assert_allclose(held_to(known, np.array([0.6, 0.8, 0.9]), np.ones(3)), held)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_all_that_is_known_of_annotators_is_held(seed):
+    rng = np.random.default_rng(seed)
+    truth = np.sort(rng.random(7))[::-1]
+    ordered = [(a, b) for a in range(7) for b in range(a + 1, 7) if rng.random() < 0.3]
+    known = known_of(
+        {n: float(truth[n]) for n in range(7) if rng.random() < 0.2},
+        {n: (float(truth[n] - 0.1), float(truth[n] + 0.1)) for n in range(7) if rng.random() < 0.2},
+        ordered,
+    )
+    found = held_to(known, rng.random(7), rng.integers(0, 9, 7).astype(float))
+    assert all(found[n] == value for n, value in known.quality.items())
+    assert all(low <= found[n] <= high for n, (low, high) in known.between.items() if n not in known.quality)
+    assert all(found[a] >= found[b] for a, b in ordered)
 
 
 def test_annotators_without_an_answer_are_known_to_be_unknown():

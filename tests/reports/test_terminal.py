@@ -19,9 +19,9 @@ VOTES = Comparisons.of(
 )
 
 
-def shown(*renderables: object) -> str:
+def shown(*renderables: object, width: int = 100) -> str:
     page = io.StringIO()
-    console = Console(file=page, width=100)
+    console = Console(file=page, width=width)
     for renderable in renderables:
         console.print(renderable)
     return page.getvalue()
@@ -53,15 +53,25 @@ def test_verdicts_and_their_reasons_fit_the_page():
     annotators = {"annotator": ["[bold]ann", "bob"], "quality": [0.9, 0.1], "quality_low": [0.8, 0.0]}
     annotators |= {"quality_high": [1.0, 0.2], "judgments": [12, 3000]}
     plain = pl.DataFrame(annotators)
-    reason = "agreed with the others on 31 of 120 decided answers, 26 %: surely below half (adjusted p < 0.001)"
+    reason = "agreed with others on 31 of 120 answers: surely below half (p < 0.001)"
     told = plain.with_columns(verdict=pl.Series(["reliable", "different taste"]), reason=pl.lit(reason))
     assert "verdict" not in shown(annotators_table(plain, top=1))
-    page = shown(annotators_table(told, top=1))
-    assert max(map(len, page.splitlines())) <= 100
+    page = shown(annotators_table(told, top=1), width=80)
+    assert max(map(len, page.splitlines())) <= 80
     assert "[bold]ann" in page
     assert "different taste" in page
-    assert "surely below half" in " ".join(page.split())
+    assert page.count(f"\n  {reason}") == 2
+    assert len(page.splitlines()) == 5
     assert "p_" not in shown(annotators_table(told.with_columns(p_hasty=0.5), top=1))
+
+
+def test_long_names_fold_and_columns_stay_in_line():
+    frame = pl.DataFrame({"annotator": ["x" * 50, "bob", "cem"], "pull_of_position": [0.9, -0.1, 0.0]})
+    frame = frame.with_columns(pull_of_position_low=-1.0, pull_of_position_high=1.0, judgments=7)
+    lines = shown(annotators_table(frame, top=1)).splitlines()
+    assert "".join(line.split()[0] for line in lines if line.startswith("x")) == "x" * 50
+    assert "… and 1 more" in lines
+    assert len({line.index("–") for line in lines if "–" in line}) == 1
 
 
 def test_metrics_have_errors_where_there_are_several_queries():

@@ -47,9 +47,16 @@ def test_without_queries_it_is_the_mean_over_pairs_of_items():
 
 
 def test_normal_noise_has_its_own_link():
-    for ranking in (ranking_of([1.0, 0.0], model="thurstone"), ranking_of([1.0, 0.0], model="crowd-bt")):
-        ranking.settings.update({"link": "probit"} if ranking.model == "crowd-bt" else {})
+    for model in ("thurstone", "crowd-bt", "bayesian-crowd-bt"):
+        ranking = ranking_of([1.0, 0.0], model=model)
+        ranking.settings.update({} if model == "thurstone" else {"link": "probit"})
         assert compare_systems(ranking, ["A", "B"]).probability("A", "B")[0] == pytest.approx(ndtr(1 / np.sqrt(2)))
+
+
+def test_the_bayesian_model_is_linked_as_the_other():
+    ranking = ranking_of([1.0, 0.0], model="bayesian-crowd-bt")
+    ranking.settings["link"] = "logistic"
+    assert compare_systems(ranking, ["A", "B"]).probability("A", "B")[0] == pytest.approx(expit(1.0))
 
 
 def test_three_systems_are_ordered_by_their_mean_chance():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli.knowledge import Better, GoldPairs, Known, told
+from crowdrank.cli.knowledge import Better, GoldPairs, Known, confirmed, told
 from crowdrank.cli.progress import doing
 from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import CrowdrankWarning, SettingError
@@ -66,7 +66,7 @@ def annotators(
         return
     from crowdrank.reports import facts
 
-    _show(frame, found, f"{facts(judgments)}. Weighed by {model}.", top)
+    _show(frame, found, f"{facts(judgments)}. Weighed by {model}.", confirmed(readable), top)
     if found is None and not no_verdicts:
         typer.echo("No verdicts: comparisons made from lists or grades are no answers independent of each other.")
     if out is not None:
@@ -84,15 +84,17 @@ def _judge(judgments: Any, level: float, seed: int) -> Verdicts | None:
         return verdicts(judgments, level=level, seed=seed)
 
 
-def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, top: int) -> None:
+def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, told: str, top: int) -> None:
     from rich.console import Console
 
     from crowdrank.reports import annotators_table
 
     console = Console(highlight=False, markup=False)
     console.print(headline)
+    if told:
+        console.print(told, style="dim")
     if found is not None:
-        told = ", ".join(f"{count:,} {word}" for word, count in found.counts.items())
-        console.print(f"Verdicts: {told}.")
+        counts = ", ".join(f"{count:,} {word}" for word, count in found.counts.items())
+        console.print(f"Verdicts: {counts}.")
     console.print()
     console.print(annotators_table(frame, top))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdrank.cli.settings import split_pairs
-from crowdrank.errors import SettingError
+from crowdrank.errors import FormatError, SettingError
 
 if TYPE_CHECKING:
     from crowdrank.judgments import Comparisons, Judgments
@@ -27,15 +27,17 @@ Better = Annotated[Words, typer.Option("--better", help="Who is better than whom
 def told(
     model: Any, judgments: Judgments, gold_pairs: str | None, known: Words, better: Words, query: str | None
 ) -> Judgments:
-    """The judgments with what is known beside them, for a model that weighs annotators."""
+    """The judgments with what is known beside them, for a model that uses it."""
+    from crowdrank import models
     from crowdrank.judgments import Comparisons
 
     if not (gold_pairs or known or better):
         return judgments
-    if not getattr(model, "weighs_annotators", False) or not isinstance(judgments, Comparisons):
+    if not getattr(model, "uses_knowledge", False) or not isinstance(judgments, Comparisons):
+        able = [name for name, kind in models.REGISTRY.items() if getattr(kind, "uses_knowledge", False)]
         raise SettingError(
-            "--gold-pairs, --known and --better tell of annotators: use them with comparisons and a model that weighs "
-            "annotators, such as crowd-bt."
+            "--gold-pairs, --known and --better need comparisons and a model that can be told: "
+            f"{', '.join(able[:-1])} or {able[-1]}."
         )
     quality, between = _qualities(known)
     order = [_order(text) for text in better or []]
@@ -45,11 +47,36 @@ def told(
     return judgments.knowing(quality=quality, between=between, better=order, gold=gold)
 
 
+def confirmed(judgments: Judgments) -> str:
+    """What was told beside the judgments, in a line; empty where nothing was."""
+    from crowdrank.judgments import Comparisons
+
+    if not isinstance(judgments, Comparisons) or not judgments.knowledge:
+        return ""
+    known = judgments.knowledge
+    gold, people, orders = len(known.gold_better), len({*known.quality, *known.between}), len(known.better)
+    parts = [
+        f"{gold:,} gold pair{'' if gold == 1 else 's'}" * bool(gold),
+        f"the quality of {people:,} annotator{'' if people == 1 else 's'}" * bool(people),
+        f"{orders:,} order{'' if orders == 1 else 's'}" * bool(orders),
+    ]
+    return f"Told: {', '.join(filter(None, parts))}."
+
+
 def _read(path: Path, query: str | None) -> Comparisons:
     from crowdrank.files import read
     from crowdrank.judgments import Comparisons
 
-    pairs = read(path, kind="comparisons", columns={} if query is None else {"query": query})
+    try:
+        pairs = read(path, kind="comparisons", columns={} if query is None else {"query": query})
+    except FormatError as error:
+        if "--map" not in str(error):
+            raise
+        # --map speaks of the judgments: no option names the columns of this file
+        what = str(error).split("; say which")[0].split(". ")[0]
+        raise FormatError(
+            f"{what}. Gold pairs need the columns left, right and winner, or winner and loser."
+        ) from error
     assert isinstance(pairs, Comparisons)
     return pairs
 

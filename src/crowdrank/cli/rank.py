@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdrank.cli.about_items import about_items
-from crowdrank.cli.knowledge import Better, GoldPairs, Known, told
+from crowdrank.cli.knowledge import Better, GoldPairs, Known, confirmed, told
 from crowdrank.cli.progress import doing
 from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import CrowdrankWarning, SettingError
@@ -100,7 +100,7 @@ def rank(
         grade = None if gold is None else _grade(ranking, gold, parse_columns(gold_columns, None))
         compared = about.systems(judgments, ranking, level=level, uncertainty=measured, seed=seed or 0)
     said = [str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)]
-    answer = Answer(judgments, report, ranking, rule, grade, compared, said, level, measured)
+    answer = Answer(judgments, report, confirmed(readable), ranking, rule, grade, compared, said, level, measured)
     if out is not None:
         _write(answer, out)
     if as_json:
@@ -115,6 +115,7 @@ class Answer:
 
     judgments: Judgments
     report: ImportReport
+    told: str
     ranking: Ranking
     rule: str
     grade: Evaluation | None
@@ -177,6 +178,8 @@ def _print_tables(answer: Answer, top: int, out: Path | None) -> None:
     console.print(f"{facts(answer.judgments)}.")
     for line in answer.report.lines():
         console.print(f"  {line}", style="dim")
+    if answer.told:
+        console.print(answer.told, style="dim")
     console.print(f"Ranked by {ranking.model}{f' ({answer.rule})' if answer.rule else ''}.\n")
     for table in ranking_tables(ranking, top, answer.level, answer.measured, _MOST_QUERIES_SHOWN):
         console.print(table)

@@ -38,8 +38,7 @@ def _quick(evidence: Evidence, who: int) -> str:
 def _taste(evidence: Evidence, who: int) -> str:
     sided, contested = evidence.taste.sided[who], evidence.taste.contested[who]
     return (
-        f"sided with a minority of one mind in {sided:,.0f} of the {contested:,.0f} answers where it and the majority"
-        f" disagree{_p(evidence, 'taste', who)}"
+        f"with a minority of one mind in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', who)}"
     )
 
 
@@ -49,8 +48,7 @@ def _agreement(evidence: Evidence, who: int) -> str:
         return "nobody can vouch: that takes two other annotators at least"
     if not decided:
         return _unheard(int(evidence.answers[who]))
-    share = f"agreed with the others on {agreed:,.0f} of {_count(decided)}, {agreed / decided:.0%}".replace("%", " %")
-    return f"{share}: {_meaning(evidence, who)}"
+    return f"agreed with others on {agreed:,.0f} of {_count(decided)}: {_meaning(evidence, who)}"
 
 
 def _meaning(evidence: Evidence, who: int) -> str:
@@ -60,26 +58,25 @@ def _meaning(evidence: Evidence, who: int) -> str:
         above = f"surely above half{_p(evidence, 'above_half', who)}"
         if not evidence.noisy[who]:
             return above
-        return f"{above}, yet surely below the typical{_p(evidence, 'below_typical', who)}"
+        return f"{above}, below the typical{_p(evidence, 'below_typical', who)}"
     nearer = min(("above_half", "below_half"), key=lambda test: float(evidence.chances[test][who]))
-    coin, upper = f"a coin{_p(evidence, nearer, who)}", f"{evidence.upper[who]:.2f}"
-    if evidence.random[who]:
-        return f"not told from {coin}, and a quality above {upper} is excluded"
-    if evidence.sure("below_typical")[who]:
-        return f"neither {coin} nor a quality of {upper} can be excluded"
-    return f"neither {coin} nor the typical annotator{_p(evidence, 'below_typical', who)} can be excluded"
+    coin, upper = f"may be a coin{_p(evidence, nearer, who)}", evidence.upper[who]
+    if not evidence.sure("below_typical")[who]:
+        return f"{coin} or typical{_p(evidence, 'below_typical', who)}"
+    # the bound is of this annotator alone, p adjusted for all: below a half, the one would contradict the other
+    return f"{coin}, at best {upper:.2f}" if upper >= 0.5 else coin
 
 
 def _unheard(answers: int) -> str:
     if not answers:
         return "gave no decided answer"
-    return f"{_count(answers)} that cannot be checked: the others judged other items, or contradict each other"
+    return f"{_count(answers)} that cannot be checked: others judged other items, or contradict each other"
 
 
 def _count(number: Any) -> str:
-    return f"{number:,.0f} decided answer{'' if number == 1 else 's'}"
+    return f"{number:,.0f} answer{'' if number == 1 else 's'}"
 
 
 def _p(evidence: Evidence, test: str, who: int) -> str:
     chance = float(evidence.chances[test][who])
-    return " (adjusted p < 0.001)" if chance < 0.001 else f" (adjusted p {chance:.2g})"
+    return " (p < 0.001)" if chance < 0.001 else f" (p {chance:.2g})"

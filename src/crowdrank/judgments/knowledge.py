@@ -68,10 +68,10 @@ def knowledge_of(
     if not 0 <= gold_weight < np.inf:
         raise SettingError(f"gold_weight must be zero or more, got {gold_weight}.")
     order = tuple((code(a), code(b)) for a, b in better)
-    if alone := [a for a, b in order if a == b]:
-        raise SettingError(
-            f"{comparisons.annotators[alone[0]]} cannot be better than {comparisons.annotators[alone[0]]}."
-        )
+    if circle := _circle(order):
+        names = [str(comparisons.annotators[who]) for who in circle]
+        way = f": {' > '.join(names)} goes in a circle" if len(names) > 2 else ""
+        raise SettingError(f"{names[0]} cannot be better than {names[0]}{way}.")
     gold_better, gold_worse = _gold_of(comparisons, gold)
     return Knowledge(
         quality={code(name): float(value) for name, value in quality.items()},
@@ -81,6 +81,20 @@ def knowledge_of(
         gold_worse=gold_worse,
         gold_weight=float(gold_weight),
     )
+
+
+def _circle(order: tuple[tuple[int, int], ...]) -> list[int]:
+    """Annotators each better than the next, the last of them the first again; empty where there is no such circle."""
+    from graphlib import CycleError, TopologicalSorter
+
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for better, worse in order:
+        sorter.add(worse, better)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def _gold_of(comparisons: Comparisons, gold: GoldPairs) -> tuple[Codes, Codes]:
@@ -130,7 +144,8 @@ def _gold_pairs(items: Items, gold: Comparisons | Iterable[tuple[Any, Any]]) -> 
         raise DataError("No gold pair has both its items among those judged.")
     if not known.all():
         lost = int(np.count_nonzero(~known))
-        warnings.warn(f"{lost:,} gold pairs name an item nobody judged: left out.", DataWarning, stacklevel=4)
+        pairs_name = "gold pair names" if lost == 1 else "gold pairs name"
+        warnings.warn(f"{lost:,} {pairs_name} an item nobody judged: left out.", DataWarning, stacklevel=4)
     won = gold.outcome[decided] > 0
     better, worse = np.where(won, left, right), np.where(won, right, left)
     return better[known].astype(np.int32), worse[known].astype(np.int32)

@@ -273,10 +273,14 @@ def _slopes_loop(  # type: ignore[no-untyped-def]
 def product(shard: Rows, scores: Vector, gates: Vector, pulls: Vector) -> tuple[Vector, Vector, Vector]:
     """Curvature times a direction."""
     (winner, loser, who, _, features, _), bends = shard
+    if shard.rows >= COMPILE_FROM and len(bends) == 3:
+        # what a row reads and writes of an item, or of an annotator, lies side by side
+        items, people = (np.stack((column, np.zeros(len(column))), axis=1) for column in (scores, gates))
+        _product_loop(winner, loser, who, *bends, items, people)
+        return items[:, 1].copy(), people[:, 1].copy(), np.zeros_like(pulls)
     if shard.rows >= COMPILE_FROM:
         out = np.zeros_like(scores), np.zeros_like(gates), np.zeros_like(pulls)
-        loop = _product_loop if len(bends) == 3 else _product_with_pulls_loop
-        loop(winner, loser, who, features, *bends, scores, gates, pulls, *out)
+        _product_with_pulls_loop(winner, loser, who, features, *bends, scores, gates, pulls, *out)
         return out
     d, g = scores[winner] - scores[loser], gates[who]
     by_d, by_g, by_pull = bends[0] * d + bends[1] * g, bends[1] * d + bends[2] * g, np.zeros_like(pulls)
@@ -290,16 +294,14 @@ def product(shard: Rows, scores: Vector, gates: Vector, pulls: Vector) -> tuple[
 
 
 @compiled()
-def _product_loop(  # type: ignore[no-untyped-def]
-    winner, loser, annotator, features, dd, dg, gg, scores, gates, pulls, score_out, gate_out, pull_out
-):
+def _product_loop(winner, loser, annotator, dd, dg, gg, items, people):  # type: ignore[no-untyped-def]
     for row in range(len(winner)):
-        i, j, k = winner[row], loser[row], annotator[row]
-        d, g = scores[i] - scores[j], gates[k]
+        better, worse, person = items[winner[row]], items[loser[row]], people[annotator[row]]
+        d, g = better[0] - worse[0], person[0]
         along = dd[row] * d + dg[row] * g
-        score_out[i] += along
-        score_out[j] -= along
-        gate_out[k] += dg[row] * d + gg[row] * g
+        better[1] += along
+        worse[1] -= along
+        person[1] += dg[row] * d + gg[row] * g
 
 
 @compiled()

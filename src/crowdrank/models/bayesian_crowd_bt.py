@@ -14,7 +14,7 @@ from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.likelihoods.annotated import PROBIT, RELIABLE
 from crowdrank.likelihoods.pairwise import LOGISTIC, chances
 from crowdrank.likelihoods.pairwise import PROBIT as THURSTONE
-from crowdrank.models.annotated import Priors, climb_from
+from crowdrank.models.annotated import Priors, Ties, check_ties, climb_from, counted
 from crowdrank.models.annotated.answers import answers_of
 from crowdrank.models.annotated.sampling import Sampler, State, limits_of
 from crowdrank.models.conclude import check_connected, conclude, health_of, need, with_annotators
@@ -37,6 +37,7 @@ class BayesianCrowdBT:
 
     reads: ClassVar[type] = Comparisons
     weighs_annotators: ClassVar[bool] = True
+    uses_knowledge: ClassVar[bool] = True
     samples: ClassVar[bool] = True
 
     prior_scale: float | Literal["learnt"] = "learnt"
@@ -45,6 +46,8 @@ class BayesianCrowdBT:
     """Beta prior on η: truths and lies each annotator is credited with beforehand."""
     link: Literal["logistic", "probit"] = "logistic"
     """The noise of a truthful answer: Bradley and Terry's, or Thurstone's."""
+    ties: Ties = "drop"
+    """A tie says nothing of who tells the truth: left out, or half an answer each way."""
     chains: int = 4
     """Walks through the posterior, from different starts; they must meet."""
     draws: int = 250
@@ -54,6 +57,7 @@ class BayesianCrowdBT:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_ties(self.ties)
         scale, quality = self.prior_scale, self.quality_prior
         if scale != "learnt" and (isinstance(scale, str) or not 0 < scale < np.inf):
             raise SettingError(f'prior_scale must be positive, or "learnt", got {scale!r}.')
@@ -66,7 +70,7 @@ class BayesianCrowdBT:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        check_connected(health_of(comparisons), has_prior=True)
+        check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
         sampler = self._sampler(comparisons, engine)
         samples = sample(
             sampler.init, sampler.step, _read, chains=self.chains, warmup=self.warmup, draws=self.draws, thin=_THIN,
@@ -82,8 +86,8 @@ class BayesianCrowdBT:
         quality = None if self.quality_prior == "learnt" else self.quality_prior
         formula = RELIABLE if self.link == "logistic" else PROBIT
         priors = Priors(scale=scale or 3.0, quality=quality or (2.0, 1.0))
-        summit = climb_from(CrowdBT(tolerance=1e-8), comparisons, formula, priors, engine)
-        layout, answers = summit.objective.layout, answers_of(comparisons)
+        summit = climb_from(CrowdBT(tolerance=1e-8), comparisons, formula, priors, engine, ties=self.ties)
+        layout, answers = summit.objective.layout, answers_of(comparisons, ties=self.ties)
         # rounded: whatever order the sums were taken in, the chains begin at the same place
         scores, gates, _ = layout.split(np.round(summit.found.parameters, 4))
         limits = limits_of(summit.objective.priors.hints, layout.annotators)
@@ -93,7 +97,7 @@ class BayesianCrowdBT:
     def _conclude(self, comparisons: Comparisons, drawn: Draws) -> Ranking:
         samples, scores = drawn.samples, drawn.scores
         steps = self.warmup + _THIN * self.draws
-        unit = "of R̂ above 1: the chains have not met"
+        unit = "of R̂ above 1, so the chains have not met"
         convergence = Convergence(samples.r_hat < _MET, steps, samples.r_hat - 1.0, unit, "raise draws and warmup")
         error = scores.std(axis=0)
         method = f"{len(scores):,} draws from the posterior, of scores and annotators together"

@@ -13,7 +13,7 @@ from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.likelihoods import annotated
 from crowdrank.likelihoods.annotated import PROBIT, RELIABLE, sigmoid
-from crowdrank.models.annotated import Priors, Start, climb_from, conclude_annotated
+from crowdrank.models.annotated import Priors, Start, Ties, check_ties, climb_from, conclude_annotated, counted
 from crowdrank.models.conclude import check_connected, check_solver, health_of, need
 from crowdrank.models.tuning import is_auto, tuned
 from crowdrank.results import Ranking
@@ -28,6 +28,7 @@ class CrowdBT:
 
     reads: ClassVar[type] = Comparisons
     weighs_annotators: ClassVar[bool] = True
+    uses_knowledge: ClassVar[bool] = True
 
     prior_scale: float | Literal["auto"] | None = 3.0
     """Standard deviation of the normal prior on scores; None where `virtual_weight` alone holds them."""
@@ -37,6 +38,8 @@ class CrowdBT:
     """Beta prior on η: truths and lies each annotator is credited with beforehand; None for none, as in the paper."""
     link: Literal["logistic", "probit"] = "logistic"
     """The noise of a truthful answer: Bradley and Terry's, or Thurstone's (§3.1)."""
+    ties: Ties = "drop"
+    """A tie says nothing of who tells the truth: left out, or half an answer each way."""
     start: Start = "several"
     """Everyone trusted ("one"), or as far as they answer gold pairs ("gold"), as the paper; or the best of several."""
     solver: Literal["joint", "alternating"] = "joint"
@@ -49,6 +52,7 @@ class CrowdBT:
 
     def __post_init__(self) -> None:
         check_solver(self)
+        check_ties(self.ties)
         scale, virtual, quality = self.prior_scale, self.virtual_weight, self.quality_prior
         if scale is None and virtual == 0:
             raise SettingError("Scores need a prior here: set prior_scale or virtual_weight.")
@@ -68,11 +72,13 @@ class CrowdBT:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        check_connected(health_of(comparisons), has_prior=True)
+        check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
         model: Any = tuned(self, comparisons, engine)
         priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
         formula = RELIABLE if self.link == "logistic" else PROBIT
-        summit = climb_from(self, comparisons, formula, priors, engine, start=self.start, solver=self.solver)
+        summit = climb_from(
+            self, comparisons, formula, priors, engine, ties=self.ties, start=self.start, solver=self.solver
+        )
         return conclude_annotated(model, summit, lambda: {"quality": summit.of_gates(sigmoid)})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> npt.NDArray[np.float64]:

@@ -14,7 +14,7 @@ from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.judgments.features import feature_columns
 from crowdrank.likelihoods import annotated
 from crowdrank.likelihoods.annotated import PULLED, sigmoid
-from crowdrank.models.annotated import Priors, climb_from, conclude_annotated, interval
+from crowdrank.models.annotated import Priors, Ties, check_ties, climb_from, conclude_annotated, counted, interval
 from crowdrank.models.conclude import check_connected, check_solver, health_of, need
 from crowdrank.results import Ranking
 from crowdrank.results.sways import PULL_OF, UNIT_OF
@@ -32,6 +32,7 @@ class FactorBT:
 
     reads: ClassVar[type] = Comparisons
     weighs_annotators: ClassVar[bool] = True
+    uses_knowledge: ClassVar[bool] = True
 
     features: tuple[str, ...] = ("position",)
     """Features of the task: "position" (the left side of the screen), or columns read with the judgments, numbers
@@ -43,6 +44,8 @@ class FactorBT:
     wide enough to believe of someone that they never look."""
     pull_scale: float = 1.0
     """Standard deviation of the normal prior on the pull of a feature of its usual size (root mean square)."""
+    ties: Ties = "drop"
+    """A tie says nothing of who tells the truth: left out, or half an answer each way."""
     solver: Literal["joint", "conjugate-gradients"] = "joint"
     """Newton's steps of all parameters together, or the paper's, which go by slopes alone."""
     tolerance: float = 1e-4
@@ -53,6 +56,7 @@ class FactorBT:
 
     def __post_init__(self) -> None:
         check_solver(self)
+        check_ties(self.ties)
         if not (0 < self.prior_scale < np.inf and 0 < self.pull_scale < np.inf and 0 < self.care_prior[1] < np.inf):
             raise SettingError("prior_scale, pull_scale and the spread of care_prior must be positive.")
         if self.solver not in ("joint", "conjugate-gradients"):
@@ -62,12 +66,12 @@ class FactorBT:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        check_connected(health_of(comparisons), has_prior=True)
+        check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=self.care_prior, pull=self.pull_scale)
         columns = feature_columns(comparisons, self.features)
         units = {name: _unit(column, comparisons.weights) for name, column in columns.items()}
         scaled = np.stack([column / units[name] for name, column in columns.items()], axis=1)
-        summit = climb_from(self, comparisons, PULLED, priors, engine, scaled, solver=self.solver)
+        summit = climb_from(self, comparisons, PULLED, priors, engine, scaled, ties=self.ties, solver=self.solver)
 
         def estimates() -> dict[str, tuple[Vector, Vector, Vector]]:
             pulls, errors = summit.parts[2], summit.errors_of_annotators[:, 1:]

@@ -17,6 +17,7 @@ from crowdrank.models.differences import Leanings, cells_of
 from crowdrank.results import Convergence, Ranking
 
 Vector = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
 
 # In a resample, abilities that move less than this have settled.
 _SETTLED = 1e-3
@@ -33,6 +34,7 @@ class PairwiseHITS:
 
     reads: ClassVar[type] = Comparisons
     weighs_annotators: ClassVar[bool] = True
+    uses_knowledge: ClassVar[bool] = True
 
     tolerance: float = 1e-9
     """Two scores closer than this share of the largest of their query are tied."""
@@ -130,18 +132,32 @@ def with_gold(comparisons: Comparisons) -> Comparisons:
 
 
 def held_to(known: Knowledge, abilities: Vector, weight: Vector) -> Vector:
-    """Abilities as known, or within their range; of two in the wrong order, both what they are together."""
-    held = abilities.copy()
-    for code, value in known.quality.items():
-        held[code] = value
-    for code, (low, high) in known.between.items():
-        held[code] = np.clip(held[code], low, high)
-    for _ in known.better:  # as often as there are pairs: a chain of them is then in order
-        for a, b in known.better:
-            if held[a] < held[b]:
-                shares = weight[[a, b]] + 1e-12
-                held[a] = held[b] = np.average(held[[a, b]], weights=shares)
-    return held
+    """Abilities as known, within their ranges, and in the known order wherever these allow it."""
+    low, high = np.full(len(abilities), -np.inf), np.full(len(abilities), np.inf)
+    for code, ends in (*known.between.items(), *((code, (value, value)) for code, value in known.quality.items())):
+        low[code], high[code] = ends
+    better, worse = np.array(known.better, np.int64).reshape(-1, 2).T
+    # as good as all they are better than, no better than all who are better: limits in order keep the order
+    least, most = low.copy(), high.copy()
+    while np.any(least[better] < least[worse]) or np.any(most[better] < most[worse]):
+        np.maximum.at(least, better, least[worse])
+        np.minimum.at(most, worse, most[better])
+    free = low < high
+    both = free[better] & free[worse]
+    pooled = _pooled(abilities, weight + 1e-12, (least, most), better[both], worse[both])
+    return np.asarray(np.clip(np.clip(pooled, least, most), low, high))
+
+
+def _pooled(abilities: Vector, weight: Vector, limits: tuple[Vector, Vector], better: Codes, worse: Codes) -> Vector:
+    """Two in the wrong order become a block of one value, their mean within limits; and so on until all are right."""
+    least, most = limits
+    block, held = np.arange(len(abilities)), np.clip(abilities, least, most)
+    while len(better) and np.max(wrong := held[worse] - held[better]) > 0:
+        pair = int(np.argmax(wrong))
+        block[block == block[worse[pair]]] = block[better[pair]]
+        one = block == block[better[pair]]
+        held[one] = np.clip(np.average(abilities[one], weights=weight[one]), np.max(least[one]), np.min(most[one]))
+    return np.asarray(held)
 
 
 def _of_named(comparisons: Comparisons, settled: Settled, weight: Vector) -> tuple[Vector, Vector, Vector]:

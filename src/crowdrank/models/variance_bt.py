@@ -13,7 +13,7 @@ from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Judgments
 from crowdrank.likelihoods.annotated import SCALED
 from crowdrank.likelihoods.pairwise import LOGISTIC, chances
-from crowdrank.models.annotated import Priors, climb_from, conclude_annotated
+from crowdrank.models.annotated import Priors, Ties, check_ties, climb_from, conclude_annotated, counted
 from crowdrank.models.conclude import check_connected, check_solver, health_of, need
 from crowdrank.results import Ranking
 
@@ -27,11 +27,14 @@ class VarianceBT:
 
     reads: ClassVar[type] = Comparisons
     weighs_annotators: ClassVar[bool] = True
+    uses_knowledge: ClassVar[bool] = True
 
     prior_scale: float = 3.0
     """Standard deviation of the normal prior on scores."""
     sharpness_scale: float = 1.0
     """Standard deviation of the normal prior on log κ, around κ = 1."""
+    ties: Ties = "half"
+    """Half an answer each way, which keeps κ in bounds where few answers are decided; or left out."""
     tolerance: float = 1e-4
     """Stop when no combination of parameters is further than this from the optimum, in standard errors."""
     max_steps: int = 200
@@ -40,14 +43,15 @@ class VarianceBT:
 
     def __post_init__(self) -> None:
         check_solver(self)
+        check_ties(self.ties)
         if not (0 < self.prior_scale < np.inf and 0 < self.sharpness_scale < np.inf):
             raise SettingError("prior_scale and sharpness_scale must be positive.")
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        check_connected(health_of(comparisons), has_prior=True)
+        check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=(0.0, self.sharpness_scale))
-        summit = climb_from(self, comparisons, SCALED, priors, engine)
+        summit = climb_from(self, comparisons, SCALED, priors, engine, ties=self.ties)
         return conclude_annotated(self, summit, lambda: {"sharpness": summit.of_gates(np.exp)})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> npt.NDArray[np.float64]:

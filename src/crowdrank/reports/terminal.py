@@ -6,13 +6,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import polars as pl
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.padding import Padding
+from rich.table import Column, Table
 from rich.text import Text
 
 from crowdrank.evaluation import Evaluation
 from crowdrank.results import Ranking, Sway, Systems
 
 _MOST_SYSTEMS_ACROSS = 8
+_SIDE: dict[str, JustifyMethod] = {"annotator": "left", "verdict": "left"}
 
 
 def ranking_tables(
@@ -74,32 +78,43 @@ def evaluation_table(evaluation: Evaluation) -> Table:
     return table
 
 
-def annotators_table(frame: pl.DataFrame, top: int) -> Table:
-    """The best and the worst annotators, each estimate with its interval, and the verdict where there is one."""
-    names = [name for name in frame.columns if f"{name}_low" in frame.columns]
+def annotators_table(frame: pl.DataFrame, top: int) -> RenderableType:
+    """The best and the worst annotators, each estimate with its interval; below it the reason, where there is one."""
     judged = "verdict" in frame.columns
-    table = Table(box=None, pad_edge=False)
-    table.add_column("annotator", overflow="fold", max_width=20 if judged else 40)
-    for name in names:
-        table.add_column(name.replace("_", " "), justify="right")
-        table.add_column("between", justify="right")
-    table.add_column("judgments", justify="right")
-    if judged:
-        table.add_column("verdict", no_wrap=True)
-        table.add_column("reason")
-    left_out = frame.height - 2 * top
-    for n, row in enumerate(frame.iter_rows(named=True)):
-        if left_out > 0 and top <= n < frame.height - top:
-            if n == top:
-                table.add_row(f"… and {left_out:,} more", style="dim")
-            continue
-        cells: list[str | Text] = [Text(row["annotator"])]
-        for name in names:
-            cells += [f"{row[name]:.2f}", f"{row[name + '_low']:.2f}–{row[name + '_high']:.2f}"]
-        cells.append(f"{row['judgments']:,}")
+    names = [name for name in frame.columns if f"{name}_low" in frame.columns]
+    shown = pl.concat((frame.head(top), frame.tail(top))) if frame.height > 2 * top else frame
+    rows = [_annotator_cells(row, names) for row in shown.iter_rows(named=True)]
+    heads = ["annotator", *(head for name in names for head in (name.replace("_", " "), "between")), "judgments"]
+    heads += ["verdict"] * judged
+    left_out = f"… and {frame.height - 2 * top:,} more" if frame.height > 2 * top else ""
+    # a table for each row, all of the same widths, so that reasons have the whole line between them
+    widths = [max(map(cell_len, (*head.split(), *cells))) for head, *cells in zip(heads, *rows, strict=True)]
+    widths[0] = min(max(widths[0], len(left_out)), 20 if judged else 40)
+    columns = [
+        Column(width=w, overflow="fold", vertical="bottom", justify=_SIDE.get(head, "right"))
+        for head, w in zip(heads, widths, strict=True)
+    ]
+    lines: list[RenderableType] = [_line(heads, columns, "bold")]
+    for n, row in enumerate(rows):
+        if left_out and n == top:
+            lines.append(Text(left_out, style="dim"))
+        lines.append(_line(row, columns))
         if judged:
-            cells += [row["verdict"], row["reason"]]
-        table.add_row(*cells)
+            lines.append(Padding(Text(shown["reason"][n], style="dim"), (0, 0, 0, 2)))
+    return Group(*lines)
+
+
+def _annotator_cells(row: dict[str, Any], names: list[str]) -> list[str]:
+    cells = [row["annotator"]]
+    for name in names:
+        cells += [f"{row[name]:.2f}", f"{row[name + '_low']:.2f}–{row[name + '_high']:.2f}"]
+    cells.append(f"{row['judgments']:,}")
+    return [*cells, row["verdict"]] if "verdict" in row else cells
+
+
+def _line(cells: list[str], columns: list[Column], style: str = "") -> Table:
+    table = Table(*(column.copy() for column in columns), box=None, pad_edge=False, show_header=False)
+    table.add_row(*map(Text, cells), style=style)
     return table
 
 

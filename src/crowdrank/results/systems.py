@@ -18,7 +18,9 @@ Vector = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 # Models whose scores are strengths on a scale that turns margins into chances.
-_LOGISTIC = ("bradley-terry", "crowd-bt", "factor-bt", "variance-bt", "plackett-luce", "rank-centrality")
+_LOGISTIC = (
+    "bradley-terry", "crowd-bt", "bayesian-crowd-bt", "factor-bt", "variance-bt", "plackett-luce", "rank-centrality",
+)  # fmt: skip
 _PROBIT = ("thurstone",)
 _CELLS_AT_ONCE = 4_000_000
 

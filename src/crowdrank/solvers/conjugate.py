@@ -13,6 +13,7 @@ from crowdrank.solvers.newton import Found, Point
 Vector = npt.NDArray[np.float64]
 
 _FIRST_SLOPE = 1e-2
+_UNSEEN = 1e-2
 
 
 def climb_by_conjugate_gradients(
@@ -42,8 +43,8 @@ def climb_by_conjugate_gradients(
         walked = minimize(downhill, x, jac=True, method="CG", options={"gtol": level, "maxiter": max_steps - steps})
         reached = objective(walked.x)
         if not walked.nit or not reached.value >= point.value:
-            # no step improves: at the summit only if what is left to gain drowns in rounding
-            return Found(x, point, steps, distance, distance**2 <= 1e-11 * max(1.0, abs(point.value)))
+            # no step improves: a line search sees no gain as small as the last hundredth of a standard error
+            return Found(x, point, steps, distance, distance <= max(tolerance, _UNSEEN))
         x, point, steps = walked.x, reached, steps + int(walked.nit)
 
 

@@ -66,8 +66,9 @@ def _climb(
     x, point = start, objective(start)
     distance = float("inf")
     for step in range(max_steps + 1):
-        # Solve loosely far from the summit and tightly near it: the error of a step then falls as fast as Newton's.
-        looseness = min(loosest, 0.3 * distance / len(x) ** 0.5)
+        # Solve loosely far from the summit and tightly near it: the error of a step then falls as fast as Newton's,
+        # but never more tightly than the end of the climb asks for.
+        looseness = min(loosest, max(0.3 * distance / len(x) ** 0.5, 0.3 * tolerance / distance))
         direction = point.curvature.solve(point.gradient, max(looseness, 1e-10))
         distance = max(float(point.gradient @ direction), 0.0) ** 0.5
         if distance <= tolerance:

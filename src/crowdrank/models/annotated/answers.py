@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 import numpy.typing as npt
 
+from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Items
 from crowdrank.likelihoods.annotated import Answers
 
 Vector = npt.NDArray[np.float64]
+Ties = Literal["drop", "half"]
 
 
 def gold_judge(comparisons: Comparisons) -> int | None:
@@ -17,13 +21,30 @@ def gold_judge(comparisons: Comparisons) -> int | None:
     return max(1, len(comparisons.annotators)) if len(known.gold_better) and known.gold_weight > 0 else None
 
 
-def answers_of(comparisons: Comparisons, features: npt.NDArray[np.float64] | None = None) -> Answers:
-    """Rows of winner and loser; a tie becomes two answers of half the weight, one each way.
+def check_ties(ties: str) -> None:
+    if ties not in get_args(Ties):
+        raise SettingError(f"ties must be drop or half, got {ties!r}.")
+
+
+def counted(comparisons: Comparisons, ties: Ties) -> npt.NDArray[np.int64] | slice:
+    """The rows that count: with ties dropped those decided, unless nothing was."""
+    if ties == "half" or not comparisons.ties:
+        return slice(None)
+    decided = np.flatnonzero(comparisons.outcome)
+    return decided if len(decided) else slice(None)
+
+
+def answers_of(
+    comparisons: Comparisons, features: npt.NDArray[np.float64] | None = None, ties: Ties = "half"
+) -> Answers:
+    """Rows of winner and loser; a tie that counts becomes two answers of half the weight, one each way.
 
     Judgments that name no annotators are taken as one annotator's. Gold pairs are answers of one who never errs.
     """
     if features is None:
         features = np.zeros((len(comparisons), 0))
+    rows = counted(comparisons, ties)
+    comparisons, features = comparisons.take(rows), features[rows]
     who = np.zeros(len(comparisons), np.int32) if comparisons.annotator is None else comparisons.annotator
     left_won, tied = comparisons.outcome >= 0, np.flatnonzero(comparisons.outcome == 0)
     winner = np.where(left_won, comparisons.left, comparisons.right)
