@@ -41,16 +41,18 @@ check: $(VENV)/.ready-test
 	$(BIN)/mypy
 
 tests: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -n auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 explore: $(VENV)/.ready-test
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n auto
 
 bench: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py
+	$(BENCH_VENV)/bin/python benchmarks/crowd_bt.py
 
 bench-quick: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py --quick
+	$(BENCH_VENV)/bin/python benchmarks/crowd_bt.py --quick
 
 papers: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script || exit 1; done

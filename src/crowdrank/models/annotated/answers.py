@@ -79,8 +79,10 @@ def _joined(first: Answers, second: Answers) -> Answers:
 def first_scores(answers: Answers, items: Items, trust: Vector) -> Vector:
     """Scores as if everyone had met average opponents, each answer counted by how far its annotator is trusted."""
     size, weight = len(items), answers.weight * trust[answers.annotator]
-    net = np.bincount(answers.winner, weight, size) - np.bincount(answers.loser, weight, size)
-    total = np.bincount(answers.winner, np.abs(weight), size) + np.bincount(answers.loser, np.abs(weight), size)
+    won, lost = (np.bincount(items_of, weight, size) for items_of in (answers.winner, answers.loser))
+    net, total = won - lost, won + lost
+    if np.any(trust < 0):
+        total = np.bincount(answers.winner, np.abs(weight), size) + np.bincount(answers.loser, np.abs(weight), size)
     return items.centre(np.log((total + net + 1) / (total - net + 1)))
 
 
