@@ -8,6 +8,7 @@ from crowdrank.judgments import Comparisons, Rankings
 from crowdrank.likelihoods import plackett_luce as list_formulas
 from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone
 from crowdrank.models import plackett_luce as list_models
+from crowdrank.simulated import crowd_bt
 from crowdrank.solvers import draws
 
 LEVEL, WIDTH = 0.90, 1.6448536269514722
@@ -210,3 +211,11 @@ def test_a_long_list_all_agree_on_is_ranked():
     assert ranking.convergence.converged
     assert np.ptp(ranking.scores) > 100
     assert (np.diff(ranking.scores) < 0).all()
+
+
+def test_a_step_from_level_ground_is_cut_as_short_as_need_be():
+    """In this crowd an early step lands where the curvature all but vanishes, and the next one points 10⁷ away."""
+    crowd = crowd_bt(quality="beta(10,1)", seed=1019)
+    ranking = BradleyTerry(prior_scale=None, virtual_weight=0.5).fit(crowd.judgments)
+    assert ranking.convergence.converged
+    assert np.max(np.abs(ranking.scores)) < 10

@@ -14,6 +14,7 @@ from crowdrank.solvers.threads import alone
 Vector = npt.NDArray[np.float64]
 
 _SMALLEST_STEP = 2.0**-20
+_SMALLEST_MOVE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,10 @@ def _uphill(
     objective: Callable[[Vector], Point], x: Vector, point: Point, direction: Vector
 ) -> tuple[Vector, Point] | None:
     """The full step, or the first half, quarter, … of it that gains at least a little of what it promised."""
-    promised = float(point.gradient @ direction)
+    promised, reach = float(point.gradient @ direction), float(np.max(np.abs(direction)))
     length = 1.0
-    while length >= _SMALLEST_STEP:
+    # where the ground is nearly level a direction may reach absurdly far: then its share may have to be tiny
+    while length >= _SMALLEST_STEP or length * reach >= _SMALLEST_MOVE:
         there = x + length * direction
         reached = objective(there)
         rounding = 1e-13 * abs(point.value)
