@@ -76,22 +76,29 @@ def _joined(first: Answers, second: Answers) -> Answers:
     return Answers(winner, loser, who, weight, features)
 
 
-def first_scores(answers: Answers, items: Items, trust: Vector) -> Vector:
+def first_scores(answers: Answers, items: Items, trust: Vector | None = None) -> Vector:
     """Scores as if everyone had met average opponents, each answer counted by how far its annotator is trusted."""
-    size, weight = len(items), answers.weight * trust[answers.annotator]
-    won, lost = (np.bincount(items_of, weight, size) for items_of in (answers.winner, answers.loser))
+    size = len(items)
+    weight = _plain(answers.weight) if trust is None else answers.weight * trust[answers.annotator]
+    won, lost = (np.bincount(side, weight, size) for side in (answers.winner, answers.loser))
     net, total = won - lost, won + lost
-    if np.any(trust < 0):
-        total = np.bincount(answers.winner, np.abs(weight), size) + np.bincount(answers.loser, np.abs(weight), size)
+    if weight is not None and np.any(weight < 0):
+        heavy = np.abs(weight)
+        total = np.bincount(answers.winner, heavy, size) + np.bincount(answers.loser, heavy, size)
     return items.centre(np.log((total + net + 1) / (total - net + 1)))
 
 
 def agreement(answers: Answers, scores: Vector, annotators: int) -> Vector:
     """The logit of how often each annotator sided with the scores, two right and one wrong answer added."""
-    margin = np.sign(scores[answers.winner] - scores[answers.loser])
-    right = np.bincount(answers.annotator, answers.weight * (margin > 0), annotators) + 2
-    wrong = np.bincount(answers.annotator, answers.weight * (margin < 0), annotators) + 1
-    return np.log(right / wrong)
+    sided = np.sign(scores[answers.winner] - scores[answers.loser])
+    total = np.bincount(answers.annotator, _plain(answers.weight), annotators)
+    net = np.bincount(answers.annotator, sided * answers.weight, annotators)
+    return np.log((total + net + 4) / (total - net + 2))
+
+
+def _plain(weight: Vector) -> Vector | None:
+    """None where all weigh one, and counting is quicker than adding."""
+    return None if weight.strides == (0,) and len(weight) and weight[0] == 1.0 else weight
 
 
 def right_on_gold(comparisons: Comparisons, better: npt.NDArray[np.int32], worse: npt.NDArray[np.int32]) -> Vector:

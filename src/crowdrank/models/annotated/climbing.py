@@ -34,7 +34,7 @@ _STEEP = 4.0
 # A summit fewer standard errors away than this is in sight: its height is known.
 _IN_SIGHT = 1.0
 # Solving more closely than this far from the summit costs more than it saves.
-_LOOSEST = 0.15
+_LOOSEST = 0.3
 # From so many answers on one start is chosen outright, by what it says of a sample; tried as it is, wider and surer.
 _MANY, _SAMPLE = 400_000, 5_000
 _FACTORS = tuple((wider, surer) for wider in (1.0, 1.5, 2.0, 3.0) for surer in (1.0, 1.6, 2.5))
@@ -125,7 +125,7 @@ class Starts:
     def _several(self) -> list[Vector]:
         """Everyone trusted, and everyone trusted as far as they agree with the crowd, or with the gold."""
         people, items = self.objective.layout.annotators, self.comparisons.items
-        trusted = first_scores(self.answers, items, np.ones(people))
+        trusted = first_scores(self.answers, items)
         if self.objective.formula == SCALED:
             return [self._joined(trusted, np.zeros(people))]
         starts = [
