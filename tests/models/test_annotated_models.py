@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import expit, log_expit
 
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
 from crowdrank.engines import here
-from crowdrank.errors import DataError, SettingError, UnknownNameError
+from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
 from crowdrank.evaluation import accuracy, held_out
 from crowdrank.judgments.features import feature_columns
 from crowdrank.likelihoods.annotated import PULLED, RELIABLE, SCALED
@@ -203,3 +204,11 @@ def test_settings_that_mean_nothing_are_refused(wrong):
 def test_models_blind_to_annotators_say_so(crowd):
     with pytest.raises(DataError, match="learnt nothing of the annotators"):
         _ = BradleyTerry().fit(crowd.judgments).annotators
+
+
+def test_ties_that_are_left_out_are_told_of():
+    votes = Comparisons.of(["a", "b", "a"], ["b", "c", "c"], ["a", "tie", "c"], annotator=["x", "y", "x"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        assert any("ties left out" in note for note in CrowdBT().fit(votes).notes)
+        assert not any("left out" in note for note in CrowdBT(ties="half").fit(votes).notes)

@@ -76,8 +76,17 @@ def conclude(
         tally=lambda: judgments.judged_of_item,
         counted_in="lists" if isinstance(judgments, Rankings) else "comparisons",
         parameters=parameters or {}, log_likelihood=log_likelihood, convergence=convergence,
-        native=judgments.native, measure=measure, observe=lambda: health_of(judgments).notes(),
+        native=judgments.native, measure=measure,
+        observe=lambda: health_of(judgments).notes() + _left_out(model, judgments),
     )  # fmt: skip
+
+
+def _left_out(model: Any, judgments: Comparisons | Rankings) -> list[str]:
+    """Ties that a model dropped are worth a word: they were answers, too."""
+    if getattr(model, "ties", None) != "drop" or not isinstance(judgments, Comparisons):
+        return []
+    ties = judgments.ties
+    return [f"{ties:,} ties left out: --set ties=half counts them."] if 0 < ties < len(judgments) else []
 
 
 def with_annotators(ranking: Ranking, comparisons: Comparisons, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
