@@ -5,6 +5,7 @@ CrowdrankError
 │   ├── FormatError         a file cannot be read, or its columns cannot be understood
 │   ├── IslandsError        items that cannot be compared, and no prior to bridge them
 │   └── SeparationError     items that only win or only lose, and no prior to hold them
+├── NothingToAskError       every question that may be put has been
 ├── SettingError            a setting of a model, a command or an engine
 └── UnknownNameError        no such model, item, column or query; names the nearest
 
@@ -37,6 +38,10 @@ class IslandsError(DataError):
 
 class SeparationError(DataError):
     """Some items only win, or only lose: their scores have no finite value."""
+
+
+class NothingToAskError(CrowdrankError):
+    """Every question that may be put has been, or nobody can be asked."""
 
 
 class SettingError(CrowdrankError, ValueError):

@@ -15,6 +15,7 @@ import typer
 from crowdrank import __version__
 from crowdrank.cli.annotators import annotators
 from crowdrank.cli.models import models
+from crowdrank.cli.next import next_questions
 from crowdrank.cli.rank import rank
 from crowdrank.cli.simulate import simulate
 from crowdrank.errors import CrowdrankError
@@ -31,6 +32,7 @@ app.command()(rank)
 app.command()(annotators)
 app.command()(models)
 app.command()(simulate)
+app.command("next")(next_questions)
 
 
 def _say_version(wanted: bool) -> None:

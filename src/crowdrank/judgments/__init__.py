@@ -1,5 +1,6 @@
 """What people said: comparisons, ratings, rankings; as immutable columns of codes."""
 
+from crowdrank.judgments.comparison import Comparison
 from crowdrank.judgments.comparisons import LEFT, RIGHT, TIE, Comparisons
 from crowdrank.judgments.counts import PairCounts
 from crowdrank.judgments.health import Health
@@ -11,6 +12,6 @@ from crowdrank.judgments.ratings import Ratings
 Judgments = Comparisons | Ratings | Rankings
 
 __all__ = [
-    "LEFT", "RIGHT", "TIE", "Comparisons", "Health", "Items", "Judgments", "Knowledge", "PairCounts", "Rankings",
-    "Ratings", "agreed_pairs",
+    "LEFT", "RIGHT", "TIE", "Comparison", "Comparisons", "Health", "Items", "Judgments", "Knowledge", "PairCounts",
+    "Rankings", "Ratings", "agreed_pairs",
 ]  # fmt: skip

@@ -18,6 +18,11 @@ from crowdrank.likelihoods.compiled import compiled
 
 Vector = npt.NDArray[Any]
 
+# Of spreads that are learnt: the middle of what is believed beforehand, and its spread in logarithms.
+SCALE, _SPREAD_OF_SCALE = 3.0, 1.0
+TRUTHS, LIES, _SPREAD_OF_COUNTS = 2.0, 1.0, 0.7
+_STEPS_OF_SPREADS = 6
+
 
 class Threads(NamedTuple):
     """Answers threaded by item and by annotator; every answer hangs on two items and one annotator."""
@@ -118,6 +123,44 @@ def stretch(
     return gain, truthful, fresh
 
 
+def shift(rng: np.random.Generator, scores: Vector, starts: Vector, scale: float) -> None:
+    """The level of each query, drawn outright and in place: no answer depends on it."""
+    _shift(rng, scores, starts, scale)
+
+
+def draw_scale(rng: np.random.Generator, scores: Vector, scale: float) -> float:
+    """The spread of the scores given them, by steps of its logarithm."""
+    drawn: float = _draw_scale(rng, float(scores @ scores), len(scores), scale)
+    return drawn
+
+
+def draw_beta(rng: np.random.Generator, quality: Vector, truths: float, lies: float) -> tuple[float, float]:
+    """The Beta that qualities come from given them, by steps of the logarithms of its counts."""
+    drawn: tuple[float, float] = _draw_beta(rng, quality, truths, lies)
+    return drawn
+
+
+def log_prior_of_scale(scale: float) -> float:
+    """What is believed beforehand of the spread of scores, by its logarithm."""
+    return _log_normal(scale, SCALE, _SPREAD_OF_SCALE)
+
+
+def _log_normal(value: float, middle: float, spread: float) -> float:
+    """Log density by log value."""
+    return -0.5 * (math.log(value / middle) / spread) ** 2
+
+
+def _log_density_of_scale(scale: float, squares: float, count: int) -> float:
+    return -count * math.log(scale) - 0.5 * squares / scale**2 + _log_normal(scale, SCALE, _SPREAD_OF_SCALE)
+
+
+def _log_density_of_beta(truths: float, lies: float, told: float, lied: float, count: int) -> float:
+    """`told` and `lied` are the sums of log η and log (1 − η)."""
+    norm = math.lgamma(truths) + math.lgamma(lies) - math.lgamma(truths + lies)
+    believed = _log_normal(truths, TRUTHS, _SPREAD_OF_COUNTS) + _log_normal(lies, LIES, _SPREAD_OF_COUNTS)
+    return truths * told + lies * lied - count * norm + believed
+
+
 def _believed(margin: float, logistic: bool) -> float:
     """F(margin)."""
     if logistic:
@@ -211,3 +254,35 @@ def _stretch(  # type: ignore[no-untyped-def]
         fresh[row] = 1.0 - eta + (2.0 * eta - 1.0) * truthful[row]
         gain, ratio = _gained(gain, ratio, weight[row], fresh[row] / before)
     return gain + math.log(ratio)
+
+
+@compiled()
+def _shift(rng, scores, starts, scale):  # type: ignore[no-untyped-def]
+    for query in range(len(starts) - 1):
+        size = starts[query + 1] - starts[query]
+        level = scale / math.sqrt(size) * rng.standard_normal()
+        scores[starts[query] : starts[query + 1]] += level - scores[starts[query] : starts[query + 1]].mean()
+
+
+@compiled(_log_normal, _log_density_of_scale)
+def _draw_scale(rng, squares, count, scale):  # type: ignore[no-untyped-def]
+    for _ in range(_STEPS_OF_SPREADS):
+        there = scale * math.exp(rng.standard_normal() * 1.5 / math.sqrt(count))
+        gain = _log_density_of_scale(there, squares, count) - _log_density_of_scale(scale, squares, count)
+        if math.log(rng.random()) < gain:
+            scale = there
+    return scale
+
+
+@compiled(_log_normal, _log_density_of_beta)
+def _draw_beta(rng, quality, truths, lies):  # type: ignore[no-untyped-def]
+    count, told, lied = len(quality), np.log(quality).sum(), np.log1p(-quality).sum()
+    for _ in range(_STEPS_OF_SPREADS):
+        width = math.exp(2.0 * rng.random() - 3.0)
+        # both together, as the concentration goes, then apart
+        both, apart = rng.standard_normal() * width, rng.standard_normal() * width
+        a, b = truths * math.exp(both + apart), lies * math.exp(both - apart)
+        gain = _log_density_of_beta(a, b, told, lied, count) - _log_density_of_beta(truths, lies, told, lied, count)
+        if math.log(rng.random()) < gain:
+            truths, lies = a, b
+    return truths, lies

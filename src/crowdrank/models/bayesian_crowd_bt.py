@@ -71,14 +71,14 @@ class BayesianCrowdBT:
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
         check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
-        sampler = self._sampler(comparisons, engine)
+        sampler = self.sampler(comparisons, engine)
         samples = sample(
             sampler.init, sampler.step, _read, chains=self.chains, warmup=self.warmup, draws=self.draws, thin=_THIN,
             seed=self.seed,
         )  # fmt: skip
         return self._conclude(comparisons, Draws.of(samples, comparisons, sampler))
 
-    def _sampler(self, comparisons: Comparisons, engine: Engine) -> Sampler:
+    def sampler(self, comparisons: Comparisons, engine: Engine = here) -> Sampler:
         """Around the summit of Crowd-BT with middling priors, which also says which way is up."""
         from crowdrank.likelihoods.sweeps import thread
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Judgments
-from crowdrank.likelihoods.compiled import compiled
+from crowdrank.likelihoods import elo
 from crowdrank.likelihoods.pairwise import LOGISTIC, chances
 from crowdrank.models.conclude import conclude, need
 from crowdrank.results import Ranking, Uncertainty
@@ -58,7 +58,7 @@ class Elo:
 
     def _fold(self, comparisons: Comparisons) -> Vector:
         scores = np.full(len(comparisons.items), float(self.initial))
-        run = _fold.function if len(comparisons) <= _PLAIN_UP_TO else _fold
+        run = elo.fold.function if len(comparisons) <= _PLAIN_UP_TO else elo.fold
         run(
             comparisons.left, comparisons.right, comparisons.outcome, comparisons.weights,
             scores, self.step, np.log(10) / self.scale,
@@ -70,13 +70,3 @@ class Elo:
         rows = len(comparisons)
         draws = np.array([self._fold(comparisons.take(rng.integers(rows, size=rows))) for _ in range(_REPLICATES)])
         return Uncertainty(draws, draws.std(axis=0, ddof=1), f"bootstrap over {rows} judgments, shuffled")
-
-
-@compiled()
-def _fold(left, right, outcome, weight, scores, step, slope):  # type: ignore[no-untyped-def]
-    for row in range(len(left)):
-        i, j = left[row], right[row]
-        chance = 1.0 / (1.0 + np.exp(slope * (scores[j] - scores[i])))
-        move = step * weight[row] * (0.5 + 0.5 * outcome[row] - chance)
-        scores[i] += move
-        scores[j] -= move

@@ -5,11 +5,13 @@ from crowdrank.reports.terminal import (
     evaluation_table,
     facts,
     models_table,
+    questions_table,
     ranking_tables,
     sways_table,
     systems_table,
 )
 
 __all__ = [
-    "annotators_table", "evaluation_table", "facts", "models_table", "ranking_tables", "sways_table", "systems_table",
+    "annotators_table", "evaluation_table", "facts", "models_table", "questions_table", "ranking_tables", "sways_table",
+    "systems_table",
 ]  # fmt: skip

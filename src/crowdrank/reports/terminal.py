@@ -173,3 +173,15 @@ def facts(judgments: Any) -> str:
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def questions_table(frame: pl.DataFrame, top: int = 20) -> Table:
+    """The first questions, one a row."""
+    table = Table(box=None, pad_edge=False)
+    for name in frame.columns:
+        table.add_column(name, justify="right" if name == "probability" else "left", overflow="fold", max_width=40)
+    for row in frame.head(top).iter_rows(named=True):
+        table.add_row(*(f"{v:.2g}" if isinstance(v, float) else Text(v) for v in row.values()))
+    if frame.height > top:
+        table.add_row(Text(f"… and {frame.height - top:,} more"), style="dim")
+    return table

@@ -17,11 +17,6 @@ from crowdrank.models.annotated.hints import Hints
 
 Vector = npt.NDArray[np.float64]
 
-# Of spreads that are learnt: the middle of what is believed beforehand, and its spread in logarithms.
-_SCALE, _SPREAD_OF_SCALE = 3.0, 1.0
-_TRUTHS, _LIES, _SPREAD_OF_COUNTS = 2.0, 1.0, 0.7
-_STEPS_OF_SPREADS = 6
-
 
 class State(NamedTuple):
     """Where a chain is."""
@@ -58,10 +53,17 @@ class Sampler:
     def init(self, rng: np.random.Generator) -> State:
         scores = self.summit + rng.normal(scale=0.5, size=len(self.summit))
         wished = sigmoid(self.gates + rng.normal(scale=0.5, size=len(self.gates)))
-        quality = within(wished, self.limits)
-        truths, lies = (_TRUTHS, _LIES) if self.quality is None else self.quality
+        return self.at(scores, within(wished, self.limits), *self.expected)
+
+    @property
+    def expected(self) -> tuple[float, float, float]:
+        """The spread of scores, and the truths and lies of the Beta behind qualities, before anything was said."""
+        return self.scale or sweeps.SCALE, *((sweeps.TRUTHS, sweeps.LIES) if self.quality is None else self.quality)
+
+    def at(self, scores: Vector, quality: Vector, scale: float, truths: float, lies: float) -> State:
+        """A chain that stands there."""
         truthful, chance = sweeps.chances(self.threads, scores, quality)
-        return State(scores, quality, self.scale or _SCALE, truths, lies, truthful, chance)
+        return State(scores, quality, scale, truths, lies, truthful, chance)
 
     def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
         scores, quality = state.scores.copy(), state.quality.copy()
@@ -73,9 +75,9 @@ class Sampler:
         state = state._replace(scores=scores, quality=quality, truthful=truthful, chance=chance)
         if self.scale is None:
             state = self._stretched(rng, self._shifted(rng, state))
-            state = state._replace(scale=_draw_scale(rng, state.scores, state.scale))
+            state = state._replace(scale=sweeps.draw_scale(rng, state.scores, state.scale))
         if self.quality is None:
-            truths, lies = _draw_beta(rng, self._free(state.quality), state.truths, state.lies)
+            truths, lies = sweeps.draw_beta(rng, self._free(state.quality), state.truths, state.lies)
             state = state._replace(truths=truths, lies=lies)
         return state, Info(moved / (len(scores) + len(quality)))
 
@@ -85,67 +87,20 @@ class Sampler:
 
     def _shifted(self, rng: np.random.Generator, state: State) -> State:
         """The level of each query is drawn outright: no answer depends on it."""
-        sizes = np.diff(self.items.starts)
-        level = state.scale / np.sqrt(sizes) * rng.standard_normal(len(sizes))
-        return state._replace(scores=self.items.centre(state.scores) + level[self.items.query])
+        scores = state.scores.copy()
+        sweeps.shift(rng, scores, self.items.starts, state.scale)
+        return state._replace(scores=scores)
 
     def _stretched(self, rng: np.random.Generator, state: State) -> State:
         """All scores and their spread together, by one factor: the prior of scores given the spread stays as it is."""
         factor = math.exp(rng.standard_normal() * math.exp(3.0 * rng.random() - 3.5))
         gain, truthful, chance = sweeps.stretch(self.threads, state.scores, state.quality, factor, state.chance)
-        gain += _believed(state.scale * factor) - _believed(state.scale)
+        gain += sweeps.log_prior_of_scale(state.scale * factor) - sweeps.log_prior_of_scale(state.scale)
         if math.log(rng.random()) >= gain:
             return state
         return state._replace(
             scores=state.scores * factor, scale=state.scale * factor, truthful=truthful, chance=chance
         )
-
-
-def _log_normal(value: float, middle: float, spread: float) -> float:
-    """Log density by log value."""
-    return -0.5 * (math.log(value / middle) / spread) ** 2
-
-
-def _believed(scale: float) -> float:
-    return _log_normal(scale, _SCALE, _SPREAD_OF_SCALE)
-
-
-def _draw_scale(rng: np.random.Generator, scores: Vector, scale: float) -> float:
-    """The spread of the scores given them, by steps of its logarithm."""
-    squares, count = float(scores @ scores), len(scores)
-
-    def log_density(value: float) -> float:
-        return -count * math.log(value) - 0.5 * squares / value**2 + _believed(value)
-
-    for _ in range(_STEPS_OF_SPREADS):
-        there = scale * math.exp(rng.standard_normal() * 1.5 / math.sqrt(count))
-        if math.log(rng.random()) < log_density(there) - log_density(scale):
-            scale = there
-    return scale
-
-
-def _draw_beta(rng: np.random.Generator, quality: Vector, truths: float, lies: float) -> tuple[float, float]:
-    """The Beta that qualities come from given them, by steps of the logarithms of its counts."""
-    count, told, lied = len(quality), float(np.log(quality).sum()), float(np.log1p(-quality).sum())
-
-    def log_density(a: float, b: float) -> float:
-        norm = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-        return (
-            a * told
-            + b * lied
-            - count * norm
-            + _log_normal(a, _TRUTHS, _SPREAD_OF_COUNTS)
-            + _log_normal(b, _LIES, _SPREAD_OF_COUNTS)
-        )
-
-    for _ in range(_STEPS_OF_SPREADS):
-        width = math.exp(2.0 * rng.random() - 3.0)
-        # both together, as the concentration goes, then apart
-        both, apart = rng.standard_normal(2) * width
-        a, b = truths * math.exp(both + apart), lies * math.exp(both - apart)
-        if math.log(rng.random()) < log_density(a, b) - log_density(truths, lies):
-            truths, lies = a, b
-    return truths, lies
 
 
 def limits_of(hints: Hints, annotators: int) -> Limits:

@@ -1,0 +1,77 @@
+"""Honesty: how many pairs a board tells apart at 95 % where every answer was a coin toss.
+
+A board that says "95 % sure" may be wrong of one pair in twenty; of coin tosses everything it is sure of is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from measure import Check, Key, Table, drawn, options, over_seeds, report, with_error
+
+from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT
+from crowdrank.errors import DataWarning
+from crowdrank.online import CrowdBT as Online
+from crowdrank.online import OnlineModel, Refits
+from crowdrank.questions import POLICIES
+from crowdrank.questions.null import claims, coin_tossers, played
+
+SETTINGS = {"60 items, 20 annotators": (60, 20), "20 items, 10 annotators": (20, 10)}
+VOTES, QUICK_VOTES = 400, 60
+MOST = 0.05
+STEERED: dict[str, tuple[str, OnlineModel]] = {
+    **{policy: (policy, Refits()) for policy in POLICIES},
+    **{f"{policy}, by online Crowd-BT": (policy, Online()) for policy in ("gain", "epsilon-greedy", "uncertainty")},
+}
+BOARDS = {
+    "bayesian-crowd-bt": BayesianCrowdBT(),
+    "crowd-bt": CrowdBT(),
+    "bradley-terry": BradleyTerry(),
+    "bradley-terry, prior 1": BradleyTerry(prior_scale=1.0),
+    "bradley-terry, prior 10": BradleyTerry(prior_scale=10.0),
+}
+
+NOTES = """
+Rows are what chose the questions: all of a policy's defaults, steered by beliefs sampled anew every 25 answers
+(`online.Refits`) or, where it is said, by `online.CrowdBT`. Columns are the models that the board was fitted with, at
+their defaults but for the prior on scores where it is named. A pair is told apart where its scores differ by more than
+1.96 standard deviations of the difference.
+"""
+
+
+def trial(column: tuple[str, str], seed: int, quick: bool) -> Mapping[Key, float]:
+    setting, steered = column
+    policy, model = STEERED[steered]
+    rng = np.random.default_rng([seed, *map(ord, steered)])
+    log = played(POLICIES[policy](), coin_tossers(*SETTINGS[setting]), QUICK_VOTES if quick else VOTES, model, rng)
+    boards = {**BOARDS, "bayesian-crowd-bt": BayesianCrowdBT(draws=10, warmup=10)} if quick else BOARDS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        found = {board: claims(model.fit(log.comparisons())) for board, model in boards.items()}
+    return {(steered, board): claim.separated for board, claim in found.items()}
+
+
+def kept(table: Table) -> list[Check]:
+    """The board that is published unless told otherwise must be honest whatever chose the questions."""
+    return [
+        Check(f"{row}, {column} ({table.title})", f"at most {MOST:.0%}", with_error(values), np.mean(values) <= MOST)
+        for (row, column), values in table.found.items() if column == "bayesian-crowd-bt"
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    told = options(__file__, __doc__)
+    votes = QUICK_VOTES if told.quick else VOTES
+    tables = [
+        Table(over_seeds(trial, [(setting, steered) for steered in STEERED], told), title=f"{setting}, {votes} answers")
+        for setting in SETTINGS
+    ]
+    report(told, f"{NOTES}\n{drawn(told)}", tables, [check for table in tables for check in kept(table)])

@@ -1,0 +1,150 @@
+"""What was asked so far, of whom, and which answers are awaited."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.errors import DataError
+from crowdrank.judgments import Comparisons
+from crowdrank.online import Beliefs, Roll
+from crowdrank.questions.excluded import EVERYONE, Excluded
+from crowdrank.questions.question import Question
+from crowdrank.questions.rules import Rules
+
+Integers = npt.NDArray[np.int64]
+Triplet = tuple[int, int, int]
+"""Two items, the smaller code first, and an annotator."""
+
+
+class Asked:
+    """A ledger: questions are noted when they are put, and settled when they are answered or withdrawn.
+
+    It is kept in the codes of the beliefs that questions are chosen by, which never change.
+    """
+
+    def __init__(self, beliefs: Beliefs, rules: Rules | None = None, comparisons: Comparisons | None = None) -> None:
+        self.rules = Rules() if rules is None else rules
+        self.waiting: Counter[Triplet] = Counter()
+        """Whose answers are awaited."""
+        self.seen = self.load = np.zeros(0, np.int64)
+        """How often each item was asked about, and each annotator asked."""
+        self.pool: Pool | None = None
+        self._had: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+        self.follow(beliefs)
+        self.pool = None if self.rules.pool is None else Pool(*self._triplets(self.rules.pool))
+        if comparisons is not None:
+            self.take_in(comparisons)
+
+    def follow(self, beliefs: Beliefs) -> None:
+        """Items and annotators that joined the beliefs join here."""
+        self.items, self.annotators = beliefs.items, beliefs.annotators
+        if len(self.items) > len(self.seen):
+            self.seen = _longer(self.seen, len(self.items))
+            self.own = self._own_items()
+        if len(self.annotators) > len(self.load):
+            self.load = _longer(self.load, len(self.annotators))
+            self.prices, self.quotas, self.present = self.rules.of(self.annotators)
+            self.own = self._own_items()
+
+    def _own_items(self) -> dict[int, Integers]:
+        found = {}
+        for name, labels in self.rules.own.items():
+            if (who := self.annotators.find(name)) is not None:
+                names = set(map(str, labels))
+                found[who] = np.flatnonzero([label in names for label in self.items.labels])
+        return found
+
+    @property
+    def spent(self) -> float:
+        """What all that was asked costs."""
+        return float(self.load @ self.prices)
+
+    def take_in(self, comparisons: Comparisons) -> None:
+        """Judgments that were made before, of items and annotators that the beliefs know."""
+        for triplet in zip(*(column.tolist() for column in self._triplets(comparisons)), strict=True):
+            self._count(triplet, 1)
+
+    def _triplets(self, comparisons: Comparisons) -> tuple[Integers, Integers, Integers]:
+        anonymous = comparisons.annotator is None
+        people = self.annotators.codes(Roll.of([""] if anonymous else comparisons.annotators))
+        pair = self.items.codes(Roll.of(comparisons.items))[np.stack((comparisons.left, comparisons.right))]
+        speaker = np.zeros(len(comparisons), int) if comparisons.annotator is None else comparisons.annotator
+        one, other = np.sort(pair, axis=0).astype(np.int64)
+        return one, other, people[speaker].astype(np.int64)
+
+    def note(self, question: Question) -> None:
+        """The question was put: an answer is awaited."""
+        triplet = self._codes(question)
+        self.waiting[triplet] += 1
+        self._count(triplet, 1)
+
+    def settle(self, question: Question, withdrawn: bool = False) -> None:
+        """It was answered, or never will be: nobody waits for it any more."""
+        triplet = self._codes(question)
+        if not self.waiting[triplet]:
+            pair = f"{question.left!r} and {question.right!r}"
+            raise DataError(f"No answer of {question.annotator!r} on {pair} is awaited.")
+        self.waiting[triplet] -= 1
+        self.waiting += Counter()  # drops what is zero
+        if withdrawn:
+            self._count(triplet, -1)
+
+    def kept_from(self, annotator: int) -> Integers:
+        """Pairs that must not be put to an annotator, two columns: those they had, and those that anyone has now."""
+        had = [] if self.rules.repeats else [pair for pair, times in self._had[annotator].items() if times > 0]
+        had += [(i, j) for i, j, _ in self.waiting]
+        return np.array(had, np.int64).reshape(-1, 2)
+
+    def excluded(self) -> Excluded:
+        """The same of everyone, for a search over all pairs."""
+        out = Excluded(len(self.items))
+        if not self.rules.repeats:
+            rows = [(k, i, j) for k, pairs in self._had.items() for (i, j), times in pairs.items() if times > 0]
+            out = out.adding(*np.array(rows, np.int64).reshape(-1, 3).T)
+        for i, j, _ in self.waiting:
+            out = out.adding(EVERYONE, i, j)
+        for who, items in self.own.items():
+            out = out.adding_items(who, items)
+        return out
+
+    def _codes(self, question: Question) -> Triplet:
+        i, j = (self.items.index(label, question.query) for label in (question.left, question.right))
+        return min(i, j), max(i, j), self.annotators.index(question.annotator, kind="annotator")
+
+    def _count(self, triplet: Triplet, times: int) -> None:
+        i, j, k = triplet
+        self.seen[[i, j]] += times
+        self.load[k] += times
+        self._had[k][i, j] += times
+        if self.pool is not None:
+            self.pool.count(triplet, times)
+
+
+class Pool:
+    """Answers that are there to be asked for, each once."""
+
+    def __init__(self, one: Integers, other: Integers, annotator: Integers) -> None:
+        self.one, self.other, self.annotator = one, other, annotator
+        self.left = np.ones(len(one), bool)
+        """Which of them were not asked for yet."""
+        self._rows: dict[Triplet, list[int]] = defaultdict(list)
+        for row, triplet in enumerate(zip(one.tolist(), other.tolist(), annotator.tolist(), strict=True)):
+            self._rows[triplet].append(row)
+
+    def rows(self, annotator: int | None = None) -> Integers:
+        """What is left to ask, of one annotator or of all."""
+        return np.flatnonzero(self.left if annotator is None else self.left & (self.annotator == annotator))
+
+    def count(self, triplet: Triplet, times: int) -> None:
+        """One row of the triplet was asked for, or is given back."""
+        rows = self._rows.get(triplet, [])
+        free = [row for row in rows if self.left[row] == (times > 0)]
+        if free:
+            self.left[free[0]] = times < 0
+
+
+def _longer(counts: Integers, size: int) -> Integers:
+    return np.append(counts, np.zeros(size - len(counts), np.int64))

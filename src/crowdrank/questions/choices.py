@@ -1,0 +1,191 @@
+"""What may be asked now: annotators who can be asked, and pairs that can be put to them."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.errors import NothingToAskError
+from crowdrank.online import Beliefs, Posterior, Roll
+from crowdrank.questions.asked import Asked
+from crowdrank.questions.excluded import EVERYONE, Excluded
+from crowdrank.questions.question import Question
+
+Integers = npt.NDArray[np.int64]
+
+MOST_LISTED = 200_000
+"""Pairs up to which all are looked at; beyond, those of neighbours in the order of the beliefs."""
+_NEIGHBOURS = 20
+
+
+class Choice(NamedTuple):
+    """Two items and an annotator, in codes, and how likely they were to be chosen."""
+
+    one: int
+    other: int
+    annotator: int
+    probability: float
+    by: str
+    """The name of the policy that chose them."""
+
+
+class Pairs(NamedTuple):
+    """Pairs in codes, the smaller first."""
+
+    one: Integers
+    other: Integers
+
+    def take(self, rows: npt.NDArray[np.bool_] | Integers) -> Pairs:
+        return Pairs(self.one[rows], self.other[rows])
+
+
+class Choices:
+    """Everything a policy looks at: what is believed, what was asked, and what is left to ask."""
+
+    def __init__(self, beliefs: Beliefs, asked: Asked | None = None, annotator: str | None = None) -> None:
+        self.beliefs = beliefs
+        self.asked = Asked(beliefs) if asked is None else asked
+        self.asked.follow(beliefs)
+        self.memo: dict[object, Any] = {}
+        """What policies found out here, to be looked up when asked again."""
+        self.only = None if annotator is None else beliefs.annotators.index(annotator, kind="annotator")
+        if not len(self.annotators):
+            raise NothingToAskError(self._why_nobody(annotator))
+
+    @cached_property
+    def annotators(self) -> Integers:
+        """Who can be asked something, in codes."""
+        asked = self.asked
+        free = np.flatnonzero(asked.present & (asked.load < asked.quotas))
+        if self.only is not None:
+            free = free[free == self.only]
+        if asked.pool is not None:
+            return np.intersect1d(free, asked.pool.annotator[asked.pool.left])
+        # no need to count, for most: there are more pairs than they were ever asked
+        plenty = self._all_pairs - int(asked.load.max(initial=0)) - asked.waiting.total() - len(self._unheard) > len(
+            self.beliefs.items
+        )
+        return np.array([k for k in free.tolist() if (plenty and k not in asked.own) or self.count(k)], np.int64)
+
+    @property
+    def _all_pairs(self) -> int:
+        sizes = np.bincount(self.beliefs.items.query, minlength=1)
+        return int(np.sum(sizes * (sizes - 1) // 2))
+
+    def count(self, annotator: int) -> int:
+        """How many pairs can be put to an annotator."""
+        if self.asked.pool is not None:
+            return len(self.asked.pool.rows(annotator))
+        query, own, kept = self.beliefs.items.query, self.asked.own.get(annotator), self._kept_from(annotator)
+        sizes = np.bincount(query, minlength=1)
+        if own is not None:
+            sizes = sizes - np.bincount(query[own], minlength=len(sizes))
+            kept = kept[~np.isin(kept, own).any(axis=1)]
+        return int(np.sum(sizes * (sizes - 1) // 2)) - len(np.unique(kept, axis=0))
+
+    def pairs(self, annotator: int) -> Pairs:
+        """Pairs that can be put to an annotator: all, or where there are too many those worth a look."""
+        if ("pairs", annotator) not in self.memo:
+            self.memo["pairs", annotator] = self._pairs(annotator)
+        pairs: Pairs = self.memo["pairs", annotator]
+        return pairs
+
+    def _pairs(self, annotator: int) -> Pairs:
+        pool = self.asked.pool
+        if pool is not None:
+            rows = pool.rows(annotator)
+            return Pairs(pool.one[rows], pool.other[rows])
+        pairs = _all_pairs(self.beliefs.items) if self._all_pairs <= MOST_LISTED else self._neighbours
+        return pairs.take(self._allowed(pairs, annotator))
+
+    def excluded(self) -> Excluded:
+        """What must not be put to whom, for a search over everything."""
+        return self.asked.excluded().adding(EVERYONE, *self._unheard.T)
+
+    @cached_property
+    def askable(self) -> npt.NDArray[np.bool_]:
+        """Items that a question can be about."""
+        if (pool := self.asked.pool) is not None:
+            rows = pool.rows()
+            able = np.zeros(len(self.beliefs.items), bool)
+            able[pool.one[rows]] = able[pool.other[rows]] = True
+            return able
+        query = self.beliefs.items.query
+        return np.asarray(np.bincount(query, minlength=1)[query] > 1)
+
+    def allows(self, one: int, other: int, annotator: int) -> bool:
+        pair = Pairs(np.array([min(one, other)]), np.array([max(one, other)]))
+        return bool(self._allowed(pair, annotator)[0])
+
+    def _allowed(self, pairs: Pairs, annotator: int) -> npt.NDArray[np.bool_]:
+        allowed, kept = np.ones(len(pairs.one), bool), self._kept_from(annotator)
+        if len(kept):
+            size = len(self.beliefs.items)
+            allowed &= ~np.isin(pairs.one * size + pairs.other, kept[:, 0] * size + kept[:, 1])
+        if (own := self.asked.own.get(annotator)) is not None:
+            allowed &= ~(np.isin(pairs.one, own) | np.isin(pairs.other, own))
+        return allowed
+
+    def _kept_from(self, annotator: int) -> Integers:
+        """Also pairs whose answers came, but have not changed the beliefs yet: they would be asked again and again."""
+        return np.concatenate((self.asked.kept_from(annotator), self._unheard))
+
+    @cached_property
+    def _unheard(self) -> Integers:
+        if not isinstance(self.beliefs, Posterior):
+            return np.zeros((0, 2), np.int64)
+        return np.unique(np.sort(self.beliefs.unheard, axis=1).astype(np.int64), axis=0)
+
+    @cached_property
+    def _neighbours(self) -> Pairs:
+        """Each item with those that follow it in the order of its query."""
+        order = np.lexsort((self.beliefs.mean, self.beliefs.items.query))
+        found = [np.stack((order[:-step], order[step:])) for step in range(1, _NEIGHBOURS + 1) if step < len(order)]
+        one, other = np.sort(np.concatenate(found, axis=1), axis=0)
+        query = self.beliefs.items.query
+        return Pairs(one, other).take(query[one] == query[other])
+
+    def random_pair(self, annotator: int, rng: np.random.Generator) -> tuple[int, int]:
+        """Any pair that can be put to an annotator, all as likely."""
+        if self.asked.pool is not None or self._all_pairs <= MOST_LISTED:
+            pairs = self.pairs(annotator)
+            row = int(rng.integers(len(pairs.one)))
+            return int(pairs.one[row]), int(pairs.other[row])
+        query = self.beliefs.items.query
+        while True:  # there are far more pairs than were ever asked
+            one, other = rng.integers(len(query), size=2).tolist()
+            if one != other and query[one] == query[other] and self.allows(one, other, annotator):
+                return min(one, other), max(one, other)
+
+    def named(self, choice: Choice, rng: np.random.Generator) -> Question:
+        """The question in names, the sides tossed."""
+        one, other, annotator, probability, policy = choice
+        left, right = (one, other) if rng.random() < 0.5 else (other, one)
+        labels, query = self.beliefs.items.labels, self.beliefs.items.queries[one]
+        return Question(
+            left=labels[left], right=labels[right], annotator=self.beliefs.annotators.labels[annotator], query=query,
+            probability=probability, policy=policy,
+        )  # fmt: skip
+
+    def _why_nobody(self, annotator: str | None) -> str:
+        whom = "anyone" if annotator is None else repr(annotator)
+        if not len(self.beliefs.annotators):
+            return "There is nobody to ask: name annotators."
+        asked = self.asked
+        quota_left = asked.present & (asked.load < asked.quotas)
+        if not quota_left.any() or (self.only is not None and not quota_left[self.only]):
+            return f"Nothing may be asked of {whom}: not available, or the quota is used up."
+        return f"No pair is left to ask {whom}: each was put before, or is awaited, or holds an item of their own."
+
+
+@lru_cache(maxsize=8)
+def _all_pairs(items: Roll) -> Pairs:
+    """All pairs within queries."""
+    order = np.argsort(items.query, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(items.query))[:-1])
+    found = [members[q][np.stack(np.triu_indices(len(members[q]), 1))] for q in range(len(members))]
+    one, other = np.sort(np.concatenate(found, axis=1), axis=0)
+    return Pairs(one, other)

@@ -1,0 +1,81 @@
+"""Chen et al. 2013, §4: the question whose answer is expected to teach most, of the items and of the annotator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.errors import SettingError
+from crowdrank.likelihoods.gain import expected_gain
+from crowdrank.questions.awaiting import expecting
+from crowdrank.questions.choices import Choice, Choices
+from crowdrank.questions.gain import best_triplet
+from crowdrank.questions.policies.policy import Chooser
+
+
+@dataclass(frozen=True, kw_only=True)
+class InformationGain(Chooser):
+    """The pair and the annotator of largest expected information gain, for its price (eq. 10)."""
+
+    name = "gain"
+
+    exploration: float = 1.0
+    """γ: how much learning of annotators counts against learning of items."""
+    halve_every: float | None = None
+    """The share of the budget after which exploration is halved, again and again; None for never."""
+    budget: int | None = None
+    """How many questions there will be; needed to halve."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.exploration < np.inf:
+            raise SettingError(f"exploration must be zero or more, got {self.exploration!r}.")
+        if self.halve_every is not None and (not 0 < self.halve_every <= 1 or not self.budget):
+            raise SettingError("halve_every is a share of the budget, between 0 and 1: give the budget as well.")
+
+    def pick(self, choices: Choices, rng: np.random.Generator) -> Choice:
+        best = self._best(choices)
+        return Choice(*best[int(rng.integers(len(best)))], 1 / len(best), self.name)
+
+    def chance(self, choices: Choices, one: int, other: int, annotator: int) -> float:
+        best = self._best(choices)
+        return float((min(one, other), max(one, other), annotator) in best) / len(best)
+
+    def _best(self, choices: Choices) -> list[tuple[int, int, int]]:
+        key = (self.name, self._exploration(choices))
+        if key not in choices.memo:
+            look = _search if choices.asked.pool is None else _best_of_pool
+            choices.memo[key] = look(choices, key[1])
+        best: list[tuple[int, int, int]] = choices.memo[key]
+        return best
+
+    def _exploration(self, choices: Choices) -> float:
+        if self.halve_every is None or self.budget is None:
+            return self.exploration
+        put = int(choices.asked.load.sum())
+        return float(self.exploration * 0.5 ** (put // max(1, round(self.halve_every * self.budget))))
+
+
+def _search(choices: Choices, exploration: float) -> list[tuple[int, int, int]]:
+    beliefs = expecting(choices.beliefs, choices.asked.waiting.elements())
+    found = best_triplet(beliefs, exploration, choices.annotators, choices.asked.prices, choices.excluded())
+    if found is None:  # the annotators are those who can be asked something
+        raise AssertionError("no pair is left")
+    return [(min(found.left, found.right), max(found.left, found.right), found.annotator)]
+
+
+def _best_of_pool(choices: Choices, exploration: float) -> list[tuple[int, int, int]]:
+    """All of the answers left are scored; those that tie are all best."""
+    pool, asked = choices.asked.pool, choices.asked
+    beliefs = expecting(choices.beliefs, asked.waiting.elements())
+    assert pool is not None
+    rows = pool.rows(choices.only)
+    rows = rows[np.isin(pool.annotator[rows], choices.annotators)]
+    one, other, who = pool.one[rows], pool.other[rows], pool.annotator[rows]
+    gain = expected_gain(
+        beliefs.mean[one] - beliefs.mean[other], beliefs.variance[one], beliefs.variance[other],
+        beliefs.truths[who], beliefs.lies[who], exploration,
+    ) / asked.prices[who]  # fmt: skip
+    top: npt.NDArray[np.int64] = np.flatnonzero(gain >= gain.max() * (1 - 1e-12))
+    return list(zip(one[top].tolist(), other[top].tolist(), who[top].tolist(), strict=True))
