@@ -11,7 +11,7 @@ help:
 	@echo "make test    linters, type checker and all tests"
 	@echo "make explore the tests again, with examples nobody has tried yet"
 	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
-	@echo "make papers  the tables and figures of the papers, ours beside theirs (half an hour on two cores)"
+	@echo "make papers  the tables and figures of the papers, ours beside theirs (two to three hours on two cores)"
 
 $(VENV)/.ready: pyproject.toml tools/environment.sh
 	tools/environment.sh $(VENV)

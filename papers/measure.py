@@ -151,7 +151,9 @@ def with_error(values: Sequence[float]) -> str:
 
 
 def decimals(value: float) -> str:
-    """Three, without the zero before the point."""
+    """Three, without the zero before the point; none of a large number."""
+    if abs(value) >= 10:
+        return f"{value:,.0f}"
     return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.3f}"
 
 

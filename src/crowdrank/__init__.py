@@ -1,9 +1,9 @@
 """Trusted rankings from many unreliable judgments."""
 
-from crowdrank import engines, errors, evaluation, files, judgments, models, results, simulated
+from crowdrank import engines, errors, evaluation, files, judgments, models, online, questions, results, simulated
 from crowdrank.evaluation import Gold, evaluate, held_out, verdicts
-from crowdrank.files import read, read_gold, read_items, read_with_report
-from crowdrank.judgments import Comparisons, Rankings, Ratings
+from crowdrank.files import read, read_annotators, read_gold, read_items, read_with_report
+from crowdrank.judgments import Comparison, Comparisons, Rankings, Ratings
 from crowdrank.models import (
     BayesianCrowdBT,
     Borda,
@@ -32,6 +32,7 @@ __all__ = [
     "BayesianCrowdBT",
     "Borda",
     "BradleyTerry",
+    "Comparison",
     "Comparisons",
     "CondorcetFuse",
     "Copeland",
@@ -61,7 +62,10 @@ __all__ = [
     "held_out",
     "judgments",
     "models",
+    "online",
+    "questions",
     "read",
+    "read_annotators",
     "read_gold",
     "read_items",
     "read_with_report",

@@ -11,6 +11,7 @@ from crowdrank.likelihoods.gain_bounds import (
     SQUARE_CURVED,
     SQUARE_ITEMS,
     TAME,
+    most_above_chord,
     most_of_box,
     quality_at,
 )
@@ -60,8 +61,7 @@ def tame_items():
     ratio = np.where(RNG.random(size) < 0.3, 1 + 10 ** RNG.uniform(-3, 0, size), 10 ** RNG.uniform(0, 4, size))
     u, v = np.where(RNG.random((2, size)) < 0.3, TAME, 10 ** RNG.uniform(-4, np.log10(TAME), (2, size)))
     total = (u + v) * RNG.choice([0, 0.5, 1], size)
-    sway = np.tanh(np.log(ratio) / 4)
-    bend = sway**2 * (0.5 * (u + v) + 0.085 * (u**2 + v**2))
+    bend = 8 * most_above_chord(1e3, 1e3 + 1, u, v, 1.0, ratio, 1.0, 0.0)  # far from zero, where that of d decides
     return bend, lambda lead: items_gain(lead[:, None], u, v, expected_lead(lead[:, None], total), ratio, 1.0)
 
 

@@ -55,7 +55,7 @@ def test_chances_stay_up_to_date(formula, learnt):
     rng = np.random.default_rng(1)
     state = sampler.init(rng)
     for _ in range(300):
-        state, info = sampler.step(rng, state)
+        state, info = sampler.walk(rng, state, 1)
         assert 0 <= info.accepted <= 1
     truthful, chance = sweeps.chances(sampler.threads, state.scores, state.quality)
     np.testing.assert_allclose(state.truthful, truthful, rtol=1e-10)
@@ -116,7 +116,7 @@ def walked(answers, steps=100):
     sampler, rng = sampler_of(answers, scale=None, quality=None), np.random.default_rng(3)
     state = sampler.init(rng)
     for _ in range(steps):
-        state, _ = sampler.step(rng, state)
+        state, _ = sampler.walk(rng, state, 1)
     return np.concatenate((state.scores, state.quality))
 
 
@@ -182,7 +182,7 @@ def drawn(sampler, scale, quality, draws=700):
         learnt += [np.log([state.truths, state.lies])] if quality is None else []
         return np.concatenate((expit(state.scores - state.scores.mean()), state.quality, *learnt))
 
-    return sample(sampler.init, sampler.step, read, chains=4, warmup=200, draws=draws, thin=4, seed=5)
+    return sample(sampler.init, sampler.walk, read, chains=4, warmup=200, draws=draws, thin=4, seed=5)
 
 
 def worst(samples, mean, spread):

@@ -35,9 +35,9 @@ def drawn_from_the_model(seed):
 
 def posterior_of(model, votes):
     """All draws, of which a ranking shows but the intervals."""
-    sampler = model._sampler(votes, here)
+    sampler = model.sampler(votes, here)
     samples = sample(
-        sampler.init, sampler.step, _read, chains=model.chains, warmup=model.warmup, draws=model.draws, thin=10,
+        sampler.init, sampler.walk, _read, chains=model.chains, warmup=model.warmup, draws=model.draws, thin=10,
         seed=model.seed,
     )  # fmt: skip
     drawn = Draws.of(samples, votes, sampler)
@@ -179,13 +179,13 @@ def test_half_a_crowd_reversed_is_not_averaged_away():
 
 def test_a_draw_upside_down_is_turned_whole(crowd):
     model = BayesianCrowdBT(chains=2, draws=10)
-    sampler = model._sampler(crowd.judgments, here)
+    sampler = model.sampler(crowd.judgments, here)
     items, people = len(crowd.judgments.items), len(crowd.judgments.annotators)
     scores, quality = sampler.summit, expit(sampler.gates)
     upright = np.concatenate((scores, quality, np.log((2.0, 3.0, 0.5))))
     mirror = np.concatenate((-scores, 1 - quality, np.log((2.0, 0.5, 3.0))))
     samples = replace(
-        sample(sampler.init, sampler.step, _read, chains=2, warmup=0, draws=4, thin=1, seed=0),
+        sample(sampler.init, sampler.walk, _read, chains=2, warmup=0, draws=4, thin=1, seed=0),
         draws=np.array([[upright, mirror, upright, mirror]] * 2),
     )
     drawn = Draws.of(samples, crowd.judgments, sampler)

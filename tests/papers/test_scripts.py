@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,11 +24,24 @@ ROWS = {
         for name in ("Bradley-Terry", "Crowd-BT", "Crowd-BT, several starts", "bayesian-crowd-bt")
     } - {"Bradley-Terry, correlation of quality"},
     "crowd-bt/table3.py": CROWD_BT,
+    "crowd-bt/table4.py": {
+        "TrueSkill", "TrueSkill, no ties, no drift", "Online-Crowd-BT", "Online-Crowd-BT, closed form",
+    },
+    "crowd-bt/table5.py": {"98 %", "95 %", "90 %"},
+    "crowd-bt/figure2.py": {"γ=0", "γ=1", "γ=5", "γ=10", "γ=30", "γ=30, halving", "random"},
+    "crowd-bt/figure3.py": {"γ=0", "γ=1", "γ=5", "γ=10", "γ=30", "random"},
+    "crowd-bt/active.py": {
+        *(name + prior for name in ("random", "adaptive") for prior in ("", ", prior (2,1)", ", prior (10,1)")),
+        "gain, γ=1", "gain, γ=1, its own means", "thompson", "adaptive, ten at once, 50 late",
+    },
     "factor-bt/table1.py": {f"factor-bt, prior_scale={scale}" for scale in (3, 10, 20, 30)},
     "factor-bt/figure1.py": {
         "Bradley-Terry", "Crowd-BT", "Majority-Vote-BT", "Pairwise HITS", "linear-bias", "factor-bt",
     },
 }  # fmt: skip
+
+NO_ACCURACY = re.compile("less |: votes", re.IGNORECASE)
+"""Tables of differences, and of counts."""
 
 
 def run(script: str, *arguments: object, data: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -53,7 +67,7 @@ def test_a_script_writes_a_row_for_every_method(script, tmp_path):
     done = run(script, "--quick", "--out", tmp_path)
     found = records(tmp_path, script)
     assert {row["row"] for row in found} == ROWS[script]
-    assert all(0 <= float(row["mean"]) <= 1 for row in found)
+    assert all(0 <= float(row["mean"]) <= 1 for row in found if not NO_ACCURACY.search(row["table"]))
     assert (tmp_path / Path(script).with_suffix(".md").name).read_text(encoding="utf-8") + "\n" == done.stdout
 
 
@@ -78,6 +92,14 @@ def test_the_authors_file_of_reading_levels_is_read(tmp_path):
     assert "Comparisons(30 judgments, 6 items, 2 annotators)" in done.stdout
 
 
+@pytest.mark.parametrize("script", ["crowd-bt/table4.py", "crowd-bt/table5.py"])
+def test_the_authors_file_can_be_asked_for_answer_by_answer(script, tmp_path):
+    done = run(script, passages(tmp_path / "levels.csv"), "--quick", "--out", tmp_path)
+    assert "levels.csv" in done.stdout
+    assert "*paper*" in done.stdout
+    assert {row["row"] for row in records(tmp_path, script)} == ROWS[script]
+
+
 @pytest.mark.data
 def test_real_judgments_stand_in_for_the_reading_levels(tmp_path, data_folder):
     done = run("crowd-bt/table3.py", "--quick", "--out", tmp_path, data=data_folder)
@@ -93,4 +115,4 @@ def test_without_any_judgments_table_3_says_so():
 def test_what_is_kept_has_the_rows_of_the_script(script):
     kept = PAPERS / Path(script).parent / "results"
     assert {row["row"] for row in records(kept, script)} == ROWS[script]
-    assert {int(row["trials"]) for row in records(kept, script)} <= {1} | set(range(20, 1000))
+    assert {int(row["trials"]) for row in records(kept, script)} <= {1} | set(range(10, 1000))

@@ -37,7 +37,12 @@ def forget(rng, x):
 
 
 def run(init=started_apart, step=forget, chains=4, warmup=10, draws=50, thin=2, seed=0):
-    return sample(init, step, read, chains=chains, warmup=warmup, draws=draws, thin=thin, seed=seed)
+    def walk(rng, state, steps):
+        for _ in range(steps):
+            state, info = step(rng, state)
+        return state, info
+
+    return sample(init, walk, read, chains=chains, warmup=warmup, draws=draws, thin=thin, seed=seed)
 
 
 def test_warmup_is_forgotten_and_every_so_manyth_state_kept():

@@ -30,7 +30,7 @@ from crowdrank.likelihoods.gain import item_change, items_changes, quality_gain
 from crowdrank.likelihoods.moments import chance_of, expected_lead, pull
 
 TAME = 2.8
-CURVED = 0.2
+CURVED = 0.25
 SQUARE_ITEMS = 0.12
 SQUARE_CURVED = 0.125
 SLACK = 2.4e-9

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.likelihoods.annotated import RELIABLE, Answers
-from crowdrank.likelihoods.compiled import compiled
+from crowdrank.likelihoods.compiled import Compiled, compiled
 
 Vector = npt.NDArray[Any]
 
@@ -86,28 +86,21 @@ def chances(threads: Threads, scores: Vector, quality: Vector) -> tuple[Vector, 
     return truthful, chance
 
 
-def move_scores(
-    rng: np.random.Generator, threads: Threads, scores: Vector, quality: Vector, scale: float, truthful: Vector,
-    chance: Vector,
+def walk(
+    rng: np.random.Generator, threads: Threads, query_starts: Vector, limits: Limits, learns: tuple[bool, bool],
+    scores: Vector, quality: Vector, spreads: Vector, truthful: Vector, chance: Vector, steps: int,
 ) -> int:  # fmt: skip
-    """A step of each score, in place; how many were accepted. Prior: normal with standard deviation `scale`."""
+    """So many sweeps, in place; how many proposals were accepted.
+
+    `spreads` are the standard deviation of the normal prior on scores, and the truths and lies of the Beta prior on η;
+    `learns` says whether the first, and whether the other two, are drawn as well.
+    """
     t = threads
-    accepted: int = _move_scores(
-        rng, scores, quality, scale, t.item_starts, t.item_rows, t.sign, t.other, t.answers.annotator, t.answers.weight,
-        t.logistic, truthful, chance,
+    accepted: int = _walk(
+        rng, scores, quality, spreads, truthful, chance, *learns, query_starts, *limits,
+        t.answers.winner, t.answers.loser, t.answers.annotator, t.answers.weight,
+        t.item_starts, t.item_rows, t.sign, t.other, t.annotator_starts, t.annotator_rows, t.logistic, steps,
     )  # fmt: skip
-    return accepted
-
-
-def move_quality(
-    rng: np.random.Generator, threads: Threads, quality: Vector, truths: float, lies: float, limits: Limits,
-    truthful: Vector, chance: Vector,
-) -> int:  # fmt: skip
-    """A step of each η between its limits, in place. Prior: Beta(truths, lies)."""
-    t = threads
-    accepted: int = _move_quality(
-        rng, quality, truths, lies, *limits, t.annotator_starts, t.annotator_rows, t.answers.weight, truthful, chance
-    )
     return accepted
 
 
@@ -121,28 +114,6 @@ def stretch(
         scores, quality, factor, winner, loser, annotator, weight, threads.logistic, chance, truthful, fresh
     )
     return gain, truthful, fresh
-
-
-def shift(rng: np.random.Generator, scores: Vector, starts: Vector, scale: float) -> None:
-    """The level of each query, drawn outright and in place: no answer depends on it."""
-    _shift(rng, scores, starts, scale)
-
-
-def draw_scale(rng: np.random.Generator, scores: Vector, scale: float) -> float:
-    """The spread of the scores given them, by steps of its logarithm."""
-    drawn: float = _draw_scale(rng, float(scores @ scores), len(scores), scale)
-    return drawn
-
-
-def draw_beta(rng: np.random.Generator, quality: Vector, truths: float, lies: float) -> tuple[float, float]:
-    """The Beta that qualities come from given them, by steps of the logarithms of its counts."""
-    drawn: tuple[float, float] = _draw_beta(rng, quality, truths, lies)
-    return drawn
-
-
-def log_prior_of_scale(scale: float) -> float:
-    """What is believed beforehand of the spread of scores, by its logarithm."""
-    return _log_normal(scale, SCALE, _SPREAD_OF_SCALE)
 
 
 def _log_normal(value: float, middle: float, spread: float) -> float:
@@ -180,7 +151,6 @@ def _gained(gain: float, ratio: float, weight: float, share: float) -> tuple[flo
     return gain, ratio
 
 
-@compiled(_believed, _gained)
 def _move_scores(  # type: ignore[no-untyped-def]
     rng, scores, quality, scale, starts, rows, sign, other, annotator, weight, logistic, truthful, chance
 ):
@@ -208,7 +178,6 @@ def _move_scores(  # type: ignore[no-untyped-def]
     return accepted
 
 
-@compiled(_gained)
 def _move_quality(  # type: ignore[no-untyped-def]
     rng, quality, truths, lies, low, high, better, worse, starts, rows, weight, truthful, chance
 ):
@@ -242,8 +211,7 @@ def _move_quality(  # type: ignore[no-untyped-def]
     return accepted
 
 
-@compiled(_believed, _gained)
-def _stretch(  # type: ignore[no-untyped-def]
+def _stretched(  # type: ignore[no-untyped-def]
     scores, quality, factor, winner, loser, annotator, weight, logistic, chance, truthful, fresh
 ):
     gain, ratio = 0.0, 1.0
@@ -256,16 +224,17 @@ def _stretch(  # type: ignore[no-untyped-def]
     return gain + math.log(ratio)
 
 
-@compiled()
 def _shift(rng, scores, starts, scale):  # type: ignore[no-untyped-def]
+    """The level of each query, drawn outright: no answer depends on it."""
     for query in range(len(starts) - 1):
         size = starts[query + 1] - starts[query]
         level = scale / math.sqrt(size) * rng.standard_normal()
         scores[starts[query] : starts[query + 1]] += level - scores[starts[query] : starts[query + 1]].mean()
 
 
-@compiled(_log_normal, _log_density_of_scale)
-def _draw_scale(rng, squares, count, scale):  # type: ignore[no-untyped-def]
+def _draw_scale(rng, scores, scale):  # type: ignore[no-untyped-def]
+    """The spread of the scores given them, by steps of its logarithm."""
+    squares, count = np.sum(scores * scores), len(scores)
     for _ in range(_STEPS_OF_SPREADS):
         there = scale * math.exp(rng.standard_normal() * 1.5 / math.sqrt(count))
         gain = _log_density_of_scale(there, squares, count) - _log_density_of_scale(scale, squares, count)
@@ -274,9 +243,17 @@ def _draw_scale(rng, squares, count, scale):  # type: ignore[no-untyped-def]
     return scale
 
 
-@compiled(_log_normal, _log_density_of_beta)
-def _draw_beta(rng, quality, truths, lies):  # type: ignore[no-untyped-def]
-    count, told, lied = len(quality), np.log(quality).sum(), np.log1p(-quality).sum()
+def _draw_beta(rng, quality, free, truths, lies):  # type: ignore[no-untyped-def]
+    """The Beta that qualities come from given them, by steps of the logarithms of its counts.
+
+    Those nothing is known about alone say what the crowd is like.
+    """
+    count, told, lied = 0, 0.0, 0.0
+    for k in range(len(quality)):
+        if free[k]:
+            count += 1
+            told += math.log(quality[k])
+            lied += math.log1p(-quality[k])
     for _ in range(_STEPS_OF_SPREADS):
         width = math.exp(2.0 * rng.random() - 3.0)
         # both together, as the concentration goes, then apart
@@ -286,3 +263,53 @@ def _draw_beta(rng, quality, truths, lies):  # type: ignore[no-untyped-def]
         if math.log(rng.random()) < gain:
             truths, lies = a, b
     return truths, lies
+
+
+_stretch = Compiled(_stretched, (_believed, _gained))
+
+
+def _stretch_all(  # type: ignore[no-untyped-def]
+    rng, scores, quality, scale, winner, loser, annotator, weight, logistic, truthful, chance, kept, fresh
+):
+    """All scores and their spread together, by one factor: the prior of scores given the spread stays as it is."""
+    factor = math.exp(rng.standard_normal() * math.exp(3.0 * rng.random() - 3.5))
+    gain = _stretched(scores, quality, factor, winner, loser, annotator, weight, logistic, chance, kept, fresh)
+    gain += _log_normal(scale * factor, SCALE, _SPREAD_OF_SCALE) - _log_normal(scale, SCALE, _SPREAD_OF_SCALE)
+    if math.log(rng.random()) >= gain:
+        return scale
+    scores *= factor
+    truthful[:], chance[:] = kept, fresh
+    return scale * factor
+
+
+@compiled(
+    _believed, _gained, _log_normal, _log_density_of_scale, _log_density_of_beta, _move_scores, _move_quality, _shift,
+    _stretched, _stretch_all, _draw_scale, _draw_beta,
+)  # fmt: skip
+def _walk(  # type: ignore[no-untyped-def]
+    rng, scores, quality, spreads, truthful, chance, learns_scale, learns_quality, query_starts, low, high, better,
+    worse, winner, loser, annotator, weight, item_starts, item_rows, sign, other, annotator_starts, annotator_rows,
+    logistic, steps,
+):  # fmt: skip
+    accepted = 0
+    free = low < high
+    kept, fresh = np.empty_like(chance), np.empty_like(chance)
+    for _ in range(steps):
+        accepted += _move_scores(
+            rng, scores, quality, spreads[0], item_starts, item_rows, sign, other, annotator, weight, logistic,
+            truthful, chance,
+        )  # fmt: skip
+        accepted += _move_quality(
+            rng, quality, spreads[1], spreads[2], low, high, better, worse, annotator_starts, annotator_rows, weight,
+            truthful, chance,
+        )  # fmt: skip
+        if learns_scale:
+            _shift(rng, scores, query_starts, spreads[0])
+            spreads[0] = _stretch_all(
+                rng, scores, quality, spreads[0], winner, loser, annotator, weight, logistic, truthful, chance, kept,
+                fresh,
+            )  # fmt: skip
+            spreads[0] = _draw_scale(rng, scores, spreads[0])
+        if learns_quality:
+            spreads[1], spreads[2] = _draw_beta(rng, quality, free, spreads[1], spreads[2])
+    return accepted

@@ -73,7 +73,7 @@ class BayesianCrowdBT:
         check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
         sampler = self.sampler(comparisons, engine)
         samples = sample(
-            sampler.init, sampler.step, _read, chains=self.chains, warmup=self.warmup, draws=self.draws, thin=_THIN,
+            sampler.init, sampler.walk, _read, chains=self.chains, warmup=self.warmup, draws=self.draws, thin=_THIN,
             seed=self.seed,
         )  # fmt: skip
         return self._conclude(comparisons, Draws.of(samples, comparisons, sampler))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -30,6 +30,16 @@ class Draws:
     qualities: Vector
 
 
+class Place(NamedTuple):
+    """Where a walk stands."""
+
+    scores: Vector
+    quality: Vector
+    scale: float
+    truths: float
+    lies: float
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Posterior(Beliefs):
     """Beliefs as joint draws; means and variances are the draws'."""
@@ -41,7 +51,7 @@ class Posterior(Beliefs):
     speaker: Codes
     waiting: int = 0
     """… of which so many came after the last walk."""
-    place: State | None = None
+    place: Place | None = None
     """Where that walk stopped."""
 
     @property
@@ -114,7 +124,7 @@ class Refits(Sequential):
             return beliefs
         rng = np.random.default_rng([self.seed, len(items), len(annotators)])
         place = beliefs.place
-        scale, truths, lies = self._spreads() if place is None else place[2:5]
+        scale, truths, lies = self._spreads() if place is None else place[2:]
         scores = np.hstack((beliefs.draws.scores, scale * rng.standard_normal((self.keep, new_items))))
         qualities = np.hstack((beliefs.draws.qualities, rng.beta(truths, lies, (self.keep, new_people))))
         if place is not None:
@@ -134,19 +144,18 @@ class Refits(Sequential):
             state, warmup = sampler.init(rng), self.warmup + _COLD
         else:
             sampler = self._resumed(said)
-            state, warmup = sampler.at(place.scores[order], place.quality.copy(), *place[2:5]), self.warmup
-        for _ in range(warmup):
-            state, _ = sampler.step(rng, state)
+            state, warmup = sampler.at(place.scores[order], place.quality.copy(), *place[2:]), self.warmup
+        state, _ = sampler.walk(rng, state, warmup)
         scores, qualities = np.empty((self.keep, len(order))), np.empty((self.keep, len(beliefs.annotators)))
         for draw in range(self.keep):
-            for _ in range(self.thin):
-                state, _ = sampler.step(rng, state)
+            state, _ = sampler.walk(rng, state, self.thin)
             scores[draw, order], qualities[draw] = sampler.items.centre(state.scores), state.quality
         if self.quality_prior == "learnt":
             state = _upright(state, scores, qualities)
         ended = np.empty(len(order))
         ended[order] = state.scores
-        return beliefs.changed(waiting=0, place=state._replace(scores=ended), **_believed(scores, qualities))
+        place = Place(ended, state.quality, state.scale, state.truths, state.lies)
+        return beliefs.changed(waiting=0, place=place, **_believed(scores, qualities))
 
     def _model(self) -> BayesianCrowdBT:
         return BayesianCrowdBT(prior_scale=self.prior_scale, quality_prior=self.quality_prior)

@@ -10,13 +10,14 @@ import numpy as np
 
 from crowdrank.errors import FormatError
 from crowdrank.online.beliefs import Beliefs, Roll, Vector
+from crowdrank.online.posterior import Draws, Place, Posterior
 
 VERSION = 1
 
 
 def save(beliefs: Beliefs, path: str | Path) -> None:
     """Write everything believed; numbers come back to the last bit."""
-    content = {
+    content: dict[str, Any] = {
         "crowdrank_beliefs": VERSION,
         "item": beliefs.items.labels,
         "query": beliefs.items.queries,
@@ -26,6 +27,8 @@ def save(beliefs: Beliefs, path: str | Path) -> None:
         "judged": beliefs.judged,
         "left_out": beliefs.left_out,
     }
+    if isinstance(beliefs, Posterior):
+        content["posterior"] = _walk_of(beliefs)
     Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
@@ -42,11 +45,32 @@ def load(path: str | Path) -> Beliefs:
 
 
 def _beliefs(content: dict[str, Any]) -> Beliefs:
-    return Beliefs(
-        items=Roll(tuple(content["item"]), tuple(content["query"])), annotators=Roll.of(content["annotator"]),
-        of_items=_columns(content["of_items"]), of_annotators=_columns(content["of_annotators"]),
-        judged=content["judged"], left_out=content["left_out"],
-    )  # fmt: skip
+    told: dict[str, Any] = {
+        "items": Roll(tuple(content["item"]), tuple(content["query"])), "annotators": Roll.of(content["annotator"]),
+        "of_items": _columns(content["of_items"]), "of_annotators": _columns(content["of_annotators"]),
+        "judged": content["judged"], "left_out": content["left_out"],
+    }  # fmt: skip
+    return Posterior(**told, **_walk(content["posterior"])) if "posterior" in content else Beliefs(**told)
+
+
+def _walk_of(beliefs: Posterior) -> dict[str, Any]:
+    """What was said, the draws, and where the walk stopped."""
+    place = beliefs.place
+    return {
+        "winner": beliefs.winner.tolist(), "loser": beliefs.loser.tolist(), "speaker": beliefs.speaker.tolist(),
+        "waiting": beliefs.waiting,
+        "scores": beliefs.draws.scores.tolist(), "qualities": beliefs.draws.qualities.tolist(),
+        "place": None if place is None else [place.scores.tolist(), place.quality.tolist(), *place[2:]],
+    }  # fmt: skip
+
+
+def _walk(content: dict[str, Any]) -> dict[str, Any]:
+    place, count = content["place"], len(content["scores"])
+    scores, qualities = (np.array(content[name], np.float64).reshape(count, -1) for name in ("scores", "qualities"))
+    codes = {name: np.array(content[name], np.int32) for name in ("winner", "loser", "speaker")}
+    if place is not None:
+        place = Place(np.array(place[0]), np.array(place[1]), *place[2:])
+    return {**codes, "waiting": content["waiting"], "draws": Draws(scores, qualities), "place": place}
 
 
 def _columns(lists: dict[str, list[float]]) -> dict[str, Vector]:

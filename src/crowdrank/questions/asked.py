@@ -33,6 +33,8 @@ class Asked:
         """How often each item was asked about, and each annotator asked."""
         self.pool: Pool | None = None
         self._had: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+        self.items, self.annotators = beliefs.items, beliefs.annotators
+        self._read_rules()
         self.follow(beliefs)
         self.pool = None if self.rules.pool is None else Pool(*self._triplets(self.rules.pool))
         if comparisons is not None:
@@ -41,13 +43,14 @@ class Asked:
     def follow(self, beliefs: Beliefs) -> None:
         """Items and annotators that joined the beliefs join here."""
         self.items, self.annotators = beliefs.items, beliefs.annotators
-        if len(self.items) > len(self.seen):
-            self.seen = _longer(self.seen, len(self.items))
-            self.own = self._own_items()
-        if len(self.annotators) > len(self.load):
-            self.load = _longer(self.load, len(self.annotators))
-            self.prices, self.quotas, self.present = self.rules.of(self.annotators)
-            self.own = self._own_items()
+        if len(self.items) > len(self.seen) or len(self.annotators) > len(self.load):
+            self.seen, self.load = _longer(self.seen, len(self.items)), _longer(self.load, len(self.annotators))
+            self._read_rules()
+
+    def _read_rules(self) -> None:
+        self.prices, self.quotas, self.present = self.rules.of(self.annotators)
+        self.own = self._own_items()
+        """Items that an annotator must not judge, by the annotator's code."""
 
     def _own_items(self) -> dict[int, Integers]:
         found = {}
@@ -64,8 +67,9 @@ class Asked:
 
     def take_in(self, comparisons: Comparisons) -> None:
         """Judgments that were made before, of items and annotators that the beliefs know."""
-        for triplet in zip(*(column.tolist() for column in self._triplets(comparisons)), strict=True):
-            self._count(triplet, 1)
+        triplets = np.stack(self._triplets(comparisons), axis=1)
+        for (i, j, k), times in zip(*_counted(triplets), strict=True):
+            self._count((i, j, k), times)
 
     def _triplets(self, comparisons: Comparisons) -> tuple[Integers, Integers, Integers]:
         anonymous = comparisons.annotator is None
@@ -116,7 +120,8 @@ class Asked:
 
     def _count(self, triplet: Triplet, times: int) -> None:
         i, j, k = triplet
-        self.seen[[i, j]] += times
+        self.seen[i] += times
+        self.seen[j] += times
         self.load[k] += times
         self._had[k][i, j] += times
         if self.pool is not None:
@@ -139,11 +144,15 @@ class Pool:
         return np.flatnonzero(self.left if annotator is None else self.left & (self.annotator == annotator))
 
     def count(self, triplet: Triplet, times: int) -> None:
-        """One row of the triplet was asked for, or is given back."""
-        rows = self._rows.get(triplet, [])
-        free = [row for row in rows if self.left[row] == (times > 0)]
-        if free:
-            self.left[free[0]] = times < 0
+        """So many rows of the triplet were asked for, or are given back."""
+        rows = [row for row in self._rows.get(triplet, ()) if self.left[row] == (times > 0)]
+        self.left[rows[: abs(times)]] = times < 0
+
+
+def _counted(triplets: Integers) -> tuple[list[list[int]], list[int]]:
+    """Each once, and how often it was there."""
+    found, times = np.unique(triplets, axis=0, return_counts=True)
+    return found.tolist(), times.tolist()
 
 
 def _longer(counts: Integers, size: int) -> Integers:

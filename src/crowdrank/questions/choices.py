@@ -22,7 +22,7 @@ _NEIGHBOURS = 20
 
 
 class Choice(NamedTuple):
-    """Two items and an annotator, in codes, and how likely they were to be chosen."""
+    """Two items, the smaller code first, and an annotator; and how likely they were to be chosen."""
 
     one: int
     other: int

@@ -53,7 +53,9 @@ def forecast(
     """
     votes = beliefs.judged if votes is None else votes
     if votes < 1:
-        raise DataError("Nothing was judged yet, so there is nothing to tell a forecast from: ask some questions first.")
+        raise DataError(
+            "Nothing was judged yet, so there is nothing to tell a forecast from: ask some questions first."
+        )
     if paths < 10:
         raise SettingError(f"paths must be at least 10, got {paths!r}.")
     if decision.settled(beliefs, probability):
@@ -68,7 +70,8 @@ def forecast(
 
 
 def _contended(beliefs: Posterior, decision: Decision) -> tuple[Vector, Roll]:
-    scores, items = beliefs.draws.scores, beliefs.items
+    # as wide as one another: how far scores are spread is uncertain for long, and decides nothing
+    scores, items = beliefs.draws.scores / beliefs.draws.scores.std(axis=1, keepdims=True), beliefs.items
     codes = decision.contended(scores, items)
     return scores[:, codes], Roll(tuple(items.labels[n] for n in codes), tuple(items.queries[n] for n in codes))
 

@@ -1,6 +1,7 @@
 """Crowds with a known truth: every paper's generator, and crowds mixed of all kinds of annotators."""
 
 from crowdrank.simulated.annotators import mixed_crowd
+from crowdrank.simulated.answering import Respondents, respondents
 from crowdrank.simulated.crowd import Crowd
 from crowdrank.simulated.crowd_bt import crowd_bt
 from crowdrank.simulated.domains import domain_crowd, named_domain_crowd
@@ -9,6 +10,6 @@ from crowdrank.simulated.lists import list_crowd
 from crowdrank.simulated.spammers import with_spammers
 
 __all__ = [
-    "Crowd", "crowd_bt", "domain_crowd", "factor_crowd", "list_crowd", "mixed_crowd", "named_domain_crowd",
-    "with_spammers",
+    "Crowd", "Respondents", "crowd_bt", "domain_crowd", "factor_crowd", "list_crowd", "mixed_crowd",
+    "named_domain_crowd", "respondents", "with_spammers",
 ]  # fmt: skip

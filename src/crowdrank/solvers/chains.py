@@ -1,7 +1,7 @@
 """Markov chains: several, from different starts, each with randomness of its own.
 
-A sampler is two functions, init(rng) -> state and step(rng, state) -> (state, info), and knows nothing of how many
-chains there are or what is kept of them.
+A sampler is two functions, init(rng) -> state and walk(rng, state, steps) -> (state, info), and knows nothing of how
+many chains there are or what is kept of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ State = TypeVar("State")
 
 
 class Info(Protocol):
-    """How one step went."""
+    """How steps went."""
 
     @property
     def accepted(self) -> float:
@@ -57,7 +57,7 @@ class Samples:
 
 def sample(
     init: Callable[[np.random.Generator], State],
-    step: Callable[[np.random.Generator, State], tuple[State, Info]],
+    walk: Callable[[np.random.Generator, State, int], tuple[State, Info]],
     read: Callable[[State], Vector],
     *,
     chains: int,
@@ -68,19 +68,19 @@ def sample(
 ) -> Samples:
     """Run the chains side by side; of each, forget `warmup` steps and keep what `read` says of every `thin`-th."""
 
-    def walk(source: np.random.SeedSequence) -> tuple[list[Vector], float]:
+    def run(source: np.random.SeedSequence) -> tuple[list[Vector], float]:
         rng = np.random.default_rng(source)
         state = init(rng)
+        if warmup:
+            state, _ = walk(rng, state, warmup)
         kept, accepted = [], 0.0
-        for n in range(1, warmup + draws * thin + 1):
-            state, info = step(rng, state)
-            if n > warmup:
-                accepted += info.accepted
-                if (n - warmup) % thin == 0:
-                    kept.append(read(state))
-        return kept, accepted / (draws * thin)
+        for _ in range(draws):
+            state, info = walk(rng, state, thin)
+            accepted += info.accepted
+            kept.append(read(state))
+        return kept, accepted / draws
 
     sources = np.random.SeedSequence(seed).spawn(chains)
     with ThreadPoolExecutor(chains) as threads:
-        walked: list[Any] = list(threads.map(walk, sources))
+        walked: list[Any] = list(threads.map(run, sources))
     return Samples(np.array([kept for kept, _ in walked]), float(np.mean([share for _, share in walked])))

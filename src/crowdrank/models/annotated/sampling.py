@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,42 +64,16 @@ class Sampler:
         truthful, chance = sweeps.chances(self.threads, scores, quality)
         return State(scores, quality, scale, truths, lies, truthful, chance)
 
-    def step(self, rng: np.random.Generator, state: State) -> tuple[State, Info]:
-        scores, quality = state.scores.copy(), state.quality.copy()
+    def walk(self, rng: np.random.Generator, state: State, steps: int) -> tuple[State, Info]:
+        """So many sweeps over everything."""
+        scores, quality, spreads = state.scores.copy(), state.quality.copy(), np.array(state[2:5], np.float64)
         truthful, chance = state.truthful.copy(), state.chance.copy()
-        moved = sweeps.move_scores(rng, self.threads, scores, quality, state.scale, truthful, chance)
-        moved += sweeps.move_quality(
-            rng, self.threads, quality, state.truths, state.lies, self.limits, truthful, chance
+        learns = self.scale is None, self.quality is None
+        moved = sweeps.walk(
+            rng, self.threads, self.items.starts, self.limits, learns, scores, quality, spreads, truthful, chance, steps
         )
-        state = state._replace(scores=scores, quality=quality, truthful=truthful, chance=chance)
-        if self.scale is None:
-            state = self._stretched(rng, self._shifted(rng, state))
-            state = state._replace(scale=sweeps.draw_scale(rng, state.scores, state.scale))
-        if self.quality is None:
-            truths, lies = sweeps.draw_beta(rng, self._free(state.quality), state.truths, state.lies)
-            state = state._replace(truths=truths, lies=lies)
-        return state, Info(moved / (len(scores) + len(quality)))
-
-    def _free(self, quality: Vector) -> Vector:
-        """Of those nothing is known about: they alone say what the crowd is like."""
-        return quality[self.limits.low < self.limits.high]
-
-    def _shifted(self, rng: np.random.Generator, state: State) -> State:
-        """The level of each query is drawn outright: no answer depends on it."""
-        scores = state.scores.copy()
-        sweeps.shift(rng, scores, self.items.starts, state.scale)
-        return state._replace(scores=scores)
-
-    def _stretched(self, rng: np.random.Generator, state: State) -> State:
-        """All scores and their spread together, by one factor: the prior of scores given the spread stays as it is."""
-        factor = math.exp(rng.standard_normal() * math.exp(3.0 * rng.random() - 3.5))
-        gain, truthful, chance = sweeps.stretch(self.threads, state.scores, state.quality, factor, state.chance)
-        gain += sweeps.log_prior_of_scale(state.scale * factor) - sweeps.log_prior_of_scale(state.scale)
-        if math.log(rng.random()) >= gain:
-            return state
-        return state._replace(
-            scores=state.scores * factor, scale=state.scale * factor, truthful=truthful, chance=chance
-        )
+        there = State(scores, quality, *spreads.tolist(), truthful, chance)
+        return there, Info(moved / steps / (len(scores) + len(quality)))
 
 
 def limits_of(hints: Hints, annotators: int) -> Limits:

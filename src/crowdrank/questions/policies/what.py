@@ -40,7 +40,7 @@ class LeastSeen:
     def pick(self, choices: Choices, annotator: int, rng: np.random.Generator) -> tuple[int, int, float]:
         first = int(rng.choice(self._first(choices, annotator)))
         second = int(rng.choice(self._second(choices, first, annotator)))
-        return first, second, self.chance(choices, first, second, annotator)
+        return min(first, second), max(first, second), self.chance(choices, first, second, annotator)
 
     def chance(self, choices: Choices, one: int, other: int, annotator: int) -> float:
         """Either of them may have come first."""

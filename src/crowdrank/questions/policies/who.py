@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
 from crowdrank.online import Beliefs, Posterior
 from crowdrank.online.beliefs import Vector
+from crowdrank.online.posterior import Draws
 from crowdrank.questions.choices import Choices
 
 _DRAWS = 200
@@ -43,17 +45,24 @@ class MostTelling:
         people = choices.annotators
         if len(people) == 1:
             return np.ones(1)
-        quality = _drawn(choices.beliefs)[:, people]
-        best = np.argmax(_capacity(quality) / choices.asked.prices[people], axis=1)
+        best = np.argmax(_telling(choices.beliefs)[:, people] / choices.asked.prices[people], axis=1)
         return np.bincount(best, minlength=len(people)) / len(best)
 
 
-def _drawn(beliefs: Beliefs) -> Vector:
-    """A table of draws that depends on the beliefs alone: picking a row then has a known probability."""
+def _telling(beliefs: Beliefs) -> Vector:
+    """How much each annotator tells in each of many draws.
+
+    A table that depends on the beliefs alone: picking one of its rows then has a known probability.
+    """
     if isinstance(beliefs, Posterior):
-        return beliefs.draws.qualities
+        return _of_draws(beliefs.draws)
     rng = np.random.default_rng(beliefs.judged)
-    return rng.beta(beliefs.truths, beliefs.lies, (_DRAWS, len(beliefs.annotators)))
+    return _capacity(rng.beta(beliefs.truths, beliefs.lies, (_DRAWS, len(beliefs.annotators))))
+
+
+@lru_cache(maxsize=8)
+def _of_draws(draws: Draws) -> Vector:
+    return _capacity(draws.qualities)
 
 
 def _capacity(quality: Vector) -> Vector:

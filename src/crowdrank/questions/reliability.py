@@ -1,0 +1,225 @@
+"""How far a board can be relied on, told from the questions that were drawn at random.
+
+Questions that were chosen by what was answered before make differences look surer than they are. Those drawn at random
+do not: what they say, and how well the rest foretells them, is a fair witness.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.errors import CrowdrankWarning, DataError, IslandsError, SeparationError, SettingError
+from crowdrank.judgments import Comparisons
+from crowdrank.models import BayesianCrowdBT, name_of
+from crowdrank.questions.collecting import Log
+from crowdrank.questions.foretold import Foretold, foretell
+from crowdrank.results import Ranking
+
+Flags = npt.NDArray[np.bool_]
+
+RANDOM = "random"
+"""What questions that were drawn at random say chose them."""
+_RECORDED = ("policy", "probability")
+_WIDEST = 0.5
+"""An interval of the reliability wider than this tells nothing."""
+_MOST_GROUPS = 100
+
+
+class Estimate(NamedTuple):
+    """A reliability, and between which it lies with 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} (95 %: {self.low:.2f} to {self.high:.2f})"
+
+    def lengthened(self, times: float) -> Estimate:
+        """Spearman and Brown: the reliability of `times` as many judgments."""
+        return Estimate(*(times * share / (1 + (times - 1) * share) for share in self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reliability:
+    """What the questions drawn at random say of a board. None stands for what cannot be told."""
+
+    model: str
+    items: int
+    judgments: int
+    random: int
+    """How many of the judgments were drawn at random."""
+    separation: Estimate | None = None
+    """Scale separation reliability of the board fitted to the random share: the share of the variance of true scores
+    that it has found, which is the square of its correlation with them; 0 for noise and 1 for certainty."""
+    split_half: Estimate | None = None
+    """The same from halves of the random share that know nothing of each other: their scores' correlation, stepped up
+    to the whole share by Spearman and Brown's formula."""
+    foretold: Foretold | None = None
+    """How the board of all that was not drawn at random foretells what was."""
+    stopped_short: int = 0
+    """How many of the fits did not converge."""
+
+    @property
+    def of_all(self) -> Estimate | None:
+        """The reliability that as many judgments as there are in all would have, had all been drawn at random."""
+        return None if self.separation is None else self.separation.lengthened(self.judgments / self.random)
+
+    @property
+    def too_few(self) -> bool:
+        """Whether the random share is too small to tell."""
+        return self.of_all is None or self.of_all.high - self.of_all.low > _WIDEST
+
+    def lines(self) -> list[str]:
+        """In plain words."""
+        told = [
+            f"{self.random:,} of {self.judgments:,} judgments were drawn at random "
+            f"({self.random / max(1, self.judgments):.0%}); reliability is told from these."
+        ]
+        if not self.random:
+            return [*told, f"None was: how far the board can be relied on cannot be told. {_REMEDY}"]
+        if self.separation is None:
+            return [*told, f"They are too few to fit {self.model} to. {_REMEDY}"]
+        told.append(f"Alone they separate {self.items:,} items with reliability {self.separation}.")
+        if self.split_half is not None:
+            told.append(f"Halves of them that know nothing of each other agree with {self.split_half}.")
+        if self.too_few:
+            told.append(f"That is too small a share to tell what the whole is worth. {_REMEDY}")
+        elif self.of_all is not None and self.random < self.judgments:
+            told.append(f"As many as all judgments, drawn at random, would have reached {self.of_all}.")
+        if self.foretold is not None:
+            told += self.foretold.lines()
+        if self.stopped_short:
+            told.append(f"{self.stopped_short} fits did not converge: these numbers are rough.")
+        return told
+
+
+_REMEDY = "Ask more, or draw a larger share at random (the epsilon of adaptive and epsilon-greedy)."
+
+
+def reliability(
+    judgments: Log | Comparisons,
+    *,
+    policy: Sequence[str] | None = None,
+    model: Any = None,
+    halves: int = 3,
+    seed: int = 0,
+) -> Reliability:
+    """How far the board that `model` fits can be relied on (BayesianCrowdBT unless told).
+
+    `judgments` is the log of a collection, or comparisons with a feature `policy`, or with what chose each of them as
+    `policy`: "random" for those drawn at random. `halves` is how often the random share is cut in two.
+    """
+    if halves < 1:
+        raise SettingError(f"halves must be at least 1, got {halves}.")
+    model = BayesianCrowdBT() if model is None else model
+    comparisons, drawn = _parted(judgments, policy)
+    random, rest = comparisons.take(np.flatnonzero(drawn)), comparisons.take(np.flatnonzero(~drawn))
+    found = Reliability(model=name_of(model), items=len(comparisons.items), judgments=len(drawn), random=len(random))
+    if len(random) < 4 or found.items < 4:
+        return found
+    rng = np.random.default_rng(seed)
+    try:
+        board = fitted(model, random)
+        pairs = [_both(model, random, rng) for _ in range(halves)]
+        # where everything was drawn at random, one half foretells the other
+        source, target = (rest, random) if len(rest) else _cut(random, rng)
+        foretold = foretell(model, fitted(model, source), target) if hasattr(model, "predict") else None
+    except (IslandsError, SeparationError):
+        return found
+    return replace(
+        found, separation=_separation(board, model), split_half=_split_half(pairs), foretold=foretold,
+        stopped_short=sum(not fit.convergence.converged for fit in (board, *(fit for pair in pairs for fit in pair))),
+    )  # fmt: skip
+
+
+def fitted(model: Any, comparisons: Comparisons) -> Ranking:
+    """The board, without a word on thin data: what comes of it is measured, and whether it converged recorded."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdrankWarning)
+        board: Ranking = model.fit(comparisons)
+        return board
+
+
+def _parted(judgments: Log | Comparisons, policy: Sequence[str] | None) -> tuple[Comparisons, Flags]:
+    """The comparisons without their record of choice, and which of them were drawn at random."""
+    if isinstance(judgments, Log):
+        return judgments.comparisons(), np.array([q.policy == RANDOM for q in judgments.questions], bool)
+    chosen_by = judgments.features.get("policy") if policy is None else policy
+    if chosen_by is None:
+        raise DataError(
+            'Nothing says which judgments were drawn at random: read the file with features=["policy"], or give '
+            "`policy`, the name of what chose each."
+        )
+    if len(chosen_by) != len(judgments):
+        raise DataError(f"policy: {len(chosen_by)} names for {len(judgments)} judgments.")
+    features = {name: column for name, column in judgments.features.items() if name not in _RECORDED}
+    return replace(judgments, features=features), np.array([str(name) == RANDOM for name in chosen_by], bool)
+
+
+def _cut(comparisons: Comparisons, rng: np.random.Generator) -> tuple[Comparisons, Comparisons]:
+    rows = rng.permutation(len(comparisons))
+    return comparisons.take(rows[: len(rows) // 2]), comparisons.take(rows[len(rows) // 2 :])
+
+
+def _both(model: Any, comparisons: Comparisons, rng: np.random.Generator) -> tuple[Ranking, Ranking]:
+    one, other = _cut(comparisons, rng)
+    return fitted(model, one), fitted(model, other)
+
+
+def _separation(board: Ranking, model: Any) -> Estimate:
+    if getattr(model, "prior_scale", None) == "learnt":
+        return _of_posterior(board)
+    scores, noise = board.items.centre(board.scores), board.uncertainty.std_error**2
+    free = len(scores) - len(board.items.queries)
+
+    def share(kept: Flags) -> float:
+        """What is found less noise, over what is found: a fixed prior says nothing of how far scores are spread."""
+        found = float(np.sum(scores[kept] ** 2)) / (free - np.sum(~kept))
+        error = float(np.mean(noise[kept]))
+        return 1 - error / found if found > error else 0.0
+
+    return _jackknifed(share, len(scores))
+
+
+def _of_posterior(board: Ranking) -> Estimate:
+    """Var(means) / (var(means) + mean variance) of draws brought to one spread: in which unit scores are is no matter.
+
+    Each draw may be the truth: how the means correlate with the draws says between what the reliability lies.
+    """
+    draws = board.items.centre(board.uncertainty.draws)
+    draws = draws / np.maximum(np.linalg.norm(draws, axis=1, keepdims=True), 1e-300)
+    mean = draws.mean(axis=0)
+    found = float(mean @ mean)
+    alike = np.maximum(draws @ mean, 0) / max(np.sqrt(found), 1e-300)
+    low, high = np.quantile(alike**2, (0.025, 0.975))
+    return Estimate(found, min(float(low), found), max(float(high), found))
+
+
+def _split_half(pairs: Sequence[tuple[Ranking, Ranking]]) -> Estimate:
+    scores = np.array([[half.items.centre(half.scores) for half in pair] for pair in pairs])
+
+    def agreement(kept: Flags) -> float:
+        one, other = scores[:, 0, kept], scores[:, 1, kept]
+        scale = np.sqrt(np.sum(one**2, axis=1) * np.sum(other**2, axis=1))
+        together = np.sum(one * other, axis=1)
+        alike = float(np.mean(np.divide(together, scale, out=np.zeros_like(scale), where=scale > 0)))
+        return 2 * max(alike, 0.0) / (1 + max(alike, 0.0))
+
+    return _jackknifed(agreement, scores.shape[-1])
+
+
+def _jackknifed(statistic: Callable[[Flags], float], items: int) -> Estimate:
+    """With its interval, by how it changes when items are left out in turn, or in groups where there are many."""
+    groups = min(items, _MOST_GROUPS)
+    group = np.arange(items) % groups
+    without = np.array([statistic(group != n) for n in range(groups)])
+    error = float(np.sqrt((groups - 1) / groups * np.sum((without - without.mean()) ** 2)))
+    value = statistic(np.ones(items, bool))
+    return Estimate(value, max(value - 1.96 * error, 0.0), min(value + 1.96 * error, 1.0))
