@@ -28,12 +28,12 @@ Key = tuple[str, str]
 Trial = Callable[..., Mapping[Key, float]]
 
 
-def options(script: str, about: str, *arguments: str) -> argparse.Namespace:
+def options(script: str, about: str, *arguments: str, trials: int = 20) -> argparse.Namespace:
     """--trials, --quick, --out and --processes, and the positional arguments a script adds; each may be left out."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in arguments:
         parser.add_argument(name, type=Path, nargs="?")
-    parser.add_argument("--trials", type=int, default=20, help="crowds drawn for each column (20)")
+    parser.add_argument("--trials", type=int, default=trials, help=f"crowds drawn for each column ({trials})")
     parser.add_argument("--quick", action="store_true", help="one trial, short chains, printed only")
     parser.add_argument("--out", type=Path, help="folder for the tables (results/, beside the script)")
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))

@@ -166,4 +166,4 @@ def draw_curves(panels: Mapping[str, Found], rows: Sequence[str], place: Path) -
         color=altair.Color("policy:N", title=None, sort=list(rows)),
     )  # fmt: skip
     facet = altair.Facet("panel:N", title=None, sort=list(panels))
-    lines.properties(width=260, height=220).facet(facet, columns=2).save(place)
+    lines.properties(width=260, height=220).facet(facet, columns=2).resolve_scale(x="independent").save(place)

@@ -16,8 +16,10 @@ from crowdrank import __version__
 from crowdrank.cli.annotators import annotators
 from crowdrank.cli.models import models
 from crowdrank.cli.next import next_questions
+from crowdrank.cli.plan import plan_collection
 from crowdrank.cli.rank import rank
 from crowdrank.cli.simulate import simulate
+from crowdrank.cli.simulate_active import simulate_active
 from crowdrank.errors import CrowdrankError
 
 app = typer.Typer(
@@ -33,6 +35,8 @@ app.command()(annotators)
 app.command()(models)
 app.command()(simulate)
 app.command("next")(next_questions)
+app.command("plan")(plan_collection)
+app.command("simulate-active")(simulate_active)
 
 
 def _say_version(wanted: bool) -> None:

@@ -3,6 +3,7 @@
 from crowdrank.questions.asked import Asked
 from crowdrank.questions.batch import batch
 from crowdrank.questions.collecting import Collection, Log
+from crowdrank.questions.comparing import Curves, compare_policies
 from crowdrank.questions.policies import (
     POLICIES,
     Adaptive,
@@ -19,6 +20,6 @@ from crowdrank.questions.question import Question
 from crowdrank.questions.rules import Rules
 
 __all__ = [
-    "POLICIES", "Adaptive", "Asked", "Collection", "Coverage", "EpsilonGreedy", "InformationGain", "Log", "Policy",
-    "Question", "Random", "Rules", "Thompson", "Uncertainty", "batch", "by_name",
+    "POLICIES", "Adaptive", "Asked", "Collection", "Coverage", "Curves", "EpsilonGreedy", "InformationGain", "Log",
+    "Policy", "Question", "Random", "Rules", "Thompson", "Uncertainty", "batch", "by_name", "compare_policies",
 ]  # fmt: skip

@@ -20,15 +20,16 @@ Triplet = tuple[int, int, int]
 
 
 class Asked:
-    """A ledger: questions are noted when they are put, and settled when they are answered or withdrawn.
+    """A ledger: questions are noted when they are put, and settled when the beliefs have heard the answer.
 
-    It is kept in the codes of the beliefs that questions are chosen by, which never change.
+    Not before: a pair whose answer has come, but changed no belief yet, would look as worth asking as ever. The ledger
+    is kept in the codes of the beliefs that questions are chosen by, which never change.
     """
 
     def __init__(self, beliefs: Beliefs, rules: Rules | None = None, comparisons: Comparisons | None = None) -> None:
         self.rules = Rules() if rules is None else rules
         self.waiting: Counter[Triplet] = Counter()
-        """Whose answers are awaited."""
+        """Whose answers the beliefs await."""
         self.seen = self.load = np.zeros(0, np.int64)
         """How often each item was asked about, and each annotator asked."""
         self.pool: Pool | None = None
@@ -86,7 +87,7 @@ class Asked:
         self._count(triplet, 1)
 
     def settle(self, question: Question, withdrawn: bool = False) -> None:
-        """It was answered, or never will be: nobody waits for it any more."""
+        """The beliefs have heard its answer, or it will never be answered: nobody waits for it any more."""
         triplet = self._codes(question)
         if not self.waiting[triplet]:
             pair = f"{question.left!r} and {question.right!r}"

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from crowdrank.judgments import Comparison, Comparisons
+from crowdrank.judgments import Comparisons
 from crowdrank.online import Beliefs, OnlineModel
 from crowdrank.questions.asked import Asked
 from crowdrank.questions.batch import batch
@@ -71,16 +71,17 @@ class Collection:
 
     def run(self, crowd: Crowd, beliefs: Beliefs, budget: int, rng: np.random.Generator) -> Iterator[Step]:
         """Asks until the budget is spent or nothing is left to ask; a step for each round of answers."""
-        asked, log, late = Asked(beliefs, self.rules), Log(), deque[Comparison]()
+        asked, log, late = Asked(beliefs, self.rules), Log(), deque[tuple[Question, str]]()
         while len(log) < budget:
             questions = list(batch(self.policy, beliefs, asked, min(self.at_once, budget - len(log)), rng))
             for question in questions:
                 winner = crowd.winner(question.left, question.right, question.annotator, rng)
                 log.add(question, winner)
-                asked.settle(question)
-                late.append(question.answered(winner))
+                late.append((question, winner))
             while len(late) > self.lag:
-                beliefs = self.model.update(beliefs, late.popleft())
+                question, winner = late.popleft()
+                beliefs = self.model.update(beliefs, question.answered(winner))
+                asked.settle(question)
             yield Step(len(log), beliefs, log)
             if not questions:
                 return

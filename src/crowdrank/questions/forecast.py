@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,11 +12,18 @@ from crowdrank.online import Posterior, Roll
 from crowdrank.online.beliefs import Vector
 from crowdrank.questions.stopping import Decision
 
-PACE = 1.0
-"""c: after n votes in place of n₀ variances are (n₀ / n)ᶜ of what they were."""
+PACE = 3.5
+"""c: after n votes in place of n₀ variances are (n₀ / n)ᶜ of what they were. More than 1: as it becomes clear whom to
+believe, old answers tell more too, and questions are asked where they matter. Set on simulated collections."""
+_SPREAD_OF_PACE = 0.25
+"""Of its logarithm, from one future to another."""
 FARTHEST = 100
 """Times the votes so far, beyond which nothing is foretold."""
 _STEP = 1.1
+_SPREAD_FROM = 10
+"""Items from which a draw says how far scores are spread."""
+_LOOKED_AT = 200
+"""Draws by which it is told whether a future is settled."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,8 @@ class Forecast:
     """… and one in ten above."""
 
     def __str__(self) -> str:
+        if self.low == self.high < np.inf:
+            return f"settled after {self.votes:,.0f} votes"
         if np.isinf(self.votes):
             return f"not in sight (at least {self.low:,.0f} votes in all)" if np.isfinite(self.low) else "not in sight"
         high = "any number" if np.isinf(self.high) else f"{self.high:,.0f}"
@@ -49,7 +59,8 @@ def forecast(
     """What it will take to settle a decision, asking on in the same way; `votes` is how many there were so far.
 
     The beliefs are taken as normal. As votes come in, variances shrink, and the means wander by as much as is thereby
-    learnt (preposterior analysis): from where they are to where the truth is.
+    learnt (preposterior analysis): from where they are to where the truth is. The more draws, the less it depends on
+    luck: `model.longer(beliefs)` has four times as many.
     """
     votes = beliefs.judged if votes is None else votes
     if votes < 1:
@@ -62,7 +73,7 @@ def forecast(
         return Forecast(votes, votes, votes)
     scores, items = _contended(beliefs, decision)
     mean = scores.mean(axis=0)
-    futures = _Futures(decision, decision.enough(probability), items, mean, scores - mean, float(pace))
+    futures = _Futures(decision, decision.enough(probability), items, mean, scores - mean, pace)
     rng = np.random.default_rng([seed, len(beliefs.winner)])
     factors = [futures.settles(rng) for _ in range(paths)]
     low, middle, high = np.quantile(factors, (0.1, 0.5, 0.9), method="inverted_cdf")
@@ -70,8 +81,10 @@ def forecast(
 
 
 def _contended(beliefs: Posterior, decision: Decision) -> tuple[Vector, Roll]:
-    # as wide as one another: how far scores are spread is uncertain for long, and decides nothing
-    scores, items = beliefs.draws.scores / beliefs.draws.scores.std(axis=1, keepdims=True), beliefs.items
+    scores, items = beliefs.draws.scores, beliefs.items
+    if len(items) >= _SPREAD_FROM:
+        # as wide as one another: how far scores are spread is uncertain for long, and decides nothing
+        scores = scores / scores.std(axis=1, keepdims=True)
     codes = decision.contended(scores, items)
     return scores[:, codes], Roll(tuple(items.labels[n] for n in codes), tuple(items.queries[n] for n in codes))
 
@@ -86,14 +99,20 @@ class _Futures:
     """Draws about their mean: combined with random weights they are draws of the same covariance."""
     pace: float
 
+    @cached_property
+    def looked_at(self) -> Vector:
+        some = self.around[:: -(-len(self.around) // _LOOKED_AT)]
+        return np.asarray(some - some.mean(axis=0))
+
     def settles(self, rng: np.random.Generator) -> float:
         """One future: after how many times the votes so far."""
         mean, before = self.mean, 1.0
+        pace = self.pace * np.exp(_SPREAD_OF_PACE * rng.standard_normal())
         for factor in _FACTORS:
-            left = factor**-self.pace
+            left = factor**-pace
             learnt = np.sqrt((before - left) / (len(self.around) - 1))
             mean, before = mean + learnt * rng.standard_normal(len(self.around)) @ self.around, left
-            if self.decision.chance(mean + np.sqrt(left) * self.around, self.items) >= self.enough:
+            if self.decision.chance(mean + np.sqrt(left) * self.looked_at, self.items) >= self.enough:
                 return float(factor)
         return np.inf
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,7 +86,7 @@ def _bins(favoured: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> 
     """The last one holds both of its ends."""
     place = np.clip(np.digitize(favoured, _EDGES) - 1, 0, len(_EDGES) - 2)
     found = []
-    for n, (low, high) in enumerate(zip(_EDGES, _EDGES[1:], strict=False)):
+    for n, (low, high) in enumerate(pairwise(_EDGES)):
         here = place == n
         if here.any():
             found.append(Bin(low, high, int(here.sum()), float(favoured[here].mean()), float(right[here].mean())))

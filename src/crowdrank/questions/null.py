@@ -13,6 +13,7 @@ from crowdrank.models import BayesianCrowdBT, name_of
 from crowdrank.online import OnlineModel, Refits
 from crowdrank.questions.collecting import Collection, Log
 from crowdrank.questions.policies import Chooser
+from crowdrank.questions.reliability import fitted
 from crowdrank.results import Ranking
 from crowdrank.simulated.answering import Respondents, respondents
 
@@ -77,8 +78,8 @@ class NullCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether no more pairs are told apart than the level allows."""
-        return self.separated <= 1 - LEVEL
+        """Whether no more pairs are told apart than the level allows, counted either way."""
+        return max(self.separated, self.sure) <= 1 - LEVEL
 
     def lines(self) -> list[str]:
         """In plain words."""
@@ -112,7 +113,7 @@ def null_check(
     model, board = Refits() if model is None else model, BayesianCrowdBT() if board is None else board
     crowd = coin_tossers(items, annotators)
     found = [
-        claims(board.fit(played(policy, crowd, votes, model, np.random.default_rng([seed, n])).comparisons()))
+        claims(fitted(board, played(policy, crowd, votes, model, np.random.default_rng([seed, n])).comparisons()))
         for n in range(trials)
     ]
     return NullCheck(

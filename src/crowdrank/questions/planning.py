@@ -26,10 +26,10 @@ Progress = Callable[[int, int], None]
 
 PER_ITEM = 100
 """Votes for each item after which a plan gives up, unless told."""
-_FIRST, _SHARE = 25, 20
-"""The posterior is walked on after so many votes at first, then after one vote in so many that there are."""
-_KEPT = 1.25
-"""A target is kept when it still holds after so many times the votes."""
+_SELDOM, _SHARE = 25, 20
+"""The posterior is walked on after so many votes at most at first, then after one vote in so many that there are."""
+_KEPT, _LOOKS = 1.25, 6
+"""A target is kept when it still holds after so many times the votes, and at so many looks."""
 _PATIENCE = 2.0
 """A trial is given up when an error that went down as 1 / votes would be so many times too large in the end."""
 _GRID = 1.15
@@ -178,7 +178,7 @@ class Scenario(NamedTuple):
 
         crowd_seed = int(np.random.default_rng([self.seed, trial]).integers(2**31))
         crowd = respondents(self.items, self.annotators, self.quality, self.labels, self.scale, seed=crowd_seed)
-        model = Patient(every=min(_FIRST, self.items), warmup=50, keep=100, seed=crowd_seed)
+        model = Patient(every=min(max(self.items // 4, 1), _SELDOM), warmup=50, keep=100, seed=crowd_seed)
         collection, course = Collection(policy=self.policy, model=model), Course([], [])
         start, rng = model.start(crowd.items, crowd.annotators), np.random.default_rng([self.seed, trial, 1])
         with threadpool_limits(1):
@@ -211,8 +211,8 @@ class Course(NamedTuple):
 
     def over(self, enough: float, most: int) -> bool:
         """Whether the target is kept, or out of sight."""
-        now = self.votes[-1]
-        if now >= _KEPT * self.reached(enough):
+        now, since = self.votes[-1], self.reached(enough)
+        if now >= _KEPT * since and np.sum(np.array(self.votes) >= since) >= _LOOKS:
             return True
         return (1 - self.closeness[-1]) * now / most > _PATIENCE * (1 - enough)
 
@@ -237,12 +237,9 @@ def _courses(scenario: Scenario, trials: int, processes: int) -> Iterator[Course
 
 def _curve(courses: list[Course]) -> tuple[Point, ...]:
     """On a grid of votes, each so many times the last, as far as the longest trial went."""
-    courses = [course for course in courses if course.votes]
-    first = max((course.votes[0] for course in courses), default=1)
-    last = max((course.votes[-1] for course in courses), default=0)
-    votes = (
-        np.unique(np.geomspace(first, last, 1 + int(np.log(last / first) / np.log(_GRID))).round()) if courses else []
-    )
+    first = max(course.votes[0] for course in courses)
+    last = max(course.votes[-1] for course in courses)
+    votes = np.unique(np.geomspace(first, last, 2 + int(np.log(last / first) / np.log(_GRID))).round())
     points = []
     for count in votes:
         # between looks on the scale of ratios; beyond the last one, the last

@@ -21,6 +21,7 @@ from crowdrank.questions.collecting import Log
 from crowdrank.questions.foretold import Foretold, foretell
 from crowdrank.results import Ranking
 
+Vector = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 RANDOM = "random"
@@ -29,6 +30,8 @@ _RECORDED = ("policy", "probability")
 _WIDEST = 0.5
 """An interval of the reliability wider than this tells nothing."""
 _MOST_GROUPS = 100
+_BEYOND = 2.6
+"""Jackknife errors on either side of an interval: more than 1.96, for the items of one board err together."""
 
 
 class Estimate(NamedTuple):
@@ -57,7 +60,7 @@ class Reliability:
     """How many of the judgments were drawn at random."""
     separation: Estimate | None = None
     """Scale separation reliability of the board fitted to the random share: the share of the variance of true scores
-    that it has found, which is the square of its correlation with them; 0 for noise and 1 for certainty."""
+    that it has found, 0 for noise and 1 for certainty."""
     split_half: Estimate | None = None
     """The same from halves of the random share that know nothing of each other: their scores' correlation, stepped up
     to the whole share by Spearman and Brown's formula."""
@@ -69,7 +72,7 @@ class Reliability:
     @property
     def of_all(self) -> Estimate | None:
         """The reliability that as many judgments as there are in all would have, had all been drawn at random."""
-        return None if self.separation is None else self.separation.lengthened(self.judgments / self.random)
+        return None if self.split_half is None else self.split_half.lengthened(self.judgments / self.random)
 
     @property
     def too_few(self) -> bool:
@@ -183,36 +186,40 @@ def _separation(board: Ranking, model: Any) -> Estimate:
         """What is found less noise, over what is found: a fixed prior says nothing of how far scores are spread."""
         found = float(np.sum(scores[kept] ** 2)) / (free - np.sum(~kept))
         error = float(np.mean(noise[kept]))
-        return 1 - error / found if found > error else 0.0
+        return 1 - error / found if found else 0.0
 
     return _jackknifed(share, len(scores))
 
 
 def _of_posterior(board: Ranking) -> Estimate:
-    """Var(means) / (var(means) + mean variance) of draws brought to one spread: in which unit scores are is no matter.
+    """Var(means) / (var(means) + mean variance): low where the unit of scores is not known, for that is variance too.
 
     Each draw may be the truth: how the means correlate with the draws says between what the reliability lies.
     """
     draws = board.items.centre(board.uncertainty.draws)
-    draws = draws / np.maximum(np.linalg.norm(draws, axis=1, keepdims=True), 1e-300)
     mean = draws.mean(axis=0)
-    found = float(mean @ mean)
-    alike = np.maximum(draws @ mean, 0) / max(np.sqrt(found), 1e-300)
+    total = float(np.mean(draws**2))
+    value = float(np.mean(mean**2)) / total if total else 0.0
+    size = np.linalg.norm(draws, axis=1) * np.linalg.norm(mean)
+    alike = np.maximum(np.divide(draws @ mean, size, out=np.zeros_like(size), where=size > 0), 0)
     low, high = np.quantile(alike**2, (0.025, 0.975))
-    return Estimate(found, min(float(low), found), max(float(high), found))
+    return Estimate(value, min(float(low), value), max(float(high), value))
 
 
 def _split_half(pairs: Sequence[tuple[Ranking, Ranking]]) -> Estimate:
     scores = np.array([[half.items.centre(half.scores) for half in pair] for pair in pairs])
 
-    def agreement(kept: Flags) -> float:
+    def correlations(kept: Flags) -> Vector:
         one, other = scores[:, 0, kept], scores[:, 1, kept]
-        scale = np.sqrt(np.sum(one**2, axis=1) * np.sum(other**2, axis=1))
-        together = np.sum(one * other, axis=1)
-        alike = float(np.mean(np.divide(together, scale, out=np.zeros_like(scale), where=scale > 0)))
-        return 2 * max(alike, 0.0) / (1 + max(alike, 0.0))
+        size = np.sqrt(np.sum(one**2, axis=1) * np.sum(other**2, axis=1))
+        together: Vector = np.divide(np.sum(one * other, axis=1), size, out=np.zeros_like(size), where=size > 0)
+        return together
 
-    return _jackknifed(agreement, scores.shape[-1])
+    def stepped_up(kept: Flags) -> float:
+        alike = max(float(np.mean(correlations(kept))), -0.5)
+        return 2 * alike / (1 + alike)
+
+    return _jackknifed(stepped_up, scores.shape[-1])
 
 
 def _jackknifed(statistic: Callable[[Flags], float], items: int) -> Estimate:
@@ -222,4 +229,4 @@ def _jackknifed(statistic: Callable[[Flags], float], items: int) -> Estimate:
     without = np.array([statistic(group != n) for n in range(groups)])
     error = float(np.sqrt((groups - 1) / groups * np.sum((without - without.mean()) ** 2)))
     value = statistic(np.ones(items, bool))
-    return Estimate(value, max(value - 1.96 * error, 0.0), min(value + 1.96 * error, 1.0))
+    return Estimate(*np.clip((value, value - _BEYOND * error, value + _BEYOND * error), 0, 1).tolist())

@@ -121,7 +121,7 @@ class Accuracy(Decision):
         for members in _best_first(scores, items):
             ordered = scores[:, members]
             for place in range(len(members) - 1):
-                right += np.count_nonzero(ordered[:, place, None] > ordered[:, place + 1 :])
+                right += int(np.count_nonzero(ordered[:, place, None] > ordered[:, place + 1 :]))
             pairs += len(members) * (len(members) - 1) // 2
         return right / (pairs * len(scores)) if pairs else 1.0
 
@@ -138,8 +138,6 @@ class Accuracy(Decision):
 @dataclass(frozen=True)
 class Kendall(Accuracy):
     """An order whose expected Kendall τ with the truth is at least so much: an accuracy of (1 + τ) / 2."""
-
-    share: float
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:

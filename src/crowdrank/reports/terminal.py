@@ -16,6 +16,8 @@ from crowdrank.evaluation import Evaluation
 from crowdrank.results import Ranking, Sway, Systems
 
 _MOST_SYSTEMS_ACROSS = 8
+_MOST_POLICIES_ACROSS = 6
+_ROWS_OF_CURVES = 10
 _SIDE: dict[str, JustifyMethod] = {"annotator": "left", "verdict": "left"}
 
 
@@ -185,3 +187,41 @@ def questions_table(frame: pl.DataFrame, top: int = 20) -> Table:
     if frame.height > top:
         table.add_row(Text(f"… and {frame.height - top:,} more"), style="dim")
     return table
+
+
+def curves_tables(curves: pl.DataFrame, areas: pl.DataFrame) -> Iterator[Table]:
+    """Votes down, policies across, the area below: a table for every six policies."""
+    names, votes = areas["policy"].to_list(), curves["votes"].unique().sort().to_list()
+    measured = {(row[0], row[1]): _with_error(*row[2:4]) for row in curves.iter_rows()}
+    area = {row[0]: _with_error(*row[1:3]) for row in areas.iter_rows()}
+    for first in range(0, len(names), _MOST_POLICIES_ACROSS):
+        across = names[first : first + _MOST_POLICIES_ACROSS]
+        table = Table(box=None, pad_edge=False)
+        table.add_column("votes", justify="right")
+        for name in across:
+            # settings below the name of the policy, one a line
+            table.add_column(Text("\n".join(name.split(":"))), justify="right", overflow="fold", max_width=20)
+        for count in _thinned(votes):
+            table.add_row(f"{count:,}", *(measured[name, count] for name in across))
+        table.add_row()
+        table.add_row("area", *(area[name] for name in across))
+        yield table
+
+
+def plan_table(points: Iterable[tuple[int, float, float]], measure: str, price: float = 1.0) -> Table:
+    """How close boards come as votes grow: votes, their mean closeness and its error, and what they cost."""
+    table = Table(box=None, pad_edge=False)
+    for head in ("votes", "cost", measure):
+        table.add_column(head, justify="right")
+    for votes, mean, error in _thinned(list(points)):
+        table.add_row(f"{votes:,}", f"{price * votes:,.2f}", _with_error(mean, error))
+    return table
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return f"{value:.3f}" if error is None or error != error else f"{value:.3f} ± {error:.3f}"
+
+
+def _thinned(rows: list[Any]) -> list[Any]:
+    """About ten of them, evenly, the last among them."""
+    return rows[::-1][:: -(-len(rows) // _ROWS_OF_CURVES)][::-1]

@@ -1,0 +1,130 @@
+"""Stopping: whether "the best three are settled" holds when it is announced, and how well its coming was foretold.
+
+12 items, of which the best three are sought, and 30 annotators; the policy `adaptive` asks, beliefs are looked at every
+25 votes, and the best three are announced when they are 95 % sure and confirmed so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from measure import FIRST_SEED, Check, Key, Table, options, over_seeds, report, with_error
+
+from crowdrank.online import Posterior, Refits
+from crowdrank.questions import Adaptive
+from crowdrank.questions.collecting import Collection
+from crowdrank.questions.forecast import forecast
+from crowdrank.questions.stopping import Top, confirmed
+from crowdrank.simulated.answering import Respondents, respondents
+
+CROWDS: Mapping[str, Mapping[str, Any]] = {
+    "logistic, beta(5,2)": {"labels": "logistic", "scale": 3.0, "quality": "beta(5,2)"},
+    "order, beta(5,2)": {"labels": "order", "quality": "beta(5,2)"},
+    "logistic, beta(2,1)": {"labels": "logistic", "scale": 3.0, "quality": "beta(2,1)"},
+}
+ALL = "all"
+BEST = Top(3)
+EVERY = 25
+MOST = 800
+PARTS = {"a third": 1 / 3, "half": 1 / 2, "two thirds": 2 / 3}
+EARLY = (100, 200)
+FACTOR = 1.5
+
+NOTES = f"""
+*Settled* is the share of collections in which the best three were announced within {MOST:,} votes; the two rows below
+are of those, *without confirming* if the first look at 200 draws had been believed. Forecasts are of the votes in all.
+The rows called *within 1.5* say in what share of the settled collections the forecast, asked after so much of what it
+took, was neither {FACTOR} times too high nor too low; the rows called *interval* in what share the 80 % interval held
+what it took. After 100 and 200 votes nobody knows yet which collections will settle: there the interval counts as right
+for one that never did if it reaches beyond {MOST:,}. Priors are learnt; with "order" answers they are not those that
+the crowd was drawn from.
+"""
+
+
+class Look(NamedTuple):
+    votes: int
+    beliefs: Posterior
+
+
+class Played(NamedTuple):
+    """A collection, until its decision is announced or the votes are used up."""
+
+    looks: list[Look]
+    announced: Look | None
+    hasty: Look | None
+    """What the first look would have had announced."""
+
+
+def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
+    crowd = respondents(items=8 if quick else 12, annotators=30, scores="normal", seed=seed, **CROWDS[column])
+    played = play(crowd, seed, MOST)
+    cells = {"settled": float(played.announced is not None)} | dict(foretold(played, quick, Refits(seed=seed)))
+    for row, look in (("right when announced", played.announced), ("right without confirming", played.hasty)):
+        if look is not None:
+            cells[row] = float(best(look.beliefs.mean) == best(crowd.truth))
+    return {(row, column): value for row, value in cells.items()}
+
+
+def play(crowd: Respondents, seed: int, most: int) -> Played:
+    model = Refits(seed=seed, every=EVERY)
+    collection = Collection(policy=Adaptive(), model=model)
+    rng, looks, hasty = np.random.default_rng([seed, EVERY]), [], None
+    for votes, beliefs, _ in collection.run(crowd, model.start(crowd.items, crowd.annotators), most, rng):
+        if votes % EVERY:
+            continue
+        looks.append(Look(votes, cast(Posterior, beliefs)))
+        if BEST.settled(looks[-1].beliefs):
+            hasty = hasty or looks[-1]
+            if confirmed(BEST, looks[-1].beliefs, model):
+                return Played(looks, looks[-1], hasty)
+    return Played(looks, None, hasty)
+
+
+def best(scores: np.ndarray) -> set[int]:
+    return set(np.argsort(-scores)[: BEST.k].tolist())
+
+
+def foretold(played: Played, quick: bool, model: Refits) -> Iterator[tuple[str, float]]:
+    at = {look.votes: look.beliefs for look in played.looks}
+    took = np.inf if played.announced is None else played.announced.votes
+    asked: dict[str, float] = {f"after {votes} votes": votes for votes in EARLY}
+    if np.isfinite(took):
+        asked |= {name: max(EVERY, EVERY * round(took * part / EVERY)) for name, part in PARTS.items()}
+    for name, votes in asked.items():
+        if votes not in at or votes >= took:
+            continue
+        told = forecast(model.longer(at[int(votes)]), BEST, paths=20 if quick else 100)
+        if np.isfinite(took):
+            yield f"within {FACTOR}, {name}", float(took / FACTOR <= told.votes <= took * FACTOR)
+        yield f"interval, {name}", float(told.low <= took <= told.high if np.isfinite(took) else told.high > MOST)
+
+
+def with_all(found: Mapping[Key, list[float]]) -> dict[Key, list[float]]:
+    """And one column of all crowds together."""
+    together: dict[Key, list[float]] = {}
+    for (row, _), values in found.items():
+        together.setdefault((row, ALL), []).extend(values)
+    return {**found, **together}
+
+
+def aims(table: Table) -> list[Check]:
+    return [
+        Check(f"{row}, {ALL}", f"at least {aim}", with_error(values), float(np.mean(values)) >= aim)
+        for row, aim in (("right when announced", 0.93), (f"within {FACTOR}, half", 0.8))
+        if (values := table.found.get((row, ALL)))
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    told = options(__file__, __doc__, trials=167)
+    table = Table(with_all(over_seeds(trial, list(CROWDS), told)))
+    seeds = f"seeds {FIRST_SEED} to {FIRST_SEED + told.trials - 1}"
+    report(told, f"{NOTES}\n{told.trials} collections a column ({seeds}), ± standard error.", [table], aims(table))
