@@ -26,9 +26,9 @@ from crowdrank.questions.stopping import Top, confirmed
 from crowdrank.simulated.answering import Respondents, respondents
 
 CROWDS: Mapping[str, Mapping[str, Any]] = {
-    "logistic, beta(5,2)": {"labels": "logistic", "scale": 3.0, "quality": "beta(5,2)"},
+    "logistic, beta(5,2)": {"labels": "logistic", "scale": 6.0, "quality": "beta(5,2)"},
     "order, beta(5,2)": {"labels": "order", "quality": "beta(5,2)"},
-    "logistic, beta(2,1)": {"labels": "logistic", "scale": 3.0, "quality": "beta(2,1)"},
+    "logistic, beta(2,1)": {"labels": "logistic", "scale": 6.0, "quality": "beta(2,1)"},
 }
 ALL = "all"
 BEST = Top(3)
@@ -37,6 +37,11 @@ MOST = 800
 PARTS = {"a third": 1 / 3, "half": 1 / 2, "two thirds": 2 / 3}
 EARLY = (100, 200)
 FACTOR = 1.5
+ASKED = (*(f"after {votes} votes" for votes in EARLY), *PARTS)
+ROWS = (
+    "settled", "right when announced", "right without confirming", *(f"within {FACTOR}, {when}" for when in ASKED),
+    *(f"interval, {when}" for when in ASKED),
+)  # fmt: skip
 
 NOTES = f"""
 *Settled* is the share of collections in which the best three were announced within {MOST:,} votes; the two rows below
@@ -108,11 +113,13 @@ def foretold(played: Played, quick: bool, model: Refits) -> Iterator[tuple[str, 
 
 
 def with_all(found: Mapping[Key, list[float]]) -> dict[Key, list[float]]:
-    """And one column of all crowds together."""
-    together: dict[Key, list[float]] = {}
-    for (row, _), values in found.items():
-        together.setdefault((row, ALL), []).extend(values)
-    return {**found, **together}
+    """The rows in order, and one column of all crowds together."""
+    cells: dict[Key, list[float]] = {}
+    for row in ROWS:
+        by_crowd = {(row, crowd): found[row, crowd] for crowd in CROWDS if (row, crowd) in found}
+        if by_crowd:
+            cells |= by_crowd | {(row, ALL): [value for values in by_crowd.values() for value in values]}
+    return cells
 
 
 def aims(table: Table) -> list[Check]:

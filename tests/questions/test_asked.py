@@ -7,6 +7,7 @@ from crowdrank.errors import DataError, SettingError
 from crowdrank.judgments import Comparison, Comparisons
 from crowdrank.online import CrowdBT
 from crowdrank.questions import Asked, Question, Rules
+from crowdrank.questions.asked import packed
 
 BELIEFS = CrowdBT().start(("a", "b", "c"), ("ann", "bob"))
 
@@ -19,11 +20,11 @@ def test_a_question_is_awaited_until_it_is_settled():
     asked = Asked(BELIEFS)
     asked.note(question("b", "a"))
     assert dict(asked.waiting) == {(0, 1, 0): 1}
-    assert asked.kept_from(1).tolist() == [[0, 1]]
+    assert asked.kept_from(1).tolist() == [packed(0, 1)]
     asked.settle(question("a", "b"))
     assert not asked.waiting
     assert asked.kept_from(1).tolist() == []
-    assert asked.kept_from(0).tolist() == [[0, 1]]
+    assert asked.kept_from(0).tolist() == [packed(1, 0)]
     assert asked.seen.tolist() == [1, 1, 0]
     assert asked.load.tolist() == [1, 0]
 
@@ -48,7 +49,7 @@ def test_judgments_made_before_count():
     assert asked.seen.tolist() == [2, 3, 1]
     assert asked.load.tolist() == [2, 1]
     assert asked.spent == 7
-    assert asked.kept_from(0).tolist() == [[0, 1]]
+    assert asked.kept_from(0).tolist() == [packed(1, 0)]
 
 
 def test_newcomers_join_the_ledger():

@@ -43,7 +43,9 @@ def test_a_true_order_is_still_seen():
 
 def test_liars_by_half_and_equal_items_toss_the_same_coins():
     equal = respondents(6, 3, quality=1.0, labels="logistic", scale=0.0)
-    logs = [played(Random(), crowd, 30, OnlineCrowdBT(), np.random.default_rng(1)) for crowd in (coin_tossers(6, 3), equal)]
+    logs = [
+        played(Random(), crowd, 30, OnlineCrowdBT(), np.random.default_rng(1)) for crowd in (coin_tossers(6, 3), equal)
+    ]
     assert logs[0].winners == logs[1].winners
     assert logs[0].questions == logs[1].questions
 

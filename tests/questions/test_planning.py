@@ -1,5 +1,7 @@
 """A plan is what collections need: curves by hand, targets in words, and fresh collections that agree."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -37,7 +39,7 @@ def test_progress_is_told_trial_by_trial(easy):
 
 def test_the_curve_rises_to_the_target(easy):
     curve = easy[0].curve
-    assert all(before.votes < after.votes for before, after in zip(curve, curve[1:], strict=False))
+    assert all(before.votes < after.votes for before, after in pairwise(curve))
     assert curve[0].mean < 0.8 <= curve[-1].mean
     assert all(point.std_error < 0.3 for point in curve)
 

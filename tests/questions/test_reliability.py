@@ -1,4 +1,6 @@
-"""Reliability is told from the random share: near the truth for a real order, none for coin tosses, caught when false."""
+"""Reliability is told from the random share: near the truth for an order, none for coin tosses."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from crowdrank.errors import DataError, SettingError
 from crowdrank.online import CrowdBT as OnlineCrowdBT
 from crowdrank.questions import Adaptive, Random, Thompson, Uncertainty
 from crowdrank.questions.collecting import Log
-from crowdrank.questions.foretold import foretell
+from crowdrank.questions.foretold import foretold
 from crowdrank.questions.null import coin_tossers, played
 from crowdrank.questions.question import Question
 from crowdrank.questions.reliability import Estimate, Reliability, fitted, reliability
@@ -67,7 +69,7 @@ def test_coin_tosses_have_none():
 
 def test_a_board_that_claims_too_much_is_caught_by_the_random_share():
     """Adaptive coin tosses, and next to no prior: the share drawn at random says so."""
-    log = collected(Adaptive(epsilon=0.3), coin_tossers(20, 10), 500)
+    log = collected(Adaptive(epsilon=0.5), coin_tossers(40, 10), 400)
     found = reliability(log, model=cr.BradleyTerry(prior_scale=10.0))
     assert found.foretold.overconfident
     assert found.foretold.expected > found.foretold.right + 0.05
@@ -88,12 +90,33 @@ def test_written_votes_tell_the_same_as_the_log(good, tmp_path):
     assert reliability(plain, policy=[q.policy for q in log.questions], model=cr.BradleyTerry()) == first
 
 
-def test_where_all_were_drawn_at_random_one_half_foretells_the_other():
+def test_the_second_half_is_foretold_by_what_came_before():
     crowd = respondents(8, 4, quality=0.95, labels="order", seed=1)
     found = reliability(collected(Random(), crowd, 100), model=cr.BradleyTerry())
     assert found.random == found.judgments == 100
     assert found.foretold.answers == 50
     assert found.foretold.right > 0.7
+
+
+def test_nothing_is_foretold_by_what_came_after():
+    """Answers to random questions have part in choosing what is asked after them: only the past is innocent."""
+    log = collected(Random(), respondents(6, 3, quality=1.0, labels="order", seed=1), 40)
+    turned = Log()
+    for n, (question, winner) in enumerate(zip(log.questions, log.winners, strict=True)):
+        other = question.right if winner == question.left else question.left
+        turned.add(question, winner if n < 20 else other)
+    assert reliability(turned, model=cr.BradleyTerry()).foretold.right < 0.5
+
+
+def test_votes_that_carry_times_are_read_in_their_order(good):
+    votes, policy = good[1].comparisons(), np.array([q.policy for q in good[1].questions])
+    order = np.random.default_rng(0).permutation(len(votes))
+    shuffled = replace(votes.take(order), time=order.astype(float))
+    first, second = (
+        reliability(told, policy=names, model=cr.BradleyTerry())
+        for told, names in ((votes, policy), (shuffled, policy[order]))
+    )
+    assert first == second
 
 
 def test_without_a_random_share_nothing_can_be_told():
@@ -133,31 +156,21 @@ def test_spearman_and_brown_by_hand():
     assert not found.too_few
 
 
-class Known:
-    """A model that gives every left item the same chance."""
-
-    def __init__(self, chance):
-        self.chance = chance
-
-    def predict(self, ranking, comparisons):
-        return np.tile([self.chance, 0.0, 1 - self.chance], (len(comparisons), 1))
-
-
 def test_chances_are_held_against_what_came():
-    votes = cr.Comparisons.of(["a"] * 100, ["b"] * 100, ["a"] * 60 + ["b"] * 40)
-    found = foretell(Known(0.9), None, votes)
+    outcome = np.array([1] * 60 + [-1] * 40, np.int8)
+    found = foretold(np.full(100, 0.9), outcome)
     assert (found.answers, found.expected, found.right) == (100, pytest.approx(0.9), pytest.approx(0.6))
     assert found.z == pytest.approx(-30 / np.sqrt(100 * 0.09))
     assert found.gain == pytest.approx(np.log(2) + 0.6 * np.log(0.9) + 0.4 * np.log(0.1))
     (only,) = found.bins
     assert (only.answers, only.right) == (100, pytest.approx(0.6))
-    assert foretell(Known(0.5), None, votes).z == foretell(Known(0.5), None, votes).gain == 0
-    assert not foretell(Known(0.6), None, votes).overconfident
+    fair = foretold(np.full(100, 0.5), outcome)
+    assert fair.z == fair.gain == 0
+    assert not foretold(np.full(100, 0.6), outcome).overconfident
 
 
 def test_ties_foretell_nothing():
-    votes = cr.Comparisons.of(["a", "a"], ["b", "b"], ["a", "tie"])
-    assert foretell(Known(0.8), None, votes).answers == 1
+    assert foretold(np.array([0.8, 0.8]), np.array([1, 0], np.int8)).answers == 1
 
 
 def test_judgments_that_do_not_say_what_chose_them_are_refused():

@@ -151,9 +151,10 @@ def _gained(gain: float, ratio: float, weight: float, share: float) -> tuple[flo
     return gain, ratio
 
 
-def _move_scores(  # type: ignore[no-untyped-def]
-    rng, scores, quality, scale, starts, rows, sign, other, annotator, weight, logistic, truthful, chance
-):
+def _move_scores(
+    rng: Any, scores: Any, quality: Any, scale: Any, starts: Any, rows: Any, sign: Any, other: Any, annotator: Any,
+    weight: Any, logistic: Any, truthful: Any, chance: Any,
+) -> Any:  # fmt: skip
     accepted = 0
     for item in range(len(scores)):
         # a width drawn anew each time: some step suits, whatever the item's neighbours allow
@@ -178,9 +179,10 @@ def _move_scores(  # type: ignore[no-untyped-def]
     return accepted
 
 
-def _move_quality(  # type: ignore[no-untyped-def]
-    rng, quality, truths, lies, low, high, better, worse, starts, rows, weight, truthful, chance
-):
+def _move_quality(
+    rng: Any, quality: Any, truths: Any, lies: Any, low: Any, high: Any, better: Any, worse: Any, starts: Any, rows:
+    Any, weight: Any, truthful: Any, chance: Any,
+) -> Any:  # fmt: skip
     accepted = 0
     for k in range(len(quality)):
         least, most = max(low[k], 1e-15), min(high[k], 1.0 - 1e-15)
@@ -211,9 +213,10 @@ def _move_quality(  # type: ignore[no-untyped-def]
     return accepted
 
 
-def _stretched(  # type: ignore[no-untyped-def]
-    scores, quality, factor, winner, loser, annotator, weight, logistic, chance, truthful, fresh
-):
+def _stretched(
+    scores: Any, quality: Any, factor: Any, winner: Any, loser: Any, annotator: Any, weight: Any, logistic: Any,
+    chance: Any, truthful: Any, fresh: Any,
+) -> Any:  # fmt: skip
     gain, ratio = 0.0, 1.0
     for row in range(len(winner)):
         eta = quality[annotator[row]]
@@ -224,7 +227,7 @@ def _stretched(  # type: ignore[no-untyped-def]
     return gain + math.log(ratio)
 
 
-def _shift(rng, scores, starts, scale):  # type: ignore[no-untyped-def]
+def _shift(rng: Any, scores: Any, starts: Any, scale: Any) -> Any:
     """The level of each query, drawn outright: no answer depends on it."""
     for query in range(len(starts) - 1):
         size = starts[query + 1] - starts[query]
@@ -232,7 +235,7 @@ def _shift(rng, scores, starts, scale):  # type: ignore[no-untyped-def]
         scores[starts[query] : starts[query + 1]] += level - scores[starts[query] : starts[query + 1]].mean()
 
 
-def _draw_scale(rng, scores, scale):  # type: ignore[no-untyped-def]
+def _draw_scale(rng: Any, scores: Any, scale: Any) -> Any:
     """The spread of the scores given them, by steps of its logarithm."""
     squares, count = np.sum(scores * scores), len(scores)
     for _ in range(_STEPS_OF_SPREADS):
@@ -243,7 +246,7 @@ def _draw_scale(rng, scores, scale):  # type: ignore[no-untyped-def]
     return scale
 
 
-def _draw_beta(rng, quality, free, truths, lies):  # type: ignore[no-untyped-def]
+def _draw_beta(rng: Any, quality: Any, free: Any, truths: Any, lies: Any) -> Any:
     """The Beta that qualities come from given them, by steps of the logarithms of its counts.
 
     Those nothing is known about alone say what the crowd is like.
@@ -268,9 +271,10 @@ def _draw_beta(rng, quality, free, truths, lies):  # type: ignore[no-untyped-def
 _stretch = Compiled(_stretched, (_believed, _gained))
 
 
-def _stretch_all(  # type: ignore[no-untyped-def]
-    rng, scores, quality, scale, winner, loser, annotator, weight, logistic, truthful, chance, kept, fresh
-):
+def _stretch_all(
+    rng: Any, scores: Any, quality: Any, scale: Any, winner: Any, loser: Any, annotator: Any, weight: Any, logistic:
+    Any, truthful: Any, chance: Any, kept: Any, fresh: Any,
+) -> Any:  # fmt: skip
     """All scores and their spread together, by one factor: the prior of scores given the spread stays as it is."""
     factor = math.exp(rng.standard_normal() * math.exp(3.0 * rng.random() - 3.5))
     gain = _stretched(scores, quality, factor, winner, loser, annotator, weight, logistic, chance, kept, fresh)

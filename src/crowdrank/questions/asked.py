@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,11 @@ Triplet = tuple[int, int, int]
 """Two items, the smaller code first, and an annotator."""
 
 
+def packed(one: Any, other: Any) -> Any:
+    """A pair as one number, whichever item is named first; pairs in their order have numbers in theirs."""
+    return np.minimum(one, other) * 2**32 + np.maximum(one, other)
+
+
 class Asked:
     """A ledger: questions are noted when they are put, and settled when the beliefs have heard the answer.
 
@@ -33,7 +39,8 @@ class Asked:
         self.seen = self.load = np.zeros(0, np.int64)
         """How often each item was asked about, and each annotator asked."""
         self.pool: Pool | None = None
-        self._had: dict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
+        self._had: dict[int, Counter[int]] = defaultdict(Counter)
+        self._kept: dict[int, Integers] = {}
         self.items, self.annotators = beliefs.items, beliefs.annotators
         self._read_rules()
         self.follow(beliefs)
@@ -98,16 +105,18 @@ class Asked:
             self._count(triplet, -1)
 
     def kept_from(self, annotator: int) -> Integers:
-        """Pairs that must not be put to an annotator, two columns: those they had, and those that anyone has now."""
-        had = [] if self.rules.repeats else [pair for pair, times in self._had[annotator].items() if times > 0]
-        had += [(i, j) for i, j, _ in self.waiting]
-        return np.array(had, np.int64).reshape(-1, 2)
+        """Pairs that must not be put to an annotator, packed and sorted: those they had, and those that are awaited."""
+        if annotator not in self._kept:
+            had = () if self.rules.repeats else (pair for pair, times in self._had[annotator].items() if times > 0)
+            self._kept[annotator] = np.sort(np.fromiter(had, np.int64))
+        awaited = [int(packed(i, j)) for i, j, _ in self.waiting]
+        return np.union1d(self._kept[annotator], awaited) if awaited else self._kept[annotator]
 
     def excluded(self) -> Excluded:
         """The same of everyone, for a search over all pairs."""
         out = Excluded(len(self.items))
         if not self.rules.repeats:
-            rows = [(k, i, j) for k, pairs in self._had.items() for (i, j), times in pairs.items() if times > 0]
+            rows = [(k, *divmod(pair, 2**32)) for k, had in self._had.items() for pair, n in had.items() if n > 0]
             out = out.adding(*np.array(rows, np.int64).reshape(-1, 3).T)
         for i, j, _ in self.waiting:
             out = out.adding(EVERYONE, i, j)
@@ -124,7 +133,8 @@ class Asked:
         self.seen[i] += times
         self.seen[j] += times
         self.load[k] += times
-        self._had[k][i, j] += times
+        self._had[k][i * 2**32 + j] += times
+        self._kept.pop(k, None)
         if self.pool is not None:
             self.pool.count(triplet, times)
 

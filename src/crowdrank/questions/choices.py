@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from crowdrank.errors import NothingToAskError
 from crowdrank.online import Beliefs, Posterior, Roll
-from crowdrank.questions.asked import Asked
+from crowdrank.questions.asked import Asked, packed
 from crowdrank.questions.excluded import EVERYONE, Excluded
 from crowdrank.questions.question import Question
 
@@ -19,6 +19,7 @@ Integers = npt.NDArray[np.int64]
 MOST_LISTED = 200_000
 """Pairs up to which all are looked at; beyond, those of neighbours in the order of the beliefs."""
 _NEIGHBOURS = 20
+_AT_A_TIME = 64
 
 
 class Choice(NamedTuple):
@@ -38,7 +39,7 @@ class Pairs(NamedTuple):
     one: Integers
     other: Integers
 
-    def take(self, rows: npt.NDArray[np.bool_] | Integers) -> Pairs:
+    def take(self, rows: npt.NDArray[np.bool_] | Integers | slice) -> Pairs:
         return Pairs(self.one[rows], self.other[rows])
 
 
@@ -70,7 +71,7 @@ class Choices:
         )
         return np.array([k for k in free.tolist() if (plenty and k not in asked.own) or self.count(k)], np.int64)
 
-    @property
+    @cached_property
     def _all_pairs(self) -> int:
         sizes = np.bincount(self.beliefs.items.query, minlength=1)
         return int(np.sum(sizes * (sizes - 1) // 2))
@@ -79,12 +80,13 @@ class Choices:
         """How many pairs can be put to an annotator."""
         if self.asked.pool is not None:
             return len(self.asked.pool.rows(annotator))
-        query, own, kept = self.beliefs.items.query, self.asked.own.get(annotator), self._kept_from(annotator)
-        sizes = np.bincount(query, minlength=1)
-        if own is not None:
-            sizes = sizes - np.bincount(query[own], minlength=len(sizes))
-            kept = kept[~np.isin(kept, own).any(axis=1)]
-        return int(np.sum(sizes * (sizes - 1) // 2)) - len(np.unique(kept, axis=0))
+        own, kept = self.asked.own.get(annotator), self._kept_from(annotator)
+        if own is None:
+            return self._all_pairs - len(kept)
+        query = self.beliefs.items.query
+        sizes = np.bincount(query, minlength=1) - np.bincount(query[own], minlength=int(query.max()) + 1)
+        elsewhere = ~np.isin(kept // 2**32, own) & ~np.isin(kept % 2**32, own)
+        return int(np.sum(sizes * (sizes - 1) // 2)) - int(elsewhere.sum())
 
     def pairs(self, annotator: int) -> Pairs:
         """Pairs that can be put to an annotator: all, or where there are too many those worth a look."""
@@ -98,12 +100,12 @@ class Choices:
         if pool is not None:
             rows = pool.rows(annotator)
             return Pairs(pool.one[rows], pool.other[rows])
-        pairs = _all_pairs(self.beliefs.items) if self._all_pairs <= MOST_LISTED else self._neighbours
+        pairs = all_pairs(self.beliefs.items) if self.listed else self._neighbours
         return pairs.take(self._allowed(pairs, annotator))
 
     def excluded(self) -> Excluded:
         """What must not be put to whom, for a search over everything."""
-        return self.asked.excluded().adding(EVERYONE, *self._unheard.T)
+        return self.asked.excluded().adding(EVERYONE, self._unheard // 2**32, self._unheard % 2**32)
 
     @cached_property
     def askable(self) -> npt.NDArray[np.bool_]:
@@ -121,23 +123,42 @@ class Choices:
         return bool(self._allowed(pair, annotator)[0])
 
     def _allowed(self, pairs: Pairs, annotator: int) -> npt.NDArray[np.bool_]:
-        allowed, kept = np.ones(len(pairs.one), bool), self._kept_from(annotator)
+        keys, kept = packed(*pairs), self._kept_from(annotator)
+        allowed = np.ones(len(keys), bool)
         if len(kept):
-            size = len(self.beliefs.items)
-            allowed &= ~np.isin(pairs.one * size + pairs.other, kept[:, 0] * size + kept[:, 1])
+            allowed = kept[np.minimum(np.searchsorted(kept, keys), len(kept) - 1)] != keys
         if (own := self.asked.own.get(annotator)) is not None:
             allowed &= ~(np.isin(pairs.one, own) | np.isin(pairs.other, own))
         return allowed
 
     def _kept_from(self, annotator: int) -> Integers:
         """Also pairs whose answers came, but have not changed the beliefs yet: they would be asked again and again."""
-        return np.concatenate((self.asked.kept_from(annotator), self._unheard))
+        if ("kept", annotator) not in self.memo:
+            kept = self.asked.kept_from(annotator)
+            self.memo["kept", annotator] = np.union1d(kept, self._unheard) if len(self._unheard) else kept
+        kept_from: Integers = self.memo["kept", annotator]
+        return kept_from
 
     @cached_property
     def _unheard(self) -> Integers:
         if not isinstance(self.beliefs, Posterior):
-            return np.zeros((0, 2), np.int64)
-        return np.unique(np.sort(self.beliefs.unheard, axis=1).astype(np.int64), axis=0)
+            return np.zeros(0, np.int64)
+        return np.unique(packed(*self.beliefs.unheard.T.astype(np.int64)))
+
+    def first_allowed(self, pairs: Pairs, annotator: int) -> tuple[int, int] | None:
+        """The first of these pairs that can be put to an annotator; none where none can."""
+        start, stop = 0, _AT_A_TIME
+        while start < len(pairs.one):
+            some = pairs.take(slice(start, stop))
+            start, stop = stop, 4 * stop
+            if (fine := np.flatnonzero(self._allowed(some, annotator))).size:
+                return int(some.one[fine[0]]), int(some.other[fine[0]])
+        return None
+
+    @property
+    def listed(self) -> bool:
+        """Whether all pairs are looked at."""
+        return self._all_pairs <= MOST_LISTED
 
     @cached_property
     def _neighbours(self) -> Pairs:
@@ -150,7 +171,7 @@ class Choices:
 
     def random_pair(self, annotator: int, rng: np.random.Generator) -> tuple[int, int]:
         """Any pair that can be put to an annotator, all as likely."""
-        if self.asked.pool is not None or self._all_pairs <= MOST_LISTED:
+        if self.asked.pool is not None or self.listed:
             pairs = self.pairs(annotator)
             row = int(rng.integers(len(pairs.one)))
             return int(pairs.one[row]), int(pairs.other[row])
@@ -182,7 +203,7 @@ class Choices:
 
 
 @lru_cache(maxsize=8)
-def _all_pairs(items: Roll) -> Pairs:
+def all_pairs(items: Roll) -> Pairs:
     """All pairs within queries."""
     order = np.argsort(items.query, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(items.query))[:-1])

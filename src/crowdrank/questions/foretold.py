@@ -12,6 +12,8 @@ import numpy.typing as npt
 from crowdrank.judgments import Comparisons
 from crowdrank.results import Ranking
 
+Vector = npt.NDArray[np.float64]
+
 _EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _ALARM = 2.6
 """Standard deviations from which being less right than expected is no accident: once in a hundred."""
@@ -56,24 +58,27 @@ class Foretold:
         better = "better than a coin toss" if self.gain > 1.96 * self.std_error else "no better than a coin toss"
         verdict = "the board claims too much" if self.overconfident else "as sure as it may be"
         return [
-            f"Of {self.answers:,} answers it had not seen, the board of the others foretold {self.right:.0%} right and "
+            f"Of {self.answers:,} answers, the board of what was answered before foretold {self.right:.0%} right and "
             f"expected {self.expected:.0%} (z = {self.z:+.1f}): {verdict}.",
             f"Its chances were {better}: {self.gain:+.3f} ± {self.std_error:.3f} nats an answer.",
         ]
 
 
-def foretell(model: Any, board: Ranking, unseen: Comparisons) -> Foretold:
-    """What `board`, fitted by `model`, made of answers it has not seen; ties are left out."""
-    decided = unseen.take(np.flatnonzero(unseen.outcome != 0))
-    chances = model.predict(board, decided)
-    left = chances[:, 0] / (chances[:, 0] + chances[:, 2])
-    favoured = np.maximum(left, 1 - left)
-    right = np.where(left == 0.5, 0.5, (left > 0.5) == (decided.outcome > 0)).astype(np.float64)
-    gains = np.log(2 * np.clip(np.where(decided.outcome > 0, left, 1 - left), 1e-300, 1))
-    count = len(gains)
-    expected, came = (float(np.mean(column)) if count else 0.5 for column in (favoured, right))
-    # a fair toss is counted as half right, and has no variance then
+def chances_of_left(model: Any, board: Ranking, unseen: Comparisons) -> Vector:
+    """That left wins, by a `board` that `model` fitted, where the answer is no tie."""
+    chances = model.predict(board, unseen)
+    return np.asarray(chances[:, 0] / (chances[:, 0] + chances[:, 2]))
+
+
+def foretold(left: Vector, outcome: npt.NDArray[np.int8]) -> Foretold:
+    """The chances that left would win, and what came; ties are left out."""
+    left, won = left[outcome != 0], outcome[outcome != 0] > 0
+    favoured, count = np.maximum(left, 1 - left), len(left)
+    # a fair toss is half right, whatever comes, and has no variance then
+    right = np.where(left == 0.5, 0.5, (left > 0.5) == won)
     spread = float(np.sqrt(np.sum(np.where(left == 0.5, 0, favoured * (1 - favoured)))))
+    gains = np.log(2 * np.clip(np.where(won, left, 1 - left), 1e-300, 1))
+    expected, came = (float(np.mean(column)) if count else 0.5 for column in (favoured, right))
     return Foretold(
         answers=count, gain=float(np.mean(gains)) if count else 0.0,
         std_error=float(np.std(gains, ddof=1) / np.sqrt(count)) if count > 1 else float("nan"),
@@ -82,7 +87,7 @@ def foretell(model: Any, board: Ranking, unseen: Comparisons) -> Foretold:
     )  # fmt: skip
 
 
-def _bins(favoured: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> tuple[Bin, ...]:
+def _bins(favoured: Vector, right: Vector) -> tuple[Bin, ...]:
     """The last one holds both of its ends."""
     place = np.clip(np.digitize(favoured, _EDGES) - 1, 0, len(_EDGES) - 2)
     found = []

@@ -103,7 +103,7 @@ class Plan:
             last = self.curve[-1]
             told.append(
                 f"Out of reach: {self.never} of {len(self.reached)} did not get there within {self.most:,} votes "
-                f"(after {last.votes:,} they stood at {last.mean:.2f} on average)."
+                f"(after {last.votes:,} votes they stood at {last.mean:.2f} on average)."
             )
             return told
         low, high = self.interval

@@ -1,7 +1,7 @@
 """How far a board can be relied on, told from the questions that were drawn at random.
 
 Questions that were chosen by what was answered before make differences look surer than they are. Those drawn at random
-do not: what they say, and how well the rest foretells them, is a fair witness.
+do not: what they say, and how well they were foretold by what was answered before them, is a fair witness.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from crowdrank.errors import CrowdrankWarning, DataError, IslandsError, Separati
 from crowdrank.judgments import Comparisons
 from crowdrank.models import BayesianCrowdBT, name_of
 from crowdrank.questions.collecting import Log
-from crowdrank.questions.foretold import Foretold, foretell
+from crowdrank.questions.foretold import Foretold, chances_of_left, foretold
 from crowdrank.results import Ranking
 
 Vector = npt.NDArray[np.float64]
@@ -29,6 +30,8 @@ RANDOM = "random"
 _RECORDED = ("policy", "probability")
 _WIDEST = 0.5
 """An interval of the reliability wider than this tells nothing."""
+_PARTS = 4
+"""Boards that foretell the second half of the judgments."""
 _MOST_GROUPS = 100
 _BEYOND = 2.6
 """Jackknife errors on either side of an interval: more than 1.96, for the items of one board err together."""
@@ -65,7 +68,8 @@ class Reliability:
     """The same from halves of the random share that know nothing of each other: their scores' correlation, stepped up
     to the whole share by Spearman and Brown's formula."""
     foretold: Foretold | None = None
-    """How the board of all that was not drawn at random foretells what was."""
+    """How those of them in the second half of the judgments were foretold by boards of all that came before. (What came
+    after knows of them: they had part in choosing it.)"""
     stopped_short: int = 0
     """How many of the fits did not converge."""
 
@@ -99,7 +103,7 @@ class Reliability:
         if self.foretold is not None:
             told += self.foretold.lines()
         if self.stopped_short:
-            told.append(f"{self.stopped_short} fits did not converge: these numbers are rough.")
+            told.append(f"Fits that did not converge: {self.stopped_short}; these numbers are rough.")
         return told
 
 
@@ -116,14 +120,15 @@ def reliability(
 ) -> Reliability:
     """How far the board that `model` fits can be relied on (BayesianCrowdBT unless told).
 
-    `judgments` is the log of a collection, or comparisons with a feature `policy`, or with what chose each of them as
-    `policy`: "random" for those drawn at random. `halves` is how often the random share is cut in two.
+    `judgments` is the log of a collection, or comparisons in the order of asking (by time, where times are known) with
+    a feature `policy`, or with what chose each of them as `policy`: "random" for those drawn at random. `halves` is how
+    often the random share is cut in two.
     """
     if halves < 1:
         raise SettingError(f"halves must be at least 1, got {halves}.")
     model = BayesianCrowdBT() if model is None else model
     comparisons, drawn = _parted(judgments, policy)
-    random, rest = comparisons.take(np.flatnonzero(drawn)), comparisons.take(np.flatnonzero(~drawn))
+    random = comparisons.take(np.flatnonzero(drawn))
     found = Reliability(model=name_of(model), items=len(comparisons.items), judgments=len(drawn), random=len(random))
     if len(random) < 4 or found.items < 4:
         return found
@@ -131,13 +136,11 @@ def reliability(
     try:
         board = fitted(model, random)
         pairs = [_both(model, random, rng) for _ in range(halves)]
-        # where everything was drawn at random, one half foretells the other
-        source, target = (rest, random) if len(rest) else _cut(random, rng)
-        foretold = foretell(model, fitted(model, source), target) if hasattr(model, "predict") else None
+        told = _foretold(model, comparisons, drawn) if hasattr(model, "predict") else None
     except (IslandsError, SeparationError):
         return found
     return replace(
-        found, separation=_separation(board, model), split_half=_split_half(pairs), foretold=foretold,
+        found, separation=_separation(board, model), split_half=_split_half(pairs), foretold=told,
         stopped_short=sum(not fit.convergence.converged for fit in (board, *(fit for pair in pairs for fit in pair))),
     )  # fmt: skip
 
@@ -151,7 +154,7 @@ def fitted(model: Any, comparisons: Comparisons) -> Ranking:
 
 
 def _parted(judgments: Log | Comparisons, policy: Sequence[str] | None) -> tuple[Comparisons, Flags]:
-    """The comparisons without their record of choice, and which of them were drawn at random."""
+    """The comparisons as they came, without their record of choice, and which of them were drawn at random."""
     if isinstance(judgments, Log):
         return judgments.comparisons(), np.array([q.policy == RANDOM for q in judgments.questions], bool)
     chosen_by = judgments.features.get("policy") if policy is None else policy
@@ -163,7 +166,22 @@ def _parted(judgments: Log | Comparisons, policy: Sequence[str] | None) -> tuple
     if len(chosen_by) != len(judgments):
         raise DataError(f"policy: {len(chosen_by)} names for {len(judgments)} judgments.")
     features = {name: column for name, column in judgments.features.items() if name not in _RECORDED}
-    return replace(judgments, features=features), np.array([str(name) == RANDOM for name in chosen_by], bool)
+    drawn = np.array([str(name) == RANDOM for name in chosen_by], bool)
+    order = np.arange(len(drawn)) if judgments.time is None else np.argsort(judgments.time, kind="stable")
+    return replace(judgments, features=features).take(order), drawn[order]
+
+
+def _foretold(model: Any, comparisons: Comparisons, drawn: Flags) -> Foretold:
+    """The second half in parts, those drawn at random of each foretold by the board of all before it."""
+    edges = np.linspace(len(drawn) // 2, len(drawn), _PARTS + 1).astype(int)
+    left, outcome = [], []
+    for begin, end in pairwise(edges):
+        rows = begin + np.flatnonzero(drawn[begin:end])
+        if len(rows):
+            unseen = comparisons.take(rows)
+            left.append(chances_of_left(model, fitted(model, comparisons.take(slice(begin))), unseen))
+            outcome.append(unseen.outcome)
+    return foretold(np.concatenate([np.zeros(0), *left]), np.concatenate([np.zeros(0, np.int8), *outcome]))
 
 
 def _cut(comparisons: Comparisons, rng: np.random.Generator) -> tuple[Comparisons, Comparisons]:

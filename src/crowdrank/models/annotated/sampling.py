@@ -72,7 +72,8 @@ class Sampler:
         moved = sweeps.walk(
             rng, self.threads, self.items.starts, self.limits, learns, scores, quality, spreads, truthful, chance, steps
         )
-        there = State(scores, quality, *spreads.tolist(), truthful, chance)
+        scale, truths, lies = spreads.tolist()
+        there = State(scores, quality, scale, truths, lies, truthful, chance)
         return there, Info(moved / steps / (len(scores) + len(quality)))
 
 

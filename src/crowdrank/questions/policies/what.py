@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.online import Beliefs, Posterior
+from crowdrank.online import Beliefs, Posterior, Roll
 from crowdrank.online.beliefs import Vector
 from crowdrank.online.posterior import Draws
-from crowdrank.questions.choices import Choices, Pairs
+from crowdrank.questions.choices import Choices, Pairs, all_pairs
 
 _LARGEST_COVARIANCE = 2_000
 
@@ -69,37 +69,55 @@ class MostDoubtful:
     """The pair of which it is least clear which is the better."""
 
     def pick(self, choices: Choices, annotator: int, rng: np.random.Generator) -> tuple[int, int, float]:
-        pairs, best = self._best(choices, annotator)
-        row = int(rng.choice(best))
-        return int(pairs.one[row]), int(pairs.other[row]), 1 / len(best)
+        best = self._best(choices, annotator)
+        row = int(rng.integers(len(best.one)))
+        return int(best.one[row]), int(best.other[row]), 1 / len(best.one)
 
     def chance(self, choices: Choices, one: int, other: int, annotator: int) -> float:
-        pairs, best = self._best(choices, annotator)
-        here = (pairs.one[best] == min(one, other)) & (pairs.other[best] == max(one, other))
-        return float(here.any()) / len(best)
+        best = self._best(choices, annotator)
+        here = (best.one == min(one, other)) & (best.other == max(one, other))
+        return float(here.any()) / len(best.one)
 
-    def _best(self, choices: Choices, annotator: int) -> tuple[Pairs, npt.NDArray[np.int64]]:
+    def _best(self, choices: Choices, annotator: int) -> Pairs:
+        beliefs = choices.beliefs
+        if isinstance(beliefs, Posterior) and choices.asked.pool is None and choices.listed:
+            found = choices.first_allowed(_by_doubt(beliefs.draws, beliefs.items), annotator)
+            if found is not None:
+                return Pairs(np.array([found[0]]), np.array([found[1]]))
         pairs = choices.pairs(annotator)
-        clarity = clarity_of(choices.beliefs, pairs)
-        return pairs, np.flatnonzero(clarity == clarity.min())
+        clarity = clarity_of(beliefs, pairs)
+        return pairs.take(clarity == clarity.min())
 
 
 def clarity_of(beliefs: Beliefs, pairs: Pairs) -> Vector:
     """How many standard deviations the items of each pair are apart."""
     one, other = pairs
+    if isinstance(beliefs, Posterior):
+        return _clarity_of_draws(beliefs.draws, pairs)
     lead = np.abs(beliefs.mean[one] - beliefs.mean[other])
-    return np.asarray(lead / np.sqrt(np.maximum(_variance(beliefs, pairs), 1e-300)))
+    return np.asarray(lead / np.sqrt(beliefs.variance[one] + beliefs.variance[other]))
 
 
-def _variance(beliefs: Beliefs, pairs: Pairs) -> Vector:
+def _clarity_of_draws(draws: Draws, pairs: Pairs) -> Vector:
+    one, other = pairs
+    mean = draws.scores.mean(axis=0)
+    return np.asarray(np.abs(mean[one] - mean[other]) / np.sqrt(np.maximum(_variance(draws, pairs), 1e-300)))
+
+
+@lru_cache(maxsize=8)
+def _by_doubt(draws: Draws, items: Roll) -> Pairs:
+    """All pairs, the least clear first: looked at once for all questions that the same draws steer."""
+    pairs = all_pairs(items)
+    return pairs.take(np.argsort(_clarity_of_draws(draws, pairs), kind="stable"))
+
+
+def _variance(draws: Draws, pairs: Pairs) -> Vector:
     """Of the difference of two scores."""
     one, other = pairs
-    if not isinstance(beliefs, Posterior):
-        return np.asarray(beliefs.variance[one] + beliefs.variance[other])
-    if len(beliefs.items) > _LARGEST_COVARIANCE:
-        scores = beliefs.draws.scores.T
+    if draws.scores.shape[1] > _LARGEST_COVARIANCE:
+        scores = draws.scores.T
         return np.concatenate([np.var(scores[a] - scores[b], axis=1) for a, b in _in_parts(one, other)])
-    covariance = _covariance(beliefs.draws)
+    covariance = _covariance(draws)
     return np.asarray(covariance[one, one] + covariance[other, other] - 2 * covariance[one, other])
 
 
