@@ -65,12 +65,13 @@ WAYS = {
 
 NOTES = """
 *Gain* is the paper's: online Crowd-BT with prior Beta(10, 1), the triplet of largest expected information gain. The
-others are ours, steered by draws of the posterior, walked on every 25 labels, with the prior of η learnt from the data
-unless it is named. With Beta(10, 1) held fixed, scores are given a wide prior (standard deviation 10); where their spread
-is learnt as well, it shrinks, close scores being blamed for what bad annotators did. Whatever asked, the labels are ranked by the same board: a long walk through the posterior (2,100
-sweeps), its prior on η learnt, or as named; *online means* ranks by the means of online Crowd-BT instead, as the paper
-does. Differences are trial by trial, on the same crowds, from random ranked in the same way. Of 28 that are looked at,
-with no difference in truth, one below −2 standard errors is to be expected every other time.
+others are ours, steered by draws of the posterior, walked on every 25 labels, with the prior of η learnt from the
+data unless it is named. With Beta(10, 1) held fixed, scores are given a wide prior (standard deviation 10); where
+their spread is learnt as well, it shrinks, close scores being blamed for what bad annotators did. Whatever asked, the
+labels are ranked by the same board: a long walk through the posterior (2,100 sweeps), its prior on η learnt, or as
+named; *online means* ranks by the means of online Crowd-BT instead, as the paper does. Differences are trial by
+trial, on the same crowds, from random ranked in the same way. Of 28 that are looked at, with no difference in truth,
+one below −2 standard errors is to be expected every other time.
 """
 
 

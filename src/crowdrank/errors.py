@@ -59,7 +59,7 @@ class UnknownNameError(CrowdrankError, KeyError):
         else:
             hint = "known: " + ", ".join(names[:8]) + (", …" if len(names) > 8 else "") + "."
         self.message = f"No {kind} named {str(name)!r}; {hint}"
-        super().__init__(self.message)
+        super().__init__(kind, name, names)  # as it was made, so that it can be sent from one process to another
 
     def __str__(self) -> str:
         return self.message

@@ -60,7 +60,7 @@ class Adaptive(Mixed):
 
     epsilon: float = 0.1
     """The share of questions that are drawn at random, with which reliability can be measured."""
-    floor: int = 3
+    floor: int = 6
     """How often every item is asked about before pairs are chosen by doubt."""
 
     def greedy(self, choices: Choices) -> Chooser:
