@@ -77,3 +77,14 @@ def test_the_curvatures_draws_spread_by_the_standard_error():
     found = BradleyTerry().fit(votes)
     np.testing.assert_allclose(found.uncertainty.draws.mean(axis=0), found.scores, atol=0.05)
     np.testing.assert_allclose(found.uncertainty.draws.std(axis=0), found.uncertainty.std_error, rtol=0.1)
+
+
+def test_draws_of_a_posterior_count_themselves():
+    """Sure which is better, open by how much: the spread of the difference says nothing of its sign."""
+    rng = np.random.default_rng(0)
+    unit = np.exp(rng.normal(scale=1.5, size=1000))
+    draws = np.stack((unit, -unit), axis=1)
+    normal, sampled = (Uncertainty(draws, draws.std(axis=0), "", sampled=own) for own in (False, True))
+    assert normal.chance_above(draws.mean(axis=0), 0, 1) < 0.8
+    assert sampled.chance_above(draws.mean(axis=0), 0, 1) > 0.99
+    assert sampled.chance_above(draws.mean(axis=0), 1, 0) < 0.01

@@ -103,7 +103,7 @@ class BayesianCrowdBT:
         method = f"{len(scores):,} draws from the posterior, of scores and annotators together"
         ranking = conclude(
             self, comparisons, scores.mean(axis=0), parameters=drawn.parameters(), convergence=convergence,
-            measure=lambda: Uncertainty(scores, error, method),
+            measure=lambda: Uncertainty(scores, error, method, sampled=True),
         )  # fmt: skip
         return with_annotators(ranking, comparisons, lambda: {"quality": drawn.quality_interval()})
 

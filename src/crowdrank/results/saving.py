@@ -52,6 +52,7 @@ def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
         sure = ranking.uncertainty
         content["uncertainty"] = {
             "method": sure.method,
+            "sampled": sure.sampled,
             "std_error": sure.std_error.tolist(),
             "draws": _pack(sure.draws),
             "draws_shape": sure.draws.shape,
@@ -103,4 +104,4 @@ def _pack(draws: npt.NDArray[np.float64]) -> str:
 def _unpack(sure: dict[str, Any]) -> Uncertainty:
     raw = zlib.decompress(base64.b64decode(sure["draws"]))
     draws = np.frombuffer(raw, "<f4").reshape(sure["draws_shape"]).astype(np.float64)
-    return Uncertainty(draws, np.array(sure["std_error"], np.float64), sure["method"])
+    return Uncertainty(draws, np.array(sure["std_error"], np.float64), sure["method"], sure.get("sampled", False))

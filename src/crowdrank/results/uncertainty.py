@@ -22,6 +22,8 @@ class Uncertainty:
     std_error: Vector
     method: str
     """In words: "curvature", "bootstrap over 30 annotators" …"""
+    sampled: bool = False
+    """Whether the draws are the posterior's own, so that a share of them is a probability."""
 
     def ranks(self, items: Items) -> tuple[Ranks, Ranks]:
         """The best and the worst rank of every item within its query, in each draw; they differ where draws tie."""
@@ -43,7 +45,14 @@ class Uncertainty:
         return low.astype(np.int32), high.astype(np.int32)
 
     def chance_above(self, scores: Vector, a: int, b: int) -> float:
-        """P(item a truly scores above item b), the difference taken as normal."""
+        """P(item a truly scores above item b): the share of draws that say so, where they are the posterior's own.
+
+        Else the difference is taken as normal. (Not where scores have no known unit: it may be sure which is better and
+        open by how much.)
+        """
+        if self.sampled:
+            above = np.sum(self.draws[:, a] > self.draws[:, b]) + 0.5 * np.sum(self.draws[:, a] == self.draws[:, b])
+            return float((above + 0.5) / (len(self.draws) + 1))
         difference = float(scores[a] - scores[b])
         spread = float(np.std(self.draws[:, a] - self.draws[:, b]))
         if spread == 0:
