@@ -20,11 +20,12 @@ def test_a_question_is_awaited_until_it_is_settled():
     asked = Asked(BELIEFS)
     asked.note(question("b", "a"))
     assert dict(asked.waiting) == {(0, 1, 0): 1}
-    assert asked.kept_from(1).tolist() == [packed(0, 1)]
+    assert asked.awaited().tolist() == [packed(0, 1)]
     asked.settle(question("a", "b"))
     assert not asked.waiting
-    assert asked.kept_from(1).tolist() == []
-    assert asked.kept_from(0).tolist() == [packed(1, 0)]
+    assert asked.awaited().tolist() == []
+    assert asked.had_by(0).tolist() == [packed(1, 0)]
+    assert asked.had_by(1).tolist() == []
     assert asked.seen.tolist() == [1, 1, 0]
     assert asked.load.tolist() == [1, 0]
 
@@ -34,7 +35,7 @@ def test_a_question_withdrawn_was_never_asked():
     asked.note(question())
     asked.settle(question(), withdrawn=True)
     assert asked.seen.tolist() == [0, 0, 0]
-    assert asked.kept_from(0).tolist() == []
+    assert asked.had_by(0).tolist() == []
     assert asked.spent == 0
 
 
@@ -49,7 +50,7 @@ def test_judgments_made_before_count():
     assert asked.seen.tolist() == [2, 3, 1]
     assert asked.load.tolist() == [2, 1]
     assert asked.spent == 7
-    assert asked.kept_from(0).tolist() == [packed(1, 0)]
+    assert asked.had_by(0).tolist() == [packed(1, 0)]
 
 
 def test_newcomers_join_the_ledger():
@@ -70,6 +71,7 @@ def test_what_is_excluded_is_what_is_kept_from_each():
     excluded = asked.excluded()
     allowed = {(i, j, k): bool(excluded.allows(k, i, j)) for k in (0, 1) for i, j in ((0, 1), (0, 2), (1, 2))}
     assert [triplet for triplet, fine in allowed.items() if fine] == [(0, 2, 0), (0, 1, 1)]
+    assert asked.awaited().tolist() == [packed(1, 2)]
 
 
 @pytest.mark.parametrize("wrong", [{"price": 0.0}, {"price": {"ann": -1}}, {"quota": -1}, {"quota": {"ann": -2}}])

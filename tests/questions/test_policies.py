@@ -161,7 +161,7 @@ def test_what_waits_for_a_walk_is_not_asked_again():
     model = Refits(every=100, warmup=5, keep=20, thin=1)
     beliefs = after(model, Comparison("a", "b", "a", "ann"))
     asked = Asked(beliefs)
-    questions = list(batch(Uncertainty(), beliefs, asked, 100, seeded()))
+    questions = list(batch(Uncertainty(), beliefs, asked, 27, seeded()))
     assert {"a", "b"} not in [{q.left, q.right} for q in questions]
     assert len(questions) == 27
 

@@ -85,11 +85,26 @@ def test_the_rules_are_kept(policy):
 
 
 @every_policy
-def test_no_pair_is_put_to_two_people_at_a_time(policy):
+def test_no_pair_is_put_to_two_people_at_a_time_while_others_are_left(policy):
     beliefs, rng = MODELS["online"].start(LABELS, PEOPLE), np.random.default_rng(0)
     questions = list(batch(policy, beliefs, Asked(beliefs), 50, rng))
-    assert len(questions) == 10
-    assert len({frozenset((q.left, q.right)) for q in questions}) == 10
+    assert len({frozenset((q.left, q.right)) for q in questions[:10]}) == 10
+    assert len({(q.annotator, frozenset((q.left, q.right))) for q in questions}) == len(questions) == 30
+
+
+@every_policy
+def test_a_walk_that_is_long_in_coming_does_not_end_a_small_collection(policy):
+    """Three pairs, and a walk after fifty answers: people are asked all the same."""
+    model, rng = Refits(every=50, warmup=5, keep=10, thin=1), np.random.default_rng(0)
+    beliefs = model.start(("a", "b", "c"), [f"person{n}" for n in range(20)])
+    asked = Asked(beliefs)
+    for _ in range(55):
+        question = policy.next(beliefs, asked, rng=rng)
+        asked.note(question)
+        beliefs = model.update(beliefs, question.answered(question.left))
+        asked.settle(question)
+    assert beliefs.judged == 55
+    assert beliefs.waiting == 5
 
 
 @every_policy
@@ -100,7 +115,7 @@ def test_pairs_are_of_one_query(policy):
     )  # fmt: skip
     beliefs, rng = MODELS["refits"].start(items, PEOPLE), np.random.default_rng(0)
     questions = list(batch(policy, beliefs, Asked(beliefs), 50, rng))
-    asked = {(q.query, *sorted((q.left, q.right))) for q in questions}
+    asked = {(q.query, *sorted((q.left, q.right))) for q in questions[:4]}
     assert asked == {("one", "a", "b"), ("two", "a", "b"), ("two", "a", "c"), ("two", "b", "c")}
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crowdrank.errors import DataError
 from crowdrank.judgments import Comparisons
 from crowdrank.online import Beliefs, Roll
-from crowdrank.questions.excluded import EVERYONE, Excluded
+from crowdrank.questions.excluded import Excluded
 from crowdrank.questions.question import Question
 from crowdrank.questions.rules import Rules
 
@@ -104,22 +104,23 @@ class Asked:
         if withdrawn:
             self._count(triplet, -1)
 
-    def kept_from(self, annotator: int) -> Integers:
-        """Pairs that must not be put to an annotator, packed and sorted: those they had, and those that are awaited."""
+    def had_by(self, annotator: int) -> Integers:
+        """Pairs that were put to an annotator, and must not be again, packed and sorted; none where they may be."""
         if annotator not in self._kept:
             had = () if self.rules.repeats else (pair for pair, times in self._had[annotator].items() if times > 0)
             self._kept[annotator] = np.sort(np.fromiter(had, np.int64))
-        awaited = [int(packed(i, j)) for i, j, _ in self.waiting]
-        return np.union1d(self._kept[annotator], awaited) if awaited else self._kept[annotator]
+        return self._kept[annotator]
+
+    def awaited(self) -> Integers:
+        """Pairs whose answers the beliefs await, packed and sorted."""
+        return np.unique(np.array([i * 2**32 + j for i, j, _ in self.waiting], np.int64))
 
     def excluded(self) -> Excluded:
-        """The same of everyone, for a search over all pairs."""
+        """What everyone had, and items of their own, for a search over all pairs."""
         out = Excluded(len(self.items))
         if not self.rules.repeats:
             rows = [(k, *divmod(pair, 2**32)) for k, had in self._had.items() for pair, n in had.items() if n > 0]
             out = out.adding(*np.array(rows, np.int64).reshape(-1, 3).T)
-        for i, j, _ in self.waiting:
-            out = out.adding(EVERYONE, i, j)
         for who, items in self.own.items():
             out = out.adding_items(who, items)
         return out

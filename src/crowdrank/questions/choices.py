@@ -53,12 +53,18 @@ class Choices:
         self.memo: dict[object, Any] = {}
         """What policies found out here, to be looked up when asked again."""
         self.only = None if annotator is None else beliefs.annotators.index(annotator, kind="annotator")
+        self.patient = True
+        """Whether pairs in the air are left alone: as long as there are others."""
+        self.annotators = self._able()
+        """Who can be asked something, in codes."""
+        if not len(self.annotators):
+            self.patient = False
+            self.memo.clear()
+            self.annotators = self._able()
         if not len(self.annotators):
             raise NothingToAskError(self._why_nobody(annotator))
 
-    @cached_property
-    def annotators(self) -> Integers:
-        """Who can be asked something, in codes."""
+    def _able(self) -> Integers:
         asked = self.asked
         free = np.flatnonzero(asked.present & (asked.load < asked.quotas))
         if self.only is not None:
@@ -105,7 +111,7 @@ class Choices:
 
     def excluded(self) -> Excluded:
         """What must not be put to whom, for a search over everything."""
-        return self.asked.excluded().adding(EVERYONE, self._unheard // 2**32, self._unheard % 2**32)
+        return self.asked.excluded().adding(EVERYONE, self._in_the_air // 2**32, self._in_the_air % 2**32)
 
     @cached_property
     def askable(self) -> npt.NDArray[np.bool_]:
@@ -132,12 +138,20 @@ class Choices:
         return allowed
 
     def _kept_from(self, annotator: int) -> Integers:
-        """Also pairs whose answers came, but have not changed the beliefs yet: they would be asked again and again."""
+        """What they had, and what is in the air."""
         if ("kept", annotator) not in self.memo:
-            kept = self.asked.kept_from(annotator)
-            self.memo["kept", annotator] = np.union1d(kept, self._unheard) if len(self._unheard) else kept
+            self.memo["kept", annotator] = np.union1d(self.asked.had_by(annotator), self._in_the_air)
         kept_from: Integers = self.memo["kept", annotator]
         return kept_from
+
+    @property
+    def _in_the_air(self) -> Integers:
+        """Pairs whose answers the beliefs have not heard yet: they would be asked again and again."""
+        if "in the air" not in self.memo:
+            unheard = np.union1d(self.asked.awaited(), self._unheard)
+            self.memo["in the air"] = unheard if self.patient else unheard[:0]
+        in_the_air: Integers = self.memo["in the air"]
+        return in_the_air
 
     @cached_property
     def _unheard(self) -> Integers:

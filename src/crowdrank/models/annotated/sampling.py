@@ -74,7 +74,7 @@ class Sampler:
         )
         scale, truths, lies = spreads.tolist()
         there = State(scores, quality, scale, truths, lies, truthful, chance)
-        return there, Info(moved / steps / (len(scores) + len(quality)))
+        return there, Info(moved / max(1, steps) / (len(scores) + len(quality)))
 
 
 def limits_of(hints: Hints, annotators: int) -> Limits:
