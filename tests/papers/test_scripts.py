@@ -15,6 +15,10 @@ PAPERS = Path(__file__).resolve().parents[2] / "papers"
 SCRIPTS = sorted(path.relative_to(PAPERS).as_posix() for path in PAPERS.glob("*/*.py"))
 CROWD_BT = {"Bradley-Terry", "Majority-Vote-BT", "Variance-BT", "Crowd-BT"}
 
+PRIORS = ("", ", prior (2,1)", ", prior (10,1)", ", prior (10,1), spread learnt")
+POLICIES = ("adaptive", "thompson", "gain", "epsilon-greedy", "uncertainty", "coverage", "random")
+ASKED = ("after 100 votes", "after 200 votes", "a third", "half", "two thirds")
+
 ROWS = {
     "crowd-bt/table1.py": {
         "Bradley-Terry", "Crowd-BT, One", "Crowd-BT, Gold", "crowd-bt", "bayesian-crowd-bt"
@@ -31,13 +35,20 @@ ROWS = {
     "crowd-bt/figure2.py": {"γ=0", "γ=1", "γ=5", "γ=10", "γ=30", "γ=30, halving", "random"},
     "crowd-bt/figure3.py": {"γ=0", "γ=1", "γ=5", "γ=10", "γ=30", "random"},
     "crowd-bt/active.py": {
-        *(name + prior for name in ("random", "adaptive") for prior in ("", ", prior (2,1)", ", prior (10,1)")),
+        *(name + prior for name in ("random", "adaptive") for prior in PRIORS),
         *(name + means for name in ("random", "gain, γ=1") for means in ("", ", online means")),
         "thompson", "adaptive, ten at once, 50 late",
     },
     "factor-bt/table1.py": {f"factor-bt, prior_scale={scale}" for scale in (3, 10, 20, 30)},
     "factor-bt/figure1.py": {
         "Bradley-Terry", "Crowd-BT", "Majority-Vote-BT", "Pairwise HITS", "linear-bias", "factor-bt",
+    },
+    "honesty/null.py": {
+        *POLICIES, *(f"{name}, by online Crowd-BT" for name in ("gain", "epsilon-greedy", "uncertainty")),
+    },
+    "stopping/top3.py": {
+        "settled", "right when announced", "right without confirming",
+        *(f"{what}, {when}" for what in ("within 1.5", "interval") for when in ASKED),
     },
 }  # fmt: skip
 

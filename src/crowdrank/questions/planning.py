@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from multiprocessing import get_context
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
@@ -19,6 +17,7 @@ from crowdrank.online.sequential import Answers
 from crowdrank.questions.collecting import Collection
 from crowdrank.questions.policies import Adaptive, Chooser
 from crowdrank.questions.stopping import Accuracy, Kendall, Order, Top, decision
+from crowdrank.questions.trials import play_all
 from crowdrank.simulated.answering import respondents
 
 Progress = Callable[[int, int], None]
@@ -90,7 +89,7 @@ class Plan:
 
     def _quantile(self, share: float) -> float:
         """Infinite as soon as a trial without end has part in it."""
-        found = float(np.quantile(np.minimum(self.reached, 1e15), share))
+        found = float(np.ceil(np.quantile(np.minimum(self.reached, 1e15), share)))
         return found if found <= self.most else float("inf")
 
     def lines(self) -> list[str]:
@@ -141,14 +140,14 @@ def plan(
     that `probability` says; of targets that are met or not ("top 3", "order") for nine in ten. More than one process
     can only be started from a program that guards its main part.
     """
-    _check(trials, price, probability)
+    _check(trials, price, scale, probability)
     goal = _goal(target, probability)
     most = PER_ITEM * items if most is None else most
     scenario = Scenario(
         items, annotators, quality, labels, scale, Adaptive() if policy is None else policy, goal, most, seed
     )
     courses: list[Course] = []
-    for course in _courses(scenario, trials, processes):
+    for course in play_all(scenario.play, trials, processes):
         courses.append(course)
         if on_progress is not None:
             on_progress(len(courses), trials)
@@ -226,15 +225,6 @@ class Patient(Refits):
         return Refits.after(replace(self, every=every), beliefs, items, annotators, answers)
 
 
-def _courses(scenario: Scenario, trials: int, processes: int) -> Iterator[Course]:
-    if processes == 1:
-        yield from map(scenario.play, range(trials))
-        return
-    # threads of ours may hold locks that a forked process would wait for
-    with ProcessPoolExecutor(min(processes, trials), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(scenario.play, range(trials))
-
-
 def _curve(courses: list[Course]) -> tuple[Point, ...]:
     """On a grid of votes, each so many times the last, as far as the longest trial went."""
     first = max(course.votes[0] for course in courses)
@@ -262,9 +252,11 @@ def _goal(target: str, probability: float | None) -> Goal:
     raise SettingError(f'A plan is for "tau 0.9", "accuracy 0.95", "top 3" or "order", got {target!r}.')
 
 
-def _check(trials: int, price: float, probability: float | None) -> None:
+def _check(trials: int, price: float, scale: float, probability: float | None) -> None:
     if trials < 1:
         raise SettingError(f"trials must be at least 1, got {trials}.")
+    if not 0 < scale < np.inf:
+        raise SettingError(f"scale must be above zero, or there is no order to find, got {scale!r}.")
     if not 0 <= price < np.inf:
         raise SettingError(f"price must be zero or more, got {price!r}.")
     if probability is not None and not 0 < probability < 1:
