@@ -21,7 +21,7 @@ from measure import FIRST_SEED, Check, Key, Table, options, over_seeds, report, 
 from crowdrank.online import Posterior, Refits
 from crowdrank.questions import Adaptive
 from crowdrank.questions.collecting import Collection
-from crowdrank.questions.forecast import forecast
+from crowdrank.questions.forecasting import forecast
 from crowdrank.questions.stopping import Top, confirmed
 from crowdrank.simulated.answering import Respondents, respondents
 

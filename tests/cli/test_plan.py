@@ -52,7 +52,7 @@ def test_the_policy_takes_settings(crowdrank):
     words = (*SMALL, "--most", 40, "--json", "--policy")
     plain, settings, other = (
         json.loads(crowdrank(*words, policy).out)
-        for policy in ("adaptive", "adaptive:epsilon=0.1:floor=3", "adaptive:epsilon=1")
+        for policy in ("adaptive", "adaptive:epsilon=0.1:floor=6", "adaptive:epsilon=1")
     )
     assert plain == settings
     assert plain["curve"] != other["curve"]

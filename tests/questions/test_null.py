@@ -9,7 +9,7 @@ from crowdrank.online import CrowdBT as OnlineCrowdBT
 from crowdrank.online import Refits
 from crowdrank.questions import POLICIES, Adaptive, Random, Uncertainty
 from crowdrank.questions.null import Claims, NullCheck, claims, coin_tossers, null_check, played
-from crowdrank.questions.reliability import fitted
+from crowdrank.questions.random_share import fitted
 from crowdrank.simulated.answering import respondents
 
 QUICK = Refits(warmup=20, keep=50, thin=1)

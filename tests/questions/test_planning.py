@@ -76,7 +76,7 @@ def test_the_best_few_are_planned_for_most_collections():
     found = plan(6, 4, quality=0.95, labels="order", target="top 1", trials=4, policy=Random())
     assert found.probability == 0.9
     assert found.policy == "random"
-    assert found.votes == pytest.approx(np.quantile(found.reached, 0.9))
+    assert found.votes == np.ceil(np.quantile(found.reached, 0.9))
 
 
 def test_trials_can_run_side_by_side():

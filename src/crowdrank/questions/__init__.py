@@ -5,7 +5,7 @@ from crowdrank.questions.batch import batch
 from crowdrank.questions.budget import Budget
 from crowdrank.questions.collecting import Collection, Log
 from crowdrank.questions.comparing import Curves, compare_policies
-from crowdrank.questions.forecast import Forecast, forecast
+from crowdrank.questions.forecasting import Forecast, forecast
 from crowdrank.questions.gain import best_pair, best_triplet, expected_gain
 from crowdrank.questions.null import NullCheck, null_check
 from crowdrank.questions.planning import Plan, plan
@@ -22,7 +22,7 @@ from crowdrank.questions.policies import (
     by_name,
 )  # fmt: skip
 from crowdrank.questions.question import Question
-from crowdrank.questions.reliability import Reliability, reliability
+from crowdrank.questions.random_share import Reliability, reliability
 from crowdrank.questions.rules import Rules
 from crowdrank.questions.stopping import confirmed, decision
 

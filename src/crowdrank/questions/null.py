@@ -13,7 +13,7 @@ from crowdrank.models import BayesianCrowdBT, name_of
 from crowdrank.online import OnlineModel, Refits
 from crowdrank.questions.collecting import Collection, Log
 from crowdrank.questions.policies import Chooser
-from crowdrank.questions.reliability import fitted
+from crowdrank.questions.random_share import fitted
 from crowdrank.results import Ranking
 from crowdrank.simulated.answering import Respondents, respondents
 

@@ -13,7 +13,7 @@ from crowdrank.questions.collecting import Log
 from crowdrank.questions.foretold import foretold
 from crowdrank.questions.null import coin_tossers, played
 from crowdrank.questions.question import Question
-from crowdrank.questions.reliability import Estimate, Reliability, fitted, reliability
+from crowdrank.questions.random_share import Estimate, Reliability, fitted, reliability
 from crowdrank.simulated.answering import respondents
 
 QUICK = cr.BayesianCrowdBT(chains=2, draws=50, warmup=100)

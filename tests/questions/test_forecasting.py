@@ -6,7 +6,7 @@ import pytest
 from crowdrank.errors import DataError, SettingError
 from crowdrank.online import Refits, Roll
 from crowdrank.online.posterior import Draws
-from crowdrank.questions.forecast import FARTHEST, Forecast, forecast
+from crowdrank.questions.forecasting import FARTHEST, Forecast, forecast
 from crowdrank.questions.stopping import Accuracy, Kendall, Order, Pair, Top
 
 
@@ -77,8 +77,8 @@ def test_nothing_is_foretold_beyond_a_hundred_times_the_votes():
 
 def test_of_two_items_the_chance_to_settle_in_time_is_what_normal_theory_says(monkeypatch):
     """At pace 1, four times the votes leave a quarter of the variance, and the mean has moved by three quarters."""
-    monkeypatch.setattr("crowdrank.questions.forecast._FACTORS", [4.0])
-    monkeypatch.setattr("crowdrank.questions.forecast._SPREAD_OF_PACE", 0.0)
+    monkeypatch.setattr("crowdrank.questions.forecasting._FACTORS", [4.0])
+    monkeypatch.setattr("crowdrank.questions.forecasting._SPREAD_OF_PACE", 0.0)
     beliefs = believing((1.0, 0.0), draws=1000)
     lead = beliefs.draws.scores[:, 0] - beliefs.draws.scores[:, 1]
     sure = np.quantile((lead - lead.mean()) / lead.std(), 0.95) * np.sqrt(0.25)
