@@ -1,14 +1,13 @@
 """Crowd-BT, Figure 2: accuracy as votes are sampled, by what is explored (γ).
 
-100 items, 100 annotators with quality η from Beta(2, 1). From a pool: 400 pairs answered by 10 annotators each, of
-which any vote may be asked for once. Over everything: any pair may be put to anyone.
+100 items, 100 annotators with quality η from Beta(2, 1), and a pool of 400 pairs answered by 10 of them each, of which
+any vote may be asked for once. (Any pair put to anyone: active.py.)
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -22,29 +21,26 @@ from pools import AREA, RANDOM, Curve, Found, area, beside, curve, differences, 
 from crowdrank import Comparisons
 from crowdrank.evaluation import accuracy
 from crowdrank.online import CrowdBT
-from crowdrank.questions import InformationGain, Random
-from crowdrank.questions.collecting import Collection
 from crowdrank.simulated import crowd_bt
-from crowdrank.simulated.answering import respondents
 
 POLICIES = ("γ=0", "γ=1", "γ=5", "γ=10", "γ=30", "γ=30, halving", RANDOM)
-POOL, NARROW, FREE = "From a pool, prior Beta(10, 1)", "From a pool, prior Beta(2, 1)", "Everything, prior Beta(10, 1)"
-MODELS = {POOL: CrowdBT(), NARROW: CrowdBT(quality_prior=(2.0, 1.0)), FREE: CrowdBT()}
+POOL, NARROW = "Prior Beta(10, 1)", "Prior Beta(2, 1)"
+MODELS = {POOL: CrowdBT(), NARROW: CrowdBT(quality_prior=(2.0, 1.0))}
+COMPARED = {POOL: POLICIES, NARROW: ("γ=0", "γ=1", RANDOM)}
 SHOWN = ("250", "500", "1000", "1500", "2000", "3000", "4000", AREA)
-FREE_VOTES, FREE_TRIALS = 1500, 10
 AIM = 0.02
 
 NOTES = """
 Items are ranked by the means of online Crowd-BT, as in the paper: scores N(0, 1) beforehand (the paper does not say),
 moments by numerical integration. AUC is the mean accuracy over the curve, a point every 50 votes. *Halving* begins with
 γ = 30 and halves it after every quarter of the votes. All votes of a pool are asked for in the end, so that its curves
-meet; where anything can be asked of anyone, there are 10 trials. Differences are trial by trial, on the same crowds.
+meet. Differences are trial by trial, on the same crowds.
 """
 
 
 def trial(column: tuple[str, str], seed: int, quick: bool) -> Mapping[Key, float]:
     panel, policy = column
-    points = (over_everything if panel == FREE else from_pool)(panel, policy, seed, quick)
+    points = from_pool(panel, policy, seed, quick)
     return {(policy, str(votes)): found for votes, found in points.items()} | {(policy, AREA): area(points)}
 
 
@@ -54,21 +50,6 @@ def from_pool(panel: str, policy: str, seed: int, quick: bool) -> Curve:
     assert isinstance(votes, Comparisons)
     beliefs = model.start(votes.items, votes.annotators)
     return curve(policy, votes, model, beliefs, lambda scores: accuracy(scores, crowd.truth), seed)
-
-
-def over_everything(panel: str, policy: str, seed: int, quick: bool) -> Curve:
-    crowd, budget = (respondents(10, 5, seed=seed), 100) if quick else (respondents(seed=seed), FREE_VOTES)
-    model = MODELS[panel]
-    run = Collection(policy=free_policy(policy, budget), model=model)
-    steps = run.run(crowd, model.start(crowd.items, crowd.annotators), budget, np.random.default_rng([seed, 1]))
-    return {step.votes: accuracy(step.beliefs.mean, crowd.truth) for step in steps if step.votes % 50 == 0}
-
-
-def free_policy(name: str, budget: int) -> InformationGain | Random:
-    if name == RANDOM:
-        return Random()
-    exploration, _, halving = name.removeprefix("γ=").partition(", ")
-    return InformationGain(exploration=float(exploration), halve_every=0.25 if halving else None, budget=budget)
 
 
 def tables(title: str, found: Found) -> list[Table]:
@@ -90,8 +71,7 @@ if __name__ == "__main__":
     panels: dict[str, Found] = {}
     for panel in MODELS:
         print(panel, file=sys.stderr)
-        fewer = Namespace(**{**vars(told), "trials": min(told.trials, FREE_TRIALS)}) if panel == FREE else told
-        panels[panel] = over_seeds(trial, [(panel, policy) for policy in POLICIES], fewer)
+        panels[panel] = over_seeds(trial, [(panel, policy) for policy in COMPARED[panel]], told)
     made = [table for panel, found in panels.items() for table in tables(panel, found)]
     report(told, f"{NOTES}\n{drawn(told)}", made, list(checks({panel: panels[panel] for panel in (POOL, NARROW)})))
     if told.out is not None:

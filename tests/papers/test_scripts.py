@@ -33,7 +33,7 @@ ROWS = {
     },
     "crowd-bt/table5.py": {"98 %", "95 %", "90 %"},
     "crowd-bt/figure2.py": {"γ=0", "γ=1", "γ=5", "γ=10", "γ=30", "γ=30, halving", "random"},
-    "crowd-bt/figure3.py": {"γ=0", "γ=1", "γ=5", "γ=10", "γ=30", "random"},
+    "crowd-bt/figure3.py": {"γ=0", "γ=1", "γ=5", "γ=10", "random"},
     "crowd-bt/active.py": {
         *(name + prior for name in ("random", "adaptive") for prior in PRIORS),
         *(name + means for name in ("random", "gain, γ=1") for means in ("", ", online means")),
