@@ -72,6 +72,22 @@ def test_items_of_queries_are_asked_within_them(crowdrank, tmp_path):
     assert {(q["query"], *sorted((q["left"], q["right"]))) for q in questions} == {("q1", "a", "b"), ("q2", "a", "c")}
 
 
+def test_how_near_a_decision_is_can_be_asked(crowdrank, votes):
+    ended = crowdrank("next", votes, "--until", "top 1", "--count", 2)
+    assert "top 1: open, at 0." in ended.out
+    assert "votes in all" in ended.out or "not in sight" in ended.out
+
+
+def test_once_it_is_settled_nothing_is_asked(crowdrank, tmp_path):
+    clear = tmp_path / "clear.csv"
+    rows = [f"{who},{a},{b},{a}" for who in "xyz" for a, b in ("ab", "ac", "bc") for _ in range(12)]
+    clear.write_text("\n".join(["worker,left,right,winner", *rows]))
+    ended = crowdrank("next", clear, "--until", "top 1", "--repeats")
+    assert "top 1: settled." in ended.out
+    assert "questions for" not in ended.out
+    assert json.loads(crowdrank("next", clear, "--until", "top 1", "--repeats", "--json").out) == []
+
+
 def test_too_few_are_said_to_be_left(crowdrank, votes):
     ended = crowdrank("next", votes, "--count", 50)
     assert ended.code == 0
@@ -87,6 +103,8 @@ def test_too_few_are_said_to_be_left(crowdrank, votes):
         (("next", "{votes}", "--beliefs", "magic"), "auto, refits or online"),
         (("next", "{votes}", "--annotators", "{bad}"), "quota of 'ann'"),
         (("next", "nowhere.csv"), "no such file"),
+        (("next", "{votes}", "--until", "top three"), "top 3"),
+        (("next", "{votes}", "--until", "top 1", "--beliefs", "online"), "joint beliefs"),
     ],
 )
 def test_mistakes_are_explained(crowdrank, votes, items, tmp_path, words, said):

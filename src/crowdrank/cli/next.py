@@ -33,6 +33,10 @@ def next_questions(
     annotator: Annotated[str | None, typer.Option(help="Questions for this annotator only.")] = None,
     quota: Annotated[int | None, typer.Option(help="Questions for one annotator at most, old ones included.")] = None,
     repeats: Annotated[bool, typer.Option("--repeats", help="Let annotators get the same pair again.")] = False,
+    until: Annotated[
+        str | None, typer.Option(help='Say how near a decision is, and ask no more once it is settled: "top 3" …')
+    ] = None,
+    level: Annotated[float, typer.Option(help="How sure a decision must be to be settled.")] = 0.95,
     beliefs: Annotated[
         str, typer.Option(help="What steers: refits, online, or auto by the size of the data.")
     ] = "auto",
@@ -46,7 +50,7 @@ def next_questions(
     """Choose the most useful questions to ask next, and whom to ask them."""
     import numpy as np
 
-    from crowdrank import files, questions
+    from crowdrank import files, online, questions
 
     if beliefs not in ("auto", "refits", "online"):
         raise SettingError(f"--beliefs must be auto, refits or online, got {beliefs!r}.")
@@ -61,6 +65,9 @@ def next_questions(
     with doing("Making up our mind"):
         model, state = _beliefs(beliefs, votes, known, names, seed)
         asked = questions.Asked(state, _rules(known, people, quota, repeats), votes)
+        settled, standing = _standing(until, level, model, state)
+    if settled:
+        count = 0
     with doing(f"Choosing {count:,} questions"):
         chosen = list(questions.batch(chooser, state, asked, count, np.random.default_rng(seed), annotator))
     frame = _frame(chosen)
@@ -71,7 +78,8 @@ def next_questions(
 
         typer.echo(json.dumps(frame.to_dicts(), ensure_ascii=False))
         return
-    _show(frame, chosen, count, f"{_facts(votes, state)}; steered by {model}.", out)
+    name = "refits" if isinstance(model, online.Refits) else "online beliefs"
+    _show(frame, chosen, count, [f"{_facts(votes, state)}; steered by {name}.", *standing], out)
 
 
 def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:
@@ -106,7 +114,7 @@ def _items(known: ItemColumns | None) -> Items | list[str]:
 
 def _beliefs(
     wish: str, votes: Comparisons | None, known: ItemColumns | None, names: list[str], seed: int
-) -> tuple[str, Any]:
+) -> tuple[Any, Any]:
     """What is believed of everything, by the posterior or, for many judgments, by one update after another."""
     from crowdrank import online
 
@@ -116,7 +124,7 @@ def _beliefs(
     state = model.start(_items(known), names)
     if votes is not None:
         state = model.fold(state, votes)
-    return ("online beliefs" if online_wanted else "refits"), state
+    return model, state
 
 
 def _rules(known: ItemColumns | None, people: People | None, quota: int | None, repeats: bool) -> Rules:
@@ -156,7 +164,28 @@ def _facts(votes: Comparisons | None, state: Any) -> str:
     return f"{len(state.items):,} items, {len(state.annotators):,} annotators, {so_far}"
 
 
-def _show(frame: pl.DataFrame, chosen: list[Question], wanted: int, headline: str, out: Path | None) -> None:
+def _standing(until: str | None, level: float, model: Any, state: Any) -> tuple[bool, list[str]]:
+    """Whether what is to be decided is settled, and how it stands, in words."""
+    from crowdrank.online import Refits
+    from crowdrank.questions import confirmed, decision, forecast
+
+    if until is None:
+        return False, []
+    if not 0 < level < 1:
+        raise SettingError(f"--level must lie between 0 and 1, got {level}.")
+    wish = decision(until)
+    if not isinstance(model, Refits):
+        raise SettingError("--until needs joint beliefs: leave --beliefs online out.")
+    if not state.judged:
+        return False, [f"{until}: open, nothing was judged yet."]
+    if confirmed(wish, state, model, level):
+        return True, [f"{until}: settled. Nothing more needs to be asked."]
+    longer = model.longer(state)
+    chance = wish.chance(longer.draws.scores, longer.items)
+    return False, [f"{until}: open, at {chance:.2f} of {wish.enough(level):.2f}; {forecast(longer, wish, level)}."]
+
+
+def _show(frame: pl.DataFrame, chosen: list[Question], wanted: int, headlines: list[str], out: Path | None) -> None:
     from collections import Counter
 
     from rich.console import Console
@@ -164,7 +193,8 @@ def _show(frame: pl.DataFrame, chosen: list[Question], wanted: int, headline: st
     from crowdrank.reports import questions_table
 
     console = Console(highlight=False, markup=False)
-    console.print(headline)
+    for line in headlines:
+        console.print(line)
     if len(chosen) < wanted:
         console.print(f"Only {len(chosen):,} questions are left to ask.", style="yellow")
     if not chosen:
