@@ -49,10 +49,12 @@ explore: $(VENV)/.ready-test
 bench: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py
 	$(BENCH_VENV)/bin/python benchmarks/crowd_bt.py
+	$(BENCH_VENV)/bin/python benchmarks/questions.py
 
 bench-quick: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py --quick
 	$(BENCH_VENV)/bin/python benchmarks/crowd_bt.py --quick
+	$(BENCH_VENV)/bin/python benchmarks/questions.py --quick
 
 papers: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script || exit 1; done

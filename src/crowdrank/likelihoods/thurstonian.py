@@ -187,6 +187,78 @@ def _draw_item(
     return score
 
 
+def _log_likelihood(
+    seen: Any, of_person: Any, winner: Any, loser: Any, annotator: Any, start: Any, end: Any
+) -> Any:  # fmt: skip
+    """Of a query's judgments given what was seen, margins integrated out."""
+    gain, ratio = 0.0, 1.0
+    for row in range(start, end):
+        x = of_person[annotator[row]] * ROOT_HALF * (seen[winner[row]] - seen[loser[row]])
+        if x < -20.0:
+            gain += log_cdf_of_number(x)
+            continue
+        ratio *= 0.5 * math.erfc(-ROOT_HALF * x)
+        if ratio < 1e-200:
+            gain += math.log(ratio)
+            ratio = 1.0
+    return gain + math.log(ratio)
+
+
+def _stretch(
+    rng: Any, scores: Any, seen: Any, fresh: Any, variance: Any, spread: Any, of_person: Any, winner: Any, loser: Any,
+    annotator: Any, start: Any, end: Any, first: Any, last: Any, sight_starts: Any, shape: Any, rate: Any,
+) -> Any:  # fmt: skip
+    """A query's scores and sights by one factor, then its sights about the scores by another; the new difficulty.
+
+    Margins integrated out: given them, and sights one by one, neither would move far.
+    """
+    likely = _log_likelihood(seen, of_person, winner, loser, annotator, start, end)
+    for scaled in (True, False):
+        factor = math.exp(rng.standard_normal() * math.exp(3.0 * rng.random() - 3.0))
+        fixed = factor if scaled else 1.0
+        gain = 0.0
+        for item in range(first, last):
+            for sight in range(sight_starts[item], sight_starts[item + 1]):
+                fresh[sight] = fixed * scores[item] + factor * (seen[sight] - scores[item])
+            gain += 0.5 * (1.0 - fixed * fixed) * scores[item] ** 2 / spread + math.log(fixed)
+        there = _log_likelihood(fresh, of_person, winner, loser, annotator, start, end)
+        gain += there - likely + _log_inverse_gamma(factor * factor * variance, shape, rate)
+        gain -= _log_inverse_gamma(variance, shape, rate)
+        if math.log(rng.random()) < gain:
+            likely = there
+            variance *= factor * factor
+            scores[first:last] *= fixed
+            for sight in range(sight_starts[first], sight_starts[last]):
+                seen[sight] = fresh[sight]
+    return variance
+
+
+def _move_expertise(
+    rng: Any, seen: Any, expertise: Any, domain: Any, winner: Any, loser: Any, annotator: Any, judgment_starts: Any,
+    middle: Any, width: Any, fresh: Any, gain: Any,
+) -> None:  # fmt: skip
+    """Every τ by a step with margins integrated out, all at once: they do not depend on each other."""
+    for k in range(len(expertise)):
+        for m in range(expertise.shape[1]):
+            tau = expertise[k, m]
+            fresh[k, m] = tau + width * math.exp(3.0 * rng.random() - 3.0) * rng.standard_normal()
+            gain[k, m] = 0.5 * ((tau - middle) ** 2 - (fresh[k, m] - middle) ** 2) / (width * width)
+    for query in range(len(domain)):
+        m = domain[query]
+        for row in range(judgment_starts[query], judgment_starts[query + 1]):
+            k = annotator[row]
+            apart = ROOT_HALF * (seen[winner[row]] - seen[loser[row]])
+            here, there = expertise[k, m] * apart, fresh[k, m] * apart
+            if here < -20.0 or there < -20.0:
+                gain[k, m] += log_cdf_of_number(there) - log_cdf_of_number(here)
+            else:
+                gain[k, m] += math.log(math.erfc(-ROOT_HALF * there) / math.erfc(-ROOT_HALF * here))
+    for k in range(len(expertise)):
+        for m in range(expertise.shape[1]):
+            if math.log(rng.random()) < gain[k, m]:
+                expertise[k, m] = fresh[k, m]
+
+
 def _shift(rng: Any, scores: Any, seen: Any, spread: Any, first: Any, last: Any, sight_starts: Any) -> None:
     """A query's scores and sights together: nothing but the prior of scores knows where they are."""
     count = last - first
@@ -229,8 +301,8 @@ def _change_unit(
 
 
 @compiled(
-    log_cdf_of_number, _positive_normal, _draw_domain, _draw_item, _shift, _inverse_gamma, _log_inverse_gamma,
-    _change_unit,
+    log_cdf_of_number, _positive_normal, _draw_domain, _draw_item, _log_likelihood, _stretch, _move_expertise, _shift,
+    _inverse_gamma, _log_inverse_gamma, _change_unit,
 )  # fmt: skip
 def _walk(  # type: ignore[no-untyped-def]
     rng, scores, seen, difficulty, domain, expertise, shares, scale, winner, loser, annotator, judgment_starts,
@@ -258,6 +330,10 @@ def _walk(  # type: ignore[no-untyped-def]
             domain[query] = m
             counts[m] += 1.0
             of_person[:] = expertise[:, m]
+            difficulty[query] = _stretch(
+                rng, scores, seen, pull, difficulty[query], scale[0], of_person, winner, loser, annotator, start, end,
+                first, last, sight_starts, shape, rate,
+            )  # fmt: skip
             for row in range(start, end):
                 apart = ROOT_HALF * (seen[winner[row]] - seen[loser[row]])
                 z[row - start] = _positive_normal(rng, of_person[annotator[row]] * apart)
@@ -281,6 +357,9 @@ def _walk(  # type: ignore[no-untyped-def]
             for m in range(domains):
                 draw = rng.standard_normal() / math.sqrt(precision[k, m])
                 expertise[k, m] = linear[k, m] / precision[k, m] + draw
+        _move_expertise(
+            rng, seen, expertise, domain, winner, loser, annotator, judgment_starts, middle, width, precision, linear
+        )
         for m in range(domains):
             shares[m] = max(rng.standard_gamma(counts[m]), 1e-300)
         shares /= np.sum(shares)

@@ -63,17 +63,25 @@ class Sampler:
 
         An annotator's own judgment is left out of the count of the pair's items.
         """
-        sights, queries = self.sights, len(self.items.starts) - 1
-        query = np.repeat(np.arange(queries), np.diff(sights.judgment_starts))
-        item, size = sights.item, len(self.items)
+        sights, item, size = self.sights, self.sights.item, len(self.items)
         winner, loser = item[sights.winner], item[sights.loser]
         won, lost = (np.bincount(side, minlength=size) for side in (winner, loser))
         above = (won[winner] - 1 - lost[winner]) / (won[winner] + lost[winner])
         below = (won[loser] - lost[loser] + 1) / (won[loser] + lost[loser])
-        place = query * self.annotators + sights.annotator
-        cells = queries * self.annotators
-        agreed, given = np.bincount(place, above - below, cells), np.bincount(place, minlength=cells)
-        return (agreed / (given + 1.0)).reshape(queries, self.annotators)
+        agreed = np.bincount(self._cell, above - below, self.given.size).reshape(self.given.shape)
+        return np.asarray(agreed / (self.given + 1.0))
+
+    @cached_property
+    def given(self) -> Codes:
+        """How many judgments each annotator gave in each query; queries × annotators."""
+        queries = len(self.items.starts) - 1
+        return np.bincount(self._cell, minlength=queries * self.annotators).reshape(queries, self.annotators)
+
+    @property
+    def _cell(self) -> Codes:
+        """Query and annotator of each judgment, as one number."""
+        each = np.diff(self.sights.judgment_starts)
+        return np.repeat(np.arange(len(each)), each) * self.annotators + self.sights.annotator
 
     def init(self, rng: np.random.Generator) -> State:
         """Scores by head count; domains by which annotators agree with it in which queries."""
@@ -99,6 +107,17 @@ class Sampler:
         return state._replace(
             scores=of_item * state.scores, seen=of_item[self.sights.item] * state.seen, expertise=up * state.expertise
         )
+
+    def quality(self, state: State) -> Vector:
+        """The chance that each annotator names the better of two items seen one unit apart, over what they judged.
+
+        Of annotators without judgments: over all queries.
+        """
+        from scipy.special import ndtr
+
+        given = self.given + 1e-9
+        chance = ndtr(state.expertise / np.sqrt(2))[:, state.domain].T
+        return np.asarray(np.sum(given * chance, axis=0) / given.sum(axis=0))
 
 
 def clusters(rng: np.random.Generator, points: Vector, count: int) -> tuple[Codes, Vector]:
