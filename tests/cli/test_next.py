@@ -82,8 +82,11 @@ def test_once_it_is_settled_nothing_is_asked(crowdrank, tmp_path):
     clear = tmp_path / "clear.csv"
     rows = [f"{who},{a},{b},{a}" for who in "xyz" for a, b in ("ab", "ac", "bc") for _ in range(12)]
     clear.write_text("\n".join(["worker,left,right,winner", *rows]))
-    ended = crowdrank("next", clear, "--until", "top 1", "--repeats")
+    out = tmp_path / "tasks.csv"
+    ended = crowdrank("next", clear, "--until", "top 1", "--repeats", "--out", out)
     assert "top 1: settled." in ended.out
+    assert f"Written to {out}, without a question." in ended.out
+    assert pl.read_csv(out).is_empty()
     assert "questions for" not in ended.out
     assert json.loads(crowdrank("next", clear, "--until", "top 1", "--repeats", "--json").out) == []
 

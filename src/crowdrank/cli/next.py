@@ -197,12 +197,11 @@ def _show(frame: pl.DataFrame, chosen: list[Question], wanted: int, headlines: l
         console.print(line)
     if len(chosen) < wanted:
         console.print(f"Only {len(chosen):,} questions are left to ask.", style="yellow")
-    if not chosen:
-        return
-    by = ", ".join(f"{count:,} {name}" for name, count in Counter(q.policy for q in chosen).most_common())
-    people = len({q.annotator for q in chosen})
-    to_whom = "one annotator" if people == 1 else f"{people:,} annotators"
-    console.print(f"{len(chosen):,} questions for {to_whom}: {by}.\n")
-    console.print(questions_table(frame))
+    if chosen:
+        by = ", ".join(f"{count:,} {name}" for name, count in Counter(q.policy for q in chosen).most_common())
+        people = len({q.annotator for q in chosen})
+        to_whom = "one annotator" if people == 1 else f"{people:,} annotators"
+        console.print(f"{len(chosen):,} questions for {to_whom}: {by}.\n")
+        console.print(questions_table(frame))
     if out is not None:
-        console.print(f"Written to {out}.", soft_wrap=True)
+        console.print(f"Written to {out}{'' if chosen else ', without a question'}.", soft_wrap=True)
