@@ -18,6 +18,9 @@ from crowdrank.judgments import Comparisons, Rankings, Ratings
 # Sums of such weights are exact in any order, so that rounding never makes or breaks a tie.
 EXACT_WEIGHTS = st.sampled_from([0.5, 1.0, 2.0, 3.0])
 FINE_WEIGHTS = st.integers(1, 1 << 20).map(lambda n: n / (1 << 16))
+WHOLE_WEIGHTS = st.sampled_from([1.0, 2.0, 3.0])
+COUNT_WHOLE_JUDGMENTS = ("TPP", "TRM")
+"""Models that take a weight for repetitions, and refuse half a judgment."""
 
 
 @st.composite
@@ -114,6 +117,32 @@ def ratings(draw: Any, *, most_items: int = 6) -> Ratings:
     )  # fmt: skip
 
 
+@st.composite
+def some_ratings(
+    draw: Any,
+    *,
+    most_queries: int = 2,
+    most_items: int = 6,
+    most_more: int = 15,
+    weights: st.SearchStrategy[float] | None = EXACT_WEIGHTS,
+) -> Ratings:
+    """Every item has a grade, some have more; not all grades are alike."""
+    rows = []
+    for query in range(draw(st.integers(1, most_queries))):
+        size = draw(st.integers(2, most_items))
+        more = draw(st.lists(st.integers(0, size - 1), max_size=most_more))
+        rows += [(query, item, draw(st.integers(0, 3)), draw(st.integers(0, 4))) for item in [*range(size), *more]]
+    rows += [(0, 0, 0, 0), (0, 1, 0, 4)]
+    query, item, annotator, grade = zip(*rows, strict=True)
+    weight = None
+    if weights is not None and draw(st.booleans()):
+        weight = draw(st.lists(weights, min_size=len(rows), max_size=len(rows)))
+    return Ratings.of(
+        [f"i{n}" for n in item], grade, annotator=[f"w{n}" for n in annotator], query=[f"q{n}" for n in query],
+        weight=weight,
+    )  # fmt: skip
+
+
 def kinds_read(kind: Any) -> tuple[type, ...]:
     """The kinds of judgment a model reads, as a tuple."""
     return kind.reads if isinstance(kind.reads, tuple) else (kind.reads,)
@@ -121,7 +150,9 @@ def kinds_read(kind: Any) -> tuple[type, ...]:
 
 def judgments_for(kind: Any, **wishes: Any) -> st.SearchStrategy[Any]:
     """Judgments of any kind this model reads; wishes that a kind does not know are left out."""
-    known = {Comparisons: comparisons, Rankings: rankings, Ratings: ratings}
+    known = {Comparisons: comparisons, Rankings: rankings, Ratings: some_ratings}
+    if kind.__name__ in COUNT_WHOLE_JUDGMENTS and wishes.get("weights", EXACT_WEIGHTS) is not None:
+        wishes["weights"] = WHOLE_WEIGHTS
     made = []
     for read in kinds_read(kind):
         names = signature(known[read]).parameters
@@ -136,7 +167,9 @@ def samples(kind: Any) -> bool:
 
 def brief(kind: Any, **settings: Any) -> Any:
     """The model as it comes; one that samples, with few draws."""
-    return kind(**({"chains": 2, "draws": 10, "warmup": 10} if samples(kind) else {}), **settings)
+    small = {"chains": 2, "draws": 10, "warmup": 10, "max_sweeps": 60}
+    names = {entry.name for entry in fields(kind)} if samples(kind) else set()
+    return kind(**{name: value for name, value in small.items() if name in names}, **settings)
 
 
 def precise(kind: Any, **settings: Any) -> Any:
@@ -157,7 +190,7 @@ def weighted(judgments: Any, weight: Any) -> Any:
 def few_draws_allowed() -> Iterator[None]:
     """Where it is no matter that chains were cut short."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "bayesian", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "bayesian|tpp|trm", ConvergenceWarning)
         yield
 
 

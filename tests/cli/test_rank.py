@@ -110,7 +110,9 @@ def test_ratings_and_lists_are_ranked_too(crowdrank, tmp_path):
     lists.write_text("worker,item,rank\nann,a,1\nann,b,2\nann,c,3\nbob,b,1\nbob,a,2\n")
     rated, listed = crowdrank("rank", ratings), crowdrank("rank", lists)
     assert (rated.code, listed.code) == (0, 0)
-    assert "the better grade wins" in rated.out
+    assert "Ranked by graded-response.\n" in rated.out
+    assert "the better grade wins" in crowdrank("rank", ratings, "--model", "bradley-terry").out
+    assert "winners are graded 1" in crowdrank("rank", EXAMPLE / "votes.csv", "--model", "mean-rating").out
     assert "Ranked by plackett-luce" in listed.out
 
 

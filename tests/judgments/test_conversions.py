@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from crowdrank.errors import DataError
 from crowdrank.judgments import Comparisons, Rankings, Ratings
 from crowdrank.judgments.conversions import pairs_within, rankings_to_links
+from crowdrank.models import MeanRating, WinRate
+from crowdrank.models.conclude import health_of
 from tests.strategies import comparisons, rankings, ratings
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -125,6 +127,43 @@ def test_grades_become_each_annotators_list(grades):
 def test_an_item_graded_twice_counts_by_its_mean():
     grades = Ratings.of(["a", "a", "b", "c"], [1, 4, 2, 3], annotator=["x"] * 4)
     assert places_of(grades.to_rankings()) == {(0, 0): ((2,), (0,), (1,))}
+
+
+def test_grades_of_an_item_graded_twice_count_by_weight():
+    grades = Ratings.of(["a", "a", "b"], [1, 4, 3], annotator=["x"] * 3, weight=[1, 3, 1])
+    assert places_of(grades.to_rankings()) == {(0, 0): ((0,), (1,))}
+
+
+def test_a_list_grades_by_the_share_put_below():
+    lists = Rankings.of_lists([[["a"], ["b", "c"], ["d"], ["e"]], [["b"]]], annotator=["x", "y"])
+    grades = lists.to_ratings()
+    assert dict(zip(grades.items.labels[grades.item[:5]], grades.grade[:5], strict=True)) == {
+        "a": 1.0, "b": 0.625, "c": 0.625, "d": 0.25, "e": 0.0,
+    }  # fmt: skip
+    assert grades.grade[5] == 0.5
+    assert grades.annotator.tolist() == [0] * 5 + [1]
+
+
+def test_a_comparison_is_two_grades():
+    votes = Comparisons.of(
+        ["a", "b", "a"], ["b", "c", "c"], ["a", "c", "tie"], annotator=["x", "y", "y"], weight=[1, 2, 3]
+    )
+    grades = votes.to_ratings()
+    won = dict(zip(votes.items.labels, np.bincount(grades.item, grades.grade * grades.weights), strict=True))
+    assert won == {"a": 2.5, "b": 0.0, "c": 3.5}
+    assert grades.annotator.tolist() == [0, 1, 1] * 2
+    np.testing.assert_allclose(MeanRating(prior_count=0).fit(grades).scores, WinRate().fit(votes).scores)
+
+
+def test_islands_of_grades_are_items_that_no_annotator_joins():
+    grades = Ratings.of(["a", "b", "c", "d", "c"], [1, 2, 3, 4, 5], annotator=["x", "x", "y", "y", "z"])
+    health = health_of(grades)
+    assert [group.tolist() for group in health.islands] == [[0, 1], [2, 3]]
+    assert health.notes() == [
+        "2 groups of items were never graded by one annotator: a, b; c, d. "
+        "Only the scale of grades says how they stand to each other."
+    ]
+    assert health_of(Ratings.of(["a", "b"], [1, 2])).notes() == []
 
 
 @quick

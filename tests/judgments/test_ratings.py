@@ -58,3 +58,39 @@ def test_a_frame_holds_all_there_is_to_know(grades):
 
 def test_a_frame_names_the_query_where_there_is_one():
     assert Ratings.of(["a"], [1], query=["q"]).to_frame().columns == ["query", "item", "grade"]
+
+
+def weighted():
+    return Ratings.of(["a", "b", "a"], [1, 2, 4], annotator=["x", "x", "y"], query=["q", "q", "q"], weight=[1, 2, 0.5])
+
+
+def test_weights_are_ones_where_none_were_given():
+    assert Ratings.of(["a", "b"], [1, 2]).weights.tolist() == [1.0, 1.0]
+    assert weighted().weights.tolist() == [1.0, 2.0, 0.5]
+    with pytest.raises(DataError, match="Row 1: weight must be positive, got 0"):
+        Ratings.of(["a"], [1], weight=[0])
+
+
+def test_some_grades_keep_their_codes():
+    some = weighted().take(np.array([2, 0]))
+    assert (some.item.tolist(), some.grade.tolist(), some.weights.tolist()) == ([0, 0], [4.0, 1.0], [0.5, 1.0])
+    assert some.annotators.tolist() == ["x", "y"]
+    assert some.annotator.tolist() == [1, 0]
+    assert some.judged_of_item.tolist() == [2, 0]
+
+
+def test_grades_of_no_weight_are_left_out():
+    assert weighted().reweighted(np.array([0.0, 1.0, 3.0])).grade.tolist() == [2.0, 4.0]
+
+
+def test_turned_round_the_best_is_worst():
+    assert weighted().swapped().grade.tolist() == [-1.0, -2.0, -4.0]
+
+
+def test_a_frame_holds_weights():
+    assert weighted().to_frame()["weight"].to_list() == [1.0, 2.0, 0.5]
+
+
+def test_a_grade_whose_square_is_no_number_is_refused():
+    with pytest.raises(DataError, match=r"Row 2: a grade must lie within ±1e\+100, got -1e\+308"):
+        Ratings.of(["a", "b"], [1.0, -1e308])

@@ -1,13 +1,14 @@
-"""The sampler of Thurstonian pairwise preferences: truncated normals, threads, and that draws are of the posterior."""
+"""The sampler of Thurstonian pairwise preferences: that draws are of the posterior, and that a fault would show."""
 
 import numpy as np
 import pytest
 from scipy.special import expit, log_ndtr
-from scipy.stats import truncnorm
 
 from crowdrank.judgments import Items
-from crowdrank.likelihoods.thurstonian import Beliefs, positive_normals, sights_of
-from crowdrank.models.tpp_sampling import Sampler, State
+from crowdrank.likelihoods.sights import sights_of
+from crowdrank.likelihoods.thurstonian import Beliefs, ready
+from crowdrank.models.thurstonian.sampling import Sampler
+from crowdrank.models.thurstonian.start import Start
 from crowdrank.solvers.chains import sample
 from crowdrank.solvers.diagnostics import effective_size
 
@@ -17,7 +18,7 @@ ROWS = [
     (3, 4, 0), (5, 4, 0), (4, 3, 1), (4, 5, 1), (3, 5, 1),
 ]  # fmt: skip
 PEOPLE, DOMAINS = 2, 2
-BELIEFS = Beliefs(scale_shape=3.0, scale_rate=6.0, difficulty_shape=3.0, difficulty_rate=2.0)
+BELIEFS = Beliefs(scale_shape=3.0, scale_rate=6.0, difficulty_shape=3.0, difficulty_rate=3.0)
 
 
 def sampler_of(rows=ROWS, starts=STARTS, people=PEOPLE, domains=DOMAINS, beliefs=BELIEFS):
@@ -25,47 +26,8 @@ def sampler_of(rows=ROWS, starts=STARTS, people=PEOPLE, domains=DOMAINS, beliefs
     queries = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     labels = tuple(f"i{n}" for n in range(starts[-1]))
     items = Items(labels=labels, query=queries.astype(np.int32), queries=tuple(f"q{q}" for q in range(len(starts) - 1)))
-    return Sampler(sights_of(winner, loser, who, starts), items, people, domains, beliefs)
-
-
-@pytest.mark.parametrize("mean", [-30.0, -8.0, -2.0, -0.46, -0.44, 0.0, 1.0, 6.0, 30.0])
-def test_positive_normals_have_the_moments_of_truncated_ones(mean):
-    count = 40_000
-    drawn = positive_normals(np.random.default_rng(1), np.full(count, mean))
-    truth = truncnorm(-mean, np.inf, loc=mean)
-    assert drawn.min() > 0
-    for power in (1, 2):
-        expected, error = truth.moment(power), np.std(drawn**power) / np.sqrt(count)
-        assert abs(np.mean(drawn**power) - expected) < 4 * error
-
-
-@pytest.mark.parametrize("mean", [-1e9, -1e5, 1e9])
-def test_positive_normals_are_finite_far_out(mean):
-    drawn = positive_normals(np.random.default_rng(1), np.full(1000, mean))
-    assert np.all(np.isfinite(drawn) & (drawn > 0))
-    assert np.mean(drawn) == pytest.approx(max(mean, -1 / mean), rel=0.2)
-
-
-def test_sights_are_threaded_by_item_annotator_and_judgment():
-    sights = sampler_of().sights
-    rows = sorted(
-        zip(sights.item[sights.winner], sights.item[sights.loser], sights.annotator, strict=True), key=lambda row: row
-    )
-    assert rows == sorted(ROWS)
-    np.testing.assert_array_equal(sights.judgment_starts, [0, 6, 11])
-    np.testing.assert_array_equal(sights.annotator_of_sight[sights.winner], sights.annotator)
-    np.testing.assert_array_equal(sights.annotator_of_sight[sights.loser], sights.annotator)
-    for sight in range(len(sights.item)):
-        for touch in range(sights.touch_starts[sight], sights.touch_starts[sight + 1]):
-            row, won = sights.touch_row[touch], sights.touch_sign[touch] > 0
-            ours, theirs = (sights.winner, sights.loser) if won else (sights.loser, sights.winner)
-            assert (ours[row], theirs[row]) == (sight, sights.touch_other[touch])
-    assert len(sights.touch_row) == 2 * len(ROWS)
-
-
-def test_the_order_of_judgments_is_forgotten():
-    for one, other in zip(sampler_of().sights, sampler_of(ROWS[::-1]).sights, strict=True):
-        np.testing.assert_array_equal(one, other)
+    start = Start(np.zeros(starts[-1]), np.arange(len(starts) - 1) % domains, np.ones((people, domains)), 2.0)
+    return Sampler(sights_of(winner, loser, who, starts), items, start, beliefs)
 
 
 def told(scores, difficulty, domain, expertise, scale):
@@ -76,12 +38,12 @@ def told(scores, difficulty, domain, expertise, scale):
     return np.concatenate(parts, axis=-1)
 
 
-def weighed_prior_draws(beliefs=BELIEFS, count=600_000):
+def weighed_prior_draws(beliefs=BELIEFS, count=400_000):
     """The posterior by importance sampling: draws from the prior, weighed by their likelihood."""
     rng, sights = np.random.default_rng(7), sampler_of().sights
     scale = beliefs.scale_rate / rng.gamma(beliefs.scale_shape, size=(count, 1))
     scores = np.sqrt(scale) * rng.normal(size=(count, 6))
-    difficulty = beliefs.difficulty_rate / rng.gamma(beliefs.difficulty_shape, size=(count, 2))
+    difficulty = rng.gamma(beliefs.difficulty_shape, size=(count, 2)) / beliefs.difficulty_rate
     item = sights.item
     seen = scores[:, item] + np.sqrt(difficulty[:, item // 3]) * rng.normal(size=(count, len(item)))
     expertise = rng.normal(beliefs.expertise, beliefs.expertise_spread, (count, PEOPLE, DOMAINS))
@@ -98,10 +60,14 @@ def expected():
     return weighed_prior_draws()
 
 
+def started(sampler):
+    return lambda rng: sampler.tune(rng, sampler.init(rng))
+
+
 def off(sampler, expected, draws):
     """How many standard errors of both the worst of means and second moments is off."""
     samples = sample(
-        sampler.init, sampler.walk, lambda s: told(s.scores, s.difficulty, s.domain, s.expertise, s.scale),
+        started(sampler), sampler.walk, lambda s: told(s.scores, s.difficulty, s.domain, s.expertise, s.scale),
         chains=2, warmup=200, draws=draws, thin=8, seed=3,
     )  # fmt: skip
     weight, values = expected
@@ -117,15 +83,15 @@ def off(sampler, expected, draws):
 
 def test_draws_are_of_the_posterior(expected):
     weight, _ = expected
-    assert 1 / np.sum(weight**2) > 3_000
-    assert off(sampler_of(), expected, 5000) < 4
+    assert 1 / np.sum(weight**2) > 2_000
+    assert off(sampler_of(), expected, 4000) < 4
 
 
 @pytest.mark.parametrize(
     "fault",
     [
         {"beliefs": BELIEFS._replace(expertise_spread=2.0)},
-        {"beliefs": BELIEFS._replace(difficulty_rate=3.0)},
+        {"beliefs": BELIEFS._replace(difficulty_rate=1.5)},
         {"beliefs": BELIEFS._replace(scale_rate=9.0)},
         {"rows": [(1, 0, 0), *ROWS[1:]]},
     ],
@@ -133,18 +99,24 @@ def test_draws_are_of_the_posterior(expected):
 )
 def test_a_sweep_with_a_fault_is_noticed(fault, expected):
     """The negative control of the test above."""
-    assert off(sampler_of(**fault), expected, 2000) > 6
+    assert off(sampler_of(**fault), expected, 1000) > 6
 
 
 PAIRS = [(4 * q + a, 4 * q + b, k) for q in range(2) for a in range(4) for b in range(a) for k in range(3)] * 2
 
 
-def truth_and_sampler(rng, beliefs):
+# Coordinates must not depend on the state that is moved: they are those of one that has nothing to do with it.
+ANYWHERE = (
+    np.zeros(8), np.zeros(24), np.ones(2), np.zeros(2, np.int64), np.ones((3, 2)), np.full(2, 0.5), np.full(1, 4.0),
+)  # fmt: skip
+
+
+def truth_and_sampler(rng, beliefs, pairs=PAIRS):
     """A state from the prior, and the sampler of judgments made with it: the state is a draw of their posterior."""
-    left, right, who = np.array(PAIRS, np.int32).T
+    left, right, who = np.array(pairs, np.int32).T
     scale = beliefs.scale_rate / rng.gamma(beliefs.scale_shape, size=1)
     scores = np.sqrt(scale) * rng.normal(size=8)
-    difficulty = beliefs.difficulty_rate / rng.gamma(beliefs.difficulty_shape, size=2)
+    difficulty = rng.gamma(beliefs.difficulty_shape, size=2) / beliefs.difficulty_rate
     seen = scores[:, None] + np.sqrt(difficulty)[np.arange(8) // 4, None] * rng.normal(size=(8, 3))
     expertise = rng.normal(beliefs.expertise, beliefs.expertise_spread, (3, 2))
     shares = rng.dirichlet(np.ones(2))
@@ -153,7 +125,9 @@ def truth_and_sampler(rng, beliefs):
     won = margin + rng.normal(size=len(margin)) > 0
     rows = np.stack((np.where(won, left, right), np.where(won, right, left), who), axis=1)
     sampler = sampler_of(rows, np.array([0, 4, 8]), people=3, beliefs=BELIEFS)
-    return State(scores, seen.ravel(), difficulty, domain, expertise, shares, scale), sampler
+    state = ready(sampler.sights, *(part.copy() for part in ANYWHERE))
+    parts = {"scores": scores, "seen": seen.ravel(), "difficulty": difficulty, "domain": domain}
+    return state._replace(**parts, expertise=expertise, shares=shares, scale=scale), sampler
 
 
 def traits(state, sights):
@@ -168,7 +142,7 @@ def traits(state, sights):
     return np.concatenate((parts, [likely, blur, size, width, state.shares[0], state.shares.max()]))
 
 
-def drift(beliefs, times=3000, sweeps=3):
+def drift(beliefs, times=2000, sweeps=3):
     """How many standard errors draws of the posterior have moved, on average, after a few sweeps."""
     rng, moved = np.random.default_rng(11), []
     for _ in range(times):
@@ -184,7 +158,7 @@ def test_sweeps_leave_the_posterior_as_it_is():
 
 def test_sweeps_of_another_posterior_are_noticed():
     """The negative control of the test above."""
-    assert drift(BELIEFS._replace(expertise_spread=1.2)) > 6
+    assert drift(BELIEFS._replace(expertise_spread=1.2), times=1500) > 6
 
 
 @pytest.mark.parametrize(
@@ -195,7 +169,7 @@ def test_sweeps_of_another_posterior_are_noticed():
 def test_sparse_and_unanimous_judgments_stay_finite(rows):
     """The second query has no judgment, and the second annotator gave none."""
     sampler, rng = sampler_of(rows, beliefs=Beliefs()), np.random.default_rng(0)
-    state, _ = sampler.walk(rng, sampler.init(rng), 2000)
+    state, _ = sampler.walk(rng, started(sampler)(rng), 2000)
     assert all(np.all(np.isfinite(part)) for part in state)
     assert state.difficulty.min() > 0
     assert np.abs(state.expertise).max() < 10
@@ -204,7 +178,7 @@ def test_sparse_and_unanimous_judgments_stay_finite(rows):
 def test_an_annotator_without_judgments_is_drawn_from_the_prior():
     sampler = sampler_of([(0, 1, 0), (3, 4, 0)], people=2)
     samples = sample(
-        sampler.init, sampler.walk, lambda s: s.expertise[1], chains=2, warmup=100, draws=2000, thin=5, seed=1
+        started(sampler), sampler.walk, lambda s: s.expertise[1], chains=2, warmup=100, draws=2000, thin=5, seed=1
     )
     error = 1.5 / np.sqrt(effective_size(samples.draws))
     assert np.all(np.abs(samples.together.mean(axis=0) - 1.0) < 4 * error)

@@ -7,7 +7,17 @@ import pytest
 
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.judgments import Comparisons, Rankings, Ratings
-from crowdrank.models import REGISTRY, BradleyTerry, FactorBT, LinearBias, PlackettLuce, Thurstone, by_name, name_of
+from crowdrank.models import (
+    REGISTRY,
+    BradleyTerry,
+    FactorBT,
+    LinearBias,
+    MeanRating,
+    PlackettLuce,
+    Thurstone,
+    by_name,
+    name_of,
+)
 from crowdrank.models.reading import as_read_by, default_for, kinds_read
 
 VOTES = Comparisons.of(
@@ -81,10 +91,13 @@ def test_any_judgments_can_be_made_into_what_a_model_reads(kind):
 def test_the_default_weighs_annotators_where_several_are_known():
     assert default_for(VOTES) == "crowd-bt"
     assert default_for(replace(VOTES, annotator=None, annotators=np.array([], dtype=object))) == "bradley-terry"
-    assert default_for(Ratings.of(["a"], [1], annotator=["x"])) == "bradley-terry"
+    assert default_for(Ratings.of(["a"], [1], annotator=["x"])) == "mean-rating"
+    assert default_for(Ratings.of(["a", "b"], [1, 2], annotator=["x", "y"])) == "graded-response"
+    assert default_for(Ratings.of(["a", "b"], [1, 2])) == "mean-rating"
     assert default_for(VOTES.to_rankings()) == "plackett-luce"
 
 
 def test_what_was_counted_is_told_in_the_table():
     assert BradleyTerry().fit(VOTES).table()["comparisons"].to_list() == [3, 3, 2]
     assert "lists" in PlackettLuce().fit(VOTES.to_rankings()).table().columns
+    assert MeanRating().fit(VOTES.to_ratings()).table()["ratings"].to_list() == [3, 3, 2]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from crowdrank.solvers.chains import Samples, sample
+from crowdrank.solvers.chains import Samples, sample, sample_until
 
 
 class Info(NamedTuple):
@@ -107,3 +107,72 @@ def test_an_error_in_a_chain_comes_out():
 
     with pytest.raises(ZeroDivisionError):
         run(step=fail)
+
+
+def as_it_is(rng, state):
+    return state
+
+
+def run_until(settled, init=counted, step=count, tune=as_it_is, chains=2, first=4, most=100, draws=1000, seed=0):
+    def walk(rng, state, steps):
+        for _ in range(steps):
+            state, info = step(rng, state)
+        return state, info
+
+    return sample_until(
+        init, tune, walk, read, settled=settled, chains=chains, first=first, most=most, draws=draws, seed=seed
+    )
+
+
+def test_chains_that_have_settled_stop_at_once():
+    samples, taken = run_until(lambda _: True)
+    assert taken == 4
+    np.testing.assert_array_equal(samples.draws[..., 0], [[1, 2, 3, 4]] * 2)
+
+
+def test_chains_that_have_not_settled_go_on_twice_as_far_and_forget():
+    samples, taken = run_until(lambda found: found.draws.shape[1] >= 16)
+    assert taken == 4 + 8 + 16
+    np.testing.assert_array_equal(samples.draws[0, :, 0], np.arange(13, 29))
+
+
+@pytest.mark.parametrize(("most", "taken", "kept"), [(100, 60, 32), (28, 28, 16), (27, 12, 8), (3, 3, 3)])
+def test_no_chain_takes_more_steps_than_it_may(most, taken, kept):
+    samples, steps = run_until(lambda _: False, most=most)
+    assert (steps, samples.draws.shape[1]) == (taken, kept)
+
+
+def test_at_most_so_many_draws_are_kept_evenly_spaced():
+    samples, taken = run_until(lambda _: True, first=20, draws=6)
+    assert taken == 20
+    np.testing.assert_array_equal(samples.draws[0, :, 0], [4, 8, 12, 16, 20])
+
+
+def test_chains_are_asked_whether_they_have_settled_by_what_they_drew():
+    met, taken = run_until(lambda found: found.r_hat < 1.05, started_apart, forget, chains=4, first=50, most=10_000)
+    stuck, longer = run_until(lambda found: found.r_hat < 1.05, started_apart, stay, chains=4, first=50, most=1000)
+    assert met.r_hat < 1.05 < stuck.r_hat
+    assert taken < longer == 50 + 100 + 200 + 400
+
+
+def test_the_same_seed_settles_on_the_same_draws():
+    def settle(seed):
+        return run_until(lambda found: found.r_hat < 1.02, started_apart, forget, first=10, seed=seed)
+
+    one, other, another = settle(3), settle(3), settle(4)
+    assert one[1] == other[1]
+    np.testing.assert_array_equal(one[0].draws, other[0].draws)
+    assert not np.array_equal(one[0].draws[:, :5], another[0].draws[:, :5])
+
+
+def test_what_was_accepted_is_that_of_the_last_round():
+    def step(rng, n):
+        return n + 1, Info(1.0 if n >= 4 else 0.0)
+
+    assert run_until(lambda found: found.draws.shape[1] > 4, step=step)[0].accepted == 1.0
+
+
+def test_chains_are_tuned_before_each_walk_and_only_then():
+    samples, taken = run_until(lambda found: found.draws.shape[1] >= 8, tune=lambda rng, n: n + 1000)
+    assert taken == 4 + 8
+    np.testing.assert_array_equal(samples.draws[0, :, 0], 2004 + np.arange(1, 9))

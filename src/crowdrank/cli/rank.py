@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdrank.cli.about_items import about_items
+from crowdrank.cli.domains import DomainCount, HeatMap, with_domains
 from crowdrank.cli.knowledge import Better, GoldPairs, Known, confirmed, told
+from crowdrank.cli.lists import Missing, made_whole
 from crowdrank.cli.progress import doing
 from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import CrowdrankWarning, SettingError
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from crowdrank.evaluation import Evaluation
     from crowdrank.files import ImportReport
     from crowdrank.judgments import Judgments
-    from crowdrank.results import Ranking, Sway, Systems
+    from crowdrank.results import Domains, Ranking, Sway, Systems
 
 Words = list[str] | None
 
@@ -51,6 +53,9 @@ def rank(
     gold_pairs: GoldPairs = None,
     known: Known = None,
     better: Better = None,
+    domains: DomainCount = None,
+    heat_map: HeatMap = None,
+    missing: Missing = None,
     out: Annotated[Path | None, typer.Option(help="Write it: .csv .tsv .jsonl .parquet, or .json with all.")] = None,
     top: Annotated[int, typer.Option(help="How many items of each query to show.", min=1)] = 20,
     level: Annotated[float, typer.Option(help="How sure the rank intervals are.")] = 0.95,
@@ -71,6 +76,10 @@ def rank(
         raise SettingError(f"--uncertainty must be model, bootstrap or none, got {uncertainty!r}.")
     if not 0 < level < 1:
         raise SettingError(f"--level must lie between 0 and 1, got {level}.")
+    if heat_map is not None:
+        from crowdrank.reports import check_drawable
+
+        check_drawable(heat_map)
     roles = parse_columns(columns, query)
     wanted = tuple(name.strip() for name in (features or "").split(",") if name.strip())
     about = about_items(file, items, parse_columns(items_columns, None), wanted, system, encoding)
@@ -80,12 +89,14 @@ def rank(
             judgments, report = read_with_report(
                 file, kind=kind, columns=roles, features=about.beside_judgments, encoding=encoding, strict=strict
             )
-        chosen = models.by_name(model or default_for(judgments))
-        given = parse_settings(chosen, settings, seed)
+        name = model or default_for(judgments, chances=system is not None)
+        chosen = models.by_name(name)
+        given = parse_settings(chosen, with_domains(name, judgments, settings, domains, heat_map), seed)
         if wanted and "features" in chosen.__dataclass_fields__:
             given["features"] = wanted
         fitting = chosen(**given)
-        readable, rule = as_read_by(fitting, judgments)
+        whole, filled = made_whole(judgments, missing)
+        readable, rule = as_read_by(fitting, whole)
         if "features" in given and isinstance(readable, Comparisons):
             readable = about.add_to(readable)
         readable = told(fitting, readable, gold_pairs, known, better, query)
@@ -97,16 +108,21 @@ def rank(
         if measured:
             with doing("Measuring how sure that is"):
                 _ = ranking.uncertainty
+        if ranking.chart is not None:
+            _ = ranking.domains
         grade = None if gold is None else _grade(ranking, gold, parse_columns(gold_columns, None))
         compared = about.systems(judgments, ranking, level=level, uncertainty=measured, seed=seed or 0)
+    rules = "; ".join(filter(None, (filled, rule)))
     said = [str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)]
-    answer = Answer(judgments, report, confirmed(readable), ranking, rule, grade, compared, said, level, measured)
+    answer = Answer(judgments, report, confirmed(readable), ranking, rules, grade, compared, said, level, measured)
     if out is not None:
         _write(answer, out)
+    if heat_map is not None:
+        _draw(answer, heat_map)
     if as_json:
         _print_json(answer)
     else:
-        _print_tables(answer, top, out)
+        _print_tables(answer, top, [path for path in (out, heat_map) if path is not None])
 
 
 @dataclass(frozen=True)
@@ -130,6 +146,11 @@ class Answer:
         from crowdrank.results import sways
 
         return sways(self.ranking) if self.measured else []
+
+    @property
+    def domains(self) -> Domains | None:
+        """What was learnt of domains, by models that look for them."""
+        return None if self.ranking.chart is None else self.ranking.domains
 
     @property
     def notes(self) -> list[str]:
@@ -169,10 +190,16 @@ def _write(answer: Answer, out: Path) -> None:
         write_table(answer.ranking.frame(answer.level, answer.measured), out)
 
 
-def _print_tables(answer: Answer, top: int, out: Path | None) -> None:
+def _draw(answer: Answer, heat_map: Path) -> None:
+    from crowdrank.reports import draw_heat_map
+
+    draw_heat_map(answer.ranking.domains, heat_map)
+
+
+def _print_tables(answer: Answer, top: int, written: list[Path]) -> None:
     from rich.console import Console
 
-    from crowdrank.reports import evaluation_table, facts, ranking_tables, sways_table, systems_table
+    from crowdrank.reports import domains_report, evaluation_table, facts, ranking_tables, sways_table, systems_table
 
     console, ranking = Console(highlight=False, markup=False), answer.ranking
     console.print(f"{facts(answer.judgments)}.")
@@ -197,19 +224,22 @@ def _print_tables(answer: Answer, top: int, out: Path | None) -> None:
         console.print()
         console.print(sways_table(found))
         console.print("How far a feature moves the chance of an average annotator to say left.", style="dim")
+    if answer.domains is not None:
+        console.print()
+        console.print(domains_report(answer.domains))
     if answer.grade is not None:
         console.print()
         console.print(evaluation_table(answer.grade))
     for note in answer.notes:
         console.print(f"Note: {note}", style="yellow")
-    if out is not None:
-        console.print(f"Written to {out}.", soft_wrap=True)
+    for path in written:
+        console.print(f"Written to {path}.", soft_wrap=True)
 
 
 def _print_json(answer: Answer) -> None:
     import json
 
-    ranking, grade, systems = answer.ranking, answer.grade, answer.systems
+    ranking, grade, systems, domains = answer.ranking, answer.grade, answer.systems, answer.domains
     content = {
         "model": ranking.model,
         "settings": dict(ranking.settings),
@@ -220,6 +250,7 @@ def _print_json(answer: Answer) -> None:
         "convergence": asdict(ranking.convergence),
         "sways": [sway._asdict() for sway in answer.sways],
         "systems": None if systems is None else systems.as_dict(),
+        "domains": None if domains is None else domains.as_dict(),
         "gold": None if grade is None else {m.metric: m.value for m in grade.measures},
         "notes": answer.notes,
     }

@@ -21,6 +21,7 @@ from crowdrank.judgments.numbers import check_weight, freeze, numbers
 
 if TYPE_CHECKING:
     from crowdrank.judgments.rankings import Rankings
+    from crowdrank.judgments.ratings import Ratings
 
 LEFT, TIE, RIGHT = np.int8(1), np.int8(0), np.int8(-1)
 
@@ -194,6 +195,12 @@ class Comparisons:
         from crowdrank.judgments.conversions import comparisons_to_rankings
 
         return comparisons_to_rankings(self)
+
+    def to_ratings(self) -> Ratings:
+        """Every comparison as two grades: 1 for the winner and 0 for the loser, ½ each for a tie."""
+        from crowdrank.judgments.conversions import comparisons_to_ratings
+
+        return comparisons_to_ratings(self)
 
     def to_frame(self) -> pl.DataFrame:
         """The canonical columns, labels in place of codes."""

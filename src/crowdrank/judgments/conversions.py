@@ -29,7 +29,7 @@ def pairs_within(offsets: Rows) -> tuple[Rows, Rows]:
 def ratings_to_rankings(ratings: Ratings) -> Rankings:
     """Each annotator's items per query, best grade first (mean grade where one was graded twice)."""
     assert ratings.annotator is not None
-    return _lists_by_value(ratings, ratings.annotator, ratings.item, ratings.grade, mean=True)
+    return _lists_by_value(ratings, ratings.annotator, ratings.item, ratings.grade, ratings.weights)
 
 
 def comparisons_to_rankings(comparisons: Comparisons) -> Rankings:
@@ -40,18 +40,23 @@ def comparisons_to_rankings(comparisons: Comparisons) -> Rankings:
     points = comparisons.outcome * comparisons.weights
     return _lists_by_value(
         comparisons, np.concatenate((who, who)), np.concatenate((comparisons.left, comparisons.right)),
-        np.concatenate((points, -points)), mean=False,
+        np.concatenate((points, -points)),
     )  # fmt: skip
 
 
 def _lists_by_value(
-    source: Ratings | Comparisons, who: Codes, item: Codes, value: npt.NDArray[np.float64], mean: bool
+    source: Ratings | Comparisons,
+    who: Codes,
+    item: Codes,
+    value: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64] | None = None,
 ) -> Rankings:
+    """Lists by the sum of an item's values; by their mean, where they have weights."""
     items = source.items
     cells, row = np.unique(who.astype(np.int64) * len(items) + item, return_inverse=True)
-    total: npt.NDArray[Any] = np.bincount(row, value)
-    if mean:
-        total = total / np.bincount(row)
+    total: npt.NDArray[Any] = np.bincount(row, value if weight is None else value * weight)
+    if weight is not None:
+        total = total / np.bincount(row, weight)
     owner, thing = cells // len(items), cells % len(items)
     list_key = owner * len(items.queries) + items.query[thing]
     order = np.lexsort((thing, -total, list_key))
@@ -93,6 +98,52 @@ def rankings_to_comparisons(
         annotator=None if rankings.annotator is None else rankings.annotator[of_list],
         weight=None if rankings.weight is None else rankings.weight[of_list],
         sided=False, native=rankings.native,
+    )  # fmt: skip
+
+
+def rankings_to_ratings(rankings: Rankings) -> Ratings:
+    """A grade is the share of the others of its list that an item was put above; who is tied counts half."""
+    lengths = rankings.lengths[rankings.list_of_row]
+    return Ratings(
+        items=rankings.items, item=rankings.item, grade=0.5 + 0.5 * margins(rankings) / np.maximum(lengths - 1, 1),
+        annotators=rankings.annotators,
+        annotator=None if rankings.annotator is None else rankings.annotator[rankings.list_of_row],
+        weight=None if rankings.weight is None else rankings.weight[rankings.list_of_row], native=rankings.native,
+    )  # fmt: skip
+
+
+def margins(rankings: Rankings) -> Rows:
+    """Of each row: items below it in its list, less items above."""
+    rows, of_list = np.arange(len(rankings.item)), rankings.list_of_row
+    fresh = np.append(True, rankings.place[1:] != rankings.place[:-1])
+    fresh[rankings.offsets[:-1]] = True
+    tie = np.cumsum(fresh) - 1
+    first = rows[fresh][tie]
+    after = np.append(rows[fresh][1:], len(rows))[tie]
+    return np.asarray((rankings.offsets[1:][of_list] - after) - (first - rankings.offsets[:-1][of_list]))
+
+
+def comparisons_to_ratings(comparisons: Comparisons) -> Ratings:
+    """Every comparison is two grades: 1 for the winner and 0 for the loser, ½ each for a tie."""
+    who, weight, points = comparisons.annotator, comparisons.weight, comparisons.outcome / 2
+    return Ratings(
+        items=comparisons.items, item=np.concatenate((comparisons.left, comparisons.right)),
+        grade=np.concatenate((0.5 + points, 0.5 - points)), annotators=comparisons.annotators,
+        annotator=None if who is None else np.tile(who, 2), weight=None if weight is None else np.tile(weight, 2),
+        native=comparisons.native,
+    )  # fmt: skip
+
+
+def ratings_to_links(ratings: Ratings) -> Comparisons:
+    """Few comparisons, all tied, that join items one annotator graded; all of a query where nobody is named."""
+    who = np.zeros(len(ratings), np.int32) if ratings.annotator is None else ratings.annotator
+    query = ratings.items.query[ratings.item]
+    order = np.lexsort((ratings.item, query, who))
+    item, who, query = ratings.item[order], who[order], query[order]
+    joined = np.flatnonzero((who[1:] == who[:-1]) & (query[1:] == query[:-1]) & (item[1:] != item[:-1]))
+    return Comparisons(
+        items=ratings.items, left=item[joined], right=item[joined + 1], outcome=np.zeros(len(joined), np.int8),
+        sided=False, native=ratings.native,
     )  # fmt: skip
 
 

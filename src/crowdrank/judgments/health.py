@@ -20,6 +20,8 @@ class Health:
     """Looked at lazily: connectivity of the comparison graph, whole and by who beat whom."""
 
     comparisons: Comparisons
+    graded: bool = False
+    """Whether these comparisons only join items that one annotator graded: grades have a scale of their own."""
 
     @property
     def items(self) -> Items:
@@ -85,7 +87,8 @@ class Health:
         """What a reader of the ranking should know, in plain words."""
         found = []
         if self.islands:
-            found.append(f"{self.describe_islands()} No judgment says how they stand to each other.")
+            alone = "Only the scale of grades says" if self.graded else "No judgment says"
+            found.append(f"{self.describe_islands()} {alone} how they stand to each other.")
         if self.separated.size:
             whose = "its score" if self.separated.size == 1 else "their scores"
             found.append(
@@ -97,7 +100,8 @@ class Health:
     def describe_islands(self) -> str:
         parts = "; ".join(self.names(group, 3) for group in self.islands[:4])
         more = "; …" if len(self.islands) > 4 else ""
-        return f"{len(self.islands)} groups of items were never compared with each other: {parts}{more}."
+        never = "graded by one annotator" if self.graded else "compared with each other"
+        return f"{len(self.islands)} groups of items were never {never}: {parts}{more}."
 
     def names(self, places: npt.NDArray[np.int64], most: int = 5) -> str:
         shown = ", ".join(self.items.name(int(p)) for p in places[:most])

@@ -17,6 +17,7 @@ from crowdrank.judgments.numbers import check_weight, freeze, numbers
 
 if TYPE_CHECKING:
     from crowdrank.judgments.comparisons import Comparisons
+    from crowdrank.judgments.ratings import Ratings
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -187,6 +188,12 @@ class Rankings:
         from crowdrank.judgments.conversions import rankings_to_comparisons
 
         return rankings_to_comparisons(self, pairs, ties)
+
+    def to_ratings(self) -> Ratings:
+        """Every item of a list graded from 0 to 1: the share of the others it was put above, tied ones by half."""
+        from crowdrank.judgments.conversions import rankings_to_ratings
+
+        return rankings_to_ratings(self)
 
     def to_frame(self) -> pl.DataFrame:
         """Long canonical columns, ranks from 1, labels in place of codes."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ import polars as pl
 
 from crowdrank.errors import DataError
 from crowdrank.judgments.labels import Codes, Items, Labels, encode_annotators, encode_items
-from crowdrank.judgments.numbers import freeze, numbers
+from crowdrank.judgments.numbers import check_weight, freeze, numbers
 
 if TYPE_CHECKING:
     from crowdrank.judgments.comparisons import Comparisons
@@ -27,6 +28,7 @@ class Ratings:
     grade: npt.NDArray[np.float64]
     annotators: Labels = field(default_factory=lambda: np.array([], dtype=object))
     annotator: Codes | None = None
+    weight: npt.NDArray[np.float64] | None = None
     native: str = "polars"
 
     def __post_init__(self) -> None:
@@ -39,16 +41,55 @@ class Ratings:
         return f"Ratings({len(self):,} grades, {len(self.items):,} items, {len(self.annotators):,} annotators)"
 
     @classmethod
-    def of(cls, item: Any, grade: Any, *, annotator: Any = None, query: Any = None, native: str = "polars") -> Ratings:
+    def of(
+        cls,
+        item: Any,
+        grade: Any,
+        *,
+        annotator: Any = None,
+        query: Any = None,
+        weight: Any = None,
+        native: str = "polars",
+    ) -> Ratings:
         """From columns of labels and grades.
 
         >>> Ratings.of(item=["a", "b"], grade=[4, 2], annotator=["ann", "ann"])
         Ratings(2 grades, 2 items, 1 annotators)
         """
         items, (codes,) = encode_items([item], ["item"], query)
-        grades = numbers(grade, "grade", len(codes))
+        grades = _check_grades(numbers(grade, "grade", len(codes)))
         labels, who = encode_annotators(annotator)
-        return cls(items=items, item=codes, grade=grades, annotators=labels, annotator=who, native=native)
+        return cls(
+            items=items, item=codes, grade=grades, annotators=labels, annotator=who, native=native,
+            weight=None if weight is None else check_weight(numbers(weight, "weight", len(codes))),
+        )  # fmt: skip
+
+    @cached_property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """One weight a grade, ones where none were given."""
+        return np.broadcast_to(1.0, len(self)) if self.weight is None else self.weight
+
+    @cached_property
+    def judged_of_item(self) -> npt.NDArray[np.int64]:
+        """How many grades each item was given."""
+        return np.bincount(self.item, minlength=len(self.items))
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> Ratings:
+        """Some of the grades, in the given order; items and annotators keep their codes."""
+        return replace(
+            self, item=self.item[rows], grade=self.grade[rows],
+            annotator=None if self.annotator is None else self.annotator[rows],
+            weight=None if self.weight is None else self.weight[rows],
+        )  # fmt: skip
+
+    def reweighted(self, weight: npt.NDArray[np.float64]) -> Ratings:
+        """The same grades with other weights; grades of weight zero are left out."""
+        changed = replace(self, weight=np.asarray(weight, dtype=np.float64))
+        return changed if np.all(weight > 0) else changed.take(np.flatnonzero(weight > 0))
+
+    def swapped(self) -> Ratings:
+        """Every grade with its sign turned: what was best is worst."""
+        return replace(self, grade=-self.grade)
 
     def to_comparisons(self, ties: Literal["drop", "keep"] = "drop") -> Comparisons:
         """Every two items one annotator graded in one query (CrowdAgg eq. 5: equal grades say nothing)."""
@@ -76,4 +117,16 @@ class Ratings:
         if self.annotator is not None:
             columns["annotator"] = self.annotators[self.annotator].tolist()
         columns["item"] = self.items.labels[self.item].tolist()
-        return pl.DataFrame(columns).with_columns(pl.Series("grade", self.grade))
+        extra = {"grade": self.grade, "weight": self.weight}
+        return pl.DataFrame(columns).with_columns(pl.Series(k, v) for k, v in extra.items() if v is not None)
+
+
+# Beyond this, squares of grades leave the numbers there are.
+_LARGEST = 1e100
+
+
+def _check_grades(grades: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    if (bad := np.flatnonzero(np.abs(grades) > _LARGEST)).size:
+        row = int(bad[0])
+        raise DataError(f"Row {row + 1}: a grade must lie within ±{_LARGEST:g}, got {grades[row]:g}.")
+    return grades

@@ -1,9 +1,9 @@
-"""Sweeps of a Gibbs sampler over Thurstonian pairwise preferences, as compiled loops.
+"""Sweeps of a sampler over Thurstonian pairwise preferences, as compiled loops.
 
 Wang et al. 2016: query l has a domain m_l ~ Mult(θ), difficulty δ_l² and true scores s_i; annotator k perceives
-s⁽ᵏ⁾_i ~ N(s_i, δ_l²) and says a over b with chance Φ(τ_km (s⁽ᵏ⁾_a − s⁽ᵏ⁾_b) / √2). Each judgment is given a margin
-z ~ N(τ_km (s⁽ᵏ⁾_a − s⁽ᵏ⁾_b) / √2, 1), known to be positive: given the margins all the rest is normal, whatever the sign
-of τ. Only what an annotator perceived of items they judged is kept: one *sight* an annotator and item.
+s⁽ᵏ⁾_i = s_i + δ_l e, with e standard normal, and says a over b with chance Φ(τ_km (s⁽ᵏ⁾_a − s⁽ᵏ⁾_b) / √2). The noisy
+differences of scores are integrated out everywhere: given them nothing would move far. Only what an annotator perceived
+of items they judged is kept: one *sight* an annotator and item.
 """
 
 from __future__ import annotations
@@ -15,359 +15,299 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.likelihoods.compiled import compiled
+from crowdrank.likelihoods.expertise import EXPERTISE, draw_expertise, trade_expertise
+from crowdrank.likelihoods.gliding import GLIDING, Room, frame_sizes, glide, jump, look_again, look_through, set_frame
+from crowdrank.likelihoods.hazard import log_cdf_by_table
 from crowdrank.likelihoods.normal import ROOT_HALF, log_cdf_of_number
+from crowdrank.likelihoods.sights import Sights
+from crowdrank.likelihoods.stretching import STRETCHING, Powers, stretch
 
 Vector = npt.NDArray[Any]
+
+_AIM = 0.75
+_REDRAWN = 0.2
 
 
 class Beliefs(NamedTuple):
     """What is believed beforehand. The prior of δ², around one, sets the unit of scores and of τ."""
 
-    expertise: float = 1.0
-    expertise_spread: float = 1.5
-    """τ is normal."""
-    difficulty_shape: float = 2.0
-    difficulty_rate: float = 1.0
-    """δ² is inverse gamma, and so is …"""
+    expertise: Any = 1.0
+    expertise_spread: Any = 1.5
+    """τ is normal; one number, or annotators × domains."""
+    shares: Any = 1.0
+    """θ is Dirichlet; one number, or one a domain."""
+    difficulty_shape: float = 1.5
+    difficulty_rate: float = 1.5
+    """δ² is gamma, …"""
     scale_shape: float = 1.0
     scale_rate: float = 4.0
-    """… ω², the variance of true scores."""
+    """… and ω², the variance of true scores, inverse gamma."""
+
+    def of(self, annotators: int, domains: int) -> Beliefs:
+        """The same, spelt out for each annotator and domain."""
+        table = (annotators, domains)
+        one, two = (np.array(np.broadcast_to(v, table), np.float64) for v in (self.expertise, self.expertise_spread))
+        shares = np.array(np.broadcast_to(self.shares, domains), np.float64)
+        return Beliefs(one, two, shares, *(float(value) for value in self[3:]))
 
 
-class Sights(NamedTuple):
-    """Judgments sorted by query, and the sights they hang on, sorted by item and annotator."""
+class State(NamedTuple):
+    """Where a chain is."""
 
-    winner: Vector
-    """The sight of the winner of each judgment; …"""
-    loser: Vector
-    annotator: Vector
-    judgment_starts: Vector
-    """… where each query's judgments start, …"""
-    item_starts: Vector
-    """… each query's items, …"""
-    sight_starts: Vector
-    """… each item's sights, …"""
-    touch_starts: Vector
-    """… and each sight's touches: the judgments that it takes part in."""
-    touch_row: Vector
-    touch_other: Vector
-    """The other sight of the judgment."""
-    touch_sign: Vector
-    """1 where the sight won, −1 where it lost."""
-    item: Vector
-    """Of each sight."""
-    annotator_of_sight: Vector
+    scores: Vector
+    seen: Vector
+    """What each annotator perceived of each item they judged."""
+    difficulty: Vector
+    """δ² of each query."""
+    domain: Vector
+    expertise: Vector
+    """τ, annotators × domains."""
+    shares: Vector
+    """θ, the share of each domain."""
+    scale: Vector
+    """ω², the variance of true scores; one number."""
+    frames: Vector
+    """The coordinates in which each query's scores are moved, …"""
+    stride: Vector
+    """… and how far they go at a time; one number."""
 
 
-def sights_of(winner: Vector, loser: Vector, annotator: Vector, item_starts: Vector) -> Sights:
-    """From items that won and lost by annotator; the order of judgments is forgotten."""
-    people = int(annotator.max(initial=0)) + 1
-    items, queries = int(item_starts[-1]), len(item_starts) - 1
-    order = np.lexsort((loser, winner, annotator, np.searchsorted(item_starts, winner, side="right")))
-    winner, loser, annotator = (column[order].astype(np.int64) for column in (winner, loser, annotator))
-    seen, place = np.unique(
-        np.concatenate((winner * people + annotator, loser * people + annotator)), return_inverse=True
-    )
-    rows = len(winner)
-    won, lost = place[:rows].astype(np.int32), place[rows:].astype(np.int32)
-    touching = np.argsort(place, kind="stable")
-    query = np.searchsorted(item_starts, winner, side="right") - 1
-    return Sights(
-        won, lost, annotator.astype(np.int32), _starts(query, queries), np.asarray(item_starts, np.int64),
-        _starts(seen // people, items), _starts(place, len(seen)),
-        np.tile(np.arange(rows, dtype=np.int32), 2)[touching], np.concatenate((lost, won))[touching],
-        np.repeat((1.0, -1.0), rows)[touching], (seen // people).astype(np.int32), (seen % people).astype(np.int32),
-    )  # fmt: skip
+def ready(
+    sights: Sights, scores: Vector, seen: Vector, difficulty: Vector, domain: Vector, expertise: Vector,
+    shares: Vector, scale: Vector,
+) -> State:  # fmt: skip
+    """A state with coordinates of its own."""
+    frames = np.empty(int(np.sum(frame_sizes(np.diff(sights.item_starts)))))
+    state = State(scores, seen, difficulty, domain, expertise, shares, scale, frames, np.ones(1))
+    set_frames(sights, state)
+    return state
 
 
-def _starts(codes: Vector, size: int) -> Vector:
-    return np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=size)))).astype(np.int64)
+def set_frames(sights: Sights, state: State) -> None:
+    """New coordinates, by where the state is now."""
+    _set_frames(sights, state, _frame_starts(sights))
 
 
 def walk(
-    rng: np.random.Generator, sights: Sights, beliefs: Beliefs, scores: Vector, seen: Vector, difficulty: Vector,
-    domain: Vector, expertise: Vector, shares: Vector, scale: Vector, steps: int,
-) -> int:  # fmt: skip
-    """So many sweeps, in place; how many of the moves of the unit, one a sweep, were accepted.
-
-    `seen` are the perceived scores, `difficulty` is δ², `shares` is θ, and `scale` holds ω².
-    """
-    s = sights
-    accepted: int = _walk(
-        rng, scores, seen, difficulty, domain, expertise, shares, scale, s.winner, s.loser, s.annotator,
-        s.judgment_starts, s.item_starts, s.sight_starts, s.touch_starts, s.touch_row, s.touch_other, s.touch_sign,
-        s.annotator_of_sight, *(float(value) for value in beliefs), steps,
-    )  # fmt: skip
-    return accepted
+    rng: np.random.Generator, sights: Sights, beliefs: Beliefs, state: State, steps: int, tune: bool = False
+) -> float:
+    """So many sweeps, in place; the chance that paths were accepted with. Only while tuned does the stride change."""
+    accepted: float = _walk(rng, sights, beliefs, state, _frame_starts(sights), steps, tune)
+    return accepted / max(1, steps)
 
 
-def positive_normals(rng: np.random.Generator, means: Vector) -> Vector:
-    """One draw for each mean from a normal of variance one, given that it is positive."""
-    drawn: Vector = _positive_normals(rng, np.asarray(means, np.float64))
-    return drawn
+def _frame_starts(sights: Sights) -> Vector:
+    return np.concatenate(([0], np.cumsum(frame_sizes(np.diff(sights.item_starts)))))
 
 
-def _positive_normal(rng: Any, mean: float) -> Any:
-    if mean > -0.45:
-        while True:
-            z = mean + rng.standard_normal()
-            if z > 0.0:
-                return z
-    # Robert 1995: an exponential beyond the bound; the overshoot itself, lest it drown in a large bound.
-    rate = 0.5 * (math.sqrt(mean * mean + 4.0) - mean)
-    while True:
-        z = rng.standard_exponential() / rate
-        gap = z - mean - rate
-        if 2.0 * rng.standard_exponential() > gap * gap:
-            return z
+@compiled(log_cdf_of_number, *GLIDING)
+def _set_frames(sights, state, frame_starts):  # type: ignore[no-untyped-def]
+    for query in range(len(state.domain)):
+        slope = ROOT_HALF * state.expertise[:, state.domain[query]]
+        set_frame(sights, state, query, slope, state.frames[frame_starts[query] : frame_starts[query + 1]])
 
 
-@compiled(_positive_normal)
-def _positive_normals(rng, means):  # type: ignore[no-untyped-def]
-    drawn = np.empty_like(means)
-    for row in range(len(means)):
-        drawn[row] = _positive_normal(rng, means[row])
-    return drawn
-
-
-def _log_likelihood(
-    seen: Any, of_person: Any, winner: Any, loser: Any, annotator: Any, start: Any, end: Any
-) -> Any:  # fmt: skip
-    """Of a query's judgments given what was seen, margins integrated out."""
-    gain, ratio = 0.0, 1.0
+def _draw_domain(rng: Any, sights: Any, state: Any, query: Any, gain: Any) -> None:
+    """The domain of a query given what was seen; at times with its mirror image: it may be upside down in another."""
+    domains = len(state.shares)
+    sides = 2 if rng.random() < 0.25 else 1
+    start, end = sights.judgment_starts[query], sights.judgment_starts[query + 1]
+    for choice in range(sides * domains):
+        gain[choice] = math.log(state.shares[choice % domains])
     for row in range(start, end):
-        x = of_person[annotator[row]] * ROOT_HALF * (seen[winner[row]] - seen[loser[row]])
-        if x < -20.0:
-            gain += log_cdf_of_number(x)
-            continue
-        # chances are multiplied up, and their logarithm taken rarely
-        ratio *= 0.5 * math.erfc(-ROOT_HALF * x)
-        if ratio < 1e-200:
-            gain += math.log(ratio)
-            ratio = 1.0
-    return gain + math.log(ratio)
-
-
-def _draw_domain(
-    rng: Any, seen: Any, expertise: Any, shares: Any, winner: Any, loser: Any, annotator: Any, start: Any, end: Any,
-    gain: Any,
-) -> Any:  # fmt: skip
-    """The domain of a query given what was seen, margins integrated out: given margins it would hardly move."""
-    for m in range(len(shares)):
-        likely = _log_likelihood(seen, expertise[:, m], winner, loser, annotator, start, end)
-        gain[m] = math.log(shares[m]) + likely
-    chance = np.cumsum(np.exp(gain - np.max(gain)))
-    return min(np.searchsorted(chance, chance[-1] * rng.random(), side="right"), len(shares) - 1)
-
-
-def _draw_item(
-    rng: Any, item: Any, seen: Any, variance: Any, spread: Any, of_person: Any, z: Any, first_row: Any, sight_starts:
-    Any, touch_starts: Any, touch_row: Any, touch_other: Any, touch_sign: Any, who: Any, pull: Any, looseness: Any,
-) -> Any:  # fmt: skip
-    """A true score and all sights of it together, given margins and the sights of other items."""
-    precision, linear = 1.0 / spread, 0.0
-    start, end = sight_starts[item], sight_starts[item + 1]
-    for sight in range(start, end):
-        slope = ROOT_HALF * of_person[who[sight]]
-        total = 0.0
-        for touch in range(touch_starts[sight], touch_starts[sight + 1]):
-            total += touch_sign[touch] * z[touch_row[touch] - first_row] + slope * seen[touch_other[touch]]
-        known = slope * slope * (touch_starts[sight + 1] - touch_starts[sight])
-        pull[sight], looseness[sight] = slope * total, 1.0 / (1.0 + variance * known)
-        precision += known * looseness[sight]
-        linear += pull[sight] * looseness[sight]
-    score = linear / precision + rng.standard_normal() / math.sqrt(precision)
-    for sight in range(start, end):
-        mean = (score + variance * pull[sight]) * looseness[sight]
-        seen[sight] = mean + math.sqrt(variance * looseness[sight]) * rng.standard_normal()
-    return score
-
-
-def _stretch(
-    rng: Any, scores: Any, seen: Any, fresh: Any, variance: Any, spread: Any, of_person: Any, winner: Any, loser: Any,
-    annotator: Any, start: Any, end: Any, first: Any, last: Any, sight_starts: Any, shape: Any, rate: Any,
-) -> Any:  # fmt: skip
-    """A query's scores and sights by one factor, then its sights about the scores by another; the new difficulty.
-
-    Margins integrated out: given them, and sights one by one, neither would move far.
-    """
-    likely = _log_likelihood(seen, of_person, winner, loser, annotator, start, end)
-    for scaled in (True, False):
-        factor = math.exp(rng.standard_normal() * math.exp(3.0 * rng.random() - 3.0))
-        fixed = factor if scaled else 1.0
-        gain = 0.0
-        for item in range(first, last):
-            for sight in range(sight_starts[item], sight_starts[item + 1]):
-                fresh[sight] = fixed * scores[item] + factor * (seen[sight] - scores[item])
-            gain += 0.5 * (1.0 - fixed * fixed) * scores[item] ** 2 / spread + math.log(fixed)
-        there = _log_likelihood(fresh, of_person, winner, loser, annotator, start, end)
-        gain += there - likely + _log_inverse_gamma(factor * factor * variance, shape, rate)
-        gain -= _log_inverse_gamma(variance, shape, rate)
-        if math.log(rng.random()) < gain:
-            likely = there
-            variance *= factor * factor
-            scores[first:last] *= fixed
-            for sight in range(sight_starts[first], sight_starts[last]):
-                seen[sight] = fresh[sight]
-    return variance
-
-
-def _log_ratio(there: float, here: float) -> float:
-    """log Φ(there) − log Φ(here)."""
-    if here < -20.0 or there < -20.0:
-        return log_cdf_of_number(there) - log_cdf_of_number(here)
-    return math.log(math.erfc(-ROOT_HALF * there) / math.erfc(-ROOT_HALF * here))
-
-
-def _move_items(
-    rng: Any, scores: Any, seen: Any, spread: Any, of_person: Any, first: Any, last: Any, sight_starts: Any,
-    touch_starts: Any, touch_other: Any, touch_sign: Any, who: Any,
-) -> None:  # fmt: skip
-    """Each true score with all sights of it by a step, margins integrated out: what won always may go far."""
-    for item in range(first, last):
-        step = math.sqrt(spread) * math.exp(3.0 * rng.random() - 3.0) * rng.standard_normal()
-        gain = -0.5 * step * (2.0 * scores[item] + step) / spread
-        for sight in range(sight_starts[item], sight_starts[item + 1]):
-            slope = ROOT_HALF * of_person[who[sight]]
-            for touch in range(touch_starts[sight], touch_starts[sight + 1]):
-                sloped = touch_sign[touch] * slope
-                here = sloped * (seen[sight] - seen[touch_other[touch]])
-                gain += _log_ratio(here + sloped * step, here)
-        if math.log(rng.random()) < gain:
-            scores[item] += step
-            for sight in range(sight_starts[item], sight_starts[item + 1]):
-                seen[sight] += step
-
-
-def _move_expertise(
-    rng: Any, seen: Any, expertise: Any, domain: Any, winner: Any, loser: Any, annotator: Any, judgment_starts: Any,
-    middle: Any, width: Any, fresh: Any, gain: Any,
-) -> None:  # fmt: skip
-    """Every τ by a step with margins integrated out, all at once: they do not depend on each other."""
-    for k in range(len(expertise)):
-        for m in range(expertise.shape[1]):
-            tau = expertise[k, m]
-            fresh[k, m] = tau + width * math.exp(3.0 * rng.random() - 3.0) * rng.standard_normal()
-            gain[k, m] = 0.5 * ((tau - middle) ** 2 - (fresh[k, m] - middle) ** 2) / (width * width)
-    for query in range(len(domain)):
-        m = domain[query]
-        for row in range(judgment_starts[query], judgment_starts[query + 1]):
-            k = annotator[row]
-            apart = ROOT_HALF * (seen[winner[row]] - seen[loser[row]])
-            here, there = expertise[k, m] * apart, fresh[k, m] * apart
-            gain[k, m] += _log_ratio(there, here)
-    for k in range(len(expertise)):
-        for m in range(expertise.shape[1]):
-            if math.log(rng.random()) < gain[k, m]:
-                expertise[k, m] = fresh[k, m]
-
-
-def _shift(rng: Any, scores: Any, seen: Any, spread: Any, first: Any, last: Any, sight_starts: Any) -> None:
-    """A query's scores and sights together: nothing but the prior of scores knows where they are."""
-    count = last - first
-    step = math.sqrt(spread / count) * rng.standard_normal() - np.mean(scores[first:last])
-    scores[first:last] += step
-    seen[sight_starts[first] : sight_starts[last]] += step
+        apart, who = ROOT_HALF * (state.seen[sights.winner[row]] - state.seen[sights.loser[row]]), sights.annotator[row]
+        for m in range(domains):
+            gain[m] += log_cdf_by_table(state.expertise[who, m] * apart)
+        for m in range(domains, sides * domains):
+            gain[m] += log_cdf_by_table(-state.expertise[who, m - domains] * apart)
+    chance = np.cumsum(np.exp(gain[: sides * domains] - np.max(gain[: sides * domains])))
+    choice = min(np.searchsorted(chance, chance[-1] * rng.random(), side="right"), sides * domains - 1)
+    state.domain[query] = choice % domains
+    if choice >= domains:
+        first, last = sights.item_starts[query], sights.item_starts[query + 1]
+        state.scores[first:last] *= -1.0
+        state.seen[sights.sight_starts[first] : sights.sight_starts[last]] *= -1.0
 
 
 def _inverse_gamma(rng: Any, shape: float, rate: float) -> Any:
     return rate / rng.standard_gamma(shape)
 
 
-def _log_inverse_gamma(value: float, shape: float, rate: float) -> float:
-    """Log density by log value."""
-    return -shape * math.log(value) - rate / value
+def _redraw(rng: Any, value: float, power: float, rate: float, inverse_rate: float) -> Any:
+    """A number whose log density by its logarithm is power · log − rate · number − inverse rate / number.
+
+    Proposed about its mode, whatever it was before.
+    """
+    root = math.sqrt(power * power + 4.0 * rate * inverse_rate)
+    mode = (power + root) / (2.0 * rate) if power > 0.0 else 2.0 * inverse_rate / (root - power)
+    mode = max(mode, 1e-12)
+    bent = rate * mode + inverse_rate / mode
+    there = mode * math.exp(rng.standard_normal() / math.sqrt(bent))
+    gain = power * math.log(there / value) - rate * (there - value) - inverse_rate * (1.0 / there - 1.0 / value)
+    gain += 0.5 * bent * (math.log(there / mode) ** 2 - math.log(value / mode) ** 2)
+    return there if math.log(rng.random()) < gain else value
 
 
-def _change_unit(
-    rng: Any, scores: Any, seen: Any, difficulty: Any, expertise: Any, scale: Any, middle: Any, width: Any,
-    shape: Any, rate: Any, scale_shape: Any, scale_rate: Any,
-) -> Any:  # fmt: skip
-    """All scores by one factor and τ by its inverse: the judgments do not notice, only what is believed does."""
-    factor = math.exp(rng.standard_normal() * math.exp(3.0 * rng.random() - 4.5))
-    square = factor * factor
-    gain = -expertise.size * math.log(factor)
-    for tau in expertise.flat:
-        gain += 0.5 * ((tau - middle) ** 2 - (tau / factor - middle) ** 2) / (width * width)
-    for value in difficulty:
-        gain += _log_inverse_gamma(square * value, shape, rate) - _log_inverse_gamma(value, shape, rate)
-    gain += _log_inverse_gamma(square * scale[0], scale_shape, scale_rate)
-    gain -= _log_inverse_gamma(scale[0], scale_shape, scale_rate)
-    if math.log(rng.random()) >= gain:
-        return 0
-    scores *= factor
-    seen *= factor
-    expertise /= factor
-    difficulty *= square
-    scale *= square
-    return 1
+def _lay_out(sights: Any, state: Any, query: Any, slope: Any, room: Any) -> None:
+    """The margin of each judgment in two parts: what is true, and what was blurred."""
+    for row in range(sights.judgment_starts[query], sights.judgment_starts[query + 1]):
+        steep = slope[sights.annotator[row]]
+        truly = state.scores[sights.above[row]] - state.scores[sights.below[row]]
+        room.truly[row] = steep * truly
+        room.offset[row] = steep * (state.seen[sights.winner[row]] - state.seen[sights.loser[row]] - truly)
+
+
+def _draw_difficulty(rng: Any, sights: Any, beliefs: Any, state: Any, query: Any, slope: Any, room: Any) -> None:
+    """δ² twice: given what was seen, and given the blurs, which then follow it. Where one is slow the other is not."""
+    first, last = sights.item_starts[query], sights.item_starts[query + 1]
+    squares = 0.0
+    for item in range(first, last):
+        for sight in range(sights.sight_starts[item], sights.sight_starts[item + 1]):
+            squares += (state.seen[sight] - state.scores[item]) ** 2
+    count = sights.sight_starts[last] - sights.sight_starts[first]
+    shape, rate = beliefs.difficulty_shape, beliefs.difficulty_rate
+    state.difficulty[query] = _redraw(rng, state.difficulty[query], shape - 0.5 * count, rate, 0.5 * squares)
+    _lay_out(sights, state, query, slope, room)
+    start, end = sights.judgment_starts[query], sights.judgment_starts[query + 1]
+    prior = Powers(-rate * state.difficulty[query], 0.0, 2.0 * shape, 0.0)
+    factor = stretch(rng, room.truly[start:end], room.offset[start:end], prior)
+    if factor != 1.0:
+        state.difficulty[query] *= factor * factor
+        for item in range(first, last):
+            for sight in range(sights.sight_starts[item], sights.sight_starts[item + 1]):
+                state.seen[sight] = state.scores[item] + factor * (state.seen[sight] - state.scores[item])
+
+
+def _stretch_query(rng: Any, sights: Any, beliefs: Any, state: Any, query: Any, slope: Any, room: Any) -> None:
+    """A query's scores, sights and δ by one factor: they all say how far apart its items are, beside τ's noise."""
+    first, last = sights.item_starts[query], sights.item_starts[query + 1]
+    start, end = sights.judgment_starts[query], sights.judgment_starts[query + 1]
+    squares = 0.0
+    for item in range(first, last):
+        squares += state.scores[item] ** 2
+    for row in range(start, end):
+        apart = state.seen[sights.winner[row]] - state.seen[sights.loser[row]]
+        room.truly[row], room.offset[row] = 0.0, slope[sights.annotator[row]] * apart
+    square = -0.5 * squares / state.scale[0] - beliefs.difficulty_rate * state.difficulty[query]
+    prior = Powers(square, 0.0, last - first + 2.0 * beliefs.difficulty_shape, 0.0)
+    factor = stretch(rng, room.truly[start:end], room.offset[start:end], prior)
+    if factor != 1.0:
+        state.difficulty[query] *= factor * factor
+        state.scores[first:last] *= factor
+        state.seen[sights.sight_starts[first] : sights.sight_starts[last]] *= factor
+
+
+def _shift(rng: Any, sights: Any, state: Any, query: Any) -> None:
+    """A query's scores and sights together: nothing but the prior of scores knows where they are."""
+    first, last = sights.item_starts[query], sights.item_starts[query + 1]
+    if last > first:
+        step = math.sqrt(state.scale[0] / (last - first)) * rng.standard_normal() - np.mean(state.scores[first:last])
+        state.scores[first:last] += step
+        state.seen[sights.sight_starts[first] : sights.sight_starts[last]] += step
+
+
+def _change_unit(rng: Any, sights: Any, beliefs: Any, state: Any, domain: Any) -> None:
+    """A domain's scores and blurs by one factor and its τ by the inverse: the judgments do not notice."""
+    squares, power = 0.0, 0.0
+    for query in range(len(state.domain)):
+        if state.domain[query] == domain:
+            squares += beliefs.difficulty_rate * state.difficulty[query]
+            power += sights.item_starts[query + 1] - sights.item_starts[query] + 2.0 * beliefs.difficulty_shape
+            for item in range(sights.item_starts[query], sights.item_starts[query + 1]):
+                squares += 0.5 * state.scores[item] ** 2 / state.scale[0]
+    size = math.exp(4.0 * rng.random() - 5.0)
+    factor = math.exp(rng.standard_normal() * size)
+    gain = power * math.log(factor) - squares * (factor**2 - 1.0)
+    for k in range(len(state.expertise)):
+        tau, middle = state.expertise[k, domain], beliefs.expertise[k, domain]
+        gaps = (tau - middle) ** 2 - (tau / factor - middle) ** 2
+        gain += 0.5 * gaps / beliefs.expertise_spread[k, domain] ** 2 - math.log(factor)
+    if math.log(rng.random()) < gain:
+        state.expertise[:, domain] /= factor
+        for query in range(len(state.domain)):
+            if state.domain[query] == domain:
+                first, last = sights.item_starts[query], sights.item_starts[query + 1]
+                state.difficulty[query] *= factor * factor
+                state.scores[first:last] *= factor
+                state.seen[sights.sight_starts[first] : sights.sight_starts[last]] *= factor
+
+
+def _stretch_all(rng: Any, sights: Any, beliefs: Any, state: Any, room: Any) -> None:
+    """All scores with ω, or all blurs with δ, or all τ, by one factor."""
+    kind = int(3.0 * rng.random())
+    for query in range(len(state.domain)):
+        _lay_out(sights, state, query, ROOT_HALF * state.expertise[:, state.domain[query]], room)
+    fixed, moved = room.offset, room.truly
+    if kind == 0:
+        prior = Powers(0.0, 0.0, -2.0 * beliefs.scale_shape, beliefs.scale_rate / state.scale[0])
+    elif kind == 1:
+        fixed, moved = room.truly, room.offset
+        square = -beliefs.difficulty_rate * np.sum(state.difficulty)
+        prior = Powers(square, 0.0, 2.0 * beliefs.difficulty_shape * len(state.difficulty), 0.0)
+    else:
+        for row in range(len(moved)):
+            moved[row] += fixed[row]
+            fixed[row] = 0.0
+        weight = beliefs.expertise_spread**-2
+        squares, products = np.sum(weight * state.expertise**2), np.sum(weight * state.expertise * beliefs.expertise)
+        prior = Powers(-0.5 * squares, products, 1.0 * state.expertise.size, 0.0)
+    factor = stretch(rng, fixed, moved, prior)
+    if factor == 1.0:
+        return
+    by_score, by_blur = factor if kind == 0 else 1.0, factor if kind == 1 else 1.0
+    if kind == 2:
+        state.expertise[:] *= factor
+    else:
+        for item in range(len(state.scores)):
+            for sight in range(sights.sight_starts[item], sights.sight_starts[item + 1]):
+                blur = by_blur * (state.seen[sight] - state.scores[item])
+                state.seen[sight] = by_score * state.scores[item] + blur
+        state.scores[:] *= by_score
+        state.scale[:] *= by_score**2
+        state.difficulty[:] *= by_blur**2
 
 
 @compiled(
-    log_cdf_of_number, _positive_normal, _log_likelihood, _draw_domain, _draw_item, _stretch, _log_ratio, _move_items,
-    _move_expertise, _shift, _inverse_gamma, _log_inverse_gamma, _change_unit,
+    log_cdf_of_number, *GLIDING, *EXPERTISE, *STRETCHING, _draw_domain, _inverse_gamma, _redraw, _lay_out,
+    _draw_difficulty, _stretch_query, _shift, _change_unit, _stretch_all,
 )  # fmt: skip
-def _walk(  # type: ignore[no-untyped-def]
-    rng, scores, seen, difficulty, domain, expertise, shares, scale, winner, loser, annotator, judgment_starts,
-    item_starts, sight_starts, touch_starts, touch_row, touch_other, touch_sign, who, middle, width, shape, rate,
-    scale_shape, scale_rate, steps,
-):  # fmt: skip
-    queries, domains = len(difficulty), len(shares)
-    gain, counts = np.empty(domains), np.empty(domains)
-    z = np.empty(np.max(np.diff(judgment_starts)))
-    pull, looseness = np.empty_like(seen), np.empty_like(seen)
-    precision, linear = np.empty_like(expertise), np.empty_like(expertise)
-    accepted = 0
-    for _ in range(steps):
-        precision[:] = 1.0 / (width * width)
-        linear[:] = middle / (width * width)
-        counts[:] = 1.0
+def _walk(rng, sights, beliefs, state, frame_starts, steps, tune):  # type: ignore[no-untyped-def]
+    queries, domains, items, many = len(state.domain), len(state.shares), len(state.scores), len(state.seen)
+    rows, people = len(sights.winner), len(state.expertise)
+    gain, counts, bench = np.empty(2 * domains), np.empty(domains), np.empty((7, *state.expertise.shape))
+    room = Room(
+        np.empty(items), np.empty(items), np.empty(items), np.empty(many), np.empty(many), np.empty(rows),
+        np.empty(rows), np.empty(rows), np.empty(people), np.empty(people),
+    )  # fmt: skip
+    accepted = 0.0
+    for step in range(steps):
+        counts[:] = beliefs.shares
+        chance = 0.0
         for query in range(queries):
-            start, end = judgment_starts[query], judgment_starts[query + 1]
-            first, last = item_starts[query], item_starts[query + 1]
-            m = _draw_domain(rng, seen, expertise, shares, winner, loser, annotator, start, end, gain)
-            domain[query] = m
-            counts[m] += 1.0
-            of_person = expertise[:, m]
-            difficulty[query] = _stretch(
-                rng, scores, seen, pull, difficulty[query], scale[0], of_person, winner, loser, annotator, start, end,
-                first, last, sight_starts, shape, rate,
-            )  # fmt: skip
-            _move_items(
-                rng, scores, seen, scale[0], of_person, first, last, sight_starts, touch_starts, touch_other,
-                touch_sign, who,
-            )  # fmt: skip
-            for row in range(start, end):
-                apart = ROOT_HALF * (seen[winner[row]] - seen[loser[row]])
-                z[row - start] = _positive_normal(rng, of_person[annotator[row]] * apart)
-            squares = 0.0
-            for item in range(first, last):
-                scores[item] = _draw_item(
-                    rng, item, seen, difficulty[query], scale[0], of_person, z, start, sight_starts, touch_starts,
-                    touch_row, touch_other, touch_sign, who, pull, looseness,
-                )  # fmt: skip
-                for sight in range(sight_starts[item], sight_starts[item + 1]):
-                    squares += (seen[sight] - scores[item]) ** 2
-            count = sight_starts[last] - sight_starts[first]
-            difficulty[query] = _inverse_gamma(rng, shape + 0.5 * count, rate + 0.5 * squares)
-            for row in range(start, end):
-                apart = ROOT_HALF * (seen[winner[row]] - seen[loser[row]])
-                precision[annotator[row], m] += apart * apart
-                linear[annotator[row], m] += apart * z[row - start]
-            if last > first:
-                _shift(rng, scores, seen, scale[0], first, last, sight_starts)
-        for k in range(len(expertise)):
-            for m in range(domains):
-                draw = rng.standard_normal() / math.sqrt(precision[k, m])
-                expertise[k, m] = linear[k, m] / precision[k, m] + draw
-        _move_expertise(
-            rng, seen, expertise, domain, winner, loser, annotator, judgment_starts, middle, width, precision, linear
-        )
+            if rng.random() < _REDRAWN:
+                _draw_domain(rng, sights, state, query, gain)
+            counts[state.domain[query]] += 1.0
+            slope = ROOT_HALF * state.expertise[:, state.domain[query]]
+            frame = state.frames[frame_starts[query] : frame_starts[query + 1]]
+            chance += glide(rng, sights, state, query, slope, frame, room) / queries
+            look_again(rng, sights, state, query, slope, room)
+            look_through(rng, sights, state, query)
+            jump(rng, sights, state, query, slope)
+            _stretch_query(rng, sights, beliefs, state, query, slope, room)
+            _draw_difficulty(rng, sights, beliefs, state, query, slope, room)
+            _shift(rng, sights, state, query)
+        accepted += chance
+        if tune:
+            state.stride[0] *= math.exp((chance - _AIM) / math.sqrt(1.0 + 0.2 * step))
+        draw_expertise(rng, sights, beliefs, state, bench)
+        if rng.random() < 0.5:
+            trade_expertise(rng, sights, beliefs, state, bench)
+        else:
+            _stretch_all(rng, sights, beliefs, state, room)
         for m in range(domains):
-            shares[m] = max(rng.standard_gamma(counts[m]), 1e-300)
-        shares /= np.sum(shares)
-        scale[0] = _inverse_gamma(rng, scale_shape + 0.5 * len(scores), scale_rate + 0.5 * np.sum(scores * scores))
-        accepted += _change_unit(
-            rng, scores, seen, difficulty, expertise, scale, middle, width, shape, rate, scale_shape, scale_rate
-        )
+            state.shares[m] = max(rng.standard_gamma(counts[m]), 1e-300)
+            _change_unit(rng, sights, beliefs, state, m)
+        state.shares[:] /= np.sum(state.shares)
+        squares = np.sum(state.scores * state.scores)
+        state.scale[0] = _inverse_gamma(rng, beliefs.scale_shape + 0.5 * items, beliefs.scale_rate + 0.5 * squares)
     return accepted

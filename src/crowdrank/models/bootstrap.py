@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
-from crowdrank.judgments import Comparisons, PairCounts, Rankings
+from crowdrank.judgments import Comparisons, Judgments, PairCounts
 from crowdrank.judgments.counts import pair_cells
 from crowdrank.results import Ranking, Uncertainty
 
@@ -45,13 +45,22 @@ def bootstrap(
     judgments: Any, refit: Callable[[Any], Vector], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Refit any model on reweighted judgments."""
+    return bootstrap_weights(
+        judgments, lambda weights: refit(judgments.reweighted(weights)), seed=seed, replicates=replicates
+    )
+
+
+def bootstrap_weights(
+    judgments: Any, refit: Callable[[Vector], Vector], *, seed: int, replicates: int = REPLICATES
+) -> Uncertainty:
+    """Refit a model that needs to know only what each judgment weighs now."""
     rng = np.random.default_rng(seed)
     unit = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
     units = int(unit.max()) + 1
     draws = []
     for _ in range(replicates):
         times = np.bincount(rng.integers(units, size=units), minlength=units).astype(np.float64)
-        draws.append(refit(judgments.reweighted(judgments.weights * times[unit])))
+        draws.append(refit(judgments.weights * times[unit]))
     return _uncertainty(judgments, np.array(draws))
 
 
@@ -74,11 +83,11 @@ def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int
     return replace(ranking, measure=lambda: bootstrap(judgments, refit, seed=seed, replicates=replicates))
 
 
-def by_annotator(judgments: Comparisons | Rankings) -> bool:
+def by_annotator(judgments: Judgments) -> bool:
     return judgments.annotator is not None and len(judgments.annotators) >= FEWEST_ANNOTATORS
 
 
-def _uncertainty(judgments: Comparisons | Rankings, draws: Vector) -> Uncertainty:
+def _uncertainty(judgments: Judgments, draws: Vector) -> Uncertainty:
     what = f"{len(judgments.annotators)} annotators" if by_annotator(judgments) else f"{len(judgments)} judgments"
     return Uncertainty(draws, draws.std(axis=0, ddof=1), f"bootstrap over {what}")
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from crowdrank.engines import Engine, here
 from crowdrank.judgments import Comparisons, Judgments, PairCounts, Rankings
+from crowdrank.judgments.conversions import margins
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.conclude import conclude, need
 from crowdrank.models.counting import fit_counts
@@ -38,13 +39,5 @@ def _net_wins(counts: PairCounts) -> npt.NDArray[np.float64]:
 
 def points(rankings: Rankings) -> npt.NDArray[np.float64]:
     """Items below less items above, over all lists: what all pairs of all lists would add up to."""
-    rows = np.arange(len(rankings.item))
-    fresh = np.append(True, rankings.place[1:] != rankings.place[:-1])
-    fresh[rankings.offsets[:-1]] = True
-    tie = np.cumsum(fresh) - 1
-    first = rows[fresh][tie]
-    after = np.append(rows[fresh][1:], len(rows))[tie]
-    begin, end = rankings.offsets[:-1][rankings.list_of_row], rankings.offsets[1:][rankings.list_of_row]
-    worth = (end - after) - (first - begin)
-    value = worth * rankings.weights[rankings.list_of_row]
+    value = margins(rankings) * rankings.weights[rankings.list_of_row]
     return np.bincount(rankings.item, value, len(rankings.items)).astype(np.float64)

@@ -12,11 +12,13 @@ import numpy.typing as npt
 
 from crowdrank.engines import Engine, here
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
-from crowdrank.judgments import Comparisons, Health, Judgments, Rankings
-from crowdrank.judgments.conversions import rankings_to_links
+from crowdrank.judgments import Comparisons, Health, Judgments, Rankings, Ratings
+from crowdrank.judgments.conversions import rankings_to_links, ratings_to_links
 from crowdrank.results import OUTRIGHT, Annotators, Convergence, Ranking, Uncertainty
 
-Kind = TypeVar("Kind", Comparisons, Rankings)
+Kind = TypeVar("Kind", Comparisons, Rankings, Ratings)
+
+_COUNTED_IN = {Comparisons: "comparisons", Rankings: "lists", Ratings: "ratings"}
 
 
 class Model(Protocol):
@@ -54,7 +56,7 @@ def need(kind: type[Kind], judgments: Judgments, model: Any) -> Kind:
 
 def conclude(
     model: Any,
-    judgments: Comparisons | Rankings,
+    judgments: Judgments,
     scores: npt.NDArray[np.float64],
     *,
     measure: Callable[[], Uncertainty],
@@ -74,29 +76,32 @@ def conclude(
     return Ranking(
         model=name, settings=settings_of(model), items=items, scores=scores,
         tally=lambda: judgments.judged_of_item,
-        counted_in="lists" if isinstance(judgments, Rankings) else "comparisons",
+        counted_in=_COUNTED_IN[type(judgments)],
         parameters=parameters or {}, log_likelihood=log_likelihood, convergence=convergence,
         native=judgments.native, measure=measure,
         observe=lambda: health_of(judgments).notes() + _left_out(model, judgments),
     )  # fmt: skip
 
 
-def _left_out(model: Any, judgments: Comparisons | Rankings) -> list[str]:
+def _left_out(model: Any, judgments: Judgments) -> list[str]:
     """Ties that a model dropped are worth a word: they were answers, too."""
-    if getattr(model, "ties", None) != "drop" or not isinstance(judgments, Comparisons):
+    if not isinstance(judgments, Comparisons) or not 0 < judgments.ties < len(judgments):
         return []
-    ties = judgments.ties
-    return [f"{ties:,} ties left out: --set ties=half counts them."] if 0 < ties < len(judgments) else []
+    if getattr(model, "leaves_out_ties", False):
+        return [f"{judgments.ties:,} ties left out: this model reads decided judgments only."]
+    if getattr(model, "ties", None) == "drop":
+        return [f"{judgments.ties:,} ties left out: --set ties=half counts them."]
+    return []
 
 
-def with_annotators(ranking: Ranking, comparisons: Comparisons, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
+def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
     """The ranking and what was learnt of the annotators, where they have names."""
-    if comparisons.annotator is None:
+    if judgments.annotator is None:
         return ranking
-    judged = np.bincount(comparisons.annotator, minlength=len(comparisons.annotators))
+    judged = np.bincount(judgments.annotator, minlength=len(judgments.annotators))
     return replace(
         ranking,
-        survey=lambda: Annotators(labels=comparisons.annotators, judged=judged, estimates=estimates()),
+        survey=lambda: Annotators(labels=judgments.annotators, judged=judged, estimates=estimates()),
     )
 
 
@@ -106,7 +111,9 @@ def check_solver(model: SolverSettings) -> None:
         raise SettingError("tolerance must be positive and max_steps at least 1.")
 
 
-def health_of(judgments: Comparisons | Rankings) -> Health:
+def health_of(judgments: Judgments) -> Health:
+    if isinstance(judgments, Ratings):
+        return Health(ratings_to_links(judgments), graded=True)
     return Health(rankings_to_links(judgments) if isinstance(judgments, Rankings) else judgments)
 
 

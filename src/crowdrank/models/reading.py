@@ -13,13 +13,17 @@ def kinds_read(model: Any) -> tuple[type, ...]:
     return reads if isinstance(reads, tuple) else (reads,)
 
 
-def default_for(judgments: Judgments) -> str:
-    """The model to use when none was named: one that weighs annotators, where several are known."""
+def default_for(judgments: Judgments, chances: bool = False) -> str:
+    """The model to use when none was named: one that weighs annotators, where several are known.
+
+    With `chances`, one whose scores say how often an item beats another.
+    """
     if isinstance(judgments, Rankings):
         return "plackett-luce"
-    if isinstance(judgments, Comparisons) and judgments.annotator is not None and len(judgments.annotators) > 1:
-        return "crowd-bt"
-    return "bradley-terry"
+    known = judgments.annotator is not None and len(judgments.annotators) > 1
+    if isinstance(judgments, Ratings) and not chances:
+        return "graded-response" if known else "mean-rating"
+    return "crowd-bt" if known else "bradley-terry"
 
 
 def as_read_by(model: Any, judgments: Judgments) -> tuple[Judgments, str]:
@@ -31,6 +35,9 @@ def as_read_by(model: Any, judgments: Judgments) -> tuple[Judgments, str]:
         if Comparisons in kinds:
             return judgments.to_comparisons(), "of two items one annotator graded, the better grade wins"
         return judgments.to_rankings(), "each annotator's items ordered by grade"
+    if kinds == (Ratings,):
+        rule = "the share of its list an item was put above is its grade"
+        return judgments.to_ratings(), rule if isinstance(judgments, Rankings) else "winners are graded 1, losers 0"
     if isinstance(judgments, Rankings):
         return judgments.to_comparisons(), "every two items of a list are a comparison"
     return judgments.to_rankings(), "each annotator's items ordered by wins less losses"

@@ -1,113 +1,161 @@
-"""Thurstonian pairwise preferences (Wang et al. 2016) as a whole posterior: annotators know some domains of queries."""
+"""Thurstonian pairwise preferences (Wang et al. 2016): whom to believe depends on what the query is about."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdrank.engines import Engine, here
-from crowdrank.errors import DataError, SettingError
+from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Judgments
-from crowdrank.models.conclude import check_connected, conclude, health_of, need, with_annotators
-from crowdrank.models.tpp_sampling import Sampler, State
+from crowdrank.models.conclude import check_connected, conclude, health_of, need
+from crowdrank.models.thurstonian.known import Known, known_of
+from crowdrank.models.thurstonian.reading import LEVEL, Reading, given_in, interval, read, with_domains
 from crowdrank.results import Convergence, Ranking, Uncertainty
-from crowdrank.solvers.chains import Samples, sample
+from crowdrank.solvers.chains import Samples, sample_until
+from crowdrank.solvers.diagnostics import effective_size, r_hat
 
 Vector = npt.NDArray[np.float64]
 
-_MET = 1.1
-_THIN = 5
+_OF_SCORES = 0.95
+# Sweeps of the first walk, and how many times a judgment may be looked at in it: few sweeps where judgments are many.
+_FIRST, _AT_LEAST, _LOOKS = 400, 100, 4_000_000
+_ANYONE = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class TPP:
-    """Thurstone's noise twice, in what an annotator sees and in what they say; whom to believe depends on the query.
+    """Thurstone's noise twice, in what an annotator sees and in what they say; queries have domains and difficulties.
 
-    Queries belong to domains, which are learnt; scores are posterior means. The unit of scores is what an annotator's
-    sight errs by in a query of middling difficulty. Ties are left out.
+    Annotators have an expertise in every domain, below zero where they answer the wrong way round. Scores are posterior
+    means in units of their spread. Ties are left out.
     """
 
     reads: ClassVar[type] = Comparisons
     weighs_annotators: ClassVar[bool] = True
     samples: ClassVar[bool] = True
+    leaves_out_ties: ClassVar[bool] = True
 
-    domains: int = 10
-    """At most so many; those that are not needed stay empty."""
-    chains: int = 4
-    """Walks through the posterior, from different starts; they must meet."""
+    domains: int | Literal["auto"] = "auto"
+    """How many there are, at most one a query; "auto" lets the judgments decide."""
+    inference: Literal["posterior", "mcem"] = "posterior"
+    """The whole posterior, or the published Monte Carlo EM."""
+    expertise: Literal["each", "shared"] = "each"
+    """With mcem: an expertise for each annotator, or one for all (TPPUNIEXP)."""
+    difficulty: Literal["each", "shared"] = "each"
+    """With mcem: a difficulty for each query, or one for all (TPPUNIDIFF)."""
+    chains: int = 2
+    """Walks through the posterior; they must meet."""
     draws: int = 250
-    """Kept of each chain, one in five."""
-    warmup: int = 500
-    """Sweeps forgotten at the start of each chain."""
+    """Kept of each chain, at most."""
+    r_hat: float = 1.2
+    """Chains have met when R̂ of 95 % of the scores is below this; lower it for intervals that are to be published."""
+    max_sweeps: int = 2000
+    """Chains that have not met by then are warned of."""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.domains < 1:
-            raise SettingError(f"domains must be at least 1, got {self.domains}.")
-        if self.chains < 2 or self.draws < 10 or self.warmup < 0:
-            raise SettingError("chains must be at least 2, draws at least 10 and warmup not negative.")
+        if self.domains != "auto" and (isinstance(self.domains, str) or self.domains < 1):
+            raise SettingError(f'domains must be at least 1, or "auto", got {self.domains!r}.')
+        if self.inference not in ("posterior", "mcem"):
+            raise SettingError(f"inference must be posterior or mcem, got {self.inference!r}.")
+        for name, value in (("expertise", self.expertise), ("difficulty", self.difficulty)):
+            if value not in ("each", "shared"):
+                raise SettingError(f"{name} must be each or shared, got {value!r}.")
+            if value == "shared" and self.inference != "mcem":
+                raise SettingError(f'{name}="shared" is a variant of the published method: set inference="mcem".')
+        if self.chains < 2 or self.draws < 10 or self.max_sweeps < 10:
+            raise SettingError("chains must be at least 2, draws and max_sweeps at least 10.")
+        if not self.r_hat > 1:
+            raise SettingError(f"r_hat must be above 1, got {self.r_hat}.")
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
+        comparisons = self._checked(judgments)
+        if self.inference == "mcem":
+            from crowdrank.models.thurstonian.published import conclude_published
+
+            return conclude_published(self, comparisons)
+        return self._sample(comparisons)
+
+    def update(self, ranking: Ranking, judgments: Judgments) -> Ranking:
+        """Rank new queries with what a fit has learnt of annotators and domains."""
+        return self._sample(self._checked(judgments), known_of(ranking))
+
+    def _checked(self, judgments: Judgments) -> Comparisons:
         comparisons = need(Comparisons, judgments, self)
         decided = comparisons.take(np.flatnonzero(comparisons.outcome))
         check_connected(health_of(decided if len(decided) else comparisons), has_prior=True)
-        sampler = self.sampler(comparisons)
-        samples = sample(
-            sampler.init, sampler.walk, lambda state: _read(sampler, state), chains=self.chains, warmup=self.warmup,
-            draws=self.draws, thin=_THIN, seed=self.seed,
+        return comparisons
+
+    def _sample(self, comparisons: Comparisons, known: Known | None = None) -> Ranking:
+        from crowdrank.models.thurstonian.sampling import Sampler
+
+        count = None if self.domains == "auto" else self.domains
+        sampler = Sampler.of(comparisons, count, self.seed, known)
+        size = len(comparisons.items)
+        samples, taken = sample_until(
+            sampler.init, sampler.tune, sampler.walk, lambda state: read(sampler, state), chains=self.chains,
+            first=_first(len(sampler.sights.winner)), most=self.max_sweeps, draws=self.draws, seed=self.seed,
+            settled=lambda found: _apart(found, size) < self.r_hat,
         )  # fmt: skip
-        return self._conclude(comparisons, samples)
+        reading = Reading.of(samples.together, comparisons.items, *sampler.start.expertise.shape)
+        given = given_in(sampler.sights, len(sampler.start.expertise))
+        return self._conclude(comparisons, reading, samples, taken, given)
 
-    def sampler(self, comparisons: Comparisons) -> Sampler:
-        from crowdrank.likelihoods.thurstonian import sights_of
-
-        rows = _repeated(comparisons)
-        won = comparisons.outcome[rows] > 0
-        left, right = comparisons.left[rows], comparisons.right[rows]
-        who = np.zeros(len(rows), np.int32) if comparisons.annotator is None else comparisons.annotator[rows]
-        sights = sights_of(np.where(won, left, right), np.where(won, right, left), who, comparisons.items.starts)
-        domains = min(self.domains, len(comparisons.items.queries))
-        return Sampler(sights, comparisons.items, max(1, len(comparisons.annotators)), domains)
-
-    def _conclude(self, comparisons: Comparisons, samples: Samples) -> Ranking:
-        count = len(comparisons.items)
-        scores, quality = samples.together[:, :count], samples.together[:, count:-1]
-        steps = self.warmup + _THIN * self.draws
+    def _conclude(
+        self, comparisons: Comparisons, reading: Reading, samples: Samples, taken: int, given: npt.NDArray[np.int64]
+    ) -> Ranking:
+        scores = reading.scores
+        apart = _apart(samples, scores.shape[1])
         unit = "of R̂ above 1, so the chains have not met"
-        convergence = Convergence(samples.r_hat < _MET, steps, samples.r_hat - 1.0, unit, "raise draws and warmup")
+        convergence = Convergence(apart < self.r_hat, taken, apart - 1.0, unit, "raise max_sweeps")
         method = f"{len(scores):,} draws from the posterior, of scores, annotators and domains together"
         parameters = {
-            "prior_scale": float(np.exp(samples.together[:, -1].mean())),
-            "r_hat": samples.r_hat, "effective_size": samples.effective_size, "accepted": samples.accepted,
+            "domains": float(reading.expertise.shape[2]), "spread": float(reading.spread.mean()), "r_hat": apart,
+            "effective_size": _worth(samples, scores.shape[1]),
+            "accepted": samples.accepted,
         }  # fmt: skip
         ranking = conclude(
             self, comparisons, scores.mean(axis=0), parameters=parameters, convergence=convergence,
             measure=lambda: Uncertainty(scores, scores.std(axis=0), method, sampled=True),
         )  # fmt: skip
-        return with_annotators(ranking, comparisons, lambda: {"quality": _interval(quality)})
+        return with_domains(
+            ranking, comparisons, interval(reading.expertise, LEVEL), interval(reading.difficulty, LEVEL),
+            reading.membership, given, interval(reading.quality(given), 0.95),
+        )  # fmt: skip
+
+    def predict(self, ranking: Ranking, comparisons: Comparisons) -> Vector:
+        """Chances of left, tie and right for each comparison, as columns, over the posterior of scores and domains."""
+        from scipy.special import ndtr
+
+        domains, query = ranking.domains, comparisons.items.query[comparisons.left]
+        who = np.zeros(len(comparisons), np.int64) if comparisons.annotator is None else comparisons.annotator
+        table = domains.expertise[0] if len(domains.annotators) else np.full((1, len(domains)), _ANYONE)
+        tau, blur = table[who], domains.difficulty[0][query, None]
+        slope = ranking.parameters["spread"] * tau / np.sqrt(2.0 * (1.0 + tau**2 * blur))
+        draws = ranking.scores[None] if self.inference == "mcem" else ranking.uncertainty.draws
+        chance = np.zeros(len(comparisons))
+        for scores in draws:
+            apart = scores[comparisons.left] - scores[comparisons.right]
+            chance += np.sum(domains.membership[query] * ndtr(slope * apart[:, None]), axis=1) / len(draws)
+        return np.stack((chance, np.zeros(len(chance)), 1 - chance), axis=1)
 
 
-def _read(sampler: Sampler, state: State) -> Vector:
-    upright = sampler.upright(state)
-    scores = sampler.items.centre(upright.scores)
-    return np.concatenate((scores, sampler.quality(upright), 0.5 * np.log(upright.scale)))
+def _first(judgments: int) -> int:
+    return int(np.clip(_LOOKS // max(1, judgments), _AT_LEAST, _FIRST))
 
 
-def _interval(draws: Vector) -> tuple[Vector, Vector, Vector]:
-    low, high = np.quantile(draws, (0.025, 0.975), axis=0)
-    return draws.mean(axis=0), low, high
+def _worth(samples: Samples, size: int) -> float:
+    """Independent draws that all but one score in twenty are worth."""
+    found = effective_size(samples.draws[..., :size])
+    count = float(samples.draws.shape[0] * samples.draws.shape[1])
+    return count if np.all(np.isnan(found)) else float(np.nanquantile(found, 1.0 - _OF_SCORES))
 
 
-def _repeated(comparisons: Comparisons) -> npt.NDArray[np.int64]:
-    """The rows that were decided, each as often as its weight says."""
-    times = np.where(comparisons.outcome == 0, 0, comparisons.weights)
-    broken = np.flatnonzero(times != np.round(times))
-    if len(broken):
-        row = int(broken[0])
-        raise DataError(
-            f"Row {row + 1}: TPP counts whole judgments, got a weight of {times[row]}: round weights, or drop them."
-        )
-    return np.repeat(np.arange(len(comparisons)), times.astype(np.int64))
+def _apart(samples: Samples, size: int) -> float:
+    """R̂ that all but one score in twenty keep below."""
+    found = r_hat(samples.draws[..., :size])
+    return 1.0 if np.all(np.isnan(found)) else float(np.nanquantile(found, _OF_SCORES))

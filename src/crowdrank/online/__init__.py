@@ -3,9 +3,21 @@
 from crowdrank.online.beliefs import Beliefs, Roll
 from crowdrank.online.contract import OnlineModel
 from crowdrank.online.crowd_bt import CrowdBT
+from crowdrank.online.domains import beliefs_of
 from crowdrank.online.elo import Elo
 from crowdrank.online.glicko import Glicko2
 from crowdrank.online.posterior import Posterior, Refits
 from crowdrank.online.trueskill import TrueSkill
 
-__all__ = ["Beliefs", "CrowdBT", "Elo", "Glicko2", "OnlineModel", "Posterior", "Refits", "Roll", "TrueSkill"]
+__all__ = [
+    "Beliefs",
+    "CrowdBT",
+    "Elo",
+    "Glicko2",
+    "OnlineModel",
+    "Posterior",
+    "Refits",
+    "Roll",
+    "TrueSkill",
+    "beliefs_of",
+]

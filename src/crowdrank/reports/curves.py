@@ -1,16 +1,14 @@
-"""Curves of accuracy as votes grow, drawn: a page that needs no network, or a picture."""
+"""Curves of accuracy as votes grow, drawn."""
 
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from crowdrank.errors import SettingError
+from crowdrank.reports.drawing import check_drawable, write_chart
 
-_ENDINGS = (".html", ".svg", ".png")
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito (2008): told apart by the colour-blind as well."""
 _DASHES = ((1, 0), (6, 3), (2, 2))
@@ -20,33 +18,7 @@ _DASHES = ((1, 0), (6, 3), (2, 2))
 def draw_curves(frame: pl.DataFrame, path: str | PathLike[str]) -> None:
     """Lines with bands of ± one standard error, of a table with policy, votes, accuracy and std_error."""
     target = check_drawable(path)
-    chart = _chart(frame)
-    try:
-        if target.suffix.lower() == ".html":
-            chart.save(str(target), format="html", inline=True, embed_options={"actions": _ACTIONS})
-        else:
-            chart.save(str(target), format=target.suffix.lower()[1:], scale_factor=2)
-    except OSError as error:
-        raise SettingError(f"{target}: cannot be written ({error.strerror or error}).") from error
-
-
-def check_drawable(path: str | PathLike[str]) -> Path:
-    """Refuses what cannot be drawn, before anyone waits for it."""
-    target = Path(path)
-    if target.suffix.lower() not in _ENDINGS:
-        raise SettingError(f"{target.name}: curves are drawn as {', '.join(_ENDINGS)}, got {target.suffix!r}.")
-    if not target.parent.is_dir():
-        raise SettingError(f"{target}: there is no folder {target.parent} to draw into.")
-    try:
-        import altair  # noqa: F401
-        import vl_convert  # noqa: F401  (what altair draws with)
-    except ImportError as error:
-        raise SettingError("Nothing to draw with: pip install 'crowdrank[reports]' brings it.") from error
-    return target
-
-
-_ACTIONS = {"export": True, "source": False, "compiled": False, "editor": False}
-"""What the menu of a page offers: pictures, and nothing that needs a network."""
+    write_chart(_chart(frame), target)
 
 
 def _chart(frame: pl.DataFrame) -> Any:

@@ -16,6 +16,7 @@ import polars as pl
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
 from crowdrank.judgments import Items
 from crowdrank.results.annotators import Annotators
+from crowdrank.results.domains import Domains
 from crowdrank.results.uncertainty import Uncertainty
 
 Vector = npt.NDArray[np.float64]
@@ -70,6 +71,8 @@ class Ranking:
     """Computes the uncertainty when first asked for."""
     survey: Callable[[], Annotators] | None = None
     """Says what was learnt of the annotators when first asked."""
+    chart: Callable[[], Domains] | None = None
+    """Says what was learnt of hidden domains when first asked."""
     observe: Callable[[], list[str]] | None = None
     """Looks at the health of the data when first asked for."""
 
@@ -93,6 +96,12 @@ class Ranking:
         if self.survey is None:
             raise DataError(f"{self.model} learnt nothing of the annotators.")
         return self.survey()
+
+    @cached_property
+    def domains(self) -> Domains:
+        if self.chart is None:
+            raise DataError(f"{self.model} learnt nothing of domains.")
+        return self.chart()
 
     @cached_property
     def notes(self) -> list[str]:

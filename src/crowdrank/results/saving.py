@@ -15,6 +15,7 @@ import numpy.typing as npt
 from crowdrank.errors import FormatError
 from crowdrank.judgments import Items
 from crowdrank.results.annotators import Annotators
+from crowdrank.results.domains import Domains
 from crowdrank.results.ranking import Convergence, Ranking
 from crowdrank.results.uncertainty import Uncertainty
 
@@ -48,6 +49,17 @@ def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
             "estimates": {name: [part.tolist() for part in parts] for name, parts in people.estimates.items()},
             "level": people.level,
         }
+    if ranking.chart is not None:
+        chart = ranking.domains
+        content["domains"] = {
+            "annotator": chart.annotators.tolist(),
+            "query": chart.queries.tolist(),
+            "expertise": [part.tolist() for part in chart.expertise],
+            "membership": chart.membership.tolist(),
+            "difficulty": [part.tolist() for part in chart.difficulty],
+            "judged": chart.judged.tolist(),
+            "level": chart.level,
+        }
     if uncertainty and ranking.measure is not None:
         sure = ranking.uncertainty
         content["uncertainty"] = {
@@ -69,7 +81,8 @@ def load(path: str | Path) -> Ranking:
         raise FormatError(f"{path} is not a ranking saved by crowdrank.") from error
     if version != VERSION:
         raise FormatError(f"{path} was saved in version {version} of the format; this crowdrank reads {VERSION}.")
-    notes, sure, people = content["notes"], content.get("uncertainty"), content.get("annotators")
+    notes, sure = content["notes"], content.get("uncertainty")
+    people, chart = content.get("annotators"), content.get("domains")
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in content["settings"].items()}
     return Ranking(
         model=content["model"], settings=settings,
@@ -79,6 +92,7 @@ def load(path: str | Path) -> Ranking:
         log_likelihood=content["log_likelihood"], convergence=Convergence(**content["convergence"]),
         native=content["native"], observe=lambda: notes, measure=None if sure is None else lambda: _unpack(sure),
         survey=None if people is None else lambda: _annotators(people),
+        chart=None if chart is None else lambda: _domains(chart),
     )  # fmt: skip
 
 
@@ -90,6 +104,18 @@ def _annotators(people: dict[str, Any]) -> Annotators:
     return Annotators(
         labels=_labels(people["annotator"]), judged=np.array(people["judged"], np.int64), estimates=estimates,
         level=people["level"],
+    )  # fmt: skip
+
+
+def _domains(chart: dict[str, Any]) -> Domains:
+    membership = np.array(chart["membership"], np.float64)
+    shape = (len(chart["annotator"]), membership.shape[1])  # an empty list would have lost it
+    expertise, low, high = (np.array(part, np.float64).reshape(shape) for part in chart["expertise"])
+    difficulty, easiest, hardest = (np.array(part, np.float64) for part in chart["difficulty"])
+    return Domains(
+        annotators=_labels(chart["annotator"]), queries=_labels(chart["query"]), expertise=(expertise, low, high),
+        membership=membership, difficulty=(difficulty, easiest, hardest),
+        judged=np.array(chart["judged"], np.int64).reshape(shape), level=chart["level"],
     )  # fmt: skip
 
 

@@ -84,3 +84,47 @@ def sample(
     with ThreadPoolExecutor(chains) as threads:
         walked: list[Any] = list(threads.map(run, sources))
     return Samples(np.array([kept for kept, _ in walked]), float(np.mean([share for _, share in walked])))
+
+
+def sample_until(
+    init: Callable[[np.random.Generator], State],
+    tune: Callable[[np.random.Generator, State], State],
+    walk: Callable[[np.random.Generator, State, int], tuple[State, Info]],
+    read: Callable[[State], Vector],
+    *,
+    settled: Callable[[Samples], bool],
+    chains: int,
+    first: int,
+    most: int,
+    draws: int,
+    seed: int,
+) -> tuple[Samples, int]:
+    """Walk `first` steps, and as long as they are not settled forget them and walk twice as far, up to `most` in all.
+
+    Before each walk a chain may be tuned: within one nothing of how it walks may change. At most `draws` of each chain
+    are kept, evenly spaced; with them comes how many steps each chain took.
+    """
+
+    def run(chain: tuple[np.random.Generator, State]) -> tuple[list[Vector], float, State]:
+        rng, state = chain
+        state = tune(rng, state)
+        kept, accepted = [], 0.0
+        thin = -(-steps // draws)
+        for _ in range(steps // thin):
+            state, info = walk(rng, state, thin)
+            accepted += info.accepted
+            kept.append(read(state))
+        return kept, accepted / len(kept), state
+
+    sources = [np.random.default_rng(source) for source in np.random.SeedSequence(seed).spawn(chains)]
+    steps, taken = min(first, most), 0
+    with ThreadPoolExecutor(chains) as threads:
+        states: Any = list(threads.map(init, sources))
+        while True:
+            walked: list[Any] = list(threads.map(run, zip(sources, states, strict=True)))
+            kept, accepted, states = zip(*walked, strict=True)
+            samples = Samples(np.array(kept), float(np.mean(accepted)))
+            taken += steps
+            if settled(samples) or taken + 2 * steps > most:
+                return samples, taken
+            steps *= 2

@@ -1,0 +1,131 @@
+"""Volkovs & Zemel 2012: an annotator's preferences are drawn among all ordered pairs of a set of items,
+
+    P(i ≻ j) = exp(θ·(sᵢ − sⱼ)/2) / Z,     Z = Σ_{k≠l} exp(θ·(sₖ − sₗ)/2) = (Σ e^x)·(Σ e^−x) − n,   x = θ·s/2
+
+with adherence θ. Of what an annotator said about a set only the wins less losses of each item and the number of answers
+count. The negative Hessian of log Z by x is F = diag(D) − e·fᵀ − f·eᵀ − p·pᵀ: products need no pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+
+class Cells(NamedTuple):
+    """One cell an annotator and a set of items to choose among; its items stand side by side."""
+
+    items: int
+    annotators: int
+    who: Codes
+    """The annotator of each cell."""
+    total: Vector
+    """Answers of each cell, by weight."""
+    start: Codes
+    """Where the items of each cell begin."""
+    cell: Codes
+    """Of each item of each cell."""
+    item: Codes
+    net: Vector
+    """Half of its wins less losses there."""
+
+
+class Look(NamedTuple):
+    """The log-likelihood at some scores and adherences: value, slopes, and what the curvature is made of."""
+
+    value: float
+    scores: Vector
+    adherence: Vector
+    by_score: Vector
+    by_adherence: Vector
+    rest: Vector
+    """Of each item of each cell: what it won beyond what was expected."""
+    weight: Vector
+    """Of each cell's F: a quarter of its answers."""
+    spread: Vector
+    up: Vector
+    down: Vector
+    lean: Vector
+    """D, e, f and p of F."""
+
+
+def look(cells: Cells, scores: Vector, adherence: Vector) -> Look:
+    """Value and slopes, from one pass over the items of all cells."""
+    slope, at = adherence[cells.who][cells.cell], scores[cells.item]
+    x = 0.5 * slope * at
+    top, low = np.maximum.reduceat(x, cells.start), np.minimum.reduceat(x, cells.start)
+    # the largest power is e⁰: nothing overflows, and the smallest Z is 1
+    up, down = np.exp(x - top[cells.cell]), np.exp(low[cells.cell] - x)
+    ups, downs = _sums(cells, up), _sums(cells, down)
+    size = np.diff(np.append(cells.start, len(cells.item)))
+    normal = ups * downs - size * np.exp(low - top)
+    for_all, against_all = (up * (downs / normal)[cells.cell], down * (ups / normal)[cells.cell])
+    lean, root = for_all - against_all, np.sqrt(normal)[cells.cell]
+    rest = cells.net - 0.5 * cells.total[cells.cell] * lean
+    value = float(cells.net @ (slope * at) - cells.total @ (top - low + np.log(normal)))
+    return Look(
+        value, scores, adherence,
+        by_score=_added(cells.item, slope * rest, cells.items),
+        by_adherence=_added(cells.who[cells.cell], at * rest, cells.annotators),
+        rest=rest, weight=0.25 * cells.total, spread=for_all + against_all, up=up / root, down=down / root, lean=lean,
+    )  # fmt: skip
+
+
+def product(cells: Cells, seen: Look, by_score: Vector, by_adherence: Vector) -> tuple[Vector, Vector]:
+    """Curvature times a direction."""
+    who = cells.who[cells.cell]
+    slope, at = seen.adherence[who], seen.scores[cells.item]
+    along_score, along_slope = by_score[cells.item], by_adherence[who]
+    bent = seen.weight[cells.cell] * _through(cells, seen, slope * along_score + at * along_slope)
+    return (
+        _added(cells.item, slope * bent - seen.rest * along_slope, cells.items),
+        _added(who, at * bent - seen.rest * along_score, cells.annotators),
+    )
+
+
+def diagonal(cells: Cells, seen: Look) -> tuple[Vector, Vector]:
+    """The diagonal of the curvature, which is never negative."""
+    who, at = cells.who[cells.cell], seen.scores[cells.item]
+    own = seen.weight[cells.cell] * (seen.spread - 2.0 * seen.up * seen.down - seen.lean**2)
+    bent = seen.weight[cells.cell] * _through(cells, seen, at)
+    by_score = np.bincount(cells.item, seen.adherence[who] ** 2 * own, cells.items)
+    return np.maximum(by_score, 0.0), np.maximum(np.bincount(who, at * bent, cells.annotators), 0.0)
+
+
+def blocks(cells: Cells, seen: Look) -> tuple[Vector, Any]:
+    """The curvature items × items, and items × annotators (sparse); annotators × annotators it is diagonal."""
+    from scipy.sparse import coo_array
+
+    who = cells.who[cells.cell]
+    slope, at = seen.adherence[who], seen.scores[cells.item]
+
+    def summed(values: Vector) -> Any:
+        return coo_array((values * slope, (cells.cell, cells.item)), shape=(len(cells.who), cells.items)).tocsr()
+
+    up, down, lean = summed(seen.up), summed(seen.down), summed(seen.lean)
+    crossed = (up.T @ down.multiply(seen.weight[:, None])).toarray()
+    own = -(crossed + crossed.T) - (lean.T @ lean.multiply(seen.weight[:, None])).toarray()
+    own.flat[:: cells.items + 1] += np.bincount(
+        cells.item, slope**2 * (seen.weight[cells.cell] * seen.spread), cells.items
+    )
+    bent = slope * seen.weight[cells.cell] * _through(cells, seen, at) - seen.rest
+    return own, coo_array((bent, (cells.item, who)), shape=(cells.items, cells.annotators)).tocsr()
+
+
+def _through(cells: Cells, seen: Look, vector: Vector) -> Vector:
+    """F times a vector, cell by cell."""
+    up, down, lean = (_sums(cells, part * vector)[cells.cell] for part in (seen.up, seen.down, seen.lean))
+    return np.asarray(seen.spread * vector - seen.up * down - seen.down * up - seen.lean * lean)
+
+
+def _sums(cells: Cells, values: Vector) -> Vector:
+    return np.asarray(np.add.reduceat(values, cells.start))
+
+
+def _added(where: Codes, values: Vector, size: int) -> Vector:
+    return np.asarray(np.bincount(where, values, size), np.float64)

@@ -1,0 +1,237 @@
+"""Niu et al. 2015 (CrowdAgg): the order whose expected NDCG, or RBP, is largest over what annotators' answers allow."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.engines import Engine, here
+from crowdrank.errors import DataWarning, SettingError
+from crowdrank.judgments import Comparisons, Items, Judgments, Ratings
+from crowdrank.models.agreement import Preferences, Seats
+from crowdrank.models.bootstrap import bootstrap_weights, by_annotator
+from crowdrank.models.conclude import check_solver, conclude, health_of, need, with_annotators
+from crowdrank.models.contests import Contests, Reading, Utilities, contests_of
+from crowdrank.models.graded_pairs import GradedPairs
+from crowdrank.models.orientation import votes
+from crowdrank.results import Convergence, Ranking, Uncertainty
+from crowdrank.results.rank_distributions import RankDistributions
+
+Vector = npt.NDArray[np.float64]
+
+# What rounding may make of heads that are even.
+_EVEN = 1e-9
+_UNIT = "of some annotator's quality still moving"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdAgg:
+    """Items by what they can expect of a measure's discount, over the ranks that each annotator's answers allow.
+
+    In turn: items are ordered by expected discount, and an annotator's quality is the share of answers that agree with
+    the order.
+
+    >>> grades = Ratings.of(["a", "b", "c", "a", "b"], [3, 2, 0, 2, 1], annotator=["x", "x", "x", "y", "y"])
+    >>> CrowdAgg().fit(grades).table(uncertainty=False)["item"].to_list()
+    ['a', 'b', 'c']
+    """
+
+    reads: ClassVar[tuple[type, ...]] = (Comparisons, Ratings)
+    weighs_annotators: ClassVar[bool] = True
+
+    measure: Literal["ndcg", "rbp"] = "ndcg"
+    """Whose discount of ranks: 1/log₂(2 + r) or (1 − p)·pʳ for r items above. The order hardly depends on it."""
+    persistence: float = 0.95
+    """RBP's p, the chance to look at the next item."""
+    reading: Literal["auto", "answer", "share", "printed"] = "auto"
+    """Eq. 6: the answer, the lead in wins by items judged, or as printed; "auto" is answer, and share for ratings."""
+    quality_prior: tuple[float, float] | None = (10.0, 5.0)
+    """Beta prior on quality: right and wrong answers each annotator is credited with; None for none, as published."""
+    pooled: bool = True
+    """One quality an annotator; if False, one for each query, as published."""
+    head_count: bool = True
+    """Where more annotators go against the order than with it, start again from the other side."""
+    tolerance: float = 1e-9
+    """Two scores closer than this share of the largest of their query are tied."""
+    max_steps: int = 100
+    seed: int = 0
+    """Of the bootstrap."""
+
+    def __post_init__(self) -> None:
+        check_solver(self)
+        if self.measure not in ("ndcg", "rbp"):
+            raise SettingError(f"measure must be ndcg or rbp, got {self.measure!r}.")
+        if not 0 < self.persistence < 1:
+            raise SettingError(f"persistence must lie between 0 and 1, got {self.persistence}.")
+        if self.reading not in ("auto", "answer", "share", "printed"):
+            raise SettingError(f"reading must be auto, answer, share or printed, got {self.reading!r}.")
+        prior = self.quality_prior
+        if prior is not None and not (len(prior) == 2 and min(prior) > 0):
+            raise SettingError(f"quality_prior must be two positive numbers or None, got {prior!r}.")
+
+    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
+        read = self._read(judgments)
+        held = read.held(self.pooled)
+        settled = self._settle(held)
+        ranking = conclude(
+            self, judgments, settled.scores, convergence=settled.convergence, parameters={"cycle": settled.cycle},
+            measure=lambda: self._measure(judgments, read, held),
+        )  # fmt: skip
+        ranking = replace(ranking, observe=lambda: health_of(judgments).notes() + settled.notes())
+        return with_annotators(ranking, judgments, lambda: {"quality": self._qualities(held, settled)})
+
+    def rank_distributions(self, judgments: Judgments) -> RankDistributions:
+        """The chance of every rank for every item, by the quality found: the mean over those who compared the item."""
+        held = self._read(judgments).held(self.pooled)
+        return RankDistributions(judgments.items, held.contests.distributions(self._settle(held).quality))
+
+    def _read(self, judgments: Judgments) -> Read:
+        if self.reading == "printed":
+            warnings.warn(
+                "crowd-agg: eq. 6 as printed takes a narrow win for a defeat; the other readings rank better.",
+                DataWarning, stacklevel=3,
+            )  # fmt: skip
+        if isinstance(judgments, Ratings):
+            pairs = GradedPairs.of(need(Ratings, judgments, self))
+            return Read(pairs.comparisons, "share" if self.reading == "auto" else self.reading, pairs.redrawn)
+        comparisons = need(Comparisons, judgments, self)
+        return Read(comparisons, "answer" if self.reading == "auto" else self.reading, comparisons.reweighted)
+
+    def _settle(self, held: Held, drawn: Vector | None = None) -> Settled:
+        """Where the alternation ends; if heads are against that, where it ends from the other side."""
+        utilities = Utilities(held.contests, self._utility(held.contests.items), drawn)
+        found = self._alternate(held.preferences, utilities, np.ones(len(held.seats)))
+        if not self.head_count:
+            return found
+        heads = np.bincount(held.seats.group, found.votes(drawn))
+        against = heads[held.seats.group] < -_EVEN
+        if not np.any(against):
+            return found
+        start = np.where(against, 1.0 - found.quality, found.quality)
+        other = self._alternate(held.preferences, utilities, start)
+        return other if np.sum(other.votes(drawn)) > np.sum(heads) + _EVEN else found
+
+    def _alternate(self, preferences: Preferences, utilities: Utilities, start: Vector) -> Settled:
+        """Order and quality in turn, until an order comes again: then all that follows does."""
+        seen: dict[bytes, int] = {}
+        qualities = [start]
+        for step in range(self.max_steps):
+            scores = utilities(qualities[step])
+            sides = preferences.sides(scores, self.tolerance)
+            agreed = preferences.agreed(sides)
+            qualities.append(self._quality(agreed, preferences.judged))
+            first = seen.setdefault(sides.tobytes(), step)
+            if first < step:
+                return self._ended(preferences, utilities, np.array(qualities[first + 1 : step + 1]), step + 1)
+        moved = float(np.max(np.abs(qualities[-1] - qualities[-2])))
+        short = Convergence(False, self.max_steps, moved, _UNIT)
+        return Settled(scores, qualities[-2], agreed, preferences.judged, short)
+
+    def _ended(self, preferences: Preferences, utilities: Utilities, cycle: Vector, steps: int) -> Settled:
+        """What orders by the mean quality of a cycle, which is mostly of one."""
+        quality, swing = cycle.mean(axis=0), float(np.max(np.ptp(cycle, axis=0)))
+        scores = utilities(quality)
+        agreed = preferences.agreed(preferences.sides(scores, self.tolerance))
+        found = Convergence(True, steps, swing, _UNIT)
+        return Settled(scores, quality, agreed, preferences.judged, found, len(cycle))
+
+    def _quality(self, agreed: Vector, judged: Vector) -> Vector:
+        """Eq. 17 with the prior counted in; 1, as at the start, where nothing is known."""
+        right, wrong = self.quality_prior or (0.0, 0.0)
+        known = judged + right + wrong
+        return np.divide(agreed + right, known, out=np.ones(len(judged)), where=known > 0)
+
+    def _utility(self, items: Items) -> Vector:
+        """The discount of r = 0, 1, … items above; log(2 + r), for log(1 + 0) would divide by zero."""
+        above = np.arange(int(np.max(np.diff(items.starts))))
+        if self.measure == "ndcg":
+            return np.asarray(1.0 / np.log2(2.0 + above))
+        return np.asarray((1.0 - self.persistence) * self.persistence**above)
+
+    def _qualities(self, held: Held, settled: Settled) -> tuple[Vector, Vector, Vector]:
+        """Each annotator's over all queries, with the 95 % interval of the posterior (of a uniform prior, for None)."""
+        from scipy.special import betaincinv
+
+        agreed, judged = held.seats.by_annotator(settled.agreed), held.seats.by_annotator(settled.judged)
+        quality = self._quality(agreed, judged)
+        right, wrong = self.quality_prior or (1.0, 1.0)
+        low, high = (betaincinv(agreed + right, judged - agreed + wrong, end) for end in (0.025, 0.975))
+        return quality, np.minimum(low, quality), np.maximum(high, quality)
+
+    def _measure(self, judgments: Judgments, read: Read, held: Held) -> Uncertainty:
+        """Annotators drawn anew, the twice drawn counting twice; where they are few, judgments drawn anew."""
+        items = judgments.items
+
+        def redrawn(weight: Vector) -> Vector:
+            spoken = _spoken(judgments, judgments.weights)
+            times = np.divide(_spoken(judgments, weight), spoken, out=np.zeros(len(spoken)), where=spoken > 0)
+            return items.centre(self._settle(held, times[held.seats.annotator]).scores)
+
+        def refitted(weight: Vector) -> Vector:
+            again = replace(read, comparisons=read.redraw(weight))
+            if not len(again.comparisons):
+                return np.zeros(len(items))
+            return items.centre(self._settle(again.held(self.pooled)).scores)
+
+        return bootstrap_weights(judgments, redrawn if by_annotator(judgments) else refitted, seed=self.seed)
+
+
+def _spoken(judgments: Judgments, weight: Vector) -> Vector:
+    """What each annotator's judgments weigh."""
+    assert judgments.annotator is not None
+    return np.bincount(judgments.annotator, weight, len(judgments.annotators)).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """Judgments as comparisons, and how these are read."""
+
+    comparisons: Comparisons
+    reading: Reading
+    redraw: Callable[[Vector], Comparisons]
+    """The comparisons when the judgments, drawn anew, weigh this."""
+
+    def held(self, pooled: bool) -> Held:
+        seats = Seats.of(self.comparisons, pooled)
+        contests = contests_of(self.comparisons, seats.of_row, self.reading)
+        return Held(seats, contests, Preferences.of(self.comparisons, seats))
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """The same answers as contests of items and as preferences of annotators."""
+
+    seats: Seats
+    contests: Contests
+    preferences: Preferences
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Where the turns ended: in one order, or going round a cycle of several, of whose qualities this is the mean."""
+
+    scores: Vector
+    quality: Vector
+    agreed: Vector
+    judged: Vector
+    convergence: Convergence
+    cycle: int = 1
+
+    def votes(self, drawn: Vector | None) -> Vector:
+        """With the order or against it, each seat as often as it was drawn."""
+        heads = votes(self.agreed, self.judged)
+        return heads if drawn is None else heads * drawn
+
+    def notes(self) -> list[str]:
+        if self.cycle == 1:
+            return []
+        swing = self.convergence.distance
+        return [
+            f"The turns end in a cycle of {self.cycle} orders, qualities swinging by up to {swing:.2g}: "
+            "this is the order by their mean."
+        ]

@@ -1,0 +1,1 @@
+"""What Thurstonian pairwise preferences are made of: where chains start, how they walk, and the published estimate."""

@@ -1,0 +1,57 @@
+"""crowdrank rank --missing: what lists say of the items that they leave out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from crowdrank.judgments import Rankings
+from crowdrank.models import REGISTRY
+from crowdrank.models.reading import kinds_read
+
+LIST_MODELS = [name for name, kind in REGISTRY.items() if Rankings in kinds_read(kind) and name != "trm"]
+
+
+@pytest.fixture
+def tops(tmp_path):
+    """a stands first or second in every list; d leads one, and is named in no other."""
+    path = tmp_path / "lists.csv"
+    rows = ["ann,a,1", "ann,b,2", "bob,a,1", "bob,c,2", "cat,d,1", "cat,a,2", "dan,a,1", "dan,b,2"]
+    path.write_text("worker,item,rank\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def best(ended):
+    assert (ended.code, ended.err) == (0, "")
+    return json.loads(ended.out)["ranking"][0]["item"]
+
+
+@pytest.mark.parametrize("model", [*LIST_MODELS, "bradley-terry"])
+def test_what_lists_leave_out_may_count_as_worse(crowdrank, tops, model):
+    words = ("rank", tops, "--model", model, "--uncertainty", "none", "--json")
+    assert best(crowdrank(*words, "--missing", "worse")) == "a"
+    assert crowdrank(*words, "--missing", "unknown") == crowdrank(*words)
+
+
+def test_unless_told_so_they_are_unknown(crowdrank, tops):
+    words = ("rank", tops, "--model", "bradley-terry", "--uncertainty", "none", "--json")
+    assert best(crowdrank(*words)) == "d"
+
+
+def test_the_rule_is_printed(crowdrank, tops):
+    out = " ".join(crowdrank("rank", tops, "--model", "bradley-terry", "--missing", "worse").out.split())
+    assert "(items that a list leaves out count as worse than those it names; every two items of a list" in out
+    assert "leaves out" not in crowdrank("rank", tops).out
+
+
+def test_judgments_that_are_no_lists_are_refused(crowdrank, votes):
+    code, _, err = crowdrank("rank", votes, "--missing", "worse")
+    assert code == 1
+    assert "about items that lists leave out, but these judgments are comparisons" in " ".join(err.split())
+
+
+def test_other_words_are_refused(crowdrank, tops):
+    code, _, err = crowdrank("rank", tops, "--missing", "last")
+    assert code == 1
+    assert "must be unknown or worse, got 'last'" in " ".join(err.split())

@@ -1,0 +1,127 @@
+"""Each move of the sampler by itself, as plain Python: it leaves the posterior as it is, and a fault would show."""
+
+import numpy as np
+import pytest
+
+from crowdrank.likelihoods import expertise, gliding, thurstonian
+from crowdrank.likelihoods.gliding import Room
+from crowdrank.likelihoods.stretching import Powers
+from crowdrank.likelihoods.thurstonian import State
+from tests.likelihoods.test_thurstonian import BELIEFS, PAIRS, traits, truth_and_sampler
+
+EACH_ONCE = PAIRS[: len(PAIRS) // 2]
+
+
+class Place:
+    """A state drawn with its judgments, and where a move works."""
+
+    def __init__(self, rng):
+        self.state, sampler = truth_and_sampler(rng, BELIEFS, EACH_ONCE)
+        self.rng, self.sights, self.starts = rng, sampler.sights, thurstonian._frame_starts(sampler.sights)
+        self.room = Room(*(np.zeros(len(EACH_ONCE)) for _ in Room._fields))
+        self.bench = np.zeros((7, *self.state.expertise.shape))
+
+    def elsewhere(self):
+        """The same, with a state of its own to move."""
+        other = object.__new__(Place)
+        vars(other).update(vars(self) | {"state": State._make(part.copy() for part in self.state)})
+        return other
+
+    def slope(self, query):
+        return np.sqrt(0.5) * self.state.expertise[:, self.state.domain[query]]
+
+    def frame(self, query):
+        return self.state.frames[self.starts[query] : self.starts[query + 1]]
+
+
+def each_query(move):
+    def all_of_them(p, beliefs):
+        for query in range(2):
+            move(p, beliefs, query)
+
+    return all_of_them
+
+
+MOVES = {
+    "glide": each_query(
+        lambda p, b, q: gliding.glide(p.rng, p.sights, p.state, q, p.slope(q), p.frame(q), p.room)
+    ),
+    "look again": each_query(lambda p, b, q: gliding.look_again(p.rng, p.sights, p.state, q, p.slope(q), p.room)),
+    "jump": each_query(lambda p, b, q: gliding.jump(p.rng, p.sights, p.state, q, p.slope(q))),
+    "domain": each_query(
+        lambda p, b, q: thurstonian._draw_domain(p.rng, p.sights, p.state, q, np.zeros(4))
+    ),
+    "difficulty": each_query(
+        lambda p, b, q: thurstonian._draw_difficulty(p.rng, p.sights, b, p.state, q, p.slope(q), p.room)
+    ),
+    "stretch of a query": each_query(
+        lambda p, b, q: thurstonian._stretch_query(p.rng, p.sights, b, p.state, q, p.slope(q), p.room)
+    ),
+    "shift": each_query(lambda p, b, q: thurstonian._shift(p.rng, p.sights, p.state, q)),
+    "unit": lambda p, b: [thurstonian._change_unit(p.rng, p.sights, b, p.state, m) for m in range(2)],
+    "stretch of all": lambda p, b: [thurstonian._stretch_all(p.rng, p.sights, b, p.state, p.room) for _ in range(3)],
+    "expertise": lambda p, b: expertise.draw_expertise(p.rng, p.sights, b, p.state, p.bench),
+    "expertise against blur": lambda p, b: expertise.trade_expertise(p.rng, p.sights, b, p.state, p.bench),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def places():
+    rng = np.random.default_rng(5)
+    return [Place(rng) for _ in range(400)]
+
+
+def drift(places, move, beliefs=BELIEFS):
+    """How many standard errors draws of the posterior have moved, on average, and the share of them that moved."""
+    beliefs, moved = beliefs.of(3, 2), []
+    for place in places:
+        there = place.elsewhere()
+        MOVES[move](there, beliefs)
+        moved.append(traits(there.state, place.sights) - traits(place.state, place.sights))
+    changed = np.std(moved, axis=0) > 1e-9
+    error = np.std(moved, axis=0)[changed] / np.sqrt(len(places))
+    return np.max(np.abs(np.mean(moved, axis=0)[changed]) / error), np.mean(np.any(np.array(moved) != 0, axis=1))
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_move_leaves_the_posterior_as_it_is_and_does_move(move, places):
+    off, moving = drift(places, move)
+    assert off < 4
+    assert moving > 0.05
+
+
+@pytest.mark.parametrize(
+    ("move", "fault"),
+    [
+        ("difficulty", {"difficulty_rate": 4.0}),
+        ("stretch of a query", {"difficulty_shape": 6.0}),
+        ("unit", {"expertise_spread": 0.7}),
+        ("stretch of all", {"scale_rate": 14.0}),
+        ("expertise", {"expertise_spread": 0.9}),
+        ("expertise against blur", {"expertise_spread": 0.6}),
+    ],
+)
+def test_a_move_with_other_beliefs_is_noticed(move, fault, places):
+    assert drift(places, move, BELIEFS._replace(**fault))[0] > 5
+
+
+def without_volume(*powers):
+    """A prior that forgets how volumes change with the factor."""
+    return Powers(*powers)._replace(log=0.0)
+
+
+@pytest.mark.parametrize("move", ["difficulty", "stretch of a query", "stretch of all"])
+def test_a_stretch_that_forgets_a_jacobian_is_noticed(move, places, monkeypatch):
+    monkeypatch.setattr(thurstonian, "Powers", without_volume)
+    assert drift(places, move)[0] > 5
+
+
+@pytest.mark.parametrize("move", ["glide", "look again", "jump"])
+def test_a_path_that_does_not_ask_the_judgments_is_noticed(move, places, monkeypatch):
+    monkeypatch.setattr(gliding, "log_cdf_by_table", lambda x: 0.0)
+    assert drift(places, move)[0] > 5
+
+
+def test_a_domain_that_does_not_ask_the_judgments_is_noticed(places, monkeypatch):
+    monkeypatch.setattr(thurstonian, "log_cdf_by_table", lambda x: 0.0)
+    assert drift(places, "domain")[0] > 5

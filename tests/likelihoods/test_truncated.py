@@ -1,0 +1,74 @@
+"""Normals cut off: the moments of truncated ones, in the far tails too."""
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, truncnorm
+
+from crowdrank.likelihoods.truncated import normals_between, positive_normals
+
+COUNT = 40_000
+
+
+def assert_moments(drawn, truth):
+    """Within four standard errors of what is expected, mean and mean square."""
+    for power in (1, 2):
+        values = drawn**power
+        assert abs(values.mean() - truth.moment(power)) < 4 * values.std() / np.sqrt(len(values))
+
+
+@pytest.mark.parametrize("mean", [-30.0, -8.0, -2.0, -0.46, -0.44, 0.0, 1.0, 6.0, 30.0])
+def test_positive_normals_have_the_moments_of_truncated_ones(mean):
+    drawn = positive_normals(np.random.default_rng(1), np.full(COUNT, mean))
+    assert drawn.min() > 0
+    assert_moments(drawn, truncnorm(-mean, np.inf, loc=mean))
+
+
+@pytest.mark.parametrize("mean", [-1e9, -1e5, 1e9])
+def test_positive_normals_are_finite_far_out(mean):
+    drawn = positive_normals(np.random.default_rng(1), np.full(1000, mean))
+    assert np.all(np.isfinite(drawn) & (drawn > 0))
+    assert np.mean(drawn) == pytest.approx(max(mean, -1 / mean), rel=0.2)
+
+
+BOUNDS = [
+    (-np.inf, np.inf), (-np.inf, 0.5), (0.0, np.inf), (0.2, np.inf), (30.0, np.inf), (-np.inf, -8.0), (-1.0, 0.1),
+    (0.0, 2.4), (-0.1, 2.6), (-9.0, 0.01), (0.1, 0.2), (0.5, 6.0), (3.0, 3.5), (8.0, 8.01), (30.0, 31.0), (-20.0, -7.0),
+    (-1e-2, 1e-2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mirrored", [False, True], ids=["as they are", "mirrored"])
+@pytest.mark.parametrize(("low", "high"), BOUNDS)
+def test_normals_between_bounds_have_the_moments_of_truncated_ones(low, high, mirrored):
+    low, high = (-high, -low) if mirrored else (low, high)
+    drawn = normals_between(np.random.default_rng(2), 0.0, np.full(COUNT, low), high)
+    assert np.all((low <= drawn) & (drawn <= high))
+    assert kstest(drawn, truncnorm(low, high).cdf).pvalue > 1e-4
+    if max(low, -high) < 5:  # beyond, the spread past the edge is lost in moments about zero
+        assert_moments(drawn, truncnorm(low, high))
+
+
+def test_other_means_only_shift():
+    still, moved = (
+        normals_between(np.random.default_rng(3), mean, np.linspace(-4, 4, 50) + mean, np.linspace(-3, 6, 50) + mean)
+        for mean in (0.0, 64.0)
+    )
+    np.testing.assert_allclose(moved, still + 64.0, atol=1e-9)
+
+
+def test_another_normal_is_noticed():
+    """The negative control: a mean off by a twentieth."""
+    drawn = normals_between(np.random.default_rng(2), np.full(COUNT, 0.05), -1.0, 2.0)
+    with pytest.raises(AssertionError):
+        assert_moments(drawn, truncnorm(-1.0, 2.0))
+
+
+@pytest.mark.parametrize("mean", [-1e12, -40.0, 0.0, 40.0, 1e12])
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (1.0, 1.0 + 1e-15), (1.0, 1.0 - 1e-15), (1.0, 2.0)])
+def test_bounds_that_meet_or_are_far_off_neither_hang_nor_overflow(mean, low, high):
+    drawn = normals_between(np.random.default_rng(4), np.full(100, mean), low, high)
+    assert np.all((drawn >= min(low, high)) & (drawn <= max(low, high)))
+
+
+def test_shapes_are_kept():
+    assert normals_between(np.random.default_rng(5), np.zeros((2, 3)), -1.0, [0.0, 1.0, np.inf]).shape == (2, 3)

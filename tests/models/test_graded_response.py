@@ -1,0 +1,172 @@
+"""Graded response with annotators: at the top of its posterior, and what was simulated comes back."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from scipy.special import expit
+from scipy.stats import spearmanr
+
+from crowdrank.errors import ConvergenceWarning, DataError, SettingError
+from crowdrank.judgments import Ratings
+from crowdrank.models.classes import Classes
+from crowdrank.models.graded_response import GradedResponse, Layout
+from crowdrank.models.mean_rating import MeanRating
+from tests.strategies import islands_allowed, some_ratings
+
+quick = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def crowd(seed, items=60, people=20, each=30, turned=0, levels=5):
+    rng = np.random.default_rng(seed)
+    truth, lenient = rng.normal(size=items), rng.normal(size=people)
+    sharp = rng.uniform(0.3, 2.0, people)
+    sharp[:turned] = -1.5
+    item = np.concatenate([rng.choice(items, each, replace=False) for _ in range(people)])
+    who = np.repeat(np.arange(people), each)
+    seen = sharp[who] * truth[item] + lenient[who] + rng.logistic(size=len(item))
+    grade = np.searchsorted(np.linspace(-2, 2, levels - 1), seen)
+    ratings = Ratings.of([f"i{n:02d}" for n in item], grade, annotator=[f"w{k:02d}" for k in who])
+    assert len(ratings.items) == items
+    return ratings, truth, sharp, lenient
+
+
+def log_posterior(model, ratings, x):
+    """The formula once more, row by row, for one scale of classes 0, 1, … that are all used."""
+    items, people = len(ratings.items), len(ratings.annotators)
+    score, (lenient, stretch, sharper) = x[:items], x[items : items + 3 * people].reshape(3, people)
+    cuts = np.concatenate(([-np.inf], x[items + 3 * people :], [np.inf]))
+    code = np.unique(ratings.grade, return_inverse=True)[1]
+    value = -0.5 * np.sum((x[items + 3 * people :] / 10.0) ** 2) - 0.5 * np.sum((score / model.prior_scale) ** 2)
+    for part, scale in zip(
+        (lenient, stretch, sharper), (model.leniency_scale, model.stretch_scale, model.sharpness_scale), strict=True
+    ):
+        value -= 0.5 * np.sum((part / scale) ** 2)
+    for item, who, c, weight in zip(ratings.item, ratings.annotator, code, ratings.weights, strict=True):
+        ends = np.exp(stretch[who]) * cuts[c : c + 2] - lenient[who] - (1 + sharper[who]) * score[item]
+        value += weight * np.log(expit(ends[1]) - expit(ends[0]))
+    return value
+
+
+@quick
+@given(ratings=some_ratings(most_more=8))
+def test_it_stands_on_the_top(ratings):
+    from crowdrank.engines import here
+    from crowdrank.models.graded_response import Objective
+    from crowdrank.solvers.newton import climb
+
+    model = GradedResponse()
+    layout = Layout.of(ratings, Classes.of(ratings, model.bins))
+    found = climb(Objective(here.hold(layout.graded), layout, model), layout.start, tolerance=1e-8, longest=2.0)
+    top = log_posterior(model, ratings, found.parameters)
+    assert found.point.value == pytest.approx(top, rel=1e-9)
+    with islands_allowed():
+        ranking = model.fit(ratings)
+    centred = ratings.items.centre(found.parameters[: layout.items])
+    np.testing.assert_allclose(ranking.scores, centred, atol=1e-3)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        way = rng.normal(size=len(found.parameters))
+        way /= np.linalg.norm(way)
+        assert log_posterior(model, ratings, found.parameters + 1e-3 * way) <= top + 1e-10 * abs(top)
+    aside = found.parameters.copy()
+    aside[: layout.items] += 0.1
+    assert log_posterior(model, ratings, aside) < top, "the negative control must fail"
+
+
+def test_scores_and_habits_come_back():
+    ratings, truth, sharp, lenient = crowd(0)
+    ranking = GradedResponse().fit(ratings)
+    assert spearmanr(ranking.scores, truth)[0] > 0.88
+    assert spearmanr(ranking.scores, truth)[0] > spearmanr(MeanRating().fit(ratings).scores, truth)[0]
+    assert spearmanr(ranking.annotators["quality"], sharp)[0] > 0.7
+    assert spearmanr(ranking.annotators["leniency"], lenient)[0] > 0.9
+
+
+def test_reversed_annotators_are_turned_round():
+    ratings, truth, _, _ = crowd(1, turned=5, each=40)
+    ranking = GradedResponse().fit(ratings)
+    assert set(ranking.annotators.reversed) <= {f"w{k:02d}" for k in range(5)}
+    assert len(ranking.annotators.reversed) >= 3
+    assert spearmanr(ranking.scores, truth)[0] > 0.85
+    assert spearmanr(MeanRating().fit(ratings).scores, truth)[0] < 0.5
+
+
+def test_errors_are_honest():
+    misses = []
+    for seed in range(4):
+        ratings, truth, _, _ = crowd(seed)
+        ranking = GradedResponse().fit(ratings)
+        misses += list((ranking.scores - (truth - truth.mean())) / ranking.uncertainty.std_error)
+    assert 0.8 < np.std(misses) < 1.25
+
+
+def test_errors_of_annotators_are_those_of_the_whole_curvature():
+    """Each with all other parameters unknown but the thresholds, which move with the mean leniency of all."""
+    from crowdrank.engines import here
+    from crowdrank.models.graded_response import Objective, Summit
+    from crowdrank.solvers.newton import climb
+
+    ratings, *_ = crowd(2, items=12, people=6, each=10)
+    layout = Layout.of(ratings, Classes.of(ratings, 10))
+    model = GradedResponse()
+    found = climb(Objective(here.hold(layout.graded), layout, model), layout.start, longest=2.0)
+    covariance, errors = Summit(found, layout, ratings, 0)._marginal
+    inverse = np.linalg.inv(found.point.curvature.matrix.toarray())
+    np.testing.assert_allclose(covariance, inverse[:12, :12], rtol=1e-8, atol=1e-10)
+    alone = np.sqrt(np.diag(inverse))[12:30]
+    np.testing.assert_allclose(errors[12:], alone[12:], rtol=0.02)  # of sharpness
+    assert (errors <= alone * (1 + 1e-9)).all()
+
+
+def test_beyond_what_can_be_inverted_annotators_are_taken_as_known(monkeypatch):
+    from crowdrank.models import graded_response
+
+    ratings, *_ = crowd(3)
+    exact = GradedResponse().fit(ratings)
+    assert exact.uncertainty.method == "curvature at the optimum, of scores and annotators together"
+    monkeypatch.setattr(graded_response, "_MOST_CELLS", 10)
+    given_annotators = GradedResponse().fit(ratings)
+    assert given_annotators.uncertainty.method == "curvature at the optimum, of scores, given the annotators"
+    ratio = given_annotators.uncertainty.std_error / exact.uncertainty.std_error
+    assert (ratio > 0.7).all()
+    assert np.median(ratio) < 1.02
+    assert np.isfinite(given_annotators.annotators.estimates["quality"]).all()
+
+
+def test_queries_on_different_scales_have_thresholds_of_their_own():
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=30)
+    item = np.tile(np.arange(30), 6)
+    who = np.repeat([f"w{k}" for k in range(6)], 30)
+    seen = truth[item] + 0.3 * rng.normal(size=len(item))
+    far = Ratings.of(
+        [f"i{n:02d}" for n in item] * 2, [*seen, *(1000 + 50 * seen)], annotator=[*who, *who],
+        query=["near"] * len(item) + ["far"] * len(item),
+    )  # fmt: skip
+    scores = GradedResponse().fit(far).scores
+    np.testing.assert_allclose(scores[:30], scores[30:], atol=1e-3)
+    assert spearmanr(scores[:30], truth)[0] > 0.95
+
+
+def test_grades_that_name_nobody_are_one_annotators():
+    ranking = GradedResponse().fit(Ratings.of(["a", "a", "b", "b", "c"], [2, 2, 1, 0, 0]))
+    assert ranking.table(uncertainty=False)["item"].to_list() == ["a", "b", "c"]
+    assert ranking.survey is None
+
+
+def test_grades_that_are_all_alike_are_refused():
+    with pytest.raises(DataError, match="they order no two items"):
+        GradedResponse().fit(Ratings.of(["a", "b"], [3, 3]))
+
+
+def test_stopped_short_it_still_has_errors():
+    ratings, *_ = crowd(5)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 steps"):
+        ranking = GradedResponse(max_steps=1).fit(ratings)
+    assert np.isfinite(ranking.uncertainty.std_error).all()
+
+
+@pytest.mark.parametrize("name", ["prior_scale", "leniency_scale", "sharpness_scale", "stretch_scale"])
+def test_a_prior_has_a_width(name):
+    with pytest.raises(SettingError, match=rf"{name} must be positive, got 0\.0"):
+        GradedResponse(**{name: 0.0})

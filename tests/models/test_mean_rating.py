@@ -1,0 +1,102 @@
+"""Means drawn towards their query's mean: as far as was set, or as the data would have it."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from crowdrank.errors import SettingError
+from crowdrank.judgments import Ratings
+from crowdrank.models.mean_rating import MeanRating
+from crowdrank.models.shrinkage import Shrunk
+
+GRADES = Ratings.of(["a", "a", "a", "b", "c", "c"], [4, 5, 3, 5, 1, 2])
+
+
+def crowd(seed, items=200, spread=1.0, noise=2.0, most=8, query=None):
+    rng = np.random.default_rng(seed)
+    truth = 50 + spread * rng.normal(size=items)
+    item = np.repeat(np.arange(items), rng.integers(1, most, items))
+    grades = truth[item] + noise * rng.normal(size=len(item))
+    return Ratings.of([f"i{n:03d}" for n in item], grades, query=query), truth
+
+
+def shrunk(grades, count=None):
+    return Shrunk(grades.items, grades.item, grades.grade, grades.weights, count)
+
+
+def test_nothing_credited_gives_plain_means():
+    assert MeanRating(prior_count=0).fit(GRADES).scores == pytest.approx([4.0, 5.0, 1.5])
+
+
+def test_credited_grades_draw_items_towards_the_query_and_few_grades_the_most():
+    ranking = MeanRating(prior_count=2).fit(GRADES)
+    share = np.array([3, 1, 2]) / np.array([5, 3, 4])
+    level = share @ [4.0, 5.0, 1.5] / share.sum()
+    assert ranking.scores == pytest.approx(level + share * (np.array([4.0, 5.0, 1.5]) - level))
+    assert ranking.parameters["prior_count"] == 2
+
+
+def test_one_top_grade_no_longer_beats_many_good_ones():
+    grades = Ratings.of(["once", *["often"] * 20, *["bad"] * 5], [5, *[4.8] * 20, *[1] * 5])
+    plain, drawn = (MeanRating(prior_count=count).fit(grades).table(uncertainty=False) for count in (0, 1))
+    assert plain["item"].to_list() == ["once", "often", "bad"]
+    assert drawn["item"].to_list() == ["often", "once", "bad"]
+
+
+@pytest.mark.parametrize(("spread", "noise"), [(1.0, 2.0), (2.0, 1.0)])
+def test_the_count_is_learnt(spread, noise):
+    grades, _ = crowd(1, items=2000, spread=spread, noise=noise)
+    assert MeanRating().fit(grades).parameters["prior_count"] == pytest.approx((noise / spread) ** 2, rel=0.2)
+
+
+def test_the_learnt_count_is_the_likeliest():
+    """The restricted likelihood again, by the contrasts of the whole covariance."""
+    grades, _ = crowd(2, items=12)
+    found = shrunk(grades)
+
+    def value(log_count):
+        same = grades.item[:, None] == grades.item
+        shape = np.eye(len(grades)) + same / np.exp(log_count)
+        rest = np.linalg.svd(np.ones((1, len(grades))))[2][1:]
+        shape = rest @ shape @ rest.T
+        y = rest @ grades.grade
+        noise = y @ np.linalg.solve(shape, y) / len(y)
+        return multivariate_normal(np.zeros(len(y)), noise * shape).logpdf(y) - 0.5 * (log_count / 2.0) ** 2
+
+    logs = np.linspace(-2, 3, 6)
+    ours = np.array([found._cost(log) for log in logs])
+    np.testing.assert_allclose(ours - ours[0], [value(logs[0]) - value(log) for log in logs], atol=1e-8)
+    assert found._cost(np.log(found.learnt)) <= min(found._cost(np.log(found.learnt) + d) for d in (-0.01, 0.01))
+
+
+def test_drawing_towards_the_middle_brings_scores_nearer_the_truth():
+    grades, truth = crowd(3)
+    plain, drawn = (MeanRating(prior_count=count).fit(grades).scores for count in (0, None))
+    assert np.mean((drawn - truth) ** 2) < 0.8 * np.mean((plain - truth) ** 2)
+
+
+def test_errors_are_honest():
+    misses = []
+    for seed in range(5):
+        grades, truth = crowd(seed)
+        ranking = MeanRating().fit(grades)
+        misses += list((ranking.scores - truth) / ranking.uncertainty.std_error)
+    assert np.std(misses) == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_scale_far_from_zero_changes_nothing():
+    near, far = (Ratings.of(["a", "a", "b", "b", "c"], np.array([1, 2, 4, 3, 3]) + shift) for shift in (0.0, 1e7))
+    apart = MeanRating().fit(far).scores - MeanRating().fit(near).scores
+    np.testing.assert_allclose(apart, 1e7, rtol=1e-12)
+
+
+def test_one_grade_is_its_own_mean():
+    ranking = MeanRating().fit(Ratings.of(["a"], [3]))
+    assert ranking.scores.tolist() == [3.0]
+    assert np.isfinite(ranking.uncertainty.std_error).all()
+
+
+@pytest.mark.parametrize("count", [-1.0, float("nan"), float("inf")])
+def test_a_count_is_zero_or_more(count):
+    with pytest.raises(SettingError, match="prior_count must be zero or more, or None to have it learnt, got"):
+        MeanRating(prior_count=count)
