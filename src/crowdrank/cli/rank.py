@@ -212,7 +212,8 @@ def _print_tables(answer: Answer, top: int, written: list[Path]) -> None:
         console.print(table)
         console.print()
     if (more := len(ranking.items.queries) - _MOST_QUERIES_SHOWN) > 0:
-        console.print(f"… and {more:,} more queries: --out writes them all.\n", style="dim")
+        left = "1 more query" if more == 1 else f"{more:,} more queries"
+        console.print(f"… and {left}: --out writes them all.\n", style="dim")
     if answer.measured:
         console.print(f"Errors by {ranking.uncertainty.method}; items of one group cannot be told apart.", style="dim")
     if answer.systems is not None:
