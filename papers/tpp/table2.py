@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -30,7 +29,6 @@ PAPER = {
     "TPPUNIDIFF": (0.402, 0.628, 0.754, 1.540, 26.866, 47.258, 66.488, 135.04),
     PEER: (0.468, 0.856, 0.960, 2.990, 24.420, 48.820, 104.500, 153.390),
 }
-SLOW, FEWER = NAMES[-2:], 10
 COVERED = ("scores covered", "difficulties covered")
 
 NOTES = """
@@ -48,10 +46,7 @@ def by_cell(rows: Mapping[str, tuple[float, ...]]) -> dict[Key, float]:
 
 if __name__ == "__main__":
     told = options(__file__, __doc__, "kept")
-    found = fits(told, NAMES[3:5] if told.quick else NAMES[:-2], ROWS)
-    fewer = Namespace(**vars(told) | {"trials": min(FEWER, told.trials)})
-    if not told.quick:
-        found |= fits(fewer, SLOW, ROWS[:-2]) | fits(told, SLOW, ROWS[-2:])
+    found = fits(told, NAMES[3:5] if told.quick else NAMES, ROWS)
     distances = measured(found, DISTANCE)
     ahead = Distances(less(distances, OURS, (PUBLISHED, PEER)), title=f"Kendall distance: {OURS} less the others")
     coverage = {(what, name): v for what in COVERED for (_, name), v in measured(found, what, (OURS,)).items()}
@@ -59,9 +54,4 @@ if __name__ == "__main__":
         Distances(distances, by_cell(PAPER), title="Kendall distance"), ahead,
         Table(coverage, title="Share of true values in 90 % intervals"),
     ]  # fmt: skip
-    report(
-        told,
-        f"{NOTES}\n{drawn(told)} Of EM in the last two columns: the first {fewer.trials}.",
-        tables,
-        list(below(ahead)),
-    )
+    report(told, f"{NOTES}\n{drawn(told)}", tables, list(below(ahead)))

@@ -10,7 +10,7 @@ from scipy.special import expit, log_ndtr
 from crowdrank.judgments import Rankings
 from crowdrank.likelihoods.ordered_lists import lists_of
 from crowdrank.likelihoods.thurstonian_lists import Beliefs, State, expect, walk
-from crowdrank.models.trm_sampling import Sampler
+from crowdrank.models.thurstonian.list_sampling import Sampler
 from crowdrank.solvers.chains import sample
 from crowdrank.solvers.diagnostics import effective_size
 

@@ -15,7 +15,7 @@ from crowdrank.likelihoods.ordered_lists import lists_of
 from crowdrank.likelihoods.thurstonian_lists import State
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.conclude import check_connected, conclude, health_of, need
-from crowdrank.models.trm_sampling import Sampler
+from crowdrank.models.thurstonian.list_sampling import Sampler
 from crowdrank.results import Convergence, Domains, Ranking, Uncertainty
 from crowdrank.solvers.chains import Samples, sample
 
