@@ -1,0 +1,39 @@
+"""The append-only log of a collection, in SQLite or PostgreSQL."""
+
+from crowdrank.storage.access import Visitor
+from crowdrank.storage.annotators import Annotator
+from crowdrank.storage.asking import Answer, Assignment, Pending, Progress, Recorded
+from crowdrank.storage.batches import SKIPPED, Assignments, Batch, Votes
+from crowdrank.storage.collection import Collection
+from crowdrank.storage.events import Event
+from crowdrank.storage.items import Item, NewItem
+from crowdrank.storage.refusals import (
+    ContradictionError,
+    ExpiredError,
+    QuotaReachedError,
+    UnavailableError,
+    UnknownTokenError,
+)
+
+__all__ = [
+    "SKIPPED",
+    "Annotator",
+    "Answer",
+    "Assignment",
+    "Assignments",
+    "Batch",
+    "Collection",
+    "ContradictionError",
+    "Event",
+    "ExpiredError",
+    "Item",
+    "NewItem",
+    "Pending",
+    "Progress",
+    "QuotaReachedError",
+    "Recorded",
+    "UnavailableError",
+    "UnknownTokenError",
+    "Visitor",
+    "Votes",
+]
