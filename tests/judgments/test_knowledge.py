@@ -5,7 +5,7 @@ import pytest
 
 from crowdrank import Comparisons
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
-from crowdrank.judgments import agreed_pairs
+from crowdrank.judgments import Better, Between, Known, agreed_pairs
 
 
 @pytest.fixture
@@ -196,3 +196,31 @@ def test_what_is_known_stays_with_the_judgments(votes):
         assert kept.knowledge is told.knowledge
     assert votes.knowledge is not told.knowledge
     assert not told.knowing().knowledge
+
+
+def test_facts_say_the_same_as_words(votes):
+    by_words = votes.knowing(quality={"ann": 0.9}, between={"bob": (0.2, 0.6)}, better=[("ann", "bob")]).knowledge
+    by_facts = votes.knowing(Known("ann", 0.9), Between("bob", 0.2, 0.6), Better("ann", "bob")).knowledge
+    for name in ("quality", "between", "better"):
+        assert getattr(by_facts, name) == getattr(by_words, name)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ([Known("ann", 0.9), Known("ann", 0.8)], "told twice"),
+        ([Known("ann", 0.9), Between("ann", 0.1, 0.8)], "ann is known to be 0.9, and to lie between 0.1 and 0.8"),
+        ([Known("ann", 0.6), Known("bob", 0.9), Better("ann", "bob")], "ann is told to be better than bob"),
+        ([Between("ann", 0.5, 0.6), Between("bob", 0.7, 0.9), Better("ann", "bob")], "ann is told to be better"),
+        ([Known("ann", float("nan"))], "must be a number"),
+        (["ann"], "Known"),
+    ],
+)
+def test_what_cannot_all_be_true_is_refused(votes, facts, said):
+    with pytest.raises(SettingError, match=said):
+        votes.knowing(*facts)
+
+
+def test_ranges_that_meet_are_no_contradiction(votes):
+    votes.knowing(Between("ann", 0.5, 0.8), Between("bob", 0.7, 0.9), Better("ann", "bob"))
+    votes.knowing(Known("ann", 0.8), Known("bob", 0.8), Better("ann", "bob"))

@@ -80,3 +80,29 @@ def test_the_same_seed_gives_the_same_crowd_and_the_labels_leave_the_points_alon
 def test_impossible_settings_are_refused(settings, message):
     with pytest.raises(SettingError, match=message):
         list_crowd(**settings)
+
+
+def test_some_items_are_shown_to_some_annotators_who_tell_the_top():
+    crowd = list_crowd(
+        queries=8, items=12, annotators=9, shown=6, top=4, annotators_a_query=3, labels="mallows", seed=1
+    )
+    lists = crowd.judgments
+    assert set(lists.lengths) == {4}
+    assert len(lists) == 24
+    query = lists.items.query[lists.item[lists.offsets[:-1]]]
+    assert np.bincount(query).tolist() == [3] * 8
+    assert len(set(zip(query.tolist(), lists.annotator.tolist(), strict=True))) == 24
+    assert (lists.items.query[lists.item] == np.repeat(query, 4)).all()
+
+
+def test_the_best_of_the_shown_come_first():
+    crowd = list_crowd(queries=30, items=12, shown=6, top=3, expertise=-50, first_expertise=None, labels="mallows")
+    told = crowd.truth[crowd.judgments.item].reshape(-1, 3)
+    assert (np.diff(told, axis=1) < 0).all()
+    assert np.mean(told[:, 0]) < np.mean(crowd.truth.reshape(30, 12).max(axis=1))
+
+
+@pytest.mark.parametrize("wrong", [{"shown": 16}, {"top": 16}, {"shown": 4, "top": 5}, {"annotators_a_query": 11}])
+def test_no_more_can_be_shown_than_there_is(wrong):
+    with pytest.raises(SettingError, match="no more"):
+        list_crowd(**wrong)

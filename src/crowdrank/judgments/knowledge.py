@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -50,8 +50,37 @@ class Knowledge:
 NOTHING_KNOWN = Knowledge()
 
 
+@dataclass(frozen=True)
+class Known:
+    """How good an annotator is, in the measure of the model."""
+
+    who: Any
+    value: float
+
+
+@dataclass(frozen=True)
+class Between:
+    """That an annotator's quality lies in a range."""
+
+    who: Any
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Better:
+    """That one annotator is better than another, or as good."""
+
+    better: Any
+    worse: Any
+
+
+Fact: TypeAlias = Known | Between | Better
+
+
 def knowledge_of(
     comparisons: Comparisons,
+    facts: Iterable[Fact],
     quality: Mapping[Any, float],
     between: Mapping[Any, tuple[float, float]],
     better: Iterable[tuple[Any, Any]],
@@ -59,28 +88,79 @@ def knowledge_of(
     gold_weight: float,
 ) -> Knowledge:
     """Labels into codes; names nobody goes by are refused."""
-    code = _Coder(comparisons.annotators)
-    for name, (low, high) in between.items():
-        if not low < high:
-            raise SettingError(
-                f"The quality of {name} must lie between a lower and a higher value, got {low} to {high}."
-            )
     if not 0 <= gold_weight < np.inf:
         raise SettingError(f"gold_weight must be zero or more, got {gold_weight}.")
-    order = tuple((code(a), code(b)) for a, b in better)
-    if circle := _circle(order):
-        names = [str(comparisons.annotators[who]) for who in circle]
-        way = f": {' > '.join(names)} goes in a circle" if len(names) > 2 else ""
-        raise SettingError(f"{names[0]} cannot be better than {names[0]}{way}.")
+    told: list[Fact] = [Known(who, value) for who, value in quality.items()]
+    told += [Between(who, low, high) for who, (low, high) in between.items()]
+    told += [Better(first, second) for first, second in better]
+    known = known_of_annotators(comparisons.annotators, [*facts, *told])
     gold_better, gold_worse = _gold_of(comparisons, gold)
-    return Knowledge(
-        quality={code(name): float(value) for name, value in quality.items()},
-        between={code(name): (float(low), float(high)) for name, (low, high) in between.items()},
-        better=order,
-        gold_better=gold_better,
-        gold_worse=gold_worse,
-        gold_weight=float(gold_weight),
-    )
+    return replace(known, gold_better=gold_better, gold_worse=gold_worse, gold_weight=float(gold_weight))
+
+
+def known_of_annotators(annotators: Labels, facts: Iterable[Fact], larger_is_better: bool = True) -> Knowledge:
+    """What is known of annotators, in their codes; names nobody goes by, and what cannot all be true, are refused."""
+    code = _Coder(annotators)
+    quality: dict[int, float] = {}
+    between: dict[int, tuple[float, float]] = {}
+    better: list[tuple[int, int]] = []
+    for fact in facts:
+        match fact:
+            case Known(who, value):
+                if np.isnan(value):
+                    raise SettingError(f"The quality of {who} must be a number, got nan.")
+                _say_once(quality, code(who), float(value), who)
+            case Between(who, low, high):
+                if not low < high:
+                    raise SettingError(
+                        f"The quality of {who} must lie between a lower and a higher value, got {low} to {high}."
+                    )
+                _say_once(between, code(who), (float(low), float(high)), who)
+            case Better(first, second):
+                better.append((code(first), code(second)))
+            case _:
+                raise SettingError(f"Side information is Known(…), Between(…) or Better(…), got {fact!r}.")
+    known = Knowledge(quality=quality, between=between, better=tuple(better))
+    _refuse_contradictions(known, annotators, larger_is_better)
+    return known
+
+
+def _say_once(told: dict[int, Any], code: int, value: Any, who: Any) -> None:
+    if told.setdefault(code, value) != value:
+        raise SettingError(f"The quality of {who} is told twice: as {told[code]}, and as {value}.")
+
+
+def _refuse_contradictions(known: Knowledge, names: Labels, larger_is_better: bool) -> None:
+    for code, value in known.quality.items():
+        low, high = known.between.get(code, (-np.inf, np.inf))
+        if not low <= value <= high:
+            raise SettingError(f"{names[code]} is known to be {value:g}, and to lie between {low:g} and {high:g}.")
+    if circle := _circle(known.better):
+        who = [str(names[code]) for code in circle]
+        way = f": {' > '.join(who)} goes in a circle" if len(who) > 2 else ""
+        raise SettingError(f"{who[0]} cannot be better than {who[0]}{way}.")
+    sign = 1.0 if larger_is_better else -1.0
+    ends = {**known.between, **{code: (value, value) for code, value in known.quality.items()}}
+    most = {code: max(sign * low, sign * high) for code, (low, high) in ends.items()}
+    for first, second in _above(known.better) if len(ends) > 1 else ():
+        if first in ends and second in ends and most[first] < min(sign * end for end in ends[second]):
+            raise SettingError(
+                f"{names[first]} is told to be better than {names[second]}, but is {_told(ends[first])}, "
+                f"and {names[second]} is {_told(ends[second])}."
+            )
+
+
+def _told(ends: tuple[float, float]) -> str:
+    low, high = ends
+    return f"known to be {low:g}" if low == high else f"known to lie between {low:g} and {high:g}"
+
+
+def _above(better: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+    """All pairs of whom the first is better than the second, also through others."""
+    pairs = set(better)
+    while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
+        pairs |= more
+    return pairs
 
 
 def _circle(order: tuple[tuple[int, int], ...]) -> list[int]:
