@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -17,3 +17,19 @@ def doing(what: str) -> Iterator[None]:
         return
     with console.status(f"{what} …"):
         yield
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """To be told what is done, how many of it and of how many; shows a bar and the time that is left, on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    watched = Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=600
+    )
+    with watched as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda name, done, of: progress.update(task, description=f"{what}: {name}", completed=done, total=of)

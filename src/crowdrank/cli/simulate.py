@@ -10,8 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.judgments import Rankings
-from crowdrank.simulated import Crowd, crowd_bt, domain_crowd, factor_crowd, list_crowd, mixed_crowd
+from crowdrank.judgments import Rankings, Ratings
+from crowdrank.simulated import (
+    Crowd,
+    crowd_bt,
+    domain_crowd,
+    factor_crowd,
+    list_crowd,
+    mixed_crowd,
+    preference_crowd,
+    rating_crowd,
+)
 
 GENERATORS: dict[str, Callable[..., Crowd]] = {
     "crowd-bt": crowd_bt,
@@ -19,6 +28,8 @@ GENERATORS: dict[str, Callable[..., Crowd]] = {
     "domains": domain_crowd,
     "lists": list_crowd,
     "mixed": mixed_crowd,
+    "preferences": preference_crowd,
+    "ratings": rating_crowd,
 }
 
 Whole = int | None
@@ -27,22 +38,26 @@ Text = str | None
 
 def simulate(
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
-    kind: Annotated[str, typer.Option(help="Which crowd: crowd-bt, factors, domains, lists or mixed.")] = "crowd-bt",
+    kind: Annotated[
+        str, typer.Option(help="Which crowd: crowd-bt, factors, domains, lists, mixed, preferences or ratings.")
+    ] = "crowd-bt",
     items: Annotated[Whole, typer.Option(help="How many items (in each query, where there are several).")] = None,
     annotators: Annotated[Whole, typer.Option(help="How many annotators.")] = None,
     pairs: Annotated[Whole, typer.Option(help="How many different pairs are asked about.")] = None,
-    votes: Annotated[Whole, typer.Option(help="Votes for each pair; in a mixed crowd, of each annotator.")] = None,
+    votes: Annotated[Whole, typer.Option(help="Votes for each pair; or of each annotator, in a query.")] = None,
     quality: Annotated[Text, typer.Option(help='How often an annotator tells the truth, like "beta(2,1)".')] = None,
     labels: Annotated[
         Text, typer.Option(help="How answers arise: order or logistic; for lists, distance or mallows.")
     ] = None,
-    queries: Annotated[Whole, typer.Option(help="How many queries, for domains and lists.")] = None,
+    queries: Annotated[Whole, typer.Option(help="How many queries, of kinds that have several.")] = None,
+    levels: Annotated[Whole, typer.Option(help="How many different grades, for ratings.")] = None,
     sparsity: Annotated[
         float | None, typer.Option(help="Share of the pairs each annotator answers, for domains.")
     ] = None,
     mix: Annotated[Text, typer.Option(help='Annotators of a mixed crowd, like "good=12,noisy=6,left=1".')] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same crowd.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Write into a folder that is not empty.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of words.")] = False,
 ) -> None:
     """Make up a crowd: votes to rank, with the truth to grade the ranking by."""
     if kind not in GENERATORS:
@@ -53,11 +68,18 @@ def simulate(
         raise SettingError(f"The folder {out} is not empty: name another with --out, or add --force.")
     given = {
         "items": items, "annotators": annotators, "pairs": pairs, "votes": votes, "quality": quality, "labels": labels,
-        "queries": queries, "sparsity": sparsity, "mix": mix,
+        "queries": queries, "levels": levels, "sparsity": sparsity, "mix": mix,
     }  # fmt: skip
     crowd = GENERATORS[kind](**_settings(kind, given), seed=seed)
     written = crowd.write(out)
-    said, judgments = ("lists" if isinstance(crowd.judgments, Rankings) else "votes"), crowd.judgments
+    judgments = crowd.judgments
+    if as_json:
+        import json
+
+        told = {"settings": dict(crowd.settings), "judgments": len(judgments), "files": [str(path) for path in written]}
+        typer.echo(json.dumps(told, ensure_ascii=False, default=float))
+        return
+    said = "lists" if isinstance(judgments, Rankings) else "grades" if isinstance(judgments, Ratings) else "votes"
     typer.echo(
         f"{len(judgments):,} simulated {said} on {len(judgments.items):,} items "
         f"by {len(judgments.annotators):,} annotators (seed {seed})."
@@ -67,8 +89,10 @@ def simulate(
 
 def _settings(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     """What was given, in the generator's own words; what was left out keeps the generator's default."""
-    words = {"mix": "kinds", "votes": "votes_each"} if kind == "mixed" else {}
     accepted = inspect.signature(GENERATORS[kind]).parameters
+    words = {"mix": "kinds"}
+    if each := [name for name in accepted if name.endswith("_each")]:
+        words["votes"] = each[0]
     settings = {}
     for option, value in given.items():
         if value is None:

@@ -7,24 +7,35 @@ from crowdrank.evaluation.agreement import (
     spearman_correlation,
     top_k_overlap,
 )
+from crowdrank.evaluation.comparing import ModelComparison, compare_models
+from crowdrank.evaluation.explaining import Explanation, explain
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate
 from crowdrank.evaluation.held_out import HeldOut, held_out
+from crowdrank.evaluation.leaving_out import Moves, leave_out
+from crowdrank.evaluation.recommending import Recommendation
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
 from crowdrank.evaluation.verdicts import Verdicts, verdicts
 from crowdrank.models.foretelling import log_chances
 
 __all__ = [
     "Evaluation",
+    "Explanation",
     "Gold",
     "HeldOut",
     "Measure",
+    "ModelComparison",
+    "Moves",
+    "Recommendation",
     "Verdicts",
     "accuracy",
     "average_precision",
+    "compare_models",
     "evaluate",
+    "explain",
     "held_out",
     "kendall_correlation",
     "kendall_distance",
+    "leave_out",
     "log_chances",
     "ndcg",
     "precision_at",

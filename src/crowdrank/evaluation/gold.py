@@ -147,7 +147,7 @@ def evaluate(scores: npt.ArrayLike, items: Items, gold: Gold, k: int = 10, *, th
     1.0
     """
     estimate = _check_scores(scores, items)
-    places, truth = _match(items, gold)
+    places, truth = match_gold(items, gold)
     metrics = _metrics(gold, check_k(k), threshold)
     query = items.query[places]
     starts = np.flatnonzero(np.append(True, query[1:] != query[:-1]))
@@ -188,7 +188,7 @@ def _average(name: str, values: Array) -> Measure:
     return Measure(name, mean, error, count)
 
 
-def _match(items: Items, gold: Gold) -> tuple[npt.NDArray[np.int64], Array]:
+def match_gold(items: Items, gold: Gold) -> tuple[npt.NDArray[np.int64], Array]:
     """The judged items that have gold, in order of their places, and what is true of them."""
     judged = _names(items).with_row_index("place")
     both = judged.join(_names(gold.items).with_columns(value=gold.value), on=["query", "item"]).sort("place")

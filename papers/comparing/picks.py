@@ -1,0 +1,66 @@
+"""Comparing models: how often `crowdrank compare` recommends the model that the crowd was drawn from."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from measure import Check, Key, Table, drawn, options, over_seeds, report, with_error
+
+from crowdrank.errors import CrowdrankWarning
+from crowdrank.evaluation import compare_models
+from crowdrank.simulated import Crowd, crowd_bt, factor_crowd
+
+DECIDABLE = "4,000 votes: 50 items, 40 annotators, 400 pairs"
+SIZES = {
+    DECIDABLE: {"items": 50, "annotators": 40, "pairs": 400, "votes": 10},
+    "1,000 votes: 25 items, 20 annotators, 200 pairs": {"items": 25, "annotators": 20, "pairs": 200, "votes": 5},
+}
+FEW = {"items": 15, "annotators": 10, "pairs": 60, "votes": 4}
+CROWDS: dict[str, Callable[[int, dict[str, int]], Crowd]] = {
+    "bradley-terry": lambda seed, sizes: crowd_bt(**sizes, quality="1", labels="logistic", seed=seed),
+    "crowd-bt": lambda seed, sizes: crowd_bt(**sizes, quality="beta(2,1)", labels="logistic", seed=seed),
+    "factor-bt": lambda seed, sizes: factor_crowd(**sizes, seed=seed),
+}
+ENTERED = ("bradley-terry", "thurstone", "elo", "crowd-bt", "em-elo", "variance-bt", "mpm", "factor-bt")
+OTHERS = "another"
+AIM = 0.9
+
+NOTES = """
+Columns are what crowds were drawn from, rows what was recommended, as a share of crowds. For crowd-bt the quality of
+annotators is drawn from Beta(2, 1), for factor-bt their care and pulls as in its paper, with its two features; true
+scores of the first two have a standard deviation of 2. Entered are all models that give chances, but for those that
+sample. The larger size is one at which the three can be told apart, and the one aimed at.
+"""
+
+
+def trial(column: tuple[str, str], seed: int, quick: bool) -> Mapping[Key, float]:
+    size, drawn_from = column
+    votes = CROWDS[drawn_from](seed, FEW if quick else SIZES[size]).judgments
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdrankWarning)
+        taken = compare_models(votes, list(CROWDS) if quick else ENTERED).recommendation.model
+    told = taken if taken in CROWDS else OTHERS
+    return {(row, drawn_from): float(row == told) for row in (*CROWDS, OTHERS)}
+
+
+def aims(table: Table) -> list[Check]:
+    return [
+        Check(f"{model} is told", f"at least {AIM:.0%}", with_error(values), sum(values) >= AIM * len(values))
+        for model in CROWDS
+        if (values := table.found.get((model, model)))
+    ]
+
+
+if __name__ == "__main__":
+    told = options(__file__, __doc__, trials=20)
+    tables = [
+        Table(over_seeds(trial, [(size, drawn_from) for drawn_from in CROWDS], told), title=size) for size in SIZES
+    ]
+    report(told, f"{NOTES}\n{drawn(told)}", tables, aims(tables[0]))

@@ -1,0 +1,123 @@
+"""Explanations: pushes add up to the difference, and agree with fits that leave judgments out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from crowdrank import BradleyTerry, Comparisons, CrowdBT, Ratings
+from crowdrank.errors import SettingError, UnknownNameError
+from crowdrank.evaluation import explain
+from crowdrank.evaluation.chains import chains
+from crowdrank.evaluation.pushes import pushes
+from crowdrank.simulated import mixed_crowd
+
+VOTES = mixed_crowd(items=10, kinds={"good": 6, "noisy": 3, "reversed": 1, "left": 1}, votes_each=30, seed=2).judgments
+
+
+def with_ties(votes: Comparisons) -> Comparisons:
+    outcome = np.where(np.arange(len(votes)) % 5 == 0, 0, votes.outcome).astype(np.int8)
+    return Comparisons(
+        items=votes.items, left=votes.left, right=votes.right, outcome=outcome,
+        annotators=votes.annotators, annotator=votes.annotator,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["bradley-terry", "crowd-bt", "factor-bt"])
+@pytest.mark.parametrize("votes", [VOTES, with_ties(VOTES)], ids=["decided", "with ties"])
+def test_pushes_add_up_to_the_difference(model, votes):
+    found = explain(votes, "item03", "item07", model=model)
+    assert found.direct + found.indirect == pytest.approx(found.difference, abs=1e-4)
+    assert sum(voice.push for voice in found.voices) == pytest.approx(found.difference, abs=1e-4)
+    assert sum(voice.direct for voice in found.voices) == pytest.approx(found.direct)
+
+
+def test_the_other_way_round_all_pushes_turn():
+    one, other = explain(VOTES, "item03", "item07"), explain(VOTES, "item07", "item03")
+    assert other.difference == pytest.approx(-one.difference)
+    assert other.direct == pytest.approx(-one.direct)
+    assert other.probability == pytest.approx(1 - one.probability)
+
+
+def test_chains_and_direct_answers_and_the_prior_make_the_whole():
+    model = BradleyTerry(prior_scale=1e4)  # a prior this wide takes no share
+    ranking = model.fit(VOTES)
+    found = pushes(model, "bradley-terry", ranking, VOTES, 2, 6)
+    direct = {2, 6}
+    own = sum(p for p, left, right in zip(found.push, found.left, found.right, strict=True) if {left, right} == direct)
+    through = sum(push for _, push in chains(found, 2, 6, 1000))
+    assert own + through == pytest.approx(ranking.scores[2] - ranking.scores[6], abs=0.01)
+
+
+def test_chains_lead_from_one_to_the_other_through_others():
+    found = explain(VOTES, "item03", "item07")
+    assert found.chains
+    for chain in found.chains:
+        assert chain.items[0] == "item03"
+        assert chain.items[-1] == "item07"
+        assert len(set(chain.items)) == len(chain.items) > 2
+        assert chain.judgments >= len(chain.items) - 1
+
+
+def test_direct_answers_are_counted_by_who_gave_them():
+    votes = Comparisons.of(
+        ["a", "b", "a", "a", "b"], ["b", "a", "b", "c", "c"], ["a", "a", "b", "a", "b"],
+        annotator=["ann", "bob", "bob", "ann", "bob"],
+    )  # fmt: skip
+    found = explain(votes, "a", "b", model="bradley-terry")
+    told = {voice.annotator: (voice.above, voice.below, voice.ties) for voice in found.voices}
+    assert told == {"ann": (1, 0, 0), "bob": (1, 1, 0)}
+    assert found.judgments == 3
+
+
+def test_without_tells_what_a_fit_of_the_rest_says():
+    found = explain(VOTES, "item03", "item07")
+    who = found.without[-1]
+    rest = VOTES.take(np.flatnonzero(VOTES.annotators[VOTES.annotator] != who.what))
+    again = CrowdBT().fit(rest)
+    assert who.judgments == len(VOTES) - len(rest)
+    assert who.difference == pytest.approx(again.scores[2] - again.scores[6])
+    assert who.probability == pytest.approx(again.probability("item03", "item07"))
+
+
+def test_the_reversed_push_by_the_opposite_of_what_they_say():
+    found = explain(VOTES, "item03", "item07", model="crowd-bt")
+    worst = min(found.voices, key=lambda voice: voice.trust)
+    assert worst.trust < 0.3
+    assert (worst.above, worst.below) == (1, 0)
+    assert worst.direct < 0
+
+
+def test_items_nobody_connects_have_no_chain():
+    votes = Comparisons.of(["a", "c"] * 5, ["b", "d"] * 5, ["a", "c"] * 5)
+    found = explain(votes, "a", "d")
+    assert found.judgments == 0
+    assert found.chains == ()
+    assert found.difference == pytest.approx(found.indirect, abs=1e-4)
+
+
+def test_queries_are_explained_by_their_own_judgments():
+    votes = Comparisons.of(["a", "a", "a"], ["b", "b", "b"], ["a", "a", "b"], query=["x", "x", "y"])
+    assert explain(votes, "a", "b", query="x").difference > 0
+    assert explain(votes, "a", "b", query="y").difference < 0
+
+
+def test_grades_are_made_into_comparisons():
+    ratings = Ratings.of(["a", "b", "a", "b"], [3, 1, 2, 1], annotator=["ann", "ann", "bob", "bob"])
+    found = explain(ratings, "a", "b")
+    assert found.difference > 0
+    assert "better grade wins" in found.rule
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "said"),
+    [
+        ({"item": "item03", "above": "item3"}, UnknownNameError, "did you mean"),
+        ({"item": "item03", "above": "item03"}, SettingError, "two different items"),
+        ({"item": "item03", "above": "item07", "model": "borda"}, SettingError, "cannot be explained"),
+        ({"item": "item03", "above": "item07", "model": "crowdbt"}, UnknownNameError, "crowd-bt"),
+    ],
+)
+def test_mistakes_are_told(words, error, said):
+    with pytest.raises(error, match=said):
+        explain(VOTES, **words)
