@@ -154,6 +154,16 @@ class Ranking:
             frame = frame[block]  # the frame goes query by query, as the items do
         return _as_native(frame, self.native)
 
+    def plot(self, query: object | None = None, *, top: int = 30, level: float = 0.95, uncertainty: bool = True) -> Any:
+        """The first items with the range their scores are likely to lie in, as an Altair chart; neighbouring tie groups
+        differ in colour.
+
+        A notebook shows it as it is; `.save("ranking.svg")` keeps it. It needs `pip install 'crowdrank[reports]'`.
+        """
+        from crowdrank.results.plotting import plot
+
+        return plot(self, query, top, level, uncertainty)
+
     def save(self, path: str | Path, uncertainty: bool = True) -> None:
         """Write everything concluded as JSON."""
         from crowdrank.results.saving import save

@@ -1,0 +1,58 @@
+"""Chromium, for tests that look at pages: one browser for all of them, and what axe finds on a page."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_SEVERE = ("serious", "critical")
+
+
+def find_chromium() -> str:
+    """Where it is; its absence is a failure, not a reason to skip."""
+    for name in _NAMES:
+        if found := shutil.which(name):
+            return found
+    raise FileNotFoundError("These tests need Chromium: sudo apt-get install chromium.")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Opened:
+    """A page, with all it complained of and all it asked the network for."""
+
+    def __init__(self, browser: Browser, address: str, **looks: Any):
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page: Page = browser.new_page(**looks)
+        self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(address)
+
+    @property
+    def scrolls_sideways(self) -> bool:
+        wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        return bool(self.page.evaluate(wide))
+
+    def violations(self) -> list[str]:
+        """What axe calls serious or critical, each with the first place it was found in."""
+        found = Axe().run(self.page).response["violations"]
+        return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in _SEVERE]
+
+
+def open_file(browser: Browser, path: Path, **looks: Any) -> Opened:
+    return Opened(browser, path.resolve().as_uri(), **looks)

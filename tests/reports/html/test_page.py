@@ -1,0 +1,223 @@
+"""The page as text: what it tells, and that no label can break it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from crowdrank import (
+    Borda,
+    BradleyTerry,
+    Comparisons,
+    CrowdBT,
+    Gold,
+    GradedResponse,
+    MeanRating,
+    PlackettLuce,
+    Rankings,
+    Ratings,
+    evaluate,
+)
+from crowdrank.errors import SettingError
+from crowdrank.files import read_with_report
+from crowdrank.reports import Findings, report, write_report
+from tests.reports.html.conftest import found
+
+NASTY = ['<script>alert("1")</script>', "a & b", '"><img src=x onerror=alert(1)>', "' onload='x", "</style>", "ü – 漢"]
+
+
+class Reader(HTMLParser):
+    """Elements opened and closed in step, and the text between them."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text += data
+
+
+def headings(page: str) -> list[str]:
+    return re.findall(r'<h2 id="(\w+)">', page)
+
+
+@pytest.fixture(scope="module")
+def page(votes) -> str:
+    gold = Gold.of(votes.items.labels, np.arange(len(votes.items)))
+    findings = found(votes, CrowdBT(), title="votes.csv", repeat={"in Python": "x < 1"}, made="Made today.")
+    grade = evaluate(findings.ranking.scores, votes.items, gold)
+    with_gold = Findings(**{**vars_of(findings), "grade": grade})
+    return report(with_gold)
+
+
+def vars_of(findings: Findings) -> dict[str, object]:
+    return {name: getattr(findings, name) for name in findings.__dataclass_fields__}
+
+
+def test_every_part_is_there_in_its_order(page):
+    expected = ["order", "gold", "annotators", "disagreement", "coverage", "position", "calibration", "method"]
+    assert headings(page) == expected
+    for name in expected:
+        assert f'href="#{name}"' in page
+
+
+def test_it_is_a_whole_page_without_script_or_address(page):
+    read = Reader(page)
+    assert page.startswith("<!doctype html>")
+    assert not {"script", "link", "img", "iframe", "object"} & set(read.tags)
+    assert not re.search(r"https?:|//\w", page)
+    assert not any(name.startswith("on") for name, _ in read.attributes)
+
+
+def test_the_answer_comes_in_words_first(page):
+    text = Reader(page).text
+    assert re.search(r"comes first, (but cannot be told apart from|surely ahead of)", text)
+    assert text.index("comes first") < text.index("Best first.")
+
+
+def test_those_who_stand_out_are_named_with_the_reason(page, crowd):
+    text = Reader(page).text
+    for kind in ("Reversed 2", "One-sided 1"):
+        assert kind in text
+    turned = crowd.judgments.annotators[crowd.annotators["kind"] == "reversed"]
+    assert len(turned) == 2
+    assert all(
+        re.search(rf"{name} agreed with others on \d+ of \d+ answers: surely below half", text) for name in turned
+    )
+
+
+def test_a_figure_says_in_words_what_it_shows(page):
+    drawn = re.findall(r"<svg[^>]*>", page)
+    assert len(drawn) >= 5
+    assert all('role="img"' in svg and re.search(r'aria-label="[^"]{20,}"', svg) for svg in drawn)
+
+
+def test_no_label_breaks_the_page():
+    rng = np.random.default_rng(0)
+    left, right = rng.integers(0, 6, 400), rng.integers(0, 5, 400)
+    right = np.where(right >= left, right + 1, right)
+    names = np.array(NASTY, dtype=object)
+    votes = Comparisons.of(
+        names[left], names[right], names[np.minimum(left, right)],
+        annotator=names[rng.integers(0, 6, 400)], query=np.where(np.arange(400) % 2, NASTY[0], NASTY[2]),
+    )  # fmt: skip
+    page = report(found(votes, CrowdBT(), title=NASTY[0]))
+    read = Reader(page)
+    assert not {"script", "img"} & set(read.tags)
+    assert not any(name.startswith("on") for name, _ in read.attributes)
+    assert page.count("</style>") == 1
+    for name in NASTY:
+        assert name in read.text
+
+
+def test_lists_are_told_without_chances_and_sides():
+    rng = np.random.default_rng(1)
+    lists = [[[f"i{n}"] for n in np.argsort(np.arange(8) + rng.normal(0, 2, 8))] for _ in range(12)]
+    page = report(found(Rankings.of_lists(lists, annotator=[f"p{n}" for n in range(12)]), PlackettLuce()))
+    assert headings(page) == ["order", "annotators", "disagreement", "coverage", "calibration", "method"]
+    text = Reader(page).text
+    assert "Lists and grades are not foretold one by one" in text
+    assert "Agreement, the share of pairs ordered as here." in text
+
+
+def test_grades_of_several_queries_are_told_query_by_query():
+    rng = np.random.default_rng(2)
+    item, who = np.arange(240) % 10, np.arange(240) // 10 % 6
+    grades = Ratings.of(
+        [f"i{n}" for n in item], item + rng.normal(0, 2, 240), annotator=[f"p{n}" for n in who],
+        query=[f"q{n // 60}" for n in range(240)],
+    )  # fmt: skip
+    page = report(found(grades, GradedResponse()))
+    assert page.count("<details open>") >= 2
+    assert "4 queries were ranked, each by itself." in page
+    assert "<strong>q3</strong>: 10 items, i" in page
+
+
+def test_grades_that_name_nobody_have_no_annotators_to_tell_of():
+    page = report(found(Ratings.of(["a", "b", "c", "a"], [1, 2, 3, 2]), MeanRating()))
+    assert headings(page) == ["order", "annotators", "coverage", "calibration", "method"]
+    assert "do not say who judged" in page
+
+
+def test_a_model_without_chances_says_so(votes):
+    page = report(found(votes, Borda()))
+    assert "borda gives an order, not chances" in page
+    assert "borda believes all of them alike" in page
+
+
+def test_what_was_not_measured_is_not_told(votes):
+    page = report(found(votes, BradleyTerry(), measured=False))
+    assert "How sure that is was not measured." in page
+    assert "±" not in page.partition('id="annotators"')[0].partition('id="order"')[2]
+
+
+def test_a_first_place_may_be_shared():
+    text = Reader(report(found(Comparisons.of(["a", "b"], ["b", "a"], ["a", "b"]), Borda()))).text
+    assert "a and b share the first place." in text
+
+
+def test_islands_are_named():
+    votes = Comparisons.of(["a", "a", "c", "d"] * 5, ["b", "b", "d", "c"] * 5, ["a", "b", "c", "d"] * 5)
+    with pytest.warns(match="never compared"):
+        findings = found(votes, BradleyTerry())
+    page = report(findings)
+    assert "2 islands of items stand apart" in page
+    assert "2 items: a and b" in page
+
+
+def test_what_was_left_out_is_listed(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner\na,b,a\nb,c,b\na,c,zebra\na,a,a\nc,a,c\n")
+    votes, imported = read_with_report(path)
+    page = report(found(votes, BradleyTerry(), imported=imported))
+    assert "2 rows of 5 were not used." in page
+    assert re.search(r"<td>4</td><td>winner</td><td>[^<]*zebra", page)
+
+
+def test_a_thousand_of_each_stay_small_and_folded():
+    rng = np.random.default_rng(3)
+    rows = 20_000
+    left, right = rng.integers(0, 1200, rows), rng.integers(0, 1199, rows)
+    right = np.where(right >= left, right + 1, right)
+    won = rng.random(rows) < 1 / (1 + np.exp((left - right) / 300))
+    names = np.array([f"a rather long name of an item, number {n}" for n in range(1200)], dtype=object)
+    people = np.array([f"annotator-{n:04d}" for n in rng.integers(0, 1100, rows)], dtype=object)
+    votes = Comparisons.of(names[left], names[right], names[np.where(won, left, right)], annotator=people)
+    page = report(found(votes, BradleyTerry(), measured=False))
+    assert len(page.encode()) < 2_000_000
+    assert "1,160 more items" in page
+    assert "neighbours in rank taken together" in page
+    assert "evenly sampled" in page
+    assert Reader(page).text.count("number 1199") >= 1
+
+
+def test_a_report_is_a_page(votes, tmp_path):
+    findings = found(votes, BradleyTerry())
+    with pytest.raises(SettingError, match=r"a report is a page, \.html, got '\.pdf'"):
+        write_report(findings, tmp_path / "report.pdf")
+    with pytest.raises(SettingError, match="there is no folder"):
+        write_report(findings, tmp_path / "nowhere" / "report.html")
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(SettingError, match="cannot be written"):
+        write_report(findings, tmp_path / "report.html")
