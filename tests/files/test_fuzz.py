@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdrank.errors import CrowdrankError
-from crowdrank.files import Malformed, read_with_report
+from crowdrank.files import FORMATS, Malformed, read_with_report
 from crowdrank.judgments import Comparisons, Rankings, Ratings
 
 few = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -84,7 +84,7 @@ def outcome(path: Path, **options: Any) -> Any:
             return None
     assert isinstance(found, Comparisons | Ratings | Rankings)
     assert len(found) > 0
-    assert report.rows_read == report.kept + report.skips + report.malformed_count
+    assert report.rows_read == report.kept + report.skips + report.malformed_count + sum(report.set_aside.values())
     assert report.kept > 0
     assert len(report.malformed) == min(report.malformed_count, 100)
     assert all(isinstance(m, Malformed) and m.reason for m in report.malformed)
@@ -185,3 +185,40 @@ def test_lines_are_numbered_exactly(tmp_path: Path, sign: str, data: st.DataObje
     path.write_text("\n".join(lines))
     _, report = read_with_report(path)
     assert [m.line for m in report.malformed] == wrong
+
+
+FIXTURES = sorted((Path(__file__).parent / "fixtures").iterdir())
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_exports_with_pieces_missing_or_doubled_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    """Whosever file it was, a cut somewhere in it, or a stray word, raises nothing but errors of ours."""
+    fixture = data.draw(st.sampled_from(FIXTURES))
+    text = fixture.read_bytes()
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 60)))
+    stray = data.draw(st.sampled_from([b"", b"", b"null", b"[]", b"{}", b"7", b'"x"', b",", b"\n", b"-1", b"tie"]))
+    path = tmp_path / f"any{fixture.suffix}"
+    path.write_bytes(text[:start] + stray + text[end:])
+    outcome(path)
+    outcome(path, format=data.draw(st.sampled_from([known.name for known in FORMATS])))
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_json_exports_with_odd_values_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    fixture = data.draw(st.sampled_from([f for f in FIXTURES if f.suffix in (".json", ".jsonl")]))
+    lines = fixture.read_text().splitlines() if fixture.suffix == ".jsonl" else []
+    records = [json.loads(line) for line in lines if line.endswith("}")] or json.loads(fixture.read_text())
+    for _ in range(data.draw(st.integers(1, 3))):
+        place: Any = records
+        while isinstance(place, dict | list) and place:
+            key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+            if not isinstance(place[key], dict | list) or data.draw(st.integers(0, 3)) == 0:
+                place[key] = data.draw(st.sampled_from([None, 7, 1.5, True, "odd", [], {}, [None], {"odd": 1}, [[1]]]))
+                break
+            place = place[key]
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps(records))
+    outcome(path)

@@ -381,7 +381,8 @@ def test_the_report_speaks_plainly_and_in_json() -> None:
     assert isinstance(report, ImportReport)
     assert report.lines() == [
         "the columns: comparisons from the columns left, right, winner, worker as annotator.",
-        "7 rows read, 4 kept (1 tie), 1 skipped by the annotator, 2 left out (1 compare an item with itself).",
+        "7 rows read, 4 kept (1 tie), 1 skipped by the annotator, 2 left out (1 compare an item with itself, "
+        "1 name a winner that was not shown).",
         "1 exact repeat of an annotator's own answer kept.",
         "Row 2, column 'winner': 'z' is neither 'x', 'y', a tie nor a skip.",
         "Row 6, column 'right': 'x' is compared with itself.",
@@ -405,3 +406,13 @@ def test_the_report_lists_the_first_hundred_and_counts_the_rest() -> None:
 def test_long_cells_are_cut_in_messages() -> None:
     _, report = read_with_report({"left": ["x"] * 2, "right": ["y"] * 2, "winner": ["x", "z" * 100_000]})
     assert len(report.malformed[0].reason) < 120
+
+
+def test_strict_reading_refuses_skips_too() -> None:
+    with pytest.raises(FormatError, match=r"some rows are no judgments: skip \(1\); without --strict"):
+        read(votes("ann x y x", "ann x y skip"), strict=True)
+
+
+def test_the_report_counts_the_usual_faults_apart() -> None:
+    _, report = read_with_report(votes("ann x y x", "ann x y z", "ann x x x", "ann y z y"))
+    assert (report.unknown_items, report.self_comparisons, report.broken_lines) == (1, 1, 0)

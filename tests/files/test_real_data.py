@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crowdrank.files import read_gold, read_with_report
+from crowdrank.files import read_gold, read_with_report, write
 from crowdrank.judgments import Comparisons, Rankings, Ratings
 
 pytestmark = pytest.mark.data
@@ -118,3 +118,34 @@ def test_real_gold_loads_whole(
     assert best is None or gold.value.max() == best
     if "pagerank" in str(columns):
         assert (gold.value <= 0).all()
+
+
+@pytest.mark.parametrize("name", ["food", "simple"])
+def test_real_files_of_evalica_are_known_as_such(data_folder: Path, name: str) -> None:
+    assert read_with_report(data_folder / f"evalica_fixtures/{name}.csv")[1].format == "evalica"
+
+
+@pytest.mark.parametrize(
+    ("name", "to", "suffix"),
+    [
+        ("llmfao/pairwise.csv", "evalica", ".csv"),
+        ("llmfao/pairwise.csv", "lmsys", ".jsonl"),
+        ("llmfao/pairwise.csv", "label-studio", ".json"),
+        ("country_population/pairwise.csv", "crowd-kit", ".csv"),
+        ("country_population/pairwise.csv", "comparative-judgement", ".csv"),
+        ("pwcmp/lightfield_pairwise.csv", "pwcmp", ".csv"),
+        ("preflib_sushi/orders.csv", "preflib", ".soc"),
+        ("mq2008_agg/dev_rankings.csv", "trec-run", ".txt"),
+        ("mq2008_ltr/dev_features_train.csv.gz", "trec-qrels", ".qrels"),
+    ],
+)
+def test_real_judgments_survive_a_round_trip(
+    data_folder: Path, tmp_path: Path, name: str, to: str, suffix: str
+) -> None:
+    found = load(data_folder, name)
+    write(found, tmp_path / f"again{suffix}", to)
+    again, report = read_with_report(tmp_path / f"again{suffix}")
+    assert (report.format, report.malformed_count, report.skips) == (to, 0, 0)
+    assert again.items.labels.tolist() == found.items.labels.tolist()
+    assert again.judged_of_item.tolist() == found.judged_of_item.tolist() or to == "preflib"  # which counts equal lists
+    assert np.sum(again.weights) == np.sum(found.weights)

@@ -12,10 +12,12 @@ from crowdrank.files import cells
 from crowdrank.files.problems import shown
 from crowdrank.files.roles import DURATIONS, plain
 from crowdrank.files.rows import Rows
-from crowdrank.files.winners import SKIP, UNKNOWN, outcomes
+from crowdrank.files.winners import SKIP, UNKNOWN, outcomes, plain_words
 from crowdrank.judgments import LEFT, TIE, Comparisons
 from crowdrank.judgments.labels import Codes, encode_annotators, encode_items
 
+# A column of this name says where its item was shown, so there is nothing to turn round.
+_ON_THE_LEFT = ("left", "lhs")
 _LONGEST_KEY = float(2**62)
 # Half of all answers taking longer than this are more likely counted in milliseconds.
 _LONG_MEDIAN = 1000.0
@@ -26,7 +28,10 @@ def comparisons(rows: Rows) -> Comparisons:
     sided = rows.has("left")
     first, second = ("left", "right") if sided else ("winner", "loser")
     left, right = rows.labels(first), rows.labels(second)
-    outcome = _outcome(rows, left, right) if sided else _first_won(rows, left, right)
+    if sided:
+        left, right, outcome = _answered(rows, left, right)
+    else:
+        outcome = _first_won(rows, left, right)
     who, query = rows.maybe_labels("annotator"), rows.maybe_labels("query")
     weight = rows.maybe_weight()
     rows.counted.skips = rows.problems.ignore(outcome == SKIP)
@@ -41,7 +46,7 @@ def comparisons(rows: Rows) -> Comparisons:
         items=items, left=lefts, right=rights, outcome=outcome, annotators=annotators, annotator=annotator,
         weight=rows.usable(weight), time=_time(rows), duration=_duration(rows),
         features={name: cells.values_of(rows.usable(rows.frame[name])) for name in rows.features},
-        sided=sided, native=rows.table.native,
+        sided=sided and rows.table.sided, native=rows.table.native,
     )  # fmt: skip
 
 
@@ -57,16 +62,31 @@ def _first_won(rows: Rows, winner: pl.Series, loser: pl.Series) -> npt.NDArray[n
     return np.full(len(winner), LEFT, np.int8)
 
 
-def _outcome(rows: Rows, left: pl.Series, right: pl.Series) -> npt.NDArray[np.int8]:
-    roles = rows.match.roles
+def _answered(rows: Rows, left: pl.Series, right: pl.Series) -> tuple[pl.Series, pl.Series, npt.NDArray[np.int8]]:
+    """Both items as they were shown, and which of them won."""
+    roles, short = rows.match.roles, rows.table.short
     _refuse_same(rows, left, right, roles["right"])
     winner = rows.labels("winner")
-    found = outcomes(left, right, winner, (roles["left"], roles["right"]))
-    rows.problems.refuse(
+    sides = (short.get(roles["left"], roles["left"]), short.get(roles["right"], roles["right"]))
+    swapped = rows.table.swapped
+    if swapped is not None and not plain(sides[0]).startswith(_ON_THE_LEFT):
+        winner = _named_by_column(winner, left, right, sides)
+        turned = pl.Series(swapped)
+        left, right = right.zip_with(turned, left), left.zip_with(turned, right)
+    found = outcomes(left, right, winner, sides)
+    rows.counted.unknown_items = rows.problems.refuse(
         found == UNKNOWN, roles["winner"],
         lambda row: f"{shown(winner[row])} is neither {shown(left[row])}, {shown(right[row])}, a tie nor a skip",
     )  # fmt: skip
-    return found
+    return left, right, found
+
+
+def _named_by_column(winner: pl.Series, left: pl.Series, right: pl.Series, sides: tuple[str, str]) -> pl.Series:
+    """A winner called by its column (model_1) by its own name: shown the other way round, it is not on the left."""
+    said = plain_words(winner)
+    for side, item in zip(sides, (left, right), strict=True):
+        winner = item.zip_with((said == plain(side)).fill_null(False), winner)
+    return winner
 
 
 def count_repeats(annotator: Codes, *codes: npt.NDArray[Any]) -> int:

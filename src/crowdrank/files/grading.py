@@ -13,10 +13,11 @@ def ratings(rows: Rows) -> Ratings:
     """Item and grade."""
     item, grade = rows.labels("item"), rows.numbers("grade")
     who, query = rows.maybe_labels("annotator"), rows.maybe_labels("query")
+    weight = rows.maybe_weight()
     rows.settle()
     found = Ratings.of(
         item=rows.usable(item), grade=rows.usable(grade), annotator=rows.usable(who), query=rows.usable(query),
-        native=rows.table.native,
+        weight=rows.usable(weight), native=rows.table.native,
     )  # fmt: skip
     if found.annotator is not None:
         said = pl.DataFrame({"who": found.annotator, "item": found.item, "grade": np.asarray(found.grade)})

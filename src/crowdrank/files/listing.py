@@ -36,15 +36,24 @@ def _from_places(rows: Rows) -> Rankings:
 
 
 def _from_orders(rows: Rows) -> Rankings:
-    """Strings like "a>b=c>d", best first, ties between equals signs; every row is a list of its own."""
-    order = rows.labels("order")
+    """Strings like "a>b=c>d", best first, ties between equals signs; or lists, a place a list of the items tied on it.
+
+    Every row is a list of its own.
+    """
+    order = rows.column("order")
+    listed = order.dtype == pl.List
+    if listed:
+        order = order.set(order.list.len() == 0, None)
+        rows.problems.refuse_missing(order, rows.match.roles["order"], "order")
+    else:
+        order = rows.labels("order")
     keys = {role: labels for role in _KEYS[:2] if (labels := rows.maybe_labels(role)) is not None}
     weight = rows.maybe_weight()
     column = rows.match.roles["order"]
-    if not order.str.contains(">").any():
+    if not listed and not order.str.contains(">").any():
         raise FormatError(f"{rows.table.name}: column {column!r} holds no lists like 'a>b=c>d'.")
-    frame = _places(order)
-    empty = frame.filter(pl.col("item") == "")["row"].to_numpy()
+    frame = _listed_places(order) if listed else _places(order)
+    empty = frame.filter(pl.col("item").fill_null("") == "")["row"].to_numpy()
     _refuse_rows(rows, empty, column, lambda row: f"{shown(order[row])} leaves a place empty")
     again = frame.filter(~pl.struct("row", "item").is_first_distinct())["row"].to_numpy()
     _refuse_rows(rows, again, column, lambda row: f"{shown(order[row])} names an item twice")
@@ -64,6 +73,15 @@ def _places(order: pl.Series) -> pl.DataFrame:
     frame = frame.with_columns(rank=pl.int_ranges(1, pl.col("item").list.len() + 1)).explode("item", "rank")
     frame = frame.with_columns(pl.col("item").str.split("=")).explode("item")
     return frame.with_columns(pl.col("item").str.strip_chars())
+
+
+def _listed_places(order: pl.Series) -> pl.DataFrame:
+    """The same, from lists of places, or plain lists of items."""
+    frame = pl.DataFrame({"row": np.arange(len(order)), "item": order}).drop_nulls()
+    frame = frame.with_columns(rank=pl.int_ranges(1, pl.col("item").list.len() + 1)).explode("item", "rank")
+    if frame["item"].dtype == pl.List:
+        frame = frame.explode("item").drop_nulls()  # a place on which nothing stands
+    return frame.with_columns(pl.col("item").cast(pl.String).str.strip_chars())
 
 
 def _refuse_rows(rows: Rows, numbers: npt.NDArray[np.int64], column: str, explain: Explain) -> None:

@@ -20,7 +20,7 @@ SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 ALSO = {
     "comparisons": ("annotator", "query", "weight", "time", "duration"),
-    "ratings": ("annotator", "query"),
+    "ratings": ("annotator", "query", "weight"),
     "rankings": ("annotator", "query", "list", "weight"),
 }
 _PAIRS: dict[tuple[str, ...], PairTiers] = {("left", "right"): SIDES, ("winner", "loser"): BEATEN}
@@ -40,13 +40,22 @@ def match(table: Table, kind: str | None = None, columns: Mapping[str, str | Non
     """The roles of a table's columns: as told, and else by their names."""
     if kind is not None and kind not in KINDS:
         raise UnknownNameError("kind of judgments", kind, KINDS)
-    search = Search(table, told_roles(table, columns))
+    search = Search(table, _declared(table, told_roles(table, columns)))
     for found_kind, shape in SHAPES:
         if kind in (None, found_kind) and search.allows(found_kind, shape) and (roles := search.shape(shape)):
             for role in ALSO[found_kind]:
                 search.add(roles, role)
             return Match(found_kind, roles, tuple(search.notes))
     raise FormatError(_unmatched(search, kind))
+
+
+def _declared(table: Table, told: dict[str, str]) -> dict[str, str]:
+    """What the format says of its columns, unless the user says otherwise."""
+    declared = dict(table.roles)
+    if any(told[role] and not declared.get(role) for role in _DEFINING & told.keys()):
+        # Another shape than the format's own: winner and loser in place of left, right and winner.
+        declared = {role: column for role, column in declared.items() if role not in _DEFINING}
+    return declared | told
 
 
 def told_roles(table: Table, columns: Mapping[str, str | None] | None, known: Iterable[str] = ROLES) -> dict[str, str]:
@@ -61,7 +70,9 @@ def told_roles(table: Table, columns: Mapping[str, str | None] | None, known: It
 
 def find_column(table: Table, name: str) -> str:
     """A column by its name, or by one that differs in case and punctuation only."""
-    alike = [c for c in table.columns if plain(c) == plain(name)]
+    alike = [c for c in table.columns if plain(c) == plain(name)] or [
+        c for c, short in table.short.items() if plain(short) == plain(name)
+    ]
     if name not in table.columns and len(alike) != 1:
         raise UnknownNameError("column", name, table.columns)
     return refuse_repeated(table, name if name in table.columns else alike[0])
@@ -86,7 +97,7 @@ class Search:
         self.by_name: dict[str, list[str]] = {}
         for column in self.table.columns:
             if column not in claimed:
-                self.by_name.setdefault(plain(column), []).append(column)
+                self.by_name.setdefault(plain(self.table.short.get(column, column)), []).append(column)
 
     def allows(self, kind: str, shape: Sequence[str]) -> bool:
         """Whether a shape has a use for every defining role the user named."""

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from crowdrank.files.report import MOST_LISTED, Malformed
-from crowdrank.files.tables import Table
+from crowdrank.files.tables import Mask, Table
 
-Mask = npt.NDArray[np.bool_]
 Explain = Callable[[int], str]
 
 
@@ -28,6 +26,9 @@ class Problems:
             broken = np.zeros(table.rows, bool)
             broken[list(table.broken)] = True
             self.refuse(broken, "", lambda row: table.broken[row])
+        self.broken = self.count
+        counts = {reason: self.ignore(mask) for reason, mask in table.set_aside.items()}
+        self.set_aside = {reason: count for reason, count in counts.items() if count}
 
     @property
     def usable(self) -> Mask:

@@ -6,15 +6,20 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from crowdrank.errors import DataWarning, FormatError, SettingError
 from crowdrank.files.comparing import comparisons
-from crowdrank.files.formats import recognise
+from crowdrank.files.formats import Format, by_name, recognise
 from crowdrank.files.grading import ratings
 from crowdrank.files.listing import rankings
 from crowdrank.files.matching import find_column, match
+from crowdrank.files.personal import refuse_personal
 from crowdrank.files.report import ImportReport
 from crowdrank.files.rows import Rows
-from crowdrank.files.sources import open_table
+from crowdrank.files.sources import Source, open_source
+from crowdrank.files.tables import Table
 from crowdrank.judgments import Judgments, Rankings
 
 _BUILDERS: dict[str, Callable[[Rows], Judgments]] = {
@@ -31,19 +36,21 @@ def read(
     kind: str | None = None,
     columns: Mapping[str, str | None] | None = None,
     features: Sequence[str] = (),
+    format: str | None = None,  # noqa: A002 - the word users have for it
     encoding: str | None = None,
     strict: bool = False,
 ) -> Judgments:
     """Judgments from a file, a data frame or a dict of columns; warns where rows had to be left out.
 
     `columns` names the column of a role (`{"annotator": "who"}`; None for "there is none"), `features` the columns
-    that describe the task. With `strict`, the first unusable row is an error.
+    that describe the task, `format` whose format it is, where that is not to be guessed. With `strict`, any row that
+    would be left out is an error.
 
     >>> read({"worker": ["ann", "bob"], "left": ["x", "x"], "right": ["y", "y"], "winner": ["x", "tie"]})
     Comparisons(2 judgments, 2 items, 2 annotators)
     """
     found, report = read_with_report(
-        source, kind=kind, columns=columns, features=features, encoding=encoding, strict=strict
+        source, kind=kind, columns=columns, features=features, format=format, encoding=encoding, strict=strict
     )
     if sentence := report.dropped():
         warnings.warn(sentence, DataWarning, stacklevel=2)
@@ -56,31 +63,43 @@ def read_with_report(
     kind: str | None = None,
     columns: Mapping[str, str | None] | None = None,
     features: Sequence[str] = (),
+    format: str | None = None,  # noqa: A002 - the word users have for it
     encoding: str | None = None,
     strict: bool = False,
 ) -> tuple[Judgments, ImportReport]:
     """Like `read`, with an account of every row in place of the warning."""
-    table = open_table(source, encoding)
-    format_ = recognise(table)
-    table = format_.read(table)
+    opened = open_source(source, encoding)
+    chosen = recognise(opened) if format is None else by_name(format)
+    table = _translated(chosen, opened)
     matched = match(table, kind, columns)
     if features and matched.kind != "comparisons":
         raise SettingError(f"Features describe comparisons; {table.name} holds {matched.kind}.")
-    rows = Rows(table, matched, [find_column(table, name) for name in features], strict)
+    rows = Rows(table, matched, [refuse_personal(table, find_column(table, name)) for name in features], strict)
     try:
         found = _BUILDERS[matched.kind](rows)
     except FormatError as error:
         raise error if str(error).startswith(table.name) else FormatError(f"{table.name}: {error}") from error
     problems, counted = rows.problems, rows.counted
     report = ImportReport(
-        source=table.name, kind=matched.kind, format=format_.name, columns=dict(matched.roles),
-        rows_read=problems.rows_read, kept=problems.rows_read - problems.count - counted.skips,
-        ties=counted.ties, skips=counted.skips, duplicates=counted.duplicates,
+        source=table.name, kind=matched.kind, format=chosen.name, columns=dict(matched.roles),
+        rows_read=problems.rows_read, kept=int(np.count_nonzero(problems.usable)),
+        ties=counted.ties, skips=counted.skips, duplicates=counted.duplicates, set_aside=problems.set_aside,
         malformed_count=problems.count, self_comparisons=counted.self_comparisons,
+        unknown_items=counted.unknown_items, broken_lines=problems.broken,
         malformed=problems.malformed(), unit=table.unit,
         notes=(*table.notes, *matched.notes, *counted.notes, *_query_note(found, matched.roles.get("query", ""))),
     )  # fmt: skip
     return found, report
+
+
+def _translated(chosen: Format, source: Source) -> Table:
+    try:
+        return chosen.read(source)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        reason = str(error).strip().split("\n", 1)[0]
+        raise FormatError(
+            f"{source.name}: cannot be read as {chosen.name} ({reason}). If it is another format, say --format NAME."
+        ) from error
 
 
 def _query_note(found: Judgments, column: str) -> list[str]:

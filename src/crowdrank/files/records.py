@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +14,10 @@ import polars as pl
 from crowdrank.errors import FormatError
 from crowdrank.files.tables import Place, Table, table_of, told_apart
 from crowdrank.files.values import series_of, whole_text
+
+_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, RuntimeError)
+# What stands between two objects.
+_NEXT = re.compile(r"[\s,]*")
 
 
 def read_json(data: bytes, name: str) -> Table:
@@ -22,7 +28,55 @@ def read_json(data: bytes, name: str) -> Table:
     return _read_lines(data, name) if start == b"{" else _read_list(data, name)
 
 
+def first_records(data: bytes, most: int) -> list[dict[str, Any]]:
+    """The first objects of a list, or of lines, as far as they can be read."""
+    text, decoder, found = data.decode("utf-8", "ignore"), json.JSONDecoder(), list[dict[str, Any]]()
+    place = len(text) - len(text.lstrip().removeprefix("["))
+    while len(found) < most:
+        place = _NEXT.match(text, place).end()  # type: ignore[union-attr]
+        try:
+            record, place = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            break
+        if isinstance(record, dict):
+            found.append(record)
+    return found
+
+
+def read_records(data: bytes, name: str, schema: Mapping[str, Any]) -> tuple[pl.DataFrame, Mapping[int, str]]:
+    """One row an object, only the fields of the schema; and what is wrong with rows that are no objects."""
+    by_line = data.lstrip()[:1] == b"{"
+    with suppress(*_UNREADABLE):
+        return pl.read_ndjson(data, schema=schema) if by_line else pl.read_json(data, schema=schema), {}
+    # Something in it does not fit: find out what, object by object, and read the rest.
+    objects = [_parsed(line) for _, line in Lines(data)] if by_line else _list_of(data, name)
+    broken = {n: f"expected an object, got {_shown(r)}" for n, r in enumerate(objects) if not isinstance(r, dict)}
+    lines = ["{}" if n in broken else json.dumps(record) for n, record in enumerate(objects)]
+    try:
+        return pl.read_ndjson("\n".join(lines).encode(), schema=schema), broken
+    except _UNREADABLE as error:
+        raise FormatError(f"{name}: {str(error).splitlines()[0]}.") from error
+
+
 def _read_list(data: bytes, name: str) -> Table:
+    with suppress(*_UNREADABLE):
+        frame = pl.read_json(data, infer_schema_length=None)
+        plain = not any(kind.is_nested() for kind in frame.dtypes)
+        if frame.height and plain and not _mixes_truths(frame, data):
+            return _named(frame, list(frame.columns), name)
+    return _table_of_records(_list_of(data, name), name)
+
+
+def _mixes_truths(frame: pl.DataFrame, data: bytes) -> bool:
+    """Whether a column of numbers holds a true or false, which polars would take for 1 and 0."""
+    numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
+    if not numbers or (b"true" not in data and b"false" not in data):
+        return False
+    texts = pl.read_json(data, schema=dict.fromkeys(numbers, pl.String))
+    return bool(texts.select(pl.any_horizontal(pl.all().is_in(("true", "false")).any())).item())
+
+
+def _list_of(data: bytes, name: str) -> list[Any]:
     try:
         records = json.loads(data)
     except json.JSONDecodeError as error:
@@ -31,21 +85,21 @@ def _read_list(data: bytes, name: str) -> Table:
         raise FormatError(f"{name}: is not JSON that can be read ({error}).") from error
     if not isinstance(records, list):
         raise FormatError(f"{name}: expected a list of objects, got {_shown(records)}.")
-    return _table_of_records(records, name)
+    return records
 
 
 def _read_lines(data: bytes, name: str) -> Table:
-    lines = _Lines(data)
+    lines = Lines(data)
     try:
         frame = pl.read_ndjson(data, infer_schema_length=None)
         table = _named(frame, list(frame.columns), name)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, RuntimeError):
+    except _UNREADABLE:
         table = _table_of_records([_parsed(line) for _, line in lines], name)
     return replace(table, unit="line", locate=lines.locate)
 
 
 @dataclass(frozen=True)
-class _Lines:
+class Lines:
     """The lines of a file that hold something, with their numbers."""
 
     data: bytes

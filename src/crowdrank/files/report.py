@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 MOST_LISTED = 100
@@ -27,7 +27,7 @@ class Malformed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportReport:
-    """Every row read is kept, a skip, or malformed."""
+    """Every row read is kept, a skip, set aside, or malformed."""
 
     source: str
     kind: str
@@ -40,9 +40,15 @@ class ImportReport:
     skips: int = 0
     duplicates: int = 0
     """Exact repeats (same annotator, query, items and answer), kept all the same."""
+    set_aside: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the platform itself tells apart from judgments, by reason: gold questions, rejected workers …"""
     malformed_count: int = 0
     self_comparisons: int = 0
     """How many of the malformed rows compare an item with itself."""
+    unknown_items: int = 0
+    """How many name a winner that was not shown."""
+    broken_lines: int = 0
+    """How many could not be read at all."""
     malformed: tuple[Malformed, ...] = ()
     """The first hundred malformed rows."""
     unit: str = "line"
@@ -52,7 +58,8 @@ class ImportReport:
     def lines(self) -> list[str]:
         """Plain sentences for the screen."""
         roles = ", ".join(role if role == name else f"{name} as {role}" for role, name in self.columns.items())
-        found = [f"{self.source}: {self.kind} from the columns {roles}.", self._counts()]
+        read_as = "" if self.format == "tidy" else f", read as {self.format}"
+        found = [f"{self.source}{read_as}: {self.kind} from the columns {roles}.", self._counts()]
         if self.duplicates:
             found.append(f"{_count(self.duplicates, 'exact repeat')} of an annotator's own answer kept.")
         found += [m.sentence(self.unit) for m in self.malformed[:_MOST_SHOWN]]
@@ -75,6 +82,7 @@ class ImportReport:
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return plain | {
             "columns": dict(self.columns),
+            "set_aside": dict(self.set_aside),
             "malformed": [m._asdict() for m in self.malformed],
             "notes": list(self.notes),
         }
@@ -84,10 +92,20 @@ class ImportReport:
         parts = [f"{_count(self.rows_read, 'row')} read", f"{self.kept:,} kept{ties}"]
         if self.skips:
             parts.append(f"{self.skips:,} skipped by the annotator")
+        parts += [f"{count:,} set aside ({reason})" for reason, count in self.set_aside.items()]
         if self.malformed_count:
-            same = f" ({self.self_comparisons:,} compare an item with itself)" if self.self_comparisons else ""
-            parts.append(f"{self.malformed_count:,} left out{same}")
+            parts.append(f"{self.malformed_count:,} left out{self._faults()}")
         return ", ".join(parts) + "."
+
+    def _faults(self) -> str:
+        """What was wrong with them, where it is one of the usual things."""
+        counts = (
+            (self.self_comparisons, "compare an item with itself"),
+            (self.unknown_items, "name a winner that was not shown"),
+            (self.broken_lines, "cannot be read"),
+        )
+        told = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+        return f" ({told})" if told else ""
 
 
 def _count(number: int, thing: str) -> str:

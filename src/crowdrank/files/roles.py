@@ -92,7 +92,8 @@ def _sides() -> PairTiers:
         for tier in (
             [("left", "right")], [("leftid", "rightid")], [("leftname", "rightname")],
             by_side(_THINGS), by_side(_THINGS, "id"), by_letter(_THINGS), by_letter(_THINGS, "id"),
-            by_letter(_THINGS, "name"), bare, by_side(_TEXTS), by_letter(_TEXTS), by_letter(_TEXTS, "id"),
+            by_letter(_THINGS, "name"), bare, [("lhsid", "rhsid")], [("id1", "id2")],
+            by_side(_TEXTS), by_letter(_TEXTS), by_letter(_TEXTS, "id"),
         )
     )  # fmt: skip
 

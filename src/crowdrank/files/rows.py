@@ -29,6 +29,7 @@ class Counted:
     skips: int = 0
     duplicates: int = 0
     self_comparisons: int = 0
+    unknown_items: int = 0
     notes: list[str] = field(default_factory=list)
 
 
@@ -82,17 +83,34 @@ class Rows:
         read, wrong = self.problems.rows_read, self.problems.count
         if not read:
             raise FormatError(f"{self.table.name}: has columns but no rows.")
-        if self.strict and wrong:
-            raise FormatError(f"{self.table.name}: {self._first(1)}")
-        if not self.problems.usable.any() and not wrong:
-            raise FormatError(f"{self.table.name}: every row was skipped by its annotator; nothing was judged.")
-        if 2 * wrong > read or wrong + self.counted.skips == read:
+        if self.strict:
+            self._refuse_drops(wrong)
+        left = self.problems.usable.any()
+        if not left and not wrong:
+            raise FormatError(f"{self.table.name}: {self._nothing_judged()}; nothing was judged.")
+        if 2 * wrong > read or not left:
             roles = ", ".join(f"{column!r} as {role}" for role, column in self.match.roles.items())
             raise FormatError(
                 f"{self.table.name}: {wrong:,} of {read:,} rows cannot be used, so the columns may mean something else "
                 f"({roles}). {self._first(_FIRST_FEW)} Say what they are: --map ROLE=COLUMN (columns={{…}})."
             )
         self._all_usable = bool(self.problems.usable.all())
+
+    def _refuse_drops(self, wrong: int) -> None:
+        if wrong:
+            raise FormatError(f"{self.table.name}: {self._first(1)}")
+        dropped = {"skip": self.counted.skips, **self.problems.set_aside}
+        if any(dropped.values()):
+            told = ", ".join(f"{reason} ({count:,})" for reason, count in dropped.items() if count)
+            raise FormatError(
+                f"{self.table.name}: some rows are no judgments: {told}; without --strict they are left out."
+            )
+
+    def _nothing_judged(self) -> str:
+        aside = self.problems.set_aside
+        if not aside:
+            return "every row was skipped by its annotator"
+        return "every row was set aside or skipped: " + ", ".join(f"{reason} ({n:,})" for reason, n in aside.items())
 
     def _first(self, most: int) -> str:
         return " ".join(m.sentence(self.table.unit) for m in self.problems.malformed(most))

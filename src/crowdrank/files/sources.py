@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 
@@ -13,7 +15,8 @@ from crowdrank.errors import FormatError
 from crowdrank.files.delimited import read_delimited
 from crowdrank.files.encodings import as_utf8, read_bytes
 from crowdrank.files.frames import read_columns, read_frame
-from crowdrank.files.records import read_json
+from crowdrank.files.records import first_records, read_json
+from crowdrank.files.roles import plain
 from crowdrank.files.tables import Table, told_apart
 
 _TEXT: dict[str, Callable[[bytes, str], Table]] = {
@@ -27,17 +30,71 @@ _TEXT: dict[str, Callable[[bytes, str], Table]] = {
     ".json": read_json,
 }
 _PARQUET = (".parquet", ".pq")
+_NEVER_TEXT = (".xlsx", ".xls", ".ods", ".zip", ".pdf", ".pkl", ".npy", ".npz", ".mat", ".feather", ".arrow", ".db")
+
+
+_JSON = (".json", ".jsonl", ".ndjson")
+# Enough for the first lines, or the first records, of any file.
+_HEAD, _FIRST_RECORDS = 1 << 16, 1 << 22
+_FEW_LINES, _FEW_RECORDS = 50, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What was given, before anyone knows whose format it is: text to look at, a table once it is asked for."""
+
+    name: str
+    parse: Callable[[], Table]
+    text: bytes = b""
+    """All of a text file, as UTF-8; nothing for frames and Parquet."""
+    json: bool = False
+    tabular: bool = True
+    """False for a text whose name promises no columns; some format may know it all the same."""
+    path: Path | None = None
+
+    @cached_property
+    def table(self) -> Table:
+        """As columns under a header, which many formats are."""
+        return self.parse()
+
+    @cached_property
+    def head(self) -> tuple[str, ...]:
+        """The first lines of a text that hold something."""
+        lines = self.text[:_HEAD].decode("utf-8", "replace").split("\n")
+        whole = lines if len(self.text) <= _HEAD or len(lines) == 1 else lines[:-1]
+        return tuple(line for line in whole if line.strip())[:_FEW_LINES]
+
+    @cached_property
+    def records(self) -> tuple[dict[str, Any], ...]:
+        """The first objects of a JSON file."""
+        return tuple(first_records(self.text[:_FIRST_RECORDS], _FEW_RECORDS)) if self.json else ()
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Of the table; of JSON the keys of the first objects, which is quicker."""
+        if not self.tabular:
+            return ()
+        return tuple(dict.fromkeys(key for record in self.records for key in record)) or self.table.columns
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The columns without case and punctuation."""
+        return frozenset(plain(column) for column in self.columns)
 
 
 def open_table(source: Any, encoding: str | None = None) -> Table:
+    return open_source(source, encoding).table
+
+
+def open_source(source: Any, encoding: str | None = None) -> Source:
     if isinstance(source, str | PathLike):
         return _open_path(Path(source), encoding)
     if isinstance(source, Mapping):
-        return read_columns(source)
-    return read_frame(source)
+        return Source("the columns", lambda: read_columns(source))
+    return Source("the data frame", lambda: read_frame(source))
 
 
-def _open_path(path: Path, encoding: str | None) -> Table:
+def _open_path(path: Path, encoding: str | None) -> Source:
     try:
         there, folder = path.exists(), path.is_dir()
     except (OSError, ValueError) as error:
@@ -48,11 +105,20 @@ def _open_path(path: Path, encoding: str | None) -> Table:
         raise FormatError(f"{path}: is a folder, not a file.")
     suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
     if suffix in _PARQUET:
-        return _read_parquet(path)
-    if suffix not in _TEXT:
-        known = ", ".join(s for s in (*_TEXT, *_PARQUET) if s)
-        raise FormatError(f"{path.name}: files that can be read end in {known} (text also in .gz), got {suffix!r}.")
-    return _TEXT[suffix](as_utf8(read_bytes(path), path.name, encoding), path.name)
+        return Source(path.name, lambda: _read_parquet(path), path=path)
+    if suffix in _NEVER_TEXT:
+        _refuse_suffix(path, suffix)
+    text = as_utf8(read_bytes(path), path.name, encoding)
+    parse = partial(_TEXT[suffix], text, path.name) if suffix in _TEXT else partial(_refuse_suffix, path, suffix)
+    return Source(path.name, parse, text, suffix in _JSON, suffix in _TEXT, path)
+
+
+def _refuse_suffix(path: Path, suffix: str) -> NoReturn:
+    known = ", ".join(s for s in (*_TEXT, *_PARQUET) if s)
+    raise FormatError(
+        f"{path.name}: files with columns end in {known} (text also in .gz), got {suffix!r}, and no other format "
+        "knows this one."
+    )
 
 
 def _read_parquet(path: Path) -> Table:

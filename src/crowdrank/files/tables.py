@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 SAMPLE_ROWS = 100
+Mask = npt.NDArray[np.bool_]
 
 
 class Place(NamedTuple):
@@ -43,7 +44,7 @@ class Table:
     """Names that head more than one column."""
     trimmed: bool = False
     """Whether spaces around a cell mean nothing, as in text."""
-    blank: npt.NDArray[np.bool_] | None = None
+    blank: Mask | None = None
     """Rows that are empty lines, not judgments."""
     broken: Mapping[int, str] = field(default_factory=dict)
     """Rows known to be unusable before any cell is looked at, and why."""
@@ -51,6 +52,16 @@ class Table:
     """What `locate` counts: lines of a file, or rows."""
     locate: Callable[[Sequence[int]], list[Place]] = count_from_one
     notes: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """What the format says of its columns: role to column, "" for a role that none plays; others are guessed."""
+    short: Mapping[str, str] = field(default_factory=dict)
+    """Columns without a platform's prefixes, to know them by: INPUT:image_left is image_left."""
+    set_aside: Mapping[str, Mask] = field(default_factory=dict)
+    """Rows that the platform itself tells apart from judgments, by reason: gold, rejected …"""
+    swapped: Mask | None = None
+    """Rows that were shown with left and right exchanged."""
+    sided: bool = True
+    """False where left and right do not say how a pair was shown."""
 
     @property
     def sample(self) -> pl.DataFrame:
@@ -66,6 +77,18 @@ def table_of(frame: pl.DataFrame, name: str, *, native: str = "polars") -> Table
         return pl.DataFrame({column: frame.get_column(column).head(rows or frame.height) for column in columns})
 
     return Table(name=name, columns=tuple(frame.columns), load=load, rows=frame.height, native=native)
+
+
+def with_computed(table: Table, computed: pl.DataFrame, **changes: Any) -> Table:
+    """The table with more columns, or others in place of its own; the rest is loaded as before."""
+
+    def load(columns: Sequence[str], rows: int | None) -> pl.DataFrame:
+        kept = table.load([c for c in columns if c not in computed.columns], rows)
+        fresh = computed if rows is None else computed.head(rows)
+        return pl.DataFrame({c: (fresh if c in computed.columns else kept).get_column(c) for c in columns})
+
+    kept = [column for column in table.columns if column not in computed.columns]
+    return replace(table, columns=(*kept, *computed.columns), load=load, **changes)
 
 
 def told_apart(names: Sequence[str]) -> tuple[tuple[str, ...], frozenset[str]]:

@@ -29,6 +29,11 @@ _WORDS: dict[str, np.int8] = {
 }
 
 
+def is_word(text: str) -> bool:
+    """Whether a cell is a word for a side, a tie or a skip."""
+    return plain(text) in _WORDS
+
+
 def outcomes(left: pl.Series, right: pl.Series, winner: pl.Series, sides: tuple[str, str]) -> npt.NDArray[np.int8]:
     """1, 0, -1 as in `Comparisons`; 2 for a skip, 3 where a cell says none of these.
 
@@ -55,15 +60,15 @@ def outcomes(left: pl.Series, right: pl.Series, winner: pl.Series, sides: tuple[
 def _meanings(words: pl.Series, items: pl.Series, sides: tuple[str, str]) -> dict[str, np.int8]:
     """What each of the words says about the row; words that say nothing, or name an item, are left out."""
     known = _WORDS | {plain(name): side for name, side in zip(sides, (LEFT, RIGHT), strict=True) if name}
-    common = words.filter(_plain(words).is_in(list(known)))
+    common = words.filter(plain_words(words).is_in(list(known)))
     if common.is_empty():
         return {}
-    names = _plain(items.drop_nulls().unique())
-    taken = set(names.filter(names.is_in(_plain(common).to_list())))
+    names = plain_words(items.drop_nulls().unique())
+    taken = set(names.filter(names.is_in(plain_words(common).to_list())))
     return {word: known[key] for word in common if (key := plain(word)) in known and key not in taken}
 
 
-def _plain(words: pl.Series) -> pl.Series:
+def plain_words(words: pl.Series) -> pl.Series:
     """`plain`, for a whole column."""
     bare = words.str.to_lowercase().str.replace_all(r"[^\p{L}\p{N}]", "")
     return pl.select(pl.when(bare == "").then(words.str.strip_chars()).otherwise(bare)).to_series()

@@ -20,14 +20,29 @@ _WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
 }
 
 
+SUFFIXES = tuple(_WRITERS)
+# What programs that want a table read.
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+
+
 def write_table(frame: pl.DataFrame, path: str | PathLike[str]) -> None:
     """Write a table as .csv, .tsv, .jsonl (.ndjson), .json or .parquet."""
     target = Path(path)
     write = _WRITERS.get(target.suffix.lower())
     if write is None:
         raise FormatError(f"{target.name}: tables are written as {', '.join(_WRITERS)}, got {target.suffix!r}.")
+    writing(target, lambda: write(frame, target))
+
+
+def write_text(lines: pl.Series, path: Path) -> None:
+    """Lines of text, each with its end."""
+    writing(path, lambda: path.write_text("\n".join(lines.to_list()) + "\n", encoding="utf-8"))
+
+
+def writing(target: Path, write: Callable[[], object]) -> None:
+    """Do it, or say in plain words why not."""
     try:
-        write(frame, target)
+        write()
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = str(error).strip().split("\n", 1)[0]
         raise FormatError(f"{target}: cannot be written ({reason}).") from error
