@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from crowdrank.judgments import Comparisons, Rankings
-from crowdrank.models import BradleyTerry, WinRate
+from crowdrank.judgments import Comparisons, Rankings, Ratings
+from crowdrank.models import BradleyTerry, GradedResponse, PlackettLuce, WinRate
 from crowdrank.models.bootstrap import FEWEST_ANNOTATORS, bootstrap, bootstrap_counts, by_annotator, with_bootstrap
 
 REPLICATES = 3_000
@@ -125,3 +125,16 @@ def test_what_a_resample_tears_apart_is_no_news_of_the_data():
     model = BradleyTerry()
     again = with_bootstrap(model, chain, model.fit(chain), replicates=20)
     assert np.isfinite(again.uncertainty.std_error).all()
+
+
+@pytest.mark.parametrize("model", [GradedResponse(), PlackettLuce()], ids=["graded-response", "plackett-luce"])
+def test_a_resample_that_orders_no_two_items_ties_them(model):
+    """Of three judgments, about a third of the resamples hold one grade only, or nothing but ties."""
+    if isinstance(model, GradedResponse):
+        few = Ratings.of(["a", "b", "b"], [1, 2, 2], annotator=["x", "x", "y"])
+    else:
+        few = Rankings.of_lists([[["a"], ["b"]], [["a", "b"]], [["a", "b"]]])
+    again = with_bootstrap(model, few, model.fit(few), replicates=100)
+    tied = np.ptp(again.uncertainty.draws, axis=1) == 0
+    assert 0 < tied.mean() < 0.6
+    assert again.uncertainty.std_error.min() > 0

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,20 @@ POLICIES = ("adaptive", "thompson", "gain", "epsilon-greedy", "uncertainty", "co
 ASKED = ("after 100 votes", "after 200 votes", "a third", "half", "two thirds")
 
 LISTS = ("trm", "crowd-bt", "tpp, 1 domain", "tpp, 3 domains", "tpp, 5 domains", "tpp")
-NEEDS_DATA = ("crowd-bt/table3.py", "tpp/figure4.py")
+NEEDS_DATA = ("crowd-bt/table3.py", "tpp/figure4.py", "crowd-agg/real.py")
+
+OF_PAIRS = ("condorcet-fuse", "greedy-order", "borda", "bradley-terry", "mpm", "em-elo", "crowd-bt")
+OF_GRADES = ("mean-rating", "z-rating", "dawid-skene", "graded-response")
+CROWD_AGG = ("crowd-agg", *(f"crowd-agg, {way}" for way in ("rbp", "answer", "printed")))
+PUBLISHED = ("crowd-agg, published", "crowd-agg, published, rbp", "crowd-agg, share")
+MARKOV = tuple(f"markov-chain, mc{n}" for n in (1, 2, 3, 4))
+OF_LISTS = ("plackett-luce", "mallows", "footrule", "median-rank", "rrf", *MARKOV)
+QUALITIES = ("crowd-agg", "crowd-agg, no prior", "mpm", "em-elo", "crowd-bt", "bayesian-crowd-bt")
+
+
+def with_differences(rows: Iterable[str], baseline: str) -> set[str]:
+    return {*rows, *(f"{row} less {baseline}" for row in rows if row != baseline)}
+
 
 ROWS = {
     "crowd-bt/table1.py": {
@@ -46,6 +60,7 @@ ROWS = {
     "factor-bt/figure1.py": {
         "Bradley-Terry", "Crowd-BT", "Majority-Vote-BT", "Pairwise HITS", "linear-bias", "factor-bt",
     },
+    "comparing/picks.py": {"bradley-terry", "crowd-bt", "factor-bt", "another"},
     "honesty/null.py": {
         *POLICIES, *(f"{name}, by online Crowd-BT" for name in ("gain", "epsilon-greedy", "uncertainty")),
     },
@@ -58,6 +73,20 @@ ROWS = {
     },
     "tpp/figure3.py": {"TPP, published", "tpp, domains=2", "tpp"},
     "tpp/figure4.py": {"borda", *LISTS, *(f"{name} less borda" for name in LISTS)},
+    "crowd-agg/table2.py": with_differences(
+        (*CROWD_AGG, *PUBLISHED, *OF_PAIRS, "bayesian-crowd-bt", *OF_GRADES), "crowd-bt"
+    ),
+    "crowd-agg/robustness.py": {
+        "crowd-agg", "crowd-agg, no heads counted", "crowd-agg, published",
+        "greedy-order", "bradley-terry", "mpm", "em-elo", "crowd-bt",
+    },
+    "crowd-agg/quality.py": {
+        *with_differences(QUALITIES, "crowd-bt"), *(f"by agreement with the order of {name}" for name in QUALITIES),
+    },
+    "crowd-agg/real.py": {
+        *CROWD_AGG, *OF_PAIRS, *OF_GRADES, "mean-rating, prior_count=0",
+        *with_differences(("mean individual", "borda", *OF_LISTS, "bradley-terry", "crowd-bt", "trm"), "borda"),
+    },
     "tpp/domains.py": {
         "domains found", "sets of malicious annotators", "as many as there are",
         "queries in the right domain", "distance",
@@ -141,6 +170,13 @@ def test_lists_of_retrieval_systems_are_made_into_one(tmp_path, data_folder):
     done = run("tpp/figure4.py", "--quick", "--out", tmp_path, data=data_folder)
     assert {row["row"] for row in records(tmp_path, "tpp/figure4.py")} == ROWS["tpp/figure4.py"]
     assert "20 queries, 12 of them with a relevant document" in done.stdout
+
+
+@pytest.mark.data
+def test_real_grades_preferences_and_lists_are_ranked_by_every_method(tmp_path, data_folder):
+    done = run("crowd-agg/real.py", "--quick", "--out", tmp_path, data=data_folder)
+    assert {row["row"] for row in records(tmp_path, "crowd-agg/real.py")} == ROWS["crowd-agg/real.py"]
+    assert "4 tasks of lee_rankings" in done.stdout
 
 
 @pytest.mark.parametrize("script", NEEDS_DATA)

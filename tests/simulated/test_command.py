@@ -53,6 +53,8 @@ MORE = {
     "domains": ["--queries", 4],
     "lists": ["--labels", "mallows"],
     "mixed": ["--votes", 5, "--mix", "good=3, left=1"],
+    "preferences": ["--votes", 5, "--queries", 2],
+    "ratings": ["--votes", 5, "--levels", 3],
 }
 
 

@@ -65,7 +65,10 @@ def bootstrap_weights(
 
 
 def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int = REPLICATES) -> Ranking:
-    """The same ranking, its uncertainty by refitting the model to resampled judgments."""
+    """The same ranking, its uncertainty by refitting the model to resampled judgments.
+
+    A resample that orders no two items ties them all.
+    """
 
     def refit(again: Any) -> Vector:
         with warnings.catch_warnings():
@@ -77,6 +80,9 @@ def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int
                 raise DataError(
                     "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
                 ) from error
+            except DataError:
+                # it orders no two items: to skip it would make few judgments look surer than they are
+                return ranking.scores - ranking.items.centre(ranking.scores)
         return found
 
     seed = getattr(model, "seed", 0)

@@ -31,6 +31,8 @@ _LARGEST_INVERTED = 2_000
 # Cells of the table of how annotators move with scores, up to which errors count in that annotators are unknown.
 _MOST_CELLS = 20_000_000
 _LONGEST_STEP = 2.0
+# The share of reversed annotators from which the other way up may be as likely.
+_DOUBTFUL = 0.2
 # Thresholds may lie anywhere: they are many grades' matter.
 _THRESHOLDS = 10.0
 
@@ -74,15 +76,26 @@ class GradedResponse:
         check_connected(health_of(ratings), has_prior=True)
         layout = Layout.of(ratings, Classes.of(ratings, self.bins))
         objective = Objective(engine.hold(layout.graded), layout, self)
-        found = climb(
-            objective, layout.start, tolerance=self.tolerance, max_steps=self.max_steps, longest=_LONGEST_STEP
-        )
-        summit = Summit(found, layout, ratings, self.seed)
+        summit = Summit(self._highest(objective, layout), layout, ratings, self.seed)
+        found = summit.found
         ranking = conclude(
             self, ratings, summit.scores, log_likelihood=summit.curvature.value,
             convergence=Convergence(found.converged, found.steps, found.distance), measure=summit.measure,
         )  # fmt: skip
         return with_annotators(ranking, ratings, summit.estimates)
+
+    def _highest(self, objective: Objective, layout: Layout) -> Found:
+        """From annotators who are all alike; where many turn out reversed, from the other way up, too."""
+
+        def go(start: Vector) -> Found:
+            return climb(objective, start, tolerance=self.tolerance, max_steps=self.max_steps, longest=_LONGEST_STEP)
+
+        found = go(layout.start)
+        if np.mean(layout.sharpness(found.parameters) < 0) < _DOUBTFUL:
+            return found
+        other = go(layout.mirrored(found.parameters))
+        # equal summits are one: the first stands, so that rounding never chooses
+        return other if other.point.value > found.point.value + 1e-3 + 1e-7 * abs(found.point.value) else found
 
 
 @dataclass(frozen=True)
@@ -122,6 +135,17 @@ class Layout:
     @property
     def start(self) -> Vector:
         return np.concatenate((np.zeros(self.items + 3 * self.annotators), self.thresholds))
+
+    def sharpness(self, x: Vector) -> Vector:
+        """α of the annotators."""
+        return 1.0 + x[self.items + 2 * self.annotators : self.items + 3 * self.annotators]
+
+    def mirrored(self, x: Vector) -> Vector:
+        """Scores and sharpnesses with their signs turned: the same likelihood, but for the priors."""
+        turned = x.copy()
+        turned[: self.items] *= -1.0
+        turned[self.items + 2 * self.annotators : self.items + 3 * self.annotators] = -self.sharpness(x) - 1.0
+        return turned
 
     def scales(self, model: GradedResponse) -> Vector:
         each = [model.leniency_scale, model.stretch_scale, model.sharpness_scale]

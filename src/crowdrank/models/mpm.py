@@ -76,7 +76,7 @@ class MPM:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
+        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         answers = self._answers(comparisons)
         objective = self._objective(answers, comparisons)
         found = _upright(answers, objective, comparisons.items, self.tolerance, self.max_steps)
@@ -276,9 +276,10 @@ def _upright(answers: Answers, objective: Objective, items: Items, tolerance: fl
 def _starts(answers: Answers, objective: Objective, items: Items) -> list[Vector]:
     """Everyone adheres, or as far as they agree with the crowd."""
     people = objective.cells.annotators
-    trusted = first_scores(answers, items)
-    trust = 2.0 * sigmoid(agreement(answers, trusted, people)) - 1.0
+    held = here.hold(answers)
+    trusted = first_scores(held, items)
+    trust = 2.0 * sigmoid(agreement(held, trusted, people)) - 1.0
     return [
         np.concatenate((trusted, np.ones(people))),
-        np.concatenate((first_scores(answers, items, trust), trust)),
+        np.concatenate((first_scores(held, items, trust), trust)),
     ]

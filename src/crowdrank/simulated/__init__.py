@@ -8,8 +8,9 @@ from crowdrank.simulated.domains import domain_crowd, named_domain_crowd
 from crowdrank.simulated.factors import factor_crowd
 from crowdrank.simulated.lists import list_crowd
 from crowdrank.simulated.spammers import with_spammers
+from crowdrank.simulated.topics import preference_crowd, rating_crowd
 
 __all__ = [
     "Crowd", "Respondents", "crowd_bt", "domain_crowd", "factor_crowd", "list_crowd", "mixed_crowd",
-    "named_domain_crowd", "respondents", "with_spammers",
+    "named_domain_crowd", "preference_crowd", "rating_crowd", "respondents", "with_spammers",
 ]  # fmt: skip
