@@ -4,13 +4,14 @@ BENCH_VENV ?= .venv-bench
 PAPERS_VENV ?= .venv-papers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check tests explore bench bench-quick papers papers-quick clean
+.PHONY: help demo test check tests explore bench bench-quick bench-check papers papers-quick clean
 
 help:
 	@echo "make demo    rank the bundled example, show the answer and write it to demo-output/"
 	@echo "make test    linters, type checker and all tests"
 	@echo "make explore the tests again, with examples nobody has tried yet"
 	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
+	@echo "make bench-check whether anything has become slower, as ratios within one run"
 	@echo "make papers  the tables and figures of the papers, ours beside theirs (two to three hours on two cores)"
 
 $(VENV)/.ready: pyproject.toml tools/environment.sh
@@ -49,12 +50,16 @@ explore: $(VENV)/.ready-test
 bench: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py
 	$(BENCH_VENV)/bin/python benchmarks/crowd_bt.py
+	$(BENCH_VENV)/bin/python benchmarks/kernels.py
 	$(BENCH_VENV)/bin/python benchmarks/questions.py
 
 bench-quick: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py --quick
 	$(BENCH_VENV)/bin/python benchmarks/crowd_bt.py --quick
 	$(BENCH_VENV)/bin/python benchmarks/questions.py --quick
+
+bench-check: $(BENCH_VENV)/.ready
+	$(BENCH_VENV)/bin/python benchmarks/check.py
 
 papers: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script || exit 1; done

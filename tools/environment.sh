@@ -16,26 +16,31 @@ find_python() {
     exit 1
 }
 
-# Debian and Ubuntu ship venv apart from Python itself.
-install_venv() {
-    local package
-    package="$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
+# What Debian and Ubuntu ship as a package of its own: installed if we may, else named. install_package PACKAGE WHY
+install_package() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        echo "Installing $package …" >&2
+        echo "Installing $1 …" >&2
         apt-get update -qq >&2
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$package" >&2
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >&2
     else
-        echo "Python's venv module is missing. Install it, then run this again:  sudo apt-get install $package" >&2
-        exit 1
+        echo "$2 Install it, then run this again:  sudo apt-get install $1" >&2
+        return 1
     fi
 }
 
 python=$(find_python)
 if [ ! -x "$folder/bin/python" ]; then
     if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-        install_venv "$python"
+        venv=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+        install_package "$venv" "Python's venv module is missing."
     fi
     "$python" -m venv "$folder"
 fi
 echo "Installing crowdrank${extra:+ [$extra]} into $folder …" >&2
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -e ".${extra:+[$extra]}"
+if [ "$extra" = test ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
+    install_package chromium "The tests that look at pages need Chromium, and will fail without it." || true
+fi
+if [ "$extra" = test ] && ! command -v initdb /usr/lib/postgresql/*/bin/initdb >/dev/null; then
+    install_package postgresql-15 "The tests start a PostgreSQL of their own, and will fail without it." || true
+fi

@@ -1,9 +1,11 @@
 """Trusted rankings from many unreliable judgments."""
 
+from typing import TYPE_CHECKING, Any
+
 from crowdrank import engines, errors, evaluation, files, judgments, models, online, questions, results, simulated
 from crowdrank.evaluation import Gold, evaluate, held_out, verdicts
-from crowdrank.files import read, read_annotators, read_gold, read_items, read_with_report
-from crowdrank.judgments import Comparison, Comparisons, Rankings, Ratings
+from crowdrank.files import read, read_annotators, read_gold, read_items, read_with_report, scan
+from crowdrank.judgments import Better, Between, Comparison, Comparisons, Known, Rankings, Ratings
 from crowdrank.models import (
     MPM,
     TPP,
@@ -39,6 +41,19 @@ from crowdrank.models import (
 )
 from crowdrank.results import Ranking, compare_systems, sways
 
+if TYPE_CHECKING:
+    from crowdrank import learning
+else:
+
+    def __getattr__(name: str) -> Any:
+        """`crowdrank.learning` is loaded when first asked for."""
+        if name != "learning":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return import_module("crowdrank.learning")
+
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -46,6 +61,8 @@ __all__ = [
     "TPP",
     "TRM",
     "BayesianCrowdBT",
+    "Better",
+    "Between",
     "Borda",
     "BradleyTerry",
     "Comparison",
@@ -62,6 +79,7 @@ __all__ = [
     "Gold",
     "GradedResponse",
     "GreedyOrder",
+    "Known",
     "LinearBias",
     "MajorityBT",
     "Mallows",
@@ -87,6 +105,7 @@ __all__ = [
     "files",
     "held_out",
     "judgments",
+    "learning",
     "models",
     "online",
     "questions",
@@ -96,6 +115,7 @@ __all__ = [
     "read_items",
     "read_with_report",
     "results",
+    "scan",
     "simulated",
     "sways",
     "verdicts",

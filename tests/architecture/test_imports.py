@@ -24,7 +24,7 @@ MAY_USE = {
     "files": {"errors", "judgments"},
     "models": FOUNDATIONS,
     "online": FOUNDATIONS | {"models"},
-    "learning": FOUNDATIONS,
+    "learning": FOUNDATIONS | {"evaluation", "files", "models"},
     "questions": FOUNDATIONS | {"models", "online", "simulated", "evaluation"},
     "evaluation": {"errors", "judgments", "results", "models", "online", "engines"},
     "reports": {"errors", "judgments", "results", "evaluation"},
@@ -120,6 +120,7 @@ def test_starting_up_loads_nothing_heavy(statement):
         "dask",
         "altair",
         "fastapi",
+        "sqlalchemy",
     }
     assert not heavy & loaded
 

@@ -14,10 +14,10 @@ from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
 from crowdrank.engines import here
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
 from crowdrank.evaluation import accuracy, held_out
-from crowdrank.judgments.features import feature_columns
 from crowdrank.likelihoods.annotated import PULLED, RELIABLE, SCALED
 from crowdrank.models.annotated import Priors, climb_from
 from crowdrank.models.annotated import summit as shared
+from crowdrank.models.factor_bt import Scaled
 from crowdrank.simulated import crowd_bt, factor_crowd, mixed_crowd, with_spammers
 
 
@@ -116,7 +116,7 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model):
     of_gates = {"quality": (4.0, 1.5)} if formula == RELIABLE else {"gate": (1.0, 1.0), "pull": 1.0}
     features = None
     if formula == PULLED:
-        features = np.stack(list(feature_columns(votes, model.features).values()), axis=1)
+        features = Scaled(model.features, dict.fromkeys(model.features, 1.0))
     summit = climb_from(model, votes, formula, Priors(scale=3.0, **of_gates), here, features)
     whole = np.linalg.inv(summit.curvature.matrix())
     items, people = len(votes.items), len(votes.annotators)

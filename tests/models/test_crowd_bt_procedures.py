@@ -250,12 +250,12 @@ def test_the_share_right_on_gold_is_counted():
 def test_a_start_from_gold_trusts_by_gold(crowd):
     told = crowd.judgments.knowing(gold=gold_of(crowd), gold_weight=0.0)
     objective = objective_of(told, quality=(3.0, 0.5))
-    (first,) = Starts(told, answers_of(told), objective, 1e-4).named("gold", "alternating")
+    (first,) = Starts(told, objective, len(told), 1e-4).named("gold", "alternating")
     scores, gates, _ = objective.layout.split(first)
     share = right_on_gold(told, told.knowledge.gold_better, told.knowledge.gold_worse)
     np.testing.assert_allclose(expit(gates), share, atol=1e-12)
     assert not scores.any()
-    (second,) = Starts(told, answers_of(told), objective, 1e-4).named("one", "alternating")
+    (second,) = Starts(told, objective, len(told), 1e-4).named("one", "alternating")
     np.testing.assert_array_equal(objective.layout.split(second)[1], PERFECT)
 
 

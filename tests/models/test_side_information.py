@@ -13,6 +13,7 @@ from crowdrank.judgments import Knowledge
 from crowdrank.likelihoods.annotated import PROBIT, PULLED, RELIABLE, SCALED
 from crowdrank.models.annotated import Priors, climb_from
 from crowdrank.models.annotated.hints import PERFECT, hints_of
+from crowdrank.models.factor_bt import Scaled
 from crowdrank.simulated import mixed_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore:bayesian:crowdrank.errors.ConvergenceWarning")
@@ -267,7 +268,7 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model, formula, of_gates, 
     (good, *_), (noisy, other, *_) = good_and_noisy(crowd)
     order = [(noisy, good), (noisy, other)] if ordered else []
     told = crowd.judgments.knowing(better=order, between={other: (0.5, 0.9)}, gold=gold_pairs(crowd))
-    features = np.ones((len(told), 1)) if formula == PULLED else None
+    features = Scaled(("position",), {"position": 1.0}) if formula == PULLED else None
     summit = climb_from(model, told, formula, Priors(scale=3.0, **of_gates), here, features)
     matrix = summit.curvature.matrix()
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())

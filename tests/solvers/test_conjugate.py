@@ -7,6 +7,7 @@ from crowdrank.models.annotated.answers import answers_of
 from crowdrank.models.annotated.layout import Layout
 from crowdrank.models.annotated.objective import Objective
 from crowdrank.models.annotated.priors import Priors
+from crowdrank.models.factor_bt import Scaled
 from crowdrank.simulated import factor_crowd
 from crowdrank.solvers import Point, climb, dense
 from crowdrank.solvers.conjugate import climb_by_conjugate_gradients
@@ -29,7 +30,7 @@ def matrix_of(size=6, seed=0):
 def test_the_summit_is_the_one_newton_finds(formula):
     crowd = factor_crowd(items=12, annotators=8, pairs=40, votes=8, seed=1)
     votes = crowd.judgments
-    features = np.stack(list(votes.features.values()), axis=1) if formula == PULLED else None
+    features = Scaled(tuple(votes.features), dict.fromkeys(votes.features, 1.0)) if formula == PULLED else None
     answers = answers_of(votes, features)
     layout = Layout(len(votes.items), len(votes.annotators), answers.features.shape[1])
     of_gates = {"quality": (3.0, 0.5)} if formula == RELIABLE else {"gate": (1.0, 1.0), "pull": 1.0}

@@ -119,3 +119,15 @@ def test_many_cells_are_solved_not_inverted(monkeypatch):
     monkeypatch.setattr(draws, "MOST_CELLS", 49)
     draw(summit, 0)
     assert called == ["inverted", "solved"]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_one_matrix_multiplies_as_all_rows_do(compiled, monkeypatch):
+    monkeypatch.setattr(pairwise, "COMPILE_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(draws, "_CELLS_AT_ONCE", 50)  # some rows of the matrix at a time
+    summit = summit_of([12, 5], rows_per_item=20, engine=Here(rows_per_shard=60))
+    columns = np.random.default_rng(1).normal(size=(17, 3)).astype(np.float32)
+    prior = summit.prior[:, None]
+    by_matrix = draws._multiplying(summit, prior)(columns)
+    monkeypatch.setattr(draws, "LARGEST_MATRIX", 0)
+    np.testing.assert_allclose(by_matrix, draws._multiplying(summit, prior)(columns), rtol=1e-4, atol=1e-4)

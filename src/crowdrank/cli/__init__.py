@@ -14,10 +14,19 @@ import typer
 
 from crowdrank import __version__
 from crowdrank.cli.annotators import annotators
+from crowdrank.cli.backup import backup
+from crowdrank.cli.compare import compare
+from crowdrank.cli.convert import convert
+from crowdrank.cli.explain import explain
+from crowdrank.cli.export import export
+from crowdrank.cli.formats import formats
+from crowdrank.cli.learn import learn
 from crowdrank.cli.models import models
 from crowdrank.cli.next import next_questions
 from crowdrank.cli.plan import plan_collection
+from crowdrank.cli.predict import predict
 from crowdrank.cli.rank import rank
+from crowdrank.cli.serve import serve
 from crowdrank.cli.simulate import simulate
 from crowdrank.cli.simulate_active import simulate_active
 from crowdrank.errors import CrowdrankError
@@ -31,12 +40,21 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(rank)
+app.command()(compare)
 app.command()(annotators)
+app.command()(explain)
 app.command()(models)
+app.command()(formats)
+app.command()(convert)
 app.command()(simulate)
 app.command("next")(next_questions)
 app.command("plan")(plan_collection)
 app.command("simulate-active")(simulate_active)
+app.command()(serve)
+app.command()(export)
+app.command()(backup)
+app.command()(learn)
+app.command()(predict)
 
 
 def _say_version(wanted: bool) -> None:

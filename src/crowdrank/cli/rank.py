@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdrank.cli.about_items import about_items
+from crowdrank.cli.auto import named
 from crowdrank.cli.domains import DomainCount, HeatMap, with_domains
+from crowdrank.cli.engines import EngineName, Memory, Scheduler, WarmStart, check_engine, read_or_scan, running, warmed
 from crowdrank.cli.knowledge import Better, GoldPairs, Known, confirmed, told
 from crowdrank.cli.lists import Missing, made_whole
-from crowdrank.cli.progress import doing
+from crowdrank.cli.measures import MeasureName, with_measure
+from crowdrank.cli.reporting import Plot, Report, check_targets, draw, write_page
 from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import CrowdrankWarning, SettingError
 
@@ -29,8 +33,9 @@ _MOST_QUERIES_SHOWN = 10
 
 
 def rank(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, JSONL or Parquet of comparisons, ratings or lists.")],
-    model: Annotated[str | None, typer.Option(help="Which model (see `crowdrank models`).")] = None,
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Comparisons, ratings or lists, in any format of `crowdrank formats`.")],
+    model: Annotated[str | None, typer.Option(help="Which model (see `crowdrank models`), or auto.")] = None,
     query: Annotated[str | None, typer.Option(help="The column that holds the query, ranked one by one.")] = None,
     columns: Annotated[Words, typer.Option("--map", help="What a column holds: annotator=who, left=first …")] = None,
     kind: Annotated[str | None, typer.Option(help="What the rows are: comparisons, ratings or rankings.")] = None,
@@ -55,43 +60,46 @@ def rank(
     better: Better = None,
     domains: DomainCount = None,
     heat_map: HeatMap = None,
+    measure: MeasureName = None,
     missing: Missing = None,
+    page: Report = None,
+    figure: Plot = None,
     out: Annotated[Path | None, typer.Option(help="Write it: .csv .tsv .jsonl .parquet, or .json with all.")] = None,
     top: Annotated[int, typer.Option(help="How many items of each query to show.", min=1)] = 20,
     level: Annotated[float, typer.Option(help="How sure the rank intervals are.")] = 0.95,
     uncertainty: Annotated[str, typer.Option(help="model (its own way), bootstrap, or none.")] = "model",
     settings: Annotated[Words, typer.Option("--set", help="A setting of the model: prior_scale=1, ties=half …")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same answer.")] = None,
+    format_name: Annotated[
+        str | None, typer.Option("--format", help="Whose format it is, if not to be guessed (see `crowdrank formats`).")
+    ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of a text file that is not UTF-8: latin-1 …")] = None,
+    engine: EngineName = None,
+    scheduler: Scheduler = None,
+    memory: Memory = None,
+    warm_start: WarmStart = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse the file if any row must be dropped.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")] = False,
 ) -> None:
     """Rank the items of a file of judgments."""
     from crowdrank import models
-    from crowdrank.files import read_with_report
     from crowdrank.judgments import Comparisons
-    from crowdrank.models.reading import as_read_by, default_for
+    from crowdrank.models.reading import as_read_by
 
-    if uncertainty not in ("model", "bootstrap", "none"):
-        raise SettingError(f"--uncertainty must be model, bootstrap or none, got {uncertainty!r}.")
-    if not 0 < level < 1:
-        raise SettingError(f"--level must lie between 0 and 1, got {level}.")
-    if heat_map is not None:
-        from crowdrank.reports import check_drawable
-
-        check_drawable(heat_map)
+    _check_wishes(uncertainty, level, heat_map)
+    check_targets(page, figure)
+    check_engine(engine, scheduler, memory)
     roles = parse_columns(columns, query)
     wanted = tuple(name.strip() for name in (features or "").split(",") if name.strip())
     about = about_items(file, items, parse_columns(items_columns, None), wanted, system, encoding)
-    with warnings.catch_warnings(record=True) as caught:
+    at_once = {"kind": kind, "features": about.beside_judgments, "format": format_name, "encoding": encoding}
+    with warnings.catch_warnings(record=True) as caught, ExitStack() as open_engine:
         warnings.simplefilter("always", CrowdrankWarning)
-        with doing(f"Reading {file.name}"):
-            judgments, report = read_with_report(
-                file, kind=kind, columns=roles, features=about.beside_judgments, encoding=encoding, strict=strict
-            )
-        name = model or default_for(judgments, chances=system is not None)
+        judgments, report = read_or_scan(file, engine, memory, roles, strict, at_once)
+        name, why = named(model, judgments, about, wanted, seed)
         chosen = models.by_name(name)
-        given = parse_settings(chosen, with_domains(name, judgments, settings, domains, heat_map), seed)
+        words = with_measure(name, with_domains(name, judgments, settings, domains, heat_map), measure)
+        given = parse_settings(chosen, words, seed)
         if wanted and "features" in chosen.__dataclass_fields__:
             given["features"] = wanted
         fitting = chosen(**given)
@@ -100,29 +108,47 @@ def rank(
         if "features" in given and isinstance(readable, Comparisons):
             readable = about.add_to(readable)
         readable = told(fitting, readable, gold_pairs, known, better, query)
-        with doing(f"Ranking {len(readable.items):,} items"):
-            ranking = fitting.fit(readable)
+        readable = warmed(fitting, readable, warm_start)
+        place = open_engine.enter_context(running(engine, scheduler, memory, f"Ranking {len(readable.items):,} items"))
+        ranking = fitting.fit(readable, place)
         if uncertainty == "bootstrap":
             ranking = models.with_bootstrap(fitting, readable, ranking)
         measured = uncertainty != "none"
         if measured:
-            with doing("Measuring how sure that is"):
-                _ = ranking.uncertainty
+            _ = ranking.uncertainty
+        if ranking.survey is not None:
+            _ = ranking.annotators
         if ranking.chart is not None:
             _ = ranking.domains
         grade = None if gold is None else _grade(ranking, gold, parse_columns(gold_columns, None))
         compared = about.systems(judgments, ranking, level=level, uncertainty=measured, seed=seed or 0)
     rules = "; ".join(filter(None, (filled, rule)))
     said = [str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)]
-    answer = Answer(judgments, report, confirmed(readable), ranking, rules, grade, compared, said, level, measured)
+    answer = Answer(judgments, report, confirmed(readable), ranking, rules, grade, compared, said, level, measured, why)
     if out is not None:
         _write(answer, out)
     if heat_map is not None:
         _draw(answer, heat_map)
+    if figure is not None:
+        draw(answer, figure, top)
+    if page is not None:
+        write_page(answer, page, file=file, model=fitting, readable=readable, context=context)
     if as_json:
         _print_json(answer)
     else:
-        _print_tables(answer, top, [path for path in (out, heat_map) if path is not None])
+        _print_tables(answer, top, [path for path in (out, heat_map, figure, page) if path is not None])
+
+
+def _check_wishes(uncertainty: str, level: float, heat_map: Path | None) -> None:
+    """Refuse what cannot be, before anything is read."""
+    if uncertainty not in ("model", "bootstrap", "none"):
+        raise SettingError(f"--uncertainty must be model, bootstrap or none, got {uncertainty!r}.")
+    if not 0 < level < 1:
+        raise SettingError(f"--level must lie between 0 and 1, got {level}.")
+    if heat_map is not None:
+        from crowdrank.reports import check_drawable
+
+        check_drawable(heat_map)
 
 
 @dataclass(frozen=True)
@@ -139,6 +165,8 @@ class Answer:
     said: list[str]
     level: float
     measured: bool
+    why: str = ""
+    """Why this model, where it was chosen by comparing."""
 
     @property
     def sways(self) -> list[Sway]:
@@ -207,7 +235,10 @@ def _print_tables(answer: Answer, top: int, written: list[Path]) -> None:
         console.print(f"  {line}", style="dim")
     if answer.told:
         console.print(answer.told, style="dim")
-    console.print(f"Ranked by {ranking.model}{f' ({answer.rule})' if answer.rule else ''}.\n")
+    console.print(f"Ranked by {ranking.model}{f' ({answer.rule})' if answer.rule else ''}.")
+    if answer.why:
+        console.print(answer.why)
+    console.print()
     for table in ranking_tables(ranking, top, answer.level, answer.measured, _MOST_QUERIES_SHOWN):
         console.print(table)
         console.print()
@@ -244,6 +275,7 @@ def _print_json(answer: Answer) -> None:
     content = {
         "model": ranking.model,
         "settings": dict(ranking.settings),
+        "chosen_because": answer.why or None,
         "import": answer.report.as_dict(),
         "ranking": ranking.frame(answer.level, answer.measured).to_dicts(),
         "parameters": dict(ranking.parameters),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import Any, Protocol, runtime_checkable
 
 
 class Table(Protocol):
@@ -13,6 +14,27 @@ class Table(Protocol):
     def rows(self) -> int: ...
 
     def split(self, parts: int) -> Sequence[Table]: ...
+
+
+class Recipe(Protocol):
+    """A shard that is not there yet: called, it makes the shard. It is small, and can be sent anywhere."""
+
+    def __call__(self) -> Any: ...
+
+    def read_ahead(self) -> None:
+        """It will be called soon: time to fetch what it needs."""
+        ...
+
+
+@runtime_checkable
+class TableInParts(Protocol):
+    """A table too long for memory: its shards are made when they are needed."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def recipes(self) -> Sequence[Recipe]: ...
 
 
 class Held(Protocol):
@@ -30,13 +52,15 @@ class Held(Protocol):
 class Engine(Protocol):
     """Where the arithmetic runs."""
 
-    def hold(self, table: Table) -> Held: ...
+    def hold(self, table: Table | TableInParts) -> Held: ...
 
 
-def add(parts: Sequence[Any]) -> Any:
+def add(parts: Iterable[Any]) -> Any:
     """Tuples of numbers and arrays, added member by member in the order given."""
-    if len(parts) == 1:
-        return parts[0]
-    sums = [sum(members[1:], start=members[0]) for members in zip(*parts, strict=True)]
-    kind = type(parts[0])
+    return reduce(_added, parts)
+
+
+def _added(one: Any, other: Any) -> Any:
+    sums = [a + b for a, b in zip(one, other, strict=True)]
+    kind = type(one)
     return kind(*sums) if hasattr(kind, "_fields") else tuple(sums)

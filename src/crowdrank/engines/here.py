@@ -9,15 +9,22 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from crowdrank.engines.contract import Table, add
+from crowdrank.engines.contract import Held, Table, TableInParts, add
 
 # Cutting depends on the data alone, never on the machine: sums come out the same, bit for bit, everywhere.
 ROWS_PER_SHARD = 1 << 18
 MOST_SHARDS = 16
 
 
+def cut(table: Table, rows_per_shard: int = ROWS_PER_SHARD) -> Sequence[Table]:
+    """Shards of a table; a short one stays whole."""
+    parts = min(MOST_SHARDS, -(-table.rows // rows_per_shard))
+    return table.split(parts) if parts > 1 else [table]
+
+
 @cache
-def _pool() -> ThreadPoolExecutor:
+def threads() -> ThreadPoolExecutor:
+    """One thread a core, started when first needed."""
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="crowdrank")
 
 
@@ -37,18 +44,21 @@ class HeldHere:
     def _each(self, formula: Callable[..., Any], parameters: tuple[Any, ...]) -> list[Any]:
         if len(self.shards) == 1:
             return [formula(self.shards[0], *parameters)]
-        return list(_pool().map(lambda shard: formula(shard, *parameters), self.shards))
+        return list(threads().map(lambda shard: formula(shard, *parameters), self.shards))
 
 
 @dataclass(frozen=True)
 class Here:
-    """Threads on this machine; small tables stay whole and start none."""
+    """Threads on this machine; small tables stay whole and start none. What is in files is passed over there."""
 
     rows_per_shard: int = ROWS_PER_SHARD
 
-    def hold(self, table: Table) -> HeldHere:
-        parts = min(MOST_SHARDS, -(-table.rows // self.rows_per_shard))
-        return HeldHere(table.split(parts) if parts > 1 else [table])
+    def hold(self, table: Table | TableInParts) -> Held:
+        if isinstance(table, TableInParts):
+            from crowdrank.engines.out_of_core import OutOfCore
+
+            return OutOfCore().hold(table)
+        return HeldHere(cut(table, self.rows_per_shard))
 
 
 here = Here()

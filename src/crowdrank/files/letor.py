@@ -65,8 +65,8 @@ def _head(path: Path) -> list[str]:
         return []
 
 
-def read_letor(path: Path) -> Letor:
-    """The whole file; any line that cannot be read is an error that names it."""
+def read_letor(path: Path, features: bool = True) -> Letor:
+    """The whole file, or all but its `features`; any line that cannot be read is an error that names it."""
     if not path.is_file():
         raise FormatError(f"{path}: there is no such file.")
     lines = pl.Series("line", as_utf8(read_bytes(path), path.name).decode().split("\n"), dtype=pl.String)
@@ -78,7 +78,7 @@ def read_letor(path: Path) -> Letor:
     number = kept.astype(np.int64) + 1
     grade = _grades(body, number, path.name)
     query = _queries(body, number, path.name)
-    values = _values(body, number, path.name)
+    values = _values(body, number, path.name) if features else np.zeros((len(body), 0))
     item, notes = _items(remark, query)
     return Letor(grade, query, item, values, number, notes)
 

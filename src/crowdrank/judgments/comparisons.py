@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,12 @@ import numpy.typing as npt
 import polars as pl
 
 from crowdrank.errors import DataError
-from crowdrank.judgments.counts import PairCounts, count_pairs
+from crowdrank.judgments.counts import MOST_CELLS, PairCounts, count_in_ranges, count_pairs, joined_counts
 from crowdrank.judgments.features import item_features, numbers_or_text
-from crowdrank.judgments.knowledge import NOTHING_KNOWN, GoldPairs, Knowledge, knowledge_of
+from crowdrank.judgments.knowledge import NOTHING_KNOWN, Fact, GoldPairs, Knowledge, knowledge_of
 from crowdrank.judgments.labels import Codes, Items, Labels, as_series, encode_annotators, encode_items
 from crowdrank.judgments.numbers import check_weight, freeze, numbers
+from crowdrank.judgments.storage import InParts, Recipe, Storage, store
 
 if TYPE_CHECKING:
     from crowdrank.judgments.rankings import Rankings
@@ -51,6 +52,10 @@ class Comparisons:
     """The kind of data frame these came in, and tables go out as."""
     knowledge: Knowledge = NOTHING_KNOWN
     """What is known beside the judgments; give it with `knowing`."""
+    start: npt.NDArray[np.float64] | None = None
+    """Scores for a climb to start from, NaN where there are none; give them with `starting_at`."""
+    stored: Storage | None = None
+    """The files that hold these rows, where `crowdrank.scan` made them: then columns are mapped, not in memory."""
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -118,39 +123,88 @@ class Comparisons:
         """One weight a row, ones where none were given."""
         return np.broadcast_to(1.0, len(self)) if self.weight is None else self.weight
 
-    @property
+    def parts(self) -> Iterator[Comparisons]:
+        """The same rows, no more at a time than fit in memory; in codes alone where they come from files."""
+        return iter([self]) if self.stored is None else (recipe() for recipe in self._recipes(None))
+
+    def rows_as(self, make: Callable[[Comparisons], Any]) -> Any:
+        """What `make` makes of the rows; where they are in files, a table that is made a part at a time."""
+        return make(self) if self.stored is None else InParts(self._recipes(make), len(self))
+
+    def _recipes(self, make: Callable[[Comparisons], Any] | None) -> tuple[Recipe, ...]:
+        assert self.stored is not None
+        made = partial(_made_of_columns, make=make, sided=self.sided)
+        return tuple(Recipe(part, made) for part in self.stored.parts)
+
+    @cached_property
     def ties(self) -> int:
-        return int(np.count_nonzero(self.outcome == TIE))
+        return sum(int(np.count_nonzero(part.outcome == TIE)) for part in self.parts())
+
+    @cached_property
+    def decided(self) -> Comparisons:
+        """The rows that are no ties."""
+        if not self.ties:
+            return self
+        if self.stored is None:
+            return self.take(np.flatnonzero(self.outcome))
+        pieces = (columns_of(part.take(np.flatnonzero(part.outcome))) for part in self.parts())
+        return self.of_storage(store(pieces, self.stored.folder))
+
+    def of_storage(self, stored: Storage) -> Comparisons:
+        """The same items and annotators with the rows that are in files."""
+        columns: dict[str, Any] = dict.fromkeys(_ROW_COLUMNS) | stored.whole()
+        return replace(self, **columns, stored=stored)
 
     @cached_property
     def counts(self) -> PairCounts:
         """How often each won against each: all that models blind to annotators need."""
-        return count_pairs(len(self.items), self.left, self.right, self.outcome, self.weight)
+        if self.stored is None:
+            return count_pairs(len(self.items), self.left, self.right, self.outcome, self.weight)
+        return joined_counts(list(count_in_ranges(len(self.items), self.parts)))
+
+    def counts_as(self, make: Callable[[PairCounts], Any]) -> Any:
+        """What `make` makes of the counts; where there are too many pairs for memory, a table made a part at a time."""
+        size = len(self.items)
+        if self.stored is None or size**2 <= MOST_CELLS:
+            return make(self.counts)
+        kept = store((counts.columns for counts in count_in_ranges(size, self.parts)), self.stored.folder)
+        made = partial(_made_of_counts, make=make, size=size)
+        return InParts(tuple(Recipe(part, made) for part in kept.parts), kept.rows)
 
     @cached_property
     def judged_of_item(self) -> npt.NDArray[np.int64]:
         """How many rows each item appears in."""
         n = len(self.items)
-        return np.bincount(self.left, minlength=n) + np.bincount(self.right, minlength=n)
+        return sum(
+            (np.bincount(side, minlength=n) for part in self.parts() for side in (part.left, part.right)),
+            np.zeros(n, np.int64),
+        )
+
+    @cached_property
+    def judged_of_annotator(self) -> npt.NDArray[np.int64]:
+        """How many rows each annotator gave."""
+        n = len(self.annotators)
+        given = (part.annotator for part in self.parts())
+        return sum((np.bincount(who, minlength=n) for who in given if who is not None), np.zeros(n, np.int64))
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Comparisons:
         """Some of the rows, in the given order; items and annotators keep their codes."""
         columns: dict[str, Any] = {name: getattr(self, name) for name in _ROW_COLUMNS}
         chosen: dict[str, Any] = {name: None if c is None else c[rows] for name, c in columns.items()}
-        return replace(self, **chosen, features={k: v[rows] for k, v in self.features.items()})
+        return replace(self, **chosen, features={k: v[rows] for k, v in self.features.items()}, stored=None)
 
     def reweighted(self, weight: npt.NDArray[np.float64]) -> Comparisons:
         """The same rows with other weights; rows of weight zero are left out."""
-        changed = replace(self, weight=np.asarray(weight, dtype=np.float64))
+        changed = replace(self, weight=np.asarray(weight, dtype=np.float64), stored=None)
         return changed if np.all(weight > 0) else changed.take(np.flatnonzero(weight > 0))
 
     def swapped(self) -> Comparisons:
         """Every answer turned round: who won, lost."""
-        return replace(self, outcome=-self.outcome)
+        return replace(self, outcome=-self.outcome, stored=None)
 
     def knowing(
         self,
-        *,
+        *facts: Fact,
         quality: Mapping[Any, float] = MappingProxyType({}),
         between: Mapping[Any, tuple[float, float]] = MappingProxyType({}),
         better: Iterable[tuple[Any, Any]] = (),
@@ -162,13 +216,14 @@ class Comparisons:
         The `quality` of some annotators, or the range it lies `between` (in the measure of the model: crowd-bt's
         quality, factor-bt's care, variance-bt's sharpness, pairwise-hits' ability); who is `better` than whom; and
         `gold` pairs, better item first (or "agreed": those that more than 10 annotators answered, 90 % of them
-        alike), each counted as `gold_weight` answers of a perfect annotator.
+        alike), each counted as `gold_weight` answers of a perfect annotator. The same of annotators may be said as
+        `facts`: `Known("ann", 0.95)`, `Between("mina", 0.7, 0.9)`, `Better("ann", "bob")`.
 
         >>> votes = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"], annotator=["ann", "bob"])
         >>> votes.knowing(quality={"ann": 0.95}, better=[("ann", "bob")], gold=[("a", "c")]).knowledge.quality
         {0: 0.95}
         """
-        return replace(self, knowledge=knowledge_of(self, quality, between, better, gold, gold_weight))
+        return replace(self, knowledge=knowledge_of(self, facts, quality, between, better, gold, gold_weight))
 
     def with_item_features(self, columns: Mapping[str, Any]) -> Comparisons:
         """The same judgments with columns about the items, one value for each of `items`, as features of the task.
@@ -184,7 +239,15 @@ class Comparisons:
         fresh = item_features(self.items, self.left, self.right, columns)
         if taken := fresh.keys() & {"position", *self.features}:
             raise DataError(f"There is a feature {min(taken)!r} already: give the column about items another name.")
-        return replace(self, features={**self.features, **fresh})
+        return replace(self, features={**self.features, **fresh}, stored=None)
+
+    def starting_at(self, items: Items, scores: npt.NDArray[np.float64]) -> Comparisons:
+        """The same judgments with scores of an earlier fit to start a climb from; items it did not know start at 0."""
+        known = dict(zip(_names(items), scores.tolist(), strict=True))
+        start = np.array([known.get(name, np.nan) for name in _names(self.items)])
+        if np.isnan(start).all():
+            raise DataError("None of the items to start from was judged here.")
+        return replace(self, start=start)
 
     def in_order_of_time(self) -> Comparisons:
         """Rows as they were answered; as they stand where no times were recorded."""
@@ -219,6 +282,28 @@ class Comparisons:
 
 
 _ROW_COLUMNS = ("left", "right", "outcome", "annotator", "weight", "time", "duration")
+_UNNAMED = Items.plain([])
+
+
+def columns_of(comparisons: Comparisons) -> dict[str, npt.NDArray[Any]]:
+    """What is stored of each row."""
+    found = {name: getattr(comparisons, name) for name in ("left", "right", "outcome", "annotator", "weight")}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _made_of_columns(
+    columns: Mapping[str, Any], start: int, make: Callable[[Comparisons], Any] | None, sided: bool
+) -> Any:
+    part = Comparisons(items=_UNNAMED, **columns, sided=sided)
+    return part if make is None else make(part)._replace(start=start)
+
+
+def _made_of_counts(columns: Mapping[str, Any], start: int, make: Callable[[PairCounts], Any], size: int) -> Any:
+    return make(PairCounts(size, **columns))._replace(start=start)
+
+
+def _names(items: Items) -> list[tuple[str, str]]:
+    return [(str(items.queries[q]), str(label)) for q, label in zip(items.query, items.labels, strict=True)]
 
 
 def _feature(values: Any, name: str, rows: int) -> npt.NDArray[Any]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from crowdrank.judgments.comparisons import Comparisons
 
 Counts = npt.NDArray[np.float64]
 
 # Up to this many cells a table of all pairs is counted directly; beyond it, the pairs are sorted.
 _LARGEST_TABLE = 1 << 22
+# Of rows that come in parts so many cells are counted at a time, and pairs held at once: some hundred megabytes.
+MOST_CELLS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,11 @@ class PairCounts:
         """Wins less losses of each item: Borda's points."""
         return self.per_item(self.net, -self.net)
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """All but the number of items."""
+        return {name: column for name, column in vars(self).items() if name in _COLUMNS}
+
     def with_counts(self, first_wins: Counts, second_wins: Counts, ties: Counts) -> PairCounts:
         """The same pairs counted otherwise; pairs left with nothing stay, at zero."""
         return replace(self, first_wins=first_wins, second_wins=second_wins, ties=ties)
@@ -74,3 +85,34 @@ def count_pairs(
         counts = np.bincount(row * 3 + kind, weight, len(seen) * 3).reshape(-1, 3).astype(np.float64)
     first, second = (seen // size).astype(np.int32), (seen % size).astype(np.int32)
     return PairCounts(size, first, second, counts[:, 0].copy(), counts[:, 2].copy(), counts[:, 1].copy())
+
+
+_COLUMNS = ("first", "second", "first_wins", "second_wins", "ties")
+
+
+def count_in_ranges(size: int, parts: Callable[[], Iterable[Comparisons]]) -> Iterator[PairCounts]:
+    """Counts of rows that come in parts, for one range of first items after another."""
+    wide = max(1, MOST_CELLS // size)
+    for low in range(0, size, wide):
+        yield _count_range(size, parts(), low, min(low + wide, size))
+
+
+def _count_range(size: int, parts: Iterable[Comparisons], low: int, high: int) -> PairCounts:
+    """One pass over the parts for the pairs whose smaller code lies from `low` up to `high`."""
+    table = np.zeros((high - low) * size * 3)
+    for part in parts:
+        first, second = np.minimum(part.left, part.right), np.maximum(part.left, part.right)
+        rows = slice(None) if high - low == size else np.flatnonzero((first >= low) & (first < high))
+        along = np.where(part.left < part.right, part.outcome, -part.outcome)[rows]
+        cells = ((first[rows] - low).astype(np.int64) * size + second[rows]) * 3 + 1 - along
+        np.add.at(table, cells, 1.0 if part.weight is None else part.weight[rows])
+    counts = table.reshape(-1, 3)
+    seen = np.flatnonzero(counts.any(axis=1))
+    first, second = (seen // size + low).astype(np.int32), (seen % size).astype(np.int32)
+    return PairCounts(size, first, second, *(counts[seen, kind].copy() for kind in (0, 2, 1)))
+
+
+def joined_counts(ranges: Sequence[PairCounts]) -> PairCounts:
+    """Counts of ranges of pairs, one after another."""
+    columns = {name: np.concatenate([counts.columns[name] for counts in ranges]) for name in _COLUMNS}
+    return PairCounts(ranges[0].size, **columns)

@@ -44,7 +44,7 @@ def _columns_of(comparisons: Comparisons, name: str) -> dict[str, Vector]:
     given = comparisons.features
     if name == POSITION:
         _need_sides(comparisons, name)
-        return {name: np.ones(len(comparisons))}
+        return {name: np.broadcast_to(1.0, len(comparisons))}
     if name in given:
         column = numbers_or_text(given[name])
         _refuse_missing(column, name)

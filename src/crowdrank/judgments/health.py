@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -69,19 +71,27 @@ class Health:
         return np.flatnonzero(alone & (self.comparisons.judged_of_item > 0))
 
     def _components(self, kind: str) -> Codes:
-        """A first part of a long table settles nearly all of it."""
-        size, rows = len(self.items), len(self.comparisons)
+        size = len(self.items)
         if size <= _LARGEST_TABLE and len(self.items.queries) == 1 and _all_reach_all(size, self.comparisons):
             return np.zeros(size, np.int32)
         labels = np.arange(size, dtype=np.int32)
-        for part in (8 * size, 64 * size, rows):
-            # what hangs together in a part does so in the whole: it is one point from then on
-            source, target = (labels[end] for end in _edges(self.comparisons.take(slice(0, part))))
-            apart = source != target
-            labels = _components(int(labels.max(initial=0)) + 1, source[apart], target[apart], kind)[labels]
-            if labels.max(initial=0) < len(self.items.queries) or part >= rows:
+        apart: tuple[Codes, Codes] = (labels[:0], labels[:0])
+        for piece in self._pieces():
+            source, target = (labels[end] for end in _edges(piece))
+            apart = _once(np.concatenate((apart[0], source)), np.concatenate((apart[1], target)), size)
+            # what hangs together in a piece does so in the whole: it is one point from then on
+            point = _components(int(labels.max(initial=0)) + 1, *apart, kind)
+            labels, apart = point[labels], (point[apart[0]], point[apart[1]])
+            if labels.max(initial=0) < len(self.items.queries):
                 break
         return labels
+
+    def _pieces(self) -> Iterator[Comparisons]:
+        """A first piece of a long table settles nearly all of it."""
+        size = len(self.items)
+        for part in self.comparisons.parts():
+            cuts = [cut for cut in (0, 8 * size, 64 * size) if cut < len(part)]
+            yield from (part.take(slice(a, b)) for a, b in pairwise([*cuts, len(part)]))
 
     def notes(self) -> list[str]:
         """What a reader of the ranking should know, in plain words."""
@@ -120,10 +130,21 @@ def _edges(table: Comparisons) -> tuple[Codes, Codes]:
     )
 
 
+def _once(source: Codes, target: Codes, size: int) -> tuple[Codes, Codes]:
+    """Edges from one point to another, each once where they are many."""
+    apart = source != target
+    source, target = source[apart], target[apart]
+    if len(source) <= 64 * size:
+        return source, target
+    cells = np.unique(source.astype(np.int64) * size + target)
+    return (cells // size).astype(np.int32), (cells % size).astype(np.int32)
+
+
 def _all_reach_all(size: int, table: Comparisons) -> bool:
     """Whether chains of wins lead from the first item to every other, and back."""
     beat = np.zeros((size, size), bool)
-    beat[_edges(table)] = True
+    for part in table.parts():
+        beat[_edges(part)] = True
     return _reaches_all(beat) and _reaches_all(beat.T)
 
 

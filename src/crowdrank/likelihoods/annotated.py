@@ -51,6 +51,19 @@ class Answers(NamedTuple):
         cuts = np.linspace(0, self.rows, parts + 1).astype(np.int64)
         return [self._between(int(a), int(b)) for a, b in pairwise(cuts)]
 
+    def joined(self, more: Answers) -> Answers:
+        """These, then others."""
+        winner, loser, who, weight, features = (np.concatenate(pair) for pair in zip(self[:5], more[:5], strict=True))
+        return Answers(winner, loser, who, weight, features, self.start)
+
+    def by_annotator(self) -> Answers:
+        """In the order of their annotators, so that what is known of one is read once."""
+        order = np.argsort(self.annotator, kind="stable")
+        weight = self.weight if self.weight.strides == (0,) else self.weight[order]
+        return Answers(
+            self.winner[order], self.loser[order], self.annotator[order], weight, self.features[order], self.start
+        )
+
     def _between(self, a: int, b: int) -> Answers:
         rows = slice(a, b)
         who, features = self.annotator[rows], self.features[rows]
@@ -388,7 +401,30 @@ def _truthful(margin: Vector, formula: int) -> tuple[Vector, Vector]:
 def margins(shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula: int) -> tuple[Bends, tuple[()]]:
     """Fisher's curvature by the margin alone, given the annotators: what ties two items together, never negative."""
     winner, loser, who, weight, features, _ = shard
+    if shard.rows >= COMPILE_FROM:
+        teach_numba()
+        tied = np.empty(shard.rows, np.float32)
+        _margins_loop(winner, loser, who, weight, features, scores, gates, pulls, formula, tied)
+        return Bends(winner, loser, tied, shard.start), ()
     pull = np.einsum("mf,mf->m", features, pulls[who]) if formula == PULLED else 0.0
     chance, other, d, *_ = FORMULAS[formula](scores[winner] - scores[loser], gates[who], pull)
     bend = weight * d * d / (np.maximum(chance, LEAST) * np.maximum(other, LEAST))
     return Bends(winner, loser, bend.astype(np.float32), shard.start), ()
+
+
+@compiled(both, reliable, probit, scaled, pulled)
+def _margins_loop(winner, loser, annotator, weight, features, scores, gates, pulls, formula, tied):  # type: ignore[no-untyped-def]
+    for row in range(len(winner)):
+        k = annotator[row]
+        margin, gate, pull = scores[winner[row]] - scores[loser[row]], gates[k], 0.0
+        if formula == 0:
+            found = reliable(margin, gate, pull)
+        elif formula == 1:
+            found = probit(margin, gate, pull)
+        elif formula == 2:
+            found = scaled(margin, gate, pull)
+        else:
+            for f in range(features.shape[1]):
+                pull += features[row, f] * pulls[k, f]
+            found = pulled(margin, gate, pull)
+        tied[row] = weight[row] * found[2] * found[2] / (max(found[0], 1e-300) * max(found[1], 1e-300))

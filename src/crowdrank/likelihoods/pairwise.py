@@ -319,6 +319,34 @@ def blocks(shard: Bends, base: npt.NDArray[np.int64], local: npt.NDArray[np.int6
     return (np.bincount(base[left] + local[right], bend, cells),)
 
 
+def rows_of(shard: Bends) -> tuple[int]:
+    """How many there are."""
+    return (shard.rows,)
+
+
+def strip(shard: Bends, low: int, high: int, size: int) -> tuple[Vector]:
+    """Bends laid into some rows of one large matrix, from `low` up to `high`: row and column either way round."""
+    left, right, bend, _ = shard
+    out = np.zeros(((high - low), size), np.float32)
+    if shard.rows >= COMPILE_FROM:
+        _strip_loop(left, right, bend, low, high, out)
+        return (out,)
+    for one, other in ((left, right), (right, left)):
+        inside = np.flatnonzero((one >= low) & (one < high))
+        np.add.at(out, (one[inside] - low, other[inside]), bend[inside])
+    return (out,)
+
+
+@compiled()
+def _strip_loop(left, right, bend, low, high, out):  # type: ignore[no-untyped-def]
+    for row in range(len(left)):
+        i, j, b = left[row], right[row], bend[row]
+        if low <= i < high:
+            out[i - low, j] += b
+        if low <= j < high:
+            out[j - low, i] += b
+
+
 def noise(shard: Bends, size: int, columns: int, seed: int) -> tuple[Vector]:
     """Random vectors whose covariance is this shard's curvature: Σ ±√bend·(eₗ − eᵣ), a sign a row and column."""
     out = np.zeros((size, columns), np.float32)

@@ -70,7 +70,7 @@ class BayesianCrowdBT:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
+        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         sampler = self.sampler(comparisons, engine)
         samples = sample(
             sampler.init, sampler.walk, _read, chains=self.chains, warmup=self.warmup, draws=self.draws, thin=_THIN,

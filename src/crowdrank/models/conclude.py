@@ -96,13 +96,18 @@ def _left_out(model: Any, judgments: Judgments) -> list[str]:
 
 def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
     """The ranking and what was learnt of the annotators, where they have names."""
-    if judgments.annotator is None:
+    who = judgments.annotator
+    if who is None:
         return ranking
-    judged = np.bincount(judgments.annotator, minlength=len(judgments.annotators))
-    return replace(
-        ranking,
-        survey=lambda: Annotators(labels=judgments.annotators, judged=judged, estimates=estimates()),
-    )
+
+    def survey() -> Annotators:
+        if isinstance(judgments, Comparisons):
+            judged = judgments.judged_of_annotator
+        else:
+            judged = np.bincount(who, minlength=len(judgments.annotators))
+        return Annotators(labels=judgments.annotators, judged=judged, estimates=estimates())
+
+    return replace(ranking, survey=survey)
 
 
 def check_solver(model: SolverSettings) -> None:

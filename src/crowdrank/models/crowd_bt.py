@@ -27,6 +27,7 @@ class CrowdBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    climbs: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
     uses_knowledge: ClassVar[bool] = True
 
@@ -72,7 +73,7 @@ class CrowdBT:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
+        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         model: Any = tuned(self, comparisons, engine)
         priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
         formula = RELIABLE if self.link == "logistic" else PROBIT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -31,6 +32,7 @@ class FactorBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    climbs: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
     uses_knowledge: ClassVar[bool] = True
 
@@ -66,11 +68,11 @@ class FactorBT:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
+        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=self.care_prior, pull=self.pull_scale)
         columns = feature_columns(comparisons, self.features)
         units = {name: _unit(column, comparisons.weights) for name, column in columns.items()}
-        scaled = np.stack([column / units[name] for name, column in columns.items()], axis=1)
+        scaled = Scaled(self.features, units)
         summit = climb_from(self, comparisons, PULLED, priors, engine, scaled, ties=self.ties, solver=self.solver)
 
         def estimates() -> dict[str, tuple[Vector, Vector, Vector]]:
@@ -99,9 +101,24 @@ class FactorBT:
         return np.stack((left, np.zeros(len(margin)), right), axis=1)
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """Features in units of their usual size."""
+
+    features: tuple[str, ...]
+    units: Mapping[str, float]
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __call__(self, comparisons: Comparisons) -> Vector:
+        columns, none = feature_columns(comparisons, self.features), np.zeros(len(comparisons))
+        return np.stack([columns.get(name, none) / unit for name, unit in self.units.items()], axis=1)
+
+
 def _unit(column: Vector, weight: Vector) -> float:
     """The size of a feature, for which `pull_scale` is meant: its root mean square; 1 where it is ±1 or 0 already."""
-    size = np.abs(column)
+    size = np.abs(column[:1] if column.strides == (0,) else column)  # one number may stand for all rows
     largest = float(size.max())
     if np.all((size == 0) | (size == 1)):
         return 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -136,14 +137,9 @@ class Objective:
             found.append(virtual_node(scores, self.virtual_weight, _WITHOUT_TIES[self.formula]))
         return found
 
-    def start(self, tie_share: float) -> Vector:
-        """Scores as if everyone had met average opponents, and the θ that gives the share of ties seen."""
-        net, total = self.held.total(pairwise.tallies, len(self.items))
-        scores = np.log((total + net + 1) / (total - net + 1))
-        # the more opponents differ, the nearer to even every share of wins: stretch the scores back
-        scores *= np.sqrt(1.0 + np.var(scores) / 2.9)
-        if self.formula in (PROBIT, THRESHOLD):  # Φ(x/√2) is nearly σ(1.2·x)
-            scores /= 1.2
+    def start(self, tie_share: float, earlier: Vector | None = None) -> Vector:
+        """Scores of an earlier fit, or as if everyone had met average opponents; the θ that gives the ties seen."""
+        scores = self._met_average() if earlier is None else np.nan_to_num(earlier)
         share = min(max(tie_share, 0.01), 0.99)
         if self.formula == DAVIDSON:
             return np.append(scores, np.log(2 * share / (1 - share)))
@@ -151,6 +147,15 @@ class Objective:
             from scipy.special import ndtri
 
             return np.append(scores, np.sqrt(2) * ndtri((1 + share) / 2))
+        return scores
+
+    def _met_average(self) -> Vector:
+        net, total = self.held.total(pairwise.tallies, len(self.items))
+        scores = np.log((total + net + 1) / (total - net + 1))
+        # the more opponents differ, the nearer to even every share of wins: stretch the scores back
+        scores *= np.sqrt(1.0 + np.var(scores) / 2.9)
+        if self.formula in (PROBIT, THRESHOLD):  # Φ(x/√2) is nearly σ(1.2·x)
+            scores /= 1.2
         return np.asarray(scores)
 
 
@@ -158,16 +163,16 @@ def fit_pairwise(model: PairwiseSettings, comparisons: Comparisons, even: int, t
     """`even` is the formula without ties; `tied` the one to use where some were given and are to be modelled."""
     ties = comparisons.ties
     if model.ties == "drop" and ties:
-        comparisons = comparisons.take(np.flatnonzero(comparisons.outcome != 0))
-        if not len(comparisons):
+        if ties == len(comparisons):
             raise DataError('Every judgment is a tie: with ties="drop" nothing is left.')
+        comparisons = comparisons.decided
     formula = tied if ties and model.ties not in ("half", "drop") else even
     if formula == tied and model.prior_scale is None and ties == len(comparisons):
         raise SeparationError("Every judgment is a tie, so no finite tie parameter fits. Set prior_scale.")
     check_connected(health_of(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
     held = engine.hold(reduce(comparisons, formula))
     objective = Objective(held, comparisons.items, formula, model.prior_scale, model.virtual_weight)
-    start = objective.start(ties / len(comparisons))
+    start = objective.start(ties / len(comparisons), comparisons.start)
     found = climb(objective, start, tolerance=model.tolerance, max_steps=model.max_steps)
     curvature = found.point.curvature
     assert isinstance(curvature, PairwiseCurvature)
@@ -186,10 +191,14 @@ def measure(found: Found, curvature: PairwiseCurvature, items: Items, seed: int)
     return Uncertainty(items.centre(found.parameters[: len(items)]) + around, error, "curvature at the optimum")
 
 
-def reduce(comparisons: Comparisons, formula: int) -> Pairs:
-    """Rows as they are, or one row a pair where many judgments fall on few pairs."""
+def reduce(comparisons: Comparisons, formula: int) -> Any:
+    """Rows as they are, or one row a pair where many judgments fall on few pairs; a table for an engine."""
     if len(comparisons.items) ** 2 <= 2 * len(comparisons):
-        return pairs_of_counts(comparisons.counts, formula)
+        return comparisons.counts_as(partial(pairs_of_counts, formula=formula))
+    return comparisons.rows_as(pairs_of_rows)
+
+
+def pairs_of_rows(comparisons: Comparisons) -> Pairs:
     return Pairs(comparisons.left, comparisons.right, comparisons.outcome, comparisons.weights)
 
 

@@ -26,6 +26,7 @@ class Thurstone:
     """
 
     reads: ClassVar[type] = Comparisons
+    climbs: ClassVar[bool] = True
 
     prior_scale: float | None = 2.5
     """Standard deviation of the normal prior on scores; None for plain maximum likelihood."""

@@ -26,6 +26,7 @@ class VarianceBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    climbs: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
     uses_knowledge: ClassVar[bool] = True
 
@@ -49,7 +50,7 @@ class VarianceBT:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        check_connected(health_of(comparisons.take(counted(comparisons, self.ties))), has_prior=True)
+        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=(0.0, self.sharpness_scale))
         summit = climb_from(self, comparisons, SCALED, priors, engine, ties=self.ties)
         return conclude_annotated(self, summit, lambda: {"sharpness": summit.of_gates(np.exp)})

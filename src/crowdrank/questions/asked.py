@@ -115,14 +115,15 @@ class Asked:
         """Pairs whose answers the beliefs await, packed and sorted."""
         return np.unique(np.array([i * 2**32 + j for i, j, _ in self.waiting], np.int64))
 
-    def excluded(self) -> Excluded:
-        """What everyone had, and items of their own, for a search over all pairs."""
-        out = Excluded(len(self.items))
-        if not self.rules.repeats:
-            rows = [(k, *divmod(pair, 2**32)) for k, had in self._had.items() for pair, n in had.items() if n > 0]
-            out = out.adding(*np.array(rows, np.int64).reshape(-1, 3).T)
-        for who, items in self.own.items():
-            out = out.adding_items(who, items)
+    def excluded(self, annotators: Integers | None = None) -> Excluded:
+        """What some annotators had, or everyone, and items of their own, for a search over all pairs."""
+        people = sorted(self._had) if annotators is None else annotators.tolist()
+        had = [self.had_by(who) for who in people]
+        pairs = np.concatenate([np.zeros(0, np.int64), *had])
+        who = np.repeat(np.array(people, np.int64), [len(some) for some in had])
+        out = Excluded(len(self.items)).adding(who, pairs // 2**32, pairs % 2**32)
+        for owner, items in self.own.items():
+            out = out.adding_items(owner, items)
         return out
 
     def _codes(self, question: Question) -> Triplet:

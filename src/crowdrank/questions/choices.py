@@ -111,7 +111,9 @@ class Choices:
 
     def excluded(self) -> Excluded:
         """What must not be put to whom, for a search over everything."""
-        return self.asked.excluded().adding(EVERYONE, self._in_the_air // 2**32, self._in_the_air % 2**32)
+        return self.asked.excluded(self.annotators).adding(
+            EVERYONE, self._in_the_air // 2**32, self._in_the_air % 2**32
+        )
 
     @cached_property
     def askable(self) -> npt.NDArray[np.bool_]:

@@ -62,18 +62,20 @@ def best_triplet(
     annotators: Codes | None = None,
     prices: Vector | None = None,
     excluded: Excluded | None = None,
+    plain_up_to: int = PLAIN_UP_TO,
 ) -> Found | None:
     """The pair, and who of `annotators` to ask, of which the answer is expected to teach most for its price.
 
     `annotators` are codes, everyone without; `prices` are those of all annotators in the beliefs, by code. The gain
-    in the answer is not divided by the price.
+    in the answer is not divided by the price. More than `plain_up_to` triplets are searched by a compiled loop, which
+    is quicker at any number, once it is compiled.
     """
     who = np.arange(len(beliefs.annotators)) if annotators is None else np.asarray(annotators, np.int64)
     price = np.ones(len(who)) if prices is None else np.asarray(prices, np.float64)[who]
     if not np.all(price > 0):
         raise SettingError(f"Prices must be above zero, got {price.min()}.")
     kept = Excluded(len(beliefs.items)) if excluded is None else excluded
-    look = _score_all if _triplets(beliefs, who) <= PLAIN_UP_TO else _search
+    look = _score_all if _triplets(beliefs, who) <= plain_up_to else _search
     found = look(beliefs, who, price, kept, _checked(beliefs, exploration)) if len(who) else None
     return None if found is None or found.annotator < 0 else found
 

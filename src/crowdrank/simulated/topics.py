@@ -38,8 +38,8 @@ def preference_crowd(
     `spammers` more do as much: at random with `spammer_quality` 0.5, always the wrong way round with 0 (§6.4). What the
     others say does not depend on how many they are. True scores are standard normal.
 
-    >>> preference_crowd(items=6, annotators=4, votes_each=10)
-    Crowd(Comparisons(40 judgments, 6 items, 4 annotators) by preference_crowd)
+    >>> preference_crowd(queries=2, items=6, annotators=4, votes_each=10)
+    Crowd(Comparisons(80 judgments, 12 items, 2 queries, 4 annotators) by preference_crowd)
     """
     settings = dict(locals())
     at_least(2, items=items)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.engines.contract import Held
-from crowdrank.likelihoods.pairwise import blocks, noise, product
+from crowdrank.likelihoods.pairwise import blocks, noise, product, rows_of, strip
 from crowdrank.solvers.curvature import conjugate_gradients
 from crowdrank.solvers.threads import alone
 
@@ -23,6 +23,8 @@ Draws = npt.NDArray[np.float64]
 
 LARGEST_BLOCK = 1_000
 MOST_CELLS = 20_000_000
+LARGEST_MATRIX = 12_000
+_CELLS_AT_ONCE = 1 << 24
 _SOLVED_DRAWS = 192
 _DRAWS = 1000
 
@@ -107,9 +109,7 @@ def _by_solving(summit: Summit, rng: np.random.Generator) -> tuple[Vector, Draws
     (shaken,) = summit.bends.total(noise, size, _SOLVED_DRAWS, int(rng.integers(1 << 62)))
     shaken += np.sqrt(prior) * rng.standard_normal(shaken.shape, np.float32)
 
-    def multiply(x: Any) -> Any:
-        return summit.bends.total(product, x)[0] + prior * x
-
+    multiply = _multiplying(summit, prior)
     solved = conjugate_gradients(multiply, shaken, summit.diagonal, tolerance=1e-3).astype(np.float64)
     around = solved - _block_means(solved, summit.starts)
     # Given all other scores, score i varies by 1/Hᵢᵢ exactly; only the rest is left to chance (Rao and Blackwell).
@@ -125,6 +125,20 @@ def _by_solving(summit: Summit, rng: np.random.Generator) -> tuple[Vector, Draws
         variance += spread * tilt[:, 0] ** 2
         around += tilt * rng.standard_normal(_SOLVED_DRAWS) * np.sqrt(spread)
     return np.sqrt(variance), np.ascontiguousarray(around.T)
+
+
+def _multiplying(summit: Summit, prior: Any) -> Callable[[Any], Any]:
+    """Curvature times columns: over the rows, or by one matrix where these are many more than its cells."""
+    size = len(summit.diagonal)
+    if size > LARGEST_MATRIX or size**2 > 2 * summit.bends.total(rows_of)[0]:
+        return lambda x: summit.bends.total(product, x)[0] + prior * x
+    matrix = np.empty((size, size), np.float32)
+    wide = max(1, _CELLS_AT_ONCE // size)
+    for low in range(0, size, wide):
+        high = min(low + wide, size)
+        (matrix[low:high],) = summit.bends.total(strip, low, high, size)
+    diagonal = (matrix.sum(axis=1, dtype=np.float64)).astype(np.float32)[:, None]
+    return lambda x: diagonal * x - matrix @ x + prior * x
 
 
 def _block_means(columns: Draws, starts: npt.NDArray[np.int64]) -> Draws:

@@ -85,6 +85,16 @@ class Access:
 
         return self._writer.run(work)
 
+    def holders(self) -> set[int]:
+        """Annotators who hold a token that was not revoked."""
+        held = select(token.c.annotator).where(~_REVOKED, token.c.role == "annotator")
+        return self._database.read(lambda connection: set(connection.scalars(held)))
+
+    def issued(self, role: Role) -> bool:
+        """Whether a token of this role is out, and was not revoked."""
+        found = select(token.c.seq).where(~_REVOKED, token.c.role == role).limit(1)
+        return self._database.read(lambda connection: connection.scalar(found)) is not None
+
     def bearer(self, secret: str) -> Visitor | None:
         """Whose token this is, if anyone's."""
         return self._visitor(_BEARER, {"hash": hashed(secret)})

@@ -56,11 +56,11 @@ class Log:
         """The audit log: all that was done beside asking and answering, and by whom."""
         return self._database.read(lambda connection: events(connection, after=after, up_to=up_to))
 
-    def votes(self, up_to: int | None = None) -> Iterator[dict[str, Any]]:
+    def votes(self, up_to: int | None = None, after: int = 0) -> Iterator[dict[str, Any]]:
         """Every vote for an export, those that do not count too, and why; in order, read little by little."""
         head = self.head() if up_to is None else up_to
         excluded = self._database.read(lambda connection: _excluded(connection, head))
-        for some in self._in_parts(_exported(head), vote.c.seq):
+        for some in self._in_parts(_exported(head), vote.c.seq, after):
             for row in some:
                 yield _row(row._mapping, excluded)
 
@@ -81,9 +81,9 @@ class Log:
             for row in some:
                 yield {**row._mapping, "at": iso(row.at)}
 
-    def _in_parts(self, rows: Select[Any], seq: Any) -> Iterator[list[Any]]:
+    def _in_parts(self, rows: Select[Any], seq: Any, after: int = 0) -> Iterator[list[Any]]:
         """A page at a time, each by itself: an export that takes long holds nothing up."""
-        last = 0
+        last = after
         while True:
             page = rows.where(seq > last).order_by(seq).limit(AT_ONCE)
             some = self._database.read(lambda connection, page=page: list(connection.execute(page)))  # type: ignore[misc]

@@ -25,7 +25,7 @@ def _recognises(source: Source) -> bool:
 def _read(source: Source) -> Table:
     if source.path is None:
         raise FormatError(f"{source.name}: LETOR is a format of files.")
-    found = read_letor(source.path)
+    found = read_letor(source.path, features=False)
     columns = {"item": found.item.tolist(), "grade": found.grade}
     if found.query is not None:
         columns["query"] = found.query.tolist()

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from functools import partial
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from crowdrank.engines import Held
 from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Items
+from crowdrank.likelihoods import starting
 from crowdrank.likelihoods.annotated import Answers
 
 Vector = npt.NDArray[np.float64]
 Ties = Literal["drop", "half"]
+
+# Up to this many different answers can be told apart in a table.
+_MOST_CELLS = 1 << 24
+# Beyond this many what is known of annotators outgrows a processor's cache: sorting answers by them repays itself.
+_MANY_ANNOTATORS = 50_000
+
+
+class Features(Protocol):
+    """Features of some rows as columns of a matrix, positive where they speak for the left item."""
+
+    def __len__(self) -> int: ...
+
+    def __call__(self, comparisons: Comparisons) -> Vector: ...
 
 
 def gold_judge(comparisons: Comparisons) -> int | None:
@@ -26,79 +42,85 @@ def check_ties(ties: str) -> None:
         raise SettingError(f"ties must be drop or half, got {ties!r}.")
 
 
-def counted(comparisons: Comparisons, ties: Ties) -> npt.NDArray[np.int64] | slice:
-    """The rows that count: with ties dropped those decided, unless nothing was."""
-    if ties == "half" or not comparisons.ties:
-        return slice(None)
-    decided = np.flatnonzero(comparisons.outcome)
-    return decided if len(decided) else slice(None)
+def counted(comparisons: Comparisons, ties: Ties) -> Comparisons:
+    """The judgments that count: with ties dropped those decided, unless nothing was."""
+    if ties == "half" or comparisons.ties == len(comparisons):
+        return comparisons
+    return comparisons.decided
 
 
-def answers_of(
-    comparisons: Comparisons, features: npt.NDArray[np.float64] | None = None, ties: Ties = "half"
-) -> Answers:
-    """Rows of winner and loser; a tie that counts becomes two answers of half the weight, one each way.
+def table_of(comparisons: Comparisons, features: Features | None = None, ties: Ties = "half") -> Any:
+    """The answers as a table for an engine; repeated ones once, where that makes them few."""
+    rows = counted(comparisons, ties)
+    people, size = max(1, len(comparisons.annotators)), len(comparisons.items)
+    if features is None and people * size**2 <= min(len(rows) // 2, _MOST_CELLS):
+        own = _collapsed(rows, people, size)
+    else:
+        own = rows.rows_as(partial(_answers, features=features))
+        if people >= _MANY_ANNOTATORS and isinstance(own, Answers):
+            own = own.by_annotator()
+    gold = _gold_answers(comparisons, 0 if features is None else len(features))
+    return own if gold is None else own.joined(gold)
+
+
+def answers_of(comparisons: Comparisons, features: Features | None = None, ties: Ties = "half") -> Answers:
+    """Rows of winner and loser, in memory; a tie that counts becomes two answers of half the weight, one each way.
 
     Judgments that name no annotators are taken as one annotator's. Gold pairs are answers of one who never errs.
     """
-    if features is None:
-        features = np.zeros((len(comparisons), 0))
-    rows = counted(comparisons, ties)
-    comparisons, features = comparisons.take(rows), features[rows]
-    who = np.zeros(len(comparisons), np.int32) if comparisons.annotator is None else comparisons.annotator
-    left_won, tied = comparisons.outcome >= 0, np.flatnonzero(comparisons.outcome == 0)
-    winner = np.where(left_won, comparisons.left, comparisons.right)
-    loser = np.where(left_won, comparisons.right, comparisons.left)
-    leaning = np.where(left_won, 1.0, -1.0)[:, None] * features
-    answers = Answers(winner, loser, who, comparisons.weights, leaning)
-    if len(tied):
-        weight = np.array(comparisons.weights)
-        weight[tied] /= 2
-        answers = _joined(
-            answers._replace(weight=weight), Answers(loser[tied], winner[tied], who[tied], weight[tied], -leaning[tied])
-        )
-    judge = gold_judge(comparisons)
-    if judge is None:
+    own = _answers(counted(comparisons, ties), features)
+    gold = _gold_answers(comparisons, own.features.shape[1])
+    return own if gold is None else own.joined(gold)
+
+
+def _answers(comparisons: Comparisons, features: Features | None = None) -> Answers:
+    left, right, outcome, weight = comparisons.left, comparisons.right, comparisons.outcome, comparisons.weights
+    who = np.zeros(len(left), np.int32) if comparisons.annotator is None else comparisons.annotator
+    columns = np.zeros((len(left), 0)) if features is None else features(comparisons)
+    left_won, tied = outcome >= 0, np.flatnonzero(outcome == 0)
+    winner, loser = np.where(left_won, left, right), np.where(left_won, right, left)
+    leaning = np.where(left_won, 1.0, -1.0)[:, None] * columns if columns.size else columns
+    answers = Answers(winner, loser, who, weight, leaning)
+    if not len(tied):
         return answers
-    known = comparisons.knowledge
+    weight = np.array(weight)
+    weight[tied] /= 2
+    turned = Answers(loser[tied], winner[tied], who[tied], weight[tied], -leaning[tied])
+    return answers._replace(weight=weight).joined(turned)
+
+
+def _collapsed(comparisons: Comparisons, people: int, size: int) -> Answers:
+    """Equal answers of one annotator as one, of their weight together."""
+    table = np.zeros(people * size**2)
+    for part in comparisons.parts():
+        answers = _answers(part)
+        cells = (answers.annotator * np.int64(size) + answers.winner) * size + answers.loser
+        np.add.at(table, cells, answers.weight)
+    seen = np.flatnonzero(table)
+    pair = seen % size**2
+    winner, loser, who = (code.astype(np.int32) for code in (pair // size, pair % size, seen // size**2))
+    return Answers(winner, loser, who, table[seen], np.zeros((len(seen), 0)))
+
+
+def _gold_answers(comparisons: Comparisons, features: int) -> Answers | None:
+    known, judge = comparisons.knowledge, gold_judge(comparisons)
+    if judge is None:
+        return None
     pairs = len(known.gold_better)
-    return _joined(
-        answers,
-        Answers(
-            known.gold_better, known.gold_worse, np.full(pairs, judge, np.int32),
-            np.full(pairs, known.gold_weight), np.zeros((pairs, features.shape[1])),
-        ),
-    )  # fmt: skip
+    who, weight = np.full(pairs, judge, np.int32), np.full(pairs, known.gold_weight)
+    return Answers(known.gold_better, known.gold_worse, who, weight, np.zeros((pairs, features)))
 
 
-def _joined(first: Answers, second: Answers) -> Answers:
-    winner, loser, who, weight, features = (np.concatenate(pair) for pair in zip(first[:5], second[:5], strict=True))
-    return Answers(winner, loser, who, weight, features)
-
-
-def first_scores(answers: Answers, items: Items, trust: Vector | None = None) -> Vector:
+def first_scores(held: Held, items: Items, trust: Vector | None = None) -> Vector:
     """Scores as if everyone had met average opponents, each answer counted by how far its annotator is trusted."""
-    size = len(items)
-    weight = _plain(answers.weight) if trust is None else answers.weight * trust[answers.annotator]
-    won, lost = (np.bincount(side, weight, size) for side in (answers.winner, answers.loser))
-    net, total = won - lost, won + lost
-    if weight is not None and np.any(weight < 0):
-        heavy = np.abs(weight)
-        total = np.bincount(answers.winner, heavy, size) + np.bincount(answers.loser, heavy, size)
+    net, total = held.total(starting.tallies, len(items), trust)
     return items.centre(np.log((total + net + 1) / (total - net + 1)))
 
 
-def agreement(answers: Answers, scores: Vector, annotators: int) -> Vector:
+def agreement(held: Held, scores: Vector, annotators: int) -> Vector:
     """The logit of how often each annotator sided with the scores, two right and one wrong answer added."""
-    sided = np.sign(scores[answers.winner] - scores[answers.loser])
-    total = np.bincount(answers.annotator, _plain(answers.weight), annotators)
-    net = np.bincount(answers.annotator, sided * answers.weight, annotators)
-    return np.log((total + net + 4) / (total - net + 2))
-
-
-def _plain(weight: Vector) -> Vector | None:
-    """None where all weigh one, and counting is quicker than adding."""
-    return None if weight.strides == (0,) and len(weight) and weight[0] == 1.0 else weight
+    net, total = held.total(starting.sidings, scores, annotators)
+    return np.asarray(np.log((total + net + 4) / (total - net + 2)))
 
 
 def right_on_gold(comparisons: Comparisons, better: npt.NDArray[np.int32], worse: npt.NDArray[np.int32]) -> Vector:

@@ -11,10 +11,18 @@ import numpy.typing as npt
 from crowdrank.engines import Engine
 from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, agreed_pairs
-from crowdrank.likelihoods import annotated as likelihood
-from crowdrank.likelihoods.annotated import PROBIT, RELIABLE, SCALED, Answers, sigmoid
+from crowdrank.likelihoods import starting
+from crowdrank.likelihoods.annotated import PROBIT, RELIABLE, SCALED, sigmoid
 from crowdrank.models.annotated.alternating import LONGEST_STEP, climb_in_turns, one_turn
-from crowdrank.models.annotated.answers import Ties, agreement, answers_of, first_scores, gold_judge, right_on_gold
+from crowdrank.models.annotated.answers import (
+    Features,
+    Ties,
+    agreement,
+    first_scores,
+    gold_judge,
+    right_on_gold,
+    table_of,
+)
 from crowdrank.models.annotated.hints import PERFECT, hints_of
 from crowdrank.models.annotated.layout import Layout
 from crowdrank.models.annotated.objective import Objective
@@ -48,7 +56,7 @@ def climb_from(
     formula: int,
     priors: Priors,
     engine: Engine,
-    features: npt.NDArray[np.float64] | None = None,
+    features: Features | None = None,
     *,
     ties: Ties = "half",
     start: Start = "several",
@@ -56,13 +64,14 @@ def climb_from(
 ) -> Summit:
     """Climb from each start and keep the highest summit; where both ways up are equal, the side of the most."""
     judge = gold_judge(comparisons)
-    answers = answers_of(comparisons, features, ties)
+    table = table_of(comparisons, features, ties)
+    held = engine.hold(table)
     people = max(1, len(comparisons.annotators)) + (judge is not None)
-    layout = Layout(len(comparisons.items), people, answers.features.shape[1])
-    spoken = np.asarray(np.bincount(answers.annotator, answers.weight, people), np.float64)
+    layout = Layout(len(comparisons.items), people, 0 if features is None else len(features))
+    (spoken,) = held.total(starting.spoken, people)
     priors = replace(priors, hints=hints_of(comparisons.knowledge, formula, judge, spoken))
-    objective = Objective(engine.hold(answers), layout, formula, priors)
-    starts = Starts(comparisons, answers, objective, model.tolerance).named(start, solver)
+    objective = Objective(held, layout, formula, priors)
+    starts = Starts(comparisons, objective, table.rows, model.tolerance).named(start, solver)
     best = _highest(model, objective, starts, solver)
     if start == "several" and formula in (RELIABLE, PROBIT):
         turned = mirrored(objective, best.parameters, comparisons)
@@ -107,8 +116,8 @@ def _climb(
 class Starts:
     """Where a climb may begin."""
 
-    def __init__(self, comparisons: Comparisons, answers: Answers, objective: Objective, tolerance: float):
-        self.comparisons, self.answers, self.objective, self.tolerance = comparisons, answers, objective, tolerance
+    def __init__(self, comparisons: Comparisons, objective: Objective, rows: int, tolerance: float):
+        self.comparisons, self.objective, self.rows, self.tolerance = comparisons, objective, rows, tolerance
 
     def named(self, start: Start, solver: Solver) -> list[Vector]:
         if start == "several":
@@ -123,23 +132,27 @@ class Starts:
         return [self.objective.layout.join(scores, np.clip(gates, -_STEEP, _STEEP), pulls)]
 
     def _several(self) -> list[Vector]:
-        """Everyone trusted, and everyone trusted as far as they agree with the crowd, or with the gold."""
-        people, items = self.objective.layout.annotators, self.comparisons.items
-        trusted = first_scores(self.answers, items)
-        if self.objective.formula == SCALED:
-            return [self._joined(trusted, np.zeros(people))]
+        """Everyone trusted, and everyone trusted as far as they agree with the crowd, or with the gold.
+
+        After an earlier fit: its scores, and everyone trusted as far as they agree with these.
+        """
+        people, items, held = self.objective.layout.annotators, self.comparisons.items, self.objective.held
+        earlier, scaled = self.comparisons.start, self.objective.formula == SCALED
+        trusted = first_scores(held, items) if earlier is None else np.nan_to_num(earlier)
+        if scaled or earlier is not None:
+            return [self._joined(trusted, np.zeros(people) if scaled else agreement(held, trusted, people))]
         starts = [
             self._joined(trusted, np.full(people, 1.5)),
-            self._weighed(agreement(self.answers, trusted, people)),
+            self._weighed(agreement(held, trusted, people)),
         ]
         if len(self.comparisons.knowledge.gold_better):
             gates = np.full(people, 1.5)
             gates[: max(1, len(self.comparisons.annotators))] = np.clip(self._gates_on_gold(), -1.5, 1.5)
             starts.append(self._weighed(gates))
-        return starts if self.answers.rows < _MANY else [self._promising(starts)]
+        return starts if self.rows < _MANY else [self._promising(starts)]
 
     def _weighed(self, gates: Vector) -> Vector:
-        scores = first_scores(self.answers, self.comparisons.items, 2 * sigmoid(gates) - 1)
+        scores = first_scores(self.objective.held, self.comparisons.items, 2 * sigmoid(gates) - 1)
         return self._joined(scores, gates)
 
     def _promising(self, starts: list[Vector]) -> Vector:
@@ -147,17 +160,11 @@ class Starts:
 
         Noise, and opponents of all strengths, make the shares of wins that starts are made of too even.
         """
-        rows = slice(None, None, max(1, self.answers.rows // _SAMPLE))
-        winner, loser, who, weight = (column[rows] for column in self.answers[:4])
-        formula = likelihood.FORMULAS[self.objective.formula]
-        tried = []
-        for start in starts:
-            scores, gates, _ = self.objective.layout.split(start)
-            for wider, surer in _FACTORS:
-                chance = formula(wider * (scores[winner] - scores[loser]), surer * gates[who], 0.0)[0]
-                height = float(weight @ np.log(np.maximum(chance, likelihood.LEAST)))
-                tried.append((height, self._joined(wider * scores, surer * gates)))
-        return max(tried, key=lambda one: one[0])[1]
+        parts = [self.objective.layout.split(start) for start in starts]
+        points = [(wider * scores, surer * gates) for scores, gates, _ in parts for wider, surer in _FACTORS]
+        every = max(1, self.rows // _SAMPLE)
+        (heights,) = self.objective.held.total(starting.heights, points, self.objective.formula, every)
+        return self._joined(*points[int(np.argmax(heights))])
 
     def _joined(self, scores: Vector, gates: Vector) -> Vector:
         layout, hints = self.objective.layout, self.objective.priors.hints

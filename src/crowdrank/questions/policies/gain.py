@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from crowdrank.errors import SettingError
 from crowdrank.likelihoods.gain import expected_gain
 from crowdrank.questions.awaiting import expecting
 from crowdrank.questions.choices import Choice, Choices
-from crowdrank.questions.gain import best_triplet
+from crowdrank.questions.gain import PLAIN_UP_TO, best_triplet
 from crowdrank.questions.policies.policy import Chooser
 
 
@@ -21,6 +22,7 @@ class InformationGain(Chooser):
 
     name = "gain"
 
+    plain_up_to: ClassVar[int] = PLAIN_UP_TO
     exploration: float = 1.0
     """γ: how much learning of annotators counts against learning of items."""
     halve_every: float | None = None
@@ -45,8 +47,10 @@ class InformationGain(Chooser):
     def _best(self, choices: Choices) -> list[tuple[int, int, int]]:
         key = (self.name, self._exploration(choices))
         if key not in choices.memo:
-            look = _search if choices.asked.pool is None else _best_of_pool
-            choices.memo[key] = look(choices, key[1])
+            if choices.asked.pool is None:
+                choices.memo[key] = _search(choices, key[1], self.plain_up_to)
+            else:
+                choices.memo[key] = _best_of_pool(choices, key[1])
         best: list[tuple[int, int, int]] = choices.memo[key]
         return best
 
@@ -57,9 +61,10 @@ class InformationGain(Chooser):
         return float(self.exploration * 0.5 ** (put // max(1, round(self.halve_every * self.budget))))
 
 
-def _search(choices: Choices, exploration: float) -> list[tuple[int, int, int]]:
+def _search(choices: Choices, exploration: float, plain_up_to: int) -> list[tuple[int, int, int]]:
     beliefs = expecting(choices.beliefs, choices.asked.waiting.elements())
-    found = best_triplet(beliefs, exploration, choices.annotators, choices.asked.prices, choices.excluded())
+    asked = choices.asked
+    found = best_triplet(beliefs, exploration, choices.annotators, asked.prices, choices.excluded(), plain_up_to)
     if found is None:  # the annotators are those who can be asked something
         raise AssertionError("no pair is left")
     return [(min(found.left, found.right), max(found.left, found.right), found.annotator)]

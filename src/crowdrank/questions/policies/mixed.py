@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.errors import SettingError
 from crowdrank.questions.choices import Choice, Choices
 from crowdrank.questions.policies.gain import InformationGain
-from crowdrank.questions.policies.parts import Random, Thompson, ThoroughCoverage
+from crowdrank.questions.policies.parts import Coverage, Random, Thompson, ThoroughCoverage
 from crowdrank.questions.policies.policy import Chooser
 
 
@@ -45,11 +45,13 @@ class EpsilonGreedy(Mixed):
 
     epsilon: float = 0.1
     """The share of questions that are drawn at random."""
+    floor: int = 0
+    """How often every item is asked about before pairs are chosen by what they teach."""
     best: Chooser = field(default_factory=InformationGain)
     """What chooses the rest."""
 
     def greedy(self, choices: Choices) -> Chooser:
-        return self.best
+        return self.best if _covered(choices, self.floor) else Coverage()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,5 +66,9 @@ class Adaptive(Mixed):
     """How often every item is asked about before pairs are chosen by doubt."""
 
     def greedy(self, choices: Choices) -> Chooser:
-        covered = choices.asked.seen[choices.askable] >= self.floor
-        return Thompson() if covered.all() else ThoroughCoverage()
+        return Thompson() if _covered(choices, self.floor) else ThoroughCoverage()
+
+
+def _covered(choices: Choices, floor: int) -> bool:
+    """Whether every item that can be asked about was, so often."""
+    return bool((choices.asked.seen[choices.askable] >= floor).all())

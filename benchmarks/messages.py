@@ -1,0 +1,63 @@
+"""What a cluster would have to send, and for how long it would compute: Crowd-BT on many machines, on paper.
+
+python benchmarks/messages.py > benchmarks/results/messages.md
+
+A pass sends all parameters to every machine, and sums of their length back, both along a tree. What a machine holds and
+does grows with its judgments; what it sends grows with items and annotators alone.
+"""
+
+from __future__ import annotations
+
+import json
+from math import ceil, log
+from pathlib import Path
+
+_KERNELS = Path(__file__).parent / "results" / "kernels.json"
+_MACHINES, _CORES, _BRANCHES = 100, 16, 8
+_BANDWIDTH = 1.25e9  # bytes a second: ten gigabits
+_STORED, _CURVATURE = 13, 12  # bytes a judgment: codes; what a pass leaves beside them
+_GRADIENTS, _PRODUCTS = 8, 80  # of the fits that were measured
+_SIZES = ((10**8, 10**4, 10**4), (10**9, 10**5, 10**5), (10**10, 10**6, 10**6), (10**11, 10**6, 10**7))
+
+
+def nanoseconds(kernel: str) -> float:
+    """Of one judgment on one core, as measured at the largest size."""
+    entries = json.loads(_KERNELS.read_text())["entries"]
+    found = [e for e in entries if e["kernel"] == kernel and e["threads"] == 1]
+    return float(max(found, key=lambda e: e["judgments"])["processor_nanoseconds"])
+
+
+def row(judgments: int, items: int, annotators: int) -> str:
+    parameters = 8 * (items + annotators)
+    levels = ceil(log(_MACHINES, _BRANCHES))
+    share = judgments / _MACHINES
+    gradient = share * nanoseconds("crowd-bt, gradient and curvature") * 1e-9 / _CORES
+    product = share * nanoseconds("crowd-bt, curvature times a vector") * 1e-9 / _CORES
+    # down the tree a machine sends to so many in turn, and up it hears from as many
+    hop = levels * _BRANCHES * parameters / _BANDWIDTH
+    fit = _GRADIENTS * (gradient + 3 * hop) + _PRODUCTS * (product + 2 * hop)
+    held = share * (_STORED + 2 * _CURVATURE) / 1e9
+    cells = (
+        f"10^{round(log(judgments, 10))}", f"{items:,}", f"{annotators:,}", f"{parameters / 1e6:,.1f} MB",
+        f"{2 * parameters / 1e6:,.1f} MB", f"{held:,.2f} GB", f"{gradient:.3f} s", f"{2 * hop:.3f} s",
+        f"{fit / 60:,.1f} min",
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    print(
+        "| judgments | items | annotators | sent with a pass | its sums | held by a machine | "
+        "a gradient computes | a pass sends | a fit |"
+    )
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for size in _SIZES:
+        print(row(*size))
+    print(
+        f"\n{_MACHINES} machines of {_CORES} cores, ten gigabits a second, a tree of {_BRANCHES} branches; a fit of "
+        f"{_GRADIENTS} gradients and {_PRODUCTS} products, kernels as measured here, with all parameters in the cache."
+    )
+
+
+if __name__ == "__main__":
+    main()

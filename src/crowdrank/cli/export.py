@@ -1,0 +1,46 @@
+"""crowdrank export: the votes of a collection as a file that `crowdrank rank` reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crowdrank.cli.installed import needed
+from crowdrank.errors import SettingError
+
+
+def export(
+    database: Annotated[str, typer.Argument(help="The file of a collection, or postgresql://…")],
+    out: Annotated[Path, typer.Option(help="Where to write the votes: .csv .tsv .jsonl .parquet.")],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what does not count: skips, votes taken back or of excluded annotators.")
+    ] = False,
+) -> None:
+    """Write the votes of a collection; ranked, they give its board."""
+    needed("sqlalchemy")
+    from crowdrank.files import write_table
+    from crowdrank.server.boards import model_for
+    from crowdrank.server.exports import counting, frame, safe
+    from crowdrank.storage import Collection
+
+    if "://" not in database and not Path(database).exists():
+        raise SettingError(f"There is no collection {database}.")
+    with Collection.open(database) as collection:
+        rows = collection.log.votes()
+        table = frame(rows if everything else counting(rows))
+        judgments = collection.log.judgments()
+    if not any(table["query"]):
+        table = table.drop("query")
+    if out.suffix.lower() in (".csv", ".tsv"):
+        import polars as pl
+
+        text = [name for name, kind in table.schema.items() if kind == pl.String]
+        table = table.with_columns(pl.col(name).map_elements(safe, pl.String) for name in text)
+    write_table(table, out)
+    from crowdrank.models import name_of
+
+    typer.echo(f"{len(table):,} votes are in {out}.")
+    if not everything:
+        typer.echo(f"Their board:  crowdrank rank {out} --model {name_of(model_for(judgments))}")

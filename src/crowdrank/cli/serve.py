@@ -1,0 +1,124 @@
+"""crowdrank serve: a page where annotators compare items, and a board that follows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crowdrank.cli.installed import needed
+from crowdrank.errors import SettingError
+
+if TYPE_CHECKING:
+    from crowdrank.storage import Collection
+
+
+def serve(
+    items: Annotated[Path | None, typer.Argument(help="A file of items: item, and text, image, query, owner …")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings of the collection, in TOML.")] = None,
+    database: Annotated[
+        str | None, typer.Option(help="A file, or postgresql://…; beside it, ITEMS.crowdrank.db is made.")
+    ] = None,
+    annotators: Annotated[Path | None, typer.Option(help="A file of annotators, each to get a link.")] = None,
+    links: Annotated[Path | None, typer.Option(help="Where to write the links of --annotators, as CSV.")] = None,
+    gold: Annotated[Path | None, typer.Option(help="Pairs whose order is known, in columns better and worse.")] = None,
+    media: Annotated[Path | None, typer.Option(help="The folder that pictures are in.")] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65_535)] = 8000,
+    processes: Annotated[int, typer.Option(help="How many processes answer.", min=1, max=64)] = 1,
+    public_url: Annotated[str | None, typer.Option(help="The address that people use, behind a proxy.")] = None,
+    trusted_proxies: Annotated[
+        int, typer.Option(help="How many proxies stand before, whose X-Forwarded-For is to be believed.", min=0, max=9)
+    ] = 0,
+    new_admin_link: Annotated[bool, typer.Option("--new-admin-link", help="Replace the admin link.")] = False,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+) -> None:  # fmt: skip
+    """Start a collection, or go on with one: a web page to compare items, and a live board."""
+    needed("fastapi", "sqlalchemy", "uvicorn")
+    from crowdrank.server.running import check_free
+    from crowdrank.server.running import serve as run
+    from crowdrank.server.service import Options
+    from crowdrank.storage import Collection
+
+    if items is None and database is None:
+        raise SettingError("Name a file of items, or the --database of a collection that was begun before.")
+    if log_level not in ("debug", "info", "warning", "error"):
+        raise SettingError(f"--log-level must be debug, info, warning or error, got {log_level!r}.")
+    if annotators is not None and links is None:
+        raise SettingError("Links of annotators are shown only once: say where to write them, --links links.csv.")
+    if public_url is not None and not re.fullmatch(r"https?://[^/\s]+/?", public_url):
+        raise SettingError(f"--public-url must be like https://rank.example.org, got {public_url!r}.")
+    check_free(host, port)
+    place = database or f"{(items or Path()).stem}.crowdrank.db"
+    base = (public_url or f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}").rstrip(
+        "/"
+    )
+    with Collection.open(place) as collection:
+        _prepare(collection, items, config, gold)
+        secret = _admin_secret(collection, new_admin_link)
+        if annotators is not None and links is not None:
+            _write_links(collection, annotators, links, base)
+        _say(collection, place, base, secret, links)
+    run(
+        place, Options(media=media, public_url=public_url, trusted_proxies=trusted_proxies),
+        host=host, port=port, processes=processes, log_level=log_level,
+    )  # fmt: skip
+
+
+def _prepare(collection: Collection, items: Path | None, config: Path | None, gold: Path | None) -> None:
+    """Items, settings and gold pairs, as far as they are not there yet."""
+    from crowdrank.server.live import Live
+    from crowdrank.server.organising import gold_of_file, items_of_file
+    from crowdrank.server.settings import read_settings
+
+    if items is not None:
+        collection.items.add(items_of_file(items), actor="serve")
+    live = Live(collection).catch_up()
+    before = live.settings.as_dict()
+    told = before if config is None else read_settings(config).as_dict()
+    if gold is not None:
+        told = {**told, "gold": gold_of_file(gold)}
+    if changed := {key: value for key, value in told.items() if value != before[key]}:
+        collection.settings.change(changed, actor="serve")
+
+
+def _admin_secret(collection: Collection, new: bool) -> str | None:
+    """A new secret, where there is none or another is wanted: it can be told only now."""
+    if new:
+        collection.access.revoke_all(role="admin", actor="serve")
+    elif collection.access.issued("admin"):
+        return None
+    return collection.access.issue_role("admin", actor="serve")
+
+
+def _write_links(collection: Collection, annotators: Path, links: Path, base: str) -> None:
+    from crowdrank.files import read_annotators
+    from crowdrank.server.exports import as_csv
+
+    people = read_annotators(annotators)
+    about = {name: {"quota": quota} for name, quota in people.quota.items()}
+    numbers = collection.annotators.add(people.annotators, actor="serve", about=about)
+    held = collection.access.holders()
+    new = [(n, name) for n, name in zip(numbers, people.annotators, strict=True) if n not in held]
+    tokens = collection.access.issue([n for n, _ in new], actor="serve")
+    rows = [
+        {"annotator": name, "link": f"{base}/join/{token}"} for (_, name), token in zip(new, tokens, strict=True)
+    ]  # fmt: skip
+    links.write_text("".join(as_csv(rows, ("annotator", "link"))), encoding="utf-8")
+    links.chmod(0o600)
+
+
+def _say(collection: Collection, place: str, base: str, secret: str | None, links: Path | None) -> None:
+    items = sum(not one.hidden for one in collection.items.all().values())
+    where = "its database" if "://" in place else place
+    typer.echo(f"{items:,} items, {len(collection.annotators.all()):,} annotators; everything is kept in {where}.")
+    if secret is None:
+        typer.echo("  organise:  by the link that was shown when this began (--new-admin-link makes another)")
+    else:
+        typer.echo(f"  organise:  {base}/admin/{secret}    (shown only now: keep it)")
+    typer.echo(f"  take part: {base}/join")
+    if links is not None:
+        typer.echo(f"  personal links are in {links}")
+    typer.echo("Stop with Ctrl+C; the same command goes on where it was.")

@@ -1,0 +1,121 @@
+"""How much memory may be used, and how much is."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from crowdrank.errors import SettingError
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def bytes_of(size: str | int) -> int:
+    """ "4GB", "512 MiB" or a number of bytes.
+
+    >>> bytes_of("4GB"), bytes_of("1.5 GiB")
+    (4000000000, 1610612736)
+    """
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?|)b?\s*", str(size), re.IGNORECASE)
+    try:
+        count = 0 if found is None else int(float(found[1]) * _UNITS[found[2].lower()])
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise SettingError(f"A size of memory is a number and a unit, such as 4GB or 512MB; got {size!r}.")
+    return count
+
+
+def in_use() -> int:
+    """Bytes of memory that this process takes up now."""
+    try:
+        with open("/proc/self/statm") as status:
+            return int(status.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+class Slot:
+    """Something that can be made again: kept while there is room for it."""
+
+    def __init__(self, make: Callable[[], Any], read_ahead: Callable[[], None]):
+        self.make, self._read_ahead = make, read_ahead
+        self.kept: Any = None
+        self.size = 0
+
+    def __call__(self) -> Any:
+        kept = self.kept  # another thread may need its room in this very moment
+        return self.make() if kept is None else kept
+
+    def read_ahead(self) -> None:
+        if self.kept is None:
+            self._read_ahead()
+
+
+class Room:
+    """Bytes that may be kept. What a later pass leaves is worth more than what an earlier one left, as a rule."""
+
+    def __init__(self, size: int):
+        self.left = size
+        self._lock = threading.Lock()
+        self._shelves: list[list[Slot]] = []
+
+    def shelf(self, slots: Iterable[Slot] = ()) -> list[Slot]:
+        """A new place for slots."""
+        self._shelves.append(found := list(slots))
+        return found
+
+    def keep(self, slot: Slot, kept: Any, size: int, shelf: list[Slot]) -> None:
+        """Keep this in its slot, if there is room, or room can be made on other shelves."""
+        with self._lock:
+            if size > self.left + sum(other.size for other in self._others(shelf)):
+                return
+            for other in self._others(shelf):
+                if size <= self.left:
+                    break
+                self._empty(other)
+            slot.kept, slot.size = kept, size
+            self.left -= size
+
+    def clear(self, shelf: list[Slot]) -> None:
+        """Nobody needs what is on this shelf any more."""
+        with self._lock:
+            for slot in shelf:
+                self._empty(slot)
+            self._shelves = [other for other in self._shelves if other is not shelf]
+
+    def _others(self, shelf: list[Slot]) -> Iterator[Slot]:
+        """Slots of other shelves: what passes left first, the judgments themselves (the first shelf) last."""
+        for other in [*self._shelves[1:], *self._shelves[:1]]:
+            if other is not shelf:
+                yield from (slot for slot in other if slot.size)
+
+    def _empty(self, slot: Slot) -> None:
+        self.left += slot.size
+        slot.kept, slot.size = None, 0
+
+
+def size_of(shard: Any, *, beside: Any = ()) -> int:
+    """Bytes of the arrays in a shard, less those that it shares with another."""
+    shared = {id(array) for array in _arrays(beside)}
+    return sum(_bytes(array) for array in _arrays(shard) if id(array) not in shared)
+
+
+def _arrays(shard: Any) -> list[Any]:
+    if isinstance(shard, np.ndarray):
+        return [shard]
+    return [array for member in shard for array in _arrays(member)] if isinstance(shard, tuple | list) else []
+
+
+def _bytes(array: Any) -> int:
+    """One number that stands for a whole column takes no room."""
+    return 0 if 0 in array.strides else int(array.nbytes)

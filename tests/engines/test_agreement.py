@@ -1,0 +1,90 @@
+"""Wherever sums are computed: the same likelihood, the same order."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import crowdrank as cr
+from crowdrank.engines import Dask, OutOfCore, here
+
+MODELS = [
+    cr.BradleyTerry(), cr.BradleyTerry(ties="drop"), cr.Thurstone(), cr.CrowdBT(), cr.CrowdBT(ties="half"),
+    cr.CrowdBT(solver="alternating"), cr.FactorBT(), cr.VarianceBT(),
+]  # fmt: skip
+
+
+def assert_same(found, expected):
+    assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-9)
+    np.testing.assert_array_equal(found.order, expected.order)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-7)
+    np.testing.assert_allclose(found.uncertainty.std_error, expected.uncertainty.std_error, rtol=1e-5)
+    assert found.judged.tolist() == expected.judged.tolist()
+    assert found.notes == expected.notes
+    if expected.survey is not None:
+        for name, (estimate, *_) in expected.annotators.estimates.items():
+            np.testing.assert_allclose(found.annotators[name], estimate, atol=1e-6)
+        assert found.annotators.judged.tolist() == expected.annotators.judged.tolist()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_files_passed_over_are_as_judgments_in_memory(model, votes, folder, small_parts):
+    scanned = cr.scan(folder)
+    assert len(scanned.stored.parts) > 3
+    assert_same(model.fit(scanned, OutOfCore("4GB")), model.fit(votes))
+
+
+def test_they_are_even_without_room_for_any(votes, folder, small_parts):
+    assert_same(cr.CrowdBT().fit(cr.scan(folder), OutOfCore(1)), cr.CrowdBT().fit(votes))
+
+
+@pytest.mark.parametrize("model", [cr.BradleyTerry(), cr.CrowdBT()], ids=repr)
+def test_a_cluster_is_as_this_machine(model, votes, folder, small_parts, client):
+    assert_same(model.fit(cr.scan(folder), Dask(client)), model.fit(votes))
+
+
+@pytest.mark.parametrize("engine", ["out-of-core", "dask"])
+def test_what_is_in_memory_already_is_the_same_anywhere(engine, votes, client):
+    place = OutOfCore() if engine == "out-of-core" else Dask(client)
+    assert_same(cr.CrowdBT().fit(votes, place), cr.CrowdBT().fit(votes))
+    lists = votes.to_rankings()
+    assert_same(cr.PlackettLuce().fit(lists, place), cr.PlackettLuce().fit(lists))
+
+
+def test_scanned_judgments_are_passed_over_without_being_asked_for(votes, folder, small_parts):
+    assert_same(cr.CrowdBT().fit(cr.scan(folder)), cr.CrowdBT().fit(votes, here))
+
+
+def test_models_that_pass_over_nothing_read_the_columns(votes, folder):
+    scanned = cr.scan(folder)
+    for model in (cr.Borda(), cr.WinRate(), cr.RankCentrality()):
+        np.testing.assert_allclose(model.fit(scanned).scores, model.fit(votes).scores, atol=1e-8)
+
+
+@pytest.mark.parametrize("model", [cr.BradleyTerry(), cr.CrowdBT(), cr.VarianceBT()], ids=repr)
+def test_a_climb_from_an_earlier_fit_ends_at_the_same_summit(model, votes, folder, small_parts):
+    model = replace(model, tolerance=1e-8)
+    first = model.fit(votes.take(slice(0, 800)))
+    started = cr.scan(folder).starting_at(first.items, first.scores)
+    assert_same(model.fit(started), model.fit(votes))
+
+
+def test_scores_to_start_from_must_be_of_these_items(votes):
+    with pytest.raises(cr.errors.DataError, match="None of the items"):
+        votes.starting_at(cr.judgments.Items.plain(["nobody"]), np.zeros(1))
+
+
+def test_repeated_answers_are_passed_over_once():
+    """Few items and annotators, many votes: one row an annotator, pair and answer."""
+    from crowdrank.models.annotated.answers import answers_of, table_of
+
+    rng = np.random.default_rng(1)
+    left = rng.integers(4, size=3000)
+    right = (left + rng.integers(1, 4, size=3000)) % 4
+    winner = np.where(rng.random(3000) < 0.1, 9, np.where(rng.random(3000) < 0.6, left, right))
+    votes = cr.Comparisons.of(left, right, np.where(winner == 9, "tie", winner), annotator=rng.integers(3, size=3000))
+    table = table_of(votes)
+    assert table.rows <= 3 * 4 * 3
+    assert table.weight.sum() == answers_of(votes).weight.sum()
+    by_row = cr.CrowdBT(ties="half").fit(votes.reweighted(np.full(3000, 1.0)))
+    assert cr.CrowdBT(ties="half").fit(votes).log_likelihood == pytest.approx(by_row.log_likelihood, rel=1e-12)

@@ -1,0 +1,121 @@
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+from crowdrank.engines import OutOfCore
+from crowdrank.engines.memory import Room, Slot, bytes_of, in_use, size_of
+from crowdrank.errors import SettingError
+from crowdrank.judgments.storage import InParts
+from tests.engines.test_here import Column, doubled, moments
+
+
+class Counting:
+    """A recipe that knows how often it was called."""
+
+    def __init__(self, value):
+        self.value, self.calls = value, 0
+
+    def __call__(self):
+        self.calls += 1
+        return Column(self.value.copy())
+
+    def read_ahead(self):
+        pass
+
+
+def table(shards=7, rows=50):
+    values = np.random.default_rng(0).normal(size=(shards, rows))
+    return InParts(tuple(Counting(value) for value in values), shards * rows)
+
+
+def test_with_room_for_all_every_shard_is_made_once():
+    parts = table()
+    held = OutOfCore("4GB").hold(parts)
+    kept, _ = held.keep(doubled, 2.0)
+    for _ in range(3):
+        kept.total(moments, 2)
+    assert {recipe.calls for recipe in parts.recipes} == {1}
+
+
+def test_without_room_they_are_made_again_and_the_sums_are_the_same_to_the_last_bit():
+    parts = table()
+    roomy, tight = OutOfCore("4GB").hold(table()), OutOfCore(1).hold(parts)
+    (kept, sums), (again, sums_again) = roomy.keep(doubled, 3.0), tight.keep(doubled, 3.0)
+    assert sums.total == sums_again.total
+    assert kept.total(moments, 3).total == again.total(moments, 3).total
+    assert {recipe.calls for recipe in parts.recipes} == {2}
+
+
+def test_few_shards_are_there_at_a_time():
+    alive, most, lock = 0, 0, threading.Lock()
+
+    class Watched(Counting):
+        def __call__(self):
+            nonlocal alive, most
+            with lock:
+                alive += 1
+                most = max(most, alive)
+            return super().__call__()
+
+    def counted(shard):
+        nonlocal alive
+        with lock:
+            alive -= 1
+        return (1,)
+
+    values = np.zeros((100, 10))
+    held = OutOfCore(1).hold(InParts(tuple(Watched(value) for value in values), 1000))
+    assert held.total(counted) == (100,)
+    assert most <= 16
+
+
+def test_what_an_earlier_pass_left_makes_room_for_a_later_one():
+    room = Room(100)
+    first, second = room.shelf(), room.shelf()
+    judgments = Slot(lambda: "made again", lambda: None)
+    room.keep(judgments, "judgments", 40, first)
+    old, new = Slot(lambda: "old again", lambda: None), Slot(lambda: "new again", lambda: None)
+    second.append(old)
+    first.append(judgments)
+    room.keep(old, "old", 60, second)
+    room.keep(new, "new", 50, room.shelf())
+    assert (judgments(), old(), new()) == ("judgments", "old again", "new")
+    assert room.left == 10
+
+
+def test_what_nobody_needs_any_more_gives_its_room_back():
+    held = OutOfCore("4GB").hold(table())
+    before = held.room.left
+    kept, _ = held.keep(doubled, 2.0)
+    assert held.room.left == before - 7 * 50 * 8
+    del kept
+    gc.collect()
+    assert held.room.left == before
+
+
+def test_an_error_in_a_shard_reaches_the_caller():
+    with pytest.raises(ZeroDivisionError):
+        OutOfCore(1).hold(table()).total(lambda shard: 1 / 0)
+
+
+def test_shared_and_repeated_columns_take_no_room():
+    column = np.zeros(10)
+    assert size_of((column, (np.broadcast_to(1.0, 1000), 3))) == 80
+    assert size_of((column, np.zeros(5)), beside=(column,)) == 40
+
+
+@pytest.mark.parametrize(("size", "count"), [("4GB", 4 * 10**9), ("1.5 gib", 3 * 2**29), ("10", 10), (7, 7)])
+def test_sizes_are_read(size, count):
+    assert bytes_of(size) == count
+
+
+@pytest.mark.parametrize("size", ["", "much", "-4GB", "0", "4 elephants", "1.2.3GB"])
+def test_what_is_no_size_is_refused(size):
+    with pytest.raises(SettingError, match="such as 4GB"):
+        OutOfCore(size)
+
+
+def test_memory_in_use_is_known():
+    assert 10**7 < in_use() < 10**11
