@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from crowdrank.likelihoods import annotated
-from crowdrank.likelihoods.annotated import FORMULAS, PROBIT, PULLED, RELIABLE, Answers, matrix, product, slopes
+from crowdrank.likelihoods.annotated import (
+    FORMULAS,
+    PROBIT,
+    PULLED,
+    RELIABLE,
+    Answers,
+    margins,
+    matrix,
+    product,
+    slopes,
+)
 
 ITEMS, PEOPLE, ROWS = 6, 4, 150
 every_formula = pytest.mark.parametrize("formula", range(len(FORMULAS)), ids=[f.__name__ for f in FORMULAS])
@@ -136,3 +146,19 @@ def test_slopes_by_truth_are_finite_near_its_ends(formula):
     for end in (1e-13, 1 - 1e-13):
         for part in annotated.by_truth(shard, 1000 * scores, np.full(PEOPLE, end), formula):
             assert np.isfinite(part).all()
+
+
+@every_formula
+def test_ties_of_items_are_the_same_compiled(formula, monkeypatch):
+    shard, at, _ = drawn(formula)
+    plain, _ = margins(shard, *at, formula)
+    monkeypatch.setattr(annotated, "COMPILE_FROM", 0)
+    np.testing.assert_allclose(margins(shard, *at, formula)[0].bend, plain.bend, rtol=1e-6)
+
+
+@every_formula
+def test_the_order_of_answers_changes_no_sum(formula):
+    shard, at, _ = drawn(formula)
+    ordered = shard.by_annotator()
+    assert np.all(np.diff(ordered.annotator) >= 0)
+    np.testing.assert_allclose(gradient(ordered, at, formula), gradient(shard, at, formula), rtol=1e-9, atol=1e-9)

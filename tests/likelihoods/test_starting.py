@@ -1,0 +1,55 @@
+"""Counts that climbs start from: as counted one by one, and the same however the answers are cut."""
+
+import numpy as np
+import pytest
+
+from crowdrank.engines import Here, here
+from crowdrank.likelihoods import starting
+from crowdrank.likelihoods.annotated import RELIABLE, Answers, slopes
+
+ROWS, ITEMS, PEOPLE = 90, 5, 3
+
+
+@pytest.fixture
+def answers():
+    rng = np.random.default_rng(0)
+    winner = rng.integers(ITEMS, size=ROWS).astype(np.int32)
+    loser = ((winner + rng.integers(1, ITEMS, size=ROWS)) % ITEMS).astype(np.int32)
+    who = rng.integers(PEOPLE, size=ROWS).astype(np.int32)
+    return Answers(winner, loser, who, rng.uniform(0.5, 2.0, ROWS), np.zeros((ROWS, 0)))
+
+
+def by_hand(answers, trust=None, scores=None):
+    net, total = np.zeros(ITEMS), np.zeros(ITEMS)
+    sided, spoken = np.zeros(PEOPLE), np.zeros(PEOPLE)
+    for won, lost, who, weight in zip(*answers[:4], strict=True):
+        counts = weight * (1.0 if trust is None else trust[who])
+        net[won] += counts
+        net[lost] -= counts
+        total[[won, lost]] += abs(counts)
+        spoken[who] += weight
+        if scores is not None:
+            sided[who] += weight * np.sign(scores[won] - scores[lost])
+    return net, total, sided, spoken
+
+
+@pytest.mark.parametrize("trust", [None, np.array([1.0, 0.3, -0.5])])
+@pytest.mark.parametrize("engine", [here, Here(rows_per_shard=7)])
+def test_counts_are_those_made_by_hand(answers, trust, engine):
+    scores = np.random.default_rng(1).normal(size=ITEMS)
+    net, total, sided, spoken = by_hand(answers, trust, scores)
+    held = engine.hold(answers)
+    np.testing.assert_allclose(held.total(starting.tallies, ITEMS, trust), (net, total), atol=1e-12)
+    np.testing.assert_allclose(held.total(starting.sidings, scores, PEOPLE), (sided, spoken), atol=1e-12)
+    np.testing.assert_allclose(held.total(starting.spoken, PEOPLE)[0], spoken)
+
+
+def test_a_sample_is_of_the_same_rows_however_they_are_cut(answers):
+    points = [(np.zeros(ITEMS), np.ones(PEOPLE)), (np.arange(ITEMS) / 2, np.zeros(PEOPLE) + 2.0)]
+    whole, cut = (engine.hold(answers) for engine in (here, Here(rows_per_shard=11)))
+    for every in (1, 4, 13):
+        sampled = whole.total(starting.heights, points, RELIABLE, every)[0]
+        np.testing.assert_allclose(cut.total(starting.heights, points, RELIABLE, every)[0], sampled)
+    none = np.zeros((PEOPLE, 0))
+    expected = [slopes(answers, *point, none, RELIABLE)[1].value for point in points]
+    np.testing.assert_allclose(whole.total(starting.heights, points, RELIABLE, 1)[0], expected)
