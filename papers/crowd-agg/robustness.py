@@ -36,8 +36,8 @@ NOTES = """
 NDCG@10 as in [table 2](table2.md). Random spammers toss coins, reversed ones always name the worse item; each answers
 as many pairs as an annotator. The quality of annotators is drawn from Beta(2, 1), a quarter of whom are themselves
 wrong more often than right (*very mixed*), or from U(.5, .95) (*better than a coin*). *No heads counted* is crowd-agg
-with `head_count` off. mpm and em-elo count heads by the same function; crowd-bt takes the way up that its prior on
-qualities prefers; greedy-order and bradley-terry know nothing of annotators. The coefficient of variation is the
+with `head_count` off. mpm, em-elo and crowd-bt count heads by the same function; greedy-order and bradley-terry know
+nothing of annotators. The coefficient of variation is the
 paper's measure of robustness: the standard deviation over the mean of a row's means, from no spammers to half as many
 as annotators.
 """

@@ -29,6 +29,7 @@ from crowdrank.models.annotated.objective import Objective
 from crowdrank.models.annotated.priors import Priors
 from crowdrank.models.annotated.summit import Summit
 from crowdrank.models.conclude import SolverSettings
+from crowdrank.models.orientation import turned
 from crowdrank.solvers.conjugate import climb_by_conjugate_gradients
 from crowdrank.solvers.newton import Found, climb
 
@@ -74,9 +75,9 @@ def climb_from(
     starts = Starts(comparisons, objective, table.rows, model.tolerance).named(start, solver)
     best = _highest(model, objective, starts, solver)
     if start == "several" and formula in (RELIABLE, PROBIT):
-        turned = mirrored(objective, best.parameters, comparisons)
-        if turned is not None:
-            best = _highest(model, objective, [turned], solver)
+        other = mirrored(objective, best.parameters, comparisons)
+        if other is not None:
+            best = _highest(model, objective, [other], solver)
     return Summit(best, objective, comparisons, model.seed)
 
 
@@ -187,20 +188,19 @@ class Starts:
 def mirrored(objective: Objective, x: Vector, comparisons: Comparisons) -> Vector | None:
     """The other way up, where that is the better one; None where this one is.
 
-    Negating all scores and turning every η into 1 − η leaves the likelihood as it is. Gold decides first, then the
-    priors, and where these are even-handed the most annotators, each counted once.
+    Negating all scores and turning every η into 1 − η leaves the likelihood as it is. Gold decides first, then what is
+    known of annotators, and else the most of them, each counted once: by the priors, few who are surely reversed would
+    outweigh many who are right more often than not.
     """
     layout, known = objective.layout, comparisons.knowledge
     scores, gates, pulls = layout.split(x)
     people = max(1, len(comparisons.annotators))
-    turned = layout.join(-scores, np.append(-gates[:people], gates[people:]), pulls)
+    other = layout.join(-scores, np.append(-gates[:people], gates[people:]), pulls)
     if len(known.gold_better):
         agreed = np.sign(scores[known.gold_better] - scores[known.gold_worse]).sum()
-        return turned if agreed < 0 else None
-    gain = (
-        objective.priors.at(*layout.split(turned), objective.formula).value
-        - objective.priors.at(scores, gates, pulls, objective.formula).value
-    )
-    if abs(gain) > 1e-6:
-        return turned if gain > 0 else None
-    return turned if np.sign(gates[:people]).sum() < 0 else None
+        return other if agreed < 0 else None
+    if known.of_annotators:
+        this, that = (objective.priors.at(*layout.split(way), objective.formula).value for way in (x, other))
+        return other if that > this + 1e-6 else None
+    net, total = objective.held.total(starting.sidings, scores, layout.annotators)
+    return other if turned((total + net)[:people] / 2, total[:people]) else None
