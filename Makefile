@@ -52,6 +52,8 @@ bench: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/crowd_bt.py
 	$(BENCH_VENV)/bin/python benchmarks/kernels.py
 	$(BENCH_VENV)/bin/python benchmarks/questions.py
+	$(BENCH_VENV)/bin/python benchmarks/server.py
+	$(BENCH_VENV)/bin/python benchmarks/nothing_lost.py --rounds 20
 
 bench-quick: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py --quick

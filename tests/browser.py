@@ -1,4 +1,4 @@
-"""Chromium, for tests that look at pages: one browser for all of them, and what axe finds on a page."""
+"""Chromium, for tests that look at pages: one browser for all of a module, and what axe finds on a page."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def find_chromium() -> str:
     raise FileNotFoundError("These tests need Chromium: sudo apt-get install chromium.")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for the whole session: as long as it runs, nothing else in this thread can run an event loop."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         yield started

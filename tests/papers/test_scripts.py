@@ -21,7 +21,7 @@ POLICIES = ("adaptive", "thompson", "gain", "epsilon-greedy", "uncertainty", "co
 ASKED = ("after 100 votes", "after 200 votes", "a third", "half", "two thirds")
 
 LISTS = ("trm", "crowd-bt", "tpp, 1 domain", "tpp, 3 domains", "tpp, 5 domains", "tpp")
-NEEDS_DATA = ("crowd-bt/table3.py", "tpp/figure4.py", "crowd-agg/real.py")
+NEEDS_DATA = ("crowd-bt/table3.py", "tpp/figure4.py", "crowd-agg/real.py", "ltr-crowds/mq2008.py")
 
 OF_PAIRS = ("condorcet-fuse", "greedy-order", "borda", "bradley-terry", "mpm", "em-elo", "crowd-bt")
 OF_GRADES = ("mean-rating", "z-rating", "dawid-skene", "graded-response")
@@ -30,6 +30,21 @@ PUBLISHED = ("crowd-agg, published", "crowd-agg, published, rbp", "crowd-agg, sh
 MARKOV = tuple(f"markov-chain, mc{n}" for n in (1, 2, 3, 4))
 OF_LISTS = ("plackett-luce", "mallows", "footrule", "median-rank", "rrf", *MARKOV)
 QUALITIES = ("crowd-agg", "crowd-agg, no prior", "mpm", "em-elo", "crowd-bt", "bayesian-crowd-bt")
+
+OF_SIDE = ("ltrma-s1", "ltrma-s2", "ltrma-s3")
+LTR_BASELINES = ("ltrma-d", "pooled", "borda", "lregma", "truth")
+LABELS = tuple(f"ltr-crowds, labels {labels}" for labels in ("map", "expected"))
+BENT = tuple(f"lightgbm, {name}" for name in ("ltrma-d", "pooled", "borda", "truth", "truth, ties left open", *LABELS))
+STRAIGHT = tuple(f"linear, {name}" for name in (*OF_SIDE, *LTR_BASELINES, "truth, ties left open", *LABELS))
+ON_BOTH = ("ltr-crowds", "ltrma-d", "pooled", "borda", "truth", "truth, ties left open")
+RECOVERED = ("labels expected", "labels map", "as in the paper", "true lists known", "ltrma-d", "truth")
+PRIOR_LISTS = ("prior_lists=2", "prior_lists=0", "as in the paper", "true lists known")
+
+
+def less(row: str, others: Iterable[str]) -> set[str]:
+    """A row, the others, and the row less each."""
+    others = tuple(others)
+    return {row, *others, *(f"{row} less {other}" for other in others)}
 
 
 def with_differences(rows: Iterable[str], baseline: str) -> set[str]:
@@ -87,6 +102,20 @@ ROWS = {
         *CROWD_AGG, *OF_PAIRS, *OF_GRADES, "mean-rating, prior_count=0",
         *with_differences(("mean individual", "borda", *OF_LISTS, "bradley-terry", "crowd-bt", "trm"), "borda"),
     },
+    "ltr-crowds/synthetic.py": {
+        *less("ltr-crowds", (*OF_SIDE, *LTR_BASELINES)), "ltr-crowds, the paper's sampler",
+    },
+    "ltr-crowds/recovery.py": {
+        *less("ltr-crowds", RECOVERED), *less("prior_lists=1", PRIOR_LISTS),
+    },
+    "ltr-crowds/samplers.py": {"gibbs", "paper"},
+    "ltr-crowds/topk.py": less(
+        "ltr-crowds", (*(name for name in OF_SIDE if name != "ltrma-s2"), *LTR_BASELINES, "truth, whole lists")
+    ),
+    "ltr-crowds/mq2008.py": {
+        *less("linear, ltr-crowds", STRAIGHT), *less("lightgbm, ltr-crowds", BENT),
+        *(f"lightgbm, {name} less linear, {name}" for name in ON_BOTH), "ltr-crowds", "ltrma-d", *OF_SIDE,
+    },
     "tpp/domains.py": {
         "domains found", "sets of malicious annotators", "as many as there are",
         "queries in the right domain", "distance",
@@ -97,8 +126,8 @@ ROWS = {
     },
 }  # fmt: skip
 
-NO_ACCURACY = re.compile("less |: votes|distance|number of", re.IGNORECASE)
-"""Tables of differences, and of counts."""
+NO_ACCURACY = re.compile("less |: votes|distance|number of|RMSE", re.IGNORECASE)
+"""Tables of differences, of counts, and of errors."""
 
 
 def run(script: str, *arguments: object, data: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -177,6 +206,12 @@ def test_real_grades_preferences_and_lists_are_ranked_by_every_method(tmp_path, 
     done = run("crowd-agg/real.py", "--quick", "--out", tmp_path, data=data_folder)
     assert {row["row"] for row in records(tmp_path, "crowd-agg/real.py")} == ROWS["crowd-agg/real.py"]
     assert "4 tasks of lee_rankings" in done.stdout
+
+
+@pytest.mark.data
+def test_real_features_and_grades_are_learnt_from(tmp_path, data_folder):
+    run("ltr-crowds/mq2008.py", "--quick", "--out", tmp_path, data=data_folder)
+    assert {row["row"] for row in records(tmp_path, "ltr-crowds/mq2008.py")} == ROWS["ltr-crowds/mq2008.py"]
 
 
 @pytest.mark.parametrize("script", NEEDS_DATA)

@@ -38,7 +38,14 @@ def test_a_question_is_answered_only_by_whom_it_was_put_to(collection, ask, crow
             collection.questions.vote(token, asked.left, annotator=who)
 
 
-@pytest.mark.parametrize("answer", [0, 99, -1, True, "left", "", None, 1.5])
+@pytest.mark.parametrize(("side", "place"), [("left", 2), ("right", 3)])
+def test_a_side_stands_for_the_item_that_was_shown_on_it(collection, ask, crowd, side, place):
+    asked = ask(left=2, right=3)
+    said = collection.questions.vote(asked.token, side, annotator=crowd.ann)
+    assert (said.outcome, said.winner) == (side, crowd.items[place])
+
+
+@pytest.mark.parametrize("answer", [0, 99, -1, True, "above", "", None, 1.5])
 def test_an_answer_names_one_of_the_two_or_neither(collection, ask, crowd, answer):
     asked = ask(left=2, right=3)
     with pytest.raises(DataError, match="'tie' or 'skip'"):

@@ -17,6 +17,7 @@ from crowdrank.cli.annotators import annotators
 from crowdrank.cli.backup import backup
 from crowdrank.cli.compare import compare
 from crowdrank.cli.convert import convert
+from crowdrank.cli.demo import demo
 from crowdrank.cli.explain import explain
 from crowdrank.cli.export import export
 from crowdrank.cli.formats import formats
@@ -53,6 +54,7 @@ app.command("simulate-active")(simulate_active)
 app.command()(serve)
 app.command()(export)
 app.command()(backup)
+app.command()(demo)
 app.command()(learn)
 app.command()(predict)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from crowdrank.likelihoods.moments import chance_of, expected_lead, pull, quality_after, shrinkage
 from crowdrank.online import Beliefs
@@ -15,16 +16,33 @@ def expecting(beliefs: Beliefs, awaited: Iterable[Triplet]) -> Beliefs:
     """Means stay; variances shrink, and what is known of an annotator grows, as much as they are expected to."""
     mean, variance = beliefs.mean, beliefs.variance.copy()
     truths, lies = beliefs.truths.copy(), beliefs.lies.copy()
-    for i, j, k in awaited:
-        a, b, pair, lead = truths[k], lies[k], [i, j], mean[i] - mean[j]
+    for i, j, k in _waves(awaited):
+        a, b, lead = truths[k], lies[k], mean[i] - mean[j]
         truthful = expected_lead(lead, variance[i] + variance[j])
         chance = chance_of(truthful, a, b)
-        won, lost = (shrinkage(variance[pair], pull(side, a, b)[1]) for side in (lead, -lead))
-        variance[pair] *= chance * won + (1 - chance) * lost
-        counts = (sum(quality_after(believed, a, b)) for believed in (truthful, 1 - truthful))
-        growth = float(np.dot((chance, 1 - chance), list(counts))) / (a + b)
+        won, lost = (pull(side, a, b)[1] for side in (lead, -lead))
+        for item in (i, j):
+            spread = variance[item]
+            variance[item] = spread * (chance * shrinkage(spread, won) + (1 - chance) * shrinkage(spread, lost))
+        after, after_lie = (sum(quality_after(believed, a, b)) for believed in (truthful, 1 - truthful))
+        growth = (chance * after + (1 - chance) * after_lie) / (a + b)
         truths[k], lies[k] = a * growth, b * growth
     return beliefs.changed(
         of_items={**beliefs.of_items, "variance": variance},
         of_annotators={**beliefs.of_annotators, "truths": truths, "lies": lies},
     )
+
+
+def _waves(awaited: Iterable[Triplet]) -> Iterator[npt.NDArray[np.int64]]:
+    """In their order, as many together as have nothing to do with one another: the rows i, j and k of each wave."""
+    waves: list[list[Triplet]] = []
+    items: dict[int, int] = {}
+    people: dict[int, int] = {}
+    for i, j, k in awaited:
+        n = max(items.get(i, 0), items.get(j, 0), people.get(k, 0))
+        if n == len(waves):
+            waves.append([])
+        waves[n].append((i, j, k))
+        items[i] = items[j] = people[k] = n + 1
+    for wave in waves:
+        yield np.array(wave, np.int64).T

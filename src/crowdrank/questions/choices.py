@@ -20,6 +20,7 @@ MOST_LISTED = 200_000
 """Pairs up to which all are looked at; beyond, those of neighbours in the order of the beliefs."""
 _NEIGHBOURS = 20
 _AT_A_TIME = 64
+_NONE = np.zeros(0, np.int64)
 
 
 class Choice(NamedTuple):
@@ -108,6 +109,30 @@ class Choices:
             return Pairs(pool.one[rows], pool.other[rows])
         pairs = all_pairs(self.beliefs.items) if self.listed else self._neighbours
         return pairs.take(self._allowed(pairs, annotator))
+
+    def partners_left(self, annotator: int) -> Integers:
+        """How many others each item can be shown beside, to an annotator."""
+        size, query = len(self.beliefs.items), self.beliefs.items.query
+        if self.asked.pool is not None:
+            return np.bincount(np.concatenate(self.pairs(annotator)), minlength=size)
+        judged = np.ones(size, bool)
+        judged[self.asked.own.get(annotator, _NONE)] = False
+        one, other = self._kept_from(annotator) // 2**32, self._kept_from(annotator) % 2**32
+        both = judged[one] & judged[other]
+        gone = np.bincount(np.concatenate((one[both], other[both])), minlength=size)
+        alike = np.bincount(query, weights=judged, minlength=1).astype(np.int64)[query] - 1
+        return np.where(judged, alike - gone, 0)
+
+    def partners(self, annotator: int, item: int) -> Integers:
+        """Those that an item can be shown beside, to an annotator: first those that follow it."""
+        if self.asked.pool is not None:
+            one, other = self.pairs(annotator)
+            return np.concatenate((other[one == item], one[other == item]))
+        query, kept = self.beliefs.items.query, self._kept_from(annotator)
+        free = query == query[item]
+        free[self.asked.own.get(annotator, _NONE)] = free[item] = False
+        free[kept[kept // 2**32 == item] % 2**32] = free[kept[kept % 2**32 == item] // 2**32] = False
+        return np.concatenate((item + np.flatnonzero(free[item:]), np.flatnonzero(free[:item])))
 
     def excluded(self) -> Excluded:
         """What must not be put to whom, for a search over everything."""

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
 from crowdrank.storage.events import Event, events
-from crowdrank.storage.schema import assignment, vote
+from crowdrank.storage.schema import assignment, log, vote
 
 Integers = npt.NDArray[np.int64]
 SKIPPED = np.int8(2)
 """Beside the outcomes of comparisons (1 left, 0 tie, -1 right): nothing was decided."""
 CODES = {"left": 1, "tie": 0, "right": -1, "skip": int(SKIPPED)}
 
+# Made once, with places for two numbers: making a statement takes longer than asking it.
+_AFTER: Any = bindparam("after")
+_LAST: Any = bindparam("last")
+_ROWS = select(log.c.seq, log.c.kind).where(log.c.seq > _AFTER).order_by(log.c.seq).limit(bindparam("most"))
 _ASSIGNMENTS = select(
     assignment.c.seq, assignment.c.at, assignment.c.annotator, assignment.c.left_item, assignment.c.right_item,
     assignment.c.policy, assignment.c.probability, func.coalesce(assignment.c.gold_item, 0),
-)  # fmt: skip
+).where(assignment.c.seq > _AFTER, assignment.c.seq <= _LAST).order_by(assignment.c.seq)  # fmt: skip
 _VOTES = select(
     vote.c.seq, vote.c.at, vote.c.assignment, vote.c.annotator, vote.c.left_item, vote.c.right_item, vote.c.outcome,
     func.coalesce(vote.c.response_ms, -1),
-)  # fmt: skip
+).where(vote.c.seq > _AFTER, vote.c.seq <= _LAST).order_by(vote.c.seq)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,10 +84,14 @@ class Batch:
         return len(self.assignments) + len(self.votes) + len(self.events)
 
 
-def batch(connection: Connection, after: int, last: int) -> Batch:
-    """The rows from one number to another. They never change, so they can be read one table after the other."""
-    asked = columns(connection, _between(_ASSIGNMENTS, assignment.c.seq, after, last), 8)
-    said = columns(connection, _between(_VOTES, vote.c.seq, after, last), 8)
+def batch(connection: Connection, after: int, most: int) -> Batch:
+    """The rows after a number, at most so many. They never change, so they can be read one table after the other."""
+    rows = connection.execute(_ROWS, {"after": after, "most": most}).fetchall()
+    last, kinds = (rows[-1][0] if rows else after), {kind for _, kind in rows}
+    between = {"after": after, "last": last}
+    asked = columns(connection, _ASSIGNMENTS, 8, between if "assignment" in kinds else None)
+    said = columns(connection, _VOTES, 8, between if "vote" in kinds else None)
+    done = events(connection, after=after, up_to=last) if kinds - {"assignment", "vote"} else []
     seq, at, who, left, right, policy, probability, gold = asked
     assignments = Assignments(
         seq=integers(seq), at=integers(at), annotator=integers(who), left=integers(left), right=integers(right),
@@ -93,16 +103,14 @@ def batch(connection: Connection, after: int, last: int) -> Batch:
         left=integers(left), right=integers(right), outcome=np.array([CODES[o] for o in outcome], np.int8),
         response_ms=integers(response_ms),
     )  # fmt: skip
-    return Batch(last=last, assignments=assignments, votes=votes, events=events(connection, after=after, up_to=last))
+    return Batch(last=last, assignments=assignments, votes=votes, events=done)
 
 
-def _between(rows: Select[Any], seq: Any, after: int, last: int) -> Select[Any]:
-    return rows.where(seq > after, seq <= last).order_by(seq)
-
-
-def columns(connection: Connection, rows: Select[Any], width: int) -> list[tuple[Any, ...]]:
-    """What a query gives, turned on its side."""
-    found = connection.execute(rows).fetchall()
+def columns(
+    connection: Connection, rows: Select[Any], width: int, told: Mapping[str, Any] | None = MappingProxyType({})
+) -> list[tuple[Any, ...]]:
+    """What a query gives, turned on its side; nothing where nothing is to be asked."""
+    found = [] if told is None else connection.execute(rows, dict(told)).fetchall()
     return list(zip(*found, strict=True)) if found else [()] * width
 
 

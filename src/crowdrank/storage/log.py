@@ -36,9 +36,7 @@ class Log:
 
     def after(self, seq: int, limit: int = AT_ONCE) -> Batch:
         """The next rows after one, at most so many; none is ever added in between later."""
-        return self._database.read(
-            lambda connection: batch(connection, seq, max(seq, min(_head(connection), seq + limit)))
-        )
+        return self._database.read(lambda connection: batch(connection, seq, limit))
 
     def judgments(self, up_to: int | None = None) -> Comparisons:
         """What counts as said, at a row of the log or now: not skipped, undone or void, nor by someone excluded.

@@ -68,14 +68,16 @@ class Linear:
         centre, scale = values.mean(axis=0), _spread(values, starts)
         # Only differences within a query count: columns that do not differ there come out as zero.
         rows = _centred(values, starts) / scale
-        start = before.weights * scale / before.scale if isinstance(before, LinearScorer) else np.zeros(len(scale))
+        constant = ~np.isfinite(scale)
+        start = np.zeros(len(scale))
+        if isinstance(before, LinearScorer):
+            start = before.weights * np.where(constant, 0.0, scale) / before.scale
         objective = Objective(engine.hold(lists), rows, self.prior_scale)
         with alone(len(scale)):
             found = minimize(
-                objective, np.where(np.isfinite(start), start, 0.0), jac=True, method="L-BFGS-B",
+                objective, start, jac=True, method="L-BFGS-B",
                 options={"maxiter": self.max_steps, "ftol": self.tolerance, "gtol": 0.0},
             )  # fmt: skip
-        constant = ~np.isfinite(scale)
         return LinearScorer(np.where(constant, 0.0, found.x), centre, np.where(constant, 1.0, scale))
 
 

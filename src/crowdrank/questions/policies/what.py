@@ -52,12 +52,10 @@ class LeastSeen:
         return total
 
     def _first(self, choices: Choices, annotator: int) -> npt.NDArray[np.int64]:
-        pairs = choices.pairs(annotator)
-        return _least_seen(choices, np.unique(np.concatenate(pairs)))
+        return _least_seen(choices, np.flatnonzero(choices.partners_left(annotator)))
 
     def _second(self, choices: Choices, first: int, annotator: int) -> npt.NDArray[np.int64]:
-        one, other = choices.pairs(annotator)
-        return _least_seen(choices, np.concatenate((other[one == first], one[other == first])))
+        return _least_seen(choices, choices.partners(annotator, first))
 
 
 def _least_seen(choices: Choices, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

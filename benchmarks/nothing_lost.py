@@ -1,0 +1,54 @@
+"""The server, and PostgreSQL in its turn, killed again and again under load: every acknowledged vote must be there.
+
+python benchmarks/nothing_lost.py --rounds 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.postgres import running
+from tests.server.killing import play
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument(
+        "--only", default="", help="sqlite:1, sqlite:4, postgresql:1, postgresql:4, database:1, database:4"
+    )
+    told = parser.parse_args()
+    fine = True
+    for what in ("sqlite", "postgresql", "database"):
+        for processes in (1, 4):
+            if told.only not in ("", f"{what}:{processes}"):
+                continue
+            begin = time.monotonic()
+            with tempfile.TemporaryDirectory() as folder:
+                if what == "sqlite":
+                    outcome = play(f"{folder}/c.db", processes, told.rounds, clients=told.clients)
+                else:
+                    with running() as server:
+                        outcome = play(
+                            server.create("collection"), processes, told.rounds, clients=told.clients,
+                            postgres=server if what == "database" else None,
+                        )  # fmt: skip
+            fine &= outcome.fine
+            killed = "postgresql" if what == "database" else "server"
+            where = "sqlite" if what == "sqlite" else "postgresql"
+            row = {"database": where, "killed": killed, "processes": processes, "rounds": told.rounds}
+            print(json.dumps(row | asdict(outcome) | {"seconds": round(time.monotonic() - begin)}), flush=True)
+    sys.exit(0 if fine else 1)
+
+
+if __name__ == "__main__":
+    main()

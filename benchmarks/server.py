@@ -1,0 +1,183 @@
+"""Load on the collection server: fifty annotators at once, over loopback, from a process of their own.
+
+    python benchmarks/server.py                 # SQLite and PostgreSQL, one process and more
+    python benchmarks/server.py --quick         # SQLite alone, printed only
+
+Each annotator sends an answer and gets the next question with it. First all together send `--rate` answers a second,
+as people would who do not wait for one another; then each answers as soon as it is asked, which says what the server
+can do at most (and by Little's law how long each waits: fifty at once, divided by what is done in a second).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.postgres import running
+from tests.server.crowd import Served, vote_for
+
+HERE = Path(__file__).parent
+WARM_UP = 3.0
+
+
+def main() -> None:
+    told = _arguments()
+    rows = []
+    with ExitStack() as stack:
+        postgres = None
+        for kind, processes in _cases(told):
+            if kind == "postgresql" and postgres is None:
+                postgres = stack.enter_context(running(tempfile.gettempdir()))
+            for pace in ("paced", "as fast as it goes"):
+                rate = told.rate if pace == "paced" else 0.0
+                row = measure(kind, processes, told, rate, postgres)
+                rows.append({"database": kind, "processes": processes, "load": pace, **row})
+                print(json.dumps(rows[-1]), flush=True)
+    chosen = [choice(items) for items in (1_000, 10_000)]
+    for one in chosen:
+        print(json.dumps(one), flush=True)
+    if not told.quick:
+        write(rows, chosen, told)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--items", type=int, default=1_000)
+    parser.add_argument("--annotators", type=int, default=50)
+    parser.add_argument("--rate", type=float, default=330.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--only", default="")
+    return parser.parse_args()
+
+
+def _cases(told: argparse.Namespace) -> list[tuple[str, int]]:
+    if told.quick:
+        return [("sqlite", 1)]
+    cases = [(kind, processes) for kind in ("sqlite", "postgresql") for processes in (1, 2, 4)]
+    return [case for case in cases if told.only in ("", f"{case[0]}:{case[1]}", case[0])]
+
+
+def measure(kind: str, processes: int, told: argparse.Namespace, rate: float, postgres: Any) -> dict[str, Any]:
+    """One server, from nothing."""
+    from crowdrank.storage import Collection
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = f"{folder}/c.db" if postgres is None else postgres.create(f"bench{time.time_ns()}")
+        if kind == "sqlite":
+            place = f"{folder}/c.db"
+        with Collection.open(place) as collection:
+            collection.items.add([f"item {n}" for n in range(told.items)], actor="bench")
+            people = collection.annotators.add([f"p{n}" for n in range(told.annotators)], actor="bench")
+            tokens = collection.access.issue(people, actor="bench")
+        served = Served(place, processes).start()
+        try:
+            pace = told.annotators / rate if rate else 0.0
+            _crowd(served.port, tokens, WARM_UP, pace)  # compiles, connects, fills what is cached
+            before = _cpu(served)
+            crowd = _crowd(served.port, tokens, told.seconds, pace)
+            used = {pid: after - before.get(pid, 0.0) for pid, after in _cpu(served).items()}
+        finally:
+            served.stop()
+    return crowd | {"server_cpu": round(sum(used.values()) / crowd["seconds"], 2)}
+
+
+def _crowd(port: int, tokens: list[str], seconds: float, pace: float) -> dict[str, Any]:
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(_vote, (port, tokens, seconds, pace))
+
+
+def _vote(port: int, tokens: list[str], seconds: float, pace: float) -> dict[str, Any]:
+    told, took = vote_for(port, tokens, seconds, answer=_answer, pace=pace)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    waits = np.array(told.seconds) * 1e3
+    return {
+        "votes": len(waits), "seconds": round(took, 2), "votes_per_second": round(len(waits) / took, 1),
+        "p50_ms": round(float(np.quantile(waits, 0.5)), 2), "p99_ms": round(float(np.quantile(waits, 0.99)), 2),
+        "max_ms": round(float(waits.max()), 1), "errors": len(told.errors), "retries": told.retries,
+        "said": told.errors[:3], "crowd_cpu": round((usage.ru_utime + usage.ru_stime) / took, 2),
+    }  # fmt: skip
+
+
+def _answer(asked: dict[str, Any]) -> str:
+    """The larger number wins, mostly."""
+    left, right = asked["left"]["id"], asked["right"]["id"]
+    return "left" if (left > right) == (hash(asked["token"]) % 5 > 0) else "right"
+
+
+def _cpu(served: Served) -> dict[int, float]:
+    """Seconds that each process of the server has worked."""
+    import os
+
+    found = {}
+    for pid in served.members():
+        try:
+            parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found[pid] = (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def choice(items: int, votes: int = 300, times: int = 300) -> dict[str, Any]:
+    """How long the choice itself takes, beside nothing else."""
+    from crowdrank.server.choosing import choose
+    from crowdrank.server.live import Live
+    from crowdrank.storage import Collection
+
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder, Collection.open(f"{folder}/c.db", durable=False) as collection:
+        collection.items.add([f"item {n}" for n in range(items)], actor="bench")
+        people = collection.annotators.add([f"p{n}" for n in range(50)], actor="bench")
+        live = Live(collection).catch_up()
+        taken = []
+        for n in range(votes + times):
+            who = people[int(rng.integers(50))]
+            begin = time.perf_counter()
+            chosen = choose(live, live.people[who], live.pending(time.time_ns() // 1000), rng)
+            if n >= votes:
+                taken.append(time.perf_counter() - begin)
+            asked = collection.questions.assign(who, chosen.left, chosen.right, policy="x", probability=0.5)
+            if n % 10:
+                collection.questions.vote(asked.token, "left", annotator=who)
+            live.catch_up()
+            live.beliefs  # noqa: B018  folding is not part of the choice
+    waits = np.array(taken) * 1e3
+    p50 = round(float(np.median(waits)), 2)
+    p99 = round(float(np.quantile(waits, 0.99)), 2)
+    return {"items": items, "choice_p50_ms": p50, "choice_p99_ms": p99}
+
+
+def write(rows: list[dict[str, Any]], chosen: list[dict[str, Any]], told: argparse.Namespace) -> None:
+    import machine
+
+    names = ["database", "processes", "load", "votes_per_second", "p50_ms", "p99_ms", "max_ms", "errors"]
+    names += ["server_cpu", "crowd_cpu"]
+    about = (
+        f"{told.annotators} annotators at once over {told.items:,} items, {told.seconds:g} s each, {told.rate:g} votes "
+        "a second where paced; the crowd runs on the same cores. Made by `benchmarks/server.py`."
+    )
+    lines = ["# The collection server under load", "", about, "", machine.sentence(machine.describe()), ""]
+    lines += ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    lines += ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in rows]
+    lines += [""] + [
+        f"Choosing among {one['items']:,} items takes {one['choice_p50_ms']} ms (p99 {one['choice_p99_ms']} ms)."
+        for one in chosen
+    ]
+    (HERE / "results" / "server.md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

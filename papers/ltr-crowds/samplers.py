@@ -1,0 +1,92 @@
+"""Learning to rank from crowds: Gibbs' moves and the paper's sampler beside exact sums.
+
+20 queries of n items, 10 annotators with Mallows lists. *points* are the paper's features, which all but determine the
+true list; *noisy truth* is drawn from Plackett-Luce, so that features leave it open.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from learners import HARD, PEAKED, Fine, Vector, at_least, at_most, measured, noisy, synthetic
+from measure import Check, Key, Table, drawn, options, over_seeds, report
+
+from crowdrank.judgments.knowledge import NOTHING_KNOWN
+from crowdrank.learning import Linear
+from crowdrank.learning.em import EM
+from crowdrank.learning.lesson import lesson_of
+from crowdrank.learning.posterior import Drawing, Sampler
+
+CROWDS = {
+    "points, θ in [-2.5, -.5]": (synthetic, PEAKED, 0.05),
+    "noisy truth, θ in [-2.5, -.5]": (noisy, PEAKED, 0.05),
+    "noisy truth, θ in [-.4, -.02]": (noisy, HARD, 0.02),
+}
+"""How queries are made, θ, and how near θ should come."""
+SIZES = (10, 15)
+ONCE, WHOLE = "RMSE of θ from exact, one step", "RMSE of θ from exact, all of EM"
+LIKELIEST = "Likeliest lists found"
+OTHERS: tuple[Sampler, ...] = ("gibbs", "paper")
+
+NOTES = """
+One step: all are given the scores and θ that exact EM ended with, and say what θ is next, and which list is
+likeliest. All of EM: each goes its own way from the start, at most 15 iterations, labels expected. From 11 items on
+Gibbs is the library's default; up to 10 exact sums are. The paper's sampler takes 500 random transpositions from a
+random list.
+"""
+
+
+def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float]:
+    crowd, size = column
+    make, expertise, _ = CROWDS[crowd]
+    told = {"queries": 5 if quick else 20, "items": size, "expertise": expertise, "test_queries": 1}
+    if make is synthetic:
+        told |= {"labels": "mallows", "first_expertise": None}
+    lesson = make(seed, **told)
+    taught = lesson_of(lesson.lists, lesson.features, None, None)
+    ways: dict[Sampler, EM] = {
+        way: EM(Linear(), Drawing(way), "expected", 1.0, 15, 0.02, NOTHING_KNOWN) for way in ("exact", *OTHERS)
+    }
+    learnt = {way: em.run(taught.crowd, taught.values) for way, em in ways.items()}
+    end = learnt["exact"]
+    scores = taught.crowd.items.centre(end.scorer.scores(taught.values))
+    lists = {way: em.drawing.posteriors(taught.crowd, scores, end.theta, 0, None) for way, em in ways.items()}
+    theta = {way: em.expertise(taught.crowd, lists[way]) for way, em in ways.items()}
+    where, cells = f"n={size}, {crowd}", {}
+    for way in OTHERS:
+        same = [np.array_equal(a.best, b.best) for a, b in zip(lists[way], lists["exact"], strict=True)]
+        cells[f"{ONCE}: {way}", where] = apart(theta[way], theta["exact"])
+        cells[f"{WHOLE}: {way}", where] = apart(learnt[way].theta, end.theta)
+        cells[f"{LIKELIEST}: {way}", where] = float(np.mean(same))
+    return cells
+
+
+def apart(a: Vector, b: Vector) -> float:
+    return float(np.sqrt(np.mean((a - b) ** 2)))
+
+
+def checks(found: Mapping[Key, list[float]]) -> Iterator[Check]:
+    for (row, column), values in found.items():
+        measure, way = row.split(": ")
+        if way == "gibbs":
+            aim = next(near for crowd, (_, _, near) in CROWDS.items() if column.endswith(crowd))
+            what = f"{measure}, {column}"
+            yield at_least(what, 0.95, values) if measure == LIKELIEST else at_most(what, aim, values)
+
+
+def run(told: Namespace) -> None:
+    found = over_seeds(trial, [(crowd, size) for size in ((6,) if told.quick else SIZES) for crowd in CROWDS], told)
+    tables: list[Table] = [Fine(measured(found, measure), title=measure) for measure in (ONCE, WHOLE, LIKELIEST)]
+    report(told, f"{NOTES}\n{drawn(told)}", tables, list(checks(found)))
+
+
+if __name__ == "__main__":
+    run(options(__file__, __doc__, trials=10))

@@ -1,0 +1,162 @@
+"""crowdrank demo: a collection with simulated annotators who vote live, to watch it converge."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.request import Request, urlopen
+
+import typer
+
+from crowdrank.cli.installed import needed
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from crowdrank.simulated.answering import Respondents
+    from crowdrank.storage import Collection
+
+RIVERS = {
+    "Amazon": 6400, "Amur": 2824, "Congo": 4700, "Danube": 2850, "Ganges": 2525, "Loire": 1006, "Mekong": 4350,
+    "Mississippi": 3766, "Niger": 4184, "Nile": 6650, "Rhine": 1233, "Thames": 346, "Volga": 3530, "Zambezi": 2574,
+}  # fmt: skip
+"""Their lengths in kilometres."""
+PEOPLE = {
+    "Ada": 0.97, "Ben": 0.95, "Cleo": 0.95, "Dora": 0.92, "Emil": 0.9, "Finn, who guesses half of it": 0.75,
+    "Gus, who tosses a coin": 0.5, "Hugo, who says the opposite": 0.04,
+}  # fmt: skip
+"""How often each tells the truth."""
+_SETTINGS = {
+    "title": "A demonstration", "question": "Which river is longer?", "board_public": True,
+    "instructions": "Simulated annotators answer the same questions while you look. Join them if you like.",
+    "budget": {"decision": "top 3"},
+}  # fmt: skip
+_SHARPNESS = 2.0
+_TELL = 25
+"""Votes from one line of the report to the next."""
+
+
+def demo(
+    votes: Annotated[
+        int | None, typer.Option(help="Stop after so many; else when all is asked, or with Ctrl+C.", min=1)
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65_535)] = 8000,
+    pace: Annotated[float, typer.Option(help="Votes a second.", min=0.1, max=1000.0)] = 4.0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same annotators' dice.", min=0)] = 0,
+) -> None:
+    """Watch a collection converge: simulated annotators vote through the server, and the board follows."""
+    needed("fastapi", "sqlalchemy", "uvicorn")
+    import numpy as np
+
+    from crowdrank.server.running import check_free
+    from crowdrank.storage import Collection
+
+    check_free("127.0.0.1", port)
+    base = f"http://localhost:{port}"
+    with tempfile.TemporaryDirectory(prefix="crowdrank-demo-") as folder:
+        with Collection.open(Path(folder) / "demo.db", durable=False) as collection:
+            secret, tokens = _prepare(collection)
+        with _served(Path(folder) / "demo.db", port):
+            typer.echo(f"{len(RIVERS)} rivers, {len(PEOPLE)} simulated annotators. Open, while they vote:")
+            typer.echo(f"  the board: {base}/")
+            typer.echo(f"  organise:  {base}/admin/{secret}")
+            typer.echo(f"  take part: {base}/join")
+            typer.echo("Stop with Ctrl+C.\n")
+            try:
+                _vote(base, secret, tokens, votes, pace, np.random.default_rng(seed))
+            except KeyboardInterrupt:
+                typer.echo("\nStopped.")
+
+
+def _prepare(collection: Collection) -> tuple[str, dict[str, str]]:
+    """The organiser's secret, and everyone's token."""
+    from crowdrank.storage import NewItem
+
+    collection.items.add([NewItem(label=name, content={"body": name}) for name in RIVERS], actor="demo")
+    collection.settings.change(_SETTINGS, actor="demo")
+    numbers = collection.annotators.add(list(PEOPLE), actor="demo")
+    tokens = collection.access.issue(numbers, actor="demo")
+    return collection.access.issue_role("admin", actor="demo"), dict(zip(PEOPLE, tokens, strict=True))
+
+
+@contextmanager
+def _served(database: Path, port: int) -> Iterator[None]:
+    """The server, in a thread of its own."""
+    import uvicorn
+
+    from crowdrank.server.app import create_app
+    from crowdrank.server.service import Options
+
+    app = create_app(database, Options(durable=False))
+    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None, access_log=False, server_header=False)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, name="server", daemon=True)
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.05)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+
+
+def _vote(
+    base: str, secret: str, tokens: dict[str, str], votes: int | None, pace: float, rng: np.random.Generator
+) -> None:
+    crowd, done = _crowd(), 0
+    waiting = {name: _ask(base, "question", token) for name, token in tokens.items()}
+    while waiting and (votes is None or done < votes):
+        name = str(rng.choice(list(waiting)))
+        asked = waiting[name].get("assignment")
+        if asked is None:
+            del waiting[name]
+            continue
+        left, right = asked["left"]["label"], asked["right"]["label"]
+        outcome = "left" if crowd.winner(left, right, name, rng) == left else "right"
+        said = {"token": asked["token"], "outcome": outcome, "milliseconds": int(rng.lognormal(8.3, 0.5))}
+        waiting[name] = _ask(base, "votes", tokens[name], said)["next"]
+        done += 1
+        if done % _TELL == 0 or done == votes:
+            typer.echo(_report(_ask(base, "board", secret)))
+        time.sleep(rng.exponential(1 / pace))
+    if votes is None:
+        typer.echo("Everyone has answered everything. Look around; Ctrl+C ends it.")
+        while True:
+            time.sleep(3600)
+
+
+def _crowd() -> Respondents:
+    import numpy as np
+
+    from crowdrank.simulated.answering import Respondents
+
+    lengths = np.log(list(RIVERS.values()))
+    truth = _SHARPNESS * (lengths - lengths.mean()) / lengths.std()
+    return Respondents(tuple(RIVERS), tuple(PEOPLE), truth, np.array(list(PEOPLE.values())), "logistic")
+
+
+def _report(board: dict[str, Any]) -> str:
+    """How alike the board is to the truth, and what is settled, by the votes it is made of: it runs behind a little."""
+    from crowdrank.evaluation import kendall_correlation
+
+    rows = [row for row in board["items"] if row["score"] is not None]
+    if len(rows) < 2:
+        return f"{board['votes']:>5} votes"
+    alike = kendall_correlation([row["score"] for row in rows], [RIVERS[row["item"]] for row in rows])
+    first = ", ".join(row["item"] for row in rows[:3])
+    standing = board["standing"]["sentence"] if board["standing"] else ""
+    return f"{board['votes']:>5} votes  τ with the truth {alike:+.2f}  in front: {first}.  {standing}"
+
+
+def _ask(base: str, what: str, token: str, said: dict[str, Any] | None = None) -> Any:
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    body = None if said is None else json.dumps(said).encode()
+    with urlopen(Request(f"{base}/api/v1/{what}", body, headers), timeout=60) as answer:
+        return json.load(answer)

@@ -1,0 +1,1 @@
+"""The collection server: annotators compare items on a web page, and a board follows."""

@@ -1,0 +1,56 @@
+"""The application: one collection, served."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio.to_thread
+from fastapi import FastAPI
+from starlette.staticfiles import StaticFiles
+
+from crowdrank import __version__
+from crowdrank.server import problems
+from crowdrank.server.headers import Headers
+from crowdrank.server.routes import admin, api, board, judging, operations, organiser, people
+from crowdrank.server.service import Options, Service
+from crowdrank.server.watching import Watching
+from crowdrank.storage import Collection
+
+THREADS = 16
+"""Requests that are worked on at once."""
+_ABOUT = """Everything that the pages do.
+
+Annotators send the token of their personal link, organisers the admin secret, as `Authorization: Bearer …`.
+Every error is `{"error": {"code", "message", "detail"}}`."""
+
+
+def create_app(database: str | Path | Collection, options: Options | None = None) -> FastAPI:
+    """For a collection in a file of SQLite or a database of PostgreSQL; made where there is none."""
+    told = options or Options()
+    collection = (
+        database if isinstance(database, Collection)
+        else Collection.open(database, patience=told.patience, durable=told.durable)
+    )  # fmt: skip
+    service = Service(collection, told)
+
+    @asynccontextmanager
+    async def alive(_: FastAPI) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        service.start()
+        yield
+        await anyio.to_thread.run_sync(service.stop)
+
+    app = FastAPI(
+        title="crowdrank", version=__version__, description=_ABOUT, lifespan=alive, docs_url=None, redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )  # fmt: skip
+    app.state.service = service
+    problems.install(app)
+    for room in (operations, api, organiser, judging, board, people, admin):
+        app.include_router(room.router)
+    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static", check_dir=False), name="static")
+    app.add_middleware(Watching)
+    app.add_middleware(Headers)
+    return app

@@ -1,0 +1,196 @@
+"""The next question for the one who asks for it. It only looks: what was chosen is put by storage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdrank.errors import NothingToAskError
+from crowdrank.online import Beliefs, Roll
+from crowdrank.questions.asked import Asked, packed
+from crowdrank.questions.policies import Chooser, InformationGain, by_name
+from crowdrank.server.live import Live, Person
+from crowdrank.server.settings import Asking
+from crowdrank.storage import Pending
+
+Integers = npt.NDArray[np.int64]
+
+GOLD, REPEAT = "gold", "repeat"
+_FEW_TO_REPEAT = 5
+"""Answers before someone is asked one of them again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Two items by their numbers, as they are to be shown."""
+
+    left: int
+    right: int
+    policy: str
+    probability: float
+    """Of this pair, whichever item is on the left."""
+    gold: int | None = None
+    """The item that is known to be better."""
+
+
+def choose(live: Live, person: Person, pending: Iterable[Pending], rng: np.random.Generator) -> Chosen:
+    """A question that teaches most, or one of the shares that keep the rest honest.
+
+    Raises NothingToAskError where no pair is left for this person.
+    """
+    with live.lock:
+        asking, codes = live.settings.asking, _askable(live, person)
+        gold, again = _gold_left(live, person, codes), _to_repeat(live, person, codes)
+        shares = {
+            GOLD: asking.gold_share if len(gold) else 0.0,
+            REPEAT: asking.repeat_share if len(again) >= _FEW_TO_REPEAT else 0.0,
+        }
+        dice = rng.random()
+        if dice < shares[GOLD]:
+            better, worse = gold[int(rng.integers(len(gold)))]
+            return _shown(live, person, better, worse, GOLD, shares[GOLD] / len(gold), rng, gold=better)
+        if dice < shares[GOLD] + shares[REPEAT]:
+            one, other = again[int(rng.integers(len(again)))]
+            return _shown(live, person, one, other, REPEAT, shares[REPEAT] / len(again), rng)
+        policy = _policy(asking)
+        part = _Part(live, person, codes, pending)
+    # from here on nothing changes any more that is looked at: others may choose meanwhile
+    choice = part.pick(policy, rng)
+    with live.lock:
+        left_over = 1 - shares[GOLD] - shares[REPEAT]
+        one, other = int(codes[choice[0]]), int(codes[choice[1]])
+        return _shown(live, person, one, other, choice[3], choice[2] * left_over, rng)
+
+
+class _Part:
+    """What one person may be asked about, in codes of its own: hidden items and their own are not in it."""
+
+    def __init__(self, live: Live, person: Person, codes: Integers, pending: Iterable[Pending]) -> None:
+        whole = live.beliefs
+        place = np.full(len(whole.items), -1)
+        place[codes] = np.arange(len(codes))
+        waiting = [
+            (live.items[one.left].code, live.items[one.right].code, live.people[one.annotator].code)
+            for one in pending if one.annotator != person.id
+        ]  # fmt: skip
+        people = np.unique([person.code, *(who for _, _, who in waiting)])
+        self.beliefs = Beliefs(
+            items=whole.items if len(codes) == len(whole.items) else _roll(whole.items, codes.tobytes()),
+            annotators=Roll.of(whole.annotators.labels[k] for k in people),
+            of_items={name: column[codes] for name, column in whole.of_items.items()},
+            of_annotators={name: column[people] for name, column in whole.of_annotators.items()},
+        )
+        self.name = person.name
+        self.had = _in_part(np.fromiter(person.had, np.int64, len(person.had)), place)
+        self.seen = live.seen[codes]
+        self.waiting = Counter(
+            (min(i, j), max(i, j), int(np.searchsorted(people, k)))
+            for i, j, k in ((int(place[a]), int(place[b]), k) for a, b, k in waiting) if i >= 0 and j >= 0
+        )  # fmt: skip
+
+    def pick(self, policy: Chooser, rng: np.random.Generator) -> tuple[int, int, float, str]:
+        """Two items, how likely they were, and what chose them."""
+        asked = _Ledger(self)
+        question = policy.next(self.beliefs, asked, self.name, rng)
+        one, other = (self.beliefs.items.index(label, question.query) for label in (question.left, question.right))
+        return one, other, question.probability, question.policy
+
+
+class _Ledger(Asked):
+    """The ledger of a part."""
+
+    def __init__(self, part: _Part) -> None:
+        super().__init__(part.beliefs)
+        self.seen, self.waiting = part.seen.copy(), part.waiting
+        for i, j, _ in part.waiting:
+            self.seen[[i, j]] += 1
+        self._me, self._mine = part.beliefs.annotators.index(part.name, kind="annotator"), part.had
+        self.load[self._me] = len(part.had)
+
+    def had_by(self, annotator: int) -> Integers:
+        return self._mine if annotator == self._me else np.zeros(0, np.int64)
+
+
+def _askable(live: Live, person: Person) -> Integers:
+    """Items that are shown, and are not this person's own, in codes."""
+    kept = np.ones(len(live.items), bool)
+    kept[list(live.hidden | live.owned.get(person.name, set()))] = False
+    codes = np.flatnonzero(kept)
+    if len(codes) < 2:
+        raise NothingToAskError("There are no two items to compare.")
+    return codes
+
+
+@lru_cache(maxsize=256)
+def _roll(items: Roll, codes: bytes) -> Roll:
+    rows = np.frombuffer(codes, np.int64)
+    return Roll(tuple(items.labels[n] for n in rows), tuple(items.queries[n] for n in rows))
+
+
+def _in_part(pairs: Integers, place: Integers) -> Integers:
+    one, other = place[pairs // 2**32], place[pairs % 2**32]
+    inside = (one >= 0) & (other >= 0)
+    return np.sort(packed(one[inside], other[inside]))
+
+
+class _Searched(InformationGain):
+    """By the compiled search from the first pair on: a server has it compiled anyway."""
+
+    plain_up_to = 0
+
+
+def _policy(asking: Asking) -> Chooser:
+    kind: Any = by_name(asking.policy)
+    if kind is InformationGain:
+        return _Searched()
+    told = {"epsilon": asking.random_share, "floor": asking.floor, "best": _Searched()}
+    chooser: Chooser = kind(**{f.name: told[f.name] for f in fields(kind) if f.name in told})
+    return chooser
+
+
+def _gold_left(live: Live, person: Person, codes: Integers) -> list[tuple[int, int]]:
+    """Gold pairs that this person has not had, the better item first, in codes."""
+    if not live.settings.gold:
+        return []
+    by_label: dict[str, list[int]] = {}
+    for thing in live.items.values():
+        by_label.setdefault(thing.label, []).append(thing.code)
+    askable, queries = set(codes.tolist()), live.folding.items.queries
+    return [
+        (better, worse)
+        for good, bad in live.settings.gold
+        for better in by_label.get(good, ()) for worse in by_label.get(bad, ())
+        if queries[better] == queries[worse] and {better, worse} <= askable and packed(better, worse) not in person.had
+    ]  # fmt: skip
+
+
+def _to_repeat(live: Live, person: Person, codes: Integers) -> list[tuple[int, int]]:
+    """Pairs that this person decided on, once, some questions ago."""
+    if not live.settings.asking.repeat_share or len(person.votes) <= _FEW_TO_REPEAT:
+        return []
+    folding, askable = live.folding, set(codes.tolist())
+    rows = person.votes[:-_FEW_TO_REPEAT]
+    pairs = [(int(folding.left[row]), int(folding.right[row])) for row in rows if folding.counts[row]]
+    times = Counter(tuple(sorted(pair)) for pair in pairs)
+    return [pair for pair in pairs if times[tuple(sorted(pair))] == 1 and set(pair) <= askable]
+
+
+def _shown(
+    live: Live, person: Person, one: int, other: int, policy: str, probability: float, rng: np.random.Generator,
+    gold: int | None = None,
+) -> Chosen:  # fmt: skip
+    """On sides that even out, for this person, how often each item was on either; by lot where they are even."""
+    lean = person.leaning[one] - person.leaning[other]
+    swap = rng.random() < 0.5 if lean == 0 else lean > 0
+    left, right = (other, one) if swap else (one, other)
+    ids = live.ids
+    return Chosen(
+        left=ids[left], right=ids[right], policy=policy, probability=probability,
+        gold=None if gold is None else ids[gold],
+    )  # fmt: skip

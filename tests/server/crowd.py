@@ -1,0 +1,181 @@
+"""A server in processes of its own, and a crowd that votes over HTTP and never gives up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+_SERVE = """
+import sys, json
+from crowdrank.server.running import serve
+from crowdrank.server.service import Options
+told = json.loads(sys.argv[1])
+options = Options(patience=told["patience"])
+serve(told["place"], options, port=told["port"], processes=told["processes"], log_level="error")
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Served:
+    """The server, seen from outside."""
+
+    def __init__(self, place, processes=1, port=None, patience=10.0, log=None):
+        self.port = port or free_port()
+        self._told = json.dumps({"place": place, "port": self.port, "processes": processes, "patience": patience})
+        self._log = log
+        self.process = None
+
+    def start(self, seconds=240.0):
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        out = subprocess.DEVNULL if self._log is None else open(self._log, "ab")  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _SERVE, self._told], stdout=out, stderr=out, start_new_session=True, env=environment
+        )
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"The server ended by itself ({self.process.returncode}).")
+            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=5):
+                return self
+            time.sleep(0.05)
+        raise RuntimeError("The server did not come up.")
+
+    def kill(self):
+        """All its processes, at once and without a word."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        """As an organiser would."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def members(self):
+        """The numbers of its processes."""
+        found = subprocess.run(["ps", "-o", "pid=", "--sid", str(self.process.pid)], capture_output=True, text=True)
+        return [int(number) for number in found.stdout.split()]
+
+
+@dataclass
+class Told:
+    """What a crowd went through."""
+
+    acknowledged: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By token: the number of the vote and what was said, as the server confirmed."""
+    seconds: list[float] = field(default_factory=list)
+    """How long each vote with its next question took, from the first try on."""
+    retries: int = 0
+    errors: list[str] = field(default_factory=list)
+
+
+class Line:
+    """One keep-alive connection; the plainest HTTP there is, so that the crowd costs little beside the server."""
+
+    def __init__(self, port, token):
+        self._port, self._token = port, token
+        self._reader = self._writer = None
+
+    async def ask(self, method, path, body=None):
+        content = b"" if body is None else json.dumps(body).encode()
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self._token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        )
+        try:
+            if self._writer is None:
+                self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+            self._writer.write(head.encode() + content)
+            answer = await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 30)
+            status, length = int(answer[9:12]), 0
+            for line in answer.split(b"\r\n"):
+                if line.lower().startswith(b"content-length:"):
+                    length = int(line[15:])
+            return status, json.loads(await self._reader.readexactly(length))
+        except (TimeoutError, OSError, asyncio.IncompleteReadError):
+            self.close()
+            raise ConnectionError from None
+
+    def close(self):
+        if self._writer is not None:
+            self._writer.close()
+        self._reader = self._writer = None
+
+
+class Voter:
+    """One annotator, who answers questions until told to stop."""
+
+    def __init__(self, port, token, told, answer):
+        self._line, self._told, self._answer = Line(port, token), told, answer
+
+    async def run(self, going, pace=0.0, offset=0.0):
+        """`pace`: seconds between two answers, where the server keeps up."""
+        question = await self._insist("GET", "/api/v1/question", going)
+        due = time.perf_counter() + offset
+        while going() and question is not None and "assignment" in question:
+            if pace:
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))
+                due = max(due + pace, time.perf_counter())
+            asked = question["assignment"]
+            said = self._answer(asked)
+            begin = time.perf_counter()
+            body = {"token": asked["token"], "outcome": said, "milliseconds": 1000}
+            answer = await self._insist("POST", "/api/v1/votes", going, body)
+            if answer is None:
+                break
+            self._told.seconds.append(time.perf_counter() - begin)
+            self._told.acknowledged[asked["token"]] = (answer["recorded"]["seq"], said)
+            question = answer["next"]
+        self._line.close()
+
+    async def _insist(self, method, path, going, body=None):
+        """Until it is answered; None once it is not wanted any more."""
+        while True:
+            try:
+                status, answer = await self._line.ask(method, path, body)
+            except ConnectionError:
+                status, answer = 0, None
+            if status == 200:
+                return answer
+            if status not in (0, 429, 503):
+                self._told.errors.append(f"{status} {answer}")
+                return None
+            if not going():
+                return None
+            self._told.retries += 1
+            await asyncio.sleep(0.2 if status == 0 else 0.5)
+
+
+def vote_for(port, tokens, seconds, *, answer, pace=0.0, going=None):
+    """A whole crowd for some time; gives what it went through, and how long it really took."""
+    told, begin = Told(), time.perf_counter()
+    end = begin + seconds
+    is_going = going or (lambda: time.perf_counter() < end)
+
+    async def everyone():
+        await asyncio.gather(
+            *(
+                Voter(port, token, told, answer).run(is_going, pace, pace * n / len(tokens))
+                for n, token in enumerate(tokens)
+            )
+        )
+
+    asyncio.run(everyone())
+    return told, time.perf_counter() - begin

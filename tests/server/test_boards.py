@@ -1,0 +1,197 @@
+"""The published board: a function of the log, honest about what it knows, and what the export ranks to."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from crowdrank.cli import app
+from crowdrank.questions.null import claims
+from crowdrank.server import boards, people
+from crowdrank.server.boards import board_of
+from crowdrank.server.choosing import choose
+from crowdrank.server.live import Live
+from crowdrank.storage import Collection
+
+runner = CliRunner()
+
+
+def by_name(asked):
+    """Whoever comes first in the alphabet is better."""
+    return "left" if asked["left"]["label"] < asked["right"]["label"] else "right"
+
+
+def voted(start, votes=60, **how):
+    played = start(items=[f"i{n}" for n in range(8)], **how)
+    for token in played.join(*(f"p{n}" for n in range(6))):
+        played.play(token, [by_name] * (votes // 6))
+    return played
+
+
+def test_a_board_of_nothing_names_every_item_and_claims_nothing(played):
+    board = played.service.boards.at()
+    assert [row.item for row in board.rows] == ["a", "b", "c", "d"]
+    assert all(row.provisional and row.score is None for row in board.rows)
+    assert (board.votes, board.reliability, board.standing) == (0, None, None)
+
+
+def test_the_same_row_gives_the_same_board_whoever_makes_it(start):
+    played = voted(start, settings={"budget": {"decision": "top 3"}})
+    first = played.service.boards.at()
+    other = Live(played.collection).catch_up()
+    assert board_of(played.collection, other, first.seq) == first
+    played.play(played.join("late")[0], [by_name] * 5)
+    assert played.service.boards.at(first.seq) == first
+    assert played.service.boards.at() != first
+
+
+def test_a_board_has_order_intervals_groups_and_reasons(start):
+    played = voted(start)
+    answer = played.client.get("/api/v1/board", headers=played.admin).json()
+    rows = answer["items"]
+    assert [row["item"] for row in rows][:2] == ["i0", "i1"]
+    assert all(row["low"] <= row["score"] <= row["high"] for row in rows)
+    assert all(row["rank_low"] <= row["rank"] <= row["rank_high"] for row in rows)
+    assert rows[0]["why"].startswith("i0 is above i1 with ")
+    assert answer["reliability"]["random"] < answer["votes"] == 60
+    assert [point["votes"] for point in answer["history"]][-1] == 60
+    why = played.client.get("/api/v1/board/why?above=i7&below=i0", headers=played.admin).json()["why"]
+    assert why.startswith("i7 is below i0 with ")
+
+
+def test_a_board_is_private_unless_it_is_made_public(played):
+    assert played.client.get("/api/v1/board").status_code == 403
+    assert played.client.get("/", headers={"Accept": "text/html"}).status_code == 403
+    played.service.change_settings({"board_public": True}, "test")
+    assert played.client.get("/api/v1/board").status_code == 200
+    assert played.client.get("/", headers={"Accept": "text/html"}).status_code == 200
+
+
+def test_a_decision_is_foretold_and_then_settled(start):
+    played = voted(start, votes=18, settings={"budget": {"decision": "top 1"}})
+    early = played.service.boards.at().standing
+    assert not early.settled
+    assert early.more_votes is None or early.more_votes > 0
+    assert early.sentence.startswith("Top 1: open")
+    for token in played.join(*(f"q{n}" for n in range(12))):
+        played.play(token, [by_name] * 28)
+    late = played.service.boards.at().standing
+    assert late.settled
+    assert late.sentence == "Top 1: settled at 95 %."
+
+
+def test_a_collection_can_stop_when_it_is_settled(start):
+    played = voted(start, settings={"budget": {"decision": "top 1", "level": 0.6}})
+    for token in played.join(*(f"q{n}" for n in range(8))):
+        played.play(token, [by_name] * 28)
+    played.service.boards.latest = played.service.boards.at()
+    assert played.service.boards.latest.standing.settled
+    ann, late = played.join("ann", "late")
+    assert "assignment" in played.question(ann)
+    played.service.change_settings({"budget": {"stop_when_settled": True}}, "test")
+    assert played.question(late)["reason"] == "settled"
+
+
+def test_hidden_items_and_excluded_people_leave_the_board(start):
+    played = voted(start)
+    played.client.patch(f"/api/v1/items/{played.ids[0]}", json={"hidden": True}, headers=played.admin)
+    assert played.service.boards.at().rows[0].item == "i1"
+    number = next(iter(played.service.live.people))
+    played.client.patch(f"/api/v1/annotators/{number}", json={"excluded": True}, headers=played.admin)
+    assert played.service.boards.at().votes == 50
+
+
+def test_large_collections_are_fitted_by_the_quicker_model(start, monkeypatch):
+    monkeypatch.setattr(boards, "SAMPLED_UP_TO", 3)
+    assert voted(start).service.boards.at().model == "crowd-bt"
+
+
+def test_the_background_makes_a_new_board_when_someone_looks(start):
+    played = voted(start)
+    board = played.service.boards.look(patience=30)
+    assert board.seq == played.service.live.touched
+    assert played.service.boards.look() is board
+
+
+@pytest.mark.parametrize(
+    ("kind", "ending"), [("sqlite", ".parquet"), ("sqlite", ".csv"), ("sqlite", ".jsonl"), ("postgresql", ".parquet")]
+)
+def test_the_export_ranks_to_the_board(start, new_place, tmp_path, kind, ending):
+    place = new_place(kind)
+    played = voted(start, place=place)
+    number = next(iter(played.service.live.people))
+    played.client.post("/api/v1/void", json={"annotator": number}, headers=played.admin)
+    board = played.service.boards.at()
+    out = tmp_path / f"votes{ending}"
+    said = runner.invoke(app, ["export", place, "--out", str(out)])
+    assert said.exit_code == 0, said.output
+    assert f"--model {board.model}" in said.output
+    ranked = runner.invoke(app, ["rank", str(out), "--model", board.model, "--json"])
+    assert ranked.exit_code == 0, ranked.output
+    found = json.loads(ranked.stdout)
+    rows = found["ranking"] if "ranking" in found else found["items"]
+    assert [row["item"] for row in rows] == [row.item for row in board.rows]
+    np.testing.assert_allclose([row["score"] for row in rows], [row.score for row in board.rows], atol=1e-5)
+
+
+def test_a_reversed_annotator_is_flagged_with_a_reason(start):
+    played = start(items=[f"i{n}" for n in range(12)])
+    *good, bad = played.join(*(f"p{n}" for n in range(7)))
+    for token in good:
+        played.play(token, [by_name] * 25)
+    played.play(bad, [lambda asked: "right" if by_name(asked) == "left" else "left"] * 25)
+    told = people.figures(played.service.live, played.service.boards.at())
+    verdicts = {one["name"]: one["verdict"] for one in told}
+    assert verdicts["p6"] == "reversed"
+    assert set(verdicts.values()) == {"reliable", "reversed"}
+    assert told[6]["quality"] < 0.5 < told[0]["quality"]
+    assert told[6]["reason"]
+    (row,) = [one for one in told if one["name"] == "p0"]
+    assert (row["votes"], row["median_seconds"], sum(row["histogram"])) == (25, 1.2, 25)
+    moved = people.without(played.service.boards.at(), "p6")
+    assert {one["item"] for one in moved} == {f"i{n}" for n in range(12)}
+
+
+def test_a_one_sided_annotator_is_seen_by_the_share_of_left(start):
+    played = start(items=[f"i{n}" for n in range(12)])
+    tokens = played.join(*(f"p{n}" for n in range(5)))
+    for token in tokens[:4]:
+        played.play(token, [by_name] * 30)
+    played.play(tokens[4], ["left"] * 30)
+    told = people.figures(played.service.live, played.service.boards.at())[4]
+    assert told["left_share"] == 1.0
+    assert told["left_p"] < 1e-6
+    assert told["verdict"] == "one-sided"
+
+
+def test_coin_tosses_on_the_default_policy_do_not_become_an_order(tmp_path):
+    """At most 5 % of pairs apart at 95 %, and a reliability that does not claim otherwise."""
+    apart, reliable = [], []
+    for trial in range(2):
+        with Collection.open(tmp_path / f"{trial}.db", durable=False) as collection:
+            live = tossed(collection, items=30, annotators=12, votes=240, seed=trial)
+            board = board_of(collection, live, live.touched)
+        apart.append(claims(board.ranking).separated)
+        told = board.reliability["of_all"]
+        reliable.append(told is not None and not board.reliability["too_few"] and told["low"] > 0.3)
+    assert np.mean(apart) <= 0.05
+    assert not any(reliable)
+
+
+def tossed(collection, items, annotators, votes, seed):
+    rng = np.random.default_rng(seed)
+    collection.items.add([f"i{n}" for n in range(items)], actor="test")
+    people = collection.annotators.add([f"p{n}" for n in range(annotators)], actor="test")
+    live = Live(collection).catch_up()
+    for n in range(votes):
+        who = people[n % annotators]
+        chosen = choose(live, live.people[who], [], rng)
+        asked = collection.questions.assign(
+            who, chosen.left, chosen.right, policy=chosen.policy, probability=chosen.probability
+        )
+        collection.questions.vote(asked.token, "left" if rng.random() < 0.5 else "right", annotator=who)
+        live.catch_up()
+    return live

@@ -1,0 +1,227 @@
+"""A whole collection is played in Chromium, and nothing that happens to a browser loses an answer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+from tests.browser import Opened
+from tests.server.browsing import (
+    TOKEN,
+    contrary,
+    honest,
+    honest_key,
+    judge,
+    new_people,
+    outcomes_of,
+    play,
+    press,
+    then,
+    votes_of,
+    weights,
+)
+from tests.serving import crowdrank
+
+
+def test_a_whole_collection_is_played(stones, enter, pictures):
+    # The organiser comes in by the link that was printed, and makes links for two people.
+    organiser = enter(stones.admin_link)
+    assert organiser.page.url == f"{stones.base}/admin"
+    organiser.page.get_by_role("link", name="Links", exact=True).click()
+    organiser.page.get_by_label("Names, one a line").fill("Ada\nBen")
+    organiser.page.get_by_role("button", name="Make links", exact=True).click()
+    links = dict(zip(("Ada", "Ben"), organiser.page.locator(".card.link code").all_inner_texts(), strict=True))
+    assert organiser.page.locator(".card.link .qr svg").count() == 2
+    board = enter(f"{stones.base}/")
+    assert "Nobody has voted yet" in board.page.locator("#board").inner_text()
+
+    # Ada has a keyboard: she chooses, calls a tie, skips with a reason, and takes that back.
+    ada = enter(links["Ada"]).page
+    assert ada.url == f"{stones.base}/judge"
+    assert ada.locator("#far-words").inner_text() == "0 of 14"
+    assert ada.locator("[aria-pressed=true], .chosen").count() == 0
+    for _ in range(3):
+        press(ada, honest_key(ada))
+    assert ada.locator("#state").inner_text().startswith("Saved")
+    assert ada.evaluate("document.activeElement.id") == "question"
+    press(ada, "ArrowDown")
+    ada.keyboard.press("s")
+    assert ada.evaluate("document.activeElement.value") == "I cannot tell"
+    pair = weights(ada)
+    press(ada, "2")
+    assert "min left" in ada.locator("#far-words").inner_text()
+    press(ada, "u")
+    assert weights(ada) == pair
+    press(ada, honest_key(ada))
+
+    # Ben has a phone, and taps until he is done.
+    ben = enter(links["Ben"], "phone").page
+    ben.screenshot(path=pictures / "judge-phone.png")
+    while "/judge" in ben.url:
+        left, right = weights(ben)
+        then(
+            ben,
+            lambda left=left, right=right: ben.get_by_role(
+                "button", name=f"Choose {'A' if left > right else 'B'}"
+            ).tap(),
+        )
+    assert "STONE-7" in ben.locator("main").inner_text()
+
+    # Cleo joins by the open link, loses the connection in the middle, and comes back.
+    cleo = enter(f"{stones.base}/join").page
+    cleo.get_by_label("Your name").fill("Cleo")
+    cleo.get_by_role("button", name="Begin").click()
+    press(cleo, honest_key(cleo))
+    cleo.context.set_offline(True)
+    cleo.wait_for_timeout(300)
+    before, key = cleo.locator(TOKEN).first.input_value(), honest_key(cleo)
+    cleo.keyboard.press(key)
+    cleo.get_by_text("No connection: your answer is kept").wait_for()
+    assert cleo.locator(TOKEN).first.input_value() == before
+    cleo.context.set_offline(False)
+    cleo.wait_for_function(f"t => document.querySelector('{TOKEN}').value !== t", arg=before)
+    assert cleo.locator("#state").inner_text().startswith("Saved")
+    assert outcomes_of(stones, "Cleo")[1] == key.removeprefix("Arrow").lower()
+    while "/judge" in cleo.url:
+        press(cleo, honest_key(cleo))
+
+    # The rest of Ada's, some more people, and one who says the opposite of what is true, by the API.
+    play(stones, links["Ada"].rsplit("/", 1)[1], honest, 20)
+    dora, emil, rex = new_people(stones, "Dora", "Emil", "Rex")
+    for token, answer in ((dora, honest), (emil, honest), (rex, contrary)):
+        assert play(stones, token, answer, 20) == 14
+
+    # The board follows by itself.
+    board.page.wait_for_function("() => document.querySelector('#board dd').innerText === '84'", timeout=30_000)
+    board.page.screenshot(path=pictures / "board.png", full_page=True)
+    assert board.complaints == []
+
+    # Rex is flagged; without him the board is the same or better, and he can be brought back.
+    page = organiser.page
+    page.goto(f"{stones.base}/admin/annotators")
+    row = page.get_by_role("row").filter(has_text="Rex")
+    assert row.locator(".badge").inner_text() == "reversed"
+    assert "reliable" in page.get_by_role("row").filter(has_text="Ben").inner_text()
+    page.screenshot(path=pictures / "annotators.png", full_page=True)
+    row.get_by_role("button", name="Exclude").click()
+    assert "Their votes count no longer" in page.locator("[role=status]").inner_text()
+    page.get_by_role("row").filter(has_text="Rex").get_by_role("button", name="Include").click()
+    assert organiser.complaints == []
+
+    # What is exported is ranked as the board is.
+    folder = stones.database.parent
+    crowdrank("export", stones.database.name, "--out", "votes.parquet", folder=folder)
+    shown = _settled_board(stones)
+    crowdrank("rank", "votes.parquet", "--model", shown["model"], "--out", "ranked.jsonl", folder=folder)
+    ranked = [json.loads(line) for line in (folder / "ranked.jsonl").read_text().splitlines()]
+    assert [one["item"] for one in ranked] == [one["item"] for one in shown["items"]]
+    assert [one["score"] for one in ranked] == pytest.approx([one["score"] for one in shown["items"]], abs=1e-5)
+    assert shown["items"][0]["item"] == "stone 8"
+
+
+def _settled_board(served):
+    """The board of the last row of the log."""
+    head = served.client.get("/healthz").json()["seq"]
+    for _ in range(20):
+        board = served.ask("GET", "/board")
+        if board["seq"] >= head:
+            return board
+    raise AssertionError("The board does not catch up.")
+
+
+def test_an_answer_whose_receipt_was_lost_is_counted_once(stones, enter):
+    opened, _ = judge(stones, enter, "Lost Receipt")
+    page, sent = opened.page, []
+
+    def lose(route):
+        sent.append(route.request.post_data_json)
+        answer = route.fetch()
+        route.abort() if len(sent) == 1 else route.fulfill(response=answer)
+
+    page.route("**/api/v1/votes", lose)
+    press(page, "ArrowLeft")
+    assert len(sent) == 2
+    assert sent[0] == sent[1]
+    assert len(votes_of(stones, "Lost Receipt")) == 1
+
+
+def test_an_answer_is_kept_when_the_page_is_closed_before_it_was_sent(stones, enter):
+    opened, _ = judge(stones, enter, "Closed Page")
+    page = opened.page
+    page.route("**/api/v1/votes", lambda route: route.abort())
+    page.wait_for_timeout(270)
+    page.keyboard.press("ArrowRight")
+    page.get_by_text("No connection").wait_for()
+    page.close()
+    again = Opened(page.context, f"{stones.base}/judge").page
+    again.get_by_text("1 of 14").wait_for()
+    assert outcomes_of(stones, "Closed Page") == ["right"]
+    assert again.evaluate("localStorage.length") == 0
+
+
+def test_the_second_of_two_tabs_is_told_and_goes_on(stones, enter):
+    opened, _ = judge(stones, enter, "Two Tabs")
+    first, second = opened.page, Opened(opened.page.context, f"{stones.base}/judge").page
+    press(first, "ArrowLeft")
+    press(second, "ArrowRight")
+    second.get_by_text("answered already").wait_for()
+    assert second.locator(TOKEN).first.input_value() == first.locator(TOKEN).first.input_value()
+    assert len(votes_of(stones, "Two Tabs")) == 1
+
+
+def test_keys_can_be_switched_off_and_one_that_is_held_down_answers_once(stones, enter):
+    opened, _ = judge(stones, enter, "Switched Off")
+    page = opened.page
+    page.wait_for_timeout(270)
+    page.evaluate("""() => { for (const repeat of [true, true])
+        document.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', repeat, bubbles: true})); }""")
+    page.locator("#keys summary").click()
+    page.get_by_label("Use these keys").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("s")
+    page.wait_for_timeout(300)
+    assert not page.locator("#skip").evaluate("menu => menu.open")
+    assert votes_of(stones, "Switched Off") == []
+    page.reload()
+    assert not page.get_by_label("Use these keys").is_checked()
+    then(page, lambda: page.get_by_role("button", name="A tie").press("Enter"))
+    assert outcomes_of(stones, "Switched Off") == ["tie"]
+
+
+def test_it_works_without_scripts(stones, enter):
+    opened, _ = judge(stones, enter, "No Scripts", java_script_enabled=False)
+    page = opened.page
+    page.get_by_role("button", name="Choose A").click()
+    assert page.locator(".said").inner_text() == "Saved."
+    page.locator("#skip summary").click()
+    page.get_by_role("button", name="I do not know these").click()
+    page.get_by_role("button", name="Undo").click()
+    assert page.locator("#far-words").inner_text() == "1 of 14"
+    page.get_by_role("button", name="A tie").click()
+    assert outcomes_of(stones, "No Scripts") == ["left", "tie"]
+
+
+def test_a_pause_is_seen_and_ends_by_itself(stones, enter):
+    opened, _ = judge(stones, enter, "Paused")
+    page = opened.page
+    page.clock.install()
+    page.reload()
+    stones.ask("POST", "/state", json={"state": "paused"})
+    try:
+        page.wait_for_timeout(270)
+        page.keyboard.press("ArrowLeft")
+        page.get_by_role("heading", name="A pause").wait_for()
+        assert not page.locator("#pair").is_visible()
+    finally:
+        stones.ask("POST", "/state", json={"state": "open"})
+    page.clock.fast_forward(11_000)
+    page.locator("#pair").wait_for()
+    assert len(votes_of(stones, "Paused")) == 1
+
+
+def test_no_token_is_kept_in_the_database(stones):
+    with sqlite3.connect(stones.database) as database:
+        assert stones.secret not in "\n".join(database.iterdump())

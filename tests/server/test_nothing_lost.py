@@ -1,0 +1,31 @@
+"""Killed without a word under load: what was acknowledged is in the log, once, and the board is what it was.
+
+`benchmarks/nothing_lost.py --rounds 20` does the same for longer.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.postgres import running
+from tests.server.killing import play
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 4])
+def test_killing_the_server_loses_nothing_on_sqlite(tmp_path, processes):
+    outcome = play(str(tmp_path / "c.db"), processes, rounds=2, clients=20, items=20)
+    assert outcome.fine, outcome
+
+
+@pytest.mark.slow
+def test_killing_the_server_loses_nothing_on_postgresql(new_place):
+    outcome = play(new_place("postgresql"), 2, rounds=2, clients=20, items=20)
+    assert outcome.fine, outcome
+
+
+@pytest.mark.slow
+def test_killing_postgresql_loses_nothing(tmp_path):
+    with running() as server:
+        outcome = play(server.create("collection"), 1, rounds=2, clients=20, items=20, postgres=server)
+    assert outcome.fine, outcome

@@ -1,0 +1,150 @@
+"""What those who run it need: health, figures, logs, and that it starts and stops as told."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import sqlite3
+
+import pytest
+from typer.testing import CliRunner
+
+from crowdrank.cli import app
+from crowdrank.server.watching import JsonLines
+from crowdrank.storage import Collection
+from tests.server.crowd import Served, free_port, vote_for
+
+runner = CliRunner()
+
+
+def test_health_says_which_database_answers(played):
+    told = played.client.get("/healthz").json()
+    assert (told["status"], told["database"]) == ("ok", "sqlite")
+
+
+def test_figures_are_in_the_form_that_prometheus_reads(played, two):
+    played.play(two.ann, ["left", "right"])
+    text = played.client.get("/metrics", headers=played.admin).text
+    assert "crowdrank_votes 2" in text
+    assert re.search(
+        r'crowdrank_requests_total\{process="\d+",method="POST",route="/api/v1/votes",status="200"\} 2', text
+    )
+    for line in text.splitlines():
+        assert re.fullmatch(r"# (HELP|TYPE) \S+ .+|[a-z_]+(\{[^}]*\})? -?[0-9.e+-]+", line), line
+
+
+def test_a_log_line_is_json_with_the_pattern_of_the_route(played, caplog):
+    caplog.set_level(logging.INFO, "crowdrank.requests")
+    played.client.get("/join/some-token")
+    (record,) = [one for one in caplog.records if one.name == "crowdrank.requests"]
+    told = json.loads(JsonLines().format(record))
+    assert (told["route"], told["status"], told["method"]) == ("/join/{token}", 404, "GET")
+    assert "some-token" not in json.dumps(told)
+
+
+def test_the_openapi_names_every_endpoint_and_no_page(played):
+    paths = played.client.get("/api/v1/openapi.json").json()["paths"]
+    assert all(path.startswith("/api/v1/") for path in paths)
+    assert {"/api/v1/question", "/api/v1/votes", "/api/v1/items", "/api/v1/audit", "/api/v1/export.parquet"} <= set(
+        paths
+    )
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_it_serves_and_stops_gracefully(tmp_path, processes):
+    place = str(tmp_path / "c.db")
+    with Collection.open(place) as collection:
+        collection.items.add(["a", "b", "c"], actor="test")
+        tokens = collection.access.issue(collection.annotators.add(["ann", "bob"], actor="test"), actor="test")
+    served = Served(place, processes).start()
+    told, _ = vote_for(served.port, tokens, 20, answer=lambda asked: "left")
+    assert served.stop() in (0, -signal.SIGTERM)
+    assert not told.errors
+    with Collection.open(place) as collection:
+        assert len(collection.log.judgments()) == len(told.acknowledged) == 6
+
+
+def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeypatch):
+    (tmp_path / "items.csv").write_text("item,text,owner\na,first,\nb,second,bob\n")
+    (tmp_path / "people.csv").write_text("annotator,quota\nann,5\nbob,\n")
+    (tmp_path / "gold.csv").write_text("better,worse\na,b\n")
+    (tmp_path / "c.toml").write_text('title = "Mine"\n[asking]\nfloor = 3\n')
+    monkeypatch.chdir(tmp_path)
+    ran = []
+    monkeypatch.setattr("crowdrank.server.running.serve", lambda *told, **more: ran.append((told, more)))
+    command = [
+        "serve", "items.csv", "--config", "c.toml", "--annotators", "people.csv", "--links", "links.csv", "--gold",
+        "gold.csv", "--port", str(free_port()),
+    ]  # fmt: skip
+    first = runner.invoke(app, command)
+    assert first.exit_code == 0, first.output
+    secret = re.search(r"/admin/([\w-]{22})", first.output)[1]
+    links = (tmp_path / "links.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in links] == ["annotator", "ann", "bob"]
+    assert ran[0][0][0] == "items.crowdrank.db"
+    with Collection.open("items.crowdrank.db") as collection:
+        assert collection.access.bearer(secret).role == "admin"
+        assert collection.access.bearer(links[1].rpartition("/")[2]).role == "annotator"
+        assert collection.settings.all()["title"] == "Mine"
+        assert [item.content for item in collection.items.all().values()] == [
+            {"body": "first"}, {"body": "second", "owner": "bob"}
+        ]  # fmt: skip
+        before = collection.log.head()
+    again = runner.invoke(app, [*command[:2], "--port", command[-1]])
+    assert "/admin/" not in again.output
+    with Collection.open("items.crowdrank.db") as collection:
+        assert collection.log.head() == before
+    renewed = runner.invoke(
+        app, ["serve", "--database", "items.crowdrank.db", "--new-admin-link", "--port", command[-1]]
+    )
+    with Collection.open("items.crowdrank.db") as collection:
+        assert collection.access.bearer(secret) is None
+        assert collection.access.bearer(re.search(r"/admin/([\w-]{22})", renewed.output)[1]).role == "admin"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Name a file of items"),
+        (["items.csv", "--log-level", "loud"], "--log-level"),
+        (["items.csv", "--annotators", "items.csv"], "--links"),
+        (["items.csv", "--public-url", "example.org"], "--public-url"),
+    ],
+)
+def test_what_serve_cannot_do_it_says(tmp_path, monkeypatch, arguments, said):
+    (tmp_path / "items.csv").write_text("item\na\nb\n")
+    monkeypatch.chdir(tmp_path)
+    done = runner.invoke(app, ["serve", *arguments])
+    assert done.exit_code == 1
+    assert said in str(done.exception)
+    assert not list(tmp_path.glob("*.db"))
+
+
+def test_a_port_that_is_taken_is_said_to_be(tmp_path, monkeypatch):
+    import socket
+
+    (tmp_path / "items.csv").write_text("item\na\nb\n")
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = runner.invoke(app, ["serve", "items.csv", "--port", str(taken.getsockname()[1])])
+    assert "cannot be used" in str(done.exception)
+
+
+def test_a_backup_is_a_collection_of_its_own(tmp_path):
+    with Collection.open(tmp_path / "c.db") as collection:
+        collection.items.add(["a", "b"], actor="test")
+        done = runner.invoke(app, ["backup", str(tmp_path / "c.db"), "--out", str(tmp_path / "copy.db")])
+        assert done.exit_code == 0, done.output
+        assert "row 2" in done.output
+    with sqlite3.connect(tmp_path / "copy.db") as copy:
+        assert copy.execute("SELECT count(*) FROM item").fetchone() == (2,)
+
+
+def test_there_is_nothing_to_export_or_back_up_where_nothing_is(tmp_path):
+    for command in (["export", "nothing.db", "--out", "x.csv"], ["backup", "nothing.db", "--out", "x.db"]):
+        done = runner.invoke(app, command)
+        assert "There is no collection nothing.db" in str(done.exception)

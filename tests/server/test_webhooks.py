@@ -1,0 +1,144 @@
+"""Events are signed, told in order, again until they are taken, and not twice after a restart."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from crowdrank.server.live import Live
+from crowdrank.server.webhooks import Webhooks
+
+_SECRET = "the webhook's secret"
+
+
+class Receiver:
+    """What came, and what to answer."""
+
+    def __init__(self):
+        self.came, self.answers = [], []
+
+    def __call__(self, hook, body, headers):
+        self.came.append((json.loads(body), body, headers))
+        return self.answers.pop(0) if self.answers else 200
+
+    @property
+    def events(self):
+        return [(event["event"], event["id"]) for event, _, _ in self.came]
+
+
+def settings(**more):
+    return {"webhooks": [{"url": "http://127.0.0.1:9/hook", "secret": _SECRET, **more}]}
+
+
+@pytest.fixture
+def told(start):
+    played = start(settings=settings())
+    receiver = Receiver()
+    hooks = Webhooks(played.collection, played.service.live, played.service.boards, send=receiver)
+    hooks.pause = 0.0
+    return played, receiver, hooks
+
+
+def test_votes_and_milestones_are_told_in_order(told):
+    played, receiver, hooks = told
+    (ann,) = played.join("ann")
+    played.play(ann, ["left", "tie", "skip"])
+    assert hooks.tell() == 4
+    kinds = [event["event"] for event, _, _ in receiver.came]
+    assert kinds == ["vote", "milestone", "vote", "vote"]
+    assert [event["winner"] for event, _, _ in receiver.came if event["event"] == "vote"][1:] == ["tie", "skip"]
+    assert [event["id"] for event, _, _ in receiver.came] == sorted(event["id"] for event, _, _ in receiver.came)
+    assert hooks.tell() == 0
+    played.client.post("/api/v1/state", json={"state": "closed"}, headers=played.admin)
+    assert hooks.tell() == 1
+    assert receiver.came[-1][0]["kind"] == "closed"
+
+
+def test_each_is_signed_over_its_time_and_body(told):
+    played, receiver, hooks = told
+    played.play(played.join("ann")[0], ["left"])
+    hooks.tell()
+    for _, body, headers in receiver.came:
+        made = hmac.new(_SECRET.encode(), headers["X-Crowdrank-Timestamp"].encode() + b"." + body, hashlib.sha256)
+        assert headers["X-Crowdrank-Signature"] == f"sha256={made.hexdigest()}"
+        assert _SECRET not in str(headers) + body.decode()
+
+
+def test_what_is_not_taken_is_tried_again_and_later_goes_on_there(told):
+    played, receiver, hooks = told
+    played.play(played.join("ann")[0], ["left", "left"])
+    receiver.answers = [200, 200, 503, 0, 500]
+    assert hooks.tell() == 3
+    assert [event for event, _ in receiver.events] == ["vote", "milestone", "vote", "vote", "vote", "vote"]
+    received = len(receiver.came)
+    played.play(played.join("bob")[0], ["left"])
+    receiver.answers = [500] * 4
+    assert hooks.tell() == 0
+    assert hooks.tell() == 1
+    assert len({identity for event, identity in receiver.events if event == "vote"}) == 3
+    assert len(receiver.came) == received + 4 + 1
+
+
+def test_a_restart_does_not_tell_again_what_was_taken(told):
+    played, receiver, hooks = told
+    played.play(played.join("ann")[0], ["left", "left"])
+    hooks.tell()
+    again = Webhooks(played.collection, Live(played.collection).catch_up(), played.service.boards, send=receiver)
+    assert again.tell() == 0
+
+
+def test_only_what_was_asked_for_is_told(start):
+    played = start(settings=settings(events=["milestone"]))
+    receiver = Receiver()
+    hooks = Webhooks(played.collection, played.service.live, played.service.boards, send=receiver)
+    played.play(played.join("ann")[0], ["left", "left"])
+    hooks.tell()
+    assert [event for event, _ in receiver.events] == ["milestone"]
+
+
+def test_one_process_at_a_time_tells(start, new_place):
+    place = new_place()
+    one, other = start(place=place, settings=settings()), start(place=place, items=())
+    turns = [served.service.webhooks._is_our_turn() for served in (one, other, one, other)]
+    assert turns == [True, False, False, False]
+
+
+def test_a_real_receiver_gets_it_and_redirections_are_not_followed(start):
+    came = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            came.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(302 if len(came) == 1 else 204)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/hook"
+        played = start(settings={"webhooks": [{"url": url, "secret": _SECRET, "events": ["vote"]}]})
+        played.service.webhooks.pause = 0.0
+        played.play(played.join("ann")[0], ["left"])
+        assert played.service.webhooks.tell() == 1
+        server.shutdown()
+        thread.join()
+    assert [path for path, _ in came] == ["/hook", "/hook"]
+
+
+def test_secrets_of_webhooks_are_never_shown_and_stay_when_saved_as_shown(start):
+    played = start(settings=settings())
+    shown = played.client.get("/api/v1/settings", headers=played.admin).json()
+    assert _SECRET not in json.dumps(shown)
+    assert _SECRET not in played.client.get("/api/v1/audit", headers=played.admin).text
+    played.client.patch("/api/v1/settings", json={**shown, "title": "New"}, headers=played.admin)
+    assert played.service.live.settings.webhooks[0].secret == _SECRET
+    assert played.service.live.settings.title == "New"

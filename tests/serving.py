@@ -1,0 +1,96 @@
+"""`crowdrank serve` as a process of its own, as organisers start it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+_PATIENCE = 60.0
+COMMAND = [sys.executable, "-c", "from crowdrank.cli import main; main()"]
+
+
+class Served:
+    """A server that runs: where it is, its secret, and a client for its API."""
+
+    def __init__(self, port: int, process: subprocess.Popen[str], database: Path) -> None:
+        self.base, self.process, self.database = f"http://localhost:{port}", process, database
+        self.said: list[str] = []
+        self.secret = ""
+        self.client = httpx.Client(base_url=self.base, timeout=30)
+
+    @property
+    def admin_link(self) -> str:
+        return f"{self.base}/admin/{self.secret}"
+
+    def ask(self, method: str, path: str, token: str | None = None, **more: Any) -> Any:
+        """What the API answers, to the organiser unless someone's token is given."""
+        headers = {"Authorization": f"Bearer {token or self.secret}"}
+        answer = self.client.request(method, f"/api/v1{path}", headers=headers, **more)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def crowdrank(*words: object, folder: Path) -> str:
+    """What a command prints."""
+    done = subprocess.run(
+        [*COMMAND, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=120, check=True
+    )  # fmt: skip
+    return done.stdout
+
+
+@contextmanager
+def serving(folder: Path, items: str, config: str = "", options: Sequence[str] = ()) -> Iterator[Served]:
+    """Serve a table of items until the block ends; then it must stop in peace."""
+    (folder / "items.csv").write_text(items, encoding="utf-8")
+    (folder / "collection.toml").write_text(config, encoding="utf-8")
+    port = free_port()
+    command = [*COMMAND, "serve", "items.csv", "--config", "collection.toml", "--port", str(port), *options]
+    environment = os.environ | {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )  # fmt: skip
+    served = Served(port, process, folder / "items.crowdrank.db")
+    reader = threading.Thread(target=lambda: served.said.extend(process.stdout or ()), daemon=True)
+    reader.start()
+    try:
+        _wait(served)
+        yield served
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        served.client.close()
+        reader.join(5)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _wait(served: Served) -> None:
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end and served.process.poll() is None:
+        found = re.search(r"/admin/(\S+)", "".join(served.said))
+        try:
+            if found and served.client.get("/healthz").status_code == 200:
+                served.secret = found[1]
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise RuntimeError(f"The server did not start:\n{''.join(served.said)}")
