@@ -89,7 +89,7 @@ def lesson_of(seed: int, quick: bool) -> tuple[Lesson, Gold]:
 
 def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
     lesson, gold = lesson_of(seed, quick)
-    settings = CrowdRanker(ranker=column)
+    settings = CrowdRanker(ranker=column, iterations=2 if quick else 15)
     functions = lesson.fits(METHODS if column == LINEAR else BENT, settings)
     chosen = functions[OURS].settings["labels"]
     for labels in ("map", "expected"):

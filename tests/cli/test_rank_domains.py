@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from crowdrank import BradleyTerry, Comparisons, Ranking
+from crowdrank.engines import Engine, here
 from crowdrank.models import REGISTRY
 from crowdrank.results import Domains
 
@@ -21,9 +22,9 @@ class ByHand:
     reads: ClassVar[type] = Comparisons
     domains: int | Literal["auto"] = 3
 
-    def fit(self, judgments: Comparisons) -> Ranking:
+    def fit(self, judgments: Comparisons, engine: Engine = here) -> Ranking:
         return replace(
-            BradleyTerry().fit(judgments), settings={"domains": self.domains}, chart=lambda: chart(judgments)
+            BradleyTerry().fit(judgments, engine), settings={"domains": self.domains}, chart=lambda: chart(judgments)
         )
 
 

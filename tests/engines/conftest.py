@@ -38,7 +38,7 @@ def small_parts(monkeypatch):
 @pytest.fixture(scope="package")
 def client():
     distributed = pytest.importorskip("distributed")
-    quiet = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    quiet = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     with distributed.LocalCluster(**quiet) as cluster, distributed.Client(cluster) as client:
         client.run(os.getpid)
         yield client

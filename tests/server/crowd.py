@@ -52,11 +52,13 @@ class Served:
             with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=5):
                 return self
             time.sleep(0.05)
+        self.kill()
         raise RuntimeError("The server did not come up.")
 
     def kill(self):
         """All its processes, at once and without a word."""
-        os.killpg(self.process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self):

@@ -58,6 +58,9 @@ def play(place, processes, rounds, *, clients=50, items=60, pause=(0.5, 1.5), po
             else:
                 kill_postgres(postgres)
         time.sleep(chance.uniform(*pause))
+    except BaseException:
+        served.kill()
+        raise
     finally:
         going.clear()
         thread.join()

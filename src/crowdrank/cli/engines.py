@@ -110,7 +110,7 @@ def _cluster(scheduler: str | None, memory: str | None) -> Iterator[Any]:
     limit = "auto" if memory is None else bytes_of(memory) // workers
     with (
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, memory_limit=limit, dashboard_address=None,
+            n_workers=workers, threads_per_worker=1, memory_limit=limit, dashboard_address=":0",
             silence_logs=logging.ERROR,
         ) as cluster,
         distributed.Client(cluster) as client,

@@ -45,8 +45,8 @@ class Rules:
         """Of each annotator: the price, the quota, and whether they can be asked now."""
         names = annotators.labels
         price, quota = self.price, np.inf if self.quota is None else self.quota
-        prices = [price.get(name, 1.0) if isinstance(price, Mapping) else price for name in names]
-        quotas = [quota.get(name, np.inf) if isinstance(quota, Mapping) else quota for name in names]
+        prices = [price.get(name, 1.0) for name in names] if isinstance(price, Mapping) else [price] * len(names)
+        quotas = [quota.get(name, np.inf) for name in names] if isinstance(quota, Mapping) else [quota] * len(names)
         here = set(names if self.available is None else self.available)
         present = np.array([name in here for name in names], dtype=bool)
         return np.array(prices, dtype=np.float64), np.array(quotas, dtype=np.float64), present

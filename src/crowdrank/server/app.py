@@ -18,8 +18,8 @@ from crowdrank.server.service import Options, Service
 from crowdrank.server.watching import Watching
 from crowdrank.storage import Collection
 
-THREADS = 16
-"""Requests that are worked on at once."""
+THREADS = 64
+"""Requests that are worked on at once: those who wait for the disk are stored together."""
 _ABOUT = """Everything that the pages do.
 
 Annotators send the token of their personal link, organisers the admin secret, as `Authorization: Bearer …`.

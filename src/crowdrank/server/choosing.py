@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from crowdrank.errors import NothingToAskError
 from crowdrank.online import Beliefs, Roll
-from crowdrank.questions.asked import Asked, packed
+from crowdrank.questions.asked import Asked, Triplet, packed
 from crowdrank.questions.policies import Chooser, InformationGain, by_name
 from crowdrank.server.live import Live, Person
 from crowdrank.server.settings import Asking
@@ -89,10 +89,7 @@ class _Part:
         self.name = person.name
         self.had = _in_part(np.fromiter(person.had, np.int64, len(person.had)), place)
         self.seen = live.seen[codes]
-        self.waiting = Counter(
-            (min(i, j), max(i, j), int(np.searchsorted(people, k)))
-            for i, j, k in ((int(place[a]), int(place[b]), k) for a, b, k in waiting) if i >= 0 and j >= 0
-        )  # fmt: skip
+        self.waiting = _in_part_of(waiting, place, people)
 
     def pick(self, policy: Chooser, rng: np.random.Generator) -> tuple[int, int, float, str]:
         """Two items, how likely they were, and what chose them."""
@@ -108,8 +105,8 @@ class _Ledger(Asked):
     def __init__(self, part: _Part) -> None:
         super().__init__(part.beliefs)
         self.seen, self.waiting = part.seen.copy(), part.waiting
-        for i, j, _ in part.waiting:
-            self.seen[[i, j]] += 1
+        if part.waiting:
+            np.add.at(self.seen, [item for i, j, _ in part.waiting for item in (i, j)], 1)
         self._me, self._mine = part.beliefs.annotators.index(part.name, kind="annotator"), part.had
         self.load[self._me] = len(part.had)
 
@@ -131,6 +128,17 @@ def _askable(live: Live, person: Person) -> Integers:
 def _roll(items: Roll, codes: bytes) -> Roll:
     rows = np.frombuffer(codes, np.int64)
     return Roll(tuple(items.labels[n] for n in rows), tuple(items.queries[n] for n in rows))
+
+
+def _in_part_of(waiting: list[tuple[int, int, int]], place: Integers, people: Integers) -> Counter[Triplet]:
+    """Questions that are out, in codes of the part."""
+    if not waiting:
+        return Counter()
+    one, other, who = np.array(waiting, np.int64).T
+    one, other, who = place[one], place[other], np.searchsorted(people, who)
+    inside = (one >= 0) & (other >= 0)
+    rows = (np.minimum(one, other)[inside], np.maximum(one, other)[inside], who[inside])
+    return Counter(zip(*(row.tolist() for row in rows), strict=True))
 
 
 def _in_part(pairs: Integers, place: Integers) -> Integers:
