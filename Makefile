@@ -12,7 +12,7 @@ help:
 	@echo "make explore the tests again, with examples nobody has tried yet"
 	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
 	@echo "make bench-check whether anything has become slower, as ratios within one run"
-	@echo "make papers  the tables and figures of the papers, ours beside theirs (two to three hours on two cores)"
+	@echo "make papers  the tables and figures of the papers, ours beside theirs (four to five hours on two cores)"
 
 $(VENV)/.ready: pyproject.toml tools/environment.sh
 	tools/environment.sh $(VENV)
