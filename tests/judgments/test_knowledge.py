@@ -222,5 +222,7 @@ def test_what_cannot_all_be_true_is_refused(votes, facts, said):
 
 
 def test_ranges_that_meet_are_no_contradiction(votes):
-    votes.knowing(Between("ann", 0.5, 0.8), Between("bob", 0.7, 0.9), Better("ann", "bob"))
-    votes.knowing(Known("ann", 0.8), Known("bob", 0.8), Better("ann", "bob"))
+    ranges = votes.knowing(Between("ann", 0.5, 0.8), Between("bob", 0.7, 0.9), Better("ann", "bob")).knowledge
+    assert (len(ranges.between), len(ranges.better)) == (2, 1)
+    equal = votes.knowing(Known("ann", 0.8), Known("bob", 0.8), Better("ann", "bob")).knowledge
+    assert (len(equal.quality), len(equal.better)) == (2, 1)
