@@ -91,6 +91,18 @@ def test_a_revoked_link_ends_its_sessions_too(played, two):
     assert played.question(fresh)["progress"]["done"] == 0
 
 
+def test_who_was_shut_out_by_another_process_is_not_let_in_by_this_one(start, new_place):
+    place = new_place()
+    here, elsewhere = start(place=place), start(place=place, items=())
+    (token,) = here.join("ann")
+    question = here.question(token)
+    (ann,) = here.service.live.people
+    elsewhere.collection.access.revoke_all(ann, actor="test")
+    here.vote(token, question, status=401)
+    assert here.client.get("/api/v1/question", headers=bearer(token)).status_code == 401
+    assert here.service.live.catch_up().decided == 0
+
+
 def test_a_question_of_one_cannot_be_answered_with_the_cookie_of_another(played, two):
     question = played.question(two.ann)
     bob = played.enter(two.bob)

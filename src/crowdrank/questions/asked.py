@@ -11,13 +11,12 @@ import numpy.typing as npt
 from crowdrank.errors import DataError
 from crowdrank.judgments import Comparisons
 from crowdrank.online import Beliefs, Roll
+from crowdrank.questions.awaiting import Triplet, expecting
 from crowdrank.questions.excluded import Excluded
 from crowdrank.questions.question import Question
 from crowdrank.questions.rules import Rules
 
 Integers = npt.NDArray[np.int64]
-Triplet = tuple[int, int, int]
-"""Two items, the smaller code first, and an annotator."""
 
 
 def packed(one: Any, other: Any) -> Any:
@@ -114,6 +113,10 @@ class Asked:
     def awaited(self) -> Integers:
         """Pairs whose answers the beliefs await, packed and sorted."""
         return np.unique(np.array([i * 2**32 + j for i, j, _ in self.waiting], np.int64))
+
+    def foreseen(self, beliefs: Beliefs) -> Beliefs:
+        """What will be believed once the answers that are awaited have come."""
+        return expecting(beliefs, self.waiting.elements())
 
     def excluded(self, annotators: Integers | None = None) -> Excluded:
         """What some annotators had, or everyone, and items of their own, for a search over all pairs."""

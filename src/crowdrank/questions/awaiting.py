@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from crowdrank.likelihoods.moments import chance_of, expected_lead, pull, quality_after, shrinkage
 from crowdrank.online import Beliefs
-from crowdrank.questions.asked import Triplet
+
+Triplet = tuple[int, int, int]
+"""Two items, the smaller code first, and an annotator."""
 
 
 def expecting(beliefs: Beliefs, awaited: Iterable[Triplet]) -> Beliefs:

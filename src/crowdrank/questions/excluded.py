@@ -52,8 +52,8 @@ def _pair(size: int, who: Codes, one: Codes, other: Codes) -> Any:
 
 
 def _merged(keys: Codes, more: Codes) -> Codes:
-    more = np.setdiff1d(more, keys)
-    return np.insert(keys, np.searchsorted(keys, more), more)
+    found = np.sort(np.concatenate((keys, np.atleast_1d(more))))
+    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
 
 def _among(known: Codes, keys: Any) -> npt.NDArray[np.bool_]:

@@ -56,6 +56,8 @@ class Found(NamedTuple):
 
 def group(annotators: Codes, truths: Vector, lies: Vector, price: Vector) -> Alike:
     """Those named by `annotators`; the other columns are theirs, in the same order."""
+    if len(annotators) == 1:
+        return Alike(np.maximum(truths, lies), np.minimum(truths, lies), price, annotators, np.array([0, 1]))
     columns = np.column_stack((np.maximum(truths, lies), np.minimum(truths, lies), price))
     alike, place = np.unique(columns, axis=0, return_inverse=True)
     place = place.reshape(-1)

@@ -23,7 +23,7 @@ SESSION_SECONDS = 30 * 86_400
 ADMIN_SECONDS = 7 * 86_400
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _MOMENT = 2.0
-"""Seconds for which other processes may not have heard that someone is to be let in no longer."""
+"""Seconds for which a session is not looked up again, unless the log says that something was revoked."""
 _MOST_KEPT = 10_000
 _LONGEST = 200
 """Signs of a secret: ours are shorter, and what is longer need not be hashed."""

@@ -5,22 +5,20 @@ from __future__ import annotations
 import html
 import os
 import time
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from crowdrank.errors import NothingToAskError
-from crowdrank.server.choosing import choose
+from crowdrank.server.choosing import Outlook, choose
 from crowdrank.server.content import kind_of, rendered
 from crowdrank.server.live import Live, Person, Thing
 from crowdrank.server.problems import Problem
-from crowdrank.storage import Assignment, Collection, QuotaReachedError, Recorded
-
-Outcome = Literal["left", "right", "tie", "skip"]
-Json = dict[str, Any]
+from crowdrank.server.turns import Json, Outcome, Said, Turn
+from crowdrank.storage import Assignment, Collection, Job, Pending, QuotaReachedError, Recorded, Task
 
 
 class Desk:
@@ -52,13 +50,28 @@ class Desk:
             self._questions.release(person.id)
         return self._next(person)
 
-    def vote(self, person: Person, token: str, outcome: Outcome, reason: str, milliseconds: int | None) -> Json:
+    def vote(self, person: Person, said: Said) -> Json:
         """Store what someone said; gives that, and the next question."""
-        self._check(outcome)
-        said = self._questions.vote(token, outcome, annotator=person.id, reason=reason, response_ms=milliseconds)
+        turn = Turn(lambda: person, said)
+        self.take([turn])
+        return turn.answer()
+
+    def take(self, turns: Sequence[Turn]) -> None:
+        """Store what many said, together, and choose what each is asked next."""
         self._live.catch_up()
-        next_one = self.question(person) if said.replayed else self._next(person)
-        return {"recorded": _recorded(said), "replayed": said.replayed, "next": next_one}
+        for turn in turns:
+            turn.step(turn.let_in)
+        voting = {turn: task for turn in turns if (task := turn.step(partial(self._to_vote, turn))) is not None}
+        for turn, job in zip(voting, self._questions.together(list(voting.values())), strict=True):
+            turn.recorded = turn.step(job.outcome)
+        self._live.catch_up()
+        fresh = []
+        for turn in voting:
+            if turn.recorded is not None and turn.recorded.replayed:
+                turn.following = turn.step(partial(self.question, turn.person))
+            elif not turn.failed:
+                fresh.append(turn)
+        self._ask(fresh)
 
     def undo(self, person: Person) -> Json:
         """Take back the last answer, and put its question again."""
@@ -82,25 +95,61 @@ class Desk:
         own = person.quota
         return own if own is not None else self._live.settings.budget.per_annotator
 
+    def _to_vote(self, turn: Turn) -> Task[Any, Any, Recorded] | None:
+        said = turn.said
+        if said is None:
+            return None
+        self._check(said.outcome)
+        return self._questions.to_vote(
+            said.token, said.outcome, annotator=turn.person.id, reason=said.reason, response_ms=said.milliseconds
+        )
+
     def _next(self, person: Person) -> Json:
-        live = self._live
-        if live.state == "paused":
+        turn = Turn(lambda: person)
+        turn.let_in()
+        self._ask([turn])
+        return turn.question()
+
+    def _ask(self, turns: Sequence[Turn]) -> None:
+        """Choose for each what comes next. A pair that one of them is sent is not sent to another."""
+        if not turns:
+            return
+        outlook = Outlook(self._live, self._live.pending(time.time_ns() // 1000))
+        asking: dict[Turn, Task[Any, Any, Assignment]] = {}
+        for turn in turns:
+            turn.following = turn.step(partial(self._instead, turn.person, outlook))
+            if turn.following is None and (task := turn.step(partial(self._to_ask, turn, outlook))) is not None:
+                asking[turn] = task
+        for turn, job in zip(asking, self._questions.together(list(asking.values())), strict=True):
+            turn.following = turn.step(partial(self._put, turn.person, job))
+
+    def _instead(self, person: Person, outlook: Outlook) -> Json | None:
+        """What someone is told who gets no question now."""
+        if self._live.state == "paused":
             return {"paused": True, "progress": self.progress(person)}
-        if (why := self._ended(person)) is not None:
-            return self._finished(person, why)
+        why = self._ended(person, outlook.out)
+        return None if why is None else self._finished(person, why)
+
+    def _to_ask(self, turn: Turn, outlook: Outlook) -> Task[Any, Any, Assignment] | None:
+        person = turn.person
         try:
-            chosen = choose(live, person, live.pending(time.time_ns() // 1000), self._rng)
-            asked = self._questions.assign(
-                person.id, chosen.left, chosen.right, policy=chosen.policy, probability=chosen.probability,
-                seconds=live.settings.asking.lease_seconds, gold=chosen.gold, quota=self.quota(person),
-            )  # fmt: skip
+            chosen = choose(self._live, person, outlook, self._rng)
         except NothingToAskError:
-            return self._finished(person, "nothing_left")
+            turn.following = self._finished(person, "nothing_left")
+            return None
+        outlook.add(Pending(person.id, chosen.left, chosen.right))
+        return self._questions.to_assign(
+            person.id, chosen.left, chosen.right, policy=chosen.policy, probability=chosen.probability,
+            seconds=self._live.settings.asking.lease_seconds, gold=chosen.gold, quota=self.quota(person),
+        )  # fmt: skip
+
+    def _put(self, person: Person, job: Job[Assignment]) -> Json:
+        try:
+            return self._shown(person, job.outcome())
         except QuotaReachedError:
             return self._finished(person, "quota")
-        return self._shown(person, asked)
 
-    def _ended(self, person: Person) -> str | None:
+    def _ended(self, person: Person, pending: list[Pending]) -> str | None:
         """Why someone is asked no more."""
         live, budget = self._live, self._live.settings.budget
         if live.state == "closed" or person.excluded:
@@ -108,7 +157,7 @@ class Desk:
         quota, answered = self.quota(person), sum(live.answered(person))
         if quota is not None and answered >= quota:
             return "quota"
-        given = live.decided + sum(1 for one in live.pending(time.time_ns() // 1000) if one.annotator != person.id)
+        given = live.decided + sum(1 for one in pending if one.annotator != person.id)
         if budget.votes is not None and given >= budget.votes:
             return "budget"
         if budget.money is not None and (given + 1) * budget.price > budget.money:
@@ -174,7 +223,3 @@ def image_hosts(live: Live) -> set[str]:
             if not any(sign in parts.netloc for sign in " ;,'\"@") and html.escape(parts.netloc) == parts.netloc:
                 found.add(f"{parts.scheme}://{parts.netloc}")
     return found
-
-
-def _recorded(said: Recorded) -> Json:
-    return {"seq": said.seq, "outcome": said.outcome, "winner": said.winner, "at": said.at // 1000}

@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from crowdrank.errors import NothingToAskError
 from crowdrank.online import Beliefs, Roll
-from crowdrank.questions.asked import Asked, Triplet, packed
+from crowdrank.questions.asked import Asked, packed
+from crowdrank.questions.awaiting import Triplet, expecting
+from crowdrank.questions.excluded import EVERYONE
 from crowdrank.questions.policies import Chooser, InformationGain, by_name
 from crowdrank.server.live import Live, Person
 from crowdrank.server.settings import Asking
@@ -39,7 +41,35 @@ class Chosen:
     """The item that is known to be better."""
 
 
-def choose(live: Live, person: Person, pending: Iterable[Pending], rng: np.random.Generator) -> Chosen:
+class Outlook:
+    """The questions that are out, and what will be believed once they are answered: the same for all who are asked now.
+
+    What is chosen for one of them is added, so that the next is not sent the same.
+    """
+
+    def __init__(self, live: Live, pending: Iterable[Pending]) -> None:
+        with live.lock:
+            self._live, self.out = live, list(pending)
+            self.beliefs = live.beliefs
+            self.triplets = [self._triplet(one) for one in self.out]
+            self.foreseen = expecting(self.beliefs, self.triplets)
+
+    def add(self, pending: Pending) -> None:
+        self.out.append(pending)
+        self.triplets.append(self._triplet(pending))
+        self.foreseen = expecting(self.foreseen, self.triplets[-1:])
+
+    def without(self, annotator: int) -> Outlook:
+        """As it is for someone who will not answer what they were asked last."""
+        others = [one for one in self.out if one.annotator != annotator]
+        return self if len(others) == len(self.out) else Outlook(self._live, others)
+
+    def _triplet(self, one: Pending) -> Triplet:
+        i, j = sorted(self._live.items[item].code for item in (one.left, one.right))
+        return i, j, self._live.people[one.annotator].code
+
+
+def choose(live: Live, person: Person, pending: Iterable[Pending] | Outlook, rng: np.random.Generator) -> Chosen:
     """A question that teaches most, or one of the shares that keep the rest honest.
 
     Raises NothingToAskError where no pair is left for this person.
@@ -59,7 +89,8 @@ def choose(live: Live, person: Person, pending: Iterable[Pending], rng: np.rando
             one, other = again[int(rng.integers(len(again)))]
             return _shown(live, person, one, other, REPEAT, shares[REPEAT] / len(again), rng)
         policy = _policy(asking)
-        part = _Part(live, person, codes, pending)
+        outlook = pending if isinstance(pending, Outlook) else Outlook(live, pending)
+        part = _Part(live, person, codes, outlook.without(person.id))
     # from here on nothing changes any more that is looked at: others may choose meanwhile
     choice = part.pick(policy, rng)
     with live.lock:
@@ -71,25 +102,16 @@ def choose(live: Live, person: Person, pending: Iterable[Pending], rng: np.rando
 class _Part:
     """What one person may be asked about, in codes of its own: hidden items and their own are not in it."""
 
-    def __init__(self, live: Live, person: Person, codes: Integers, pending: Iterable[Pending]) -> None:
-        whole = live.beliefs
-        place = np.full(len(whole.items), -1)
+    def __init__(self, live: Live, person: Person, codes: Integers, outlook: Outlook) -> None:
+        place = np.full(len(outlook.beliefs.items), -1)
         place[codes] = np.arange(len(codes))
-        waiting = [
-            (live.items[one.left].code, live.items[one.right].code, live.people[one.annotator].code)
-            for one in pending if one.annotator != person.id
-        ]  # fmt: skip
-        people = np.unique([person.code, *(who for _, _, who in waiting)])
-        self.beliefs = Beliefs(
-            items=whole.items if len(codes) == len(whole.items) else _roll(whole.items, codes.tobytes()),
-            annotators=Roll.of(whole.annotators.labels[k] for k in people),
-            of_items={name: column[codes] for name, column in whole.of_items.items()},
-            of_annotators={name: column[people] for name, column in whole.of_annotators.items()},
-        )
+        self.beliefs, self.foreseen = (
+            _of(whole, codes, person) for whole in (outlook.beliefs, outlook.foreseen)
+        )  # fmt: skip
         self.name = person.name
         self.had = _in_part(np.fromiter(person.had, np.int64, len(person.had)), place)
         self.seen = live.seen[codes]
-        self.waiting = _in_part_of(waiting, place, people)
+        self.waiting = _in_part_of(outlook.triplets, place)
 
     def pick(self, policy: Chooser, rng: np.random.Generator) -> tuple[int, int, float, str]:
         """Two items, how likely they were, and what chose them."""
@@ -100,7 +122,7 @@ class _Part:
 
 
 class _Ledger(Asked):
-    """The ledger of a part."""
+    """The ledger of a part. Others stand in it only by the questions that they hold."""
 
     def __init__(self, part: _Part) -> None:
         super().__init__(part.beliefs)
@@ -108,10 +130,30 @@ class _Ledger(Asked):
         if part.waiting:
             np.add.at(self.seen, [item for i, j, _ in part.waiting for item in (i, j)], 1)
         self._me, self._mine = part.beliefs.annotators.index(part.name, kind="annotator"), part.had
+        self._foreseen = part.foreseen
         self.load[self._me] = len(part.had)
 
     def had_by(self, annotator: int) -> Integers:
         return self._mine if annotator == self._me else np.zeros(0, np.int64)
+
+    def foreseen(self, beliefs: Beliefs) -> Beliefs:
+        return self._foreseen
+
+
+def _of(whole: Beliefs, codes: Integers, person: Person) -> Beliefs:
+    """What is believed of some items and one person."""
+    every = len(codes) == len(whole.items)
+    return Beliefs(
+        items=whole.items if every else _roll(whole.items, codes.tobytes()),
+        annotators=_roll_of(person.name),
+        of_items={name: column if every else column[codes] for name, column in whole.of_items.items()},
+        of_annotators={name: column[[person.code]] for name, column in whole.of_annotators.items()},
+    )
+
+
+@lru_cache(maxsize=4096)
+def _roll_of(name: str) -> Roll:
+    return Roll.of([name])
 
 
 def _askable(live: Live, person: Person) -> Integers:
@@ -130,15 +172,14 @@ def _roll(items: Roll, codes: bytes) -> Roll:
     return Roll(tuple(items.labels[n] for n in rows), tuple(items.queries[n] for n in rows))
 
 
-def _in_part_of(waiting: list[tuple[int, int, int]], place: Integers, people: Integers) -> Counter[Triplet]:
-    """Questions that are out, in codes of the part."""
+def _in_part_of(waiting: list[Triplet], place: Integers) -> Counter[Triplet]:
+    """Questions that are out, in codes of the part; of whom does not matter here."""
     if not waiting:
         return Counter()
-    one, other, who = np.array(waiting, np.int64).T
-    one, other, who = place[one], place[other], np.searchsorted(people, who)
+    one, other = place[np.array(waiting, np.int64)[:, :2].T]
     inside = (one >= 0) & (other >= 0)
-    rows = (np.minimum(one, other)[inside], np.maximum(one, other)[inside], who[inside])
-    return Counter(zip(*(row.tolist() for row in rows), strict=True))
+    rows = (np.minimum(one, other)[inside], np.maximum(one, other)[inside])
+    return Counter((i, j, EVERYONE) for i, j in zip(*(row.tolist() for row in rows), strict=True))
 
 
 def _in_part(pairs: Integers, place: Integers) -> Integers:

@@ -17,6 +17,7 @@ from crowdrank.server.limits import Limits
 from crowdrank.server.live import Live, Person
 from crowdrank.server.metrics import Metrics
 from crowdrank.server.settings import Settings
+from crowdrank.server.turns import Queue, Said, Turn
 from crowdrank.server.webhooks import Webhooks
 from crowdrank.storage import Collection
 
@@ -57,6 +58,7 @@ class Service:
         )  # fmt: skip
         self.boards = Boards(self.collection, self.live)
         self.desk = Desk(self.collection, self.live, self.boards.settled)
+        self.queue = Queue(self.desk.take)
         self.metrics = Metrics()
         self.webhooks = Webhooks(self.collection, self.live, self.boards)
 
@@ -66,17 +68,24 @@ class Service:
             self.webhooks.start()
 
     def stop(self) -> None:
+        self.queue.stop()
         self.webhooks.stop()
         self.boards.stop()
         self.collection.close()
 
     def annotator(self, request: Request, form: str | None = None) -> tuple[Person, Known]:
         """Who answers; raises a Problem for anyone else."""
+        self.live.catch_up()  # whoever was shut out by another process is not let in by this one
         known = self.door.annotator(request, form)
         return self.desk.person(known.visitor.annotator), known
 
+    def turn(self, request: Request, said: Said) -> Turn:
+        """An answer that waits for its turn; who gave it is found out then."""
+        return Turn(lambda: self.desk.person(self.door.annotator(request).visitor.annotator), said)
+
     def admin(self, request: Request, form: str | None = None) -> str:
         """The organiser, by the name the log knows them by; raises a Problem for anyone else."""
+        self.live.catch_up()
         return f"admin {self.door.admin(request, form).visitor.token}"
 
     def change_settings(self, given: Mapping[str, Any], actor: str) -> None:

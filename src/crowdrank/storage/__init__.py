@@ -14,6 +14,7 @@ from crowdrank.storage.refusals import (
     UnavailableError,
     UnknownTokenError,
 )
+from crowdrank.storage.writing import Job, Task
 
 __all__ = [
     "SKIPPED",
@@ -27,11 +28,13 @@ __all__ = [
     "Event",
     "ExpiredError",
     "Item",
+    "Job",
     "NewItem",
     "Pending",
     "Progress",
     "QuotaReachedError",
     "Recorded",
+    "Task",
     "UnavailableError",
     "UnknownTokenError",
     "Visitor",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, delete, select
 
@@ -15,7 +15,9 @@ from crowdrank.storage.refusals import QuotaReachedError
 from crowdrank.storage.schema import annotator as annotators
 from crowdrank.storage.schema import item, lease
 from crowdrank.storage.tokens import hashed
-from crowdrank.storage.writing import Clock, Task, Writer, Writing
+from crowdrank.storage.writing import Clock, Job, Task, Writer, Writing
+
+T = TypeVar("T")
 
 _SECONDS = 900.0
 _Standing = tuple[Assignment | None, int]
@@ -29,11 +31,15 @@ class Questions:
         self._queries: dict[int, str] = {}
         self._people: set[int] = set()
 
-    def assign(
+    def assign(self, annotator: int, left: int, right: int, **told: Any) -> Assignment:
+        """Put two items to an annotator; `to_assign` says what can be told."""
+        return self.together([self.to_assign(annotator, left, right, **told)])[0].outcome()
+
+    def to_assign(
         self, annotator: int, left: int, right: int, *, policy: str, probability: float, seconds: float = _SECONDS,
         gold: int | None = None, quota: int | None = None,
-    ) -> Assignment:  # fmt: skip
-        """Put two items to an annotator, for so many seconds; gives the question back that they hold, if they do.
+    ) -> Task[Any, Any, Assignment]:  # fmt: skip
+        """Two items for an annotator, for so many seconds; gives the question back that they hold, if they do.
 
         With a `quota`, refused once as many were decided and skipped.
         """
@@ -55,7 +61,11 @@ class Questions:
                 raise QuotaReachedError(f"Annotator {annotator} has answered all {quota} questions.")
             return leases.put(writing, new, seconds)
 
-        return self._writer.run(Task(annotator, _standing, (annotator, quota is not None), decide))
+        return Task(annotator, _standing, (annotator, quota is not None), decide)
+
+    def together(self, tasks: Sequence[Task[Any, Any, T]]) -> list[Job[T]]:
+        """Store many at once: hardly dearer than one."""
+        return self._writer.run_all(tasks) if tasks else []
 
     def held(self, annotator: int) -> Assignment | None:
         """The question that an annotator holds, has not answered, and still may in time."""
@@ -71,10 +81,14 @@ class Questions:
         gone = delete(lease).where(lease.c.annotator == annotator)
         self._writer.run(lambda writing: writing.do(gone))
 
-    def vote(
+    def vote(self, token: str, answer: Answer, *, annotator: int, **told: Any) -> Recorded:
+        """Record what an annotator said; `to_vote` says what else can be told."""
+        return self.together([self.to_vote(token, answer, annotator=annotator, **told)])[0].outcome()
+
+    def to_vote(
         self, token: str, answer: Answer, *, annotator: int, reason: str = "", response_ms: int | None = None
-    ) -> Recorded:
-        """Record what an annotator said to the question with this token; the same again gives what was stored.
+    ) -> Task[Any, Any, Recorded]:
+        """What an annotator said to the question with this token; the same again gives what was stored.
 
         After its time a question may still be answered, as long as no other took its place: nothing said is lost.
         """
@@ -86,7 +100,7 @@ class Questions:
         def decide(asked: Any, writing: Writing) -> Recorded:
             return answers.record(writing, asked, answer, annotator, said)
 
-        return self._writer.run(Task(annotator, answers.asked_by, hashed(token), decide))
+        return Task(annotator, answers.asked_by, hashed(token), decide)
 
     def progress(self, annotator: int, quota: int | None = None) -> Progress:
         """How many questions an annotator decided and skipped; votes taken back do not count."""

@@ -104,34 +104,46 @@ class Task(Generic[K, R, T]):
     """What to do, by what was read. It writes by `later`, and reads nothing more."""
 
 
-class _Job(Generic[T]):
-    """One in the line: what to do, and what came of it."""
+class Job(Generic[T]):
+    """Something to store: what to do, and what came of it."""
 
     def __init__(self, work: Callable[[Writing], T] | Task[Any, Any, T]) -> None:
         self.work = work
-        self.done = self.leads = False
-        self.called = threading.Event()
-        """Set when it is done, or when it is its turn to store for the line."""
-        self.value: T | None = None
-        self.error: Exception | None = None
+        self.done = False
+        self._value: T | None = None
+        self._error: Exception | None = None
 
     def attempt(self, writing: Writing, work: Callable[[Writing], T]) -> None:
-        self.value, self.error = None, None
+        self._value, self._error = None, None
         before = writing.last
         try:
-            self.value = work(writing)
+            self._value = work(writing)
         except CrowdrankError as error:
             if writing.last != before:  # it had begun to write: nothing of it may stay
                 raise
-            self.error = error
+            self._error = error
 
     def fail(self, error: Exception) -> None:
-        self.error, self.done = error, True
+        self._error, self.done = error, True
 
     def outcome(self) -> T:
-        if self.error is not None:
-            raise self.error
-        return self.value  # type: ignore[return-value]
+        """What the work gave; raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]
+
+
+class _Party:
+    """Jobs that came together, and wait for one another."""
+
+    def __init__(self, jobs: list[Job[Any]]) -> None:
+        self.jobs, self.leads = jobs, False
+        self.called = threading.Event()
+        """Set when all are done, or when it is its turn to store for the line."""
+
+    @property
+    def done(self) -> bool:
+        return all(job.done for job in self.jobs)
 
 
 class Writer:
@@ -139,50 +151,57 @@ class Writer:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._line: deque[_Job[Any]] = deque()
+        self._line: deque[_Party] = deque()
         self._busy = False
         self._lock = threading.Lock()
 
     def run(self, work: Callable[[Writing], T] | Task[Any, Any, T]) -> T:
         """What `work` gives, once it is there to stay. It may be tried again, so it must decide by what it reads."""
-        job = _Job(work)
+        return self.run_all([work])[0].outcome()
+
+    def run_all(self, works: Sequence[Callable[[Writing], T] | Task[Any, Any, T]]) -> list[Job[T]]:
+        """Several at once, each with an outcome of its own."""
+        jobs = [Job(work) for work in works]
+        party = _Party(list(jobs))
         with self._lock:
-            self._line.append(job)
-            job.leads, self._busy = not self._busy, True
+            self._line.append(party)
+            party.leads, self._busy = not self._busy, True
         try:
-            if not job.leads:
-                job.called.wait()
-            if job.leads:
+            if not party.leads:
+                party.called.wait()
+            if party.leads:
                 self._serve_the_line()
         finally:
-            self._leave(job)
-        return job.outcome()
+            self._leave(party)
+        return jobs
 
     def _serve_the_line(self) -> None:
+        parties: list[_Party] = []
         with self._lock:
-            jobs = [self._line.popleft() for _ in range(min(len(self._line), AT_ONCE))]
+            while self._line and sum(len(party.jobs) for party in parties) < AT_ONCE:
+                parties.append(self._line.popleft())
         try:
-            self._serve(jobs)
+            self._serve([job for party in parties for job in party.jobs if not job.done])
         finally:
             with self._lock:  # were we interrupted, the others still stand in line
-                self._line.extendleft(reversed([job for job in jobs if not job.done]))
-            for job in jobs:
-                if job.done:
-                    job.called.set()
+                self._line.extendleft(reversed([party for party in parties if not party.done]))
+            for party in parties:
+                if party.done:
+                    party.called.set()
 
-    def _leave(self, job: _Job[Any]) -> None:
+    def _leave(self, party: _Party) -> None:
         """Whoever led hands on to the first in line, interrupted or not."""
         with self._lock:
-            if not job.done:
+            if not party.done:
                 with suppress(ValueError):
-                    self._line.remove(job)
-            if job.leads:
+                    self._line.remove(party)
+            if party.leads:
                 self._busy = bool(self._line)
                 if self._busy:
                     self._line[0].leads = True
                     self._line[0].called.set()
 
-    def _serve(self, jobs: list[_Job[Any]]) -> None:
+    def _serve(self, jobs: list[Job[Any]]) -> None:
         try:
             self._database.persist(lambda: self._store(jobs))
         except UnavailableError as error:
@@ -195,7 +214,7 @@ class Writer:
                 for job in jobs:
                     self._serve([job])
 
-    def _store(self, jobs: list[_Job[Any]]) -> None:
+    def _store(self, jobs: list[Job[Any]]) -> None:
         with self._database.writing() as connection:
             writing = Writing(connection, self._clock)
             for group in _groups(jobs):
@@ -204,9 +223,9 @@ class Writer:
             job.done = True
 
 
-def _groups(jobs: list[_Job[Any]]) -> Iterator[list[_Job[Any]]]:
+def _groups(jobs: list[Job[Any]]) -> Iterator[list[Job[Any]]]:
     """Tasks of different annotators go together; anything else goes by itself, in its turn."""
-    group: dict[int, _Job[Any]] = {}
+    group: dict[int, Job[Any]] = {}
     for job in jobs:
         who = job.work.annotator if isinstance(job.work, Task) else None
         if group and (who is None or who in group):
@@ -220,8 +239,8 @@ def _groups(jobs: list[_Job[Any]]) -> Iterator[list[_Job[Any]]]:
         yield list(group.values())
 
 
-def _attempt(writing: Writing, group: list[_Job[Any]]) -> None:
-    kinds: dict[Any, list[tuple[_Job[Any], Task[Any, Any, Any]]]] = {}
+def _attempt(writing: Writing, group: list[Job[Any]]) -> None:
+    kinds: dict[Any, list[tuple[Job[Any], Task[Any, Any, Any]]]] = {}
     for job in group:
         if isinstance(job.work, Task):
             kinds.setdefault(job.work.read, []).append((job, job.work))

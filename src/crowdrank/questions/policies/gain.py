@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from crowdrank.errors import SettingError
 from crowdrank.likelihoods.gain import expected_gain
-from crowdrank.questions.awaiting import expecting
 from crowdrank.questions.choices import Choice, Choices
 from crowdrank.questions.gain import PLAIN_UP_TO, best_triplet
 from crowdrank.questions.policies.policy import Chooser
@@ -62,8 +61,8 @@ class InformationGain(Chooser):
 
 
 def _search(choices: Choices, exploration: float, plain_up_to: int) -> list[tuple[int, int, int]]:
-    beliefs = expecting(choices.beliefs, choices.asked.waiting.elements())
     asked = choices.asked
+    beliefs = asked.foreseen(choices.beliefs)
     found = best_triplet(beliefs, exploration, choices.annotators, asked.prices, choices.excluded(), plain_up_to)
     if found is None:  # the annotators are those who can be asked something
         raise AssertionError("no pair is left")
@@ -73,7 +72,7 @@ def _search(choices: Choices, exploration: float, plain_up_to: int) -> list[tupl
 def _best_of_pool(choices: Choices, exploration: float) -> list[tuple[int, int, int]]:
     """All of the answers left are scored; those that tie are all best."""
     pool, asked = choices.asked.pool, choices.asked
-    beliefs = expecting(choices.beliefs, asked.waiting.elements())
+    beliefs = asked.foreseen(choices.beliefs)
     assert pool is not None
     rows = pool.rows(choices.only)
     rows = rows[np.isin(pool.annotator[rows], choices.annotators)]

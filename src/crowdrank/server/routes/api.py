@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from crowdrank.server.routes.board import PATIENCE, allowed
 from crowdrank.server.service import service_of
+from crowdrank.server.turns import Said
 
 bearer = Security(HTTPBearer(auto_error=False, description="The token of a personal link, or the admin secret."))
 
@@ -55,11 +56,11 @@ def question(request: Request) -> Response:
 
 
 @router.post("/votes", responses=failures(400, 401, 403, 404, 409, 410))
-def vote(request: Request, said: Vote) -> Response:
+async def vote(request: Request, vote: Vote) -> Response:
     """Answer a question. The same answer again changes nothing and is answered alike; another is refused (409)."""
     service = service_of(request)
-    person, _ = service.annotator(request)
-    return JSONResponse(service.desk.vote(person, said.token, said.outcome, said.reason, said.milliseconds))
+    said = Said(vote.token, vote.outcome, vote.reason, vote.milliseconds)
+    return JSONResponse(await service.queue.answer(service.turn(request, said)))
 
 
 @router.post("/undo", responses=failures(401, 403, 404, 409))

@@ -15,6 +15,7 @@ from crowdrank.server.problems import Problem
 from crowdrank.server.rendering import instructions_html, page
 from crowdrank.server.routes import Form, see, whole
 from crowdrank.server.service import service_of
+from crowdrank.server.turns import Said
 
 router = APIRouter(include_in_schema=False)
 _LONGEST = 300
@@ -84,7 +85,8 @@ def answered(request: Request, form: Form) -> Response:
     if outcome not in ("left", "right", "tie", "skip"):
         raise Problem(422, "Choose one of the answers.")
     milliseconds = whole(form["milliseconds"], "The response time")
-    service.desk.vote(person, form["token"], outcome, form["reason"][:500], milliseconds)  # type: ignore[arg-type]
+    said = Said(form["token"], outcome, form["reason"][:500], milliseconds)  # type: ignore[arg-type]
+    service.desk.vote(person, said)
     return see("/judge", "saved")
 
 
