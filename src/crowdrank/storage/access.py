@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Select, bindparam, delete, exists, insert, select, text
@@ -139,7 +139,7 @@ class Access:
             free_at = connection.scalar(select(rate.c.free_at).where(rate.c.key_hash == tried["key"]))
             return max(int(free_at or 0) - now - step * (times - 1), 1) / 1e6
 
-        return self._aside(attempt)
+        return self._database.pass_by(attempt)
 
     def forget(self) -> None:
         """Drop what limits and sessions no longer need; now and then is enough."""
@@ -149,13 +149,7 @@ class Access:
             connection.execute(delete(rate).where(rate.c.free_at <= now))
             connection.execute(delete(session).where(session.c.expires_at <= now))
 
-        self._aside(sweep)
-
-    def _aside(self, work: Callable[[Connection], T]) -> T:
-        """What the log does not hold needs no number of it: on PostgreSQL it waits for no other."""
-        if self._database.sqlite:
-            return self._writer.run(lambda writing: work(writing.connection))
-        return self._database.pass_by(work)
+        self._database.pass_by(sweep)
 
     def _visitor(self, statement: Select[Any], told: dict[str, Any]) -> Visitor | None:
         row = self._database.read(lambda connection: connection.execute(statement, told).first())

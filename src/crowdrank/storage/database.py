@@ -47,14 +47,14 @@ class Database:
         if self.sqlite:
             if not self.url.database or self.url.database == ":memory:" or "mode=memory" in self.url.database:
                 raise SettingError("A collection needs a file: one in memory would be lost.")
-            self._reading, self._writing = _sqlite(self.url, patience, durable)
+            self._reading, self._writing, self._passing = _sqlite(self.url, patience, durable)
         else:
-            self._writing = _postgresql(self.url, patience, durable)
+            self._writing = self._passing = _postgresql(self.url, patience, durable)
             self._reading = self._writing.execution_options(isolation_level="AUTOCOMMIT")
 
     def close(self) -> None:
-        self._reading.dispose()
-        self._writing.dispose()
+        for engine in (self._reading, self._writing, self._passing):
+            engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -79,10 +79,12 @@ class Database:
             yield connection
 
     def pass_by(self, work: Callable[[Connection], T]) -> T:
-        """A transaction of its own for what the log does not hold."""
+        """A transaction of its own for what the log does not hold: a power cut may lose it, so it waits for no disk."""
 
         def run() -> T:
-            with self._writing.begin() as connection:
+            with self._passing.begin() as connection:
+                if not self.sqlite:
+                    connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
                 return work(connection)
 
         return self.persist(run)
@@ -130,8 +132,10 @@ def may_pass(error: DBAPIError) -> bool:
     return "locked" in said or "busy" in said or "connect" in said
 
 
-def _sqlite(url: URL, patience: float, durable: bool) -> tuple[Engine, Engine]:
-    def engine(**pool: Any) -> Engine:
+def _sqlite(url: URL, patience: float, durable: bool) -> tuple[Engine, Engine, Engine]:
+    """To read with, to write with, and to write what may be lost."""
+
+    def engine(durable: bool, **pool: Any) -> Engine:
         made = create_engine(url, connect_args={"timeout": patience, "isolation_level": None}, **pool)
 
         @event.listens_for(made, "connect")
@@ -143,13 +147,16 @@ def _sqlite(url: URL, patience: float, durable: bool) -> tuple[Engine, Engine]:
 
         return made
 
-    writing = engine(pool_size=1, max_overflow=0)
+    def one(durable: bool) -> Engine:
+        made = engine(durable, pool_size=1, max_overflow=0)
 
-    @event.listens_for(writing, "begin")
-    def start(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        @event.listens_for(made, "begin")
+        def start(connection: Connection) -> None:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
 
-    return engine(pool_size=_READERS, max_overflow=-1), writing
+        return made
+
+    return engine(durable, pool_size=_READERS, max_overflow=-1), one(durable), one(durable=False)
 
 
 def _postgresql(url: URL, patience: float, durable: bool) -> Engine:
