@@ -29,8 +29,8 @@ def test_what_a_line_leaves_out_is_zero(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.values, [[0.5, 0, -0.01], [0, 4, 0]])
     assert found.grade.tolist() == [2, 0]
     assert found.query is not None
-    assert found.query.tolist() == ["7", "8"]
-    assert found.item.tolist() == ["GX-1", "GX-2"]
+    assert found.query.to_list() == ["7", "8"]
+    assert found.item.to_list() == ["GX-1", "GX-2"]
     assert found.line.tolist() == [1, 4]
 
 
@@ -48,7 +48,7 @@ def test_it_reads_what_scikit_learn_reads(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.values, known.toarray())
     np.testing.assert_array_equal(found.grade, grades)
     assert found.query is not None
-    assert found.query.astype(int).tolist() == query.tolist()
+    assert found.query.cast(int).to_list() == query.tolist()
 
 
 def test_a_file_is_known_by_its_ending_or_its_first_line(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_file_is_known_by_its_ending_or_its_first_line(tmp_path: Path) -> None
 
 def test_items_without_names_go_by_their_number(tmp_path: Path) -> None:
     found = read_letor(written(tmp_path, "1 qid:b 1:1\n0 qid:a 1:2\n0 qid:b 1:3\n"))
-    assert found.item.tolist() == ["1", "1", "2"]
+    assert found.item.to_list() == ["1", "1", "2"]
     assert "number" in found.notes[0]
 
 

@@ -99,10 +99,14 @@ def _of_letor(path: Path, columns: Mapping[str, str | None] | None, features: Se
     names = tuple(f"f{n}" for n in range(1, found.values.shape[1] + 1))
     picked = slice(None) if features is None else [_among(names, name, path.name) for name in features]
     return FeatureColumns(
-        source=path.name, item=found.item, query=found.query,
+        source=path.name, item=_objects(found.item), query=None if found.query is None else _objects(found.query),
         names=names if features is None else tuple(features), values=found.values[:, picked], grade=found.grade,
         notes=found.notes, where=lambda row: f"line {int(found.line[row])}",
     )  # fmt: skip
+
+
+def _objects(labels: pl.Series) -> npt.NDArray[np.object_]:
+    return np.array(labels.to_list(), dtype=object)
 
 
 def _among(names: tuple[str, ...], name: str, source: str) -> int:

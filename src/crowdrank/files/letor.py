@@ -17,7 +17,6 @@ import polars as pl
 from crowdrank.errors import FormatError
 from crowdrank.files.encodings import as_utf8, read_bytes
 
-Labels = npt.NDArray[np.object_]
 Vector = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
@@ -37,8 +36,8 @@ class Letor:
     """What the file says, row by row."""
 
     grade: Vector
-    query: Labels | None
-    item: Labels
+    query: pl.Series | None
+    item: pl.Series
     values: npt.NDArray[np.float64]
     """Feature 1 is the first column; what a line leaves out is zero."""
     line: Rows
@@ -69,7 +68,8 @@ def read_letor(path: Path, features: bool = True) -> Letor:
     """The whole file, or all but its `features`; any line that cannot be read is an error that names it."""
     if not path.is_file():
         raise FormatError(f"{path}: there is no such file.")
-    lines = pl.Series("line", as_utf8(read_bytes(path), path.name).decode().split("\n"), dtype=pl.String)
+    text = as_utf8(read_bytes(path), path.name).decode()
+    lines = pl.Series("line", [text], dtype=pl.String).str.split("\n").explode()
     body = lines.str.extract(r"^([^#]*)").str.strip_chars()
     kept = (body.str.len_bytes() > 0).to_numpy().nonzero()[0]
     if not len(kept):
@@ -90,12 +90,12 @@ def _grades(body: pl.Series, number: Rows, name: str) -> Vector:
     return found
 
 
-def _queries(body: pl.Series, number: Rows, name: str) -> Labels | None:
+def _queries(body: pl.Series, number: Rows, name: str) -> pl.Series | None:
     found = body.str.extract(r"^\S+\s+qid:(\S+)")
     if found.null_count() == len(found):
         return None
     _refuse(found.is_null().to_numpy(), number, name, lambda row: "no qid:, though other lines have one")
-    return np.array(found.to_list(), dtype=object)
+    return found
 
 
 def _values(body: pl.Series, number: Rows, name: str) -> npt.NDArray[np.float64]:
@@ -137,17 +137,17 @@ def _refuse_twice(row: Rows, column: Rows, number: Rows, name: str) -> None:
         raise FormatError(f"{name}: line {int(number[line])}: feature {feature} stands twice.")
 
 
-def _items(remark: pl.Series, query: Labels | None) -> tuple[Labels, tuple[str, ...]]:
+def _items(remark: pl.Series, query: pl.Series | None) -> tuple[pl.Series, tuple[str, ...]]:
     """What the remarks call the items: `docid = …`, or one word; else their numbers within the query."""
     named = remark.str.extract(r"docid\s*[=:]\s*(\S+)")
     if named.null_count():
         named = remark.str.extract(r"^([^\s=:]+)$")
     if not named.null_count():
-        return np.array(named.to_list(), dtype=object), ()
-    asked = pl.Series("query", [""] * len(remark) if query is None else query.tolist(), dtype=pl.String)
+        return named, ()
+    asked = (pl.repeat("", len(remark), eager=True) if query is None else query).alias("query")
     place = asked.to_frame().select(pl.int_range(1, pl.len() + 1).over("query")).to_series()
     note = "Items have no names in the file: they go by their number within the query, from 1."
-    return np.array(place.cast(pl.String).to_list(), dtype=object), (note,)
+    return place.cast(pl.String), (note,)
 
 
 def _refuse(wrong: npt.NDArray[np.bool_], number: Rows, name: str, why: Callable[[int], str]) -> None:

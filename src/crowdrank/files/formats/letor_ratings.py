@@ -26,9 +26,9 @@ def _read(source: Source) -> Table:
     if source.path is None:
         raise FormatError(f"{source.name}: LETOR is a format of files.")
     found = read_letor(source.path, features=False)
-    columns = {"item": found.item.tolist(), "grade": found.grade}
+    columns = {"item": found.item, "grade": pl.Series(found.grade)}
     if found.query is not None:
-        columns["query"] = found.query.tolist()
+        columns["query"] = found.query
     table = replace(
         table_of(pl.DataFrame(columns), source.name), unit="line", notes=found.notes,
         locate=lambda rows: [Place(int(found.line[row])) for row in rows],
