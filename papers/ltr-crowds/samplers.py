@@ -19,11 +19,12 @@ import numpy as np
 from learners import HARD, PEAKED, Fine, Vector, at_least, at_most, measured, noisy, synthetic
 from measure import Check, Key, Table, drawn, options, over_seeds, report
 
+from crowdrank.engines import here
 from crowdrank.judgments.knowledge import NOTHING_KNOWN
 from crowdrank.learning import Linear
 from crowdrank.learning.em import EM
 from crowdrank.learning.lesson import lesson_of
-from crowdrank.learning.posterior import Drawing, Sampler
+from crowdrank.learning.posterior import Drawing, Sampler, spread
 
 CROWDS = {
     "points, θ in [-2.5, -.5]": (synthetic, PEAKED, 0.05),
@@ -58,7 +59,8 @@ def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float
     learnt = {way: em.run(taught.crowd, taught.values) for way, em in ways.items()}
     end = learnt["exact"]
     scores = taught.crowd.items.centre(end.scorer.scores(taught.values))
-    lists = {way: em.drawing.posteriors(taught.crowd, scores, end.theta, 0, None) for way, em in ways.items()}
+    held = spread(taught.crowd.queries, here)
+    lists = {way: em.drawing.posteriors(held, scores, end.theta, 0)[1] for way, em in ways.items()}
     theta = {way: em.expertise(taught.crowd, lists[way]) for way, em in ways.items()}
     where, cells = f"n={size}, {crowd}", {}
     for way in OTHERS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,9 @@ from learners import (
 )  # fmt: skip
 from measure import Check, Key, Table, drawn, options, over_seeds, report
 
+from crowdrank.engines import Held
 from crowdrank.judgments.knowledge import known_of_annotators
 from crowdrank.learning import Linear
-from crowdrank.learning.crowd import Crowd
 from crowdrank.learning.em import EM
 from crowdrank.learning.lesson import lesson_of
 from crowdrank.learning.posterior import Drawing, Posterior
@@ -96,11 +96,10 @@ class Kept(Drawing):
 
     steps: list[list[Posterior]] = field(default_factory=list)
 
-    def posteriors(
-        self, crowd: Crowd, scores: Any, theta: Any, step: int, before: Sequence[Posterior] | None
-    ) -> list[Posterior]:
-        self.steps.append(super().posteriors(crowd, scores, theta, step, before))
-        return self.steps[-1]
+    def posteriors(self, held: Held, scores: Any, theta: Any, step: int) -> tuple[Held, list[Posterior]]:
+        held, found = super().posteriors(held, scores, theta, step)
+        self.steps.append(found)
+        return held, found
 
 
 def convergence(name: str, seed: int, quick: bool) -> Mapping[Key, float]:

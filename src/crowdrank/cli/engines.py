@@ -1,4 +1,4 @@
-"""Where crowdrank rank computes, how much memory it may take, and where it starts from."""
+"""Where crowdrank rank and learn compute, how much memory they may take, and where a climb starts from."""
 
 from __future__ import annotations
 
@@ -77,16 +77,24 @@ def read_or_scan(
 @contextmanager
 def running(name: str | None, scheduler: str | None, memory: str | None, what: str = "Ranking") -> Iterator[Engine]:
     """The engine, as long as it is needed; says how many passes it has made."""
-    from crowdrank.engines import Dask, OutOfCore, Watched, here
+    from crowdrank.engines import Watched
 
-    with watching(what, "pass {:,}") as tell:
-        if name == "dask":
-            with _cluster(scheduler, memory) as client:
-                yield Watched(Dask(client), tell)
-        elif name == "out-of-core" or memory is not None:
-            yield Watched(OutOfCore() if memory is None else OutOfCore(memory), tell)
-        else:
-            yield Watched(here, tell)
+    with watching(what, "pass {:,}") as tell, opened(name, scheduler, memory) as engine:
+        yield Watched(engine, tell)
+
+
+@contextmanager
+def opened(name: str | None, scheduler: str | None = None, memory: str | None = None) -> Iterator[Engine]:
+    """The engine that goes by this name, as long as it is needed."""
+    from crowdrank.engines import Dask, OutOfCore, here
+
+    if name == "dask":
+        with _cluster(scheduler, memory) as client:
+            yield Dask(client)
+    elif name == "out-of-core" or memory is not None:
+        yield OutOfCore() if memory is None else OutOfCore(memory)
+    else:
+        yield here
 
 
 @contextmanager

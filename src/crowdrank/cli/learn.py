@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdrank.cli.engines import EngineName, Scheduler, check_engine, opened
 from crowdrank.cli.knowledge import _order, _qualities
 from crowdrank.cli.progress import counting, doing
 from crowdrank.cli.settings import parse_columns, parse_settings
@@ -52,6 +53,8 @@ def learn(
     missing_features: Annotated[str, typer.Option(help="Cells without a number: refuse, or zero.")] = "refuse",
     settings: Annotated[Words, typer.Option("--set", help="Another setting: prior_lists=2, iterations=15 …")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same function.", min=0)] = 0,
+    engine: EngineName = None,
+    scheduler: Scheduler = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")] = False,
 ) -> None:
     """Learn a function that ranks new items, from features and several annotators' lists."""
@@ -59,6 +62,7 @@ def learn(
 
     if (features is None) == (lists is None):
         raise SettingError("Give lists and --features, or features and --lists: it takes both to learn from.")
+    check_engine(engine, scheduler, memory=None)
     told: dict[str, Any] = {
         "method": method,
         "ranker": ranker,
@@ -77,8 +81,8 @@ def learn(
             parse_columns(columns, query), parse_columns(features_columns, None), missing_features,
         )  # fmt: skip
         known_truth = None if truth is None else _truth(truth, parse_columns(truth_columns, None))
-        with _steps(teaching) as tell:
-            function = teaching.fit(lesson.lists, lesson.features, known_truth, tell)
+        with opened(engine, scheduler) as place, _steps(teaching) as tell:
+            function = teaching.fit(lesson.lists, lesson.features, known_truth, tell, place)
     said = list(dict.fromkeys(str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)))
     notes = [*lesson.notes, *said, *function.notes]
     if out is not None:

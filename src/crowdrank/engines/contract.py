@@ -1,4 +1,4 @@
-"""What a model may ask of an engine: hold the judgments, and add a formula up over them."""
+"""What a model may ask of an engine: hold the judgments, or work in pieces, and add a formula up over them."""
 
 from __future__ import annotations
 
@@ -41,22 +41,31 @@ class Held(Protocol):
     """Judgments cut into shards, wherever they are. A formula sees one shard and the parameters."""
 
     def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
-        """Sum over shards of the tuple `formula(shard, *parameters)`, member by member."""
+        """Sum over shards of the tuple `formula(shard, *parameters)`, member by member; lists are joined, in order."""
         ...
 
     def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[Held, Any]:
-        """The same for a formula that returns (what stays beside the shard, what is summed)."""
+        """The same for a formula that returns (what stays beside the shard, what is summed).
+
+        A formula may be run again on the same shard, so it must leave that as it is.
+        """
         ...
 
 
 class Engine(Protocol):
     """Where the arithmetic runs."""
 
-    def hold(self, table: Table | TableInParts) -> Held: ...
+    def hold(self, table: Table | TableInParts) -> Held:
+        """Rows, cut into shards by their number."""
+        ...
+
+    def spread(self, pieces: Sequence[Any]) -> Held:
+        """What is cut already, such as queries or chains: each piece is a shard."""
+        ...
 
 
 def add(parts: Iterable[Any]) -> Any:
-    """Tuples of numbers and arrays, added member by member in the order given."""
+    """Tuples of numbers, arrays and lists, added member by member in the order given."""
     return reduce(_added, parts)
 
 

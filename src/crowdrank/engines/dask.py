@@ -90,3 +90,6 @@ class Dask:
         else:
             shards = [_sent(self.client, shard) for shard in cut(table)]
         return HeldByDask(self.client, shards)
+
+    def spread(self, pieces: Sequence[Any]) -> Held:
+        return HeldByDask(self.client, [_sent(self.client, piece) for piece in pieces])

@@ -14,12 +14,23 @@ from crowdrank.engines.contract import Held, Table, TableInParts, add
 # Cutting depends on the data alone, never on the machine: sums come out the same, bit for bit, everywhere.
 ROWS_PER_SHARD = 1 << 18
 MOST_SHARDS = 16
+MOST_PIECES = 128
 
 
 def cut(table: Table, rows_per_shard: int = ROWS_PER_SHARD) -> Sequence[Table]:
     """Shards of a table; a short one stays whole."""
     parts = min(MOST_SHARDS, -(-table.rows // rows_per_shard))
     return table.split(parts) if parts > 1 else [table]
+
+
+def runs(count: int) -> list[range]:
+    """The numbers below `count` as pieces of equal length, few enough to be sent one by one.
+
+    >>> [len(run) for run in runs(300)][-2:], runs(2)
+    ([3, 3], [range(0, 1), range(1, 2)])
+    """
+    length = -(-count // MOST_PIECES)
+    return [range(first, min(first + length, count)) for first in range(0, count, max(length, 1))]
 
 
 @cache
@@ -59,6 +70,9 @@ class Here:
 
             return OutOfCore().hold(table)
         return HeldHere(cut(table, self.rows_per_shard))
+
+    def spread(self, pieces: Sequence[Any]) -> Held:
+        return HeldHere(pieces)
 
 
 here = Here()

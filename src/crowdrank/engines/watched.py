@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -34,5 +34,11 @@ class Watched:
     tell: Callable[[int], None]
 
     def hold(self, table: Table | TableInParts) -> Held:
+        return self._watched(self.engine.hold(table))
+
+    def spread(self, pieces: Sequence[Any]) -> Held:
+        return self._watched(self.engine.spread(pieces))
+
+    def _watched(self, held: Held) -> Held:
         numbers = count(1)
-        return WatchedHeld(self.engine.hold(table), lambda: self.tell(next(numbers)))
+        return WatchedHeld(held, lambda: self.tell(next(numbers)))

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
 from crowdrank.judgments import Better, Between, Knowledge, Known, Rankings
@@ -84,10 +85,11 @@ class CrowdRanker:
         features: Features | Any,
         truth: Rankings | Gold | None = None,
         tell: Tell = lambda step: None,
+        engine: Engine = here,
     ) -> RankingFunction:
         """From annotators' lists of items, and features of these items; `truth` is what is known of some queries.
 
-        `tell` is called with a running number after each step.
+        `tell` is called with a running number after each step; `engine` is where true lists are found.
         """
         method = by_name(self.method)
         given = features if isinstance(features, Features) else Features.of(features)
@@ -95,7 +97,7 @@ class CrowdRanker:
         self._check_sizes(lesson.crowd)
         known = known_of_annotators(lists.annotators, self.side, larger_is_better=False)
         method.check(self.method, known, truth is not None)
-        em = self._em(known)
+        em = self._em(known, engine)
         if method.linear_only and not isinstance(em.ranker, Linear):
             raise SettingError(f"{self.method} learns a linear function: leave ranker to itself.")
         labels, held = self._validate(method, em, lesson, tell)
@@ -116,11 +118,11 @@ class CrowdRanker:
                 f"Lists of up to {MOST_EXACT} items can be summed over, got {longest}: use sampler auto."
             )
 
-    def _em(self, known: Knowledge) -> EM:
+    def _em(self, known: Knowledge, engine: Engine) -> EM:
         ranker = RANKERS[self.ranker]() if isinstance(self.ranker, str) else self.ranker
         drawing = Drawing(self.sampler, self.draws, self.seed)
         labels: Literal["map", "expected"] = "map" if self.labels == "map" else "expected"
-        return EM(ranker, drawing, labels, self.prior_lists, self.iterations, self.tolerance, known)
+        return EM(ranker, drawing, labels, self.prior_lists, self.iterations, self.tolerance, known, engine)
 
     def _chooses(self, method: Method) -> bool:
         return self.labels == "auto" and method.run is from_crowds

@@ -9,10 +9,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crowdrank.engines import Engine, here
 from crowdrank.judgments import Knowledge
 from crowdrank.learning.crowd import Crowd, Query
 from crowdrank.learning.expertise import expertise_of
-from crowdrank.learning.posterior import Drawing, Posterior
+from crowdrank.learning.posterior import Drawing, Posterior, spread
 from crowdrank.learning.rankers.contract import Matrix, Ranker, Scorer
 from crowdrank.likelihoods.plackett_luce import Lists
 from crowdrank.results import Convergence
@@ -49,14 +50,17 @@ class EM:
     iterations: int
     tolerance: float
     known: Knowledge
+    engine: Engine = here
+    """Where the true lists are found; the function is trained here."""
 
     def run(self, crowd: Crowd, values: Matrix, tell: Callable[[int], None] = lambda step: None) -> Learnt:
         scores, theta = np.zeros(len(values)), self._held(crowd, np.full(crowd.annotators, START))
         scorer: Scorer | None = None
         found: list[Posterior] = []
+        held = spread(crowd.queries, self.engine)
         step, moved = 0, np.inf
         while scorer is None or (step < self.iterations and moved > self.tolerance):
-            found = self.drawing.posteriors(crowd, scores, theta, step, found or None)
+            held, found = self.drawing.posteriors(held, scores, theta, step)
             last, theta = theta, self._upright(crowd, self.expertise(crowd, found))
             lists = labels_of(crowd.queries, found, self.labels)
             scorer = self.ranker.fit(lists, values, crowd.items.starts, scorer)

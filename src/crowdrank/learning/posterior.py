@@ -1,17 +1,17 @@
-"""What the true list of each query may be, given scores and expertise: the E-step, query by query in threads."""
+"""What the true list of each query may be, given scores and expertise: the E-step, query by query by an engine."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.learning.crowd import Crowd, Query
+from crowdrank.engines import Engine, Held
+from crowdrank.engines.here import runs
+from crowdrank.learning.crowd import Query
 from crowdrank.likelihoods.list_posterior import distances, exact, pair_weights
 from crowdrank.likelihoods.list_sampling import gibbs, transpositions
 from crowdrank.likelihoods.top_posterior import pull_of, top_distances, top_gibbs
@@ -26,7 +26,8 @@ EXACT_UP_TO = 10
 _COLD, _WARM = 6, 2
 # Of the paper's sampler, Nₛ.
 PAPER_STEPS = 500
-_AT_ONCE = 16
+# Queries with one source of randomness.
+_TOGETHER = 16
 
 
 class Posterior(NamedTuple):
@@ -42,6 +43,24 @@ class Posterior(NamedTuple):
     """P(a before b), for whole lists."""
 
 
+class Part(NamedTuple):
+    """Some queries, the number of the first, and in which order the chain of each stands, if there is one yet."""
+
+    first: int
+    queries: Sequence[Query]
+    stand: Sequence[Integers | None]
+
+
+def spread(queries: Sequence[Query], engine: Engine) -> Held:
+    """Queries in parts, and parts in pieces: which, depends on how many there are alone."""
+    parts = [
+        Part(first, some, [None] * len(some))
+        for first in range(0, len(queries), _TOGETHER)
+        for some in [queries[first : first + _TOGETHER]]
+    ]
+    return engine.spread([parts[run.start : run.stop] for run in runs(len(parts))])
+
+
 @dataclass(frozen=True)
 class Drawing:
     """How the true lists are found."""
@@ -50,36 +69,36 @@ class Drawing:
     draws: int = 20
     seed: int = 0
 
-    def posteriors(
-        self, crowd: Crowd, scores: Vector, theta: Vector, step: int, before: Sequence[Posterior] | None
-    ) -> list[Posterior]:
-        """Of every query; drawn on from where the chains stood `before`."""
-        parts = [range(a, min(a + _AT_ONCE, len(crowd.queries))) for a in range(0, len(crowd.queries), _AT_ONCE)]
+    def posteriors(self, held: Held, scores: Vector, theta: Vector, step: int) -> tuple[Held, list[Posterior]]:
+        """Of every query; drawn on from where the chains stand, and where they stand then."""
+        held, (found,) = held.keep(self._piece, scores, theta, step)
+        return held, [one for part in found for one in part]
 
-        def some(part: range) -> list[Posterior]:
-            rng = np.random.default_rng([self.seed, step, part.start])
-            return [
-                self._one(crowd.queries[q], scores, theta, rng, None if before is None else before[q]) for q in part
-            ]
+    def _piece(
+        self, parts: Sequence[Part], scores: Vector, theta: Vector, step: int
+    ) -> tuple[list[Part], tuple[list[list[Posterior]]]]:
+        found = [self._part(part, scores, theta, step) for part in parts]
+        stand = [part._replace(stand=[one.orders[-1] for one in of]) for part, of in zip(parts, found, strict=True)]
+        return stand, (found,)
 
-        if len(parts) == 1:
-            return some(parts[0])
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return [found for part in pool.map(some, parts) for found in part]
+    def _part(self, part: Part, scores: Vector, theta: Vector, step: int) -> list[Posterior]:
+        rng = np.random.default_rng([self.seed, step, part.first])
+        pairs = zip(part.queries, part.stand, strict=True)
+        return [self._one(query, scores, theta, rng, stood) for query, stood in pairs]
 
     def _one(
-        self, query: Query, scores: Vector, theta: Vector, rng: np.random.Generator, before: Posterior | None
+        self, query: Query, scores: Vector, theta: Vector, rng: np.random.Generator, stood: Integers | None
     ) -> Posterior:
         own = scores[query.start : query.start + query.size]
         said = query.theta(theta)
         if query.top is not None:
-            return self._first_items(query, own, said, rng, before)
+            return self._first_items(query, own, said, rng, stood)
         weight = pair_weights(query.item, query.place, query.offsets, said, query.size)
-        orders, best, above = self._list(query, own, weight, rng, before)
+        orders, best, above = self._list(query, own, weight, rng, stood)
         return Posterior(orders, best, distances(query.item, query.place, query.offsets, above), above)
 
     def _list(
-        self, query: Query, own: Vector, weight: Vector, rng: np.random.Generator, before: Posterior | None
+        self, query: Query, own: Vector, weight: Vector, rng: np.random.Generator, stood: Integers | None
     ) -> tuple[Integers, Integers, Vector]:
         if self.sampler == "exact" or (self.sampler == "auto" and query.size <= EXACT_UP_TO):
             sums = exact(own, weight, rng.random((self.draws, query.size)))
@@ -88,15 +107,15 @@ class Drawing:
             luck = rng.random((PAPER_STEPS, 3))
             drawn = transpositions(own, weight, rng.permutation(query.size), luck, self.draws)
         else:
-            start, warm_up = (query.borda(), _COLD) if before is None else (before.orders[-1], _WARM)
+            start, warm_up = (query.borda(), _COLD) if stood is None else (stood, _WARM)
             drawn = gibbs(own, weight, start, rng.random((warm_up + self.draws, query.size)), warm_up)
         return drawn.orders, drawn.best, drawn.above
 
     def _first_items(
-        self, query: Query, own: Vector, said: Vector, rng: np.random.Generator, before: Posterior | None
+        self, query: Query, own: Vector, said: Vector, rng: np.random.Generator, stood: Integers | None
     ) -> Posterior:
         assert query.top is not None
-        start, warm_up = (query.borda()[: query.top], _COLD) if before is None else (before.orders[-1], _WARM)
+        start, warm_up = (query.borda()[: query.top], _COLD) if stood is None else (stood, _WARM)
         luck = rng.random((warm_up + self.draws, 3 * query.top))
         drawn = top_gibbs(own, pull_of(query.tops, said, query.size), start, luck, warm_up)
         return Posterior(drawn.orders, drawn.best, top_distances(drawn.orders, query.tops, query.size), None)

@@ -74,7 +74,7 @@ class BayesianCrowdBT:
         sampler = self.sampler(comparisons, engine)
         samples = sample(
             sampler.init, sampler.walk, _read, chains=self.chains, warmup=self.warmup, draws=self.draws, thin=_THIN,
-            seed=self.seed,
+            seed=self.seed, engine=engine,
         )  # fmt: skip
         return self._conclude(comparisons, Draws.of(samples, comparisons, sampler))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -78,11 +79,11 @@ class TPP:
             from crowdrank.models.thurstonian.published import conclude_published
 
             return conclude_published(self, comparisons)
-        return self._sample(comparisons)
+        return self._sample(comparisons, engine)
 
-    def update(self, ranking: Ranking, judgments: Judgments) -> Ranking:
+    def update(self, ranking: Ranking, judgments: Judgments, engine: Engine = here) -> Ranking:
         """Rank new queries with what a fit has learnt of annotators and domains."""
-        return self._sample(self._checked(judgments), known_of(ranking))
+        return self._sample(self._checked(judgments), engine, known_of(ranking))
 
     def _checked(self, judgments: Judgments) -> Comparisons:
         comparisons = need(Comparisons, judgments, self)
@@ -90,16 +91,16 @@ class TPP:
         check_connected(health_of(decided if len(decided) else comparisons), has_prior=True)
         return comparisons
 
-    def _sample(self, comparisons: Comparisons, known: Known | None = None) -> Ranking:
+    def _sample(self, comparisons: Comparisons, engine: Engine, known: Known | None = None) -> Ranking:
         from crowdrank.models.thurstonian.sampling import Sampler
 
         count = None if self.domains == "auto" else self.domains
         sampler = Sampler.of(comparisons, count, self.seed, known)
         size = len(comparisons.items)
         samples, taken = sample_until(
-            sampler.init, sampler.tune, sampler.walk, lambda state: read(sampler, state), chains=self.chains,
+            sampler.init, sampler.tune, sampler.walk, partial(read, sampler), chains=self.chains,
             first=_first(len(sampler.sights.winner)), most=self.max_sweeps, draws=self.draws, seed=self.seed,
-            settled=lambda found: _apart(found, size) < self.r_hat,
+            settled=lambda found: _apart(found, size) < self.r_hat, engine=engine,
         )  # fmt: skip
         reading = Reading.of(samples.together, comparisons.items, *sampler.start.expertise.shape)
         given = given_in(sampler.sights, len(sampler.start.expertise))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -65,7 +66,9 @@ class TRM:
         rankings = need(Rankings, judgments, self)
         sampler = self.sampler(rankings)
         check_connected(health_of(rankings), has_prior=True)
-        return self._climb(rankings, sampler) if self.inference == "mcem" else self._sample(rankings, sampler)
+        if self.inference == "mcem":
+            return self._climb(rankings, sampler)
+        return self._sample(rankings, sampler, engine)
 
     def sampler(self, rankings: Rankings) -> Sampler:
         """Of the lists that order something, each as often as its weight says."""
@@ -74,10 +77,10 @@ class TRM:
         told = rankings.take(_repeated(rankings))
         return Sampler(lists_of(told.item, told.place, told.offsets, told.items.starts), rankings.items)
 
-    def _sample(self, rankings: Rankings, sampler: Sampler) -> Ranking:
+    def _sample(self, rankings: Rankings, sampler: Sampler, engine: Engine) -> Ranking:
         samples = sample(
-            sampler.init, sampler.walk, lambda state: _read(sampler, state), chains=self.chains, warmup=self.warmup,
-            draws=self.draws, thin=_THIN, seed=self.seed,
+            sampler.init, sampler.walk, partial(_read, sampler), chains=self.chains, warmup=self.warmup,
+            draws=self.draws, thin=_THIN, seed=self.seed, engine=engine,
         )  # fmt: skip
         scores = samples.together[:, : len(rankings.items)]
         steps = self.warmup + _THIN * self.draws
