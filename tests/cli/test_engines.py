@@ -65,6 +65,7 @@ def test_an_earlier_ranking_is_a_good_start(crowdrank, folder, tmp_path):
         (["--memory", "4GB", "--features", "length"], "--features other than position"),
         (["--memory", "4GB", "--encoding", "latin-1"], "--encoding is of files"),
         (["--warm-start", "nowhere.json"], "is not a ranking"),
+        (["--model", "borda", "--engine", "dask"], "borda computes on one machine"),
         (["--model", "borda", "--warm-start", "nowhere.json"], "a model that climbs: bradley-terry"),
     ],
 )

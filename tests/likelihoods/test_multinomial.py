@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from crowdrank.engines.contract import add
 from crowdrank.likelihoods.multinomial import Cells, blocks, diagonal, look, product
 
 
@@ -33,8 +34,8 @@ def x():
 
 
 def slope_at(cells, x):
-    seen = look(cells, x[: cells.items], x[cells.items :])
-    return np.concatenate((seen.by_score, seen.by_adherence))
+    _, slopes = look(cells, x[: cells.items], x[cells.items :])
+    return np.concatenate((slopes.by_score, slopes.by_adherence))
 
 
 def curvature_by_differences(cells, x, step=1e-6):
@@ -46,14 +47,14 @@ def test_a_worked_example():
     one = Cells(3, 1, np.array([0]), np.array([1.0]), np.array([0]), np.zeros(3, int), np.arange(3), np.zeros(3))
     said = one._replace(net=np.array([0.5, -0.5, 0.0]))
     scores = np.array([2 * np.log(2.0), 0.0, 0.0])
-    assert np.exp(look(said, scores, np.ones(1)).value) == pytest.approx(2 / 7)
-    assert np.exp(look(said, scores, -np.ones(1)).value) == pytest.approx((1 / 2) / 7)
-    assert np.exp(look(said, scores, np.zeros(1)).value) == pytest.approx(1 / 6)
+    assert np.exp(look(said, scores, np.ones(1))[1].value) == pytest.approx(2 / 7)
+    assert np.exp(look(said, scores, -np.ones(1))[1].value) == pytest.approx((1 / 2) / 7)
+    assert np.exp(look(said, scores, np.zeros(1))[1].value) == pytest.approx(1 / 6)
 
 
 def test_the_value_is_that_of_every_ordered_pair(x):
     cells = cells_by_hand()
-    assert look(cells, x[:5], x[5:]).value == pytest.approx(written_out(cells, x), abs=1e-12)
+    assert look(cells, x[:5], x[5:])[1].value == pytest.approx(written_out(cells, x), abs=1e-12)
 
 
 def test_slopes_are_differences(x):
@@ -64,17 +65,30 @@ def test_slopes_are_differences(x):
 
 def test_curvature_is_the_difference_of_slopes(x):
     cells = cells_by_hand()
-    seen, expected = look(cells, x[:5], x[5:]), curvature_by_differences(cells, x)
-    own, across = blocks(cells, seen)
+    (seen, _), expected = look(cells, x[:5], x[5:]), curvature_by_differences(cells, x)
+    own, across = blocks(seen)
     np.testing.assert_allclose(own, expected[:5, :5], atol=1e-8)
     np.testing.assert_allclose(across.toarray(), expected[:5, 5:], atol=1e-8)
-    np.testing.assert_allclose(np.concatenate(diagonal(cells, seen)), np.diag(expected), atol=1e-8)
-    columns = [np.concatenate(product(cells, seen, e[:5], e[5:])) for e in np.eye(7)]
+    np.testing.assert_allclose(np.concatenate(diagonal(seen)), np.diag(expected), atol=1e-8)
+    columns = [np.concatenate(product(seen, e[:5], e[5:])) for e in np.eye(7)]
     np.testing.assert_allclose(np.array(columns).T, expected, atol=1e-8)
 
 
 def test_nothing_overflows():
     cells = cells_by_hand()
-    seen = look(cells, 1e4 * np.array([1.0, -1.0, 0.5, 2.0, -2.0]), np.array([3.0, -3.0]))
-    assert np.isfinite(seen.value)
-    assert np.isfinite(np.concatenate((seen.by_score, seen.by_adherence, *diagonal(cells, seen)))).all()
+    seen, slopes = look(cells, 1e4 * np.array([1.0, -1.0, 0.5, 2.0, -2.0]), np.array([3.0, -3.0]))
+    assert np.isfinite(slopes.value)
+    assert np.isfinite(np.concatenate((slopes.by_score, slopes.by_adherence, *diagonal(seen)))).all()
+
+
+def test_parts_are_whole_cells_and_add_up(x):
+    cells = cells_by_hand()
+    parts = cells.split(3)
+    assert sum(part.rows for part in parts) == cells.rows
+    assert [part.start[0] for part in parts] == [part.cell[0] for part in parts] == [0] * len(parts)
+    assert len(parts) > 1
+    slopes = add(look(part, x[:5], x[5:])[1] for part in parts)
+    np.testing.assert_allclose(np.concatenate(slopes[1:]), slope_at(cells, x), atol=1e-12)
+    whole, in_parts = blocks(look(cells, x[:5], x[5:])[0]), add(blocks(look(part, x[:5], x[5:])[0]) for part in parts)
+    np.testing.assert_allclose(in_parts[0], whole[0], atol=1e-12)
+    np.testing.assert_allclose(in_parts[1].toarray(), whole[1].toarray(), atol=1e-12)

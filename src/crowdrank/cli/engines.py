@@ -74,6 +74,15 @@ def read_or_scan(
         return scan_with_report(file, columns=roles, strict=strict, tell=tell)
 
 
+def check_spreads(engine: str | None, model: str) -> None:
+    """Refuse to start a cluster that would have nothing to do."""
+    from crowdrank.models import REGISTRY
+
+    if engine == "dask" and not getattr(REGISTRY[model], "spreads", False):
+        able = ", ".join(name for name, kind in REGISTRY.items() if getattr(kind, "spreads", False))
+        raise SettingError(f"{model} computes on one machine: leave --engine out, or take one of {able}.")
+
+
 @contextmanager
 def running(name: str | None, scheduler: str | None, memory: str | None, what: str = "Ranking") -> Iterator[Engine]:
     """The engine, as long as it is needed; says how many passes it has made."""

@@ -13,7 +13,17 @@ import typer
 from crowdrank.cli.about_items import about_items
 from crowdrank.cli.auto import named
 from crowdrank.cli.domains import DomainCount, HeatMap, with_domains
-from crowdrank.cli.engines import EngineName, Memory, Scheduler, WarmStart, check_engine, read_or_scan, running, warmed
+from crowdrank.cli.engines import (
+    EngineName,
+    Memory,
+    Scheduler,
+    WarmStart,
+    check_engine,
+    check_spreads,
+    read_or_scan,
+    running,
+    warmed,
+)
 from crowdrank.cli.knowledge import Better, GoldPairs, Known, confirmed, told
 from crowdrank.cli.lists import Missing, made_whole
 from crowdrank.cli.measures import MeasureName, with_measure
@@ -98,6 +108,7 @@ def rank(
         judgments, report = read_or_scan(file, engine, memory, roles, strict, at_once)
         name, why = named(model, judgments, about, wanted, seed)
         chosen = models.by_name(name)
+        check_spreads(engine, name)
         words = with_measure(name, with_domains(name, judgments, settings, domains, heat_map), measure)
         given = parse_settings(chosen, words, seed)
         if wanted and "features" in chosen.__dataclass_fields__:

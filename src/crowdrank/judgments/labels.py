@@ -91,6 +91,11 @@ class Items:
     def of_query(self, code: int) -> slice:
         return slice(int(self.starts[code]), int(self.starts[code + 1]))
 
+    def some(self, first: int, last: int) -> Items:
+        """Those of some queries side by side, from the first up to the last, which is not one of them."""
+        own = slice(self.starts[first], self.starts[last])
+        return Items(self.labels[own], self.query[own] - np.int32(first), self.queries[first:last])
+
     @cached_property
     def _places(self) -> dict[tuple[int, str], int]:
         return {(q, label): n for n, (q, label) in enumerate(zip(self.query.tolist(), self.labels, strict=True))}

@@ -8,6 +8,7 @@ count. The negative Hessian of log Z by x is F = diag(D) − e·fᵀ − f·eᵀ
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,15 +35,35 @@ class Cells(NamedTuple):
     net: Vector
     """Half of its wins less losses there."""
 
+    @property
+    def rows(self) -> int:
+        return len(self.item)
 
-class Look(NamedTuple):
-    """The log-likelihood at some scores and adherences: value, slopes, and what the curvature is made of."""
+    def split(self, parts: int) -> list[Cells]:
+        """Whole cells, about as many items in each part."""
+        ends = np.append(self.start, self.rows)
+        cuts = np.unique(np.searchsorted(ends, np.linspace(0, self.rows, parts + 1)))
+        return [self._between(int(a), int(b), slice(ends[a], ends[b])) for a, b in pairwise(cuts)]
 
+    def _between(self, a: int, b: int, own: slice) -> Cells:
+        return self._replace(
+            who=self.who[a:b], total=self.total[a:b], start=self.start[a:b] - own.start, cell=self.cell[own] - a,
+            item=self.item[own], net=self.net[own],
+        )  # fmt: skip
+
+
+class Slopes(NamedTuple):
     value: float
-    scores: Vector
-    adherence: Vector
     by_score: Vector
     by_adherence: Vector
+
+
+class Look(NamedTuple):
+    """Cells at some scores and adherences, and what the curvature there is made of."""
+
+    cells: Cells
+    scores: Vector
+    adherence: Vector
     rest: Vector
     """Of each item of each cell: what it won beyond what was expected."""
     weight: Vector
@@ -54,8 +75,8 @@ class Look(NamedTuple):
     """D, e, f and p of F."""
 
 
-def look(cells: Cells, scores: Vector, adherence: Vector) -> Look:
-    """Value and slopes, from one pass over the items of all cells."""
+def look(cells: Cells, scores: Vector, adherence: Vector) -> tuple[Look, Slopes]:
+    """Value and slopes of the log-likelihood, from one pass over the items of all cells."""
     slope, at = adherence[cells.who][cells.cell], scores[cells.item]
     x = 0.5 * slope * at
     top, low = np.maximum.reduceat(x, cells.start), np.minimum.reduceat(x, cells.start)
@@ -68,39 +89,42 @@ def look(cells: Cells, scores: Vector, adherence: Vector) -> Look:
     lean, root = for_all - against_all, np.sqrt(normal)[cells.cell]
     rest = cells.net - 0.5 * cells.total[cells.cell] * lean
     value = float(cells.net @ (slope * at) - cells.total @ (top - low + np.log(normal)))
-    return Look(
-        value, scores, adherence,
-        by_score=_added(cells.item, slope * rest, cells.items),
-        by_adherence=_added(cells.who[cells.cell], at * rest, cells.annotators),
-        rest=rest, weight=0.25 * cells.total, spread=for_all + against_all, up=up / root, down=down / root, lean=lean,
+    seen = Look(
+        cells, scores, adherence, rest=rest, weight=0.25 * cells.total, spread=for_all + against_all, up=up / root,
+        down=down / root, lean=lean,
     )  # fmt: skip
+    by_score = _added(cells.item, slope * rest, cells.items)
+    return seen, Slopes(value, by_score, _added(cells.who[cells.cell], at * rest, cells.annotators))
 
 
-def product(cells: Cells, seen: Look, by_score: Vector, by_adherence: Vector) -> tuple[Vector, Vector]:
+def product(seen: Look, by_score: Vector, by_adherence: Vector) -> tuple[Vector, Vector]:
     """Curvature times a direction."""
+    cells = seen.cells
     who = cells.who[cells.cell]
     slope, at = seen.adherence[who], seen.scores[cells.item]
     along_score, along_slope = by_score[cells.item], by_adherence[who]
-    bent = seen.weight[cells.cell] * _through(cells, seen, slope * along_score + at * along_slope)
+    bent = seen.weight[cells.cell] * _through(seen, slope * along_score + at * along_slope)
     return (
         _added(cells.item, slope * bent - seen.rest * along_slope, cells.items),
         _added(who, at * bent - seen.rest * along_score, cells.annotators),
     )
 
 
-def diagonal(cells: Cells, seen: Look) -> tuple[Vector, Vector]:
+def diagonal(seen: Look) -> tuple[Vector, Vector]:
     """The diagonal of the curvature, which is never negative."""
+    cells = seen.cells
     who, at = cells.who[cells.cell], seen.scores[cells.item]
     own = seen.weight[cells.cell] * (seen.spread - 2.0 * seen.up * seen.down - seen.lean**2)
-    bent = seen.weight[cells.cell] * _through(cells, seen, at)
+    bent = seen.weight[cells.cell] * _through(seen, at)
     by_score = np.bincount(cells.item, seen.adherence[who] ** 2 * own, cells.items)
     return np.maximum(by_score, 0.0), np.maximum(np.bincount(who, at * bent, cells.annotators), 0.0)
 
 
-def blocks(cells: Cells, seen: Look) -> tuple[Vector, Any]:
+def blocks(seen: Look) -> tuple[Vector, Any]:
     """The curvature items × items, and items × annotators (sparse); annotators × annotators it is diagonal."""
     from scipy.sparse import coo_array
 
+    cells = seen.cells
     who = cells.who[cells.cell]
     slope, at = seen.adherence[who], seen.scores[cells.item]
 
@@ -113,12 +137,13 @@ def blocks(cells: Cells, seen: Look) -> tuple[Vector, Any]:
     own.flat[:: cells.items + 1] += np.bincount(
         cells.item, slope**2 * (seen.weight[cells.cell] * seen.spread), cells.items
     )
-    bent = slope * seen.weight[cells.cell] * _through(cells, seen, at) - seen.rest
+    bent = slope * seen.weight[cells.cell] * _through(seen, at) - seen.rest
     return own, coo_array((bent, (cells.item, who)), shape=(cells.items, cells.annotators)).tocsr()
 
 
-def _through(cells: Cells, seen: Look, vector: Vector) -> Vector:
+def _through(seen: Look, vector: Vector) -> Vector:
     """F times a vector, cell by cell."""
+    cells = seen.cells
     up, down, lean = (_sums(cells, part * vector)[cells.cell] for part in (seen.up, seen.down, seen.lean))
     return np.asarray(seen.spread * vector - seen.up * down - seen.down * up - seen.lean * lean)
 

@@ -55,16 +55,17 @@ class Preferences:
     loser: Codes
     seat: Codes
     weight: Vector
-    judged: Vector
-    """The weight of each seat's answers."""
+    seats: int
+    """How many there are."""
 
     @classmethod
-    def of(cls, comparisons: Comparisons, seats: Seats) -> Preferences:
+    def of(cls, comparisons: Comparisons, seat: Codes, seats: int) -> Preferences:
         rows = np.flatnonzero(comparisons.outcome)
-        left, right, seat = comparisons.left[rows], comparisons.right[rows], seats.of_row[rows]
-        up, weight = comparisons.outcome[rows] > 0, comparisons.weights[rows]
-        judged = np.bincount(seat, weight, len(seats)).astype(np.float64)
-        return cls(comparisons.items, np.where(up, left, right), np.where(up, right, left), seat, weight, judged)
+        left, right, up = comparisons.left[rows], comparisons.right[rows], comparisons.outcome[rows] > 0
+        return cls(
+            comparisons.items, np.where(up, left, right), np.where(up, right, left), seat[rows],
+            comparisons.weights[rows], seats,
+        )  # fmt: skip
 
     def sides(self, scores: Vector, tolerance: float) -> npt.NDArray[np.int8]:
         """1 where the scores agree with an answer, -1 where they do not, 0 where they tie the two."""
@@ -75,4 +76,4 @@ class Preferences:
 
     def agreed(self, sides: npt.NDArray[np.int8]) -> Vector:
         """The weight of each seat's answers that agree; where scores tie, half of it."""
-        return np.bincount(self.seat, self.weight * (0.5 + 0.5 * sides), len(self.judged)).astype(np.float64)
+        return np.bincount(self.seat, self.weight * (0.5 + 0.5 * sides), self.seats).astype(np.float64)

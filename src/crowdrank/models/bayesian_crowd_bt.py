@@ -36,6 +36,7 @@ class BayesianCrowdBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    spreads: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
     uses_knowledge: ClassVar[bool] = True
     samples: ClassVar[bool] = True

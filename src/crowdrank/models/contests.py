@@ -67,11 +67,10 @@ class Contests:
 
 
 class Utilities:
-    """What each item can expect of a utility of ranks, summed over the annotators, or those `drawn` so many times."""
+    """What each item can expect of a utility of ranks, summed over the annotators."""
 
-    def __init__(self, contests: Contests, utility: Vector, drawn: Vector | None = None):
+    def __init__(self, contests: Contests, utility: Vector):
         self.contests = contests
-        self._weight = contests.weight if drawn is None else contests.weight * drawn[contests.seat]
         widest = int(contests.compared.max(initial=0))
         kinds, self._end = np.unique(contests.size * (widest + 1) + contests.compared, return_inverse=True)
         size, compared = np.divmod(kinds, widest + 1)
@@ -80,11 +79,15 @@ class Utilities:
             self._ends[row, : c + 1] = beyond_coins(utility, n - 1 - c, c)
         self._nothing = np.array([beyond_coins(utility, n - 1, 0)[0] for n in size.tolist()])[self._end]
 
-    def __call__(self, quality: Vector) -> Vector:
-        """Above what is expected of an item that was not compared: whoever says nothing of an item adds nothing."""
+    def __call__(self, quality: Vector, drawn: Vector | None = None) -> Vector:
+        """Above what is expected of an item that was not compared: whoever says nothing of an item adds nothing.
+
+        Where seats were `drawn` so many times, they count so often.
+        """
         contests = self.contests
         found = expected_utilities(contests.with_quality(quality), contests.offsets, self._ends, self._end)
-        gain = self._weight * (found - self._nothing)
+        weight = contests.weight if drawn is None else contests.weight * drawn[contests.seat]
+        gain = weight * (found - self._nothing)
         return np.bincount(contests.item, gain, len(contests.items)).astype(np.float64)
 
 

@@ -13,12 +13,13 @@ import numpy.typing as npt
 from crowdrank.engines import Engine, here
 from crowdrank.errors import DataWarning, SettingError
 from crowdrank.judgments import Comparisons, Items, Judgments, Ratings
-from crowdrank.models.agreement import Preferences, Seats
+from crowdrank.models.agreement import Seats
 from crowdrank.models.bootstrap import bootstrap_weights, by_annotator
 from crowdrank.models.conclude import check_solver, conclude, health_of, need, with_annotators
-from crowdrank.models.contests import Contests, Reading, Utilities, contests_of
+from crowdrank.models.contests import Reading, contests_of
 from crowdrank.models.graded_pairs import GradedPairs
 from crowdrank.models.orientation import votes
+from crowdrank.models.query_blocks import Blocks
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.results.rank_distributions import RankDistributions
 
@@ -42,6 +43,7 @@ class CrowdAgg:
     """
 
     reads: ClassVar[tuple[type, ...]] = (Comparisons, Ratings)
+    spreads: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
 
     measure: Literal["ndcg", "rbp"] = "ndcg"
@@ -76,19 +78,21 @@ class CrowdAgg:
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         read = self._read(judgments)
-        held = read.held(self.pooled)
-        settled = self._settle(held)
+        blocks = self._blocks(read, engine)
+        settled = self._settle(blocks)
         ranking = conclude(
             self, judgments, settled.scores, convergence=settled.convergence, parameters={"cycle": settled.cycle},
-            measure=lambda: self._measure(judgments, read, held),
+            measure=lambda: self._measure(judgments, read, blocks, engine),
         )  # fmt: skip
         ranking = replace(ranking, observe=lambda: health_of(judgments).notes() + settled.notes())
-        return with_annotators(ranking, judgments, lambda: {"quality": self._qualities(held, settled)})
+        return with_annotators(ranking, judgments, lambda: {"quality": self._qualities(blocks.seats, settled)})
 
     def rank_distributions(self, judgments: Judgments) -> RankDistributions:
         """The chance of every rank for every item, by the quality found: the mean over those who compared the item."""
-        held = self._read(judgments).held(self.pooled)
-        return RankDistributions(judgments.items, held.contests.distributions(self._settle(held).quality))
+        read = self._read(judgments)
+        blocks = self._blocks(read, here)
+        contests = contests_of(read.comparisons, blocks.seats.of_row, read.reading)
+        return RankDistributions(judgments.items, contests.distributions(self._settle(blocks).quality))
 
     def _read(self, judgments: Judgments) -> Read:
         if self.reading == "printed":
@@ -102,43 +106,42 @@ class CrowdAgg:
         comparisons = need(Comparisons, judgments, self)
         return Read(comparisons, "answer" if self.reading == "auto" else self.reading, comparisons.reweighted)
 
-    def _settle(self, held: Held, drawn: Vector | None = None) -> Settled:
+    def _blocks(self, read: Read, engine: Engine) -> Blocks:
+        return Blocks.of(read.comparisons, self.pooled, read.reading, self._utility(read.comparisons.items), engine)
+
+    def _settle(self, blocks: Blocks, drawn: Vector | None = None) -> Settled:
         """Where the alternation ends; if heads are against that, where it ends from the other side."""
-        utilities = Utilities(held.contests, self._utility(held.contests.items), drawn)
-        found = self._alternate(held.preferences, utilities, np.ones(len(held.seats)))
+        found = self._alternate(blocks, drawn, np.ones(len(blocks.seats)))
         if not self.head_count:
             return found
-        heads = np.bincount(held.seats.group, found.votes(drawn))
-        against = heads[held.seats.group] < -_EVEN
+        heads = np.bincount(blocks.seats.group, found.votes(drawn))
+        against = heads[blocks.seats.group] < -_EVEN
         if not np.any(against):
             return found
         start = np.where(against, 1.0 - found.quality, found.quality)
-        other = self._alternate(held.preferences, utilities, start)
+        other = self._alternate(blocks, drawn, start)
         return other if np.sum(other.votes(drawn)) > np.sum(heads) + _EVEN else found
 
-    def _alternate(self, preferences: Preferences, utilities: Utilities, start: Vector) -> Settled:
+    def _alternate(self, blocks: Blocks, drawn: Vector | None, start: Vector) -> Settled:
         """Order and quality in turn, until an order comes again: then all that follows does."""
         seen: dict[bytes, int] = {}
         qualities = [start]
         for step in range(self.max_steps):
-            scores = utilities(qualities[step])
-            sides = preferences.sides(scores, self.tolerance)
-            agreed = preferences.agreed(sides)
-            qualities.append(self._quality(agreed, preferences.judged))
-            first = seen.setdefault(sides.tobytes(), step)
+            turn = blocks.turn(qualities[step], drawn, self.tolerance)
+            qualities.append(self._quality(turn.agreed, blocks.judged))
+            first = seen.setdefault(turn.sides, step)
             if first < step:
-                return self._ended(preferences, utilities, np.array(qualities[first + 1 : step + 1]), step + 1)
+                return self._ended(blocks, drawn, np.array(qualities[first + 1 : step + 1]), step + 1)
         moved = float(np.max(np.abs(qualities[-1] - qualities[-2])))
         short = Convergence(False, self.max_steps, moved, _UNIT)
-        return Settled(scores, qualities[-2], agreed, preferences.judged, short)
+        return Settled(turn.scores, qualities[-2], turn.agreed, blocks.judged, short)
 
-    def _ended(self, preferences: Preferences, utilities: Utilities, cycle: Vector, steps: int) -> Settled:
+    def _ended(self, blocks: Blocks, drawn: Vector | None, cycle: Vector, steps: int) -> Settled:
         """What orders by the mean quality of a cycle, which is mostly of one."""
         quality, swing = cycle.mean(axis=0), float(np.max(np.ptp(cycle, axis=0)))
-        scores = utilities(quality)
-        agreed = preferences.agreed(preferences.sides(scores, self.tolerance))
+        turn = blocks.turn(quality, drawn, self.tolerance)
         found = Convergence(True, steps, swing, _UNIT)
-        return Settled(scores, quality, agreed, preferences.judged, found, len(cycle))
+        return Settled(turn.scores, quality, turn.agreed, blocks.judged, found, len(cycle))
 
     def _quality(self, agreed: Vector, judged: Vector) -> Vector:
         """Eq. 17 with the prior counted in; 1, as at the start, where nothing is known."""
@@ -153,30 +156,30 @@ class CrowdAgg:
             return np.asarray(1.0 / np.log2(2.0 + above))
         return np.asarray((1.0 - self.persistence) * self.persistence**above)
 
-    def _qualities(self, held: Held, settled: Settled) -> tuple[Vector, Vector, Vector]:
+    def _qualities(self, seats: Seats, settled: Settled) -> tuple[Vector, Vector, Vector]:
         """Each annotator's over all queries, with the 95 % interval of the posterior (of a uniform prior, for None)."""
         from scipy.special import betaincinv
 
-        agreed, judged = held.seats.by_annotator(settled.agreed), held.seats.by_annotator(settled.judged)
+        agreed, judged = seats.by_annotator(settled.agreed), seats.by_annotator(settled.judged)
         quality = self._quality(agreed, judged)
         right, wrong = self.quality_prior or (1.0, 1.0)
         low, high = (betaincinv(agreed + right, judged - agreed + wrong, end) for end in (0.025, 0.975))
         return quality, np.minimum(low, quality), np.maximum(high, quality)
 
-    def _measure(self, judgments: Judgments, read: Read, held: Held) -> Uncertainty:
+    def _measure(self, judgments: Judgments, read: Read, blocks: Blocks, engine: Engine) -> Uncertainty:
         """Annotators drawn anew, the twice drawn counting twice; where they are few, judgments drawn anew."""
         items = judgments.items
 
         def redrawn(weight: Vector) -> Vector:
             spoken = _spoken(judgments, judgments.weights)
             times = np.divide(_spoken(judgments, weight), spoken, out=np.zeros(len(spoken)), where=spoken > 0)
-            return items.centre(self._settle(held, times[held.seats.annotator]).scores)
+            return items.centre(self._settle(blocks, times[blocks.seats.annotator]).scores)
 
         def refitted(weight: Vector) -> Vector:
             again = replace(read, comparisons=read.redraw(weight))
             if not len(again.comparisons):
                 return np.zeros(len(items))
-            return items.centre(self._settle(again.held(self.pooled)).scores)
+            return items.centre(self._settle(self._blocks(again, engine)).scores)
 
         return bootstrap_weights(judgments, redrawn if by_annotator(judgments) else refitted, seed=self.seed)
 
@@ -195,20 +198,6 @@ class Read:
     reading: Reading
     redraw: Callable[[Vector], Comparisons]
     """The comparisons when the judgments, drawn anew, weigh this."""
-
-    def held(self, pooled: bool) -> Held:
-        seats = Seats.of(self.comparisons, pooled)
-        contests = contests_of(self.comparisons, seats.of_row, self.reading)
-        return Held(seats, contests, Preferences.of(self.comparisons, seats))
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """The same answers as contests of items and as preferences of annotators."""
-
-    seats: Seats
-    contests: Contests
-    preferences: Preferences
 
 
 @dataclass(frozen=True, eq=False)

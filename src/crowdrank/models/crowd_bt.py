@@ -27,6 +27,7 @@ class CrowdBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    spreads: ClassVar[bool] = True
     climbs: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
     uses_knowledge: ClassVar[bool] = True

@@ -32,6 +32,7 @@ class FactorBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    spreads: ClassVar[bool] = True
     climbs: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
     uses_knowledge: ClassVar[bool] = True

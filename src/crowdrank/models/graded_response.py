@@ -46,6 +46,7 @@ class GradedResponse:
     """
 
     reads: ClassVar[type] = Ratings
+    spreads: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
 
     bins: int = 10

@@ -38,6 +38,7 @@ class MajorityBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    spreads: ClassVar[bool] = True
 
     prior_scale: float | None = 3.0
     """Standard deviation of the normal prior on scores; None for plain maximum likelihood."""

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.engines import Engine, here
+from crowdrank.engines import Engine, Held, here
 from crowdrank.errors import SettingError
 from crowdrank.judgments import Comparisons, Items, Judgments, Knowledge
 from crowdrank.likelihoods import multinomial
 from crowdrank.likelihoods.annotated import Answers, sigmoid
-from crowdrank.likelihoods.multinomial import Cells, Look
+from crowdrank.likelihoods.multinomial import Cells
 from crowdrank.likelihoods.pairwise import LOGISTIC, chances
 from crowdrank.likelihoods.priors import gaussian
 from crowdrank.models.annotated import Ties, check_ties, counted, interval
@@ -50,6 +50,7 @@ class MPM:
     """
 
     reads: ClassVar[type] = Comparisons
+    spreads: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
 
     given: Given = "query"
@@ -78,14 +79,15 @@ class MPM:
         comparisons = need(Comparisons, judgments, self)
         check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         answers = self._answers(comparisons)
-        objective = self._objective(answers, comparisons)
-        found = _upright(answers, objective, comparisons.items, self.tolerance, self.max_steps)
+        objective = self._objective(answers, comparisons, engine)
+        held = engine.hold(answers)
+        found = _upright(answers, held, objective, comparisons.items, self.tolerance, self.max_steps)
         top = Top(found, objective, comparisons.items, self.seed)
-        enough = len(comparisons.items) <= LARGEST_INVERTED
+        enough, again = len(comparisons.items) <= LARGEST_INVERTED, self._again(found, engine)
         ranking = conclude(
-            self, comparisons, top.scores, log_likelihood=top.curvature.seen.value,
+            self, comparisons, top.scores, log_likelihood=top.curvature.value,
             convergence=Convergence(found.converged, found.steps, found.distance),
-            measure=top.measure if enough else lambda: bootstrap(comparisons, self._again(found), seed=self.seed),
+            measure=top.measure if enough else lambda: bootstrap(comparisons, again, seed=self.seed),
         )  # fmt: skip
         return with_annotators(ranking, comparisons, lambda: {"adherence": top.adherence})
 
@@ -97,14 +99,15 @@ class MPM:
     def _answers(self, comparisons: Comparisons) -> Answers:
         return answers_of(replace(comparisons, knowledge=Knowledge()), ties=self.ties)
 
-    def _objective(self, answers: Answers, comparisons: Comparisons) -> Objective:
-        people = max(1, len(comparisons.annotators))
+    def _objective(self, answers: Answers, comparisons: Comparisons, engine: Engine = here) -> Objective:
+        items, people = comparisons.items, max(1, len(comparisons.annotators))
         gather = cells_of_queries if self.given == "query" else cells_of_pairs
-        return Objective(gather(answers, comparisons.items, people), self.prior_scale, self.adherence_scale)
+        held = engine.hold(gather(answers, items, people))
+        return Objective(held, len(items), people, self.prior_scale, self.adherence_scale)
 
-    def _again(self, found: Found) -> Callable[[Comparisons], Vector]:
+    def _again(self, found: Found, engine: Engine) -> Callable[[Comparisons], Vector]:
         def refit(resampled: Comparisons) -> Vector:
-            objective = self._objective(self._answers(resampled), resampled)
+            objective = self._objective(self._answers(resampled), resampled, engine)
             again = climb(
                 objective, found.parameters, tolerance=_NEAR_ENOUGH, max_steps=self.max_steps, longest=LONGEST_STEP
             )
@@ -152,46 +155,50 @@ def _added(where: npt.NDArray[Any], values: Vector, size: int) -> Vector:
 class Objective:
     """Likelihood and priors of scores and, after them, adherences."""
 
-    cells: Cells
+    held: Held
+    items: int
+    annotators: int
     scale: float
     adherence_scale: float
 
     def split(self, x: Vector) -> tuple[Vector, Vector]:
-        return x[: self.cells.items], x[self.cells.items :]
+        return x[: self.items], x[self.items :]
 
     def __call__(self, x: Vector) -> Point:
         scores, adherence = self.split(x)
-        seen = multinomial.look(self.cells, scores, adherence)
+        seen, slopes = self.held.keep(multinomial.look, scores, adherence)
         own, of_people = gaussian(scores, self.scale), gaussian(adherence - 1.0, self.adherence_scale)
-        gradient = np.concatenate((seen.by_score + own.gradient, seen.by_adherence + of_people.gradient))
+        gradient = np.concatenate((slopes.by_score + own.gradient, slopes.by_adherence + of_people.gradient))
         bend = np.concatenate((own.bend, of_people.bend))
-        return Point(seen.value + own.value + of_people.value, gradient, Curvature(self.cells, seen, bend))
+        curvature = Curvature(seen, self.items, slopes.value, bend)
+        return Point(slopes.value + own.value + of_people.value, gradient, curvature)
 
 
 @dataclass(frozen=True)
 class Curvature:
     """Of the likelihood and the priors at one point."""
 
-    cells: Cells
-    seen: Look
+    seen: Held
+    items: int
+    value: float
+    """log P of the answers alone."""
     prior: Vector
 
     @cached_property
     def diagonal(self) -> Vector:
-        return np.concatenate(multinomial.diagonal(self.cells, self.seen)) + self.prior
+        return np.concatenate(self.seen.total(multinomial.diagonal)) + self.prior
 
     def solve(self, vector: Vector, tolerance: float) -> Vector:
         small = len(vector) <= _LARGEST_FACTORED
         return Damped(self.product, self.diagonal, self.matrix if small else None).solve(vector, tolerance)
 
     def product(self, vector: Vector) -> Vector:
-        parts = np.split(vector, [self.cells.items])
-        return np.concatenate(multinomial.product(self.cells, self.seen, *parts)) + self.prior * vector
+        parts = np.split(vector, [self.items])
+        return np.concatenate(self.seen.total(multinomial.product, *parts)) + self.prior * vector
 
     def matrix(self) -> Vector:
-        own, across = multinomial.blocks(self.cells, self.seen)
-        full = np.diag(self.diagonal)
-        items = self.cells.items
+        own, across = self.seen.total(multinomial.blocks)
+        full, items = np.diag(self.diagonal), self.items
         full[:items, :items] = own + np.diag(self.prior[:items])
         full[:items, items:] = across.toarray()
         full[items:, :items] = full[:items, items:].T
@@ -199,8 +206,8 @@ class Curvature:
 
     def marginal(self) -> tuple[Vector, Vector]:
         """Covariance of the scores and standard errors of adherences, each with the others unknown."""
-        own, across = multinomial.blocks(self.cells, self.seen)
-        items = self.cells.items
+        own, across = self.seen.total(multinomial.blocks)
+        items = self.items
         own.flat[:: items + 1] += self.prior[:items]
         for damping in DAMPINGS:
             spare = damping * self.diagonal
@@ -252,7 +259,9 @@ class Top:
         return Uncertainty(self.items.centre(self.scores) + around, error, known)
 
 
-def _upright(answers: Answers, objective: Objective, items: Items, tolerance: float, max_steps: int) -> Found:
+def _upright(
+    answers: Answers, held: Held, objective: Objective, items: Items, tolerance: float, max_steps: int
+) -> Found:
     """The highest summit, with the most annotators adhering.
 
     Negating scores and adherences together leaves the likelihood as it is.
@@ -261,22 +270,20 @@ def _upright(answers: Answers, objective: Objective, items: Items, tolerance: fl
     def go(start: Vector) -> Found:
         return climb(objective, start, tolerance=tolerance, max_steps=max_steps, longest=LONGEST_STEP)
 
-    best, other = (go(start) for start in _starts(answers, objective, items))
+    best, other = (go(start) for start in _starts(held, objective.annotators, items))
     # equal summits are one: the first stands, so that rounding never chooses
     if other.point.value > best.point.value + 1e-3 + 1e-7 * abs(best.point.value):
         best = other
     scores = objective.split(best.parameters)[0]
     sided = np.sign(np.round(scores[answers.winner] - scores[answers.loser], 9))
-    people = objective.cells.annotators
+    people = objective.annotators
     judged = _added(answers.annotator, answers.weight, people)
     agreed = _added(answers.annotator, answers.weight * (1.0 + sided) / 2, people)
     return go(-best.parameters) if turned(agreed, judged) else best
 
 
-def _starts(answers: Answers, objective: Objective, items: Items) -> list[Vector]:
+def _starts(held: Held, people: int, items: Items) -> list[Vector]:
     """Everyone adheres, or as far as they agree with the crowd."""
-    people = objective.cells.annotators
-    held = here.hold(answers)
     trusted = first_scores(held, items)
     trust = 2.0 * sigmoid(agreement(held, trusted, people)) - 1.0
     return [

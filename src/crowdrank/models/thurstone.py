@@ -26,6 +26,7 @@ class Thurstone:
     """
 
     reads: ClassVar[type] = Comparisons
+    spreads: ClassVar[bool] = True
     climbs: ClassVar[bool] = True
 
     prior_scale: float | None = 2.5

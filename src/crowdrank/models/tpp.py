@@ -36,6 +36,7 @@ class TPP:
     """
 
     reads: ClassVar[type] = Comparisons
+    spreads: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
     samples: ClassVar[bool] = True
     leaves_out_ties: ClassVar[bool] = True

@@ -40,6 +40,7 @@ class TRM:
     """
 
     reads: ClassVar[type] = Rankings
+    spreads: ClassVar[bool] = True
     samples: ClassVar[bool] = True
 
     inference: Literal["posterior", "mcem"] = "posterior"

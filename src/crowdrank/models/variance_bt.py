@@ -26,6 +26,7 @@ class VarianceBT:
     """
 
     reads: ClassVar[type] = Comparisons
+    spreads: ClassVar[bool] = True
     climbs: ClassVar[bool] = True
     weighs_annotators: ClassVar[bool] = True
     uses_knowledge: ClassVar[bool] = True

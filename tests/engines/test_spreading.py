@@ -1,0 +1,172 @@
+"""Queries and chains, wherever they are worked on: the same answer to the last bit."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import crowdrank as cr
+from crowdrank.engines import Dask, OutOfCore, Watched, here
+from crowdrank.engines.here import MOST_PIECES, runs
+from crowdrank.learning import CrowdRanker, Features
+from crowdrank.models import REGISTRY, query_blocks
+from crowdrank.models.reading import as_read_by
+from crowdrank.simulated import list_crowd, preference_crowd
+
+pytestmark = pytest.mark.filterwarnings("ignore::crowdrank.errors.CrowdrankWarning")
+
+
+def named(piece, suffix):
+    return ([f"{piece}{suffix}"],)
+
+
+def drawn(state, count):
+    """A walk that goes on from where the last one stopped."""
+    where, seen = state
+    rng = np.random.default_rng([where, len(seen)])
+    return (where, (*seen, float(rng.normal()))), ([(where, *seen)[-count:]],)
+
+
+def struck(piece, marker, victim):
+    """The first to come by this piece is killed."""
+    if piece == victim and os.path.exists(marker):
+        os.remove(marker)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ([piece**2],)
+
+
+@pytest.fixture(scope="module")
+def topics():
+    """Comparisons in several queries."""
+    return preference_crowd(queries=12, items=6, annotators=12, votes_each=5, seed=3).judgments
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    crowd = list_crowd(queries=40, items=12, annotators=5, labels="mallows", first_expertise=None, seed=1)
+    items = crowd.judgments.items
+    return crowd.judgments, Features.of({"query": items.queries[items.query], "item": items.labels, **crowd.features})
+
+
+@pytest.fixture(params=["out-of-core", "dask"])
+def place(request):
+    return OutOfCore() if request.param == "out-of-core" else Dask(request.getfixturevalue("client"))
+
+
+def test_pieces_come_back_in_their_order(place):
+    for engine in (here, place):
+        (found,) = engine.spread(list(range(20))).total(named, "!")
+        assert found == [f"{n}!" for n in range(20)]
+
+
+def test_what_a_piece_leaves_is_there_the_next_time(place):
+    for engine in (here, place):
+        held = engine.spread([(n, ()) for n in range(5)])
+        for _ in range(3):
+            held, (found,) = held.keep(drawn, 3)
+        assert len(found) == 5
+        expected = [tuple(float(np.random.default_rng([n, k]).normal()) for k in range(2)) for n in range(5)]
+        assert found == [(n, *walk) for n, walk in enumerate(expected)]
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST_PIECES, MOST_PIECES + 1, 1000])
+def test_runs_are_few_and_leave_nothing_out(count):
+    found = runs(count)
+    assert len(found) <= MOST_PIECES
+    assert [n for run in found for n in run] == list(range(count))
+
+
+def test_a_watched_engine_counts_what_is_spread():
+    passes = []
+    held = Watched(here, passes.append).spread([1, 2])
+    held.total(named, "")
+    held.keep(lambda piece: (piece, ()))
+    assert passes == [1, 2]
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_crowd_agg_goes_through_its_queries_anywhere(pooled, topics, place, monkeypatch):
+    model = cr.CrowdAgg(pooled=pooled)
+    whole = model.fit(topics)
+    monkeypatch.setattr(query_blocks, "_FEWEST_ROWS", len(topics) // 5)
+    blocks, there = model.fit(topics), model.fit(topics, place)
+    np.testing.assert_allclose(blocks.scores, whole.scores, atol=1e-12)
+    np.testing.assert_array_equal(there.scores, blocks.scores)
+    np.testing.assert_array_equal(there.annotators["quality"], blocks.annotators["quality"])
+    assert there.convergence == blocks.convergence
+
+
+def test_crowd_agg_is_as_sure_in_blocks_as_in_one_piece(topics, monkeypatch):
+    whole = cr.CrowdAgg().fit(topics).uncertainty
+    monkeypatch.setattr(query_blocks, "_FEWEST_ROWS", len(topics) // 5)
+    np.testing.assert_allclose(cr.CrowdAgg().fit(topics).uncertainty.std_error, whole.std_error, atol=1e-12)
+
+
+def test_queries_without_answers_make_no_block_of_their_own(topics, monkeypatch):
+    some = topics.take(np.flatnonzero(topics.items.query[topics.left] < 3))
+    monkeypatch.setattr(query_blocks, "_FEWEST_ROWS", 5)
+    blocks = cr.CrowdAgg().fit(some).scores
+    monkeypatch.undo()
+    np.testing.assert_allclose(blocks, cr.CrowdAgg().fit(some).scores, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", [cr.TPP(max_sweeps=60), cr.BayesianCrowdBT(draws=10, warmup=5)], ids=repr)
+def test_chains_are_walked_anywhere(model, topics, place):
+    expected, found = model.fit(topics), model.fit(topics, place)
+    np.testing.assert_array_equal(found.scores, expected.scores)
+    np.testing.assert_array_equal(found.uncertainty.draws, expected.uncertainty.draws)
+
+
+@pytest.mark.parametrize("settings", [{"sampler": "gibbs"}, {"top": 3}], ids=repr)
+def test_a_function_is_learnt_from_true_lists_found_anywhere(settings, lesson, place):
+    teaching = CrowdRanker(held_out=0, labels="expected", iterations=4, **settings)
+    expected, found = teaching.fit(*lesson), teaching.fit(*lesson, engine=place)
+    np.testing.assert_array_equal(found.annotators["expertise"], expected.annotators["expertise"])
+    np.testing.assert_array_equal(found.scores(lesson[1]), expected.scores(lesson[1]))
+
+
+def test_a_worker_killed_at_work_changes_nothing(client, tmp_path):
+    marker = tmp_path / "strike"
+    marker.touch()
+    (found,) = Dask(client).spread(list(range(8))).total(struck, str(marker), 5)
+    assert found == [n**2 for n in range(8)]
+    assert not marker.exists()
+
+
+def test_a_worker_killed_between_steps_has_its_chains_drawn_again(lesson, client):
+    """With it are lost the queries it held, and where their chains stood."""
+    teaching = CrowdRanker(held_out=0, labels="expected", iterations=4, sampler="gibbs")
+    (victim, *_), steps = client.run(os.getpid).values(), []
+
+    def tell(step):
+        steps.append(step)
+        if step == 2:
+            os.kill(victim, signal.SIGKILL)
+
+    found, expected = teaching.fit(*lesson, tell=tell, engine=Dask(client)), teaching.fit(*lesson)
+    assert steps[-1] > 2
+    assert victim not in client.run(os.getpid).values()
+    np.testing.assert_array_equal(found.scores(lesson[1]), expected.scores(lesson[1]))
+
+
+class Spy:
+    """Threads here, and whether anything was asked of them."""
+
+    def __init__(self):
+        self.asked = False
+
+    def hold(self, table):
+        self.asked = True
+        return here.hold(table)
+
+    def spread(self, pieces):
+        self.asked = True
+        return here.spread(pieces)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_models_that_say_so_use_their_engine_and_no_others_do(name, votes):
+    model, engine = REGISTRY[name](), Spy()
+    model.fit(as_read_by(model, votes.take(slice(0, 200)))[0], engine)
+    assert engine.asked == getattr(model, "spreads", False)
