@@ -69,6 +69,14 @@ def test_features_may_come_first_and_grades_validate(crowdrank: Command, lesson:
     assert content["settings"]["labels"] == "map"
 
 
+def test_where_it_is_learnt_makes_no_difference(crowdrank: Command, lesson: Path) -> None:
+    pytest.importorskip("distributed")
+    words = ("learn", "lists.csv", "--features", "items.csv", *QUICK, "--json")
+    here, there = crowdrank(*words), crowdrank(*words, "--engine", "dask")
+    assert there.code == 0, there.err
+    assert json.loads(there.out) == json.loads(here.out)
+
+
 def test_what_is_known_is_told(crowdrank: Command, lesson: Path) -> None:
     told = ("--known", "annotator1=-2", "--known", "annotator2=-3..-1", "--better", "annotator2>annotator3")
     learnt = crowdrank("learn", "lists.csv", "--features", "items.csv", *told, *QUICK, "--json")
@@ -126,6 +134,7 @@ def test_ratings_are_made_lists(crowdrank: Command, lesson: Path) -> None:
         ),
         (("lists.csv", "--features", "items.csv", "--missing-features", "mean"), "must be refuse or zero"),
         (("lists.csv", "--features", "none.csv"), "there is no such file"),
+        (("lists.csv", "--features", "items.csv", "--engine", "cloud"), "must be one of here, out-of-core, dask"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_one_line(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import crowdrank as cr
-from crowdrank.engines import Dask, OutOfCore, here
+from crowdrank.engines import Dask, Here, OutOfCore, here
+from crowdrank.models.reading import as_read_by
 
 MODELS = [
     cr.BradleyTerry(), cr.BradleyTerry(ties="drop"), cr.Thurstone(), cr.CrowdBT(), cr.CrowdBT(ties="half"),
@@ -49,6 +50,16 @@ def test_what_is_in_memory_already_is_the_same_anywhere(engine, votes, client):
     assert_same(cr.CrowdBT().fit(votes, place), cr.CrowdBT().fit(votes))
     lists = votes.to_rankings()
     assert_same(cr.PlackettLuce().fit(lists, place), cr.PlackettLuce().fit(lists))
+    assert_same(cr.models.MPM().fit(votes, place), cr.models.MPM().fit(votes))
+
+
+@pytest.mark.parametrize(
+    "model", [cr.models.MPM(), cr.models.MPM(given="pair"), cr.PlackettLuce(), cr.models.GradedResponse()], ids=repr
+)
+def test_in_many_shards_it_is_as_in_one(model, votes):
+    judgments, _ = as_read_by(model, votes)
+    model = replace(model, tolerance=1e-7)
+    assert_same(model.fit(judgments, Here(rows_per_shard=60)), model.fit(judgments))
 
 
 def test_scanned_judgments_are_passed_over_without_being_asked_for(votes, folder, small_parts):

@@ -1,6 +1,7 @@
 """Queries and chains, wherever they are worked on: the same answer to the last bit."""
 
 import os
+import re
 import signal
 
 import numpy as np
@@ -13,6 +14,7 @@ from crowdrank.learning import CrowdRanker, Features
 from crowdrank.models import REGISTRY, query_blocks
 from crowdrank.models.reading import as_read_by
 from crowdrank.simulated import list_crowd, preference_crowd
+from tests.docs.pages import DOCS
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdrank.errors.CrowdrankWarning")
 
@@ -148,6 +150,12 @@ def test_a_worker_killed_between_steps_has_its_chains_drawn_again(lesson, client
     assert steps[-1] > 2
     assert victim not in client.run(os.getpid).values()
     np.testing.assert_array_equal(found.scores(lesson[1]), expected.scores(lesson[1]))
+
+
+def test_the_page_on_scale_names_the_models_that_are_spread():
+    page = (DOCS / "scale.md").read_text()
+    told = set(re.findall(r"\[([a-z-]+)\]\(models/", page))
+    assert told == {name for name, model in REGISTRY.items() if getattr(model, "spreads", False)}
 
 
 class Spy:

@@ -21,7 +21,7 @@ Vector = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 # Fewer answers are not worth a block of their own.
-_FEWEST_ROWS = 20_000
+_FEWEST_ROWS = 100_000
 
 
 class Answers(NamedTuple):
