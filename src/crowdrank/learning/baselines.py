@@ -80,7 +80,7 @@ def regression(em: EM, crowd: Crowd, values: Matrix, tell: Tell) -> Learnt:
         precision = np.where(judged > 0, judged / np.maximum(wrong, 1e-9 * np.maximum(judged, 1)), 0.0)
         moved, step = float(np.max(np.abs(weights - last))), step + 1
         tell(step)
-    unit = "by which weights still moved"
+    unit = "short of standing still"
     done = Convergence(moved <= em.tolerance, step, moved, unit, "raise iterations")
     return Learnt(LinearScorer(-weights[:-1], centre, scale), NOBODY, [], done)
 

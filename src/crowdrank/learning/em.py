@@ -69,7 +69,7 @@ class EM:
             scores = fresh if self.labels == "map" else _stretched(scores, fresh)
             step += 1
             tell(step)
-        unit, remedy = "by which expertise or scores still moved", "raise iterations"
+        unit, remedy = "short of standing still", "raise iterations"
         return Learnt(scorer, theta, found, Convergence(moved <= self.tolerance, step, moved, unit, remedy))
 
     def _upright(self, crowd: Crowd, theta: Vector) -> Vector:
