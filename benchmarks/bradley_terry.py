@@ -1,26 +1,37 @@
 """Bradley-Terry by maximum likelihood: crowdrank and its peers on the same votes, in one run.
 
 python benchmarks/bradley_terry.py             everything, written to benchmarks/results/
-python benchmarks/bradley_terry.py --quick     the two small sizes, printed only
+python benchmarks/bradley_terry.py --quick     the three small sizes, printed only
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import door
+import figures
 import machine
 import numpy as np
 import report
 from measure import Measured, keep_compiled, measure
-from peers import CONTENDERS, OURS, Contender
+from peers import CONTENDERS, OURS, Contender, rungs
 from report import Row
-from votes import Scores, Votes, draw, log_likelihood
+from votes import Scores, Votes, centre, draw, log_likelihood, pairs_right, truth
 
-SIZES = ((100, 4_000), (1_000, 100_000), (10_000, 1_000_000), (10_000, 10_000_000))
+SIZES = ((100, 4_000), (100, 10_000), (1_000, 100_000), (10_000, 1_000_000), (10_000, 10_000_000))
+FIGURE = {
+    "crowdrank": ("crowdrank BradleyTerry",),
+    "choix": ("choix ilsr_pairwise",),
+    "crowd-kit": ("crowd-kit BradleyTerry",),
+    "evalica": ("evalica bradley_terry, codes",),
+    "arena-rank": ("arena-rank BradleyTerry",),
+    "NumPy, L-BFGS": ("numpy L-BFGS",),
+    "scikit-learn": ("scikit-learn lbfgs", "scikit-learn newton-cg"),
+}
+"""Lines of the figures, and which contenders each is the fastest of."""
 # A fit longer than this is not repeated: noise is small beside it.
 _LONGEST_REPEATED = 10.0
 _SEED = 0
@@ -35,10 +46,11 @@ class Field:
         self.rows: dict[str, Row] = {}
         self.ours: Scores | None = None
 
-    def enter(self, contender: Contender) -> Row:
+    def enter(self, contender: Contender, before: Row | None) -> Row:
         """Tighten its setting until it reaches the optimum; keep the first that does, or the nearest."""
         best: Row | None = None
-        for setting in contender.settings_for(self.votes.items):
+        took = before.setting if before is not None and before.finished else None
+        for setting in rungs(contender.settings_for(self.votes.items), took):
             row = self.run(contender, setting)
             if best is None or row.reached > best.reached:
                 best = row
@@ -55,24 +67,26 @@ class Field:
             self.rows[contender.name] = before.faster(self.run(contender, before.setting))
 
     def run(self, contender: Contender, setting: float) -> Row:
-        found = measure(contender, self.votes.items, len(self.votes), _SEED, setting, self.limit)
+        found = measure(contender, (self.votes.items, len(self.votes)), _SEED, setting, self.limit)
         return self._row(contender, setting, found)
 
     def _row(self, contender: Contender, setting: float, found: Measured) -> Row:
         row = Row(len(self.votes), self.votes.items, contender.family, contender.way, setting, found.status)
         if found.scores is None:
             return row
+        scores = centre(found.scores)
         if contender.family == OURS:
-            self.ours = found.scores
-        reached = log_likelihood(found.scores, self.votes)
+            self.ours = scores
+        reached = log_likelihood(scores, self.votes)
         self.highest = max(self.highest, reached)
         apart = agreement = float("nan")
         if self.ours is not None:
-            apart = float(np.abs(found.scores - self.ours).max())
-            agreement = float(np.corrcoef(found.scores, self.ours)[0, 1])
+            apart = float(np.abs(scores - self.ours).max())
+            agreement = float(np.corrcoef(scores, self.ours)[0, 1])
         return row.with_result(
             seconds=found.seconds, build_seconds=found.build_seconds, peak_megabytes=found.peak_megabytes,
             reached=reached, apart=apart, agreement=agreement,
+            accuracy=pairs_right(scores, truth(self.votes.items, _SEED)),
         )  # fmt: skip
 
     def judged(self) -> list[Row]:
@@ -87,7 +101,7 @@ def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limi
         field = Field(draw(items, rows, _SEED), limit)
         entered = [c for c in contenders if rows <= c.most_rows and not too_slow(known.get(c.name), items, rows, limit)]
         for contender in entered:
-            row = field.enter(contender)
+            row = field.enter(contender, known.get(contender.name))
             print(f"  {row.progress(field.highest)}", flush=True)
             known[contender.name] = row
         for turn in range(2, turns + 1):
@@ -108,12 +122,34 @@ def too_slow(before: Row | None, items: int, rows: int, limit: float) -> bool:
     return not before.finished or before.seconds * rows / before.rows > 5 * limit
 
 
+def draw_figures(rows: Sequence[Row], folder: Path) -> None:
+    """Time, with what must be built first, and memory against votes: 100 of them an item, up to 10,000 items."""
+    took, held = _lines(rows, lambda row: row.whole_seconds), _lines(rows, lambda row: max(row.peak_megabytes, 0.1))
+    for panel, name in (
+        (figures.Panel("Time of a fit", took, "votes"), "time"),
+        (figures.Panel("Peak memory beside the votes", held, "votes", "megabytes"), "memory"),
+    ):
+        figures.draw([panel], folder / f"bradley-terry-{name}.svg", width=430, height=300)
+
+
+def _lines(rows: Sequence[Row], cost: Callable[[Row], float]) -> dict[str, list[tuple[float, float]]]:
+    """What a library's fastest way costs at each size."""
+    shown = [row for row in rows if row.converged and row.rows >= 100 * row.items]
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for line, ways in FIGURE.items():
+        for size in sorted({row.rows for row in shown}):
+            if here := [r for r in shown if r.rows == size and f"{r.family} {r.way}" in ways]:
+                lines.setdefault(line, []).append((size, cost(min(here, key=lambda r: r.whole_seconds))))
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="the two small sizes only, printed and not written")
+    parser.add_argument("--quick", action="store_true", help="the three small sizes only, printed only")
     parser.add_argument("--rows", type=float, help="the size with this many votes only")
     parser.add_argument("--only", default="", help="families to enter, separated by commas; crowdrank always is")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds a contender may take to fit once")
+    parser.add_argument("--turns", type=int, help="how often each takes its turn; 2")
     parser.add_argument("--out", type=Path, help="where to write; benchmarks/results for a full run")
     options = parser.parse_args()
 
@@ -127,7 +163,7 @@ def main() -> None:
     print(machine.sentence(described))
     with tempfile.TemporaryDirectory() as folder:
         keep_compiled(folder)
-        rows = list(race(contenders, sizes, options.limit, turns=2 if options.quick else 3))
+        rows = list(race(contenders, sizes, options.limit, options.turns or 2))
     entries = door.measure(quick=options.quick) if options.quick or whole else []
     verdicts = report.verdicts(rows, options.limit) + door.verdicts(entries)
     print("\n" + report.tables(rows) + "\n" + door.table(entries) + "\n\n" + "\n".join(verdicts))
@@ -138,6 +174,7 @@ def main() -> None:
         (out / "bradley_terry.md").write_text(text)
         door.write_csv(entries, out / "door.csv")
         machine.write(described, out / "machine.json")
+        draw_figures(rows, out if options.out else figures.IMAGES)
 
 
 if __name__ == "__main__":

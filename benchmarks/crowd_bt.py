@@ -1,144 +1,77 @@
 """Crowd-BT beside crowd-kit's noisy Bradley-Terry and the few lines of NumPy one would otherwise write.
 
-python benchmarks/crowd_bt.py            all of it
-python benchmarks/crowd_bt.py --quick    the smallest size only
+python benchmarks/crowd_bt.py            all of it, written to benchmarks/results/
+python benchmarks/crowd_bt.py --quick    the two smallest sizes, crowd-kit at the first only; printed only
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import csv
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
+import figures
+import machine
 import numpy as np
-from report import duration
-from scipy.special import expit, log_expit
+from crowd_peers import CONTENDERS, Drawn, NumPy, OfCrowds, draw
+from measure import Measured, measure
+from peers import OURS, rungs
+from report import BAR, duration, verdict
+from votes import pairs_right, truth
 
-import crowdrank as cr
-from crowdrank.judgments import Comparisons, Items
+__all__ = ["NumPy", "clock", "draw"]
 
 _RESULTS = Path(__file__).parent / "results"
-_SIZES = ((100, 100, 4_000), (1_000, 1_000, 100_000), (10_000, 10_000, 1_000_000))
-_REPETITIONS = 5
-_HELD_OUT = 0.1
-Scores = np.ndarray[Any, np.dtype[np.float64]]
+SIZES = (
+    (100, 100, 4_000), (100, 100, 10_000), (1_000, 1_000, 100_000), (10_000, 10_000, 1_000_000),
+    (10_000, 10_000, 10_000_000),
+)  # fmt: skip
+_MOST_GRADIENTS, _LINEAR = 60.0, 1.1
+# A fit longer than this is not repeated.
+_LONGEST_REPEATED = 10.0
+_SEED = 0
 
 
 @dataclass(frozen=True)
 class Entry:
     """One contender at one size."""
 
-    who: str
+    items: int
+    annotators: int
     rows: int
-    seconds: float
-    shortfall: float
-    """How far below the highest objective reached, relatively; nan where the objective is another."""
-    held_out: float
+    who: str
+    setting: float
+    status: str
+    seconds: float = nan
+    times_ours: float = nan
+    peak_megabytes: float = nan
+    """Beside the answers."""
+    log_likelihood: float = nan
+    """Of the answers it has seen, by its own model."""
+    objective: float = nan
+    """With Crowd-BT's priors; nan where the model is another."""
+    shortfall: float = nan
+    """How far below the highest objective reached, relatively."""
+    held_out: float = nan
     """Mean log chance of answers it has not seen."""
-    times_ours: float
+    accuracy: float = nan
+    """Share of pairs of items in their true order."""
+    gradients: float = nan
+    """What the fit took over what one pass for value and gradient takes."""
+    passes: float = nan
+
+    @property
+    def finished(self) -> bool:
+        return not isnan(self.seconds)
 
 
-@dataclass(frozen=True)
-class Fit:
-    """What a contender concluded: the chance it gives each answer, and where it stands."""
-
-    chance: Callable[[Comparisons], Scores]
-    parameters: Scores | None
-
-
-def draw(items: int, annotators: int, rows: int, seed: int = 0) -> tuple[Comparisons, Comparisons]:
-    """Scores from N(0,1), qualities from Beta(5,1), logistic answers; those to learn from, and those held out."""
-    rng = np.random.default_rng(seed)
-    scores, quality = rng.normal(size=items), rng.beta(5, 1, size=annotators)
-    total = int(rows * (1 + _HELD_OUT))
-    left = rng.integers(items, size=total).astype(np.int32)
-    right = ((left + rng.integers(1, items, size=total)) % items).astype(np.int32)
-    who = rng.integers(annotators, size=total).astype(np.int32)
-    truth = rng.random(total) < expit(scores[left] - scores[right])
-    outcome = np.where(truth == (rng.random(total) < quality[who]), 1, -1).astype(np.int8)
-    votes = Comparisons(
-        items=Items.plain([f"item {n:05d}" for n in range(items)]), left=left, right=right, outcome=outcome,
-        annotators=np.array([f"annotator {n:05d}" for n in range(annotators)], dtype=object), annotator=who,
-    )  # fmt: skip
-    return votes.take(slice(0, rows)), votes.take(slice(rows, total))
-
-
-def winners(votes: Comparisons) -> tuple[Any, Any, Any]:
-    won = np.where(votes.outcome > 0, votes.left, votes.right)
-    return won, np.where(votes.outcome > 0, votes.right, votes.left), votes.annotator
-
-
-class NumPy:
-    """The same objective written out in NumPy, climbed by SciPy's L-BFGS, at the loosest tolerance that suffices."""
-
-    name = "NumPy and SciPy's L-BFGS"
-
-    def __init__(self, votes: Comparisons):
-        self.won, self.lost, self.who = winners(votes)
-        self.items, self.people = len(votes.items), len(votes.annotators)
-
-    def objective(self, x: Scores) -> tuple[float, Scores]:
-        model = cr.CrowdBT()
-        scores, gates = x[: self.items], x[self.items :]
-        truths, lies = model.quality_prior
-        margin, eta = scores[self.won] - scores[self.lost], expit(gates)
-        p, e = expit(margin), eta[self.who]
-        chance = e * p + (1 - e) * (1 - p)
-        by_margin = (2 * e - 1) * p * (1 - p) / chance
-        by_gate = e * (1 - e) * (2 * p - 1) / chance
-        slope = np.bincount(self.won, by_margin, self.items) - np.bincount(self.lost, by_margin, self.items)
-        value = np.log(chance).sum() - 0.5 * scores @ scores / model.prior_scale**2
-        value += np.sum(truths * log_expit(gates) + lies * log_expit(-gates))
-        of_gates = np.bincount(self.who, by_gate, self.people) + truths * (1 - eta) - lies * eta
-        return -value, -np.concatenate((slope - scores / model.prior_scale**2, of_gates))
-
-    def fit(self, ftol: float) -> Scores:
-        from scipy.optimize import minimize
-
-        start = np.concatenate((np.zeros(self.items), np.full(self.people, 1.5)))
-        options = {"ftol": ftol, "gtol": 0.0, "maxiter": 2_000, "maxfun": 4_000}
-        return np.asarray(minimize(self.objective, start, jac=True, method="L-BFGS-B", options=options).x)
-
-    def loosest(self, best: float) -> float:
-        """The tolerance that comes within 1e-8 of the highest objective, relatively."""
-        for ftol in 10.0 ** -np.arange(6, 14):
-            if -self.objective(self.fit(float(ftol)))[0] >= best - 1e-8 * abs(best):
-                return float(ftol)
-        return 1e-14
-
-
-def chance_of(scores: Scores, quality: Scores, bias: Scores | None = None) -> Callable[[Comparisons], Scores]:
-    """Of an answer, by Crowd-BT; with a bias, by the noisy Bradley-Terry that draws the careless to the left."""
-
-    def chance(votes: Comparisons) -> Scores:
-        won, lost, who = winners(votes)
-        p = expit(scores[won] - scores[lost])
-        q = quality[who]
-        if bias is None:
-            return np.asarray(q * p + (1 - q) * (1 - p))
-        side = np.where(votes.outcome > 0, bias[who], 1 - bias[who])
-        return np.asarray(q * p + (1 - q) * side)
-
-    return chance
-
-
-def crowdkit(votes: Comparisons) -> Callable[[Comparisons], Scores]:
-    import pandas as pd
-    from crowdkit.aggregation import NoisyBradleyTerry
-
-    frame = votes.to_frame().rename({"annotator": "worker", "winner": "label"}).to_dict(as_series=False)
-    model = NoisyBradleyTerry().fit(pd.DataFrame(frame))
-    found = np.clip(model.scores_.reindex(votes.items.labels).to_numpy(), 1e-12, 1 - 1e-12)
-    skill, bias = (series.reindex(votes.annotators).to_numpy() for series in (model.skills_, model.biases_))
-    return chance_of(np.log(found) - np.log1p(-found), skill, bias)
-
-
-def clock(fit: Callable[[], Any], repetitions: int = _REPETITIONS) -> tuple[float, Any]:
+def clock(fit: Callable[[], Any], repetitions: int = 5) -> tuple[float, Any]:
     """The best of several, and what came out."""
     best, found = np.inf, None
     for _ in range(repetitions):
@@ -148,73 +81,178 @@ def clock(fit: Callable[[], Any], repetitions: int = _REPETITIONS) -> tuple[floa
     return best, found
 
 
-def compare(items: int, annotators: int, rows: int) -> list[Entry]:
-    votes, unseen = draw(items, annotators, rows)
-    rival = NumPy(votes)
-    cr.CrowdBT().fit(votes)  # imports and compilation come before the clock
-    ours, ranking = clock(lambda: cr.CrowdBT().fit(votes))
-    quality = ranking.annotators["quality"]
-    here = np.concatenate((ranking.scores, np.log(quality / (1 - quality))))
-    best = -rival.objective(here)[0]
-    ftol = rival.loosest(best)
-    theirs, there = clock(lambda: rival.fit(ftol), 3)
-    reached = -rival.objective(there)[0]
-    top = max(best, reached)
-    entries = [
-        Entry("crowdrank", rows, ours, (top - best) / abs(top), _told(ranking.scores, quality, unseen), 1.0),
-        Entry(
-            rival.name, rows, theirs, (top - reached) / abs(top),
-            _told(there[:items], expit(there[items:]), unseen), theirs / ours,
-        ),
+class Field:
+    """All contenders at one size, with the highest objective any of them has reached."""
+
+    def __init__(self, size: tuple[int, int, int], limit: float):
+        self.size, self.limit = size, limit
+        self.drawn: Drawn = draw(*size, _SEED)
+        self.scale = NumPy(self.drawn[0])
+        self.highest = -np.inf
+        self.ours = nan
+
+    def enter(self, contender: OfCrowds, before: Entry | None) -> Entry:
+        """At its loosest setting that comes near enough to the highest objective, twice; or the nearest."""
+        took = before.setting if before is not None and before.finished else None
+        best: Entry | None = None
+        for setting in rungs(contender.settings, took):
+            entry = self.run(contender, setting)
+            if best is None or not entry.objective <= best.objective:
+                best = entry
+            if not entry.finished or not entry.objective < self.highest - BAR * abs(self.highest):
+                break
+        assert best is not None
+        if best.finished and best.seconds < _LONGEST_REPEATED:
+            again = self.run(contender, best.setting)
+            best = again if again.seconds < best.seconds else best
+        if contender.family == OURS:
+            self.ours = best.seconds
+        return replace(best, times_ours=best.seconds / self.ours)
+
+    def run(self, contender: OfCrowds, setting: float) -> Entry:
+        found = measure(contender, self.size, _SEED, setting, self.limit, among="crowd_peers")
+        entry = Entry(*self.size, contender.name, setting, found.status)
+        return entry if found.scores is None else self._graded(entry, contender, found)
+
+    def _graded(self, entry: Entry, contender: OfCrowds, found: Measured) -> Entry:
+        assert found.scores is not None
+        items, annotators, _ = self.size
+        chance = contender.chance(found.scores, items, annotators)
+        objective = nan if contender.has_bias else -self.scale.objective(found.scores)[0]
+        self.highest = max(self.highest, objective) if not isnan(objective) else self.highest
+        gradient = found.aside.get("gradient_seconds", nan)
+        return replace(
+            entry, seconds=found.seconds, peak_megabytes=found.peak_megabytes, objective=objective,
+            log_likelihood=_log_chance(chance(self.drawn[0])).sum(), held_out=_log_chance(chance(self.drawn[1])).mean(),
+            accuracy=pairs_right(found.scores[:items], truth(items, _SEED)), gradients=found.seconds / gradient,
+            passes=found.aside.get("passes", nan),
+        )  # fmt: skip
+
+    def judged(self, entries: Sequence[Entry]) -> list[Entry]:
+        return [replace(e, shortfall=(self.highest - e.objective) / abs(self.highest)) for e in entries]
+
+
+def _log_chance(chance: Any) -> Any:
+    return np.log(np.maximum(chance, 1e-300))
+
+
+def race(sizes: Sequence[tuple[int, int, int]], limit: float, kit_rows: int) -> list[Entry]:
+    """Every contender at every size; who did not finish with fewer answers is not asked again."""
+    found: list[Entry] = []
+    known: dict[str, Entry] = {}
+    for size in sizes:
+        field, here = Field(size, limit), []
+        for contender in CONTENDERS:
+            before = known.get(contender.name)
+            if contender.family == "crowd-kit" and size[-1] > kit_rows:
+                entry = Entry(*size, contender.name, nan, "not run at this size")
+            elif before is not None and not before.finished:
+                entry = Entry(*size, contender.name, nan, before.status if "not inst" in before.status else "not run")
+            else:
+                entry = field.enter(contender, before)
+            known[contender.name] = entry
+            here.append(entry)
+            print(f"{size[-1]:12,}  {entry.who:<32} {duration(entry.seconds) or entry.status}", flush=True)
+        found += field.judged(here)
+    return found
+
+
+def of_growth(entries: Sequence[Entry], who: str) -> list[tuple[float, float]]:
+    return [(e.rows, e.seconds) for e in entries if e.who == who and e.finished]
+
+
+def verdicts(entries: Sequence[Entry], limit: float) -> list[str]:
+    """What was aimed at: the summit, few gradients, linear growth, and where crowd-kit gives up."""
+    ours = [e for e in entries if e.who.startswith(OURS)]
+    found = []
+    for e in ours:
+        met = e.shortfall <= BAR if e.finished else False
+        found.append(verdict(met, f"{e.rows:,} answers: {e.shortfall:.0e} below the highest objective (aim {BAR:g})"))
+    large = [e for e in ours if e.rows == 10_000_000]
+    found += [
+        verdict(e.gradients <= _MOST_GRADIENTS, f"{e.rows:,} answers: the time of {e.gradients:.0f} gradients, "
+                f"{e.passes:.0f} passes (aim {_MOST_GRADIENTS:g} gradients)")
+        for e in large if e.finished
     ]  # fmt: skip
-    if rows <= 100_000:
-        try:
-            seconds, chance = clock(lambda: crowdkit(votes), 1)
-        except ImportError:
-            print("crowd-kit is not installed: left out")
-        else:
-            told = float(np.mean(np.log(chance(unseen))))
-            entries.append(Entry("crowd-kit NoisyBradleyTerry", rows, seconds, float("nan"), told, seconds / ours))
-    return entries
+    if large and ours[0].finished:
+        slope = figures.exponent([p for p in of_growth(entries, ours[0].who) if p[0] >= 100_000])
+        what = f"from 100,000 to 10,000,000 answers time grows as their power {slope:.2f} (aim {_LINEAR:g})"
+        found.append(verdict(slope <= _LINEAR, what))
+    for e in (e for e in entries if e.who.startswith("crowd-kit") and e.rows == 1_000_000):
+        told = f"{duration(e.seconds)}" if e.finished else f"{e.status}, {limit:.0f} s allowed"
+        ended = {"did not finish": True, "ok": False}.get(e.status)
+        found.append(verdict(ended, f"{e.rows:,} answers: crowd-kit does not finish ({told})"))
+    return found
 
 
-def _told(scores: Scores, quality: Scores, unseen: Comparisons) -> float:
-    return float(np.mean(np.log(chance_of(scores, quality)(unseen))))
-
-
-def table(entries: list[Entry]) -> str:
+def table(entries: Sequence[Entry]) -> str:
     lines = [
-        "| answers | | time | times ours | below the summit | held-out log chance |",
-        "| ---: | --- | ---: | ---: | ---: | ---: |",
+        "| answers | items, annotators | | time | times ours | peak memory | log-likelihood | below the summit "
+        "| held-out log chance | pairs right | gradients | passes |",
+        "| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for entry in entries:
-        short = "another objective" if np.isnan(entry.shortfall) else f"{entry.shortfall:.0e}"
+    for e in entries:
+        start = f"| {e.rows:,} | {e.items:,} | {e.who} | "
+        if not e.finished:
+            lines.append(start + e.status + " |" * 9)
+            continue
+        short = "another objective" if isnan(e.shortfall) else f"{e.shortfall:.0e}"
+        counted = " | " if isnan(e.gradients) else f"{e.gradients:.0f} | {e.passes:.0f}"
         lines.append(
-            f"| {entry.rows:,} | {entry.who} | {duration(entry.seconds)} | {entry.times_ours:.1f} | {short} "
-            f"| {entry.held_out:.4f} |"
+            start + f"{duration(e.seconds)} | {e.times_ours:.1f} | {e.peak_megabytes:,.1f} MB | {e.log_likelihood:.3f} "
+            f"| {short} | {e.held_out:.4f} | {e.accuracy:.4f} | {counted} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def write(entries: list[Entry]) -> None:
-    names = [field.name for field in fields(Entry)]
-    rows = [",".join(str(asdict(entry)[name]) for name in names) for entry in entries]
-    (_RESULTS / "crowd_bt.csv").write_text("\n".join([",".join(names), *rows]) + "\n")
-    (_RESULTS / "crowd_bt.md").write_text(table(entries))
+def page(entries: Sequence[Entry], told: Sequence[str], described: str, limit: float) -> str:
+    return (
+        f"# Crowd-BT against its peers\n\n{described}\n\nTimes are the best of several; a fit may take {limit:.0f} s. "
+        "See ../README.md for what is measured.\n\n## Verdicts\n\n```\n" + "\n".join(told) + "\n```\n\n## Fits\n\n"
+        + table(entries)
+    )  # fmt: skip
+
+
+def draw_figure(entries: Sequence[Entry], folder: Path) -> None:
+    names = {"crowdrank CrowdBT": "crowdrank", "numpy L-BFGS": "NumPy, L-BFGS", CONTENDERS[-1].name: "crowd-kit"}
+    shown = [e for e in entries if e.finished and e.rows >= 100 * e.items]
+    took = {line: [(e.rows, e.seconds) for e in shown if e.who == who] for who, line in names.items()}
+    held = {line: [(e.rows, max(e.peak_megabytes, 0.1)) for e in shown if e.who == who] for who, line in names.items()}
+    panels = [
+        figures.Panel("Time of a fit", took, "answers"),
+        figures.Panel("Peak memory beside the answers", held, "answers", "megabytes"),
+    ]
+    figures.draw(panels, folder / "crowd-bt-growth.svg")
+
+
+def write(entries: Sequence[Entry], text: str, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / "crowd_bt.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, [f.name for f in fields(Entry)], lineterminator="\n")
+        writer.writeheader()
+        for entry in entries:
+            writer.writerow({k: "" if isinstance(v, float) and v != v else v for k, v in asdict(entry).items()})
+    (out / "crowd_bt.md").write_text(text, encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="the smallest size only, printed only")
-    quick = parser.parse_args().quick
+    parser.add_argument("--quick", action="store_true", help="the two smallest sizes, printed only")
+    parser.add_argument("--most-rows", type=float, default=1e9, help="sizes with no more answers than this")
+    parser.add_argument("--kit-rows", type=float, default=1e6, help="up to how many answers crowd-kit is tried")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds a contender may take to fit once")
+    parser.add_argument("--out", type=Path, help="where to write; benchmarks/results for a full run")
+    options = parser.parse_args()
+    sizes = [size for size in (SIZES[:2] if options.quick else SIZES) if size[-1] <= options.most_rows]
+    out = options.out or (_RESULTS if sizes == list(SIZES) else None)
     warnings.simplefilter("ignore", RuntimeWarning)  # of a peer's logarithms
-    entries: list[Entry] = []
-    for size in _SIZES[:1] if quick else _SIZES:
-        entries += compare(*size)
-        print(table(entries), flush=True)
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
-    if not quick:
-        write(entries)
+    described = machine.sentence(machine.describe())
+    entries = race(sizes, options.limit, int(4_000 if options.quick else options.kit_rows))
+    told = verdicts(entries, options.limit)
+    print("\n" + table(entries) + "\n" + "\n".join(told))
+    if out is not None:
+        write(entries, page(entries, told, described, options.limit), out)
+        draw_figure(entries, out if options.out else figures.IMAGES)
 
 
 if __name__ == "__main__":

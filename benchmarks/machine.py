@@ -12,7 +12,7 @@ from typing import Any
 
 _LIBRARIES = (
     "crowdrank", "numpy", "scipy", "numba", "polars", "narwhals",
-    "arena-rank", "jax", "choix", "crowd-kit", "evalica", "pandas", "scikit-learn",
+    "arena-rank", "jax", "choix", "crowd-kit", "evalica", "openskill", "pandas", "scikit-learn", "trueskill",
 )  # fmt: skip
 
 

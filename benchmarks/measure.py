@@ -1,4 +1,7 @@
-"""One contender in a process of its own, so that its peak memory, threads and compiled code are its own."""
+"""One contender in a process of its own, so that its peak memory, threads and compiled code are its own.
+
+A field is a module with `CONTENDERS` and with `draw(*size, seed)`, which makes what each of them loads.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,14 @@ import tempfile
 import threading
 import time
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers import CONTENDERS, Contender
-from votes import Scores, centre, draw
+from peers import Contender
+from votes import Scores
 
 # A repetition costs little where a fit is short: go on until this many were made or this many seconds spent.
 _MOST_REPETITIONS, _ENOUGH_SECONDS = 30, 2.0
@@ -39,14 +43,18 @@ class Measured:
     seconds: float = float("nan")
     build_seconds: float = float("nan")
     peak_megabytes: float = float("nan")
+    aside: dict[str, float] = field(default_factory=dict)
+    """What the contender tells of itself, off the clock."""
     scores: Scores | None = None
 
 
-def measure(contender: Contender, items: int, rows: int, seed: int, setting: float, limit: float) -> Measured:
-    """Start the process, wait until it has its data, then give it `limit` seconds."""
+def measure(
+    contender: Contender, size: Sequence[int], seed: int, setting: float, limit: float, among: str = "peers"
+) -> Measured:
+    """Start the process, wait until it has its data, then give it `limit` seconds; `among` names its field."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        job = [contender.name, str(items), str(rows), str(seed), str(setting), folder]
+        job = [among, contender.name, json.dumps(list(size)), str(seed), str(setting), folder]
         with (out / "errors").open("w") as errors:
             process = subprocess.Popen([sys.executable, __file__, *job], stdout=subprocess.PIPE, stderr=errors)
             status = _wait(process, limit)
@@ -105,10 +113,10 @@ def _give_back() -> None:
         library.malloc_trim(0)
 
 
-def _run(contender: Contender, items: int, rows: int, seed: int, setting: float) -> tuple[dict[str, Any], Any]:
-    for size in contender.warm:
-        contender.fit(contender.build(contender.load(draw(*size, _WARM_SEED))), setting)
-    native = contender.load(draw(items, rows, seed))
+def _run(contender: Contender, draw: Any, size: list[int], seed: int, setting: float) -> tuple[dict[str, Any], Any]:
+    for small in contender.warm:
+        contender.fit(contender.build(contender.load(draw(*small, _WARM_SEED))), setting)
+    native = contender.load(draw(*size, seed))
     if contender.rehearses:
         contender.fit(contender.build(native), setting)
     _give_back()
@@ -136,13 +144,15 @@ def _run(contender: Contender, items: int, rows: int, seed: int, setting: float)
         "seconds": min(fits),
         "build_seconds": min(builds) if contender.builds else 0.0,
         "peak_megabytes": max(peak, 0.0),
+        "aside": contender.aside(native),
     }
-    return told, centre(contender.scores(found, items))
+    return told, np.asarray(contender.scores(found, size[0]), dtype=np.float64)
 
 
 def _main() -> None:
-    name, items, rows, seed, setting, folder = sys.argv[1:]
-    contender = next(c for c in CONTENDERS if c.name == name)
+    among, name, size, seed, setting, folder = sys.argv[1:]
+    entered = importlib.import_module(among)
+    contender = next(c for c in entered.CONTENDERS if c.name == name)
     out = Path(folder)
     warnings.simplefilter("ignore")  # a contender that stops short is found out by its log-likelihood
     try:
@@ -151,7 +161,7 @@ def _main() -> None:
         told: dict[str, Any] = {"status": "not installed"}
     else:
         try:
-            told, scores = _run(contender, int(items), int(rows), int(seed), float(setting))
+            told, scores = _run(contender, entered.draw, json.loads(size), int(seed), float(setting))
             np.save(out / "scores.npy", scores)
         except Exception as error:
             told = {"status": f"failed: {type(error).__name__}: {str(error)[:80]}"}

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from votes import Votes
+from votes import Votes, draw
+
+__all__ = ["CONTENDERS", "Contender", "draw", "rungs"]
 
 OURS = "crowdrank"
 GENERAL = ("numpy", "scikit-learn")
@@ -23,8 +25,8 @@ class Contender:
     """What must be importable."""
     settings: Sequence[float]
     """Tolerances (or numbers of steps), loosest first: the first that reaches the optimum is the one reported."""
-    warm: Sequence[tuple[int, int]] = ((100, 4_000),)
-    """Items and rows of the fits done before the clock starts."""
+    warm: Sequence[tuple[int, ...]] = ((100, 4_000),)
+    """Items and rows (or whatever the field draws by) of the fits done before the clock starts."""
     most_rows = 10**9
     """Where another way of the same library is known to be quicker, this one stops."""
     builds = False
@@ -54,8 +56,19 @@ class Contender:
         raise NotImplementedError
 
     def scores(self, found: Any, items: int) -> Any:
-        """Log-strengths in the order of the items; not timed."""
+        """Log-strengths in the order of the items, and whatever else its field asks for; not timed."""
         return found
+
+    def aside(self, native: Any) -> dict[str, float]:
+        """What else is worth knowing of it at this size; not timed."""
+        return {}
+
+
+def rungs(settings: Sequence[float], took: float | None) -> Sequence[float]:
+    """Where to begin on the ladder: one looser than what it took with fewer votes."""
+    if took is None or took not in settings:
+        return settings
+    return settings[max(0, list(settings).index(took) - 1) :]
 
 
 class Crowdrank(Contender):

@@ -35,6 +35,8 @@ class Row:
     """Largest difference of a centred score from ours."""
     agreement: float = nan
     """Correlation of the scores with ours."""
+    accuracy: float = nan
+    """Share of pairs of items in their true order."""
 
     @property
     def finished(self) -> bool:
@@ -43,6 +45,11 @@ class Row:
     @property
     def converged(self) -> bool:
         return self.status == "converged"
+
+    @property
+    def whole_seconds(self) -> float:
+        """With what must be built first."""
+        return self.seconds + self.build_seconds
 
     def gap(self, highest: float) -> float:
         return (highest - self.reached) / abs(highest) if self.finished else inf
@@ -78,17 +85,20 @@ def duration(seconds: float) -> str:
 def _cells(row: Row) -> list[str]:
     name = f"{row.family} {row.way}"
     if not row.finished:
-        return [name, row.status, *[""] * 6]
+        return [name, row.status, *[""] * 7]
     return [
         name, row.status if row.converged else f"short by {row.short:.0e}", duration(row.seconds),
         duration(row.build_seconds) if row.build_seconds else "", f"{row.peak_megabytes:,.1f} MB",
-        f"{row.reached:.6f}", f"{row.apart:.1e}", f"{row.agreement:.9f}",
+        f"{row.reached:.6f}", f"{row.accuracy:.4f}", f"{row.apart:.1e}", f"{row.agreement:.9f}",
     ]  # fmt: skip
 
 
 def tables(rows: Sequence[Row]) -> str:
     """One Markdown table a size, fastest first, those that did not converge below."""
-    head = ["", "", "fit", "building its input", "peak memory", "log-likelihood", "furthest score", "correlation"]
+    head = [
+        "", "", "fit", "building its input", "peak memory", "log-likelihood", "pairs right", "furthest score",
+        "correlation",
+    ]  # fmt: skip
     parts = []
     for size in sorted({(r.items, r.rows) for r in rows}):
         chosen = sorted(
@@ -147,10 +157,10 @@ def _ratio(here: Sequence[Row], rivals: Sequence[Row], what: str, aim: float, li
             least = limit / ours.seconds
             return verdict(least >= aim, f"{where}: none in {limit:.0f} s, at least {least:.1f}× (aim {aim:g}×)")
         return verdict(None, f"{where}: none installed, or none converged")
-    best = min(converged, key=lambda r: r.seconds + r.build_seconds)
-    times = (best.seconds + best.build_seconds) / ours.seconds
+    best = min(converged, key=lambda r: r.whole_seconds)
+    times = best.whole_seconds / ours.seconds
     built = f", {best.seconds / ours.seconds:.2f}× without building its input" if best.build_seconds else ""
-    took = f"{duration(best.seconds + best.build_seconds)} against {duration(ours.seconds)}"
+    took = f"{duration(best.whole_seconds)} against {duration(ours.seconds)}"
     return verdict(times >= aim, f"{where} ({best.way}): {times:.2f}× (aim {aim:g}×){built}; {took}")
 
 

@@ -1,4 +1,4 @@
-"""Votes with a known truth, and how likely a set of scores makes them."""
+"""Votes with a known truth, how likely a set of scores makes them, and how well it orders the items."""
 
 from __future__ import annotations
 
@@ -41,6 +41,18 @@ def draw(items: int, rows: int, seed: int = 0) -> Votes:
     right += right >= left  # any item but the left one
     chance = 1.0 / (1.0 + np.exp(scores[right] - scores[left]))
     return Votes(items, left, right, rng.random(rows) < chance)
+
+
+def truth(items: int, seed: int = 0) -> Scores:
+    """The scores that votes of this seed were drawn from: the first thing any of the crowds here draws."""
+    return np.random.default_rng(seed).standard_normal(items)
+
+
+def pairs_right(scores: Any, truth: Scores) -> float:
+    """The share of all pairs of items that stand in their true order: (1 + Kendall's τ) / 2."""
+    from scipy.stats import kendalltau
+
+    return float(0.5 + 0.5 * kendalltau(scores, truth).statistic)
 
 
 def centre(scores: Any) -> Scores:
