@@ -50,6 +50,8 @@ explore: $(VENV)/.ready-test
 bench: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py
 	$(BENCH_VENV)/bin/python benchmarks/crowd_bt.py
+	$(BENCH_VENV)/bin/python benchmarks/online.py
+	$(BENCH_VENV)/bin/python benchmarks/growth.py
 	$(BENCH_VENV)/bin/python benchmarks/kernels.py
 	$(BENCH_VENV)/bin/python benchmarks/questions.py
 	$(BENCH_VENV)/bin/python benchmarks/server.py
@@ -58,6 +60,8 @@ bench: $(BENCH_VENV)/.ready
 bench-quick: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/bradley_terry.py --quick
 	$(BENCH_VENV)/bin/python benchmarks/crowd_bt.py --quick
+	$(BENCH_VENV)/bin/python benchmarks/online.py --quick
+	$(BENCH_VENV)/bin/python benchmarks/growth.py --quick
 	$(BENCH_VENV)/bin/python benchmarks/questions.py --quick
 
 bench-check: $(BENCH_VENV)/.ready

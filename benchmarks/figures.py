@@ -83,7 +83,11 @@ def draw(panels: Sequence[Panel], place: Path, columns: int = 2, width: int = 30
     if not drawn:
         return False
     place.parent.mkdir(parents=True, exist_ok=True)
-    chart = altair.concat(*drawn, columns=columns, spacing=28).configure(background="white", padding=12)
+    chart = (
+        altair.concat(*drawn, columns=columns, spacing=28)
+        .resolve_scale(color="independent")
+        .configure(background="white", padding=12)
+    )
     # names of lines stand outside the frame, and each panel has its own axes
     chart = chart.configure_view(stroke=None).configure_axis(
         labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#e6e6e6", domainColor=_INK,
@@ -102,7 +106,10 @@ def _panel(altair: Any, panel: Panel, width: int, height: int) -> Any:
     lines = {name: sorted(points) for name, points in panel.lines.items() if points}
     flat = [point for points in lines.values() for point in points]
     xs, ys = _powers([x for x, _ in flat]), _powers([y for _, y in flat])
-    rows = [{"line": name, "x": x, "y": y} for name, points in lines.items() for x, y in points]
+    rows = [
+        {"line": name, "x": x, "y": y, "ours": name.startswith(panel.ours)}
+        for name, points in lines.items() for x, y in points
+    ]  # fmt: skip
     colours = _colours(list(lines), panel.ours)
     scale = altair.Scale(domain=list(colours), range=list(colours.values()))
     across = altair.X("x:Q", title=panel.x, scale=altair.Scale(type="log", domain=[xs[0], xs[-1]]),
@@ -110,7 +117,7 @@ def _panel(altair: Any, panel: Panel, width: int, height: int) -> Any:
     up = altair.Y("y:Q", title=None, scale=altair.Scale(type="log", domain=[ys[0], ys[-1]]),
                   axis=altair.Axis(values=ys, labelExpr=LABELS[panel.unit]))  # fmt: skip
     colour = altair.Color("line:N", scale=scale, legend=None)
-    heavy = altair.condition(f"indexof(datum.line, '{panel.ours}') == 0", altair.value(2.6), altair.value(1.4))
+    heavy = altair.condition("datum.ours", altair.value(2.6), altair.value(1.4))
     base = altair.Chart(altair.Data(values=rows)).encode(x=across, color=colour)
     marks = base.mark_line().encode(y=up, strokeWidth=heavy) + base.mark_circle(size=26, opacity=1).encode(y=up)
     names = altair.Chart(altair.Data(values=_names(lines, ys, height))).mark_text(
@@ -129,11 +136,13 @@ def _colours(names: Sequence[str], ours: str) -> dict[str, str]:
 def _names(
     lines: Mapping[str, Sequence[tuple[float, float]]], ys: Sequence[float], height: int
 ) -> list[dict[str, Any]]:
-    """Where each line ends, those that end at one size moved apart."""
+    """Where each line ends, those that end at one size moved apart; above the end where others go on."""
     decade = height / math.log10(ys[-1] / ys[0])
+    last = max(points[-1][0] for points in lines.values())
     found = []
     for end in {points[-1][0] for points in lines.values()}:
         here = [name for name, points in lines.items() if points[-1][0] == end]
-        moved = spread([math.log10(lines[name][-1][1]) * decade for name in here], _APART)
+        above = 0.0 if end == last else 0.8 * _APART
+        moved = spread([math.log10(lines[name][-1][1]) * decade + above for name in here], _APART)
         found += [{"line": name, "x": end, "y": 10 ** (y / decade)} for name, y in zip(here, moved, strict=True)]
     return found

@@ -98,7 +98,7 @@ def resampling(rows: int, resamples: int, items: int = 1_000) -> Callable[[], An
     votes, _ = draw(items, 100, rows)
     model = BradleyTerry()
     ranking = model.fit(votes)
-    return lambda: with_bootstrap(model, votes, ranking, resamples).std_errors
+    return lambda: with_bootstrap(model, votes, ranking, resamples).uncertainty
 
 
 def asking(whom: str) -> Callable[[int], Callable[[], Any]]:
@@ -190,7 +190,7 @@ def draw_figure(entries: Sequence[Entry], folder: Path) -> None:
     for part in dict.fromkeys(e.part for e in entries):
         lines: dict[str, list[tuple[float, float]]] = {}
         for e in (e for e in entries if e.part == part):
-            lines.setdefault(f"{e.what}: {powers[part, e.what]:.2f}", []).append((e.size, e.seconds))
+            lines.setdefault(f"{e.what}, n^{powers[part, e.what]:.2f}", []).append((e.size, e.seconds))
         unit = next(e.unit for e in entries if e.part == part)
         panels.append(figures.Panel(part, lines, unit, ours=next(iter(lines))))
     figures.draw(panels, folder / "growth.svg", columns=2, width=250, height=190)
