@@ -70,7 +70,7 @@ def test_a_contender_is_measured_in_a_process_of_its_own_and_ended_at_the_limit(
     environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(BENCHMARKS), os.environ.get("PYTHONPATH", "")))}
     done = subprocess.run([sys.executable, "-c", MEASURED], env=environment, capture_output=True, text=True, check=True)
     crowd, online, late = done.stdout.splitlines()
-    assert crowd == "ok ['gradient_seconds', 'passes'] 50"  # 30 scores and 20 qualities
+    assert crowd == "ok ['gradient_seconds', 'passes', 'processor_gradients'] 50"  # 30 scores and 20 qualities
     assert online == "ok [] 30"
     assert late == "did not finish [] None"
 
