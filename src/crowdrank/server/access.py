@@ -67,6 +67,11 @@ class Door:
 
     def annotator(self, request: Request, form: str | None = None) -> Known:
         """Whoever may answer questions, `form` the token of a form they sent; raises a Problem for anyone else."""
+        self._live.catch_up()  # whoever was shut out by another process is not let in by this one
+        return self.annotator_in_turn(request, form)
+
+    def annotator_in_turn(self, request: Request, form: str | None = None) -> Known:
+        """The same where the log was just read."""
         known = self._known(request, ANNOTATOR_COOKIE, "annotator", form)
         if known is None:
             raise Problem(401, "Open the link that you were given, or send its token as a bearer token.", headers=_ASK)
@@ -75,6 +80,7 @@ class Door:
 
     def admin(self, request: Request, form: str | None = None) -> Known:
         """The organiser; raises a Problem for anyone else."""
+        self._live.catch_up()
         known = self._known(request, ADMIN_COOKIE, "admin", form)
         if known is None:
             raise Problem(401, "This is for the organiser: open the admin link, or send its secret.", headers=_ASK)
@@ -83,6 +89,7 @@ class Door:
 
     def maybe_admin(self, request: Request) -> Known | None:
         """The organiser, if it is they who look; only for what is read."""
+        self._live.catch_up()
         return self._known(request, ADMIN_COOKIE, "admin")
 
     def _known(self, request: Request, cookie: str, role: str, form: str | None = None) -> Known | None:

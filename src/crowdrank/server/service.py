@@ -75,17 +75,15 @@ class Service:
 
     def annotator(self, request: Request, form: str | None = None) -> tuple[Person, Known]:
         """Who answers; raises a Problem for anyone else."""
-        self.live.catch_up()  # whoever was shut out by another process is not let in by this one
         known = self.door.annotator(request, form)
         return self.desk.person(known.visitor.annotator), known
 
     def turn(self, request: Request, said: Said) -> Turn:
         """An answer that waits for its turn; who gave it is found out then."""
-        return Turn(lambda: self.desk.person(self.door.annotator(request).visitor.annotator), said)
+        return Turn(lambda: self.desk.person(self.door.annotator_in_turn(request).visitor.annotator), said)
 
     def admin(self, request: Request, form: str | None = None) -> str:
         """The organiser, by the name the log knows them by; raises a Problem for anyone else."""
-        self.live.catch_up()
         return f"admin {self.door.admin(request, form).visitor.token}"
 
     def change_settings(self, given: Mapping[str, Any], actor: str) -> None:
