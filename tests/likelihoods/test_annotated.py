@@ -60,7 +60,7 @@ def test_gradients_agree_with_finite_differences(formula):
 @every_formula
 def test_curvature_agrees_with_differences_of_gradients(formula):
     shard, at, rng = drawn(formula)
-    rows, _ = slopes(shard, *at, formula)
+    rows, found = slopes(shard, *at, formula)
     way = [rng.normal(size=a.shape) for a in at]
     pushed = joined(product(rows, *way))
     ends = [gradient(shard, moved(at, way, step), formula) for step in (1e-5, -1e-5)]
@@ -68,6 +68,8 @@ def test_curvature_agrees_with_differences_of_gradients(formula):
     (whole,) = matrix(rows, ITEMS, PEOPLE, at[2].shape[1])
     np.testing.assert_allclose(whole @ joined(way), pushed, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(whole, whole.T, atol=1e-12)
+    own = joined((found.scores_own, found.gates_own))
+    np.testing.assert_allclose(np.diag(whole)[: ITEMS + PEOPLE], own, rtol=1e-10, atol=1e-10)
 
 
 @every_formula

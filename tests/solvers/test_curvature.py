@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.solvers.curvature import Dense, Sparse, conjugate_gradients
+from crowdrank.solvers.curvature import Damped, Dense, Sparse, conjugate_gradients
 
 
 def matrix_of(size, seed=0):
@@ -52,3 +52,22 @@ def test_a_looser_tolerance_takes_fewer_products():
     (loose, rough), (tight, fine) = products(1e-1), products(1e-10)
     assert loose < tight
     assert fine < 1e-8 < rough < 1
+
+
+def test_a_better_guess_of_the_diagonal_leads_to_the_same_answer_in_fewer_products():
+    rng = np.random.default_rng(2)
+    matrix, target = np.diag(rng.uniform(1, 1000, 200)) + 0.1 * matrix_of(200) / 200, rng.normal(size=200)
+    count = 0
+
+    def multiply(v):
+        nonlocal count
+        count += 1
+        return matrix @ v
+
+    expected, counts = np.linalg.solve(matrix, target), []
+    for scale in (None, np.diag(matrix)):
+        count = 0
+        found = Damped(multiply, np.ones(200), scale=scale).solve(target, 1e-10)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-10)
+        counts.append(count)
+    assert counts[1] < counts[0] / 4

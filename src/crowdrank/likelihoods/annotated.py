@@ -8,7 +8,7 @@ pulled     Bugakova et al. 2019 (factorBT)     P = η·σ(d) + (1−η)·σ(z), 
 
 Each formula returns P, 1 − P, its slopes ∂P by d, g and z, and its bends ∂²P by dd, dg, gg, gz and zz (dz is always
 zero); elementwise, so that one text serves arrays and compiled loops. The curvature of a row is −∂² log P; it may
-be negative in some direction, so its diagonal is given Fisher's way, (∂P)²/(P(1−P)), to precondition with.
+be negative in some direction, so its diagonal is given Fisher's way, too: (∂P)²/(P(1−P)).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Rows(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """Log-likelihood, its gradient and the diagonal of the curvature, in scores, gates and pulls."""
+    """Log-likelihood, its gradient and Fisher's diagonal, in scores, gates and pulls; the curvature's own diagonal."""
 
     value: float
     scores: Vector
@@ -91,6 +91,8 @@ class Slopes(NamedTuple):
     scores_bend: Vector
     gates_bend: Vector
     pulls_bend: Vector
+    scores_own: Vector
+    gates_own: Vector
 
 
 def sigmoid(x: Any) -> Any:
@@ -195,11 +197,13 @@ def slopes(shard: Answers, scores: Vector, gates: Vector, pulls: Vector, formula
         return _slopes_of_arrays(shard, scores, gates, pulls, formula)
     bends = np.empty((6 if formula == PULLED else 3, shard.rows), np.float32)
     if formula == RELIABLE and max(np.max(np.abs(scores)), np.max(np.abs(gates))) <= crowd_bt.FARTHEST:
-        value, by_score, by_gate, score_bend, gate_bend = crowd_bt.plain_slopes(*shard[:4], scores, gates, bends)
+        value, of_scores, of_gates = crowd_bt.plain_slopes(*shard[:4], scores, gates, bends)
         none = np.zeros_like(pulls)
-        return Rows(shard, tuple(bends)), Slopes(value, by_score, by_gate, none, score_bend, gate_bend, none)
+        (slope, bend, own), (gate_slope, gate_bend, gate_own) = of_scores, of_gates
+        return Rows(shard, tuple(bends)), Slopes(value, slope, gate_slope, none, bend, gate_bend, none, own, gate_own)
     teach_numba()
-    sums = [np.zeros(shape) for shape in (scores.shape, gates.shape, pulls.shape) * 2]
+    shapes = (scores.shape, gates.shape, pulls.shape)
+    sums = [np.zeros(shape) for shape in (*shapes, *shapes, *shapes[:2])]
     value = _slopes_loop(*shard[:5], scores, gates, pulls, formula, bends, *sums)
     return Rows(shard, tuple(bends)), Slopes(value, *sums)
 
@@ -225,6 +229,8 @@ def _slopes_of_arrays(
         scores_bend=np.bincount(winner, fisher * d * d, items) + np.bincount(loser, fisher * d * d, items),
         gates_bend=np.bincount(who, fisher * g * g, people),
         pulls_bend=_per_feature(who, fisher * z * z, features**2, pulls),
+        scores_own=np.bincount(winner, bends[0], items) + np.bincount(loser, bends[0], items),
+        gates_own=np.bincount(who, bends[2], people),
     )
     return Rows(shard, tuple(bends)), found
 
@@ -240,7 +246,7 @@ def _per_feature(who: Vector, column: Any, features: Vector, pulls: Vector) -> V
 @compiled(both, reliable, probit, scaled, pulled)
 def _slopes_loop(  # type: ignore[no-untyped-def]
     winner, loser, annotator, weight, features, scores, gates, pulls, formula,
-    bends, score_slope, gate_slope, pull_slope, score_bend, gate_bend, pull_bend,
+    bends, score_slope, gate_slope, pull_slope, score_bend, gate_bend, pull_bend, score_own, gate_own,
 ):  # fmt: skip
     value = 0.0
     count = features.shape[1]
@@ -264,9 +270,13 @@ def _slopes_loop(  # type: ignore[no-untyped-def]
         score_slope[i] += w * d
         score_slope[j] -= w * d
         gate_slope[k] += w * g
-        bends[0, row] = w * (d * d - dd * share)
+        own, own_of_gate = w * (d * d - dd * share), w * (g * g - gg * share)
+        bends[0, row] = own
         bends[1, row] = w * (d * g - dg * share)
-        bends[2, row] = w * (g * g - gg * share)
+        bends[2, row] = own_of_gate
+        score_own[i] += own
+        score_own[j] += own
+        gate_own[k] += own_of_gate
         fisher = w * chance / other
         score_bend[i] += fisher * d * d
         score_bend[j] += fisher * d * d

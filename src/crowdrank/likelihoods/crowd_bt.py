@@ -22,18 +22,15 @@ _FACTORS = 16
 
 def plain_slopes(
     winner: Vector, loser: Vector, annotator: Vector, weight: Vector, scores: Vector, gates: Vector, bends: Vector
-) -> tuple[float, Vector, Vector, Vector, Vector]:
-    """Value, slopes by score and gate, and Fisher's diagonal by both; fills the curvature of each row."""
+) -> tuple[float, Vector, Vector]:
+    """Value; by score and by gate: slopes, Fisher's diagonal, the curvature's own. Fills each row's curvature."""
     # what a row reads and writes of an item, or of an annotator, lies side by side
-    nothing = np.zeros((2, len(scores)))
-    items = np.stack((np.exp(scores), *nothing), axis=1)
+    items = np.stack((np.exp(scores), *np.zeros((3, len(scores)))), axis=1)
     honest = 1.0 / (1.0 + np.exp(-gates))
     lying = 1.0 / (1.0 + np.exp(gates))
-    people = np.stack((honest, lying, *np.zeros((2, len(gates)))), axis=1)
+    people = np.stack((honest, lying, *np.zeros((3, len(gates)))), axis=1)
     value = _plain_loop(winner, loser, annotator, weight, items, people, bends, _FACTORS)
-    score_slope, score_bend = np.ascontiguousarray(items[:, 1:].T)
-    gate_slope, gate_bend = np.ascontiguousarray(people[:, 2:].T)
-    return value, score_slope, gate_slope, score_bend, gate_bend
+    return value, np.ascontiguousarray(items[:, 1:].T), np.ascontiguousarray(people[:, 2:].T)
 
 
 @compiled()
@@ -61,13 +58,17 @@ def _plain_loop(winner, loser, annotator, weight, items, people, bends, factors)
         better[1] += slope
         worse[1] -= slope
         person[2] += w * by_gate
-        bends[0, row] = w * (by_margin * by_margin + d * lead * share)
+        own, gate_own = w * (by_margin * by_margin + d * lead * share), w * (by_gate * by_gate + side * by_gate)
+        bends[0, row] = own
         bends[1, row] = w * (by_margin * by_gate - 2.0 * doubt * unsure * share)
-        bends[2, row] = w * (by_gate * by_gate + side * by_gate)
+        bends[2, row] = gate_own
         # Fisher's: the other answer has the chance that is left
         fisher = w * chance / (honest * lost + lying * won)
         bend = fisher * by_margin * by_margin
         better[2] += bend
         worse[2] += bend
+        better[3] += own
+        worse[3] += own
         person[3] += fisher * by_gate * by_gate
+        person[4] += gate_own
     return value + np.log(together)

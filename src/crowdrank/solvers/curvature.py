@@ -105,6 +105,8 @@ class Damped:
     diagonal: Vector
     matrix: Callable[[], Matrix] | None = None
     """The matrix itself, where it is small enough to factor."""
+    scale: Vector | None = None
+    """A better guess of the matrix's own diagonal, to precondition with."""
 
     def solve(self, vector: Vector, tolerance: float) -> Vector:
         if self.matrix is not None:
@@ -130,6 +132,7 @@ class Damped:
 
     def _iterate(self, vector: Vector, tolerance: float, damping: float) -> Vector | None:
         bent = False
+        scale = (self.diagonal if self.scale is None else self.scale) + damping * self.diagonal
 
         def multiply(v: Vector) -> Vector:
             nonlocal bent
@@ -137,5 +140,5 @@ class Damped:
             bent = bent or float(v @ pushed) <= 0
             return pushed
 
-        answer = conjugate_gradients(multiply, vector, self.diagonal, tolerance)
+        answer = conjugate_gradients(multiply, vector, scale, tolerance)
         return None if bent else np.asarray(answer)

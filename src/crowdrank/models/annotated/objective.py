@@ -20,6 +20,8 @@ from crowdrank.solvers.newton import Point
 Vector = npt.NDArray[np.float64]
 
 _LARGEST_FACTORED = 300
+# Of Fisher's diagonal, below which the curvature's own is no measure of anything.
+_LEAST_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,18 @@ class Curvature:
         own = self.layout.join(self.slopes.scores_bend, self.slopes.gates_bend, self.slopes.pulls_bend)
         return np.asarray(np.maximum(own + self.prior.bend, 1e-8))
 
+    @property
+    def scale(self) -> Vector:
+        """To precondition with: the curvature's own diagonal, but for where that is not positive, or nearly."""
+        slopes, fisher = self.slopes, self.diagonal
+        own = self.layout.join(slopes.scores_own, slopes.gates_own, slopes.pulls_bend) + self.prior.bend
+        return np.asarray(np.where(own > _LEAST_SHARE * fisher, own, fisher))
+
     def solve(self, vector: Vector, tolerance: float) -> Vector:
         return self.damped(factored=self.layout.size <= _LARGEST_FACTORED).solve(vector, tolerance)
 
     def damped(self, factored: bool) -> Damped:
-        return Damped(self.product, self.diagonal, self.matrix if factored else None)
+        return Damped(self.product, self.diagonal, self.matrix if factored else None, self.scale)
 
     def product(self, vector: Vector) -> Vector:
         found = self.layout.join(*self.rows.total(likelihood.product, *self.layout.split(vector)))
@@ -149,7 +158,8 @@ class Corner:
     def solve(self, vector: Vector, tolerance: float) -> Vector:
         factored = len(vector) <= _LARGEST_FACTORED
         matrix = (lambda: self.whole.matrix()[self.part, self.part]) if factored else None
-        return Damped(self._product, self.whole.diagonal[self.part], matrix).solve(vector, tolerance)
+        scales = (self.whole.diagonal[self.part], matrix, self.whole.scale[self.part])
+        return Damped(self._product, *scales).solve(vector, tolerance)
 
     def _product(self, vector: Vector) -> Vector:
         padded = np.zeros(self.whole.layout.size)
