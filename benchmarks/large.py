@@ -41,7 +41,7 @@ _RESULTS = Path(__file__).parent / "results"
 _ROWS_PER_FILE = 2_000_000
 _MODELS = ("bradley-terry", "crowd-bt")
 _TOPICS = ("essay", "photo", "answer", "headline", "summary", "poster", "recipe", "melody")
-_SECONDS_BETWEEN_LOOKS = 0.05
+_SECONDS_BETWEEN_LOOKS = 0.1
 
 
 @dataclass(frozen=True)

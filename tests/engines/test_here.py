@@ -87,6 +87,6 @@ def test_plain_tuples_are_added_too():
 
 
 def test_adding_changes_none_of_the_parts():
-    first, second = (np.array([1.0]),), (np.array([2.0]),)
-    add([first, second])
-    assert (first[0][0], second[0][0]) == (1.0, 2.0)
+    parts = [(np.array([1.0]),), (np.array([2.0]),), (np.array([4.0]),)]
+    assert add(parts)[0] == [7.0]
+    assert [part[0][0] for part in parts] == [1.0, 2.0, 4.0]

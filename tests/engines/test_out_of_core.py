@@ -95,6 +95,12 @@ def test_what_nobody_needs_any_more_gives_its_room_back():
     assert held.room.left == before
 
 
+def test_a_quarter_of_the_limit_is_spare():
+    held = OutOfCore("4GB").hold(table())
+    kept, _ = held.keep(doubled, 2.0)
+    assert held.spare == kept.spare == 1e9
+
+
 def test_an_error_in_a_shard_reaches_the_caller():
     with pytest.raises(ZeroDivisionError):
         OutOfCore(1).hold(table()).total(lambda shard: 1 / 0)

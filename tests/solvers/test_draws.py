@@ -1,5 +1,7 @@
 """Draws and standard errors against the inverse of the whole curvature, on both roads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -131,3 +133,20 @@ def test_one_matrix_multiplies_as_all_rows_do(compiled, monkeypatch):
     by_matrix = draws._multiplying(summit, prior)(columns)
     monkeypatch.setattr(draws, "LARGEST_MATRIX", 0)
     np.testing.assert_allclose(by_matrix, draws._multiplying(summit, prior)(columns), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("spare", "strips"), [(8 * 17**2, 1), (8 * 17**2 - 1, 0)], ids=["room", "no room"])
+def test_a_matrix_is_made_only_where_there_is_room_for_it(spare, strips, monkeypatch):
+    summit = summit_of([12, 5], rows_per_item=20)
+    asked = []
+
+    class Tight:
+        def __init__(self):
+            self.spare = spare
+
+        def total(self, formula, *parameters):
+            asked.append(formula)
+            return summit.bends.total(formula, *parameters)
+
+    draws._multiplying(replace(summit, bends=Tight()), summit.prior[:, None])
+    assert asked.count(pairwise.strip) == strips

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from operator import add as plus
+from operator import iadd
 from typing import Any, Protocol, runtime_checkable
 
 
@@ -40,6 +41,11 @@ class TableInParts(Protocol):
 class Held(Protocol):
     """Judgments cut into shards, wherever they are. A formula sees one shard and the parameters."""
 
+    @property
+    def spare(self) -> float:
+        """Bytes that may be taken up beside the shards, infinite where nobody set a limit."""
+        ...
+
     def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
         """Sum over shards of the tuple `formula(shard, *parameters)`, member by member; lists are joined, in order."""
         ...
@@ -65,11 +71,17 @@ class Engine(Protocol):
 
 
 def add(parts: Iterable[Any]) -> Any:
-    """Tuples of numbers, arrays and lists, added member by member in the order given."""
-    return reduce(_added, parts)
+    """Tuples of numbers, arrays and lists, added member by member in order; what was given stays as it is."""
+    each = iter(parts)
+    total = next(each)
+    adding: Callable[[Any, Any], Any] = plus
+    for part in each:
+        total = _added(total, part, adding)
+        adding = iadd  # the sum is ours from now on, and large ones are not made anew
+    return total
 
 
-def _added(one: Any, other: Any) -> Any:
-    sums = [a + b for a, b in zip(one, other, strict=True)]
+def _added(one: Any, other: Any, adding: Callable[[Any, Any], Any]) -> Any:
+    sums = [adding(a, b) for a, b in zip(one, other, strict=True)]
     kind = type(one)
     return kind(*sums) if hasattr(kind, "_fields") else tuple(sums)

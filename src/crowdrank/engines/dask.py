@@ -6,6 +6,7 @@ left of the shard and the parameters. So if a worker is lost, the scheduler has 
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ class HeldByDask:
     client: Any
     shards: Sequence[Any]
     apply: Callable[..., Any] = _apply
+    spare: float = math.inf
 
     def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
         return self._sum(self._each(formula, parameters))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +45,7 @@ class HeldHere:
     """Shards in this process's memory."""
 
     shards: Sequence[Any]
+    spare: float = math.inf
 
     def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
         return add(self._each(formula, parameters))

@@ -24,8 +24,8 @@ _AT_WORK = 0.25
 class HeldInParts:
     """Shards in slots: some stay in memory, the others are made when they are needed."""
 
-    def __init__(self, shelf: list[Slot], room: Room):
-        self.shelf, self.room = shelf, room
+    def __init__(self, shelf: list[Slot], room: Room, spare: float):
+        self.shelf, self.room, self.spare = shelf, room, spare
         weakref.finalize(self, room.clear, shelf)
 
     def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
@@ -47,7 +47,7 @@ class HeldInParts:
                 yield summed
 
         found = add(sums())
-        return HeldInParts(shelf, self.room), found
+        return HeldInParts(shelf, self.room, self.spare), found
 
     def _each(self, work: Callable[[Slot], Any]) -> Iterator[Any]:
         """What `work` makes of each shard, in order; few are under way at a time, and the next are being read."""
@@ -76,13 +76,14 @@ class OutOfCore:
     def hold(self, table: Table | TableInParts) -> Held:
         if not isinstance(table, TableInParts):  # in memory already
             return HeldHere(cut(table))
-        room = Room(max(0, int((1.0 - _AT_WORK) * bytes_of(self.memory)) - in_use()))
+        limit = bytes_of(self.memory)
+        room = Room(max(0, int((1.0 - _AT_WORK) * limit) - in_use()))
         shelf = room.shelf(Slot(recipe, recipe.read_ahead) for recipe in table.recipes)
         for slot in shelf:
             if room.left > 0:
                 shard = slot.make()
                 room.keep(slot, shard, size_of(shard), shelf)
-        return HeldInParts(shelf, room)
+        return HeldInParts(shelf, room, _AT_WORK * limit)
 
     def spread(self, pieces: Sequence[Any]) -> Held:
         return HeldHere(pieces)  # in memory already

@@ -15,6 +15,10 @@ class WatchedHeld:
     held: Held
     passed: Callable[[], None]
 
+    @property
+    def spare(self) -> float:
+        return self.held.spare
+
     def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
         found = self.held.total(formula, *parameters)
         self.passed()

@@ -40,7 +40,7 @@ def comparisons(rows: Rows) -> Comparisons:
     annotators, annotator = encode_annotators(rows.usable(who))
     outcome = rows.usable(outcome)
     rows.counted.ties = int(np.count_nonzero(outcome == TIE))
-    if annotator is not None:
+    if annotator is not None and rows.counts_repeats:
         rows.counted.duplicates = count_repeats(annotator, lefts, rights, outcome + 1)
     return Comparisons(
         items=items, left=lefts, right=rights, outcome=outcome, annotators=annotators, annotator=annotator,

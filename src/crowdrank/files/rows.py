@@ -36,6 +36,9 @@ class Counted:
 class Rows:
     """One reading of one table."""
 
+    counts_repeats = True
+    """Whether rows that say again what their annotator has said before are counted."""
+
     def __init__(self, table: Table, match: Match, features: Sequence[str] = (), strict: bool = False):
         self.table, self.match, self.features, self.strict = table, match, features, strict
         self.problems = Problems(table)

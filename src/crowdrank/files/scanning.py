@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -25,8 +26,8 @@ from crowdrank.judgments.comparisons import columns_of
 from crowdrank.judgments.labels import Codes, Labels
 from crowdrank.judgments.storage import Folder, Storage, renumber, store
 
-# Rows read at a time: some hundred megabytes of labels.
-ROWS_AT_ONCE = 1 << 19
+# Rows read at a time: some fifty megabytes of labels.
+ROWS_AT_ONCE = 1 << 18
 _PARQUET = (".parquet", ".pq")
 _SUFFIXES = (*_PARQUET, ".csv", ".tsv", ".tab")
 _HEAD = 1 << 16
@@ -132,8 +133,23 @@ def _open_text(path: Path) -> pl.LazyFrame:
     return pl.scan_csv(path, separator=max(DELIMITERS, key=header.count), infer_schema=False)
 
 
+def _two_at_a_time(work: Callable[[Any], Any], given: Iterator[Any]) -> Iterator[Any]:
+    """What `work` makes of each, in order, while it works on the next: no more than two are there at once."""
+    with ThreadPoolExecutor(2) as threads:
+        earlier: Future[Any] | None = None
+        for one in given:
+            later = threads.submit(work, one)
+            if earlier is not None:
+                yield earlier.result()
+            earlier = later
+        if earlier is not None:
+            yield earlier.result()
+
+
 class _Batch(Rows):
     """Rows of one batch, of which few, or none, may be usable."""
+
+    counts_repeats = False
 
     def settle(self) -> None:
         if self.strict and self.problems.count:
@@ -180,17 +196,22 @@ class _Reading:
         """The columns of one batch after another, in codes that are given as names come."""
         wanted = [column for role, column in self.match.roles.items() if role not in ("time", "duration")]
         roles = {role: column for role, column in self.match.roles.items() if column in wanted}
-        for part in parts:
-            before = 0
-            for table in part.batches(wanted):
-                rows = _Batch(table, replace(self.match, roles=roles), strict=self.strict)
-                found = comparisons(rows)
-                self._account(rows, before, part.path.name if len(parts) > 1 else "")
-                before += table.rows
-                if len(found):
-                    yield self._coded(found)
-                if self.tell is not None:
-                    self.tell(self.rows_read)
+        named = replace(self.match, roles=roles)
+        batches = ((part, table) for part in parts for table in part.batches(wanted))
+
+        def read(batch: tuple[_Parted, Table]) -> tuple[_Parted, _Batch, Comparisons]:
+            rows = _Batch(batch[1], named, strict=self.strict)
+            return batch[0], rows, comparisons(rows)
+
+        file, before = None, 0
+        for part, rows, found in _two_at_a_time(read, batches):
+            file, before = part, before if part is file else 0
+            self._account(rows, before, part.path.name if len(parts) > 1 else "")
+            before += rows.table.rows
+            if len(found):
+                yield self._coded(found)
+            if self.tell is not None:
+                self.tell(self.rows_read)
 
     def _coded(self, found: Comparisons) -> dict[str, Any]:
         items = found.items

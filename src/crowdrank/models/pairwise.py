@@ -12,6 +12,7 @@ import numpy.typing as npt
 from crowdrank.engines import Engine, Held
 from crowdrank.errors import DataError, SeparationError, SettingError
 from crowdrank.judgments import Comparisons, Items, PairCounts
+from crowdrank.judgments.counts import MOST_CELLS
 from crowdrank.likelihoods import pairwise
 from crowdrank.likelihoods.pairwise import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, Pairs, Slopes
 from crowdrank.likelihoods.priors import gaussian, virtual_node
@@ -193,7 +194,9 @@ def measure(found: Found, curvature: PairwiseCurvature, items: Items, seed: int)
 
 def reduce(comparisons: Comparisons, formula: int) -> Any:
     """Rows as they are, or one row a pair where many judgments fall on few pairs; a table for an engine."""
-    if len(comparisons.items) ** 2 <= 2 * len(comparisons):
+    cells = len(comparisons.items) ** 2
+    counting = -(-cells // MOST_CELLS)  # passes over the rows
+    if cells * counting <= 2 * len(comparisons):
         return comparisons.counts_as(partial(pairs_of_counts, formula=formula))
     return comparisons.rows_as(pairs_of_rows)
 

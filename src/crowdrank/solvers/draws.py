@@ -24,7 +24,7 @@ Draws = npt.NDArray[np.float64]
 LARGEST_BLOCK = 1_000
 MOST_CELLS = 20_000_000
 LARGEST_MATRIX = 12_000
-_CELLS_AT_ONCE = 1 << 24
+_CELLS_AT_ONCE = 1 << 23
 _SOLVED_DRAWS = 192
 _DRAWS = 1000
 
@@ -128,9 +128,10 @@ def _by_solving(summit: Summit, rng: np.random.Generator) -> tuple[Vector, Draws
 
 
 def _multiplying(summit: Summit, prior: Any) -> Callable[[Any], Any]:
-    """Curvature times columns: over the rows, or by one matrix where these are many more than its cells."""
+    """Curvature times columns: over the rows, or by one matrix where there is room for it, and it has fewer cells."""
     size = len(summit.diagonal)
-    if size > LARGEST_MATRIX or size**2 > 2 * summit.bends.total(rows_of)[0]:
+    too_large = size > LARGEST_MATRIX or 2 * 4 * size**2 > summit.bends.spare
+    if too_large or size**2 > 2 * summit.bends.total(rows_of)[0]:
         return lambda x: summit.bends.total(product, x)[0] + prior * x
     matrix = np.empty((size, size), np.float32)
     wide = max(1, _CELLS_AT_ONCE // size)
