@@ -4,13 +4,14 @@ BENCH_VENV ?= .venv-bench
 PAPERS_VENV ?= .venv-papers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check tests explore bench bench-quick bench-check papers papers-quick clean
+.PHONY: help demo test check tests explore bench bench-quick bench-large bench-check papers papers-quick clean
 
 help:
 	@echo "make demo    rank the bundled example, show the answer and write it to demo-output/"
 	@echo "make test    linters, type checker and all tests"
 	@echo "make explore the tests again, with examples nobody has tried yet"
 	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
+	@echo "make bench-large a hundred million judgments within 4 GB, and more cores than one (2.5 GB of disk)"
 	@echo "make bench-check whether anything has become slower, as ratios within one run"
 	@echo "make papers  the tables and figures of the papers, ours beside theirs (four to five hours on two cores)"
 
@@ -63,6 +64,10 @@ bench-quick: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/online.py --quick
 	$(BENCH_VENV)/bin/python benchmarks/growth.py --quick
 	$(BENCH_VENV)/bin/python benchmarks/questions.py --quick
+
+bench-large: $(BENCH_VENV)/.ready
+	$(BENCH_VENV)/bin/python benchmarks/scaling.py
+	$(BENCH_VENV)/bin/python benchmarks/large.py
 
 bench-check: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/check.py

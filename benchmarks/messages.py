@@ -2,8 +2,9 @@
 
 python benchmarks/messages.py > benchmarks/results/messages.md
 
-A pass sends all parameters to every machine, and sums of their length back, both along a tree. What a machine holds and
-does grows with its judgments; what it sends grows with items and annotators alone.
+A pass sends all parameters to every machine, and sums back, both along a tree: of a gradient three numbers a parameter
+(slope, Fisher's diagonal, the curvature's own), of a product one. What a machine holds and does grows with its
+judgments; what it sends grows with items and annotators alone. `scaling.py` sets these sizes beside real messages.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _KERNELS = Path(__file__).parent / "results" / "kernels.json"
 _MACHINES, _CORES, _BRANCHES = 100, 16, 8
 _BANDWIDTH = 1.25e9  # bytes a second: ten gigabits
 _STORED, _CURVATURE = 13, 12  # bytes a judgment: codes; what a pass leaves beside them
-_GRADIENTS, _PRODUCTS = 8, 80  # of the fits that were measured
+_GRADIENTS, _PRODUCTS = 8, 40  # of the fits that were measured
 _SIZES = ((10**8, 10**4, 10**4), (10**9, 10**5, 10**5), (10**10, 10**6, 10**6), (10**11, 10**6, 10**7))
 
 
@@ -27,19 +28,29 @@ def nanoseconds(kernel: str) -> float:
     return float(max(found, key=lambda e: e["judgments"])["processor_nanoseconds"])
 
 
+def parameters_of(items: int, annotators: int) -> int:
+    """Bytes of all parameters, which are sent with a pass, and of the sums of a product."""
+    return 8 * (items + annotators)
+
+
+def sums_of(items: int, annotators: int) -> int:
+    """Bytes of the sums of a gradient."""
+    return 3 * parameters_of(items, annotators)
+
+
 def row(judgments: int, items: int, annotators: int) -> str:
-    parameters = 8 * (items + annotators)
+    parameters, sums = parameters_of(items, annotators), sums_of(items, annotators)
     levels = ceil(log(_MACHINES, _BRANCHES))
     share = judgments / _MACHINES
     gradient = share * nanoseconds("crowd-bt, gradient and curvature") * 1e-9 / _CORES
     product = share * nanoseconds("crowd-bt, curvature times a vector") * 1e-9 / _CORES
     # down the tree a machine sends to so many in turn, and up it hears from as many
-    hop = levels * _BRANCHES * parameters / _BANDWIDTH
-    fit = _GRADIENTS * (gradient + 3 * hop) + _PRODUCTS * (product + 2 * hop)
+    hop = levels * _BRANCHES / _BANDWIDTH
+    fit = _GRADIENTS * (gradient + hop * (parameters + sums)) + _PRODUCTS * (product + hop * 2 * parameters)
     held = share * (_STORED + 2 * _CURVATURE) / 1e9
     cells = (
         f"10^{round(log(judgments, 10))}", f"{items:,}", f"{annotators:,}", f"{parameters / 1e6:,.1f} MB",
-        f"{2 * parameters / 1e6:,.1f} MB", f"{held:,.2f} GB", f"{gradient:.3f} s", f"{2 * hop:.3f} s",
+        f"{sums / 1e6:,.1f} MB", f"{held:,.2f} GB", f"{gradient:.3f} s", f"{hop * (parameters + sums):.3f} s",
         f"{fit / 60:,.1f} min",
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
@@ -47,8 +58,8 @@ def row(judgments: int, items: int, annotators: int) -> str:
 
 def main() -> None:
     print(
-        "| judgments | items | annotators | sent with a pass | its sums | held by a machine | "
-        "a gradient computes | a pass sends | a fit |"
+        "| judgments | items | annotators | sent with a pass | sums of a gradient | held by a machine | "
+        "a gradient computes | and is sent | a fit |"
     )
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for size in _SIZES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -109,6 +108,7 @@ def opened(name: str | None, scheduler: str | None = None, memory: str | None = 
 @contextmanager
 def _cluster(scheduler: str | None, memory: str | None) -> Iterator[Any]:
     """A client of a cluster: the one named, or one of processes on this machine."""
+    from crowdrank.engines.here import cores
     from crowdrank.engines.memory import bytes_of
 
     try:
@@ -123,7 +123,7 @@ def _cluster(scheduler: str | None, memory: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    workers = os.cpu_count() or 1
+    workers = cores()
     limit = "auto" if memory is None else bytes_of(memory) // workers
     with (
         distributed.LocalCluster(

@@ -34,10 +34,17 @@ def runs(count: int) -> list[range]:
     return [range(first, min(first + length, count)) for first in range(0, count, max(length, 1))]
 
 
+def cores() -> int:
+    """How many of them this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @cache
 def threads() -> ThreadPoolExecutor:
     """One thread a core, started when first needed."""
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="crowdrank")
+    return ThreadPoolExecutor(cores(), thread_name_prefix="crowdrank")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ needed, by the same arithmetic, so that the limit changes the time and nothing e
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdrank.engines.contract import Held, Table, TableInParts, add
-from crowdrank.engines.here import HeldHere, cut, threads
+from crowdrank.engines.here import HeldHere, cores, cut, threads
 from crowdrank.engines.memory import Room, Slot, bytes_of, in_use, size_of
 
 # Of the limit this share is left to what comes and goes: shards at work, sums, draws.
@@ -51,7 +50,7 @@ class HeldInParts:
 
     def _each(self, work: Callable[[Slot], Any]) -> Iterator[Any]:
         """What `work` makes of each shard, in order; few are under way at a time, and the next are being read."""
-        ahead = (os.cpu_count() or 1) + 1
+        ahead = cores() + 1
         under_way: deque[Any] = deque()
         for place, shard in enumerate(self.shelf):
             if place + ahead < len(self.shelf):
