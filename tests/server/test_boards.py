@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -122,19 +123,61 @@ def test_the_background_makes_a_new_board_when_someone_looks(start):
 def test_the_export_ranks_to_the_board(start, new_place, tmp_path, kind, ending):
     place = new_place(kind)
     played = voted(start, place=place)
+    played.play(played.join("torn")[0], ["tie", "left", "tie", "skip", "tie"])
     number = next(iter(played.service.live.people))
     played.client.post("/api/v1/void", json={"annotator": number}, headers=played.admin)
     board = played.service.boards.at()
     out = tmp_path / f"votes{ending}"
     said = runner.invoke(app, ["export", place, "--out", str(out)])
     assert said.exit_code == 0, said.output
-    assert f"--model {board.model}" in said.output
-    ranked = runner.invoke(app, ["rank", str(out), "--model", board.model, "--json"])
+    command = shlex.split(said.output.partition("Their board:")[2])
+    assert command == ["crowdrank", "rank", str(out), "--model", board.model, "--set", "ties=half"]
+    ranked = runner.invoke(app, [*command[1:], "--json"])
     assert ranked.exit_code == 0, ranked.output
     found = json.loads(ranked.stdout)
     rows = found["ranking"] if "ranking" in found else found["items"]
+    assert sum(row["comparisons"] for row in rows) == 2 * board.votes
     assert [row["item"] for row in rows] == [row.item for row in board.rows]
     np.testing.assert_allclose([row["score"] for row in rows], [row.score for row in board.rows], atol=1e-5)
+
+
+def test_ties_count(start):
+    """Whoever calls every pair of a and b a tie draws them together."""
+    apart = []
+    for answer in ("skip", "tie"):
+        played = start(items=["a", "b", "c"])
+        for token in played.join(*(f"p{n}" for n in range(8))):
+            played.play(token, [lambda asked, answer=answer: answer if _is_of(asked, "ab") else by_name(asked)] * 3)
+        board = played.service.boards.at()
+        score = {row.item: row.score for row in board.rows}
+        apart.append(abs(score["a"] - score["b"]))
+        assert board.votes == (16 if answer == "skip" else 24)
+        assert board.notes == () or "ties" not in " ".join(board.notes)
+    assert apart[1] < apart[0]
+
+
+def _is_of(asked, labels):
+    return {asked["left"]["label"], asked["right"]["label"]} == set(labels)
+
+
+@pytest.mark.parametrize("most", [300, 2])
+def test_a_board_of_ties_alone_has_everyone_in_one_group(start, monkeypatch, most):
+    monkeypatch.setattr(boards, "SAMPLED_UP_TO", most)
+    played = start(items=["a", "b", "c"])
+    for token in played.join("p", "q", "r"):
+        played.play(token, ["tie"] * 3)
+    board = played.service.boards.at()
+    assert board.votes == 9
+    assert {row.group for row in board.rows} == {1}
+    assert [row.score for row in board.rows] == pytest.approx([0, 0, 0], abs=0.25)
+
+
+def test_a_board_says_which_model_told_its_reliability(start):
+    played = voted(start, settings={"board_public": True})
+    played.service.boards.latest = board = played.service.boards.at()
+    assert (board.model, board.reliability["model"]) == ("bayesian-crowd-bt", "crowd-bt")
+    page = played.client.get("/", headers={"Accept": "text/html"}).text
+    assert "Told by crowd-bt, which is quicker than bayesian-crowd-bt" in page
 
 
 def test_a_reversed_annotator_is_flagged_with_a_reason(start):

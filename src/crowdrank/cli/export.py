@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -17,11 +18,12 @@ def export(
     everything: Annotated[
         bool, typer.Option("--all", help="Also what does not count: skips, votes taken back or of excluded annotators.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines: what was written.")] = False,
 ) -> None:
     """Write the votes of a collection; ranked, they give its board."""
     needed("sqlalchemy")
     from crowdrank.files import write_table
-    from crowdrank.server.boards import model_for
+    from crowdrank.server.boards import command_for
     from crowdrank.server.exports import counting, frame, safe
     from crowdrank.storage import Collection
 
@@ -39,8 +41,10 @@ def export(
         text = [name for name, kind in table.schema.items() if kind == pl.String]
         table = table.with_columns(pl.col(name).map_elements(safe, pl.String) for name in text)
     write_table(table, out)
-    from crowdrank.models import name_of
-
+    command = None if everything else command_for(judgments, out)
+    if as_json:
+        typer.echo(json.dumps({"out": str(out), "votes": len(table), "board": command}, ensure_ascii=False))
+        return
     typer.echo(f"{len(table):,} votes are in {out}.")
-    if not everything:
-        typer.echo(f"Their board:  crowdrank rank {out} --model {name_of(model_for(judgments))}")
+    if command is not None:
+        typer.echo(f"Their board:  {command}")

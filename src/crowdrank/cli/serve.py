@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.request import ProxyHandler, build_opener
 
 import typer
 
@@ -13,6 +19,21 @@ from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdrank.storage import Collection
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Begun:
+    """What whoever starts a collection is told."""
+
+    items: int
+    annotators: int
+    database: str | None
+    """A file; None for an address, which may hold a password."""
+    organise: str | None
+    """The admin link; None where it was shown before."""
+    take_part: str
+    board: str
+    links: str | None
 
 
 def serve(
@@ -34,6 +55,7 @@ def serve(
     ] = 0,
     new_admin_link: Annotated[bool, typer.Option("--new-admin-link", help="Replace the admin link.")] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the links as JSON, once it answers.")] = False,
 ) -> None:  # fmt: skip
     """Start a collection, or go on with one: a web page to compare items, and a live board."""
     needed("fastapi", "sqlalchemy", "uvicorn")
@@ -60,7 +82,17 @@ def serve(
         secret = _admin_secret(collection, new_admin_link)
         if annotators is not None and links is not None:
             _write_links(collection, annotators, links, base)
-        _say(collection, place, base, secret, links)
+        told = _Begun(
+            items=sum(not one.hidden for one in collection.items.all().values()),
+            annotators=len(collection.annotators.all()),
+            database=None if "://" in place else place,
+            organise=None if secret is None else f"{base}/admin/{secret}", take_part=f"{base}/join", board=f"{base}/",
+            links=None if links is None else str(links),
+        )  # fmt: skip
+    if as_json:
+        threading.Thread(target=_tell_when_ready, args=(told, host, port), daemon=True).start()
+    else:
+        _say(told)
     run(
         place, Options(media=media, public_url=public_url, trusted_proxies=trusted_proxies),
         host=host, port=port, processes=processes, log_level=log_level,
@@ -110,15 +142,29 @@ def _write_links(collection: Collection, annotators: Path, links: Path, base: st
     links.chmod(0o600)
 
 
-def _say(collection: Collection, place: str, base: str, secret: str | None, links: Path | None) -> None:
-    items = sum(not one.hidden for one in collection.items.all().values())
-    where = "its database" if "://" in place else place
-    typer.echo(f"{items:,} items, {len(collection.annotators.all()):,} annotators; everything is kept in {where}.")
-    if secret is None:
+def _say(told: _Begun) -> None:
+    where = told.database or "its database"
+    typer.echo(f"{told.items:,} items, {told.annotators:,} annotators; everything is kept in {where}.")
+    if told.organise is None:
         typer.echo("  organise:  by the link that was shown when this began (--new-admin-link makes another)")
     else:
-        typer.echo(f"  organise:  {base}/admin/{secret}    (shown only now: keep it)")
-    typer.echo(f"  take part: {base}/join")
-    if links is not None:
-        typer.echo(f"  personal links are in {links}")
+        typer.echo(f"  organise:  {told.organise}    (shown only now: keep it)")
+    typer.echo(f"  take part: {told.take_part}")
+    if told.links is not None:
+        typer.echo(f"  personal links are in {told.links}")
     typer.echo("Stop with Ctrl+C; the same command goes on where it was.")
+
+
+def _tell_when_ready(told: _Begun, host: str, port: int) -> None:
+    """For programs that start the server: they may ask as soon as they have read the line."""
+    here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    address = f"http://{f'[{here}]' if ':' in here else here}:{port}/healthz"
+    direct = build_opener(ProxyHandler({}))
+    while True:
+        try:
+            with direct.open(address, timeout=5):
+                break
+        except OSError:
+            time.sleep(0.05)
+    typer.echo(json.dumps(asdict(told), ensure_ascii=False))
+    sys.stdout.flush()

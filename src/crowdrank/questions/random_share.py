@@ -107,7 +107,7 @@ class Reliability:
         return told
 
 
-_REMEDY = "Ask more, or draw a larger share at random (the epsilon of adaptive and epsilon-greedy)."
+_REMEDY = "Ask more, or draw a larger share at random."
 
 
 def reliability(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import threading
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crowdrank.errors import CrowdrankError, CrowdrankWarning
+from crowdrank.errors import CrowdrankWarning
 from crowdrank.judgments import LEFT, RIGHT, Comparisons
 from crowdrank.models import BayesianCrowdBT, CrowdBT, name_of
 from crowdrank.results import Ranking
 from crowdrank.server.live import Live
+from crowdrank.server.reliability import QUICK, history_of, reliability_of
 from crowdrank.server.standing import Standing, standing_of
 from crowdrank.storage import Collection
 
@@ -28,8 +31,6 @@ SAMPLED_VOTES = 20_000
 """… and votes."""
 _REST = 4.0
 """How many times as long as a fit took nothing is fitted: voting comes first."""
-_POINTS = 8
-"""Of the history: boards of the first eighth of the votes, the first quarter …"""
 _logger = logging.getLogger("crowdrank.server")
 
 
@@ -167,8 +168,8 @@ def board_of(collection: Collection, live: Live, seq: int) -> Board:
         seq=seq, model=name_of(model), votes=len(judgments), annotators=len(judgments.annotators),
         rows=tuple(_unjudged(query, label, n) for (query, label), n in shown.items()),
     )  # fmt: skip
-    if not np.any(judgments.outcome):
-        return replace(blank, notes=("Nothing was decided yet.",) if len(judgments) else ())
+    if not len(judgments):
+        return blank
     ranking = quietly(lambda: model.fit(judgments))
     settings = live.settings
     rows = _rows(ranking, judgments, shown, settings.asking.floor)
@@ -178,15 +179,21 @@ def board_of(collection: Collection, live: Live, seq: int) -> Board:
         standing = standing_of(ranking, settings.budget.decision, settings.budget.level, len(judgments))
     return replace(
         blank, rows=(*rows, *missing), ranking=ranking, judgments=judgments, standing=standing,
-        reliability=quietly(lambda: _reliability(told, model)), history=quietly(lambda: _history(judgments, ranking)),
+        reliability=quietly(lambda: reliability_of(told)), history=quietly(lambda: history_of(judgments, ranking)),
         notes=tuple(ranking.notes), seconds=time.monotonic() - begin,
     )  # fmt: skip
 
 
 def model_for(judgments: Comparisons) -> BayesianCrowdBT | CrowdBT:
-    """The whole posterior where that is quickly walked, its summit elsewhere."""
+    """The whole posterior where that is quickly walked, its summit elsewhere. Ties count: they were answers, too."""
     small = len(judgments.items) <= SAMPLED_UP_TO and len(judgments) <= SAMPLED_VOTES
-    return BayesianCrowdBT() if small else CrowdBT()
+    return BayesianCrowdBT(ties="half") if small else QUICK
+
+
+def command_for(judgments: Comparisons, votes: Path) -> str:
+    """What ranks exported votes as the board does."""
+    model = model_for(judgments)
+    return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} --set ties={model.ties}"
 
 
 def why(ranking: Ranking, judgments: Comparisons, above: str, below: str, query: str = "") -> str:
@@ -258,47 +265,6 @@ def _rows(ranking: Ranking, judgments: Comparisons, shown: dict[tuple[str, str],
 
 def _number(value: float) -> float:
     return round(float(value), 6)
-
-
-def _reliability(told: Comparisons, model: BayesianCrowdBT | CrowdBT) -> Json | None:
-    """From the questions drawn at random, as fitted by the quicker model: many fits are needed."""
-    from crowdrank.questions import reliability
-
-    try:
-        found = reliability(told, model=CrowdBT())
-    except CrowdrankError:
-        return None
-
-    def estimate(one: Any) -> Json | None:
-        return None if one is None else {"value": one.value, "low": one.low, "high": one.high}
-
-    return {
-        "judgments": found.judgments, "random": found.random, "too_few": found.too_few,
-        "of_all": estimate(found.of_all), "separation": estimate(found.separation),
-        "split_half": estimate(found.split_half), "lines": found.lines(),
-    }  # fmt: skip
-
-
-def _history(judgments: Comparisons, now: Ranking) -> tuple[Json, ...]:
-    """How the board came about: the first eighth of the votes, the first quarter …, each fitted by itself."""
-    if len(judgments) < 2 * _POINTS:
-        return ()
-    from crowdrank.evaluation import kendall_correlation
-
-    points = []
-    for part in range(1, _POINTS + 1):
-        count = len(judgments) * part // _POINTS
-        early = judgments.take(slice(count))
-        if not np.any(early.outcome):
-            continue
-        board = CrowdBT().fit(early)
-        seen = np.isin(np.arange(len(now.items)), np.concatenate([early.left, early.right]))
-        alike = kendall_correlation(board.scores[seen], now.scores[seen]) if seen.sum() > 1 else float("nan")
-        error = float(np.mean(board.uncertainty.std_error[seen]))
-        points.append(
-            {"votes": count, "uncertainty": round(error, 4), "agreement": None if np.isnan(alike) else round(alike, 4)}
-        )
-    return tuple(points)
 
 
 def quietly(work: Callable[[], Any]) -> Any:

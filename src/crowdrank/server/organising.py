@@ -175,7 +175,7 @@ def keep_picture(service: Service, name: str, content: bytes, actor: str) -> str
 
     folder = service.options.media
     if folder is None:
-        raise Problem(422, "There is no folder for pictures: start the server with --media FOLDER.")
+        raise Problem(422, "There is no folder for pictures: one must be named when the server is started.")
     ending = check_upload(name, content)
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(name).stem).strip("-")[:60] or "picture"
     kept = f"{stem}-{hashlib.sha256(content).hexdigest()[:10]}{ending}"

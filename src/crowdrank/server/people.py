@@ -10,10 +10,10 @@ import numpy as np
 from crowdrank.errors import CrowdrankError
 from crowdrank.evaluation import Verdicts, verdicts
 from crowdrank.judgments import LEFT, RIGHT, TIE
-from crowdrank.models import CrowdBT
 from crowdrank.results import Ranking
 from crowdrank.server.boards import Board, quietly
 from crowdrank.server.live import Live, Person
+from crowdrank.server.reliability import QUICK
 from crowdrank.storage import SKIPPED
 from crowdrank.storage.log import iso
 
@@ -135,9 +135,9 @@ def without(board: Board, name: str) -> list[Json]:
     if name not in names:
         return []
     kept = judgments.take(np.flatnonzero(judgments.annotator != names.index(name)))
-    if not np.any(kept.outcome):
+    if not len(kept):
         return []
-    with_them, without_them = (quietly(partial(CrowdBT().fit, table)) for table in (judgments, kept))
+    with_them, without_them = (quietly(partial(QUICK.fit, table)) for table in (judgments, kept))
     queries = (
         with_them.items.queries[with_them.items.query] if with_them.items.has_queries else [""] * len(with_them.items)
     )
