@@ -153,7 +153,8 @@ def test_every_form_of_the_organiser_wants_its_token(played, two):
     paths = [
         "/admin/state", "/admin/budget", "/admin/items", "/admin/items/upload", f"/admin/items/{played.ids[0]}/hide",
         "/admin/settings", "/admin/links", "/admin/links.csv", "/admin/links/join", "/admin/links/5/revoke",
-        "/admin/annotators/5/exclude", "/admin/votes/1/void", "/admin/leave",
+        "/admin/annotators/5/exclude", "/admin/votes/1/void", "/admin/leave", "/admin/settings/webhooks",
+        "/admin/settings/webhooks/remove",
     ]  # fmt: skip
     for path in paths:
         assert browser.post(path, data={"state": "closed", "csrf": "0" * 32}).status_code == 403, path

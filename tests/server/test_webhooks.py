@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -142,3 +143,43 @@ def test_secrets_of_webhooks_are_never_shown_and_stay_when_saved_as_shown(start)
     played.client.patch("/api/v1/settings", json={**shown, "title": "New"}, headers=played.admin)
     assert played.service.live.settings.webhooks[0].secret == _SECRET
     assert played.service.live.settings.title == "New"
+
+
+def test_an_organiser_adds_and_removes_webhooks_and_sees_the_secret_once(start):
+    played = start(settings=settings())
+    browser = played.enter(played.secret, "admin")
+    csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get("/admin/settings").text)[1]
+    told = {"csrf": csrf, "url": "https://example.org/hook", "vote": "no", "milestone": "yes"}
+    page = browser.post("/admin/settings/webhooks", data=told)
+    kept, added = played.service.live.settings.webhooks
+    assert kept.secret == _SECRET
+    assert (added.url, added.events) == ("https://example.org/hook", ("milestone",))
+    assert len(added.secret) >= 43
+    assert page.text.count(added.secret) == 1
+    for path in ("/admin/settings", "/admin/settings/webhooks", "/admin/audit", "/api/v1/audit", "/api/v1/settings"):
+        assert added.secret not in browser.get(path).text, path
+    again = browser.post("/admin/settings/webhooks", data=told)
+    assert again.status_code == 422
+    assert "is told already" in again.text
+    browser.post("/admin/settings/webhooks/remove", data={"csrf": csrf, "url": kept.url})
+    assert played.service.live.settings.webhooks == (added,)
+    events = played.client.get("/api/v1/audit", headers=played.admin).json()["events"]
+    assert [len(event["detail"]["webhooks"]) for event in events if "webhooks" in event["detail"]] == [1, 2, 1]
+    assert events[0]["actor"].startswith("admin ")
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"url": "ftp://example.org", "vote": "yes"}, "is not a web address"),
+        ({"url": "", "vote": "yes"}, "is not a web address"),
+        ({"url": "https://example.org"}, "got nothing"),
+    ],
+)
+def test_a_webhook_that_cannot_be_is_refused_on_the_page(played, told, words):
+    browser = played.enter(played.secret, "admin")
+    csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get("/admin/settings").text)[1]
+    answer = browser.post("/admin/settings/webhooks", data={"csrf": csrf, **told})
+    assert answer.status_code == 422
+    assert words in answer.text
+    assert played.service.live.settings.webhooks == ()

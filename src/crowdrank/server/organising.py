@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdrank.errors import UnknownNameError
+from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.server.asking import shown
 from crowdrank.server.content import check_upload, kind_of
 from crowdrank.server.live import Person, Thing
@@ -166,6 +167,22 @@ def void(service: Service, votes: Iterable[int], actor: str, reason: str = "") -
     done = service.collection.questions.void(votes, actor=actor, reason=reason)
     service.live.catch_up()
     return done
+
+
+def add_webhook(service: Service, url: str, events: Sequence[str], actor: str) -> str:
+    """Gives the secret that it is signed with, which is shown nowhere else."""
+    hooks = service.live.catch_up().settings.as_dict()["webhooks"]
+    if any(hook["url"] == url for hook in hooks):
+        raise SettingError(f"webhooks: {url} is told already; remove it first.")
+    secret = secrets.token_urlsafe(32)
+    added = {"url": url, "secret": secret, "events": list(events)}
+    service.change_settings({"webhooks": [*hooks, added]}, actor)
+    return secret
+
+
+def remove_webhook(service: Service, url: str, actor: str) -> None:
+    hooks = service.live.catch_up().settings.as_dict()["webhooks"]
+    service.change_settings({"webhooks": [hook for hook in hooks if hook["url"] != url]}, actor)
 
 
 def keep_picture(service: Service, name: str, content: bytes, actor: str) -> str:

@@ -20,6 +20,7 @@ PAGES = Path(__file__).parent / "pages"
 SAID = {
     "saved": "Saved.",
     "added": "Added.",
+    "removed": "Removed.",
     "paused": "Paused: nobody is asked anything until you go on.",
     "resumed": "Running again.",
     "closed": "Closed: nobody is asked anything more.",

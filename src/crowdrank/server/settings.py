@@ -60,13 +60,17 @@ class Joining:
     """Where a finished annotator is sent; {code} stands for the code."""
 
 
+EVENTS = ("vote", "milestone")
+"""What webhooks can be told of."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Webhook:
     """Who is told of events."""
 
     url: str
     secret: str
-    events: tuple[str, ...] = ("vote", "milestone")
+    events: tuple[str, ...] = EVENTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +117,11 @@ class Settings:
         for hook in self.webhooks:
             if not hook.url.startswith(("http://", "https://")):
                 raise SettingError(f"webhooks: {hook.url!r} is not a web address.")
+            if not hook.secret:
+                raise SettingError(f"webhooks: {hook.url} needs a secret to sign with.")
+            if not hook.events or not set(hook.events) <= set(EVENTS):
+                got = ", ".join(hook.events) or "nothing"
+                raise SettingError(f"webhooks: {hook.url} can be told of {' and '.join(EVENTS)}, got {got}.")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as JSON and TOML have them."""
@@ -137,6 +146,14 @@ def read_settings(path: Path) -> Settings:
         raise SettingError(f"{path.name} is not TOML: {error}.") from error
     except SettingError as error:
         raise SettingError(f"{path.name}: {error}") from error
+
+
+def kind_of_setting(name: str) -> Any:
+    """What a setting holds, by its name ("budget.votes"): a type, or several; None where there is no such setting."""
+    kind: Any = Settings
+    for part in name.split("."):
+        kind = get_type_hints(kind).get(part) if is_dataclass(kind) else None
+    return kind
 
 
 def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

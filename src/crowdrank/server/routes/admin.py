@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crowdrank.errors import CrowdrankError
+from crowdrank.errors import CrowdrankError, SettingError
 from crowdrank.server import organising, people
 from crowdrank.server.access import ADMIN_COOKIE, ADMIN_SECONDS
 from crowdrank.server.problems import Problem
@@ -17,6 +17,7 @@ from crowdrank.server.rendering import page
 from crowdrank.server.routes import Form, Sent, see, whole
 from crowdrank.server.routes.board import PATIENCE
 from crowdrank.server.service import service_of, shown_settings
+from crowdrank.server.settings import EVENTS, kind_of_setting
 
 router = APIRouter(include_in_schema=False)
 _FLAGGED = ("noisy", "random", "reversed", "one-sided", "hasty", "different taste")
@@ -107,10 +108,7 @@ def change_item(request: Request, number: int, act: str, form: Form) -> Response
 
 @router.get("/admin/settings")
 def settings(request: Request) -> Response:
-    service = service_of(request)
-    known = service.door.admin(request)
-    values = shown_settings(service.live.catch_up().settings)
-    return page(request, "settings.html", admin=True, csrf=known.csrf, values=values, problem=None)
+    return _settings_page(request, service_of(request).door.admin(request).csrf)
 
 
 @router.post("/admin/settings")
@@ -118,15 +116,48 @@ def change_settings(request: Request, form: Form) -> Response:
     service = service_of(request)
     known = service.door.admin(request, form.csrf)
     try:
-        service.change_settings(
-            _settings_of(form, shown_settings(service.live.settings)), f"admin {known.visitor.token}"
+        service.change_settings(_settings_of(form), f"admin {known.visitor.token}")
+    except CrowdrankError as error:
+        return _settings_page(request, known.csrf, problem=str(error))
+    return see("/admin/settings", "saved")
+
+
+@router.get("/admin/settings/webhooks")
+def webhooks() -> Response:
+    """Where a browser comes that loads the page with the secret again."""
+    return see("/admin/settings")
+
+
+@router.post("/admin/settings/webhooks")
+def add_webhook(request: Request, form: Form) -> Response:
+    """Answered by a page, not by a redirection: the secret is shown this once."""
+    service = service_of(request)
+    known = service.door.admin(request, form.csrf)
+    try:
+        secret = organising.add_webhook(
+            service, form["url"], [name for name in EVENTS if form[name] == "yes"], f"admin {known.visitor.token}"
         )
     except CrowdrankError as error:
-        values = shown_settings(service.live.settings)
-        return page(
-            request, "settings.html", 422, admin=True, csrf=known.csrf, values=values, problem=str(error)
-        )  # fmt: skip
-    return see("/admin/settings", "saved")
+        return _settings_page(request, known.csrf, problem=str(error))
+    return _settings_page(request, known.csrf, fresh={"url": form["url"], "secret": secret})
+
+
+@router.post("/admin/settings/webhooks/remove")
+def remove_webhook(request: Request, form: Form) -> Response:
+    service = service_of(request)
+    organising.remove_webhook(service, form["url"], service.admin(request, form.csrf))
+    return see("/admin/settings", "removed")
+
+
+def _settings_page(
+    request: Request, csrf: str, problem: str | None = None, fresh: dict[str, str] | None = None
+) -> Response:
+    """`fresh` is a webhook that was just added, with its secret."""
+    values = shown_settings(service_of(request).live.catch_up().settings)
+    return page(
+        request, "settings.html", 200 if problem is None else 422, admin=True, csrf=csrf, values=values,
+        problem=problem, fresh=fresh, events=EVENTS,
+    )  # fmt: skip
 
 
 @router.get("/admin/audit")
@@ -174,35 +205,35 @@ def _money(text: str) -> float | None:
         raise Problem(422, f"money must be a number, got {text[:30]!r}.") from error
 
 
-def _settings_of(form: Sent, old: dict[str, Any]) -> dict[str, Any]:
-    """Dotted names as tables; each value read as what it was before: a tick, a number, lines of a list, or text."""
+def _settings_of(form: Sent) -> dict[str, Any]:
+    """Dotted names as tables, each value read as what the setting holds."""
     told: dict[str, Any] = {}
     for name, text in form.fields.items():
-        if name == "csrf":
-            continue
-        table, _, key = name.rpartition(".")
-        before = (old.get(table, {}) if table else old).get(key)
-        value = _value_of(name, text.strip(), before)
-        (told.setdefault(table, {}) if table else told)[key] = value
+        if name != "csrf":
+            table, _, key = name.rpartition(".")
+            within = told.setdefault(table, {}) if table else told
+            if not isinstance(within, dict):
+                raise SettingError(f"{name} is not a setting.")
+            within[key] = _value_of(name, text.strip())
     return told
 
 
-def _value_of(name: str, text: str, before: Any) -> Any:
-    if isinstance(before, bool):
+def _value_of(name: str, text: str) -> Any:
+    """A tick, a number, lines of a list, or text; nothing where nothing was filled in and the setting allows it."""
+    hint = kind_of_setting(name)
+    kinds = get_args(hint) or (hint,)
+    if hint is bool:
         return text in ("on", "true", "1", "yes")
-    if isinstance(before, tuple | list):
+    if get_origin(hint) is tuple:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return [[part.strip() for part in line.split(" > ")] for line in lines] if name == "gold" else lines
-    if isinstance(before, int | float) or (
-        before is None and text.replace(".", "", 1).isdigit() and "complet" not in name
-    ):
-        try:
-            return float(text) if isinstance(before, float) or "." in text or name == "budget.money" else int(text)
-        except ValueError as error:
-            raise Problem(422, f"{name} must be a number, got {text[:30]!r}.") from error
-    if not text and (before is None or name in _MAY_BE_NOTHING):
+    if not text and type(None) in kinds:
         return None
+    for kind in (int, float):
+        if kind in kinds:
+            try:
+                return kind(text)
+            except ValueError as error:
+                wanted = "a whole number" if kind is int else "a number"
+                raise SettingError(f"{name} must be {wanted}, got {text[:30]!r}.") from error
     return text
-
-
-_MAY_BE_NOTHING = ("budget.decision", "joining.completion_code", "joining.completion_url")
