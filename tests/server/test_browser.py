@@ -112,9 +112,11 @@ def test_a_whole_collection_is_played(stones, enter, pictures):
 
     # What is exported is ranked as the board is.
     folder = stones.database.parent
-    crowdrank("export", stones.database.name, "--out", "votes.parquet", folder=folder)
+    said = crowdrank("export", stones.database.name, "--out", "votes.parquet", folder=folder)
     shown = _settled_board(stones)
-    crowdrank("rank", "votes.parquet", "--model", shown["model"], "--out", "ranked.jsonl", folder=folder)
+    command = said.partition("Their board:  crowdrank ")[2].split()
+    assert command == ["rank", "votes.parquet", "--model", shown["model"], "--set", "ties=half"]
+    crowdrank(*command, "--out", "ranked.jsonl", folder=folder)
     ranked = [json.loads(line) for line in (folder / "ranked.jsonl").read_text().splitlines()]
     assert [one["item"] for one in ranked] == [one["item"] for one in shown["items"]]
     assert [one["score"] for one in ranked] == pytest.approx([one["score"] for one in shown["items"]], abs=1e-5)

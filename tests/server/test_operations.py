@@ -7,7 +7,9 @@ import logging
 import re
 import signal
 import sqlite3
+import subprocess
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -15,6 +17,7 @@ from crowdrank.cli import app
 from crowdrank.server.watching import JsonLines
 from crowdrank.storage import Collection
 from tests.server.crowd import Served, free_port, vote_for
+from tests.serving import COMMAND
 
 runner = CliRunner()
 
@@ -142,6 +145,43 @@ def test_a_backup_is_a_collection_of_its_own(tmp_path):
         assert "row 2" in done.output
     with sqlite3.connect(tmp_path / "copy.db") as copy:
         assert copy.execute("SELECT count(*) FROM item").fetchone() == (2,)
+
+
+def test_machines_are_told_what_was_written(tmp_path):
+    with Collection.open(tmp_path / "c.db") as collection:
+        collection.items.add(["a", "b"], actor="test")
+        (who,) = collection.annotators.add(["ann"], actor="test")
+        one, two = collection.items.all()
+        asked = collection.questions.assign(who, one, two, policy="random", probability=1.0)
+        collection.questions.vote(asked.token, "tie", annotator=who)
+    copy, votes = tmp_path / "copy.db", tmp_path / "my votes.csv"
+    told = json.loads(runner.invoke(app, ["backup", str(tmp_path / "c.db"), "--out", str(copy), "--json"]).stdout)
+    assert told["out"] == str(copy)
+    assert told["rows"] > 4
+    export = ["export", str(tmp_path / "c.db"), "--out", str(votes), "--json"]
+    told = json.loads(runner.invoke(app, export).stdout)
+    command = f"crowdrank rank '{votes}' --model bayesian-crowd-bt --set ties=half"
+    assert told == {"out": str(votes), "votes": 1, "board": command}
+    assert json.loads(runner.invoke(app, [*export, "--all"]).stdout)["board"] is None
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_serve_tells_machines_its_links_as_soon_as_it_answers(tmp_path, processes):
+    (tmp_path / "items.csv").write_text("item\na\nb\n")
+    port = free_port()
+    command = [*COMMAND, "serve", "items.csv", "--json", "--port", str(port), "--processes", str(processes)]
+    with subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE) as running:
+        told = json.loads(running.stdout.readline())
+        secret = told["organise"].rpartition("/")[2]
+        answer = httpx.get(f"{told['board']}api/v1/items", headers={"Authorization": f"Bearer {secret}"}, timeout=60)
+        running.send_signal(signal.SIGINT)
+        rest = running.stdout.read()
+    assert [item["label"] for item in answer.json()["items"]] == ["a", "b"]
+    assert told == {
+        "items": 2, "annotators": 0, "database": "items.crowdrank.db", "organise": told["organise"],
+        "take_part": f"http://localhost:{port}/join", "board": f"http://localhost:{port}/", "links": None,
+    }  # fmt: skip
+    assert rest == ""
 
 
 def test_there_is_nothing_to_export_or_back_up_where_nothing_is(tmp_path):
