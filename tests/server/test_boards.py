@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crowdrank.cli import app
+from crowdrank.models import CrowdBT
 from crowdrank.questions.null import claims
 from crowdrank.server import boards, people
 from crowdrank.server.boards import board_of
@@ -110,6 +111,25 @@ def test_large_collections_are_fitted_by_the_quicker_model(start, monkeypatch):
     assert voted(start).service.boards.at().model == "crowd-bt"
 
 
+def test_large_collections_see_no_order_in_coin_tosses(tmp_path, monkeypatch):
+    monkeypatch.setattr(boards, "SAMPLED_UP_TO", 3)
+    with Collection.open(tmp_path / "c.db", durable=False) as collection:
+        live = tossed(collection, items=60, annotators=12, votes=360, seed=0)
+        board = board_of(collection, live, live.touched)
+    told = claims(board.ranking).separated
+    blind = claims(boards.quietly(lambda: CrowdBT(ties="half").fit(board.judgments))).separated
+    assert told <= 0.1 < blind
+
+
+def test_until_the_first_board_is_made_nobody_is_told_that_there_are_no_votes(start, monkeypatch):
+    played = voted(start, settings={"board_public": True})
+    monkeypatch.setattr(played.service.boards, "_start", lambda: None)
+    monkeypatch.setattr("crowdrank.server.routes.board.PATIENCE", 0.0)
+    page = played.client.get("/", headers={"Accept": "text/html"}).text
+    assert "The first board is being made" in page
+    assert "Nobody has voted yet" not in page
+
+
 def test_the_background_makes_a_new_board_when_someone_looks(start):
     played = voted(start)
     board = played.service.boards.look(patience=30)
@@ -118,9 +138,14 @@ def test_the_background_makes_a_new_board_when_someone_looks(start):
 
 
 @pytest.mark.parametrize(
-    ("kind", "ending"), [("sqlite", ".parquet"), ("sqlite", ".csv"), ("sqlite", ".jsonl"), ("postgresql", ".parquet")]
-)
-def test_the_export_ranks_to_the_board(start, new_place, tmp_path, kind, ending):
+    ("kind", "ending", "sampled"),
+    [
+        ("sqlite", ".parquet", True), ("sqlite", ".csv", True), ("sqlite", ".jsonl", True),
+        ("postgresql", ".parquet", True), ("sqlite", ".parquet", False),
+    ],
+)  # fmt: skip
+def test_the_export_ranks_to_the_board(start, new_place, tmp_path, monkeypatch, kind, ending, sampled):
+    monkeypatch.setattr(boards, "SAMPLED_UP_TO", 300 if sampled else 3)
     place = new_place(kind)
     played = voted(start, place=place)
     played.play(played.join("torn")[0], ["tie", "left", "tie", "skip", "tie"])
@@ -131,7 +156,8 @@ def test_the_export_ranks_to_the_board(start, new_place, tmp_path, kind, ending)
     said = runner.invoke(app, ["export", place, "--out", str(out)])
     assert said.exit_code == 0, said.output
     command = shlex.split(said.output.partition("Their board:")[2])
-    assert command == ["crowdrank", "rank", str(out), "--model", board.model, "--set", "ties=half"]
+    settings = ["--set", "ties=half"] if sampled else ["--set", "prior_scale=auto", "--set", "ties=half"]
+    assert command == ["crowdrank", "rank", str(out), "--model", board.model, *settings]
     ranked = runner.invoke(app, [*command[1:], "--json"])
     assert ranked.exit_code == 0, ranked.output
     found = json.loads(ranked.stdout)

@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from crowdrank.judgments import LEFT, RIGHT, Comparisons
 from crowdrank.models import BayesianCrowdBT, CrowdBT, name_of
 from crowdrank.results import Ranking
 from crowdrank.server.live import Live
-from crowdrank.server.reliability import QUICK, history_of, reliability_of
+from crowdrank.server.reliability import history_of, reliability_of
 from crowdrank.server.standing import Standing, standing_of
 from crowdrank.storage import Collection
 
@@ -69,6 +69,8 @@ class Board:
     history: tuple[Json, ...] = ()
     """How sure it was after so many votes, and how alike the order was to today's."""
     notes: tuple[str, ...] = ()
+    in_the_making: bool = False
+    """Whether there are votes, but no board yet."""
     seconds: float = field(default=0.0, compare=False)
     ranking: Ranking | None = field(default=None, compare=False, repr=False)
     judgments: Comparisons | None = field(default=None, compare=False, repr=False)
@@ -79,6 +81,7 @@ class Board:
             "items": [{**asdict(row), "label": row.item} for row in self.rows],
             "standing": None if self.standing is None else asdict(self.standing),
             "reliability": self.reliability, "history": list(self.history), "notes": list(self.notes),
+            "in_the_making": self.in_the_making,
         }  # fmt: skip
 
     def why(self, above: str, below: str, query: str = "") -> str:
@@ -109,7 +112,7 @@ class Boards:
             if patience:
                 with self._made:
                     self._made.wait_for(lambda: self.latest is not None and self.latest.seq >= wanted, patience)
-        return self.latest or board_of(self._collection, live, 0)
+        return self.latest or replace(board_of(self._collection, live, 0), in_the_making=live.decided > 0)
 
     def at(self, seq: int | None = None) -> Board:
         """The board of a row of the log, made here and now."""
@@ -185,15 +188,19 @@ def board_of(collection: Collection, live: Live, seq: int) -> Board:
 
 
 def model_for(judgments: Comparisons) -> BayesianCrowdBT | CrowdBT:
-    """The whole posterior where that is quickly walked, its summit elsewhere. Ties count: they were answers, too."""
+    """The whole posterior where that is quickly walked, its summit elsewhere. Ties count: they were answers, too.
+
+    With a spread of scores that is not learnt, the summit sees an order in coin tosses.
+    """
     small = len(judgments.items) <= SAMPLED_UP_TO and len(judgments) <= SAMPLED_VOTES
-    return BayesianCrowdBT(ties="half") if small else QUICK
+    return BayesianCrowdBT(ties="half") if small else CrowdBT(ties="half", prior_scale="auto")
 
 
 def command_for(judgments: Comparisons, votes: Path) -> str:
     """What ranks exported votes as the board does."""
     model = model_for(judgments)
-    return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} --set ties={model.ties}"
+    told = [f"--set {f.name}={getattr(model, f.name)}" for f in fields(model) if getattr(model, f.name) != f.default]
+    return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} {' '.join(told)}"
 
 
 def why(ranking: Ranking, judgments: Comparisons, above: str, below: str, query: str = "") -> str:

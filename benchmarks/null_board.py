@@ -1,0 +1,145 @@
+"""The null check of the collection server: coin tossers are asked by its default policy, and its board must claim nothing.
+
+python benchmarks/null_board.py                 all of it, kept in results/null-board.md
+python benchmarks/null_board.py --quick         two small collections of each size, printed only
+python benchmarks/null_board.py --trials 100 --sizes 60x20x400 --ties 0.2
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from crowdrank.errors import CrowdrankWarning
+from crowdrank.models import CrowdBT
+from crowdrank.questions.null import Claims, claims
+from crowdrank.server.asking import Desk, Outcome
+from crowdrank.server.boards import Board, board_of
+from crowdrank.server.live import Live
+from crowdrank.storage import Collection
+
+_OUT = Path(__file__).parent / "results" / "null-board.md"
+_SIZES = ("30x12x240", "60x20x400", "320x40x1600")
+_QUICK = ("12x6x60", "30x12x240")
+_ALLOWED = 0.05
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of a collection."""
+
+    items: int
+    annotators: int
+    votes: int
+
+    @classmethod
+    def of(cls, text: str) -> Size:
+        return cls(*map(int, text.split("x")))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of one collection."""
+
+    model: str
+    board: Claims
+    plain: float
+    """The share of pairs that the summit of crowd-bt with its usual prior would have told apart, from the same votes."""
+    random: int
+    trusted: bool
+    """Whether the reliability that is published is surely above zero."""
+
+
+def toss(collection: Collection, size: Size, ties: float, seed: int) -> Live:
+    """Everyone answers in turn whatever they are asked: a tie with this chance, else a side by lot."""
+    rng = np.random.default_rng([seed, 1])
+    collection.items.add([f"item {n}" for n in range(size.items)], actor="null board")
+    people = collection.annotators.add([f"annotator {n}" for n in range(size.annotators)], actor="null board")
+    live = Live(collection).catch_up()
+    desk = Desk(collection, live, lambda: False, seed=seed)
+    for n in range(size.votes):
+        person = desk.person(people[n % size.annotators])
+        asked = desk.question(person)["assignment"]
+        said: Outcome = "tie" if rng.random() < ties else "left" if rng.random() < 0.5 else "right"
+        desk.vote(person, asked["token"], said, "", None)
+    return live
+
+
+def trial(size: Size, ties: float, seed: int) -> Trial:
+    with tempfile.TemporaryDirectory() as folder, Collection.open(Path(folder) / "c.db", durable=False) as collection:
+        live = toss(collection, size, ties, seed)
+        return judged(board_of(collection, live, live.touched))
+
+
+def judged(board: Board) -> Trial:
+    if board.ranking is None or board.judgments is None:
+        raise SystemExit("Nothing was tossed: --sizes needs votes.")
+    told = board.reliability or {"random": 0, "of_all": None}
+    trusted = told["of_all"] is not None and not told["too_few"] and told["of_all"]["low"] > 0
+    plain = claims(CrowdBT(ties="half").fit(board.judgments)).separated
+    return Trial(board.model, claims(board.ranking), plain, told["random"], trusted)
+
+
+def row(size: Size, found: Sequence[Trial]) -> str:
+    def told(values: Sequence[float]) -> str:
+        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
+        return f"{100 * np.mean(values):.2f} ± {100 * error:.2f} %"
+
+    apart = [one.board.separated for one in found]
+    cells = (
+        f"{size.items:,}", f"{size.annotators:,}", f"{size.votes:,}", str(len(found)), found[0].model, told(apart),
+        told([one.board.sure for one in found]), f"{100 * max(apart):.1f} %", told([one.plain for one in found]),
+        f"{sum(one.trusted for one in found)} of {len(found)}",
+        "met" if max(np.mean(apart), np.mean([one.board.sure for one in found])) <= _ALLOWED else "MISSED",
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def report(rows: Sequence[str], ties: float, seconds: float) -> str:
+    return f"""# Coin tosses on the default policy
+
+| items | annotators | votes | collections | board by | pairs told apart | by its draws | worst collection | crowd-bt alone | reliability above 0 | at most 5 % |
+| ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |
+{chr(10).join(rows)}
+
+Annotators who toss coins ({ties:.0%} of their answers ties) are asked in turn, through the same code as the server's, by
+the policy that is set where nothing is. *Pairs told apart*: the share of pairs of items whose scores on the published
+board differ by more than 1.96 standard deviations of their difference, on average over collections ± its standard error;
+*by its draws*: whose order is the same in more than 97.5 % of the draws. *crowd-bt alone*: the same share for the summit
+of crowd-bt from the same votes. *Reliability above 0*: collections whose published reliability is not
+called too small a share, with an interval that does not begin at 0. Made by `benchmarks/null_board.py` in {seconds:,.0f} s.
+"""
+
+
+def main() -> None:
+    told = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    told.add_argument("--trials", type=int, help="collections of each size (20)")
+    told.add_argument("--sizes", nargs="+", help="ITEMSxANNOTATORSxVOTES")
+    told.add_argument("--ties", type=float, default=0.0, help="the share of answers that are ties")
+    told.add_argument("--seed", type=int, default=0)
+    told.add_argument("--minutes", type=float, default=float("inf"), help="begin no further collection after so many")
+    told.add_argument("--quick", action="store_true")
+    told.add_argument("--out", type=Path, help="where to keep the results (results/null-board.md unless --quick)")
+    given = told.parse_args()
+    warnings.simplefilter("ignore", CrowdrankWarning)
+    begin, sizes = time.monotonic(), [Size.of(text) for text in given.sizes or (_QUICK if given.quick else _SIZES)]
+    found: dict[Size, list[Trial]] = {size: [] for size in sizes}
+    for n in range(given.trials or (2 if given.quick else 20)):
+        for size in sizes:
+            if time.monotonic() - begin < 60 * given.minutes or not found[size]:
+                found[size].append(trial(size, given.ties, given.seed + n))
+    text = report([row(size, trials) for size, trials in found.items()], given.ties, time.monotonic() - begin)
+    print(text)
+    if (out := given.out or (None if given.quick else _OUT)) is not None:
+        out.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
