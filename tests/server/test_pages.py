@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 
@@ -61,18 +62,126 @@ def test_every_page_is_sound_and_open_to_everyone(stones, enter, look, pictures)
         page.goto(stones.base + path)
         page.evaluate("document.querySelectorAll('main details').forEach(fold => fold.open = true)")
         page.screenshot(path=pictures / f"{path.strip('/').replace('/', '-') or 'board'}-{look}.png", full_page=True)
-        assert opened.violations() == [], path
-        assert not opened.scrolls_sideways, path
+        _sound(opened, path)
     assert opened.complaints == []
     judging, _ = judge(stones, enter, f"Judge in {look}", look)
     press(judging.page, "ArrowLeft")
     for state in ("plain", "skipping"):
         judging.page.screenshot(path=pictures / f"judge-{state}-{look}.png")
-        assert judging.violations() == [], state
-        assert not judging.scrolls_sideways
+        _sound(judging, state)
         judging.page.locator("#skip summary").click()
     assert judging.complaints == []
     assert {request.split("/")[2] for request in opened.requests + judging.requests} == {stones.base.split("/")[2]}
+
+
+def _sound(opened, what):
+    """Open to everyone, as wide as the screen, and free of what is said to those who type commands."""
+    assert opened.violations() == [], what
+    assert not opened.scrolls_sideways, what
+    assert not re.search(r"(?<!\S)--[a-z]", opened.page.locator("body").inner_text()), what
+
+
+@pytest.fixture(params=["light", "phone dark"])
+def look(request):
+    return request.param
+
+
+@pytest.fixture
+def seen(pictures, look):
+    """A page that is looked at, by a person and by axe: `seen(opened, "finished")`."""
+
+    def look_at(opened, what):
+        opened.page.screenshot(path=pictures / f"{what}-{look}.png", full_page=True)
+        _sound(opened, what)
+
+    return look_at
+
+
+def test_the_end_is_open_to_everyone(stones, enter, look, seen):
+    opened, token = judge(stones, enter, f"Done in {look}", look)
+    play(stones, token, honest, 14)
+    opened.page.goto(f"{stones.base}/judge")
+    assert opened.page.url == f"{stones.base}/finished"
+    assert "STONE-7" in opened.page.locator("main").inner_text()
+    seen(opened, "finished")
+    assert opened.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/nothing", "Nothing here"), ("/judge", "Who are you?"), ("/join/not-a-link", "Nothing here"),
+        ("/admin", "Who are you?"), ("/admin/not-a-link", "Nothing here"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_told_to_everyone(stones, enter, look, seen, path, words):
+    opened = enter(stones.base + path, look)
+    assert opened.page.locator("h1").inner_text() == words
+    seen(opened, f"error{path.replace('/', '-')}")
+
+
+def test_a_private_board_says_so_to_everyone(mixed, enter, look, seen):
+    opened = enter(f"{mixed.base}/", look)
+    assert opened.page.locator("h1").inner_text() == "Not for you"
+    seen(opened, "error-private")
+
+
+@pytest.mark.parametrize("state", ["paused", "closed"])
+def test_a_collection_that_rests_is_open_to_everyone(stones, enter, look, seen, state):
+    opened, _ = judge(stones, enter, f"{state} in {look}", look)
+    organiser = enter(stones.admin_link, look)
+    stones.ask("POST", "/state", json={"state": state})
+    try:
+        for path in ("/judge", "/join", "/"):
+            opened.page.goto(stones.base + path)
+            seen(opened, f"{state}{path.replace('/', '-')}")
+        organiser.page.goto(f"{stones.base}/admin")
+        assert organiser.page.locator("h1").inner_text() == f"The collection is {state}"
+        seen(organiser, f"{state}-admin")
+    finally:
+        stones.ask("POST", "/state", json={"state": "open"})
+    assert opened.complaints == organiser.complaints == []
+
+
+def test_what_comes_of_an_organisers_acts_is_open_to_everyone(stones, enter, look, seen):
+    opened = enter(stones.admin_link, look)
+    page, base = opened.page, stones.base
+    page.goto(f"{base}/admin/links")
+    page.get_by_label("Names, one a line").fill(f"Ann in {look}\nBob in {look}")
+    page.get_by_role("button", name="Make links", exact=True).click()
+    assert page.locator(".card.link .qr svg").count() == 2
+    seen(opened, "links-made")
+    number = served_number(stones, f"Ann in {look}")
+    page.goto(f"{base}/admin/annotators/{number}")
+    page.get_by_role("button", name="Exclude their votes").click()
+    page.locator("summary", has_text="Void all votes").click()
+    seen(opened, "annotator-excluded")
+    page.goto(f"{base}/admin/links")
+    page.get_by_role("button", name=f"Revoke the link of Ann in {look}").click()
+    seen(opened, "links-revoked")
+    page.goto(f"{base}/admin/items")
+    page.get_by_role("button", name="Hide stone 3").click()
+    seen(opened, "items-hidden")
+    page.get_by_role("button", name="Show stone 3").click()
+    page.goto(f"{base}/admin/settings")
+    page.get_by_label("Address to tell").fill("http://127.0.0.1:9/hook")
+    page.get_by_role("button", name="Add the webhook").click()
+    assert len(page.locator(".mind code").inner_text()) >= 43
+    seen(opened, "settings-webhook")
+    page.get_by_role("button", name="Remove http://127.0.0.1:9/hook").click()
+    assert page.get_by_role("status").inner_text() == "Removed."
+    assert opened.complaints == []
+    page.get_by_label("How sure").fill("very")
+    page.get_by_role("button", name="Save", exact=True).click()
+    assert "budget.level must be a number" in page.get_by_role("alert").inner_text()
+    seen(opened, "settings-refused")
+
+
+@pytest.mark.parametrize("query", ["pictures", "texts"])
+def test_every_kind_of_item_is_open_to_everyone(mixed, enter, look, seen, query):
+    opened, _ = judge(mixed, enter, f"{query} in {look}", look)
+    _until(opened.page, query)
+    seen(opened, f"judge-{query}")
 
 
 def test_what_is_touched_is_large_enough_for_a_thumb(stones, enter):
