@@ -61,3 +61,8 @@ def test_numbers_are_written_for_people():
     assert [drawing.seconds(one) for one in (1.26, 34.2, None)] == ["1.3 s", "34 s", "–"]
     assert [drawing.ranks(row) for row in ROWS[1:]] == ["2–3", "2–3", "–"]
     assert drawing.moment(0) == "1970-01-01 00:00:00"
+
+
+def test_what_was_noted_is_said_plainly():
+    told = {"votes": None, "open": True, "codes": ["a", 2], "more": {"ties": False}}
+    assert drawing.plainly(told) == "votes –, open yes, codes a, 2, more ties no"

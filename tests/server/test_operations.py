@@ -87,6 +87,7 @@ def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeyp
     links = (tmp_path / "links.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in links] == ["annotator", "ann", "bob"]
     assert ran[0][0][0] == "items.crowdrank.db"
+    assert "Only this machine can open these." in first.output
     with Collection.open("items.crowdrank.db") as collection:
         assert collection.access.bearer(secret).role == "admin"
         assert collection.access.bearer(links[1].rpartition("/")[2]).role == "annotator"
@@ -95,8 +96,10 @@ def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeyp
             {"body": "first"}, {"body": "second", "owner": "bob"}
         ]  # fmt: skip
         before = collection.log.head()
-    again = runner.invoke(app, [*command[:2], "--port", command[-1]])
+    again = runner.invoke(app, [*command[:2], "--port", command[-1], "--public-url", "http://here:8000"])
     assert "/admin/" not in again.output
+    assert "Only this machine" not in again.output
+    assert "take part: http://here:8000/join" in again.output
     with Collection.open("items.crowdrank.db") as collection:
         assert collection.log.head() == before
     renewed = runner.invoke(

@@ -92,7 +92,7 @@ def serve(
     if as_json:
         threading.Thread(target=_tell_when_ready, args=(told, host, port), daemon=True).start()
     else:
-        _say(told)
+        _say(told, alone=public_url is None and host in ("127.0.0.1", "localhost", "::1"))
     run(
         place, Options(media=media, public_url=public_url, trusted_proxies=trusted_proxies),
         host=host, port=port, processes=processes, log_level=log_level,
@@ -142,7 +142,7 @@ def _write_links(collection: Collection, annotators: Path, links: Path, base: st
     links.chmod(0o600)
 
 
-def _say(told: _Begun) -> None:
+def _say(told: _Begun, alone: bool) -> None:
     where = told.database or "its database"
     typer.echo(f"{told.items:,} items, {told.annotators:,} annotators; everything is kept in {where}.")
     if told.organise is None:
@@ -152,6 +152,8 @@ def _say(told: _Begun) -> None:
     typer.echo(f"  take part: {told.take_part}")
     if told.links is not None:
         typer.echo(f"  personal links are in {told.links}")
+    if alone:
+        typer.echo("Only this machine can open these. For others: --host 0.0.0.0 --public-url http://NAME-OF-IT:PORT")
     typer.echo("Stop with Ctrl+C; the same command goes on where it was.")
 
 

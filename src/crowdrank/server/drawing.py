@@ -103,6 +103,15 @@ def moment(microseconds: int | None) -> str:
     return _DASH if microseconds is None else f"{datetime.fromtimestamp(microseconds / 1e6, UTC):%Y-%m-%d %H:%M:%S}"
 
 
+def plainly(value: Any) -> str:
+    """A setting, or whatever else was noted."""
+    if value is None or isinstance(value, bool):
+        return {None: _DASH, True: "yes", False: "no"}[value]
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {plainly(said)}" for key, said in value.items())
+    return ", ".join(plainly(one) for one in value) if isinstance(value, list | tuple) else str(value)
+
+
 def ranks(row: Json) -> str:
     low, high = row["rank_low"], row["rank_high"]
     return _DASH if low is None else str(low) if low == high else f"{low}–{high}"
@@ -146,7 +155,7 @@ def _percent(share: float) -> str:
 
 GLOBALS: dict[str, Callable[..., Any]] = {
     "chance": chance, "grouped": grouped, "histogram": histogram, "history_figure": history_figure,
-    "interval": interval, "moment": moment, "number": number, "percent": percent, "policies": policies, "qr": qr,
-    "ranks": ranks, "score_range": score_range, "seconds": seconds,
+    "interval": interval, "moment": moment, "number": number, "percent": percent, "plainly": plainly,
+    "policies": policies, "qr": qr, "ranks": ranks, "score_range": score_range, "seconds": seconds,
 }  # fmt: skip
 """By the names that templates use."""
