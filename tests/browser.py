@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SEVERE = ("serious", "critical")
+_PATIENCE = 120_000
+"""Milliseconds: machines that run tests are busy."""
 
 
 def find_chromium() -> str:
@@ -39,6 +41,7 @@ class Opened:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page: Page = browser.new_page(**looks)
+        self.page.set_default_timeout(_PATIENCE)
         self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))

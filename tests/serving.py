@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-_PATIENCE = 60.0
+_PATIENCE = 240.0
 COMMAND = [sys.executable, "-c", "from crowdrank.cli import main; main()"]
 
 
@@ -28,7 +28,7 @@ class Served:
         self.base, self.process, self.database = f"http://localhost:{port}", process, database
         self.said: list[str] = []
         self.secret = ""
-        self.client = httpx.Client(base_url=self.base, timeout=30)
+        self.client = httpx.Client(base_url=self.base, timeout=120)
 
     @property
     def admin_link(self) -> str:
@@ -51,7 +51,7 @@ def free_port() -> int:
 def crowdrank(*words: object, folder: Path) -> str:
     """What a command prints."""
     done = subprocess.run(
-        [*COMMAND, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=120, check=True
+        [*COMMAND, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=300, check=True
     )  # fmt: skip
     return done.stdout
 
@@ -75,7 +75,10 @@ def serving(folder: Path, items: str, config: str = "", options: Sequence[str] =
         yield served
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(20)
+        try:
+            process.wait(90)
+        finally:
+            process.kill()
         served.client.close()
         reader.join(5)
         if process.stdout is not None:

@@ -65,7 +65,7 @@ class Served:
         """As an organiser would."""
         self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(timeout=30)
+            return self.process.wait(timeout=90)
         except subprocess.TimeoutExpired:
             self.kill()
             raise

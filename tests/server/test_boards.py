@@ -52,6 +52,7 @@ def test_the_same_row_gives_the_same_board_whoever_makes_it(start):
 
 def test_a_board_has_order_intervals_groups_and_reasons(start):
     played = voted(start)
+    played.service.boards.look(patience=300)
     answer = played.client.get("/api/v1/board", headers=played.admin).json()
     rows = answer["items"]
     assert [row["item"] for row in rows][:2] == ["i0", "i1"]
@@ -132,7 +133,7 @@ def test_until_the_first_board_is_made_nobody_is_told_that_there_are_no_votes(st
 
 def test_the_background_makes_a_new_board_when_someone_looks(start):
     played = voted(start)
-    board = played.service.boards.look(patience=30)
+    board = played.service.boards.look(patience=300)
     assert board.seq == played.service.live.touched
     assert played.service.boards.look() is board
 

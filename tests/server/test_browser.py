@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 
 import pytest
 
@@ -94,7 +95,7 @@ def test_a_whole_collection_is_played(stones, enter, pictures):
         assert play(stones, token, answer, 20) == 14
 
     # The board follows by itself.
-    board.page.wait_for_function("() => document.querySelector('#board dd').innerText === '84'", timeout=30_000)
+    board.page.wait_for_function("() => document.querySelector('#board dd').innerText === '84'", timeout=180_000)
     board.page.screenshot(path=pictures / "board.png", full_page=True)
     assert board.complaints == []
 
@@ -125,8 +126,8 @@ def test_a_whole_collection_is_played(stones, enter, pictures):
 
 def _settled_board(served):
     """The board of the last row of the log."""
-    head = served.client.get("/healthz").json()["seq"]
-    for _ in range(20):
+    head, end = served.client.get("/healthz").json()["seq"], time.monotonic() + 180
+    while time.monotonic() < end:
         board = served.ask("GET", "/board")
         if board["seq"] >= head:
             return board

@@ -62,7 +62,7 @@ def test_it_serves_and_stops_gracefully(tmp_path, processes):
         collection.items.add(["a", "b", "c"], actor="test")
         tokens = collection.access.issue(collection.annotators.add(["ann", "bob"], actor="test"), actor="test")
     served = Served(place, processes).start()
-    told, _ = vote_for(served.port, tokens, 20, answer=lambda asked: "left")
+    told, _ = vote_for(served.port, tokens, 120, answer=lambda asked: "left")
     assert served.stop() in (0, -signal.SIGTERM)
     assert not told.errors
     with Collection.open(place) as collection:

@@ -269,9 +269,9 @@ def test_deeply_nested_or_odd_json_is_refused(played, two):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_guessing_is_slowed_down_whichever_process_is_asked(start, new_place, kind):
+def test_guessing_is_slowed_down_whichever_process_is_asked(start, new_place, clock, kind):
     place = new_place(kind)
-    one, other = start(place=place), start(place=place, items=())
+    one, other = start(place=place, clock=clock), start(place=place, items=(), clock=clock)
     statuses = []
     for n in range(limits.ATTEMPTS.times + 10):
         client = (one, other)[n % 2].client
@@ -284,7 +284,8 @@ def test_guessing_is_slowed_down_whichever_process_is_asked(start, new_place, ki
         assert "Retry-After" in served.client.get("/join/guess").headers
 
 
-def test_claims_of_forwarders_do_not_help_to_guess(played):
+def test_claims_of_forwarders_do_not_help_to_guess(start, clock):
+    played = start(clock=clock)
     statuses = [
         played.client.get("/admin/guess", headers={"X-Forwarded-For": f"10.0.0.{n}"}).status_code
         for n in range(limits.ATTEMPTS.times + 5)
@@ -306,10 +307,10 @@ def test_a_trusted_proxy_is_believed_for_its_own_word_only(start):
     assert address("nonsense") == "10.0.0.9"
 
 
-def test_one_annotator_cannot_flood_even_over_two_processes(start, new_place, monkeypatch):
+def test_one_annotator_cannot_flood_even_over_two_processes(start, new_place, clock, monkeypatch):
     monkeypatch.setattr("crowdrank.server.access.ANNOTATOR", limits.Limit(20, 60, 5))
     place = new_place()
-    one, other = start(place=place), start(place=place, items=())
+    one, other = start(place=place, clock=clock), start(place=place, items=(), clock=clock)
     (ann,) = one.join("ann")
     statuses = [(one, other)[n % 2].client.get("/api/v1/question", headers=bearer(ann)).status_code for n in range(40)]
     assert statuses.count(200) == 20

@@ -102,9 +102,9 @@ def test_only_what_was_asked_for_is_told(start):
     assert [event for event, _ in receiver.events] == ["milestone"]
 
 
-def test_one_process_at_a_time_tells(start, new_place):
+def test_one_process_at_a_time_tells(start, new_place, clock):
     place = new_place()
-    one, other = start(place=place, settings=settings()), start(place=place, items=())
+    one, other = start(place=place, settings=settings(), clock=clock), start(place=place, items=(), clock=clock)
     turns = [served.service.webhooks._is_our_turn() for served in (one, other, one, other)]
     assert turns == [True, False, False, False]
 

@@ -57,7 +57,7 @@ function say(words) {
   if (on && find("live-words").textContent !== words) find("live-words").textContent = words;
 }
 
-if (find("board")) {
+if (find("live")) {
   const button = find("live-button");
   find("live").hidden = false;
   button.addEventListener("click", () => {
