@@ -10,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from crowdrank.server.app import create_app
+from crowdrank.server.asking import Desk
 from crowdrank.server.service import Options
 from crowdrank.storage import Collection, NewItem
 from tests.postgres import running
@@ -64,6 +65,8 @@ class Played:
         self.collection = Collection.open(place, durable=False, **told)
         self.app = create_app(self.collection, Options(durable=False, background=False, **options))
         self.service = self.app.state.service
+        # the same lots every time
+        self.service.desk = Desk(self.collection, self.service.live, self.service.boards.settled, seed=0)
         self.client = TestClient(self.app, base_url="http://testserver")
         if items:
             self.ids = self.collection.items.add([_new(one) for one in items], actor="test")
