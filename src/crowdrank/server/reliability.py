@@ -15,7 +15,7 @@ from crowdrank.results import Ranking
 Json = dict[str, Any]
 
 QUICK = CrowdBT(ties="half")
-"""Eleven fits are needed, for which the whole posterior takes about five times as long as for the board."""
+"""Eleven fits are needed, for which the whole posterior takes five to nine times as long as the board."""
 _POINTS = 8
 """Of the history: boards of the first eighth of the votes, the first quarter …"""
 
