@@ -38,11 +38,11 @@ def test_a_question_is_answered_only_by_whom_it_was_put_to(collection, ask, crow
             collection.questions.vote(token, asked.left, annotator=who)
 
 
-@pytest.mark.parametrize(("side", "place"), [("left", 2), ("right", 3)])
-def test_a_side_stands_for_the_item_that_was_shown_on_it(collection, ask, crowd, side, place):
+@pytest.mark.parametrize(("side", "which"), [("left", 2), ("right", 3)])
+def test_a_side_stands_for_the_item_that_was_shown_on_it(collection, ask, crowd, side, which):
     asked = ask(left=2, right=3)
     said = collection.questions.vote(asked.token, side, annotator=crowd.ann)
-    assert (said.outcome, said.winner) == (side, crowd.items[place])
+    assert (said.outcome, said.winner) == (side, crowd.items[which])
 
 
 @pytest.mark.parametrize("answer", [0, 99, -1, True, "above", "", None, 1.5])
