@@ -335,7 +335,7 @@ def test_what_goes_wrong_is_told_without_how(played, two, monkeypatch, caplog):
     def fail(*_):
         raise RuntimeError("the secret reason")
 
-    monkeypatch.setattr(played.service.desk, "question", fail)
+    monkeypatch.setattr(played.service.desk, "_ask", fail)
     for headers in ({}, _HTML):
         answer = played.client.get("/api/v1/question", headers={**bearer(two.ann), **headers})
         assert answer.status_code == 500

@@ -40,15 +40,9 @@ class Desk:
 
     def question(self, person: Person) -> Json:
         """The question that someone is to answer next: the one they hold, else a new one."""
-        self._live.catch_up()
-        if self._live.state == "paused":
-            return {"paused": True, "progress": self.progress(person)}
-        held = self._questions.held(person.id)
-        if held is not None:
-            if not self._hidden(held):
-                return self._shown(person, held)
-            self._questions.release(person.id)
-        return self._next(person)
+        turn = Turn(lambda: person)
+        self.take([turn])
+        return turn.question()
 
     def vote(self, person: Person, said: Said) -> Json:
         """Store what someone said; gives that, and the next question."""
@@ -61,17 +55,8 @@ class Desk:
         self._live.catch_up()
         for turn in turns:
             turn.step(turn.let_in)
-        voting = {turn: task for turn in turns if (task := turn.step(partial(self._to_vote, turn))) is not None}
-        for turn, job in zip(voting, self._questions.together(list(voting.values())), strict=True):
-            turn.recorded = turn.step(job.outcome)
-        self._live.catch_up()
-        fresh = []
-        for turn in voting:
-            if turn.recorded is not None and turn.recorded.replayed:
-                turn.following = turn.step(partial(self.question, turn.person))
-            elif not turn.failed:
-                fresh.append(turn)
-        self._ask(fresh)
+        self._store([turn for turn in turns if turn.said is not None])
+        self._ask([turn for turn in turns if not turn.failed])
 
     def undo(self, person: Person) -> Json:
         """Take back the last answer, and put its question again."""
@@ -95,42 +80,59 @@ class Desk:
         own = person.quota
         return own if own is not None else self._live.settings.budget.per_annotator
 
-    def _to_vote(self, turn: Turn) -> Task[Any, Any, Recorded] | None:
+    def _store(self, turns: Sequence[Turn]) -> None:
+        """What was said, in one transaction."""
+        voting = {turn: task for turn in turns if (task := turn.step(partial(self._to_vote, turn))) is not None}
+        for turn, job in zip(voting, self._questions.together(list(voting.values())), strict=True):
+            turn.recorded = turn.step(job.outcome)
+        if voting:
+            self._live.catch_up()
+
+    def _to_vote(self, turn: Turn) -> Task[Any, Any, Recorded]:
         said = turn.said
-        if said is None:
-            return None
+        assert said is not None
         self._check(said.outcome)
         return self._questions.to_vote(
             said.token, said.outcome, annotator=turn.person.id, reason=said.reason, response_ms=said.milliseconds
         )
 
-    def _next(self, person: Person) -> Json:
-        turn = Turn(lambda: person)
-        turn.let_in()
-        self._ask([turn])
-        return turn.question()
-
     def _ask(self, turns: Sequence[Turn]) -> None:
-        """Choose for each what comes next. A pair that one of them is sent is not sent to another."""
-        if not turns:
+        """What comes next for each: the question they hold, else one that is chosen now, and put in one transaction."""
+        held = self._questions.held_by([turn.person.id for turn in turns if turn.looks])
+        for turn in turns:
+            turn.following = turn.step(partial(self._at_hand, turn.person, held.get(turn.person.id)))
+        fresh = [turn for turn in turns if turn.following is None and not turn.failed]
+        if not fresh:
             return
         outlook = Outlook(self._live, self._live.pending(time.time_ns() // 1000))
         asking: dict[Turn, Task[Any, Any, Assignment]] = {}
-        for turn in turns:
+        for turn in fresh:
             turn.following = turn.step(partial(self._instead, turn.person, outlook))
             if turn.following is None and (task := turn.step(partial(self._to_ask, turn, outlook))) is not None:
                 asking[turn] = task
         for turn, job in zip(asking, self._questions.together(list(asking.values())), strict=True):
             turn.following = turn.step(partial(self._put, turn.person, job))
 
-    def _instead(self, person: Person, outlook: Outlook) -> Json | None:
-        """What someone is told who gets no question now."""
+    def _at_hand(self, person: Person, held: Assignment | None) -> Json | None:
+        """What needs no choice: that nobody is asked now, or the question that is held."""
         if self._live.state == "paused":
             return {"paused": True, "progress": self.progress(person)}
+        if self._live.state == "closed":
+            return self._finished(person, "closed")
+        if held is None:
+            return None
+        if not self._hidden(held):
+            return self._shown(person, held)
+        self._questions.release(person.id)
+        return None
+
+    def _instead(self, person: Person, outlook: Outlook) -> Json | None:
+        """What someone is told who is asked no more."""
         why = self._ended(person, outlook.out)
         return None if why is None else self._finished(person, why)
 
     def _to_ask(self, turn: Turn, outlook: Outlook) -> Task[Any, Any, Assignment] | None:
+        """A pair that one of those who come together is sent is not sent to another."""
         person = turn.person
         try:
             chosen = choose(self._live, person, outlook, self._rng)
@@ -152,7 +154,7 @@ class Desk:
     def _ended(self, person: Person, pending: list[Pending]) -> str | None:
         """Why someone is asked no more."""
         live, budget = self._live, self._live.settings.budget
-        if live.state == "closed" or person.excluded:
+        if person.excluded:
             return "closed"
         quota, answered = self.quota(person), sum(live.answered(person))
         if quota is not None and answered >= quota:

@@ -78,8 +78,8 @@ class Service:
         known = self.door.annotator(request, form)
         return self.desk.person(known.visitor.annotator), known
 
-    def turn(self, request: Request, said: Said) -> Turn:
-        """An answer that waits for its turn; who gave it is found out then."""
+    def turn(self, request: Request, said: Said | None = None) -> Turn:
+        """For who wants a question, or gives an answer; who it is is found out when it is their turn."""
         return Turn(lambda: self.desk.person(self.door.annotator_in_turn(request).visitor.annotator), said)
 
     def admin(self, request: Request, form: str | None = None) -> str:

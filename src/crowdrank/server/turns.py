@@ -1,4 +1,4 @@
-"""Answers on their way. Those that come while others are being stored wait, and are stored and answered together.
+"""Answers on their way. Those that come while others are served wait, and are stored and answered together.
 
 A thread for each would wait for the disk as often, and for the other threads besides: fifty people who answer at once
 are served in a few milliseconds each by one thread that never waits for another.
@@ -33,7 +33,7 @@ class Said(NamedTuple):
 
 
 class Turn:
-    """One answer: whose it is, what was stored, what comes next; or what went wrong on the way."""
+    """One request: whose it is, what was stored, what comes next; or what went wrong on the way."""
 
     def __init__(self, knock: Callable[[], Person], said: Said | None = None) -> None:
         self.knock, self.said = knock, said
@@ -46,6 +46,11 @@ class Turn:
     @property
     def failed(self) -> bool:
         return self._error is not None
+
+    @property
+    def looks(self) -> bool:
+        """Whether it is the question they hold that they want to see, if they hold one."""
+        return self.recorded is None or self.recorded.replayed
 
     def let_in(self) -> None:
         self.person = self.knock()
@@ -71,8 +76,7 @@ class Turn:
     def answer(self) -> Json:
         """What was stored, and the next question; raises what went wrong."""
         following, said = self.question(), self.recorded
-        if said is None:
-            return {"next": following}
+        assert said is not None
         recorded = {"seq": said.seq, "outcome": said.outcome, "winner": said.winner, "at": said.at // 1000}
         return {"recorded": recorded, "replayed": said.replayed, "next": following}
 
@@ -87,8 +91,8 @@ class Queue:
         self._stopping = False
         self._thread: threading.Thread | None = None
 
-    async def answer(self, turn: Turn) -> Json:
-        """Wait in line; gives what was stored, and the next question."""
+    async def serve(self, turn: Turn) -> Turn:
+        """Wait in line; the same turn, taken."""
         loop = asyncio.get_running_loop()
         taken = loop.create_future()
         with self._called:
@@ -98,7 +102,7 @@ class Queue:
                 self._thread.start()
             self._called.notify()
         await taken
-        return turn.answer()
+        return turn
 
     def stop(self) -> None:
         """Those who wait are still served."""
@@ -115,11 +119,11 @@ class Queue:
                 if not self._waiting:
                     return
                 now = [self._waiting.popleft() for _ in range(min(len(self._waiting), AT_ONCE))]
-            self._serve([turn for turn, _, _ in now])
+            self._serve_all([turn for turn, _, _ in now])
             for loop in {loop for _, loop, _ in now}:
                 loop.call_soon_threadsafe(_tell, [taken for _, its, taken in now if its is loop])
 
-    def _serve(self, turns: list[Turn]) -> None:
+    def _serve_all(self, turns: list[Turn]) -> None:
         try:
             self._take(turns)
         except Exception as error:  # the database is away, or worse: each of them is told

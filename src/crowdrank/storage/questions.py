@@ -69,8 +69,14 @@ class Questions:
 
     def held(self, annotator: int) -> Assignment | None:
         """The question that an annotator holds, has not answered, and still may in time."""
-        found = self._database.read(lambda connection: leases.held(connection, annotator))
-        return found if found is not None and found.expires_at > self._clock() else None
+        return self.held_by([annotator]).get(annotator)
+
+    def held_by(self, annotators: Sequence[int]) -> dict[int, Assignment]:
+        """The same of many."""
+        if not annotators:
+            return {}
+        found = self._database.read(lambda connection: leases.all_held(connection, annotators))
+        return {who: held for who, held in found.items() if held.expires_at > self._clock()}
 
     def pending(self) -> list[Pending]:
         """Every question that is out and may still be answered in time: pairs to leave alone meanwhile."""

@@ -48,11 +48,10 @@ router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["judging"])
 
 
 @router.get("/question", responses=failures(401))
-def question(request: Request) -> Response:
+async def question(request: Request) -> Response:
     """The question to answer next: `assignment` with `progress`, or `finished`, or `paused`."""
     service = service_of(request)
-    person, _ = service.annotator(request)
-    return JSONResponse(service.desk.question(person))
+    return JSONResponse((await service.queue.serve(service.turn(request))).question())
 
 
 @router.post("/votes", responses=failures(400, 401, 403, 404, 409, 410))
@@ -60,7 +59,7 @@ async def vote(request: Request, vote: Vote) -> Response:
     """Answer a question. The same answer again changes nothing and is answered alike; another is refused (409)."""
     service = service_of(request)
     said = Said(vote.token, vote.outcome, vote.reason, vote.milliseconds)
-    return JSONResponse(await service.queue.answer(service.turn(request, said)))
+    return JSONResponse((await service.queue.serve(service.turn(request, said))).answer())
 
 
 @router.post("/undo", responses=failures(401, 403, 404, 409))
