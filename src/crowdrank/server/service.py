@@ -58,7 +58,7 @@ class Service:
         )  # fmt: skip
         self.boards = Boards(self.collection, self.live)
         self.desk = Desk(self.collection, self.live, self.boards.settled)
-        self.queue = Queue(self.desk.take)
+        self.queue = Queue(lambda turns: self.desk.take(turns))
         self.metrics = Metrics()
         self.webhooks = Webhooks(self.collection, self.live, self.boards)
 
