@@ -35,7 +35,9 @@ def by_hand(answers, trust=None, scores=None):
 
 @pytest.mark.parametrize("trust", [None, np.array([1.0, 0.3, -0.5])])
 @pytest.mark.parametrize("engine", [here, Here(rows_per_shard=7)])
-def test_counts_are_those_made_by_hand(answers, trust, engine):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_counts_are_those_made_by_hand(answers, trust, engine, compiled, monkeypatch):
+    monkeypatch.setattr(starting, "COMPILE_FROM", 0 if compiled else 10**9)
     scores = np.random.default_rng(1).normal(size=ITEMS)
     net, total, sided, spoken = by_hand(answers, trust, scores)
     held = engine.hold(answers)

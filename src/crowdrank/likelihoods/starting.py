@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdrank.likelihoods.annotated import FORMULAS, LEAST, Answers, Vector
+from crowdrank.likelihoods.compiled import COMPILE_FROM, compiled
 
 
 def spoken(shard: Answers, annotators: int) -> tuple[Vector]:
@@ -14,6 +15,10 @@ def spoken(shard: Answers, annotators: int) -> tuple[Vector]:
 
 def tallies(shard: Answers, size: int, trust: Vector | None) -> tuple[Vector, Vector]:
     """Wins less losses of each item, and all its answers, each counted by how far its annotator is trusted."""
+    if shard.rows >= COMPILE_FROM:
+        found: tuple[Vector, Vector] = np.zeros(size), np.zeros(size)
+        _tallies_loop(*shard[:4], np.empty(0) if trust is None else trust, *found)
+        return found
     weight = shard.weight if trust is None else shard.weight * trust[shard.annotator]
     won, lost = (np.bincount(side, weight, size) for side in (shard.winner, shard.loser))
     if trust is None:
@@ -22,10 +27,32 @@ def tallies(shard: Answers, size: int, trust: Vector | None) -> tuple[Vector, Ve
     return won - lost, np.bincount(shard.winner, heavy, size) + np.bincount(shard.loser, heavy, size)
 
 
+@compiled()
+def _tallies_loop(winner, loser, annotator, weight, trust, net, total):  # type: ignore[no-untyped-def]
+    for row in range(len(winner)):
+        counts = weight[row] * trust[annotator[row]] if len(trust) else weight[row]
+        net[winner[row]] += counts
+        net[loser[row]] -= counts
+        total[winner[row]] += abs(counts)
+        total[loser[row]] += abs(counts)
+
+
 def sidings(shard: Answers, scores: Vector, annotators: int) -> tuple[Vector, Vector]:
     """How much more often each annotator sided with the scores than against them, and all their answers."""
+    if shard.rows >= COMPILE_FROM:
+        found: tuple[Vector, Vector] = np.zeros(annotators), np.zeros(annotators)
+        _sidings_loop(*shard[:4], scores, *found)
+        return found
     sided = np.sign(scores[shard.winner] - scores[shard.loser])
     return np.bincount(shard.annotator, sided * shard.weight, annotators), spoken(shard, annotators)[0]
+
+
+@compiled()
+def _sidings_loop(winner, loser, annotator, weight, scores, net, total):  # type: ignore[no-untyped-def]
+    for row in range(len(winner)):
+        k, w = annotator[row], weight[row]
+        net[k] += w * np.sign(scores[winner[row]] - scores[loser[row]])
+        total[k] += w
 
 
 def heights(shard: Answers, points: list[tuple[Vector, Vector]], formula: int, every: int) -> tuple[Vector]:
