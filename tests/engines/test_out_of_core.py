@@ -73,16 +73,34 @@ def test_few_shards_are_there_at_a_time():
 
 def test_what_an_earlier_pass_left_makes_room_for_a_later_one():
     room = Room(100)
-    first, second = room.shelf(), room.shelf()
-    judgments = Slot(lambda: "made again", lambda: None)
-    room.keep(judgments, "judgments", 40, first)
-    old, new = Slot(lambda: "old again", lambda: None), Slot(lambda: "new again", lambda: None)
-    second.append(old)
-    first.append(judgments)
-    room.keep(old, "old", 60, second)
-    room.keep(new, "new", 50, room.shelf())
-    assert (judgments(), old(), new()) == ("judgments", "old again", "new")
+    judgments, old, new = (Slot(lambda: "made again", lambda: None) for _ in range(3))
+    first, second, third = (room.shelf([slot]) for slot in (judgments, old, new))
+    for slot, size, shelf in ((judgments, 40, first), (old, 60, second), (new, 50, third)):
+        room.keep(slot, np.zeros(size, np.int8), shelf)
+    assert (len(judgments()), old(), len(new())) == (40, "made again", 50)
     assert room.left == 10
+
+
+def test_what_something_else_leans_on_is_not_emptied_since_that_would_free_nothing():
+    room = Room(100)
+    judgments, other, curved, late = (Slot(lambda: "made again", lambda: None) for _ in range(4))
+    first, second, third = room.shelf([judgments, other]), room.shelf([curved]), room.shelf([late])
+    whole = (np.zeros(40, np.int8),)
+    room.keep(judgments, whole, first)
+    room.keep(other, (np.zeros(40, np.int8),), first)
+    room.keep(curved, (whole[0], np.zeros(50, np.int8)), second, (judgments, whole))
+    assert (judgments.leaning, judgments.size, other.size, curved.size) == (1, 40, 0, 50)
+    room.keep(late, (np.zeros(60, np.int8),), third)  # the curvature goes, and nothing leans any more
+    assert (judgments.leaning, judgments.size, curved.size, late.size) == (0, 40, 0, 60)
+
+
+def test_what_was_made_of_judgments_that_are_gone_is_counted_whole():
+    room = Room(100)
+    judgments, curved = (Slot(lambda: None, lambda: None) for _ in range(2))
+    room.shelf([judgments])
+    shelf, whole = room.shelf([curved]), (np.zeros(40, np.int8),)
+    room.keep(curved, (whole[0], np.zeros(50, np.int8)), shelf, (judgments, whole))
+    assert (curved.size, judgments.leaning, room.left) == (90, 0, 10)
 
 
 def test_what_nobody_needs_any_more_gives_its_room_back():

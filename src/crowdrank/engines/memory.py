@@ -51,6 +51,10 @@ class Slot:
         self.make, self._read_ahead = make, read_ahead
         self.kept: Any = None
         self.size = 0
+        self.beneath: Slot | None = None
+        """The slot some of whose arrays are kept here, too, …"""
+        self.leaning = 0
+        """… and how many slots keep some of this one's: emptying it would free nothing."""
 
     def __call__(self) -> Any:
         kept = self.kept  # another thread may need its room in this very moment
@@ -74,17 +78,24 @@ class Room:
         self._shelves.append(found := list(slots))
         return found
 
-    def keep(self, slot: Slot, kept: Any, size: int, shelf: list[Slot]) -> None:
-        """Keep this in its slot, if there is room, or room can be made on other shelves."""
+    def keep(self, slot: Slot, kept: Any, shelf: list[Slot], made_of: tuple[Slot, Any] | None = None) -> None:
+        """Keep this in its slot, if there is room, or room can be made on other shelves.
+
+        `made_of` is the slot of what this was made of, and that itself, which may share arrays with it.
+        """
         with self._lock:
-            if size > self.left + sum(other.size for other in self._others(shelf)):
+            beneath = made_of[0] if made_of is not None and made_of[0].kept is made_of[1] else None
+            size = size_of(kept, beside=() if beneath is None else beneath.kept)
+            if size > self.left + sum(other.size for other in self._others(shelf, beneath)):
                 return
-            for other in self._others(shelf):
+            for other in self._others(shelf, beneath):
                 if size <= self.left:
                     break
                 self._empty(other)
-            slot.kept, slot.size = kept, size
+            slot.kept, slot.size, slot.beneath = kept, size, beneath
             self.left -= size
+            if beneath is not None:
+                beneath.leaning += 1
 
     def clear(self, shelf: list[Slot]) -> None:
         """Nobody needs what is on this shelf any more."""
@@ -93,15 +104,17 @@ class Room:
                 self._empty(slot)
             self._shelves = [other for other in self._shelves if other is not shelf]
 
-    def _others(self, shelf: list[Slot]) -> Iterator[Slot]:
-        """Slots of other shelves: what passes left first, the judgments themselves (the first shelf) last."""
+    def _others(self, shelf: list[Slot], beneath: Slot | None) -> Iterator[Slot]:
+        """Slots that may be emptied: what passes left first, the judgments themselves (the first shelf) last."""
         for other in [*self._shelves[1:], *self._shelves[:1]]:
             if other is not shelf:
-                yield from (slot for slot in other if slot.size)
+                yield from (slot for slot in other if slot.size and not slot.leaning and slot is not beneath)
 
     def _empty(self, slot: Slot) -> None:
         self.left += slot.size
-        slot.kept, slot.size = None, 0
+        if slot.beneath is not None:
+            slot.beneath.leaning -= 1
+        slot.kept, slot.size, slot.beneath = None, 0, None
 
 
 def size_of(shard: Any, *, beside: Any = ()) -> int:

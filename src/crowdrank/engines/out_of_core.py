@@ -14,10 +14,11 @@ from typing import Any
 
 from crowdrank.engines.contract import Held, Table, TableInParts, add
 from crowdrank.engines.here import HeldHere, cores, cut, threads
-from crowdrank.engines.memory import Room, Slot, bytes_of, in_use, size_of
+from crowdrank.engines.memory import Room, Slot, bytes_of, in_use
+from crowdrank.likelihoods.compiled import load_compiler
 
-# Of the limit this share is left to what comes and goes: shards at work, sums, draws.
-_AT_WORK = 0.25
+# Of the limit this share, and so many bytes at least, are left to what comes and goes: shards at work, sums, draws.
+_AT_WORK, _LEAST_AT_WORK = 0.25, 200_000_000
 
 
 class HeldInParts:
@@ -37,7 +38,7 @@ class HeldInParts:
             whole = shard()
             kept, sums = formula(whole, *parameters)
             slot = Slot(lambda: formula(shard(), *parameters)[0], shard.read_ahead)
-            self.room.keep(slot, kept, size_of(kept, beside=whole if shard.size else ()), shelf)
+            self.room.keep(slot, kept, shelf, (shard, whole))
             return slot, sums
 
         def sums() -> Iterator[Any]:
@@ -75,14 +76,15 @@ class OutOfCore:
     def hold(self, table: Table | TableInParts) -> Held:
         if not isinstance(table, TableInParts):  # in memory already
             return HeldHere(cut(table))
+        load_compiler(table.rows)
         limit = bytes_of(self.memory)
-        room = Room(max(0, int((1.0 - _AT_WORK) * limit) - in_use()))
+        spare = max(_AT_WORK * limit, _LEAST_AT_WORK)
+        room = Room(max(0, int(limit - spare) - in_use()))
         shelf = room.shelf(Slot(recipe, recipe.read_ahead) for recipe in table.recipes)
         for slot in shelf:
             if room.left > 0:
-                shard = slot.make()
-                room.keep(slot, shard, size_of(shard), shelf)
-        return HeldInParts(shelf, room, _AT_WORK * limit)
+                room.keep(slot, slot.make(), shelf)
+        return HeldInParts(shelf, room, spare)
 
     def spread(self, pieces: Sequence[Any]) -> Held:
         return HeldHere(pieces)  # in memory already

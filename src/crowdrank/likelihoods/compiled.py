@@ -39,6 +39,12 @@ class Compiled:
         return fast
 
 
+def load_compiler(rows: int) -> None:
+    """Ahead of its first use, where so many rows will need it: what is left of memory is known only then."""
+    if rows >= COMPILE_FROM:
+        import numba  # noqa: F401
+
+
 def compiled(*uses: Callable[..., Any]) -> Callable[[Callable[..., Any]], Compiled]:
     """Decorator: `@compiled(helper, …)`."""
     return lambda function: Compiled(function, uses)
