@@ -1,11 +1,13 @@
 import gc
+import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from crowdrank.engines import OutOfCore
-from crowdrank.engines.memory import Room, Slot, bytes_of, in_use, size_of
+from crowdrank.engines.memory import Room, Slot, bytes_of, give_back_at_once, in_use, size_of
 from crowdrank.errors import SettingError
 from crowdrank.judgments.storage import InParts
 from tests.engines.test_here import Column, doubled, moments
@@ -143,3 +145,14 @@ def test_what_is_no_size_is_refused(size):
 
 def test_memory_in_use_is_known():
     assert 10**7 < in_use() < 10**11
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="what is resident is read from /proc")
+def test_arrays_that_are_freed_in_other_threads_are_given_back():
+    give_back_at_once()
+    with ThreadPoolExecutor(4) as pool:
+        before, held = in_use(), list(pool.map(lambda _: np.ones(1 << 20), range(16)))
+        most = in_use()
+        del held
+    assert most - before > 100e6
+    assert in_use() - before < 40e6

@@ -13,6 +13,8 @@ import numpy as np
 
 from crowdrank.errors import SettingError
 
+# The number by which glibc knows the size from which on memory is asked of the system, and given back.
+_MMAP_THRESHOLD = -3
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
@@ -42,6 +44,20 @@ def in_use() -> int:
 
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
+
+
+def give_back_at_once() -> None:
+    """Have large arrays given back to the system when they are freed.
+
+    The C library would keep them for the thread that freed them, and have others ask for more: hundreds of megabytes.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    setting = getattr(ctypes.CDLL(None), "mallopt", None)
+    if setting is not None:
+        setting(_MMAP_THRESHOLD, 1 << 20)
 
 
 class Slot:

@@ -14,7 +14,7 @@ from typing import Any
 
 from crowdrank.engines.contract import Held, Table, TableInParts, add
 from crowdrank.engines.here import HeldHere, cores, cut, threads
-from crowdrank.engines.memory import Room, Slot, bytes_of, in_use
+from crowdrank.engines.memory import Room, Slot, bytes_of, give_back_at_once, in_use
 from crowdrank.likelihoods.compiled import load_compiler
 
 # Of the limit this share, and so many bytes at least, are left to what comes and goes: shards at work, sums, draws.
@@ -76,6 +76,7 @@ class OutOfCore:
     def hold(self, table: Table | TableInParts) -> Held:
         if not isinstance(table, TableInParts):  # in memory already
             return HeldHere(cut(table))
+        give_back_at_once()
         load_compiler(table.rows)
         limit = bytes_of(self.memory)
         spare = max(_AT_WORK * limit, _LEAST_AT_WORK)
