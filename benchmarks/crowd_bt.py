@@ -7,11 +7,10 @@ python benchmarks/crowd_bt.py --quick    the two smallest sizes, crowd-kit at th
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 from crowd_peers import CONTENDERS, Drawn, NumPy, OfCrowds, draw
 from measure import Measured, measure
 from peers import OURS, rungs
-from report import BAR, duration, verdict
+from report import BAR, duration, verdict, write_csv
 from votes import pairs_right, truth
 
 __all__ = ["NumPy", "clock", "draw"]
@@ -232,11 +231,7 @@ def draw_figure(entries: Sequence[Entry], folder: Path) -> None:
 
 def write(entries: Sequence[Entry], text: str, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    with (out / "crowd_bt.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Entry)], lineterminator="\n")
-        writer.writeheader()
-        for entry in entries:
-            writer.writerow({k: "" if isinstance(v, float) and v != v else v for k, v in asdict(entry).items()})
+    write_csv(entries, out / "crowd_bt.csv")
     (out / "crowd_bt.md").write_text(text, encoding="utf-8")
 
 

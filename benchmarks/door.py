@@ -6,7 +6,6 @@ python benchmarks/door.py --quick    the small files only
 
 from __future__ import annotations
 
-import csv
 import os
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -139,13 +138,6 @@ def table(entries: Sequence[Entry]) -> str:
         for e in entries
     ]
     return "\n".join(lines)
-
-
-def write_csv(entries: Sequence[Entry], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Entry)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(entry) for entry in entries)
 
 
 if __name__ == "__main__":

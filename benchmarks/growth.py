@@ -8,19 +8,18 @@ python benchmarks/growth.py --only questions    one part, printed only
 from __future__ import annotations
 
 import argparse
-import csv
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import figures
 import machine
 import numpy as np
-from report import duration
+from report import duration, write_csv
 
 import crowdrank as cr
 from crowdrank.errors import ConvergenceWarning
@@ -198,10 +197,7 @@ def draw_figure(entries: Sequence[Entry], folder: Path) -> None:
 
 def write(entries: Sequence[Entry], text: str, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    with (out / "growth.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Entry)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(entry) for entry in entries)
+    write_csv(entries, out / "growth.csv")
     (out / "growth.md").write_text(text, encoding="utf-8")
 
 

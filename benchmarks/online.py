@@ -7,9 +7,8 @@ python benchmarks/online.py --quick    ten thousand answers, printed only
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import machine
 import numpy as np
 from measure import measure
 from online_peers import CONTENDERS, OnePass
-from report import verdict
+from report import verdict, write_csv
 from votes import pairs_right, truth
 
 _RESULTS = Path(__file__).parent / "results"
@@ -177,11 +176,7 @@ def draw_figure(entries: Sequence[Entry], folder: Path) -> None:
 
 def write(entries: Sequence[Entry], text: str, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    with (out / "online.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Entry)], lineterminator="\n")
-        writer.writeheader()
-        for entry in entries:
-            writer.writerow({k: "" if isinstance(v, float) and v != v else v for k, v in asdict(entry).items()})
+    write_csv(entries, out / "online.csv")
     (out / "online.md").write_text(text, encoding="utf-8")
 
 

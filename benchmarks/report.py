@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import inf, isnan, nan
 from pathlib import Path
+from typing import Any
 
 from peers import GENERAL, OURS
 
@@ -173,9 +174,10 @@ def page(rows: Sequence[Row], verdicts: Sequence[str], door: str, machine: str, 
     )  # fmt: skip
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
+def write_csv(rows: Sequence[Any], path: Path) -> None:
+    """Of a data class, a line each; what is not a number stays empty."""
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(Row)], lineterminator="\n")
+        writer = csv.DictWriter(file, [f.name for f in fields(rows[0])], lineterminator="\n")
         writer.writeheader()
         for row in rows:
             writer.writerow({k: "" if isinstance(v, float) and v != v else v for k, v in asdict(row).items()})
