@@ -172,7 +172,8 @@ def main() -> None:
         report.write_csv(rows, out / "bradley_terry.csv")
         text = report.page(rows, verdicts, door.table(entries), machine.sentence(described), options.limit)
         (out / "bradley_terry.md").write_text(text)
-        report.write_csv(entries, out / "door.csv")
+        if entries:
+            report.write_csv(entries, out / "door.csv")
         machine.write(described, out / "machine.json")
         draw_figures(rows, out if options.out else figures.IMAGES)
 
