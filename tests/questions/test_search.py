@@ -6,7 +6,7 @@ import pytest
 from crowdrank.likelihoods.gain import expected_gain
 from crowdrank.questions.excluded import Excluded
 from crowdrank.questions.search import group, search
-from crowdrank.questions.tree import grow
+from crowdrank.questions.tree import Leaves, grow
 
 
 def state(seed):
@@ -54,7 +54,7 @@ def score_all(mean, variance, query, truths, lies, price, kept, exploration):
 
 def look(mean, variance, query, truths, lies, price, kept, exploration):
     everyone = np.arange(len(truths))
-    return search(grow(mean, variance, query), group(everyone, truths, lies, price), kept, exploration)
+    return search(grow(mean, variance, Leaves.of(query)), group(everyone, truths, lies, price), kept, exploration)
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -116,7 +116,7 @@ def test_a_tree_holds_every_item_once_in_boxes_that_hold_them():
     rng = np.random.default_rng(0)
     mean, variance, query = rng.normal(size=300), rng.uniform(size=300), rng.integers(0, 3, 300)
     mean[:50], variance[:50] = 0, 1
-    tree = grow(mean, variance, query)
+    tree = grow(mean, variance, Leaves.of(query))
     assert sorted(tree.item) == list(range(300))
     np.testing.assert_array_equal(tree.mean, mean[tree.item])
     for node, (start, stop) in enumerate(zip(tree.start, tree.stop, strict=True)):
@@ -128,5 +128,5 @@ def test_a_tree_holds_every_item_once_in_boxes_that_hold_them():
 
 def test_a_tree_of_neighbouring_numbers_ends():
     mean = np.repeat([1.0, np.nextafter(1.0, 2.0)], 10)
-    tree = grow(mean, np.zeros(20), np.zeros(20, int))
+    tree = grow(mean, np.zeros(20), Leaves.of(np.zeros(20, int)))
     assert len(tree.start) == 3

@@ -29,6 +29,13 @@ class Roll:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.labels, self.queries))
+
     @classmethod
     def of(cls, names: Items | Iterable[object], query: object = "") -> Roll:
         if isinstance(names, Items):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from crowdrank.likelihoods.compiled import compiled
 from crowdrank.likelihoods.moments import chance_of, expected_lead, pull, quality_after, shrinkage
 from crowdrank.online import Beliefs
 
@@ -33,6 +34,23 @@ def expecting(beliefs: Beliefs, awaited: Iterable[Triplet]) -> Beliefs:
         of_items={**beliefs.of_items, "variance": variance},
         of_annotators={**beliefs.of_annotators, "truths": truths, "lies": lies},
     )
+
+
+@compiled(chance_of, expected_lead, pull, quality_after, shrinkage)
+def expect(awaited, mean, variance, truths, lies):  # type: ignore[no-untyped-def]
+    """The same in place, one after the other, compiled: for who asks so often that the compiler is loaded anyway."""
+    for row in range(len(awaited)):
+        i, j, k = awaited[row]
+        a, b, lead = truths[k], lies[k], mean[i] - mean[j]
+        truthful = expected_lead(lead, variance[i] + variance[j])
+        chance = chance_of(truthful, a, b)
+        won, lost = pull(lead, a, b)[1], pull(-lead, a, b)[1]
+        for item in (i, j):
+            spread = variance[item]
+            variance[item] = spread * (chance * shrinkage(spread, won) + (1 - chance) * shrinkage(spread, lost))
+        after, after_lie = quality_after(truthful, a, b), quality_after(1 - truthful, a, b)
+        growth = (chance * (after[0] + after[1]) + (1 - chance) * (after_lie[0] + after_lie[1])) / (a + b)
+        truths[k], lies[k] = a * growth, b * growth
 
 
 def _waves(awaited: Iterable[Triplet]) -> Iterator[npt.NDArray[np.int64]]:

@@ -6,6 +6,8 @@ learnt of an annotator counts so many times as much as what is learnt of items.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +16,7 @@ from crowdrank.likelihoods import gain as formula
 from crowdrank.online.beliefs import Beliefs, Roll
 from crowdrank.questions.excluded import Excluded
 from crowdrank.questions.search import Found, group, search
-from crowdrank.questions.tree import grow
+from crowdrank.questions.tree import Leaves, grow
 
 Vector = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -81,8 +83,13 @@ def best_triplet(
 
 
 def _search(beliefs: Beliefs, who: Codes, price: Vector, kept: Excluded, exploration: float) -> Found:
-    tree = grow(beliefs.mean, beliefs.variance, beliefs.items.query)
+    tree = grow(beliefs.mean, beliefs.variance, _leaves(beliefs.items))
     return search(tree, group(who, beliefs.truths[who], beliefs.lies[who], price), kept, exploration)
+
+
+@lru_cache(maxsize=64)
+def _leaves(items: Roll) -> Leaves:
+    return Leaves.of(items.query)
 
 
 def _score_all(beliefs: Beliefs, who: Codes, price: Vector, kept: Excluded, exploration: float) -> Found | None:

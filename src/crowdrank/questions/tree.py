@@ -33,12 +33,23 @@ class Tree(NamedTuple):
     """Nodes from a root to the deepest leaf."""
 
 
-def grow(mean: Vector, variance: Vector, query: npt.NDArray[Any]) -> Tree:
-    """Of queries of one item there is none."""
-    several = np.bincount(query, minlength=1) > 1
-    item = np.argsort(query, kind="stable")
-    item = item[several[query[item]]]
-    starts = np.append(np.flatnonzero(np.diff(query[item], prepend=-1)), len(item))
+class Leaves(NamedTuple):
+    """Items query by query; of queries of one item there is none."""
+
+    item: Codes
+    starts: Codes
+    """Where the items of each query begin."""
+
+    @classmethod
+    def of(cls, query: npt.NDArray[Any]) -> Leaves:
+        several = np.bincount(query, minlength=1) > 1
+        item = np.argsort(query, kind="stable")
+        item = item[several[query[item]]]
+        return cls(item, np.append(np.flatnonzero(np.diff(query[item], prepend=-1)), len(item)))
+
+
+def grow(mean: Vector, variance: Vector, leaves: Leaves) -> Tree:
+    item, starts = leaves.item.copy(), leaves.starts
     mean, variance = mean[item], variance[item]
     return Tree(item, mean, variance, len(starts) - 1, *_part(item, mean, variance, starts, LEAF))
 

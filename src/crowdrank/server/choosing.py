@@ -14,7 +14,8 @@ import numpy.typing as npt
 from crowdrank.errors import NothingToAskError
 from crowdrank.online import Beliefs, Roll
 from crowdrank.questions.asked import Asked, packed
-from crowdrank.questions.awaiting import Triplet, expecting
+from crowdrank.questions.awaiting import Triplet, expect
+from crowdrank.questions.choices import Choice, Choices
 from crowdrank.questions.excluded import EVERYONE
 from crowdrank.questions.policies import Chooser, InformationGain, by_name
 from crowdrank.server.live import Live, Person
@@ -50,14 +51,28 @@ class Outlook:
     def __init__(self, live: Live, pending: Iterable[Pending]) -> None:
         with live.lock:
             self._live, self.out = live, list(pending)
-            self.beliefs = live.beliefs
-            self.triplets = [self._triplet(one) for one in self.out]
-            self.foreseen = expecting(self.beliefs, self.triplets)
+            self.triplets: list[Triplet] = []
+            self.beliefs = whole = live.beliefs
+            self._variance, self._truths, self._lies = whole.variance.copy(), whole.truths.copy(), whole.lies.copy()
+            self._expect(self.out)
+
+    @property
+    def foreseen(self) -> Beliefs:
+        whole = self.beliefs
+        return whole.changed(
+            of_items={**whole.of_items, "variance": self._variance.copy()},
+            of_annotators={**whole.of_annotators, "truths": self._truths.copy(), "lies": self._lies.copy()},
+        )
 
     def add(self, pending: Pending) -> None:
         self.out.append(pending)
-        self.triplets.append(self._triplet(pending))
-        self.foreseen = expecting(self.foreseen, self.triplets[-1:])
+        self._expect([pending])
+
+    def _expect(self, pending: list[Pending]) -> None:
+        fresh = [self._triplet(one) for one in pending]
+        self.triplets += fresh
+        if fresh:
+            expect(np.array(fresh, np.int64), self.beliefs.mean, self._variance, self._truths, self._lies)
 
     def without(self, annotator: int) -> Outlook:
         """As it is for someone who will not answer what they were asked last."""
@@ -95,30 +110,31 @@ def choose(live: Live, person: Person, pending: Iterable[Pending] | Outlook, rng
     choice = part.pick(policy, rng)
     with live.lock:
         left_over = 1 - shares[GOLD] - shares[REPEAT]
-        one, other = int(codes[choice[0]]), int(codes[choice[1]])
-        return _shown(live, person, one, other, choice[3], choice[2] * left_over, rng)
+        one, other = int(codes[choice.one]), int(codes[choice.other])
+        return _shown(live, person, one, other, choice.by, choice.probability * left_over, rng)
 
 
 class _Part:
     """What one person may be asked about, in codes of its own: hidden items and their own are not in it."""
 
     def __init__(self, live: Live, person: Person, codes: Integers, outlook: Outlook) -> None:
-        place = np.full(len(outlook.beliefs.items), -1)
-        place[codes] = np.arange(len(codes))
-        self.beliefs, self.foreseen = (
-            _of(whole, codes, person) for whole in (outlook.beliefs, outlook.foreseen)
-        )  # fmt: skip
-        self.name = person.name
-        self.had = _in_part(np.fromiter(person.had, np.int64, len(person.had)), place)
-        self.seen = live.seen[codes]
-        self.waiting = _in_part_of(outlook.triplets, place)
+        self.beliefs, self.foreseen = (_of(whole, codes, person) for whole in (outlook.beliefs, outlook.foreseen))
+        self.name, self.seen = person.name, live.seen[codes]
+        self.had = np.fromiter(person.had, np.int64, len(person.had))
+        out = np.array(outlook.triplets, np.int64).reshape(-1, 3)[:, :2].T
+        if len(codes) < len(outlook.beliefs.items):
+            place = np.full(len(outlook.beliefs.items), -1)
+            place[codes] = np.arange(len(codes))
+            out, (one, other) = place[out], place[np.stack((self.had // 2**32, self.had % 2**32))]
+            out = out[:, (out >= 0).all(axis=0)]
+            self.had = packed(one, other)[(one >= 0) & (other >= 0)]
+        self.had.sort()
+        self.out = np.sort(out, axis=0)
+        """Pairs that others hold, the smaller code first."""
 
-    def pick(self, policy: Chooser, rng: np.random.Generator) -> tuple[int, int, float, str]:
+    def pick(self, policy: Chooser, rng: np.random.Generator) -> Choice:
         """Two items, how likely they were, and what chose them."""
-        asked = _Ledger(self)
-        question = policy.next(self.beliefs, asked, self.name, rng)
-        one, other = (self.beliefs.items.index(label, question.query) for label in (question.left, question.right))
-        return one, other, question.probability, question.policy
+        return policy.pick(Choices(self.beliefs, _Ledger(self), self.name), rng)
 
 
 class _Ledger(Asked):
@@ -126,9 +142,8 @@ class _Ledger(Asked):
 
     def __init__(self, part: _Part) -> None:
         super().__init__(part.beliefs)
-        self.seen, self.waiting = part.seen.copy(), part.waiting
-        if part.waiting:
-            np.add.at(self.seen, [item for i, j, _ in part.waiting for item in (i, j)], 1)
+        self.seen = part.seen + np.bincount(part.out.ravel(), minlength=len(part.seen))
+        self.waiting = Counter((i, j, EVERYONE) for i, j in part.out.T.tolist())  # of whom does not matter here
         self._me, self._mine = part.beliefs.annotators.index(part.name, kind="annotator"), part.had
         self._foreseen = part.foreseen
         self.load[self._me] = len(part.had)
@@ -170,22 +185,6 @@ def _askable(live: Live, person: Person) -> Integers:
 def _roll(items: Roll, codes: bytes) -> Roll:
     rows = np.frombuffer(codes, np.int64)
     return Roll(tuple(items.labels[n] for n in rows), tuple(items.queries[n] for n in rows))
-
-
-def _in_part_of(waiting: list[Triplet], place: Integers) -> Counter[Triplet]:
-    """Questions that are out, in codes of the part; of whom does not matter here."""
-    if not waiting:
-        return Counter()
-    one, other = place[np.array(waiting, np.int64)[:, :2].T]
-    inside = (one >= 0) & (other >= 0)
-    rows = (np.minimum(one, other)[inside], np.maximum(one, other)[inside])
-    return Counter((i, j, EVERYONE) for i, j in zip(*(row.tolist() for row in rows), strict=True))
-
-
-def _in_part(pairs: Integers, place: Integers) -> Integers:
-    one, other = place[pairs // 2**32], place[pairs % 2**32]
-    inside = (one >= 0) & (other >= 0)
-    return np.sort(packed(one[inside], other[inside]))
 
 
 class _Searched(InformationGain):

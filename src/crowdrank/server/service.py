@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +65,8 @@ class Service:
 
     def start(self) -> None:
         warm()
+        gc.collect()
+        gc.freeze()  # what is loaded stays, and need not be looked through again while everyone waits
         if self.options.background:
             self.webhooks.start()
 
@@ -120,6 +123,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 def warm() -> None:
     """Have compiled what a question needs, so that the first one who asks does not wait for it."""
     from crowdrank.online import CrowdBT
+    from crowdrank.questions.awaiting import expect
     from crowdrank.questions.gain import best_triplet
     from crowdrank.server.folding import Folding
 
@@ -127,7 +131,10 @@ def warm() -> None:
     folding.join([("", "a"), ("", "b"), ("", "c")], ["k"])
     one = np.ones(1, np.int64)
     folding.add(0 * one, one, 0 * one, np.ones(1, np.int8), np.ones(1, bool))
-    best_triplet(folding.beliefs(), plain_up_to=0)
+    beliefs = folding.beliefs()
+    best_triplet(beliefs, plain_up_to=0)
+    columns = (beliefs.variance, beliefs.truths, beliefs.lies)
+    expect(np.array([[0, 1, 0]]), beliefs.mean, *(column.copy() for column in columns))
 
 
 def service_of(request: Request) -> Service:
