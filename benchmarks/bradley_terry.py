@@ -16,7 +16,7 @@ import figures
 import machine
 import numpy as np
 import report
-from measure import Measured, keep_compiled, measure
+from measuring import Measured, keep_compiled, measure
 from peers import CONTENDERS, OURS, Contender, rungs
 from report import Row
 from votes import Scores, Votes, centre, draw, log_likelihood, pairs_right, truth

@@ -19,7 +19,7 @@ import figures
 import machine
 import numpy as np
 from crowd_peers import CONTENDERS, Drawn, NumPy, OfCrowds, draw
-from measure import Measured, measure
+from measuring import Measured, measure
 from peers import OURS, rungs
 from report import BAR, duration, verdict, write_csv
 from votes import pairs_right, truth

@@ -15,7 +15,7 @@ from pathlib import Path
 import figures
 import machine
 import numpy as np
-from measure import measure
+from measuring import measure
 from online_peers import CONTENDERS, OnePass
 from report import verdict, write_csv
 from votes import pairs_right, truth

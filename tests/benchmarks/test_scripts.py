@@ -53,17 +53,17 @@ def test_growth_is_measured_with_its_power(tmp_path):
 
 
 MEASURED = """
-import crowd_peers, measure, online_peers
+import crowd_peers, measuring, online_peers
 for field, name, size, limit in (
     (crowd_peers, "crowdrank CrowdBT", (30, 20, 2_000), 60),
     (online_peers, "crowdrank TrueSkill", (30, 2_000), 60),
     (online_peers, "crowdrank TrueSkill, a call a judgment", (30, 50_000), 0.05),
 ):
     who = next(c for c in field.CONTENDERS if c.name == name)
-    found = measure.measure(who, size, 0, who.settings[0], limit, among=field.__name__)
+    found = measuring.measure(who, size, 0, who.settings[0], limit, among=field.__name__)
     print(found.status, sorted(found.aside), None if found.scores is None else len(found.scores))
 """
-"""Run by a Python of its own: papers/ has a module `measure`, too."""
+"""Run by a Python of its own, as the benchmarks are."""
 
 
 def test_a_contender_is_measured_in_a_process_of_its_own_and_ended_at_the_limit():
