@@ -180,3 +180,22 @@ def test_a_queue_that_is_stopped_serves_those_who_wait_first():
     queue = Queue(take)
     asyncio.run(everyone())
     assert len(served) == 3
+
+
+def test_a_loop_that_was_closed_meanwhile_ends_nothing():
+    served, held = threading.Event(), threading.Event()
+
+    def take(turns):
+        served.set()
+        held.wait(5)
+
+    async def leave():
+        gone = asyncio.create_task(queue.serve(Turn(nobody)))
+        await asyncio.to_thread(served.wait, 5)
+        gone.cancel()
+
+    queue = Queue(take)
+    asyncio.run(leave())
+    held.set()
+    assert not put(queue, [Turn(nobody)])[0].failed
+    queue.stop()

@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from crowdrank.server.live import Person
@@ -121,7 +122,8 @@ class Queue:
                 now = [self._waiting.popleft() for _ in range(min(len(self._waiting), AT_ONCE))]
             self._serve_all([turn for turn, _, _ in now])
             for loop in {loop for _, loop, _ in now}:
-                loop.call_soon_threadsafe(_tell, [taken for _, its, taken in now if its is loop])
+                with suppress(RuntimeError):  # closed meanwhile: nobody waits there any more
+                    loop.call_soon_threadsafe(_tell, [taken for _, its, taken in now if its is loop])
 
     def _serve_all(self, turns: list[Turn]) -> None:
         try:
