@@ -189,7 +189,9 @@ def draw_figure(entries: Sequence[Entry], folder: Path) -> None:
     for part in dict.fromkeys(e.part for e in entries):
         lines: dict[str, list[tuple[float, float]]] = {}
         for e in (e for e in entries if e.part == part):
-            lines.setdefault(f"{e.what}, n^{powers[part, e.what]:.2f}", []).append((e.size, e.seconds))
+            power = powers[part, e.what]
+            name = e.what if power != power else f"{e.what}, n^{power:.2f}"
+            lines.setdefault(name, []).append((e.size, e.seconds))
         unit = next(e.unit for e in entries if e.part == part)
         panels.append(figures.Panel(part, lines, unit, ours=next(iter(lines))))
     figures.draw(panels, folder / "growth.svg", columns=2, width=250, height=190)
