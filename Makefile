@@ -4,11 +4,11 @@ BENCH_VENV ?= .venv-bench
 PAPERS_VENV ?= .venv-papers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check tests explore bench bench-quick bench-large bench-check papers papers-quick clean
+.PHONY: help demo test check tests test-other-cpu explore bench bench-quick bench-large bench-check papers papers-quick clean
 
 help:
 	@echo "make demo    rank the bundled example, show the answer and write it to demo-output/"
-	@echo "make test    linters, type checker and all tests"
+	@echo "make test    linters, type checker and all tests, those on arithmetic also as on another processor"
 	@echo "make explore the tests again, with examples nobody has tried yet"
 	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
 	@echo "make bench-large a hundred million judgments within 4 GB, and more cores than one (2.5 GB of disk)"
@@ -35,7 +35,7 @@ demo: $(VENV)/.ready
 	@mkdir -p demo-output
 	$(BIN)/crowdrank rank examples/cities/votes.csv --gold examples/cities/gold.csv --out demo-output/ranking.csv
 
-test: check tests
+test: check tests test-other-cpu
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .
@@ -44,6 +44,9 @@ check: $(VENV)/.ready-test
 
 tests: $(VENV)/.ready-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+test-other-cpu: $(VENV)/.ready-test
+	$(BIN)/python tools/other_cpu.py $(BIN)/python -m pytest -n auto -m arithmetic
 
 explore: $(VENV)/.ready-test
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n auto
@@ -79,4 +82,4 @@ papers-quick: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script --quick || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(PAPERS_VENV) demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(PAPERS_VENV) demo-output .numba-other-cpu .pytest_cache .mypy_cache .ruff_cache .hypothesis

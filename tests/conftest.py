@@ -13,6 +13,35 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
+# Where the last bit of a floating-point number could show; `make test-other-cpu` runs these again.
+ARITHMETIC = (
+    "conformance/test_last_bit.py",
+    "conformance/test_summit.py",
+    "docs/test_docstrings.py",
+    "docs/test_examples.py",
+    "golden",
+    "likelihoods",
+    "models/thurstonian",
+    "solvers",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """On the other processor each worker has one core, so that what counts the cores finds one."""
+    works = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    if works and "CROWDRANK_OTHER_CPU" in os.environ and hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        os.sched_setaffinity(0, {cores[worker % len(cores)]})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = [Path(__file__).parent / place for place in ARITHMETIC]
+    for item in items:
+        if any(item.path.is_relative_to(place) for place in places):
+            item.add_marker(pytest.mark.arithmetic)
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:

@@ -211,3 +211,9 @@ def test_links_join_items_as_the_lists_likelihood_does(lists):
         joined += [(a, b)] if outcome > 0 else [(a, b), (b, a)]
     np.testing.assert_array_equal(reachable(size, joined), reachable(size, edges))
     assert len(links) <= len(lists.item)
+
+
+def test_mean_grades_that_differ_by_rounding_are_tied():
+    ratings = Ratings.of(["a"] * 3 + ["b"], [1, 2, 3, 2], annotator=["w"] * 4, weight=[0.1, 0.2, 0.1 + 1e-13, 1.0])
+    assert ratings.to_rankings().place.tolist() == [0, 0]
+    assert ratings.to_rankings().item.tolist() == [0, 1]

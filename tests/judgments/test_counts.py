@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from crowdrank.judgments import Comparisons
 from crowdrank.judgments import counts as file
 from crowdrank.judgments.counts import count_pairs, pair_cells
 from tests.strategies import comparisons
@@ -69,3 +70,19 @@ def test_other_counts_for_the_same_pairs_keep_the_pairs(votes):
     changed = counts.with_counts(counts.ties, counts.first_wins, counts.second_wins)
     assert changed.first is counts.first
     np.testing.assert_array_equal(changed.total, counts.total)
+
+
+def test_a_tie_but_for_rounding_is_a_tie():
+    votes = Comparisons.of(["a"] * 3, ["b"] * 3, ["a", "a", "b"], weight=[0.1, 0.2, 0.3])
+    assert votes.counts.first_wins != votes.counts.second_wins
+    assert votes.counts.net.tolist() == [0.0]
+    narrow = Comparisons.of(["a"] * 2, ["b"] * 2, ["a", "b"], weight=[1.0, 1.0 + 1e-6])
+    assert narrow.counts.net[0] < 0
+
+
+def test_net_wins_that_differ_by_rounding_are_on_one_level():
+    left, right, winner = ["a", "a", "b", "d"], ["c", "c", "c", "c"], ["a", "a", "b", "c"]
+    votes = Comparisons.of(left, right, winner, weight=[0.1, 0.2, 0.3, 1.0])
+    assert votes.counts.net_wins[0] != votes.counts.net_wins[1]
+    a, b, c, d = votes.counts.net_win_levels.tolist()
+    assert c > a == b > d

@@ -55,3 +55,10 @@ def test_a_sample_is_of_the_same_rows_however_they_are_cut(answers):
     none = np.zeros((PEOPLE, 0))
     expected = [slopes(answers, *point, none, RELIABLE)[1].value for point in points]
     np.testing.assert_allclose(whole.total(starting.heights, points, RELIABLE, 1)[0], expected)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rounding_does_not_decide_with_whom_annotators_side(answers, compiled, monkeypatch):
+    monkeypatch.setattr(starting, "COMPILE_FROM", 0 if compiled else 10**9)
+    nearly_tied = 1e-16 * np.random.default_rng(2).normal(size=ITEMS)
+    assert here.hold(answers).total(starting.sidings, nearly_tied, PEOPLE)[0].tolist() == [0.0] * PEOPLE

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods import expertise, gliding, thurstonian
+from crowdrank.likelihoods import expertise, gliding, query_posterior, thurstonian
 from crowdrank.likelihoods.gliding import Room
 from crowdrank.likelihoods.stretching import Powers
 from crowdrank.likelihoods.thurstonian import State
@@ -20,6 +20,7 @@ class Place:
         self.rng, self.sights, self.starts = rng, sampler.sights, thurstonian._frame_starts(sampler.sights)
         self.room = Room(*(np.zeros(len(EACH_ONCE)) for _ in Room._fields))
         self.bench = np.zeros((7, *self.state.expertise.shape))
+        self.state.odds[:] = [0.3, 0.7]
 
     def elsewhere(self):
         """The same, with a state of its own to move."""
@@ -51,6 +52,7 @@ MOVES = {
     "domain": each_query(
         lambda p, b, q: thurstonian._draw_domain(p.rng, p.sights, p.state, q, np.zeros(4))
     ),
+    "jump to a domain": each_query(lambda p, b, q: thurstonian._jump_domain(p.rng, p.sights, p.state, q)),
     "difficulty": each_query(
         lambda p, b, q: thurstonian._draw_difficulty(p.rng, p.sights, b, p.state, q, p.slope(q), p.room)
     ),
@@ -63,6 +65,12 @@ MOVES = {
     "expertise": lambda p, b: expertise.draw_expertise(p.rng, p.sights, b, p.state, p.bench),
     "expertise against blur": lambda p, b: expertise.trade_expertise(p.rng, p.sights, b, p.state, p.bench),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def a_rough_approximation(monkeypatch):
+    """However rough it is, a jump leaves the posterior as it is; and plain Python is slow."""
+    monkeypatch.setattr(query_posterior, "_ROUNDS", 2)
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +133,25 @@ def test_a_path_that_does_not_ask_the_judgments_is_noticed(move, places, monkeyp
 def test_a_domain_that_does_not_ask_the_judgments_is_noticed(places, monkeypatch):
     monkeypatch.setattr(thurstonian, "log_cdf_by_table", lambda x: 0.0)
     assert drift(places, "domain")[0] > 5
+
+
+def test_a_jump_that_does_not_ask_the_judgments_is_noticed(places, monkeypatch):
+    monkeypatch.setattr(query_posterior, "log_cdf_by_table", lambda x: 0.0)
+    assert drift(places, "jump to a domain")[0] > 5
+
+
+def test_a_jump_that_forgets_how_it_was_proposed_is_noticed(places, monkeypatch):
+    def without_density(*parts):
+        query_posterior.place(*parts)
+        return 0.0
+
+    monkeypatch.setattr(thurstonian, "place", without_density)
+    assert drift(places, "jump to a domain")[0] > 5
+
+
+def test_a_jump_that_forgets_how_often_it_is_proposed_is_noticed(places):
+    """Proposals that follow the state, as if they did not."""
+    follow = [place.elsewhere() for place in places]
+    for place in follow:
+        place.state.odds[:] = np.where(place.state.domain[:, None] == [0, 1], 0.02, 0.98)
+    assert drift(follow, "jump to a domain")[0] > 5

@@ -28,3 +28,10 @@ def test_turning_the_order_turns_the_votes():
     judged = np.arange(1.0, 9.0)
     agreed = judged * np.linspace(0, 1, 8)
     np.testing.assert_allclose(votes(agreed, judged), -votes(judged - agreed, judged), atol=1e-12)
+
+
+def test_rounding_does_not_turn_an_order_that_as_many_are_for_as_against():
+    agreed, judged = np.array([5.5, 4.5]), np.full(2, 10.0)
+    assert not turned(agreed, judged)
+    assert not turned(agreed - 1e-12, judged)
+    assert turned(agreed - 1e-3, judged)

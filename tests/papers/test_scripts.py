@@ -21,6 +21,9 @@ POLICIES = ("adaptive", "thompson", "gain", "epsilon-greedy", "uncertainty", "co
 ASKED = ("after 100 votes", "after 200 votes", "a third", "half", "two thirds")
 
 LISTS = ("trm", "crowd-bt", "tpp, 1 domain", "tpp, 3 domains", "tpp, 5 domains", "tpp")
+SAMPLED = ("crowd-agg/quality.py", "crowd-bt/table1.py", "crowd-bt/table2.py", "ltr-crowds/samplers.py",
+           "tpp/domains.py", "tpp/figure3.py", "tpp/table2.py", "tpp/table3.py")  # fmt: skip
+"""Scripts with Markov chains, which end with an error where chains have not converged."""
 NEEDS_DATA = ("crowd-bt/table3.py", "tpp/figure4.py", "crowd-agg/real.py", "ltr-crowds/mq2008.py")
 
 OF_PAIRS = ("condorcet-fuse", "greedy-order", "borda", "bradley-terry", "mpm", "em-elo", "crowd-bt")
@@ -148,7 +151,14 @@ def test_every_script_is_tried_here():
     assert set(ROWS) == set(SCRIPTS)
 
 
-@pytest.mark.parametrize("script", [script for script in SCRIPTS if script not in NEEDS_DATA])
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(script, marks=[pytest.mark.arithmetic] * (script in SAMPLED))
+        for script in SCRIPTS
+        if script not in NEEDS_DATA
+    ],
+)
 def test_a_script_writes_a_row_for_every_method(script, tmp_path):
     done = run(script, "--quick", "--out", tmp_path)
     found = records(tmp_path, script)

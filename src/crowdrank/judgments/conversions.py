@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from crowdrank.errors import DataError
 from crowdrank.judgments.comparisons import Comparisons
+from crowdrank.judgments.counts import ROUNDING
 from crowdrank.judgments.labels import Codes
 from crowdrank.judgments.rankings import Rankings
 from crowdrank.judgments.ratings import Ratings
@@ -51,20 +52,24 @@ def _lists_by_value(
     value: npt.NDArray[np.float64],
     weight: npt.NDArray[np.float64] | None = None,
 ) -> Rankings:
-    """Lists by the sum of an item's values; by their mean, where they have weights."""
+    """Lists by the sum of an item's values; by their mean, where they have weights. Equal but for rounding is tied."""
     items = source.items
     cells, row = np.unique(who.astype(np.int64) * len(items) + item, return_inverse=True)
-    total: npt.NDArray[Any] = np.bincount(row, value if weight is None else value * weight)
+    terms = value if weight is None else value * weight
+    total: npt.NDArray[Any] = np.bincount(row, terms)
+    slack: npt.NDArray[Any] = ROUNDING * np.bincount(row, np.abs(terms))
     if weight is not None:
-        total = total / np.bincount(row, weight)
+        count = np.bincount(row, weight)
+        total, slack = total / count, slack / count
     owner, thing = cells // len(items), cells % len(items)
     list_key = owner * len(items.queries) + items.query[thing]
     order = np.lexsort((thing, -total, list_key))
-    key, total = list_key[order], total[order]
+    key, total, slack = list_key[order], total[order], slack[order]
     new_list = np.append(True, key[1:] != key[:-1])
-    new_place = new_list | np.append(True, total[1:] != total[:-1])
+    new_place = new_list | np.append(True, total[:-1] - total[1:] > np.maximum(slack[:-1], slack[1:]))
     offsets = np.append(np.flatnonzero(new_list), len(key)).astype(np.int64)
     place = np.cumsum(new_place) - 1
+    order = order[np.lexsort((thing[order], place))]  # rounding may have put the tied in any order
     place -= np.repeat(place[offsets[:-1]], np.diff(offsets))
     named = source.annotator is not None
     return Rankings(

@@ -19,6 +19,8 @@ Counts = npt.NDArray[np.float64]
 _LARGEST_TABLE = 1 << 22
 # Of rows that come in parts so many cells are counted at a time, and pairs held at once: some hundred megabytes.
 MOST_CELLS = 1 << 24
+# A difference of sums smaller than this share of them is rounding: 0.1 + 0.2 is a tie with 0.3.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +43,9 @@ class PairCounts:
 
     @property
     def net(self) -> Counts:
-        """Wins of `first` less wins of `second`."""
-        return self.first_wins - self.second_wins
+        """Wins of `first` less wins of `second`; exactly 0 where they differ by rounding only."""
+        net = self.first_wins - self.second_wins
+        return np.where(np.abs(net) > ROUNDING * self.total, net, 0.0)
 
     def per_item(self, first: Counts, second: Counts) -> Counts:
         """Adds up, for each item, one value where it stands first and another where it stands second."""
@@ -53,6 +56,16 @@ class PairCounts:
     def net_wins(self) -> Counts:
         """Wins less losses of each item: Borda's points."""
         return self.per_item(self.net, -self.net)
+
+    @property
+    def net_win_levels(self) -> npt.NDArray[np.int64]:
+        """Net wins as whole numbers to sort by, equal where net wins differ by rounding only."""
+        order = np.argsort(self.net_wins, kind="stable")
+        total = self.total
+        slack = ROUNDING * float(self.per_item(total, total).max(initial=0.0))
+        levels = np.empty(self.size, np.int64)
+        levels[order] = np.cumsum(np.diff(self.net_wins[order], prepend=-np.inf) > slack)
+        return levels
 
     @property
     def columns(self) -> dict[str, Any]:

@@ -7,6 +7,9 @@ import numpy as np
 from crowdrank.likelihoods.annotated import FORMULAS, LEAST, Answers, Vector
 from crowdrank.likelihoods.compiled import COMPILE_FROM, compiled
 
+# Scores closer than this are tied. They are sums of logarithms: rounding must not decide with whom annotators side.
+_TIED = 1e-9
+
 
 def spoken(shard: Answers, annotators: int) -> tuple[Vector]:
     """The weight of each annotator's answers."""
@@ -38,12 +41,16 @@ def _tallies_loop(winner, loser, annotator, weight, trust, net, total):  # type:
 
 
 def sidings(shard: Answers, scores: Vector, annotators: int) -> tuple[Vector, Vector]:
-    """How much more often each annotator sided with the scores than against them, and all their answers."""
+    """How much more often each annotator sided with the scores than against them, and all their answers.
+
+    Answers about tied scores count for neither side.
+    """
     if shard.rows >= COMPILE_FROM:
         found: tuple[Vector, Vector] = np.zeros(annotators), np.zeros(annotators)
         _sidings_loop(*shard[:4], scores, *found)
         return found
-    sided = np.sign(scores[shard.winner] - scores[shard.loser])
+    margin = scores[shard.winner] - scores[shard.loser]
+    sided = np.where(np.abs(margin) > _TIED, np.sign(margin), 0.0)
     return np.bincount(shard.annotator, sided * shard.weight, annotators), spoken(shard, annotators)[0]
 
 
@@ -51,7 +58,9 @@ def sidings(shard: Answers, scores: Vector, annotators: int) -> tuple[Vector, Ve
 def _sidings_loop(winner, loser, annotator, weight, scores, net, total):  # type: ignore[no-untyped-def]
     for row in range(len(winner)):
         k, w = annotator[row], weight[row]
-        net[k] += w * np.sign(scores[winner[row]] - scores[loser[row]])
+        margin = scores[winner[row]] - scores[loser[row]]
+        if abs(margin) > _TIED:
+            net[k] += w * np.sign(margin)
         total[k] += w
 
 

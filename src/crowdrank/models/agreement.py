@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crowdrank.judgments import Comparisons, Items
+from crowdrank.judgments.counts import ROUNDING
 
 Vector = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
+Places = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +70,24 @@ class Preferences:
             comparisons.weights[rows], seats,
         )  # fmt: skip
 
-    def sides(self, scores: Vector, tolerance: float) -> npt.NDArray[np.int8]:
+    def sides(self, scores: Vector, tolerance: float, size: Vector) -> npt.NDArray[np.int8]:
         """1 where the scores agree with an answer, -1 where they do not, 0 where they tie the two."""
-        items = self.items
-        largest = np.maximum.reduceat(np.abs(scores), items.starts[:-1])[items.query]
-        margin = scores[self.winner] - scores[self.loser]
-        return np.where(np.abs(margin) > tolerance * largest[self.winner], np.sign(margin), 0.0).astype(np.int8)
+        return higher(self.items, scores, self.winner, self.loser, tolerance, size)
 
     def agreed(self, sides: npt.NDArray[np.int8]) -> Vector:
         """The weight of each seat's answers that agree; where scores tie, half of it."""
         return np.bincount(self.seat, self.weight * (0.5 + 0.5 * sides), self.seats).astype(np.float64)
+
+
+def higher(
+    items: Items, scores: Vector, one: Places, other: Places, tolerance: float, size: Vector
+) -> npt.NDArray[np.int8]:
+    """1 where `one` scores higher than `other`, -1 where it scores lower, 0 where the two are tied.
+
+    Tied are scores closer than `tolerance` × the largest of their query. Where all of them cancel to nothing, that
+    largest is rounding itself, so rounding of the terms counts too: `size` is what an item's terms add up to in size.
+    """
+    slack = np.maximum(tolerance * np.abs(scores), ROUNDING * size)
+    slack = np.maximum.reduceat(slack, items.starts[:-1])[items.query]
+    margin = scores[one] - scores[other]
+    return np.where(np.abs(margin) > slack[one], np.sign(margin), 0.0).astype(np.int8)

@@ -36,7 +36,7 @@ class CondorcetFuse:
 def _path(counts: PairCounts, items: Items, lot: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     net = counts.net
     margin = dict(zip(zip(counts.first.tolist(), counts.second.tolist(), strict=True), net.tolist(), strict=True))
-    borda = np.lexsort((lot, -counts.net_wins, items.query))
+    borda = np.lexsort((lot, -counts.net_win_levels, items.query))
     turn = np.empty(counts.size, np.int64)
     turn[borda] = np.arange(counts.size)
 

@@ -72,6 +72,8 @@ class Utilities:
     def __init__(self, contests: Contests, utility: Vector):
         self.contests = contests
         widest = int(contests.compared.max(initial=0))
+        # Utilities are at most 1, so an item's sum is at most the weight of its views.
+        self.size = np.bincount(contests.item, contests.weight, len(contests.items)).astype(np.float64)
         kinds, self._end = np.unique(contests.size * (widest + 1) + contests.compared, return_inverse=True)
         size, compared = np.divmod(kinds, widest + 1)
         self._ends = np.zeros((len(kinds), widest + 1))

@@ -29,5 +29,5 @@ class Copeland:
 
 
 def _victories(counts: PairCounts) -> npt.NDArray[np.float64]:
-    sign = np.sign(counts.net)
+    sign = np.sign(counts.net)  # exactly 0 where a pair is tied but for rounding
     return counts.per_item(sign, -sign)

@@ -18,15 +18,13 @@ from crowdrank.models.bootstrap import bootstrap_weights, by_annotator
 from crowdrank.models.conclude import check_solver, conclude, health_of, need, with_annotators
 from crowdrank.models.contests import Reading, contests_of
 from crowdrank.models.graded_pairs import GradedPairs
-from crowdrank.models.orientation import votes
+from crowdrank.models.orientation import EVEN, votes
 from crowdrank.models.query_blocks import Blocks
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.results.rank_distributions import RankDistributions
 
 Vector = npt.NDArray[np.float64]
 
-# What rounding may make of heads that are even.
-_EVEN = 1e-9
 _UNIT = "of some annotator's quality still moving"
 
 
@@ -115,12 +113,12 @@ class CrowdAgg:
         if not self.head_count:
             return found
         heads = np.bincount(blocks.seats.group, found.votes(drawn))
-        against = heads[blocks.seats.group] < -_EVEN
+        against = heads[blocks.seats.group] < -EVEN
         if not np.any(against):
             return found
         start = np.where(against, 1.0 - found.quality, found.quality)
         other = self._alternate(blocks, drawn, start)
-        return other if np.sum(other.votes(drawn)) > np.sum(heads) + _EVEN else found
+        return other if np.sum(other.votes(drawn)) > np.sum(heads) + EVEN else found
 
     def _alternate(self, blocks: Blocks, drawn: Vector | None, start: Vector) -> Settled:
         """Order and quality in turn, until an order comes again: then all that follows does."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from crowdrank.judgments import Comparisons, Items
 from crowdrank.judgments.counts import pair_cells
 from crowdrank.judgments.labels import Codes
+from crowdrank.models.agreement import higher
 from crowdrank.solvers.curvature import conjugate_gradients
 
 Vector = npt.NDArray[np.float64]
@@ -62,9 +63,8 @@ class Leanings:
     def signs(self, scores: Vector, tolerance: float) -> npt.NDArray[np.int8]:
         """Which of each pair scores higher: 1 the first, -1 the second, 0 neither."""
         counts, items = self.comparisons.counts, self.comparisons.items
-        largest = np.maximum.reduceat(np.abs(scores), items.starts[:-1])[items.query]
-        margin = scores[counts.first] - scores[counts.second]
-        return np.where(np.abs(margin) > tolerance * largest[counts.first], np.sign(margin), 0.0).astype(np.int8)
+        size = np.full(len(items), float(counts.total.max()))
+        return higher(items, scores, counts.first, counts.second, tolerance, size)
 
     def abilities(self, signs: npt.NDArray[np.int8]) -> Vector:
         """Eq. 5: the share of answers that agree; a tie, in the answer or in the scores, agrees by half."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from crowdrank.engines import Engine, here
 from crowdrank.judgments import Comparisons, Items, Judgments, PairCounts
+from crowdrank.judgments.counts import ROUNDING
 from crowdrank.models.conclude import need
 from crowdrank.models.counting import fit_order
 from crowdrank.results import Ranking
@@ -37,7 +38,7 @@ def _greedy(counts: PairCounts, items: Items, lot: npt.NDArray[np.int64]) -> npt
     total = counts.total
     lead = np.divide(counts.net, total, out=np.zeros(len(counts)), where=total > 0)
     # laid out so that equal potentials go by Borda, then by lot: the first of equals is taken
-    turn = np.lexsort((lot, -counts.net_wins, items.query))
+    turn = np.lexsort((lot, -counts.net_win_levels, items.query))
     place = np.empty(counts.size, np.int64)
     place[turn] = np.arange(counts.size)
     one, other = place[counts.first], place[counts.second]
@@ -50,7 +51,7 @@ def _greedy(counts: PairCounts, items: Items, lot: npt.NDArray[np.int64]) -> npt
         block = items.of_query(query)
         left = potential[block]
         for taken in range(len(left)):
-            best = block.start + int(np.argmax(np.round(left, 9)))
+            best = block.start + int(np.argmax(left >= left.max() - ROUNDING))
             scores[turn[best]] = -float(taken)
             rows = slice(begins[best], begins[best + 1])
             potential[rival[rows]] += leads[rows]

@@ -21,8 +21,6 @@ from crowdrank.solvers.newton import climb
 
 Vector = npt.NDArray[np.float64]
 
-# Of a pair's weight: what rounding may leave of a tied vote.
-_ROUNDING = 1e-9
 # How near its optimum a resample is fitted, in standard errors: a hundredth is lost among resamples.
 _NEAR_ENOUGH = 0.01
 _OF_MAJORITIES = "Of the majorities, tied pairs left out: "
@@ -95,7 +93,7 @@ class MajorityBT:
 
 def majority_of(counts: PairCounts) -> Vector:
     """1 where most of a pair's weight is for `first`, -1 where for `second`, 0 where the vote is tied."""
-    return np.where(np.abs(counts.net) > _ROUNDING * counts.total, np.sign(counts.net), 0.0)
+    return np.sign(counts.net)
 
 
 def majorities(comparisons: Comparisons) -> Comparisons:

@@ -99,7 +99,7 @@ class Mallows:
         """The place of each item, and of which queries no better order exists for sure."""
         rng = np.random.default_rng(self.seed)
         exact, starts = (min(self.exact_up_to, _EXACT_AGAIN), 0) if quick else (self.exact_up_to, self.starts)
-        turn = np.lexsort((lot, -np.round(counts.net_wins, 9), items.query))
+        turn = np.lexsort((lot, -counts.net_win_levels, items.query))
         rank, proven = np.empty(len(items), np.int64), np.ones(len(items.queries), bool)
         rank[turn] = np.arange(len(items)) - items.starts[items.query]
         # Borda's order is the best where no majority goes against it.

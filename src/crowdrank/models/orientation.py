@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 Vector = npt.NDArray[np.float64]
 
+# Votes for both sides that differ by less than this are even: rounding must not turn an order round.
+EVEN = 1e-9
+
 
 def turned(agreed: Vector, judged: Vector) -> bool:
     """Whether more annotators go against the order than with it, which is upside down then.
@@ -14,7 +17,7 @@ def turned(agreed: Vector, judged: Vector) -> bool:
     `agreed` is how much of what each one `judged` agrees with the order. Few who always answer the wrong way round must
     not outvote many who are right more often than not: however much or surely one answers, a head is a head.
     """
-    return float(np.sum(votes(agreed, judged))) < 0
+    return float(np.sum(votes(agreed, judged))) < -EVEN
 
 
 def votes(agreed: Vector, judged: Vector) -> Vector:

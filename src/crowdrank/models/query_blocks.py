@@ -107,5 +107,5 @@ def _laid_out(answers: Answers, reading: Reading, utility: Vector) -> tuple[Bloc
 
 def _turn(block: Block, quality: Vector, drawn: Vector | None, tolerance: float) -> tuple[list[Turn]]:
     scores = block.utilities(quality[block.seats], None if drawn is None else drawn[block.seats])
-    sides = block.preferences.sides(scores, tolerance)
+    sides = block.preferences.sides(scores, tolerance, block.utilities.size)
     return ([Turn(scores, block.preferences.agreed(sides), sha256(sides.tobytes()).digest())],)

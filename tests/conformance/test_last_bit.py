@@ -1,0 +1,218 @@
+"""No answer depends on the last bit: judgments that differ by rounding, in their order or in the names they use, give
+the same ranking, as nearly as the model itself claims to know it.
+
+Two processors round differently, so a model that breaks this promise gives different answers on different machines.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdrank.judgments import Comparisons, Rankings, Ratings
+from crowdrank.models import REGISTRY, Borda
+from crowdrank.results.uncertainty import Uncertainty
+from crowdrank.solvers.diagnostics import effective_size
+from tests.conformance.test_promises import depends_on_order, every_model, fit, quick
+from tests.strategies import COUNT_WHOLE_JUDGMENTS, judgments_for, kinds_read, precise, samples, weighted
+
+RELATIVE = 1e-12
+"""Rounding of a long sum, which is what one processor's answer differs by from another's."""
+MONTE_CARLO_ERRORS = 5.0
+"""How many standard errors of their difference two sampled means may lie apart."""
+LARGEST_SHARE = 0.5
+"""Of an item's standard error: a sampler that moves further has not converged, whatever it says of itself."""
+
+# 0.1 + 0.2 > 0.3: sums of such weights depend on their order, so a tie may look like a narrow win.
+ROUNDED_WEIGHTS = st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0])
+
+
+# Judgments that differ by nothing that matters
+
+
+def rounded(judgments, rng):
+    """Every weight larger or smaller by rounding."""
+    return weighted(judgments, judgments.weights * (1 + RELATIVE * rng.choice([-1, 1], len(judgments))))
+
+
+def reordered(judgments, rng):
+    """The judgments in another order."""
+    return judgments.take(rng.permutation(len(judgments)))
+
+
+def other_annotator_codes(judgments, rng):
+    """The annotators numbered otherwise, as they would be if they had other names."""
+    code = rng.permutation(len(judgments.annotators)).astype(np.int32)
+    return replace(judgments, annotators=judgments.annotators[np.argsort(code)], annotator=code[judgments.annotator])
+
+
+def other_item_codes(judgments, rng):
+    """The items of each query numbered otherwise, as they would be if they had other names."""
+    items = judgments.items
+    code = np.lexsort((rng.random(len(items)), items.query)).astype(np.int32)
+    columns = ("left", "right") if isinstance(judgments, Comparisons) else ("item",)
+    return replace(
+        judgments,
+        items=replace(items, labels=items.labels[np.argsort(code)]),
+        **{column: code[getattr(judgments, column)] for column in columns},
+    )
+
+
+CHANGES = (rounded, reordered, other_annotator_codes, other_item_codes)
+
+
+def changes_for(kind):
+    """Those that mean nothing to a model."""
+    refused = {
+        rounded: kind.__name__ in COUNT_WHOLE_JUDGMENTS,
+        reordered: depends_on_order(kind),
+    }
+    return [change for change in CHANGES if not refused.get(change)]
+
+
+# How far two answers may lie apart
+
+
+def by_label(ranking, values):
+    """One value per item, in the order of the labels, which all numberings share."""
+    return values[..., np.lexsort((ranking.items.labels, ranking.items.query))]
+
+
+def allowed(model, ranking):
+    """Per item: what an iteration may stop short by or, for a sampler, the Monte Carlo error of a difference."""
+    error = by_label(ranking, ranking.uncertainty.std_error)
+    if not samples(type(model)):
+        return np.maximum(1e-6, 4 * getattr(model, "tolerance", 0.0) * error)
+    draws = by_label(ranking, ranking.uncertainty.draws)
+    independent = effective_size(draws.reshape(model.chains, -1, draws.shape[-1]))
+    return np.minimum(MONTE_CARLO_ERRORS * np.sqrt(2 / independent), LARGEST_SHARE) * error
+
+
+def assert_same_answer(model, one, other):
+    """The same scores, and so the same order of what is told apart; and the same items are told apart."""
+    gap = np.abs(by_label(one, one.scores) - by_label(other, other.scores))
+    limit = np.maximum(allowed(model, one), allowed(model, other))
+    assert (gap <= limit).all(), f"scores differ by {gap}, allowed are {limit}"
+    # two shares of n draws each, at worst one half of them
+    few = MONTE_CARLO_ERRORS * np.sqrt(0.5 / min(len(ranking.uncertainty.draws) for ranking in (one, other)))
+    np.testing.assert_allclose(chances(one), chances(other), rtol=0, atol=few, err_msg="P(a above b) differs")
+
+
+def chances(ranking):
+    """P(a above b) of every two items of a query."""
+    names = [
+        (query, sorted(ranking.items.labels[ranking.items.of_query(n)]))
+        for n, query in enumerate(ranking.items.queries)
+    ]
+    return [ranking.probability(a, b, query) for query, labels in names for a, b in combinations(labels, 2)]
+
+
+# The promise
+
+
+@functools.cache
+def crowd(reads):
+    """Nine annotators, one careless and one reversed, on two queries of six items: what a user would bring."""
+    rng = np.random.default_rng(7)
+    quality, noise = np.linspace(1.5, -1.5, 6), np.array([1.0] * 7 + [4.0, 1.0])
+    sense = np.array([1.0] * 8 + [-1.0])
+    query, annotator = (part.ravel() for part in np.meshgrid([0, 1], np.arange(9), indexing="ij"))
+    seen = sense[annotator, None] * quality + noise[annotator, None] * rng.normal(size=(len(query), 6))
+    names = np.array([f"item {n}" for n in range(6)])
+    of = {"query": [f"query {n}" for n in query], "annotator": [f"annotator {n}" for n in annotator]}
+    if reads is Rankings:
+        return Rankings.of_lists([[[name] for name in names[np.argsort(-row)]] for row in seen], **of)
+    if reads is Ratings:
+        grades = np.clip(np.rint(seen + 3), 1, 5)
+        return Ratings.of(np.tile(names, len(seen)), grades.ravel(), **{k: np.repeat(v, 6) for k, v in of.items()})
+    left, right = np.triu_indices(6, 1)
+    margin = seen[:, left] - seen[:, right]
+    winner = np.where(np.abs(margin) < 0.2, "tie", np.where(margin > 0, names[left], names[right]))
+    return Comparisons.of(
+        np.tile(names[left], len(seen)), np.tile(names[right], len(seen)), winner.ravel(),
+        **{k: np.repeat(v, len(left)) for k, v in of.items()},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        pytest.param(kind, change, id=f"{name}-{change.__name__}")
+        for name, kind in REGISTRY.items()
+        for change in changes_for(kind)
+    ],
+)
+def test_a_crowd_is_ranked_alike(kind, change):
+    for reads in kinds_read(kind):
+        changed = change(crowd(reads), np.random.default_rng(0))
+        assert_same_answer(kind(), unchanged(kind, reads), fit(kind(), changed))
+
+
+@functools.cache
+def unchanged(kind, reads):
+    return fit(kind(), crowd(reads))
+
+
+@every_model
+@quick
+@given(data=st.data())
+def test_rounding_decides_nothing(kind, data):
+    """Few judgments, full of ties: the weights' last bits break none of them."""
+    if samples(kind):
+        pytest.skip("a few draws of anything have not met: a crowd is ranked alike")
+    judgments = data.draw(judgments_for(kind, weights=ROUNDED_WEIGHTS))
+    changed = rounded(judgments, np.random.default_rng(data.draw(st.integers(0, 99))))
+    if not depends_on_order(kind):
+        changed = reordered(changed, np.random.default_rng(data.draw(st.integers(0, 99))))
+    one, other = fit(precise(kind), judgments), fit(precise(kind), changed)
+    np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6, atol=1e-6)
+
+
+# Models that break the promise, so that it is known to fail
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brittle:
+    """Borda's points, and one more for the first item if the weights add up to more than they should."""
+
+    reads = Comparisons
+
+    def fit(self, judgments):
+        ranking = Borda().fit(judgments)
+        return replace(ranking, scores=ranking.scores + (np.arange(len(ranking.scores)) == 0) * excess(judgments))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stuck:
+    """A sampler whose chains stay in the mode that they start in, which the last bit chooses."""
+
+    reads = Comparisons
+    samples = True
+
+    chains: int = 4
+    draws: int = 250
+
+    def fit(self, judgments):
+        size = len(judgments.items)
+        draws = np.random.default_rng(0).normal(size=(self.chains * self.draws, size)) + excess(judgments)
+        uncertainty = Uncertainty(draws, draws.std(axis=0), "draws", sampled=True)
+        return replace(Borda().fit(judgments), scores=draws.mean(axis=0), measure=lambda: uncertainty)
+
+
+def excess(judgments):
+    return float(judgments.weights.sum() > len(judgments))
+
+
+@pytest.mark.parametrize("model", [Brittle(), Stuck()], ids=str)
+def test_a_model_that_depends_on_the_last_bit_is_found_out(model):
+    judgments = crowd(Comparisons)
+    more, less = (weighted(judgments, judgments.weights * (1 + sign * 1e-15)) for sign in (1, -1))
+    assert_same_answer(model, model.fit(judgments), model.fit(less))
+    with pytest.raises(AssertionError, match="scores differ"):
+        assert_same_answer(model, model.fit(judgments), model.fit(more))
