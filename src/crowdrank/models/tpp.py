@@ -53,7 +53,7 @@ class TPP:
     """Walks through the posterior; they must meet."""
     draws: int = 250
     """Kept of each chain, at most."""
-    r_hat: float = 1.2
+    r_hat: float = 1.05
     """Chains have met when R̂ of 95 % of the scores is below this; lower it for intervals that are to be published."""
     max_sweeps: int = 2000
     """Chains that have not met by then are warned of."""
