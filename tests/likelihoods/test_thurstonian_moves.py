@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods import expertise, gliding, thurstonian
+from crowdrank.likelihoods import expertise, gliding, query_posterior, thurstonian
 from crowdrank.likelihoods.gliding import Room
+from crowdrank.likelihoods.sights import sights_of
 from crowdrank.likelihoods.stretching import Powers
 from crowdrank.likelihoods.thurstonian import State
 from tests.likelihoods.test_thurstonian import BELIEFS, PAIRS, traits, truth_and_sampler
@@ -20,6 +21,7 @@ class Place:
         self.rng, self.sights, self.starts = rng, sampler.sights, thurstonian._frame_starts(sampler.sights)
         self.room = Room(*(np.zeros(len(EACH_ONCE)) for _ in Room._fields))
         self.bench = np.zeros((7, *self.state.expertise.shape))
+        self.state.odds[:] = [0.3, 0.7]
 
     def elsewhere(self):
         """The same, with a state of its own to move."""
@@ -51,6 +53,7 @@ MOVES = {
     "domain": each_query(
         lambda p, b, q: thurstonian._draw_domain(p.rng, p.sights, p.state, q, np.zeros(4))
     ),
+    "jump to a domain": each_query(lambda p, b, q: thurstonian._jump_domain(p.rng, p.sights, p.state, q)),
     "difficulty": each_query(
         lambda p, b, q: thurstonian._draw_difficulty(p.rng, p.sights, b, p.state, q, p.slope(q), p.room)
     ),
@@ -63,6 +66,12 @@ MOVES = {
     "expertise": lambda p, b: expertise.draw_expertise(p.rng, p.sights, b, p.state, p.bench),
     "expertise against blur": lambda p, b: expertise.trade_expertise(p.rng, p.sights, b, p.state, p.bench),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def a_rough_approximation(monkeypatch):
+    """However rough it is, a jump leaves the posterior as it is; and plain Python is slow."""
+    monkeypatch.setattr(query_posterior, "_ROUNDS", 1)
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +134,34 @@ def test_a_path_that_does_not_ask_the_judgments_is_noticed(move, places, monkeyp
 def test_a_domain_that_does_not_ask_the_judgments_is_noticed(places, monkeypatch):
     monkeypatch.setattr(thurstonian, "log_cdf_by_table", lambda x: 0.0)
     assert drift(places, "domain")[0] > 5
+
+
+def test_a_jump_that_does_not_ask_the_judgments_is_noticed(places, monkeypatch):
+    monkeypatch.setattr(query_posterior, "log_cdf_by_table", lambda x: 0.0)
+    assert drift(places[::2], "jump to a domain")[0] > 5
+
+
+def test_a_jump_that_forgets_how_it_was_proposed_is_noticed(places, monkeypatch):
+    def without_density(*parts):
+        query_posterior.place(*parts)
+        return 0.0
+
+    monkeypatch.setattr(thurstonian, "place", without_density)
+    assert drift(places[::2], "jump to a domain")[0] > 5
+
+
+def test_how_often_a_domain_is_proposed_does_not_matter():
+    """A query without judgments is of a domain as often as its share says."""
+    sights = sights_of(*np.array([(0, 1, 0)], np.int32).T, np.array([0, 2, 4]))
+    state = thurstonian.ready(
+        sights, np.zeros(4), np.zeros(2), np.ones(2), np.zeros(2, np.int64), np.ones((1, 2)), np.array([0.4, 0.6]),
+        np.ones(1),
+    )  # fmt: skip
+    state.odds[:] = [0.75, 0.25]
+    rng, drawn = np.random.default_rng(8), []
+    for _ in range(4000):
+        thurstonian._jump_domain(rng, sights, state, 1)
+        drawn.append(state.domain[1])
+    # Of 4,000 draws that hang together for about four, the standard error is .015.
+    assert np.mean(drawn) == pytest.approx(0.6, abs=0.06)
+    assert np.mean(np.diff(drawn) != 0) > 0.1

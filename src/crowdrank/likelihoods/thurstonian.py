@@ -178,7 +178,9 @@ def _jump_domain(rng: Any, sights: Any, state: Any, query: Any) -> None:
     near = approximate(sights, query, slope, spread, blur)
     gain += place(sights, near, noise, state.scores[first:last].copy(), state.seen[low:high].copy(), False)
     gain -= log_posterior(sights, query, slope, near, state.scores[first:last], state.seen[low:high])
-    gain += math.log(state.shares[there] / state.shares[here]) + math.log(state.odds[query, here] / state.odds[query, there])
+    gain += math.log(state.shares[there] / state.shares[here]) + math.log(
+        state.odds[query, here] / state.odds[query, there]
+    )
     if math.log(rng.random()) < gain:
         state.domain[query] = there
         state.scores[first:last], state.seen[low:high] = scores, seen
