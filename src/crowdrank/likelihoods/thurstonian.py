@@ -19,6 +19,7 @@ from crowdrank.likelihoods.expertise import EXPERTISE, draw_expertise, trade_exp
 from crowdrank.likelihoods.gliding import GLIDING, Room, frame_sizes, glide, jump, look_again, look_through, set_frame
 from crowdrank.likelihoods.hazard import log_cdf_by_table
 from crowdrank.likelihoods.normal import ROOT_HALF, log_cdf_of_number
+from crowdrank.likelihoods.query_posterior import QUERY_POSTERIOR, approximate, log_posterior, place
 from crowdrank.likelihoods.sights import Sights
 from crowdrank.likelihoods.stretching import STRETCHING, Powers, stretch
 
@@ -26,6 +27,7 @@ Vector = npt.NDArray[Any]
 
 _AIM = 0.75
 _REDRAWN = 0.2
+_JUMPED = 0.3
 
 
 class Beliefs(NamedTuple):
@@ -70,6 +72,8 @@ class State(NamedTuple):
     """The coordinates in which each query's scores are moved, …"""
     stride: Vector
     """… and how far they go at a time; one number."""
+    odds: Vector
+    """How often each domain is proposed for each query; queries × domains, rows add up to one."""
 
 
 def ready(
@@ -78,7 +82,8 @@ def ready(
 ) -> State:  # fmt: skip
     """A state with coordinates of its own."""
     frames = np.empty(int(np.sum(frame_sizes(np.diff(sights.item_starts)))))
-    state = State(scores, seen, difficulty, domain, expertise, shares, scale, frames, np.ones(1))
+    odds = np.full((len(domain), len(shares)), 1.0 / len(shares))
+    state = State(scores, seen, difficulty, domain, expertise, shares, scale, frames, np.ones(1), odds)
     set_frames(sights, state)
     return state
 
@@ -86,6 +91,12 @@ def ready(
 def set_frames(sights: Sights, state: State) -> None:
     """New coordinates, by where the state is now."""
     _set_frames(sights, state, _frame_starts(sights))
+
+
+def evidence(sights: Sights, state: State, asked: Vector) -> Vector:
+    """Log evidence of the judgments on each query in each domain, given expertise; nan where it is not asked for."""
+    found: Vector = _evidence(sights, state, asked)
+    return found
 
 
 def walk(
@@ -105,6 +116,21 @@ def _set_frames(sights, state, frame_starts):  # type: ignore[no-untyped-def]
     for query in range(len(state.domain)):
         slope = ROOT_HALF * state.expertise[:, state.domain[query]]
         set_frame(sights, state, query, slope, state.frames[frame_starts[query] : frame_starts[query + 1]])
+
+
+@compiled(log_cdf_of_number, *QUERY_POSTERIOR)
+def _evidence(sights, state, asked):  # type: ignore[no-untyped-def]
+    found = np.full(asked.shape, np.nan)
+    for query in range(len(asked)):
+        first, last = sights.item_starts[query], sights.item_starts[query + 1]
+        scores, seen = np.empty(last - first), np.empty(sights.sight_starts[last] - sights.sight_starts[first])
+        for domain in range(asked.shape[1]):
+            if asked[query, domain]:
+                slope = ROOT_HALF * state.expertise[:, domain]
+                near = approximate(sights, query, slope, state.scale[0], state.difficulty[query])
+                density = place(sights, near, np.zeros(len(scores) + len(seen)), scores, seen, True)
+                found[query, domain] = log_posterior(sights, query, slope, near, scores, seen) - density
+    return found
 
 
 def _draw_domain(rng: Any, sights: Any, state: Any, query: Any, gain: Any) -> None:
@@ -127,6 +153,37 @@ def _draw_domain(rng: Any, sights: Any, state: Any, query: Any, gain: Any) -> No
         first, last = sights.item_starts[query], sights.item_starts[query + 1]
         state.scores[first:last] *= -1.0
         state.seen[sights.sight_starts[first] : sights.sight_starts[last]] *= -1.0
+
+
+def _jump_domain(rng: Any, sights: Any, state: Any, query: Any) -> None:
+    """Another domain together with fresh scores and perceived utilities, from its Gaussian approximation.
+
+    A query that fits two domains has different scores in each, so that given the scores it would stay where it is.
+    """
+    here, odds = state.domain[query], np.cumsum(state.odds[query])
+    there = min(np.searchsorted(odds, odds[-1] * rng.random(), side="right"), len(odds) - 1)
+    if there == here:
+        return
+    first, last = sights.item_starts[query], sights.item_starts[query + 1]
+    low, high = sights.sight_starts[first], sights.sight_starts[last]
+    spread, blur = state.scale[0], state.difficulty[query]
+    scores, seen, noise = np.empty(last - first), np.empty(high - low), np.empty(last - first + high - low)
+    for k in range(len(noise)):
+        noise[k] = rng.standard_normal()
+    slope = ROOT_HALF * state.expertise[:, there]
+    near = approximate(sights, query, slope, spread, blur)
+    gain = -place(sights, near, noise, scores, seen, True)
+    gain += log_posterior(sights, query, slope, near, scores, seen)
+    slope = ROOT_HALF * state.expertise[:, here]
+    near = approximate(sights, query, slope, spread, blur)
+    gain += place(sights, near, noise, state.scores[first:last].copy(), state.seen[low:high].copy(), False)
+    gain -= log_posterior(sights, query, slope, near, state.scores[first:last], state.seen[low:high])
+    gain += math.log(state.shares[there] / state.shares[here]) + math.log(
+        state.odds[query, here] / state.odds[query, there]
+    )
+    if math.log(rng.random()) < gain:
+        state.domain[query] = there
+        state.scores[first:last], state.seen[low:high] = scores, seen
 
 
 def _inverse_gamma(rng: Any, shape: float, rate: float) -> Any:
@@ -268,8 +325,8 @@ def _stretch_all(rng: Any, sights: Any, beliefs: Any, state: Any, room: Any) -> 
 
 
 @compiled(
-    log_cdf_of_number, *GLIDING, *EXPERTISE, *STRETCHING, _draw_domain, _inverse_gamma, _redraw, _lay_out,
-    _draw_difficulty, _stretch_query, _shift, _change_unit, _stretch_all,
+    log_cdf_of_number, *GLIDING, *EXPERTISE, *STRETCHING, *QUERY_POSTERIOR, _draw_domain, _jump_domain,
+    _inverse_gamma, _redraw, _lay_out, _draw_difficulty, _stretch_query, _shift, _change_unit, _stretch_all,
 )  # fmt: skip
 def _walk(rng, sights, beliefs, state, frame_starts, steps, tune):  # type: ignore[no-untyped-def]
     queries, domains, items, many = len(state.domain), len(state.shares), len(state.scores), len(state.seen)
@@ -286,6 +343,8 @@ def _walk(rng, sights, beliefs, state, frame_starts, steps, tune):  # type: igno
         for query in range(queries):
             if rng.random() < _REDRAWN:
                 _draw_domain(rng, sights, state, query, gain)
+            if domains > 1 and rng.random() < _JUMPED:
+                _jump_domain(rng, sights, state, query)
             counts[state.domain[query]] += 1.0
             slope = ROOT_HALF * state.expertise[:, state.domain[query]]
             frame = state.frames[frame_starts[query] : frame_starts[query + 1]]

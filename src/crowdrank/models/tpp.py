@@ -24,6 +24,8 @@ Vector = npt.NDArray[np.float64]
 _OF_SCORES = 0.95
 # Sweeps of the first walk, and how many times a judgment may be looked at in it: few sweeps where judgments are many.
 _FIRST, _AT_LEAST, _LOOKS = 400, 100, 4_000_000
+# R̂ to reach where chains run that many sweeps at first, and where they run fewer.
+_R_HAT, _R_HAT_OF_MANY = 1.05, 1.2
 _ANYONE = 1.0
 
 
@@ -53,9 +55,10 @@ class TPP:
     """Walks through the posterior; they must meet."""
     draws: int = 250
     """Kept of each chain, at most."""
-    r_hat: float = 1.2
-    """Chains have met when R̂ of 95 % of the scores is below this; lower it for intervals that are to be published."""
-    max_sweeps: int = 2000
+    r_hat: float | Literal["auto"] = "auto"
+    """The chains have converged when R̂ of 95 % of the scores is below this; "auto" is 1.05, or 1.2 beyond 10,000
+    judgments, where 1.05 would take several times as long."""
+    max_sweeps: int = 3000
     """Chains that have not met by then are warned of."""
     seed: int = 0
 
@@ -71,8 +74,8 @@ class TPP:
                 raise SettingError(f'{name}="shared" is a variant of the published method: set inference="mcem".')
         if self.chains < 2 or self.draws < 10 or self.max_sweeps < 10:
             raise SettingError("chains must be at least 2, draws and max_sweeps at least 10.")
-        if not self.r_hat > 1:
-            raise SettingError(f"r_hat must be above 1, got {self.r_hat}.")
+        if self.r_hat != "auto" and (isinstance(self.r_hat, str) or not self.r_hat > 1):
+            raise SettingError(f'r_hat must be above 1, or "auto", got {self.r_hat!r}.')
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = self._checked(judgments)
@@ -101,11 +104,17 @@ class TPP:
         samples, taken = sample_until(
             sampler.init, sampler.tune, sampler.walk, partial(read, sampler), chains=self.chains,
             first=_first(len(sampler.sights.winner)), most=self.max_sweeps, draws=self.draws, seed=self.seed,
-            settled=lambda found: _apart(found, size) < self.r_hat, engine=engine,
+            settled=lambda found: _apart(found, size) < self._target(len(sampler.sights.winner)), engine=engine,
         )  # fmt: skip
         reading = Reading.of(samples.together, comparisons.items, *sampler.start.expertise.shape)
         given = given_in(sampler.sights, len(sampler.start.expertise))
         return self._conclude(comparisons, reading, samples, taken, given)
+
+    def _target(self, judgments: int) -> float:
+        """R̂ below which the chains have converged."""
+        if self.r_hat != "auto":
+            return self.r_hat
+        return _R_HAT if judgments * _FIRST <= _LOOKS else _R_HAT_OF_MANY
 
     def _conclude(
         self, comparisons: Comparisons, reading: Reading, samples: Samples, taken: int, given: npt.NDArray[np.int64]
@@ -113,7 +122,7 @@ class TPP:
         scores = reading.scores
         apart = _apart(samples, scores.shape[1])
         unit = "of R̂ above 1, so the chains have not met"
-        convergence = Convergence(apart < self.r_hat, taken, apart - 1.0, unit, "raise max_sweeps")
+        convergence = Convergence(apart < self._target(int(given.sum())), taken, apart - 1.0, unit, "raise max_sweeps")
         method = f"{len(scores):,} draws from the posterior, of scores, annotators and domains together"
         parameters = {
             "domains": float(reading.expertise.shape[2]), "spread": float(reading.spread.mean()), "r_hat": apart,

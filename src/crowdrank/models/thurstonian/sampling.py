@@ -12,6 +12,7 @@ import numpy.typing as npt
 from crowdrank.errors import DataError
 from crowdrank.judgments import Comparisons, Items
 from crowdrank.likelihoods import thurstonian
+from crowdrank.likelihoods.abilities import climb, slope_of
 from crowdrank.likelihoods.sights import Sights, sights_of
 from crowdrank.likelihoods.thurstonian import Beliefs, State
 from crowdrank.models.thurstonian.domains import Prior
@@ -19,9 +20,12 @@ from crowdrank.models.thurstonian.known import Known
 from crowdrank.models.thurstonian.reading import given_in
 from crowdrank.models.thurstonian.start import Start, begin, begin_with, head_count
 
+Vector = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 _TUNING = (10, 8, 8)
+_CLIMBED = 6
+_WORTH_A_LOOK = 20.0
 
 
 class Info(NamedTuple):
@@ -78,6 +82,7 @@ class Sampler:
         there = State._make(part.copy() for part in state)
         for sweeps in _TUNING:
             thurstonian.set_frames(self.sights, there)
+            there.odds[:] = odds(self.sights, there)
             thurstonian.walk(rng, self.sights, self._beliefs, there, sweeps, tune=True)
         return there
 
@@ -102,6 +107,32 @@ class Sampler:
         return state._replace(
             scores=of_item * state.scores, seen=of_item[self.sights.item] * state.seen, expertise=up * state.expertise
         )
+
+
+def odds(sights: Sights, state: State) -> Vector:
+    """How often to propose each domain for each query: by the root of its evidence, given expertise.
+
+    The root proposes more than is likely, for the evidence is approximate and moves with the chain. A first look, each
+    judgment by itself, says which domains are worth a second one.
+    """
+    from scipy.special import log_ndtr
+
+    slopes, domains = slope_of(state.expertise), len(state.shares)
+    query = np.repeat(np.arange(len(state.domain)), np.diff(sights.judgment_starts))
+    of_item = np.repeat(np.arange(len(state.domain)), np.diff(sights.item_starts))
+    found = np.empty((len(state.domain), domains))
+    for domain in range(domains):
+        variance, everywhere = float(state.scale[0]), np.full(len(state.domain), domain)
+        scores, bent = climb(sights, np.zeros(len(state.scores)), slopes, everywhere, variance, _CLIMBED)
+        margin = slopes[sights.annotator, domain] * (scores[sights.above] - scores[sights.below])
+        prior = -0.5 * (scores**2 / variance + np.log(bent * variance))
+        found[:, domain] = np.bincount(query, log_ndtr(margin), len(found)) + np.bincount(of_item, prior, len(found))
+    found -= found.max(axis=1, keepdims=True)
+    asked = (found > -_WORTH_A_LOOK) & (np.sum(found > -_WORTH_A_LOOK, axis=1, keepdims=True) > 1)
+    better = thurstonian.evidence(sights, state, asked)
+    found = np.where(asked, better - np.fmax.reduce(better, axis=1, keepdims=True), found)
+    chance = np.exp(0.5 * found) * state.shares**0.5
+    return np.asarray(chance / chance.sum(axis=1, keepdims=True))
 
 
 def laid_out(comparisons: Comparisons) -> Sights:
