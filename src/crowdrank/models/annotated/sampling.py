@@ -29,6 +29,10 @@ class State(NamedTuple):
     """Of every answer the chance that a truthful annotator gives it …"""
     chance: Vector
     """… and that its annotator does."""
+    curvature: Vector
+    """Information on each score and on the log of their scale where the chain was tuned last …"""
+    step_size: float
+    """… and the step size of Hamiltonian steps in these units."""
 
 
 class Info(NamedTuple):
@@ -62,19 +66,30 @@ class Sampler:
     def at(self, scores: Vector, quality: Vector, scale: float, truths: float, lies: float) -> State:
         """A chain that stands there."""
         truthful, chance = sweeps.chances(self.threads, scores, quality)
-        return State(scores, quality, scale, truths, lies, truthful, chance)
+        curvature = sweeps.curvature_of(self.threads, scores, quality, scale)
+        return State(scores, quality, scale, truths, lies, truthful, chance, curvature, len(scores) ** -0.25)
 
-    def walk(self, rng: np.random.Generator, state: State, steps: int) -> tuple[State, Info]:
+    def tune(self, rng: np.random.Generator, state: State, steps: int) -> State:
+        """After so many sweeps that find the step size for where the chain is now."""
+        for part in (steps // 4, steps - steps // 4):
+            state, _ = self.walk(rng, state, part, tune=True)
+            curvature = sweeps.curvature_of(self.threads, state.scores, state.quality, state.scale)
+            state = state._replace(curvature=curvature)
+        return state
+
+    def walk(self, rng: np.random.Generator, state: State, steps: int, tune: bool = False) -> tuple[State, Info]:
         """So many sweeps over everything."""
         scores, quality, spreads = state.scores.copy(), state.quality.copy(), np.array(state[2:5], np.float64)
         truthful, chance = state.truthful.copy(), state.chance.copy()
         learns = self.scale is None, self.quality is None
-        moved = sweeps.walk(
-            rng, self.threads, self.items.starts, self.limits, learns, scores, quality, spreads, truthful, chance, steps
-        )
+        step_size = np.array([state.step_size])
+        accepted = sweeps.walk(
+            rng, self.threads, self.items.starts, self.limits, learns, scores, quality, spreads, truthful, chance,
+            state.curvature, step_size, steps, tune,
+        )  # fmt: skip
         scale, truths, lies = spreads.tolist()
-        there = State(scores, quality, scale, truths, lies, truthful, chance)
-        return there, Info(moved / max(1, steps) / (len(scores) + len(quality)))
+        there = State(scores, quality, scale, truths, lies, truthful, chance, state.curvature, float(step_size[0]))
+        return there, Info(accepted / max(1, steps))
 
 
 def limits_of(hints: Hints, annotators: int) -> Limits:
