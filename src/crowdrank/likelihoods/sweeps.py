@@ -89,7 +89,7 @@ def chances(threads: Threads, scores: Vector, quality: Vector) -> tuple[Vector, 
     """Of every answer: the chance that a truthful annotator gives it, and that this one does."""
     answers = threads.answers
     truthful = np.empty(len(answers.winner))
-    _truthful(scores, 1.0, answers.winner, answers.loser, threads.logistic, truthful)
+    _truthful(scores, answers.winner, answers.loser, threads.logistic, truthful)
     eta = quality[answers.annotator]
     return truthful, 1.0 - eta + (2.0 * eta - 1.0) * truthful
 
@@ -225,32 +225,41 @@ def _draw_scale(rng: Any, scores: Any, scale: Any) -> Any:
 
 
 def _gradient(
-    scores: Any, log_scale: Any, quality: Any, learns_scale: Any, winner: Any, loser: Any, annotator: Any, weight: Any,
-    logistic: Any, truthful: Any, found: Any,
+    scores: Any, log_scale: Any, quality: Any, spreads: Any, learns_scale: Any, mobile: Any, winner: Any, loser: Any,
+    annotator: Any, weight: Any, logistic: Any, truthful: Any, found: Any,
 ) -> Any:  # fmt: skip
-    """Log posterior of the scores and the log of their scale given the qualities; `found` is left with its gradient.
+    """Log posterior of scores, the log of their scale and quality logits; `found` is left with the gradient.
 
-    The last place of `found` is that of the log scale, 0 where the scale is fixed.
+    The scale has no gradient where it is fixed, nor has an annotator that is not `mobile`.
     """
     items = len(scores)
     precision = math.exp(-2.0 * log_scale)
     total, product, squares = 0.0, 1.0, 0.0
+    found[:] = 0.0
     for item in range(items):
         squares += scores[item] * scores[item]
         found[item] = -scores[item] * precision
     for row in range(len(winner)):
+        k = annotator[row]
         margin = scores[winner[row]] - scores[loser[row]]
         truth = _believed(margin, logistic)
         density = truth * (1.0 - truth) if logistic else math.exp(-0.25 * margin * margin) / (2.0 * math.sqrt(math.pi))
-        gain = 2.0 * quality[annotator[row]] - 1.0
-        chance = 1.0 - quality[annotator[row]] + gain * truth
+        gain = 2.0 * quality[k] - 1.0
+        chance = 1.0 - quality[k] + gain * truth
         truthful[row] = truth
         total, product = _gained(total, product, weight[row], chance)
         force = weight[row] * gain * density / chance
         found[winner[row]] += force
         found[loser[row]] -= force
+        found[items + 1 + k] += weight[row] * (2.0 * truth - 1.0) / chance
     total += math.log(product) - 0.5 * squares * precision
-    found[items] = 0.0
+    for k in range(len(quality)):
+        if mobile[k]:
+            eta, lie = quality[k], 1.0 - quality[k]
+            total += spreads[1] * math.log(eta) + spreads[2] * math.log(lie)
+            found[items + 1 + k] = found[items + 1 + k] * eta * lie + spreads[1] * lie - spreads[2] * eta
+        else:
+            found[items + 1 + k] = 0.0
     if learns_scale:
         apart = (log_scale - math.log(SCALE)) / _SPREAD_OF_SCALE
         total -= items * log_scale + 0.5 * apart * apart
@@ -259,67 +268,89 @@ def _gradient(
 
 
 def _hmc_step(
-    rng: Any, scores: Any, quality: Any, scale: Any, curvature: Any, step_size: Any, learns_scale: Any, winner: Any,
-    loser: Any, annotator: Any, weight: Any, logistic: Any, truthful: Any, chance: Any, fresh: Any,
+    rng: Any, scores: Any, quality: Any, spreads: Any, curvature: Any, step_size: Any, learns_scale: Any, mobile: Any,
+    winner: Any, loser: Any, annotator: Any, weight: Any, logistic: Any, truthful: Any, chance: Any, fresh: Any,
 ) -> Any:  # fmt: skip
-    """One Hamiltonian Monte Carlo step on all scores and the log of their scale; the scale and the acceptance chance."""
-    items = len(scores)
-    gradient, momentum, there = np.empty(items + 1), np.empty(items + 1), scores.copy()
-    log_scale = math.log(scale)
-    # the same path length on average for every step size, and random, so that no path keeps coming back on itself
-    size = step_size * math.exp(0.4 * rng.random() - 0.2)
-    steps = 1 + int(rng.random() * min(_LONGEST_PATH, 4.0 / size))
+    """One Hamiltonian Monte Carlo step on scores, the log of their scale and quality logits; its acceptance chance."""
+    items, people = len(scores), len(quality)
+    size = items + 1 + people
+    gradient, momentum, there, eta = np.empty(size), np.zeros(size), np.zeros(size), quality.copy()
+    there[:items], there[items] = scores, math.log(spreads[0])
+    for k in range(people):
+        if mobile[k]:
+            there[items + 1 + k] = math.log(eta[k]) - math.log1p(-eta[k])
+    # a random path length, so that no path keeps returning to where it began
+    step = step_size * math.exp(0.4 * rng.random() - 0.2)
+    steps = 1 + int(rng.random() * min(_LONGEST_PATH, 4.0 / step))
     before = _gradient(
-        there, log_scale, quality, learns_scale, winner, loser, annotator, weight, logistic, fresh, gradient
-    )
+        there[:items], there[items], eta, spreads, learns_scale, mobile, winner, loser, annotator, weight, logistic,
+        fresh, gradient,
+    )  # fmt: skip
     after = before
-    for place in range(items + 1):
-        momentum[place] = rng.standard_normal() * math.sqrt(curvature[place])
-        before -= 0.5 * momentum[place] * momentum[place] / curvature[place]
+    for n in range(size):
+        if n < items or (n == items and learns_scale) or (n > items and mobile[n - items - 1]):
+            momentum[n] = rng.standard_normal() * math.sqrt(curvature[n])
+            before -= 0.5 * momentum[n] * momentum[n] / curvature[n]
     for _ in range(steps):
-        for place in range(items):
-            momentum[place] += 0.5 * size * gradient[place]
-            there[place] += size * momentum[place] / curvature[place]
-        if learns_scale:
-            momentum[items] += 0.5 * size * gradient[items]
-            log_scale += size * momentum[items] / curvature[items]
-        if not abs(log_scale) < 50.0:
-            return scale, 0.0
+        for n in range(size):
+            momentum[n] += 0.5 * step * gradient[n]
+            there[n] += step * momentum[n] / curvature[n]
+        if not abs(there[items]) < 50.0:
+            return 0.0
+        for k in range(people):
+            if mobile[k]:
+                if not abs(there[items + 1 + k]) < _LARGEST_LOGIT:
+                    return 0.0
+                eta[k] = 1.0 / (1.0 + math.exp(-there[items + 1 + k]))
         after = _gradient(
-            there, log_scale, quality, learns_scale, winner, loser, annotator, weight, logistic, fresh, gradient
-        )
-        for place in range(items + 1):
-            momentum[place] += 0.5 * size * gradient[place]
-    for place in range(items + 1):
-        after -= 0.5 * momentum[place] * momentum[place] / curvature[place]
-    chance_of_it = math.exp(min(0.0, after - before)) if after > -np.inf else 0.0
-    if rng.random() >= chance_of_it:
-        return scale, chance_of_it
-    scores[:] = there
-    for row in range(len(winner)):
-        truthful[row] = fresh[row]
-        chance[row] = 1.0 - quality[annotator[row]] + (2.0 * quality[annotator[row]] - 1.0) * fresh[row]
-    return math.exp(log_scale) if learns_scale else scale, chance_of_it
+            there[:items], there[items], eta, spreads, learns_scale, mobile, winner, loser, annotator, weight, logistic,
+            fresh, gradient,
+        )  # fmt: skip
+        for n in range(size):
+            momentum[n] += 0.5 * step * gradient[n]
+    for n in range(size):
+        after -= 0.5 * momentum[n] * momentum[n] / curvature[n]
+    acceptance = math.exp(min(0.0, after - before)) if after > -np.inf else 0.0
+    if rng.random() < acceptance:
+        scores[:], quality[:] = there[:items], eta
+        if learns_scale:
+            spreads[0] = math.exp(there[items])
+        for row in range(len(winner)):
+            truthful[row] = fresh[row]
+            chance[row] = 1.0 - eta[annotator[row]] + (2.0 * eta[annotator[row]] - 1.0) * fresh[row]
+    return acceptance
 
 
 def curvature_of(threads: Threads, scores: Vector, quality: Vector, scale: float) -> Vector:
-    """The expected information on each score and on the log of their scale: steps are measured by it."""
-    answers = threads.answers
-    margin = scores[answers.winner] - scores[answers.loser]
+    """Expected information on each score, on the log of their scale and on each quality logit: a diagonal mass matrix.
+
+    A logit is given at least 1: at both ends it is nearly flat, and a step must not leap over all of the rest.
+    """
+    winner, loser, annotator, weight = threads.answers[:4]
+    margin = scores[winner] - scores[loser]
     truthful, chance = chances(threads, scores, quality)
     density = truthful * (1.0 - truthful) if threads.logistic else np.exp(-0.25 * margin**2) / (2.0 * np.sqrt(np.pi))
-    gain = 2.0 * quality[answers.annotator] - 1.0
-    information = answers.weight * (gain * density) ** 2 / (chance * (1.0 - chance) + 1e-12)
-    of_items = np.bincount(answers.winner, information, len(scores)) + np.bincount(answers.loser, information, len(scores))
-    return np.append(of_items + scale**-2.0, 2.0 * len(scores) + _SPREAD_OF_SCALE**-2.0)
+    eta, spread = quality[annotator], chance * (1.0 - chance) + 1e-12
+    of_margin = weight * ((2.0 * eta - 1.0) * density) ** 2 / spread
+    of_logit = weight * ((2.0 * truthful - 1.0) * eta * (1.0 - eta)) ** 2 / spread
+    of_items = np.bincount(winner, of_margin, len(scores)) + np.bincount(loser, of_margin, len(scores))
+    of_scale = 2.0 * len(scores) + _SPREAD_OF_SCALE**-2.0
+    return np.concatenate(
+        (of_items + scale**-2.0, [of_scale], np.maximum(1.0, np.bincount(annotator, of_logit, len(quality))))
+    )
 
 
-def _truthful_chances(
-    scores: Any, factor: Any, winner: Any, loser: Any, logistic: Any, truthful: Any,
-) -> Any:  # fmt: skip
-    """F of every answer with all scores multiplied by a factor."""
+def _truthful_chances(scores: Any, winner: Any, loser: Any, logistic: Any, truthful: Any) -> Any:
+    """F of every answer."""
     for row in range(len(winner)):
-        truthful[row] = _believed(factor * (scores[winner[row]] - scores[loser[row]]), logistic)
+        truthful[row] = _believed(scores[winner[row]] - scores[loser[row]], logistic)
+
+
+def _rescaled(scores: Any, scale: Any, factor: Any, learns_scale: Any) -> Any:
+    """What log prior and Jacobian gain if all scores, and their scale if it is learnt, are multiplied by a factor."""
+    if learns_scale:
+        return _log_normal(scale * factor, SCALE, _SPREAD_OF_SCALE) - _log_normal(scale, SCALE, _SPREAD_OF_SCALE)
+    return len(scores) * math.log(factor) - 0.5 * (factor**2 - 1.0) * np.sum(scores * scores) / scale**2
 
 
 _truthful = Compiled(_truthful_chances, (_believed,))
@@ -439,11 +470,11 @@ def _log_density_of_counts(alpha: float, beta: float, count: int) -> float:
 
 @compiled(
     _believed, _gained, _log_normal, _log_density_of_scale, _log_density_of_counts, _move_scores, _move_quality, _shift,
-    _draw_scale, _gradient, _hmc_step, _truthful_chances, _lay_lattice, _log_likelihoods, _log_collapsed, _draw_quality,
+    _draw_scale, _gradient, _hmc_step, _truthful_chances, _rescaled, _lay_lattice, _log_likelihoods, _log_collapsed, _draw_quality,
 )  # fmt: skip
 def _walk(  # type: ignore[no-untyped-def]
-    rng, scores, quality, spreads, truthful, chance, curvature, step_size, learns_scale, learns_quality, query_starts,
-    low, high, better, worse, winner, loser, annotator, weight, item_starts, item_rows, sign, other, annotator_starts,
+    rng, scores, quality, spreads, truthful, chance, curvature, step_size, learns_scale, learns_quality,
+    query_starts, low, high, better, worse, winner, loser, annotator, weight, item_starts, item_rows, sign, other, annotator_starts,
     annotator_rows, logistic, steps, tune,
 ):  # fmt: skip
     accepted = 0.0
@@ -451,22 +482,26 @@ def _walk(  # type: ignore[no-untyped-def]
     free = low < high
     collapsed = free.copy()
     collapsed[better], collapsed[worse] = False, False
+    mobile = collapsed & (low <= 0.0) & (high >= 1.0)
     count = np.sum(free)
     eta, log_eta, log_lie = np.empty((people, _LATTICE)), np.empty((people, _LATTICE)), np.empty((people, _LATTICE))
     jacobian, likely, moved = np.empty((people, _LATTICE)), np.empty((people, _LATTICE)), np.empty((people, _LATTICE))
     mass, fresh_mass = np.empty((people, _LATTICE)), np.empty((people, _LATTICE))
-    place, fresh = np.empty(people, np.int64), np.empty_like(chance)
+    place, fresh, there_scores = np.empty(people, np.int64), np.empty_like(chance), np.empty_like(scores)
+    settled, count_of_steps = 0.0, 0
     # how far a step may go by how much there is to learn from
     stride = 2.4 / math.sqrt(6.0 + 0.1 * np.sum(weight))
     pace = 2.4 / math.sqrt(4.0 + 0.5 * count)
     for sweep in range(steps):
-        spreads[0], went = _hmc_step(
-            rng, scores, quality, spreads[0], curvature, step_size[0], learns_scale, winner, loser, annotator, weight,
+        went = _hmc_step(
+            rng, scores, quality, spreads, curvature, step_size[0], learns_scale, mobile, winner, loser, annotator, weight,
             logistic, truthful, chance, fresh,
         )  # fmt: skip
         accepted += went
         if tune:
             step_size[0] *= math.exp((went - _ACCEPTED) / (5.0 + sweep) ** 0.6)
+            if 2 * sweep >= steps:
+                settled, count_of_steps = settled + math.log(step_size[0]), count_of_steps + 1
         _move_scores(
             rng, scores, quality, spreads[0], curvature, item_starts, item_rows, sign, other, annotator, weight, logistic,
             truthful, chance,
@@ -482,8 +517,7 @@ def _walk(  # type: ignore[no-untyped-def]
         _log_likelihoods(eta, annotator_starts, annotator_rows, weight, truthful, likely)
         here = _log_collapsed(spreads[1], spreads[2], log_eta, log_lie, jacobian, likely, mass)
         for attempt in range(1 + _STEPS_OF_COUNTS * learns_quality):
-            alpha, beta, factor = spreads[1], spreads[2], 1.0
-            gain = 0.0
+            alpha, beta, factor, gain = spreads[1], spreads[2], 1.0, 0.0
             if learns_quality:
                 width = pace * math.exp(2.0 * rng.random() - 1.5)
                 alpha *= math.exp(width * rng.standard_normal())
@@ -491,15 +525,11 @@ def _walk(  # type: ignore[no-untyped-def]
                 gain = _log_density_of_counts(alpha, beta, count)
                 gain -= _log_density_of_counts(spreads[1], spreads[2], count)
             if attempt == 0:
-                factor = math.exp(stride * math.exp(2.0 * rng.random() - 1.5) * rng.standard_normal())
-                _truthful_chances(scores, factor, winner, loser, logistic, fresh)
+                factor = math.exp(stride * math.exp(3.0 * rng.random() - 1.5) * rng.standard_normal())
+                gain += _rescaled(scores, spreads[0], factor, learns_scale)
+                there_scores[:] = factor * scores
+                _truthful_chances(there_scores, winner, loser, logistic, fresh)
                 _log_likelihoods(eta, annotator_starts, annotator_rows, weight, fresh, moved)
-                if learns_scale:
-                    gain += _log_normal(spreads[0] * factor, SCALE, _SPREAD_OF_SCALE)
-                    gain -= _log_normal(spreads[0], SCALE, _SPREAD_OF_SCALE)
-                else:
-                    gain += len(scores) * math.log(factor)
-                    gain -= 0.5 * (factor**2 - 1.0) * np.sum(scores * scores) / spreads[0] ** 2
                 there = _log_collapsed(alpha, beta, log_eta, log_lie, jacobian, moved, fresh_mass)
             else:
                 there = _log_collapsed(alpha, beta, log_eta, log_lie, jacobian, likely, fresh_mass)
@@ -507,9 +537,11 @@ def _walk(  # type: ignore[no-untyped-def]
                 here, spreads[1], spreads[2] = there, alpha, beta
                 mass, fresh_mass = fresh_mass, mass
                 if attempt == 0:
-                    scores *= factor
+                    scores[:] = there_scores
                     spreads[0] *= factor if learns_scale else 1.0
                     likely, moved = moved, likely
                     truthful[:] = fresh
         _draw_quality(rng, mass, eta, place, quality, annotator_starts, annotator_rows, truthful, chance)
+    if count_of_steps:
+        step_size[0] = math.exp(settled / count_of_steps)
     return accepted

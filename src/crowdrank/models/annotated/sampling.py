@@ -16,6 +16,9 @@ from crowdrank.models.annotated.hints import Hints
 
 Vector = npt.NDArray[np.float64]
 
+_DRAWN = 10
+"""Sweeps that what is believed of a variance counts for."""
+
 
 class State(NamedTuple):
     """Where a chain is."""
@@ -70,12 +73,24 @@ class Sampler:
         return State(scores, quality, scale, truths, lies, truthful, chance, curvature, len(scores) ** -0.25)
 
     def tune(self, rng: np.random.Generator, state: State, steps: int) -> State:
-        """After so many sweeps that find the step size for where the chain is now."""
-        for part in (steps // 4, steps - steps // 4):
-            state, _ = self.walk(rng, state, part, tune=True)
-            curvature = sweeps.curvature_of(self.threads, state.scores, state.quality, state.scale)
-            state = state._replace(curvature=curvature)
-        return state
+        """After so many sweeps, the precision of each score and the step size for where the chain is now."""
+        state, _ = self.walk(rng, state, steps // 4, tune=True)
+        seen: list[Vector] = []
+        for _ in range(steps // 4):
+            state, _ = self.walk(rng, state, 1)
+            logits = np.log(state.quality) - np.log1p(-state.quality)
+            seen.append(np.concatenate((self.items.centre(state.scores), [np.log(state.scale)], logits)))
+        if seen:
+            state = state._replace(curvature=self._precision(np.array(seen), state))
+        return self.walk(rng, state, steps - 2 * (steps // 4), tune=True)[0]
+
+    def _precision(self, seen: Vector, state: State) -> Vector:
+        """Inverse variances, drawn towards the information there is where they were seen too seldom to tell."""
+        known, items = sweeps.curvature_of(self.threads, state.scores, state.quality, state.scale), len(state.scores)
+        variance = (len(seen) * seen.var(axis=0) + _DRAWN / known) / (len(seen) + _DRAWN)
+        variance[items] = 1.0 / known[items]
+        variance[items + 1 :] = np.minimum(1.0, variance[items + 1 :])
+        return np.asarray(1.0 / variance)
 
     def walk(self, rng: np.random.Generator, state: State, steps: int, tune: bool = False) -> tuple[State, Info]:
         """So many sweeps over everything."""
