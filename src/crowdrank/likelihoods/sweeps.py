@@ -26,7 +26,7 @@ _STEPS_OF_COUNTS = 3
 # The lattice on which qualities are summed out: its points, where its steps begin to widen, how far it goes.
 _LATTICE, _BEND, _LARGEST_LOGIT = 24, 3.0, 34.5
 # Hamiltonian steps: leapfrog steps at most, and the acceptance rate that the step size is tuned to.
-_LONGEST_PATH, _ACCEPTED = 24.0, 0.8
+_LONGEST_PATH, _ACCEPTED = 64.0, 0.8
 
 
 class Threads(NamedTuple):

@@ -16,6 +16,8 @@ from crowdrank.models.annotated.hints import Hints
 
 Vector = npt.NDArray[np.float64]
 
+_STIFF = 0.7
+"""Step in the log scale, in its standard deviations given the scores."""
 _DRAWN = 10
 """Sweeps that what is believed of a variance counts for."""
 
@@ -88,7 +90,8 @@ class Sampler:
         """Inverse variances, drawn towards the information there is where they were seen too seldom to tell."""
         known, items = sweeps.curvature_of(self.threads, state.scores, state.quality, state.scale), len(state.scores)
         variance = (len(seen) * seen.var(axis=0) + _DRAWN / known) / (len(seen) + _DRAWN)
-        variance[items] = 1.0 / known[items]
+        # The log scale is stiff given the scores: its steps are as long as the step size lets them be.
+        variance[items] = max(1.0, (_STIFF / state.step_size) ** 2) / known[items]
         variance[items + 1 :] = np.minimum(1.0, variance[items + 1 :])
         return np.asarray(1.0 / variance)
 
