@@ -26,7 +26,7 @@ _STEPS_OF_COUNTS = 3
 # The lattice on which qualities are summed out: its points, where its steps begin to widen, how far it goes.
 _LATTICE, _BEND, _LARGEST_LOGIT = 24, 3.0, 34.5
 # Hamiltonian steps: leapfrog steps at most, and the acceptance rate that the step size is tuned to.
-_LONGEST_PATH, _ACCEPTED = 64.0, 0.8
+_LONGEST_PATH, _ACCEPTED = 24.0, 0.8
 
 
 class Threads(NamedTuple):
@@ -371,7 +371,7 @@ def _lay_lattice(
     for k in range(len(quality)):
         logit = math.log(quality[k]) - math.log1p(-quality[k]) if free[k] else 0.0
         cell = math.asinh(logit / _BEND) / step + 0.5 * _LATTICE
-        own = min(_LATTICE - 1, max(0, int(math.floor(cell))))
+        own = min(_LATTICE - 1, max(0, math.floor(cell)))
         place[k] = own
         power = math.exp((cell - own - 0.5 * _LATTICE) * step)
         for g in range(_LATTICE):
@@ -470,11 +470,12 @@ def _log_density_of_counts(alpha: float, beta: float, count: int) -> float:
 
 @compiled(
     _believed, _gained, _log_normal, _log_density_of_scale, _log_density_of_counts, _move_scores, _move_quality, _shift,
-    _draw_scale, _gradient, _hmc_step, _truthful_chances, _rescaled, _lay_lattice, _log_likelihoods, _log_collapsed, _draw_quality,
+    _draw_scale, _gradient, _hmc_step, _truthful_chances, _rescaled, _lay_lattice, _log_likelihoods, _log_collapsed,
+    _draw_quality,
 )  # fmt: skip
 def _walk(  # type: ignore[no-untyped-def]
-    rng, scores, quality, spreads, truthful, chance, curvature, step_size, learns_scale, learns_quality,
-    query_starts, low, high, better, worse, winner, loser, annotator, weight, item_starts, item_rows, sign, other, annotator_starts,
+    rng, scores, quality, spreads, truthful, chance, curvature, step_size, learns_scale, learns_quality, query_starts,
+    low, high, better, worse, winner, loser, annotator, weight, item_starts, item_rows, sign, other, annotator_starts,
     annotator_rows, logistic, steps, tune,
 ):  # fmt: skip
     accepted = 0.0
@@ -494,8 +495,8 @@ def _walk(  # type: ignore[no-untyped-def]
     pace = 2.4 / math.sqrt(4.0 + 0.5 * count)
     for sweep in range(steps):
         went = _hmc_step(
-            rng, scores, quality, spreads, curvature, step_size[0], learns_scale, mobile, winner, loser, annotator, weight,
-            logistic, truthful, chance, fresh,
+            rng, scores, quality, spreads, curvature, step_size[0], learns_scale, mobile, winner, loser, annotator,
+            weight, logistic, truthful, chance, fresh,
         )  # fmt: skip
         accepted += went
         if tune:
@@ -503,8 +504,8 @@ def _walk(  # type: ignore[no-untyped-def]
             if 2 * sweep >= steps:
                 settled, count_of_steps = settled + math.log(step_size[0]), count_of_steps + 1
         _move_scores(
-            rng, scores, quality, spreads[0], curvature, item_starts, item_rows, sign, other, annotator, weight, logistic,
-            truthful, chance,
+            rng, scores, quality, spreads[0], curvature, item_starts, item_rows, sign, other, annotator, weight,
+            logistic, truthful, chance,
         )  # fmt: skip
         _move_quality(
             rng, quality, spreads[1], spreads[2], low, high, better, worse, annotator_starts, annotator_rows, weight,
