@@ -1,6 +1,7 @@
 """Crowd-BT's sampler: what it keeps up to date, and that what it draws is the posterior, by numerical integration."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import product as pairs_of
 
 import numpy as np
@@ -64,27 +65,95 @@ def test_chances_stay_up_to_date(formula, learnt):
     assert likely == pytest.approx(log_likelihood(crowded(), state.scores, state.quality, formula))
 
 
+def position(threads, scores, log_scale, quality):
+    """Log posterior of a move's coordinates, with alpha 2.5 and beta 0.7; annotator 1 stays where it is."""
+    mobile, found = np.arange(len(quality)) != 1, np.empty(len(scores) + 1 + len(quality))
+    answers, truthful = threads.answers, np.empty(len(threads.answers.winner))
+    value = sweeps._gradient(
+        scores, log_scale, quality, np.array([np.nan, 2.5, 0.7]), True, mobile, *answers[:4], threads.logistic,
+        truthful, found,
+    )  # fmt: skip
+    return value, found
+
+
 @links
-@pytest.mark.parametrize("factor", [0.3, 1.0, 4.0])
-def test_a_stretch_gains_the_difference_of_log_likelihoods(formula, factor):
-    answers, rng = crowded(), np.random.default_rng(2)
-    scores, quality = rng.normal(size=6), rng.uniform(size=4)
+def test_the_gradient_is_that_of_the_log_posterior(formula):
+    rng, threads = np.random.default_rng(2), thread(crowded(), 6, 4, formula)
+    at = np.concatenate((rng.normal(size=6), [0.4], rng.normal(size=4)))
+    value, found = position(threads, at[:6], at[6], expit(at[7:]))
+    prior = -6 * at[6] - 0.5 * np.sum(at[:6] ** 2) * np.exp(-2 * at[6]) - 0.5 * (at[6] - np.log(3.0)) ** 2
+    free = np.delete(at[7:], 1)
+    prior += np.sum(2.5 * log_expit(free) + 0.7 * log_expit(-free))
+    assert value == pytest.approx(prior + log_likelihood(crowded(), at[:6], expit(at[7:]), formula))
+    for n in range(len(at)):
+        values = []
+        for by in (1e-5, -1e-5):
+            moved = at + by * (np.arange(len(at)) == n)
+            values.append(position(threads, moved[:6], moved[6], expit(moved[7:]))[0])
+        expected = 0.0 if n == 8 else (values[0] - values[1]) / 2e-5
+        assert found[n] == pytest.approx(expected, abs=1e-5)
+
+
+def lattice_of(quality, low=0.0, high=1.0, collapsed=True):
+    people = len(quality)
+    shape = (people, sweeps._LATTICE)
+    eta, log_eta, log_lie, jacobian, place = *(np.empty(shape) for _ in range(4)), np.empty(people, np.int64)
+    sweeps._lay_lattice(
+        quality, np.full(people, low), np.full(people, high), np.full(people, collapsed), np.full(people, True), eta,
+        log_eta, log_lie, jacobian, place,
+    )  # fmt: skip
+    return eta, log_eta, log_lie, jacobian, place
+
+
+def test_every_point_of_a_lattice_lays_the_same_lattice():
+    eta, log_eta, log_lie, _, place = lattice_of(np.array([0.8, 0.05]))
+    np.testing.assert_allclose(eta[[0, 1], place], [0.8, 0.05])
+    np.testing.assert_allclose(np.exp(log_eta), eta, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(log_eta) + np.exp(log_lie), 1.0)
+    logits = log_eta - log_lie
+    for g in np.flatnonzero(np.abs(logits[0]) < 20):
+        again = lattice_of(eta[:1, g])
+        np.testing.assert_allclose((again[1] - again[2])[0], logits[0], rtol=1e-5, atol=1e-6)
+        assert again[4][0] == g
+
+
+def test_a_lattice_keeps_to_limits_and_to_one_point_where_nothing_is_summed_out():
+    eta, *_, jacobian, _ = lattice_of(np.array([0.8]), low=0.6, high=0.9)
+    np.testing.assert_array_equal(jacobian[0] > 0, (eta[0] > 0.6) & (eta[0] < 0.9))
+    *_, jacobian, place = lattice_of(np.array([0.8]), collapsed=False)
+    np.testing.assert_array_equal(np.flatnonzero(jacobian[0]), place)
+
+
+@links
+def test_qualities_are_summed_out(formula):
+    """Sums over a lattice are integrals: by quadrature, the marginal likelihood of each annotator's answers."""
+    answers, scores = crowded(rows=30), np.random.default_rng(1).normal(size=6)
     threads = thread(answers, 6, 4, formula)
-    _, chance = sweeps.chances(threads, scores, quality)
-    gain, *there = sweeps.stretch(threads, scores, quality, factor, chance)
-    before, after = (log_likelihood(answers, at, quality, formula) for at in (scores, factor * scores))
-    assert gain == pytest.approx(after - before)
-    for one, other in zip(there, sweeps.chances(threads, factor * scores, quality), strict=True):
-        np.testing.assert_allclose(one, other)
+    truthful, _ = sweeps.chances(threads, scores, np.full(4, 0.5))
+    eta, log_eta, log_lie, jacobian, _ = lattice_of(np.array([0.8, 0.3, 0.6, 0.99]))
+    likely, mass = np.empty_like(eta), np.empty_like(eta)
+    sweeps._log_likelihoods(
+        eta, threads.annotator_starts, threads.annotator_rows, threads.answers.weight, truthful, likely
+    )
+    for k, g in pairs_of(range(4), (3, 12, 20)):
+        own = Answers(*(column[answers.annotator == k] for column in answers[:5]))
+        assert likely[k, g] == pytest.approx(log_likelihood(own, scores, np.full(4, eta[k, g]), formula))
+    one, other = (sweeps._log_collapsed(a, 1.5, log_eta, log_lie, jacobian, likely, mass) for a in (2.0, 3.0))
+    logits, expected = np.linspace(-30, 30, 2001), 0.0
+    for k in range(4):
+        own = Answers(*(column[answers.annotator == k] for column in answers[:5]))
+        value = np.array([log_likelihood(own, scores, np.full(4, q), formula) for q in expit(logits)])
+        two, three = (np.sum(np.exp(value + a * log_expit(logits) + 1.5 * log_expit(-logits))) for a in (2.0, 3.0))
+        expected += np.log(two / three)
+    assert one - other == pytest.approx(expected, abs=0.02)
 
 
-def test_a_stretch_of_thousands_of_answers_does_not_underflow():
-    answers = answers_of([(0, 1, 0), (1, 0, 1)] * 3000)._replace(annotator=np.arange(6000, dtype=np.int32))
-    threads, quality = thread(answers, 2, 6000, RELIABLE), np.full(6000, 0.9)
-    scores = np.array([1.0, -1.0])
-    gain, *_ = sweeps.stretch(threads, scores, quality, 5.0, sweeps.chances(threads, scores, quality)[1])
-    before, after = (log_likelihood(answers, at, quality, RELIABLE) for at in (scores, 5 * scores))
-    assert gain == pytest.approx(after - before)
+def test_products_of_thousands_of_answers_do_not_underflow():
+    answers = answers_of([(0, 1, 0), (1, 0, 0)] * 3000)
+    truthful, found = np.full(6000, 1e-9), np.empty((1, sweeps._LATTICE))
+    eta = lattice_of(np.array([0.8]))[0]
+    sweeps._log_likelihoods(eta, np.array([0, 6000]), np.arange(6000), answers.weight, truthful, found)
+    np.testing.assert_allclose(found[0], 6000 * np.log(1 - 1e-9 + (2e-9 - 1) * eta[0]), rtol=1e-6)
 
 
 def test_equal_answers_are_one_of_their_weights_and_order_is_forgotten():
@@ -237,3 +306,61 @@ def test_limits_and_order_cut_the_posterior_off():
     off = np.abs(held.together.mean(axis=0) - inside.mean(axis=0)) / inside.std(axis=0)
     assert off.max() < 0.1
     assert np.abs(whole.mean(axis=0) - inside.mean(axis=0)).max() > 0.1
+
+
+# Parameters from their priors and answers from these; after a few sweeps the parameters still have their priors.
+
+
+def drift(walk, times, sweeps_each=2, seed=0):
+    """How many standard errors means and squares have moved, for the worst of all parameters."""
+    rng, moved = np.random.default_rng(seed), []
+    free = Limits(np.zeros(PEOPLE), np.ones(PEOPLE), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    for _ in range(times):
+        spreads = np.exp(rng.normal(size=3) * (1.0, 0.7, 0.7)) * (sweeps.SCALE, sweeps.TRUTHS, sweeps.LIES)
+        scores = spreads[0] * rng.normal(size=ITEMS)
+        quality = np.clip(rng.beta(spreads[1], spreads[2], PEOPLE), 1e-14, 1 - 1e-14)
+        left, right, who = np.array(ROWS).T
+        chance = expit(scores[left] - scores[right])
+        chance = quality[who] * chance + (1 - quality[who]) * (1 - chance)
+        won = rng.random(len(ROWS)) < chance
+        threads = thread(
+            answers_of(np.stack((np.where(won, left, right), np.where(won, right, left), who), axis=1)),
+            ITEMS, PEOPLE, RELIABLE,
+        )  # fmt: skip
+        before = summary(scores, quality, spreads)
+        walk(
+            rng, threads, np.array([0, ITEMS]), free, (True, True), scores, quality, spreads,
+            *sweeps.chances(threads, scores, quality), np.array([1.0] * ITEMS + [6.0] + [1.0] * PEOPLE),
+            np.array([0.8]), sweeps_each,
+        )  # fmt: skip
+        moved.append(summary(scores, quality, spreads) - before)
+    return np.max(np.abs(np.mean(moved, axis=0)) / (np.std(moved, axis=0) / np.sqrt(times)))
+
+
+def summary(scores, quality, spreads):
+    logs = np.log(spreads) - np.log((sweeps.SCALE, sweeps.TRUTHS, sweeps.LIES))
+    shape = np.abs(scores / spreads[0])
+    return np.concatenate((logs, logs**2, shape, shape**2, quality, quality**2, [logs[1] * logs[2]]))
+
+
+def test_sweeps_leave_the_posterior_as_it_is():
+    assert drift(sweeps.walk, 12_000) < 4.2
+
+
+FAULTS = {
+    "a lattice without its Jacobian": ("_lay_lattice", lambda real, *at: (real(*at), np.sign(at[8], out=at[8]))),
+    "a Beta without its norm": ("_log_density_of_counts", lambda real, a, b, count: real(a, b, 0)),
+    "a scale without its prior": ("_rescaled", lambda real, *given: real(*given) + 3.0 * np.log(given[2])),
+}
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+def test_sweeps_of_another_posterior_are_noticed(fault, monkeypatch):
+    """The same sweeps, not compiled, so that one of their parts can be replaced by a faulty one."""
+    if fault:
+        name, faulty = FAULTS[fault]
+        monkeypatch.setattr(sweeps, name, partial(faulty, getattr(sweeps, name)))
+    monkeypatch.setattr(sweeps, "_walk", sweeps._walk.function)
+    monkeypatch.setattr(sweeps, "_believed", lambda margin, _: float(expit(margin)))  # Python's exp may overflow
+    found = drift(sweeps.walk, 800, sweeps_each=3)
+    assert found > 5 if fault else found < 4.2

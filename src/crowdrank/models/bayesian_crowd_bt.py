@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -20,12 +21,12 @@ from crowdrank.models.annotated.sampling import Sampler, State, limits_of
 from crowdrank.models.conclude import check_connected, conclude, health_of, need, with_annotators
 from crowdrank.models.crowd_bt import CrowdBT
 from crowdrank.results import Convergence, Ranking, Uncertainty
-from crowdrank.solvers.chains import Samples, sample
+from crowdrank.solvers.chains import Samples, sample_until
 
 Vector = npt.NDArray[np.float64]
 
-_MET = 1.1
-_THIN = 10
+# Sweeps of the first round, for each draw that is kept.
+_THIN = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +51,15 @@ class BayesianCrowdBT:
     ties: Ties = "drop"
     """A tie says nothing of who tells the truth: left out, or half an answer each way."""
     chains: int = 4
-    """Walks through the posterior, from different starts; they must meet."""
+    """Markov chains, from different starts."""
     draws: int = 250
-    """Kept of each chain, one in ten."""
-    warmup: int = 500
-    """Sweeps forgotten at the start of each chain."""
+    """Draws kept of each chain, evenly spaced."""
+    warmup: int = 300
+    """Sweeps that tune each chain before each round; they are discarded."""
+    r_hat: float = 1.05
+    """Sampling stops when R̂ of every score, quality and learnt prior parameter is at most this."""
+    max_sweeps: int = 40_000
+    """Maximum number of sweeps per chain, warm-up not counted. Chains that have not converged by then are warned of."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -68,16 +73,21 @@ class BayesianCrowdBT:
             raise SettingError(f"link must be logistic or probit, got {self.link!r}.")
         if self.chains < 2 or self.draws < 10 or self.warmup < 0:
             raise SettingError("chains must be at least 2, draws at least 10 and warmup not negative.")
+        if not self.r_hat > 1:
+            raise SettingError(f"r_hat must be above 1, got {self.r_hat}.")
+        if self.max_sweeps < 10:
+            raise SettingError(f"max_sweeps must be at least 10, got {self.max_sweeps}.")
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
         check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         sampler = self.sampler(comparisons, engine)
-        samples = sample(
-            sampler.init, sampler.walk, _read, chains=self.chains, warmup=self.warmup, draws=self.draws, thin=_THIN,
-            seed=self.seed, engine=engine,
+        samples, sweeps = sample_until(
+            sampler.init, partial(sampler.tune, steps=self.warmup), sampler.walk, _read, chains=self.chains,
+            first=_THIN * self.draws, most=self.max_sweeps, draws=self.draws, seed=self.seed, engine=engine,
+            settled=lambda found: Draws.of(found, comparisons, sampler).samples.r_hat <= self.r_hat,
         )  # fmt: skip
-        return self._conclude(comparisons, Draws.of(samples, comparisons, sampler))
+        return self._conclude(comparisons, Draws.of(samples, comparisons, sampler), sweeps)
 
     def sampler(self, comparisons: Comparisons, engine: Engine = here) -> Sampler:
         """Around the summit of Crowd-BT with middling priors, which also says which way is up."""
@@ -95,11 +105,11 @@ class BayesianCrowdBT:
         threads = thread(answers, layout.items, layout.annotators, formula)
         return Sampler(threads, comparisons.items, scores, gates, limits, scale, quality)
 
-    def _conclude(self, comparisons: Comparisons, drawn: Draws) -> Ranking:
+    def _conclude(self, comparisons: Comparisons, drawn: Draws, sweeps: int) -> Ranking:
         samples, scores = drawn.samples, drawn.scores
-        steps = self.warmup + _THIN * self.draws
-        unit = "of R̂ above 1, so the chains have not met"
-        convergence = Convergence(samples.r_hat < _MET, steps, samples.r_hat - 1.0, unit, "raise draws and warmup")
+        unit = "of R̂ above 1, so the chains have not converged"
+        met = samples.r_hat <= self.r_hat
+        convergence = Convergence(met, sweeps, samples.r_hat - 1.0, unit, "raise max_sweeps")
         error = scores.std(axis=0)
         method = f"{len(scores):,} draws from the posterior, of scores and annotators together"
         ranking = conclude(
@@ -151,10 +161,13 @@ class Draws:
         against &= around.limits.even_handed
         scores = np.where(against[..., None], -scores, scores)
         quality = np.where(against[..., None], 1 - quality, quality)
-        spreads = np.exp(samples.draws[..., -3:])
-        spreads = np.where(against[..., None], spreads[..., [0, 2, 1]], spreads).reshape(-1, 3).mean(axis=0)
-        upright = Samples(np.concatenate((scores, quality), axis=-1), samples.accepted)
-        return cls(upright, scores.reshape(-1, items), quality.reshape(-1, people), spreads, float(against.mean()))
+        spreads = samples.draws[..., -3:]
+        spreads = np.where(against[..., None], spreads[..., [0, 2, 1]], spreads)
+        upright = Samples(np.concatenate((scores, quality, spreads), axis=-1), samples.accepted)
+        return cls(
+            upright, scores.reshape(-1, items), quality.reshape(-1, people),
+            np.exp(spreads).reshape(-1, 3).mean(axis=0), float(against.mean()),
+        )  # fmt: skip
 
     def quality_interval(self) -> tuple[Vector, Vector, Vector]:
         low, high = np.quantile(self.quality, (0.025, 0.975), axis=0)

@@ -78,7 +78,7 @@ class Refits(Sequential):
     """Sweeps forgotten after new judgments."""
     keep: int = 200
     """Draws kept."""
-    thin: int = 3
+    thin: int = 1
     """Sweeps for one draw that is kept."""
     seed: int = 0
 
@@ -145,7 +145,7 @@ class Refits(Sequential):
         else:
             sampler = self._resumed(said)
             state, warmup = sampler.at(place.scores[order], place.quality.copy(), *place[2:]), self.warmup
-        state, _ = sampler.walk(rng, state, warmup)
+        state = sampler.tune(rng, state, warmup)
         scores, qualities = np.empty((self.keep, len(order))), np.empty((self.keep, len(beliefs.annotators)))
         for draw in range(self.keep):
             state, _ = sampler.walk(rng, state, self.thin)

@@ -16,6 +16,11 @@ from crowdrank.models.annotated.hints import Hints
 
 Vector = npt.NDArray[np.float64]
 
+_STIFF = 0.7
+"""Step in the log scale, in its standard deviations given the scores."""
+_DRAWN = 10
+"""Sweeps that what is believed of a variance counts for."""
+
 
 class State(NamedTuple):
     """Where a chain is."""
@@ -29,6 +34,10 @@ class State(NamedTuple):
     """Of every answer the chance that a truthful annotator gives it …"""
     chance: Vector
     """… and that its annotator does."""
+    curvature: Vector
+    """Information on each score and on the log of their scale where the chain was tuned last …"""
+    step_size: float
+    """… and the step size of Hamiltonian steps in these units."""
 
 
 class Info(NamedTuple):
@@ -62,19 +71,43 @@ class Sampler:
     def at(self, scores: Vector, quality: Vector, scale: float, truths: float, lies: float) -> State:
         """A chain that stands there."""
         truthful, chance = sweeps.chances(self.threads, scores, quality)
-        return State(scores, quality, scale, truths, lies, truthful, chance)
+        curvature = sweeps.curvature_of(self.threads, scores, quality, scale)
+        return State(scores, quality, scale, truths, lies, truthful, chance, curvature, len(scores) ** -0.25)
 
-    def walk(self, rng: np.random.Generator, state: State, steps: int) -> tuple[State, Info]:
+    def tune(self, rng: np.random.Generator, state: State, steps: int) -> State:
+        """After so many sweeps, the precision of each score and the step size for where the chain is now."""
+        state, _ = self.walk(rng, state, steps // 4, tune=True)
+        seen: list[Vector] = []
+        for _ in range(steps // 4):
+            state, _ = self.walk(rng, state, 1)
+            logits = np.log(state.quality) - np.log1p(-state.quality)
+            seen.append(np.concatenate((self.items.centre(state.scores), [np.log(state.scale)], logits)))
+        if seen:
+            state = state._replace(curvature=self._precision(np.array(seen), state))
+        return self.walk(rng, state, steps - 2 * (steps // 4), tune=True)[0]
+
+    def _precision(self, seen: Vector, state: State) -> Vector:
+        """Inverse variances, drawn towards the information there is where they were seen too seldom to tell."""
+        known, items = sweeps.curvature_of(self.threads, state.scores, state.quality, state.scale), len(state.scores)
+        variance = (len(seen) * seen.var(axis=0) + _DRAWN / known) / (len(seen) + _DRAWN)
+        # The log scale is stiff given the scores: its steps are as long as the step size lets them be.
+        variance[items] = max(1.0, (_STIFF / state.step_size) ** 2) / known[items]
+        variance[items + 1 :] = np.minimum(1.0, variance[items + 1 :])
+        return np.asarray(1.0 / variance)
+
+    def walk(self, rng: np.random.Generator, state: State, steps: int, tune: bool = False) -> tuple[State, Info]:
         """So many sweeps over everything."""
         scores, quality, spreads = state.scores.copy(), state.quality.copy(), np.array(state[2:5], np.float64)
         truthful, chance = state.truthful.copy(), state.chance.copy()
         learns = self.scale is None, self.quality is None
-        moved = sweeps.walk(
-            rng, self.threads, self.items.starts, self.limits, learns, scores, quality, spreads, truthful, chance, steps
-        )
+        step_size = np.array([state.step_size])
+        accepted = sweeps.walk(
+            rng, self.threads, self.items.starts, self.limits, learns, scores, quality, spreads, truthful, chance,
+            state.curvature, step_size, steps, tune,
+        )  # fmt: skip
         scale, truths, lies = spreads.tolist()
-        there = State(scores, quality, scale, truths, lies, truthful, chance)
-        return there, Info(moved / max(1, steps) / (len(scores) + len(quality)))
+        there = State(scores, quality, scale, truths, lies, truthful, chance, state.curvature, float(step_size[0]))
+        return there, Info(accepted / max(1, steps))
 
 
 def limits_of(hints: Hints, annotators: int) -> Limits:
