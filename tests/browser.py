@@ -54,7 +54,7 @@ class Opened:
 
     def violations(self) -> list[str]:
         """What axe calls serious or critical, each with the first place it was found in."""
-        found = Axe().run(self.page).response["violations"]
+        found = Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
         return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in _SEVERE]
 
 

@@ -15,7 +15,7 @@ from crowdrank.server.service import Options
 from crowdrank.server.turns import Said
 from crowdrank.storage import Collection, NewItem
 from tests.postgres import running
-from tests.server.browsing import browser, enter, pictures, stones  # noqa: F401  (fixtures)
+from tests.server.browsing import browser, enter, photograph, stones  # noqa: F401  (fixtures)
 
 _numbers = count()
 

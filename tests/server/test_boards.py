@@ -174,7 +174,9 @@ def test_ties_count(start):
     for answer in ("skip", "tie"):
         played = start(items=["a", "b", "c"])
         for token in played.join(*(f"p{n}" for n in range(8))):
-            played.play_directly(token, [lambda asked, answer=answer: answer if _is_of(asked, "ab") else by_name(asked)] * 3)
+            played.play_directly(
+                token, [lambda asked, answer=answer: answer if _is_of(asked, "ab") else by_name(asked)] * 3
+            )
         board = played.service.boards.at()
         score = {row.item: row.score for row in board.rows}
         apart.append(abs(score["a"] - score["b"]))
