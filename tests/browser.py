@@ -37,10 +37,10 @@ def browser() -> Iterator[Browser]:
 class Opened:
     """A page, with all it complained of and all it asked the network for."""
 
-    def __init__(self, browser: Browser, address: str, **looks: Any):
+    def __init__(self, page: Page, address: str):
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self.page: Page = browser.new_page(**looks)
+        self.page = page
         self.page.set_default_timeout(_PATIENCE)
         self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -59,4 +59,4 @@ class Opened:
 
 
 def open_file(browser: Browser, path: Path, **looks: Any) -> Opened:
-    return Opened(browser, path.resolve().as_uri(), **looks)
+    return Opened(browser.new_page(**looks), path.resolve().as_uri())

@@ -44,7 +44,7 @@ def enter(browser):  # noqa: F811
 
     def come(address, look="light", **how):
         context = browser.new_context(**LOOKS[look], **how)
-        made = Opened(context, address)
+        made = Opened(context.new_page(), address)
         opened.append(context)
         return made
 

@@ -158,7 +158,7 @@ def test_an_answer_is_kept_when_the_page_is_closed_before_it_was_sent(stones, en
     page.keyboard.press("ArrowRight")
     page.get_by_text("No connection").wait_for()
     page.close()
-    again = Opened(page.context, f"{stones.base}/judge").page
+    again = Opened(page.context.new_page(), f"{stones.base}/judge").page
     again.get_by_text("1 of 14").wait_for()
     assert outcomes_of(stones, "Closed Page") == ["right"]
     assert again.evaluate("localStorage.length") == 0
@@ -166,7 +166,7 @@ def test_an_answer_is_kept_when_the_page_is_closed_before_it_was_sent(stones, en
 
 def test_the_second_of_two_tabs_is_told_and_goes_on(stones, enter):
     opened, _ = judge(stones, enter, "Two Tabs")
-    first, second = opened.page, Opened(opened.page.context, f"{stones.base}/judge").page
+    first, second = opened.page, Opened(opened.page.context.new_page(), f"{stones.base}/judge").page
     press(first, "ArrowLeft")
     press(second, "ArrowRight")
     second.get_by_text("answered already").wait_for()

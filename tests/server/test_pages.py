@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from collections import defaultdict
 
 import pytest
 
-from tests.server.browsing import honest, judge, new_people, play, press, served_number, votes_of
+from tests.browser import Opened
+from tests.server.browsing import LOOKS, honest, judge, new_people, play, press, served_number, votes_of
 from tests.serving import serving
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
@@ -30,6 +32,31 @@ def mixed(tmp_path_factory):
     table = "item,body,query\n" + "".join(",".join(_quoted(cell) for cell in row) + "\n" for row in rows)
     with serving(folder, table, options=["--media", "media"]) as served:
         yield served
+
+
+@pytest.fixture(scope="module")
+def windows():
+    """By look; kept from test to test, because each costs a process."""
+    return defaultdict(list)
+
+
+@pytest.fixture
+def enter(browser, windows):
+    """Pages of people who opened a link, as elsewhere, but in windows that were used before and have forgotten it."""
+    used = defaultdict(int)
+
+    def come(address, look="light"):
+        if used[look] == len(windows[look]):
+            windows[look].append(browser.new_context(**LOOKS[look]).new_page())
+        used[look] += 1
+        return Opened(windows[look][used[look] - 1], address)
+
+    yield come
+    for look, count in used.items():
+        for page in windows[look][:count]:
+            page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            page.goto("about:blank")
+            page.context.clear_cookies()
 
 
 def _picture(wide, high, shade):
