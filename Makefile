@@ -4,10 +4,22 @@ BENCH_VENV ?= .venv-bench
 PAPERS_VENV ?= .venv-papers
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check tests test-other-cpu explore bench bench-quick bench-large bench-check papers papers-quick clean
+# Tests start many processes: let them share their bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
+# A part of every layer that needs no server, browser, other process or long chain.
+QUICK := $(addprefix tests/, architecture files golden judgments likelihoods results simulated solvers \
+	cli/test_exit_codes.py cli/test_models.py docs/test_completeness.py docs/test_links.py \
+	evaluation/test_gold.py evaluation/test_held_out.py evaluation/test_explaining.py \
+	models/test_annotated_models.py models/test_list_models.py models/test_reductions.py models/test_settings.py \
+	online/test_beliefs.py online/test_elo.py online/test_glicko.py questions/test_search.py questions/test_stopping.py \
+	conformance/test_promises.py::test_is_its_settings conformance/test_promises.py::test_names_every_item)
+
+.PHONY: help demo quick test check lint types tests test-other-cpu explore bench bench-quick bench-large bench-check papers papers-quick clean
 
 help:
 	@echo "make demo    rank the bundled example, show the answer and write it to demo-output/"
+	@echo "make quick   before each commit: linters, type checker and a part of the tests (within a minute)"
 	@echo "make test    linters, type checker and all tests, those on arithmetic also as on another processor"
 	@echo "make explore the tests again, with examples nobody has tried yet"
 	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
@@ -35,18 +47,29 @@ demo: $(VENV)/.ready
 	@mkdir -p demo-output
 	$(BIN)/crowdrank rank examples/cities/votes.csv --gold examples/cities/gold.csv --out demo-output/ranking.csv
 
-test: check tests test-other-cpu
+quick: check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(QUICK)
 
-check: $(VENV)/.ready-test
+# The type checker runs beside the tests: it keeps one core busy for most of a minute, the first time.
+test: lint
+	$(MAKE) --no-print-directory -j 2 types tests
+	$(MAKE) --no-print-directory test-other-cpu
+
+check: lint types
+
+lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready-test
 	$(BIN)/mypy
 
+# worksteal: neighbours stay on one worker, which has their fixtures, and its compiled loops, at hand.
 tests: $(VENV)/.ready-test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 test-other-cpu: $(VENV)/.ready-test
-	$(BIN)/python tools/other_cpu.py $(BIN)/python -m pytest -n auto -m arithmetic
+	$(BIN)/python tools/other_cpu.py $(BIN)/python -m pytest -n auto --dist worksteal -m arithmetic
 
 explore: $(VENV)/.ready-test
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n auto

@@ -37,10 +37,10 @@ def browser() -> Iterator[Browser]:
 class Opened:
     """A page, with all it complained of and all it asked the network for."""
 
-    def __init__(self, browser: Browser, address: str, **looks: Any):
+    def __init__(self, page: Page, address: str):
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self.page: Page = browser.new_page(**looks)
+        self.page = page
         self.page.set_default_timeout(_PATIENCE)
         self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -54,9 +54,9 @@ class Opened:
 
     def violations(self) -> list[str]:
         """What axe calls serious or critical, each with the first place it was found in."""
-        found = Axe().run(self.page).response["violations"]
+        found = Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
         return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in _SEVERE]
 
 
 def open_file(browser: Browser, path: Path, **looks: Any) -> Opened:
-    return Opened(browser, path.resolve().as_uri(), **looks)
+    return Opened(browser.new_page(**looks), path.resolve().as_uri())

@@ -72,7 +72,7 @@ def whole(where: str, seed: int, quick: bool) -> Mapping[Key, float]:
 
 def _lists(quick: bool) -> dict[str, Any]:
     told = {"labels": "mallows", "first_expertise": None}
-    return told | ({"queries": 12, "items": 8, "test_queries": 10} if quick else {"test_queries": 500})
+    return told | ({"queries": 8, "items": 6, "test_queries": 10} if quick else {"test_queries": 500})
 
 
 def fit(lesson: Lesson, name: str, top: int | None = None) -> Any:
@@ -99,8 +99,8 @@ def sparse(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, floa
 def some_items(column: tuple[str, str, str], seed: int, quick: bool) -> Mapping[Key, float]:
     """Partial lists, or the first ten."""
     what, kind, where = column
-    told: dict[str, Any] = {"expertise": RANGES[where], "queries": 12 if quick else 100}
-    told |= {"items": 10, "shown": 4} if what == PARTIAL else {"items": 20 if quick else 60, "top": 10, "best": 10}
+    told: dict[str, Any] = {"expertise": RANGES[where], "queries": 8 if quick else 100}
+    told |= {"items": 10, "shown": 4} if what == PARTIAL else {"items": 12 if quick else 60, "top": 10, "best": 10}
     told |= {"test_queries": 20 if quick else 500}
     points = kind == POINTS
     lesson = synthetic(seed, labels="mallows", first_expertise=None, **told) if points else noisy(seed, **told)
@@ -141,7 +141,8 @@ def run(told: Namespace) -> None:
     ranges = list(RANGES)[1:] if told.quick else list(RANGES)
     hard, kinds = list(RANGES)[1], (POINTS,) if told.quick else (POINTS, OWN)
     found = over_seeds(whole, ranges, told)
-    found |= over_seeds(sparse, [(where, queries) for queries in (100, 40) for where in ranges], told)
+    sizes = (100,) if told.quick else (100, 40)
+    found |= over_seeds(sparse, [(where, queries) for queries in sizes for where in ranges], told)
     found |= over_seeds(some_items, [(PARTIAL, kind, where) for kind in kinds for where in ranges], told)
     found |= over_seeds(some_items, [(TOP, kind, hard) for kind in kinds], told)
     report(told, f"{NOTES}\n{drawn(told)}", list(tables(found)), list(checks(found)))

@@ -87,7 +87,7 @@ def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float
 
 
 def _small(quick: bool) -> dict[str, Any]:
-    return {"queries": 12, "items": 8, "test_queries": 20} if quick else {}
+    return {"queries": 8, "items": 6, "test_queries": 20} if quick else {}
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ Kendall's tau with the truth.
 
 def functions(seed: int, quick: bool) -> Lesson:
     """§6.2.1's annotators: every other item fits them, and they order the rest."""
-    queries, items, tests = (10, 30, 20) if quick else (100, 120, 100)
+    queries, items, tests = (6, 30, 10) if quick else (100, 120, 100)
     rng = np.random.default_rng([seed, 62])
     weights = rng.normal(size=GROUP * GROUPS)
     values = rng.normal(size=(queries, 2 * items, GROUP * GROUPS))
@@ -101,7 +101,7 @@ def trial(crowd: str, seed: int, quick: bool) -> Mapping[Key, float]:
     if crowd == FUNCTIONS:
         lesson = functions(seed, quick)
     else:
-        queries, items, tests = (10, 30, 20) if quick else (100, 120, 100)
+        queries, items, tests = (6, 30, 10) if quick else (100, 120, 100)
         lesson = synthetic(
             seed, FIRST, tests, queries=queries, items=items, top=FIRST, expertise=HARD, labels="mallows",
             first_expertise=None,

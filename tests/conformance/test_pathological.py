@@ -11,6 +11,7 @@ from crowdrank.judgments import Comparisons, Rankings, Ratings
 from crowdrank.models import REGISTRY
 from tests.strategies import brief, comparisons_of, few_draws_allowed, kinds_read, samples
 
+pytestmark = pytest.mark.usefixtures("few_replicates")
 every_model = pytest.mark.parametrize("kind", [pytest.param(kind, id=name) for name, kind in REGISTRY.items()])
 
 CYCLE = [(0, 1), (1, 2), (2, 0)]

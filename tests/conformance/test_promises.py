@@ -26,9 +26,10 @@ from tests.strategies import (
     weighted,
 )
 
-quick = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 few = settings(quick, max_examples=4)
 every_model = pytest.mark.parametrize("kind", [pytest.param(kind, id=name) for name, kind in REGISTRY.items()])
+short_bootstrap = pytest.mark.usefixtures("few_replicates")
 
 
 def gives_order_only(kind):
@@ -304,6 +305,7 @@ def test_records_the_settings_that_made_it(kind, data):
 
 
 @every_model
+@short_bootstrap
 @few
 @given(data=st.data())
 def test_same_seed_same_answer(kind, data):
@@ -321,6 +323,7 @@ def test_same_seed_same_answer(kind, data):
 
 
 @every_model
+@short_bootstrap
 @few
 @given(data=st.data())
 def test_leaves_the_judgments_unchanged(kind, data):
@@ -343,6 +346,7 @@ def test_scores_cannot_be_changed_afterwards(kind, data):
 
 
 @every_model
+@short_bootstrap
 @few
 @given(data=st.data())
 def test_survives_a_round_trip(kind, data, tmp_path_factory):

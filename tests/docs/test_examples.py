@@ -1,6 +1,7 @@
 """Every example of the README and the docs runs, and prints what the page says it prints."""
 
 import doctest
+import os
 import shlex
 import shutil
 import sys
@@ -29,6 +30,7 @@ def folder(tmp_path, monkeypatch):
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # trials in this process, which knows the compiled loops already
     return tmp_path
 
 

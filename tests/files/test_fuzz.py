@@ -18,7 +18,9 @@ from crowdrank.errors import CrowdrankError
 from crowdrank.files import FORMATS, Malformed, read_with_report
 from crowdrank.judgments import Comparisons, Rankings, Ratings
 
-few = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+pytestmark = pytest.mark.slow
+
+few = settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 NAMES = st.sampled_from(
     [
@@ -191,7 +193,7 @@ FIXTURES = sorted((Path(__file__).parent / "fixtures").iterdir())
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_exports_with_pieces_missing_or_doubled_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     """Whosever file it was, a cut somewhere in it, or a stray word, raises nothing but errors of ours."""
     fixture = data.draw(st.sampled_from(FIXTURES))
@@ -206,7 +208,7 @@ def test_exports_with_pieces_missing_or_doubled_are_read_or_refused(tmp_path: Pa
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_json_exports_with_odd_values_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     fixture = data.draw(st.sampled_from([f for f in FIXTURES if f.suffix in (".json", ".jsonl")]))
     lines = fixture.read_text().splitlines() if fixture.suffix == ".jsonl" else []

@@ -9,6 +9,8 @@ from crowdrank.judgments import Comparisons, Health
 from crowdrank.judgments import health as file
 from tests.strategies import comparisons_of
 
+pytestmark = pytest.mark.slow
+
 quick = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 

@@ -12,6 +12,8 @@ from crowdrank.models.thurstonian.start import Start
 from crowdrank.solvers.chains import sample
 from crowdrank.solvers.diagnostics import effective_size
 
+pytestmark = pytest.mark.slow
+
 STARTS = np.array([0, 3, 6])
 ROWS = [
     (0, 1, 0), (1, 2, 0), (0, 2, 0), (0, 1, 1), (2, 1, 1), (0, 1, 0),

@@ -14,6 +14,8 @@ from crowdrank.models.thurstonian.list_sampling import Sampler
 from crowdrank.solvers.chains import sample
 from crowdrank.solvers.diagnostics import effective_size
 
+pytestmark = pytest.mark.slow
+
 LISTS = [
     ("p", [["a"], ["b"], ["c"]]), ("p", [["b"], ["a"], ["c"]]), ("p", [["a", "b"], ["c"]]), ("p", [["c"], ["a"]]),
     ("q", [["b"], ["a"], ["c"]]), ("q", [["b"], ["a", "c"]]), ("q", [["b"], ["c"]]),

@@ -10,6 +10,8 @@ from crowdrank.likelihoods.stretching import Powers
 from crowdrank.likelihoods.thurstonian import State
 from tests.likelihoods.test_thurstonian import BELIEFS, PAIRS, traits, truth_and_sampler
 
+pytestmark = pytest.mark.slow
+
 EACH_ONCE = PAIRS[: len(PAIRS) // 2]
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import os
 import re
+import runpy
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 PAPERS = Path(__file__).resolve().parents[2] / "papers"
+NOWHERE = PAPERS / "nowhere"
 SCRIPTS = sorted(path.relative_to(PAPERS).as_posix() for path in PAPERS.glob("*/*.py"))
 CROWD_BT = {"Bradley-Terry", "Majority-Vote-BT", "Variance-BT", "Crowd-BT"}
 
@@ -133,13 +136,41 @@ NO_ACCURACY = re.compile("less |: votes|distance|number of|RMSE", re.IGNORECASE)
 """Tables of differences, of counts, and of errors."""
 
 
-def run(script: str, *arguments: object, data: Path | None = None) -> subprocess.CompletedProcess[str]:
-    nowhere = PAPERS / "nowhere"
-    return subprocess.run(
+class Run(NamedTuple):
+    """What a script printed."""
+
+    stdout: str
+    stderr: str
+
+
+RunScript = Callable[..., Run]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunScript:
+    """Run a script as `python papers/SCRIPT …` would, without the cost of a process."""
+
+    def script(name: str, *arguments: object, data: Path | None = None) -> Run:
+        path = PAPERS / name
+        monkeypatch.setenv("CROWDRANK_DATA", str(data or NOWHERE))
+        monkeypatch.setattr(sys, "argv", [str(path), *map(str, arguments)])
+        monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as stop:
+            assert not stop.code, stop
+        return Run(*capsys.readouterr())
+
+    return script
+
+
+def run_alone(script: str, *arguments: object) -> Run:
+    """Run a script in a process of its own, which starts others."""
+    done = subprocess.run(
         [sys.executable, "-W", "error", PAPERS / script, *map(str, arguments)],
-        env={**os.environ, "CROWDRANK_DATA": str(data or nowhere)}, capture_output=True, text=True, check=True,
-        encoding="utf-8",
+        env=os.environ | {"CROWDRANK_DATA": str(NOWHERE)}, capture_output=True, text=True, check=True, encoding="utf-8",
     )  # fmt: skip
+    return Run(done.stdout, done.stderr)
 
 
 def records(folder: Path, script: str) -> list[dict[str, str]]:
@@ -159,7 +190,7 @@ def test_every_script_is_tried_here():
         if script not in NEEDS_DATA
     ],
 )
-def test_a_script_writes_a_row_for_every_method(script, tmp_path):
+def test_a_script_writes_a_row_for_every_method(run, script, tmp_path):
     done = run(script, "--quick", "--out", tmp_path)
     found = records(tmp_path, script)
     assert {row["row"] for row in found} == ROWS[script]
@@ -181,7 +212,7 @@ def passages(path: Path) -> Path:
 
 
 def test_the_authors_file_of_reading_levels_is_read(tmp_path):
-    done = run("crowd-bt/table3.py", passages(tmp_path / "levels.csv"), "--out", tmp_path)
+    done = run_alone("crowd-bt/table3.py", passages(tmp_path / "levels.csv"), "--out", tmp_path)
     found = records(tmp_path, "crowd-bt/table3.py")
     assert {row["row"] for row in found} == CROWD_BT
     assert all(float(row["mean"]) == 1 for row in found)
@@ -189,7 +220,7 @@ def test_the_authors_file_of_reading_levels_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("script", ["crowd-bt/table4.py", "crowd-bt/table5.py"])
-def test_the_authors_file_can_be_asked_for_answer_by_answer(script, tmp_path):
+def test_the_authors_file_can_be_asked_for_answer_by_answer(run, script, tmp_path):
     done = run(script, passages(tmp_path / "levels.csv"), "--quick", "--out", tmp_path)
     assert "levels.csv" in done.stdout
     assert "*paper*" in done.stdout
@@ -198,34 +229,34 @@ def test_the_authors_file_can_be_asked_for_answer_by_answer(script, tmp_path):
 
 @pytest.mark.data
 @pytest.mark.parametrize("script", ["crowd-bt/table3.py", "crowd-bt/table4.py"])
-def test_real_judgments_stand_in_for_the_reading_levels(script, tmp_path, data_folder):
+def test_real_judgments_stand_in_for_the_reading_levels(run, script, tmp_path, data_folder):
     done = run(script, "--quick", "--out", tmp_path, data=data_folder)
     assert {row["row"] for row in records(tmp_path, script)} == ROWS[script]
     assert "not the passages of the paper" in done.stdout
 
 
 @pytest.mark.data
-def test_lists_of_retrieval_systems_are_made_into_one(tmp_path, data_folder):
+def test_lists_of_retrieval_systems_are_made_into_one(run, tmp_path, data_folder):
     done = run("tpp/figure4.py", "--quick", "--out", tmp_path, data=data_folder)
     assert {row["row"] for row in records(tmp_path, "tpp/figure4.py")} == ROWS["tpp/figure4.py"]
     assert "20 queries, 12 of them with a relevant document" in done.stdout
 
 
 @pytest.mark.data
-def test_real_grades_preferences_and_lists_are_ranked_by_every_method(tmp_path, data_folder):
+def test_real_grades_preferences_and_lists_are_ranked_by_every_method(run, tmp_path, data_folder):
     done = run("crowd-agg/real.py", "--quick", "--out", tmp_path, data=data_folder)
     assert {row["row"] for row in records(tmp_path, "crowd-agg/real.py")} == ROWS["crowd-agg/real.py"]
     assert "4 tasks of lee_rankings" in done.stdout
 
 
 @pytest.mark.data
-def test_real_features_and_grades_are_learnt_from(tmp_path, data_folder):
+def test_real_features_and_grades_are_learnt_from(run, tmp_path, data_folder):
     run("ltr-crowds/mq2008.py", "--quick", "--out", tmp_path, data=data_folder)
     assert {row["row"] for row in records(tmp_path, "ltr-crowds/mq2008.py")} == ROWS["ltr-crowds/mq2008.py"]
 
 
 @pytest.mark.parametrize("script", NEEDS_DATA)
-def test_without_any_judgments_a_script_that_needs_them_says_so(script):
+def test_without_any_judgments_a_script_that_needs_them_says_so(run, script):
     assert "set CROWDRANK_DATA" in run(script).stderr
 
 

@@ -11,6 +11,8 @@ from crowdrank.errors import SettingError
 from crowdrank.reports import draw_ranking
 from crowdrank.simulated import mixed_crowd
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def ranking():

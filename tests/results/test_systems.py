@@ -13,6 +13,8 @@ from crowdrank.errors import DataError, SettingError
 from crowdrank.judgments import Items
 from crowdrank.results import Ranking, Uncertainty, compare_systems
 
+pytestmark = pytest.mark.slow
+
 
 def ranking_of(scores, query=None, error=0.3, model="bradley-terry", seed=0, draws=400):
     scores = np.asarray(scores, float)

@@ -44,7 +44,7 @@ def enter(browser):  # noqa: F811
 
     def come(address, look="light", **how):
         context = browser.new_context(**LOOKS[look], **how)
-        made = Opened(context, address)
+        made = Opened(context.new_page(), address)
         opened.append(context)
         return made
 
@@ -54,11 +54,16 @@ def enter(browser):  # noqa: F811
 
 
 @pytest.fixture
-def pictures(tmp_path):
-    """Where pictures go: CROWDRANK_SCREENSHOTS, for those who want to look at them."""
-    folder = Path(os.environ.get("CROWDRANK_SCREENSHOTS") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def photograph():
+    """Save a screenshot of a page in CROWDRANK_SCREENSHOTS, if that is set: `photograph(page, "board")`."""
+    folder = os.environ.get("CROWDRANK_SCREENSHOTS")
+
+    def take(page, name, **how):
+        if folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=Path(folder) / f"{name}.png", **how)
+
+    return take
 
 
 def new_people(served, *names):

@@ -29,7 +29,7 @@ def by_name(asked):
 def voted(start, votes=60, **how):
     played = start(items=[f"i{n}" for n in range(8)], **how)
     for token in played.join(*(f"p{n}" for n in range(6))):
-        played.play(token, [by_name] * (votes // 6))
+        played.play_directly(token, [by_name] * (votes // 6))
     return played
 
 
@@ -45,7 +45,7 @@ def test_the_same_row_gives_the_same_board_whoever_makes_it(start):
     first = played.service.boards.at()
     other = Live(played.collection).catch_up()
     assert board_of(played.collection, other, first.seq) == first
-    played.play(played.join("late")[0], [by_name] * 5)
+    played.play_directly(played.join("late")[0], [by_name] * 5)
     assert played.service.boards.at(first.seq) == first
     assert played.service.boards.at() != first
 
@@ -80,7 +80,7 @@ def test_a_decision_is_foretold_and_then_settled(start):
     assert early.more_votes is None or early.more_votes > 0
     assert early.sentence.startswith("Top 1: open")
     for token in played.join(*(f"q{n}" for n in range(12))):
-        played.play(token, [by_name] * 28)
+        played.play_directly(token, [by_name] * 28)
     late = played.service.boards.at().standing
     assert late.settled
     assert late.sentence == "Top 1: settled at 95 %."
@@ -89,7 +89,7 @@ def test_a_decision_is_foretold_and_then_settled(start):
 def test_a_collection_can_stop_when_it_is_settled(start):
     played = voted(start, settings={"budget": {"decision": "top 1", "level": 0.6}})
     for token in played.join(*(f"q{n}" for n in range(8))):
-        played.play(token, [by_name] * 28)
+        played.play_directly(token, [by_name] * 28)
     played.service.boards.latest = played.service.boards.at()
     assert played.service.boards.latest.standing.settled
     ann, late = played.join("ann", "late")
@@ -149,7 +149,7 @@ def test_the_export_ranks_to_the_board(start, new_place, tmp_path, monkeypatch, 
     monkeypatch.setattr(boards, "SAMPLED_UP_TO", 300 if sampled else 3)
     place = new_place(kind)
     played = voted(start, place=place)
-    played.play(played.join("torn")[0], ["tie", "left", "tie", "skip", "tie"])
+    played.play_directly(played.join("torn")[0], ["tie", "left", "tie", "skip", "tie"])
     number = next(iter(played.service.live.people))
     played.client.post("/api/v1/void", json={"annotator": number}, headers=played.admin)
     board = played.service.boards.at()
@@ -174,7 +174,9 @@ def test_ties_count(start):
     for answer in ("skip", "tie"):
         played = start(items=["a", "b", "c"])
         for token in played.join(*(f"p{n}" for n in range(8))):
-            played.play(token, [lambda asked, answer=answer: answer if _is_of(asked, "ab") else by_name(asked)] * 3)
+            played.play_directly(
+                token, [lambda asked, answer=answer: answer if _is_of(asked, "ab") else by_name(asked)] * 3
+            )
         board = played.service.boards.at()
         score = {row.item: row.score for row in board.rows}
         apart.append(abs(score["a"] - score["b"]))
@@ -192,7 +194,7 @@ def test_a_board_of_ties_alone_has_everyone_in_one_group(start, monkeypatch, mos
     monkeypatch.setattr(boards, "SAMPLED_UP_TO", most)
     played = start(items=["a", "b", "c"])
     for token in played.join("p", "q", "r"):
-        played.play(token, ["tie"] * 3)
+        played.play_directly(token, ["tie"] * 3)
     board = played.service.boards.at()
     assert board.votes == 9
     assert {row.group for row in board.rows} == {1}
@@ -211,8 +213,8 @@ def test_a_reversed_annotator_is_flagged_with_a_reason(start):
     played = start(items=[f"i{n}" for n in range(12)])
     *good, bad = played.join(*(f"p{n}" for n in range(7)))
     for token in good:
-        played.play(token, [by_name] * 25)
-    played.play(bad, [lambda asked: "right" if by_name(asked) == "left" else "left"] * 25)
+        played.play_directly(token, [by_name] * 25)
+    played.play_directly(bad, [lambda asked: "right" if by_name(asked) == "left" else "left"] * 25)
     told = people.figures(played.service.live, played.service.boards.at())
     verdicts = {one["name"]: one["verdict"] for one in told}
     assert verdicts["p6"] == "reversed"
@@ -229,8 +231,8 @@ def test_a_one_sided_annotator_is_seen_by_the_share_of_left(start):
     played = start(items=[f"i{n}" for n in range(12)])
     tokens = played.join(*(f"p{n}" for n in range(5)))
     for token in tokens[:4]:
-        played.play(token, [by_name] * 30)
-    played.play(tokens[4], ["left"] * 30)
+        played.play_directly(token, [by_name] * 30)
+    played.play_directly(tokens[4], ["left"] * 30)
     told = people.figures(played.service.live, played.service.boards.at())[4]
     assert told["left_share"] == 1.0
     assert told["left_p"] < 1e-6

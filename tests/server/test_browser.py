@@ -26,7 +26,7 @@ from tests.server.browsing import (
 from tests.serving import crowdrank
 
 
-def test_a_whole_collection_is_played(stones, enter, pictures):
+def test_a_whole_collection_is_played(stones, enter, photograph):
     # The organiser comes in by the link that was printed, and makes links for two people.
     organiser = enter(stones.admin_link)
     assert organiser.page.url == f"{stones.base}/admin"
@@ -59,7 +59,7 @@ def test_a_whole_collection_is_played(stones, enter, pictures):
 
     # Ben has a phone, and taps until he is done.
     ben = enter(links["Ben"], "phone").page
-    ben.screenshot(path=pictures / "judge-phone.png")
+    photograph(ben, "judge-phone")
     while "/judge" in ben.url:
         left, right = weights(ben)
         then(
@@ -96,7 +96,7 @@ def test_a_whole_collection_is_played(stones, enter, pictures):
 
     # The board follows by itself.
     board.page.wait_for_function("() => document.querySelector('#board dd').innerText === '84'", timeout=180_000)
-    board.page.screenshot(path=pictures / "board.png", full_page=True)
+    photograph(board.page, "board", full_page=True)
     assert board.complaints == []
 
     # Rex is flagged; without him the board is the same or better, and he can be brought back.
@@ -105,7 +105,7 @@ def test_a_whole_collection_is_played(stones, enter, pictures):
     row = page.get_by_role("row").filter(has_text="Rex")
     assert row.locator(".badge").inner_text() == "reversed"
     assert "reliable" in page.get_by_role("row").filter(has_text="Ben").inner_text()
-    page.screenshot(path=pictures / "annotators.png", full_page=True)
+    photograph(page, "annotators", full_page=True)
     row.get_by_role("button", name="Exclude").click()
     assert "Their votes count no longer" in page.locator("[role=status]").inner_text()
     page.get_by_role("row").filter(has_text="Rex").get_by_role("button", name="Include").click()
@@ -158,7 +158,7 @@ def test_an_answer_is_kept_when_the_page_is_closed_before_it_was_sent(stones, en
     page.keyboard.press("ArrowRight")
     page.get_by_text("No connection").wait_for()
     page.close()
-    again = Opened(page.context, f"{stones.base}/judge").page
+    again = Opened(page.context.new_page(), f"{stones.base}/judge").page
     again.get_by_text("1 of 14").wait_for()
     assert outcomes_of(stones, "Closed Page") == ["right"]
     assert again.evaluate("localStorage.length") == 0
@@ -166,7 +166,7 @@ def test_an_answer_is_kept_when_the_page_is_closed_before_it_was_sent(stones, en
 
 def test_the_second_of_two_tabs_is_told_and_goes_on(stones, enter):
     opened, _ = judge(stones, enter, "Two Tabs")
-    first, second = opened.page, Opened(opened.page.context, f"{stones.base}/judge").page
+    first, second = opened.page, Opened(opened.page.context.new_page(), f"{stones.base}/judge").page
     press(first, "ArrowLeft")
     press(second, "ArrowRight")
     second.get_by_text("answered already").wait_for()

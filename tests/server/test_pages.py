@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from collections import defaultdict
 
 import pytest
 
-from tests.server.browsing import honest, judge, new_people, play, press, served_number, votes_of
+from tests.browser import Opened
+from tests.server.browsing import LOOKS, honest, judge, new_people, play, press, served_number, votes_of
 from tests.serving import serving
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
@@ -32,6 +34,31 @@ def mixed(tmp_path_factory):
         yield served
 
 
+@pytest.fixture(scope="module")
+def windows():
+    """By look; kept from test to test, because each costs a process."""
+    return defaultdict(list)
+
+
+@pytest.fixture
+def enter(browser, windows):
+    """Pages of people who opened a link, as elsewhere, but in windows that were used before and have forgotten it."""
+    used = defaultdict(int)
+
+    def come(address, look="light"):
+        if used[look] == len(windows[look]):
+            windows[look].append(browser.new_context(**LOOKS[look]).new_page())
+        used[look] += 1
+        return Opened(windows[look][used[look] - 1], address)
+
+    yield come
+    for look, count in used.items():
+        for page in windows[look][:count]:
+            page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            page.goto("about:blank")
+            page.context.clear_cookies()
+
+
 def _picture(wide, high, shade):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -52,7 +79,7 @@ PAGES = ("/", "/join", "/admin", "/admin/annotators", "/admin/items", "/admin/li
 
 
 @pytest.mark.parametrize("look", ["light", "phone dark"])
-def test_every_page_is_sound_and_open_to_everyone(stones, enter, look, pictures):
+def test_every_page_is_sound_and_open_to_everyone(stones, enter, look, photograph):
     (token,) = new_people(stones, f"Someone in {look}")
     play(stones, token, honest, 5)
     opened = enter(stones.admin_link, look)
@@ -61,13 +88,13 @@ def test_every_page_is_sound_and_open_to_everyone(stones, enter, look, pictures)
     for path in (*PAGES, f"/admin/annotators/{number}"):
         page.goto(stones.base + path)
         page.evaluate("document.querySelectorAll('main details').forEach(fold => fold.open = true)")
-        page.screenshot(path=pictures / f"{path.strip('/').replace('/', '-') or 'board'}-{look}.png", full_page=True)
+        photograph(page, f"{path.strip('/').replace('/', '-') or 'board'}-{look}", full_page=True)
         _sound(opened, path)
     assert opened.complaints == []
     judging, _ = judge(stones, enter, f"Judge in {look}", look)
     press(judging.page, "ArrowLeft")
     for state in ("plain", "skipping"):
-        judging.page.screenshot(path=pictures / f"judge-{state}-{look}.png")
+        photograph(judging.page, f"judge-{state}-{look}")
         _sound(judging, state)
         judging.page.locator("#skip summary").click()
     assert judging.complaints == []
@@ -87,11 +114,11 @@ def look(request):
 
 
 @pytest.fixture
-def seen(pictures, look):
+def seen(photograph, look):
     """A page that is looked at, by a person and by axe: `seen(opened, "finished")`."""
 
     def look_at(opened, what):
-        opened.page.screenshot(path=pictures / f"{what}-{look}.png", full_page=True)
+        photograph(opened.page, f"{what}-{look}", full_page=True)
         _sound(opened, what)
 
     return look_at
@@ -107,17 +134,18 @@ def test_the_end_is_open_to_everyone(stones, enter, look, seen):
     assert opened.complaints == []
 
 
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [
-        ("/nothing", "Nothing here"), ("/judge", "Who are you?"), ("/join/not-a-link", "Nothing here"),
-        ("/admin", "Who are you?"), ("/admin/not-a-link", "Nothing here"),
-    ],
-)  # fmt: skip
-def test_what_is_refused_is_told_to_everyone(stones, enter, look, seen, path, words):
-    opened = enter(stones.base + path, look)
-    assert opened.page.locator("h1").inner_text() == words
-    seen(opened, f"error{path.replace('/', '-')}")
+REFUSED = {
+    "/nothing": "Nothing here", "/judge": "Who are you?", "/join/not-a-link": "Nothing here",
+    "/admin": "Who are you?", "/admin/not-a-link": "Nothing here",
+}  # fmt: skip
+
+
+def test_what_is_refused_is_told_to_everyone(stones, enter, look, seen):
+    opened = enter(f"{stones.base}/", look)
+    for path, words in REFUSED.items():
+        opened.page.goto(stones.base + path)
+        assert opened.page.locator("h1").inner_text() == words
+        seen(opened, f"error{path.replace('/', '-')}")
 
 
 def test_a_private_board_says_so_to_everyone(mixed, enter, look, seen):

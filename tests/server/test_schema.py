@@ -13,7 +13,7 @@ from schemathesis import GenerationMode
 
 from tests.server.conftest import Played
 
-_EXAMPLES = 8
+_EXAMPLES = 5
 
 
 @pytest.fixture(scope="module")
