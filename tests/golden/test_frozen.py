@@ -9,6 +9,7 @@ from crowdrank.models import REGISTRY
 from tests.golden.frozen import CROWDS, FILE, numbers
 from tests.strategies import samples
 
+pytestmark = pytest.mark.slow
 FROZEN = json.loads(FILE.read_text(encoding="utf-8"))
 
 
