@@ -41,6 +41,7 @@ check: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/stale_results.py
 
 tests: $(VENV)/.ready-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
@@ -74,6 +75,7 @@ bench-check: $(BENCH_VENV)/.ready
 
 papers: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script || exit 1; done
+	$(PAPERS_VENV)/bin/python tools/stale_results.py --strict papers/*/results
 
 papers-quick: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script --quick || exit 1; done
