@@ -78,13 +78,14 @@ class Sampled(ABC):
 
 
 @dataclass(frozen=True)
-class StandardErrors:
+class StandardErrors(Sampled):
     """How sure a model is of its scores, where a table shows that too."""
 
     model: Any
 
-    def __call__(self) -> Vector:
-        return np.concatenate([ranking.uncertainty.std_error for ranking in _rankings_by(self.model)])
+    def draw(self, seed: int) -> Vector:
+        rankings = _rankings_by(replace(self.model, seed=seed))
+        return np.concatenate([ranking.uncertainty.std_error for ranking in rankings])
 
 
 def fingerprint(shown: Any) -> Fingerprint:
@@ -190,13 +191,13 @@ def _root_mean_square(values: Vector) -> float:
 
 @cache
 def small_data() -> tuple[Judgments, ...]:
-    """Comparisons by a mixed crowd, comparisons by a crowd in which a third answers in reverse, grades and lists.
+    """Comparisons by a mixed crowd, by middling annotators of whom a third always reverses, grades and lists.
 
     Drawn here, so that they stay what they are when the simulated crowds of the package change.
     """
     return (
         _comparisons(np.random.default_rng(1), [0.95, 0.9, 0.85, 0.8, 0.7, 0.5, 0.1]),
-        _comparisons(np.random.default_rng(2), [0.95, 0.9, 0.9, 0.85, 0.85, 0.8, 0.15, 0.1, 0.05]),
+        _comparisons(np.random.default_rng(2), [*_MIDDLING, *[0.0] * 5], each=25, scale=6.0),
         _ratings(np.random.default_rng(3)),
         _rankings(np.random.default_rng(4)),
     )
@@ -208,8 +209,13 @@ def _clear() -> Comparisons:
     return _comparisons(np.random.default_rng(5), [0.95, 0.95, 0.9, 0.9, 0.85, 0.8], each=60)
 
 
-def _comparisons(rng: np.random.Generator, qualities: list[float], each: int = 40) -> Comparisons:
-    scores = np.linspace(-1.5, 1.5, ITEMS)
+_MIDDLING = (0.95, 0.85, 0.75, 0.7, 0.65, 0.65, 0.6, 0.6, 0.55, 0.55)
+
+
+def _comparisons(
+    rng: np.random.Generator, qualities: Sequence[float], each: int = 40, scale: float = 1.5
+) -> Comparisons:
+    scores = np.linspace(-scale, scale, ITEMS)
     who = np.repeat(np.arange(len(qualities)), each)
     left = rng.integers(ITEMS, size=len(who))
     right = (left + rng.integers(1, ITEMS, size=len(who))) % ITEMS

@@ -10,7 +10,8 @@ import json
 import runpy
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -77,25 +78,29 @@ def fingerprints_of(script: Path) -> dict[str, Any]:
     from fingerprints import fingerprint
 
     found = {}
-    for name, shown in shows(script).items():
-        # equal settings are fitted once, though several scripts show them; they may not hash, but they print
-        key = (type(shown).__module__, repr(shown))
-        if not is_dataclass(shown) or key not in _FITTED:
-            _FITTED[key] = fingerprint(shown)
-        found[name] = _FITTED[key]
+    with shows(script) as every:
+        for name, shown in every.items():
+            # equal settings are fitted once, though several scripts show them; they may not hash, but they print
+            key = (type(shown).__module__, repr(shown))
+            if not is_dataclass(shown) or key not in _FITTED:
+                _FITTED[key] = fingerprint(shown)
+            found[name] = _FITTED[key]
     return found
 
 
 _FITTED: dict[tuple[str, str], Any] = {}
 
 
-def shows(script: Path) -> Mapping[str, Any]:
-    """The global SHOWS of a script, which is loaded but not run; empty if it shows nothing but times."""
+@contextmanager
+def shows(script: Path) -> Iterator[Mapping[str, Any]]:
+    """The global SHOWS of a script, which is loaded but not run; empty if it shows nothing but times.
+
+    The modules beside the script stay loaded until the end: Numba compiles and caches functions by their module.
+    """
     path, modules = sys.path[:], set(sys.modules)
     sys.path[:0] = [str(script.resolve().parent), str(script.resolve().parents[1])]
     try:
-        found: Mapping[str, Any] = runpy.run_path(str(script), run_name="shown").get("SHOWS", {})
-        return found
+        yield runpy.run_path(str(script), run_name="shown").get("SHOWS", {})
     finally:
         sys.path[:] = path
         # another folder's scripts have modules of the same names

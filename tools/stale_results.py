@@ -47,11 +47,13 @@ def why_stale(entry: Mapping[str, Any], root: Path) -> str:
         return f"{entry['script']} is gone"
     if "shows" not in entry:
         return ""  # times and sizes: they have a date, and `make bench-check` tells what became slower
+    if not entry["shows"]:
+        return "not known what its models were"
     before = {name: _from_json(found) for name, found in entry["shows"].items()}
     now = fingerprints_of(script)
     changed = [name for name in before if name in now and differ(before[name], now[name])]
     parts = {"changed": changed, "new": now.keys() - before.keys(), "no longer shown": before.keys() - now.keys()}
-    return "; ".join(f"{what}: {', '.join(sorted(names))}" for what, names in parts.items() if names)
+    return " — ".join(f"{what}: {'; '.join(sorted(names))}" for what, names in parts.items() if names)
 
 
 def _from_json(kept: Mapping[str, Any]) -> Fingerprint:

@@ -58,7 +58,9 @@ def test_a_result_is_listed_once_a_model_that_it_shows_has_changed(one):
 def test_a_result_is_listed_if_its_script_shows_another_model_or_none(one):
     script = one / "papers" / "some" / "table.py"
     script.write_text(SCRIPT.format(scale=1.0).replace('"crowd"', '"other"'))
-    assert listed(one) == ["papers/some/results/table (commit abc1234, 2026-01-02): new: other; no longer shown: crowd"]
+    assert listed(one) == [
+        "papers/some/results/table (commit abc1234, 2026-01-02): new: other — no longer shown: crowd"
+    ]
     script.unlink()
     assert listed(one)[0].endswith("table.py is gone")
 
@@ -129,7 +131,7 @@ def test_standard_errors_and_crowds_have_fingerprints():
 def test_small_data_are_what_they_were():
     """They must not change: every fingerprint kept would."""
     votes, reversed_third, grades, lists = small_data()
-    assert (len(votes), len(reversed_third), len(grades), len(lists)) == (280, 360, 80, 15)
+    assert (len(votes), len(reversed_third), len(grades), len(lists)) == (280, 375, 80, 15)
     assert votes.outcome[:12].tolist() == [-1, 1, -1, 1, 1, -1, 1, 1, -1, -1, 1, 1]
     assert grades.grade[:12].tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0]
     assert lists.item[:6].tolist() == [7, 6, 5, 3, 4, 2]
@@ -153,13 +155,15 @@ def test_a_result_says_at_which_commit_it_was_made_and_whether_code_was_changed(
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_script_of_a_paper_says_what_its_results_show(script):
-    assert shows(script)
+    with shows(script) as every:
+        assert every
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_script_shows_the_models_that_it_names(script):
     text = script.read_text(encoding="utf-8")
-    kinds = {type(shown).__name__ for shown in shows(script).values()}
+    with shows(script) as every:
+        kinds = {type(shown).__name__ for shown in every.values()}
     named = {kind.__name__ for kind in REGISTRY.values() if f" {kind.__name__}(" in text}
     # Its model reads features that the small data lack: it shows what the model makes of a crowd that has them.
     assert named - kinds <= ({"FactorBT"} if script.match("factor-bt/table1.py") else set())
