@@ -63,6 +63,7 @@ lint: $(VENV)/.ready-test
 
 types: $(VENV)/.ready-test
 	$(BIN)/mypy
+	$(BIN)/python tools/stale_results.py
 
 # worksteal: neighbours stay on one worker, which has their fixtures, and its compiled loops, at hand.
 tests: $(VENV)/.ready-test
@@ -100,6 +101,7 @@ bench-check: $(BENCH_VENV)/.ready
 
 papers: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script || exit 1; done
+	$(PAPERS_VENV)/bin/python tools/stale_results.py --strict papers/*/results
 
 papers-quick: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script --quick || exit 1; done

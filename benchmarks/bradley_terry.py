@@ -21,7 +21,10 @@ from peers import CONTENDERS, OURS, Contender, rungs
 from report import Row
 from votes import Scores, Votes, centre, draw, log_likelihood, pairs_right, truth
 
+from crowdrank import BradleyTerry
+
 SIZES = ((100, 4_000), (100, 10_000), (1_000, 100_000), (10_000, 1_000_000), (10_000, 10_000_000))
+SHOWS = {"bradley-terry": BradleyTerry(prior_scale=None)}
 FIGURE = {
     "crowdrank": ("crowdrank BradleyTerry",),
     "choix": ("choix ilsr_pairwise",),
@@ -175,6 +178,7 @@ def main() -> None:
         if entries:
             report.write_csv(entries, out / "door.csv")
         machine.write(described, out / "machine.json")
+        machine.record(Path(__file__), out, "bradley_terry", *(["door"] if entries else []))
         draw_figures(rows, out if options.out else figures.IMAGES)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import crowd_bt
 import kernels
 import polars as pl
-from machine import describe
+from machine import describe, record
 
 import crowdrank as cr
 
@@ -104,6 +104,7 @@ def main() -> int:
     if options.parse_args().keep:
         content: dict[str, Any] = {"machine": describe(), "ratios": measured()}
         _KEPT.write_text(json.dumps(content, indent=2) + "\n")
+        record(Path(__file__), _KEPT.parent, _KEPT.stem)
         return 0
     slower = check(json.loads(_KEPT.read_text())["ratios"])
     for name, by in slower.items():

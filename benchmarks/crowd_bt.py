@@ -24,9 +24,12 @@ from peers import OURS, rungs
 from report import BAR, duration, verdict, write_csv
 from votes import pairs_right, truth
 
+from crowdrank import CrowdBT
+
 __all__ = ["NumPy", "clock", "draw"]
 
 _RESULTS = Path(__file__).parent / "results"
+SHOWS = {"crowd-bt": CrowdBT()}
 SIZES = (
     (100, 100, 4_000), (100, 100, 10_000), (1_000, 1_000, 100_000), (10_000, 10_000, 1_000_000),
     (10_000, 10_000, 10_000_000),
@@ -233,6 +236,7 @@ def write(entries: Sequence[Entry], text: str, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_csv(entries, out / "crowd_bt.csv")
     (out / "crowd_bt.md").write_text(text, encoding="utf-8")
+    machine.record(Path(__file__), out, "crowd_bt")
 
 
 def main() -> None:

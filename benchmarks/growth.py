@@ -201,6 +201,7 @@ def write(entries: Sequence[Entry], text: str, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_csv(entries, out / "growth.csv")
     (out / "growth.md").write_text(text, encoding="utf-8")
+    machine.record(Path(__file__), out, "growth")
 
 
 def main() -> None:

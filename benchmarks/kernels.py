@@ -23,7 +23,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from machine import describe
+from machine import describe, record
 
 from crowdrank.engines.here import Here
 from crowdrank.likelihoods import annotated, pairwise
@@ -147,6 +147,7 @@ def main() -> None:
     found = measure_all(QUICK if options.parse_args().quick else SIZES)
     content = {"machine": described, "entries": [asdict(entry) for entry in found]}
     _RESULT.write_text(json.dumps(content, indent=2) + "\n")
+    record(Path(__file__), _RESULT.parent, _RESULT.stem)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import psutil
-from machine import describe, sentence
+from machine import describe, record, sentence
 from scipy.special import expit
 from scipy.stats import kendalltau
 
@@ -285,6 +285,7 @@ def main() -> int:
         content = {"machine": described, "parquet_bytes": parquet, "entries": [asdict(e) for e in entries]}
         (given.out / "large.json").write_text(json.dumps(content, indent=2) + "\n")
         (given.out / "large.md").write_text(page(entries, described, parquet))
+        record(Path(__file__), given.out, "large")
     return 0 if all(entry.within for entry in entries) else 1
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from machine import made, record
 from report import duration
 
 from crowdrank.judgments.knowledge import NOTHING_KNOWN
@@ -158,4 +159,5 @@ if __name__ == "__main__":
     text = report(measure(quick))
     print(text)
     if not quick:
-        (_RESULTS / "ltr-crowds.md").write_text(text, encoding="utf-8")
+        (_RESULTS / "ltr-crowds.md").write_text(f"{text}\n{made()}\n", encoding="utf-8")
+        record(Path(__file__), _RESULTS, "ltr-crowds")

@@ -6,9 +6,17 @@ import json
 import os
 import platform
 import re
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+
+from fingerprints import Sampled as Sampled
+from fingerprints import StandardErrors as StandardErrors
+from provenance import made
+from provenance import record as record
 
 _LIBRARIES = (
     "crowdrank", "numpy", "scipy", "numba", "polars", "narwhals",
@@ -22,6 +30,7 @@ def describe() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_gigabytes": _memory(),
         "system": platform.system(),
+        "made": str(made()),
         "load_at_start": [round(load, 2) for load in os.getloadavg()] if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
         "libraries": {name: _version(name) for name in _LIBRARIES},
@@ -32,7 +41,8 @@ def sentence(described: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in described["libraries"].items())
     return (
         f"{described['processor']}, {described['cores']} cores, {described['memory_gigabytes']} GB, "
-        f"{described['system']}, Python {described['python']}; {versions}; load at start {described['load_at_start']}."
+        f"{described['system']}, Python {described['python']}; {versions}; load at start {described['load_at_start']}. "
+        f"{described['made']}"
     )
 
 

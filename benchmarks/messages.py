@@ -1,6 +1,6 @@
 """What a cluster would have to send, and for how long it would compute: Crowd-BT on many machines, on paper.
 
-python benchmarks/messages.py > benchmarks/results/messages.md
+python benchmarks/messages.py           written to benchmarks/results/messages.md
 
 A pass sends all parameters to every machine, and sums back, both along a tree: of a gradient three numbers a parameter
 (slope, Fisher's diagonal, the curvature's own), of a product one. What a machine holds and does grows with its
@@ -13,7 +13,10 @@ import json
 from math import ceil, log
 from pathlib import Path
 
-_KERNELS = Path(__file__).parent / "results" / "kernels.json"
+from machine import made, record
+
+_RESULTS = Path(__file__).parent / "results"
+_KERNELS = _RESULTS / "kernels.json"
 _MACHINES, _CORES, _BRANCHES = 100, 16, 8
 _BANDWIDTH = 1.25e9  # bytes a second: ten gigabits
 _STORED, _CURVATURE = 13, 12  # bytes a judgment: codes; what a pass leaves beside them
@@ -56,18 +59,24 @@ def row(judgments: int, items: int, annotators: int) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def main() -> None:
-    print(
+def page() -> str:
+    lines = [
         "| judgments | items | annotators | sent with a pass | sums of a gradient | held by a machine | "
-        "a gradient computes | and is sent | a fit |"
-    )
-    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for size in _SIZES:
-        print(row(*size))
-    print(
-        f"\n{_MACHINES} machines of {_CORES} cores, ten gigabits a second, a tree of {_BRANCHES} branches; a fit of "
-        f"{_GRADIENTS} gradients and {_PRODUCTS} products, kernels as measured here, with all parameters in the cache."
-    )
+        "a gradient computes | and is sent | a fit |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        *(row(*size) for size in _SIZES),
+        "",
+        f"{_MACHINES} machines of {_CORES} cores, ten gigabits a second, a tree of {_BRANCHES} branches; a fit of "
+        f"{_GRADIENTS} gradients and {_PRODUCTS} products, kernels as measured here, with all parameters in the cache.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    text = f"{page()}\n{made()}\n"
+    print(text)
+    (_RESULTS / "messages.md").write_text(text, encoding="utf-8")
+    record(Path(__file__), _RESULTS, "messages")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The server, and PostgreSQL in its turn, killed again and again under load: every acknowledged vote must be there.
 
-python benchmarks/nothing_lost.py --rounds 20
+python benchmarks/nothing_lost.py --rounds 20      written to benchmarks/results/nothing_lost.jsonl
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from machine import record
+
 from tests.postgres import running
 from tests.server.killing import play
+
+_RESULT = Path(__file__).parent / "results" / "nothing_lost.jsonl"
 
 
 def main() -> None:
@@ -27,7 +31,7 @@ def main() -> None:
         "--only", default="", help="sqlite:1, sqlite:4, postgresql:1, postgresql:4, database:1, database:4"
     )
     told = parser.parse_args()
-    fine = True
+    fine, lines = True, []
     for what in ("sqlite", "postgresql", "database"):
         for processes in (1, 4):
             if told.only not in ("", f"{what}:{processes}"):
@@ -46,7 +50,11 @@ def main() -> None:
             killed = "postgresql" if what == "database" else "server"
             where = "sqlite" if what == "sqlite" else "postgresql"
             row = {"database": where, "killed": killed, "processes": processes, "rounds": told.rounds}
-            print(json.dumps(row | asdict(outcome) | {"seconds": round(time.monotonic() - begin)}), flush=True)
+            lines.append(json.dumps(row | asdict(outcome) | {"seconds": round(time.monotonic() - begin)}))
+            print(lines[-1], flush=True)
+    if not told.only:
+        _RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        record(Path(__file__), _RESULT.parent, _RESULT.stem)
     sys.exit(0 if fine else 1)
 
 

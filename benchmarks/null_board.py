@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from machine import StandardErrors, made, record
 
 from crowdrank.errors import CrowdrankWarning
 from crowdrank.models import CrowdBT
@@ -25,6 +26,7 @@ from crowdrank.server.boards import Board, board_of
 from crowdrank.server.live import Live
 from crowdrank.storage import Collection
 
+SHOWS = {"crowd-bt": CrowdBT(), "crowd-bt, standard errors": StandardErrors(CrowdBT())}
 _OUT = Path(__file__).parent / "results" / "null-board.md"
 _SIZES = ("30x12x240", "60x20x400", "320x40x1600")
 _QUICK = ("12x6x60", "30x12x240")
@@ -145,7 +147,8 @@ def main() -> None:
     text = report([row(size, trials) for size, trials in found.items()], given.ties, time.monotonic() - begin)
     print(text)
     if (out := given.out or (None if given.quick else _OUT)) is not None:
-        out.write_text(text, encoding="utf-8")
+        out.write_text(f"{text}\n{made()}\n", encoding="utf-8")
+        record(Path(__file__), out.parent, out.stem)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,10 @@ from online_peers import CONTENDERS, OnePass
 from report import verdict, write_csv
 from votes import pairs_right, truth
 
+from crowdrank.online import CrowdBT, Elo, Glicko2, TrueSkill
+
 _RESULTS = Path(__file__).parent / "results"
+SHOWS = {"crowd-bt": CrowdBT(), "elo": Elo(), "glicko2": Glicko2(), "trueskill": TrueSkill()}
 SIZES = ((100, 10_000), (1_000, 100_000), (10_000, 1_000_000), (10_000, 10_000_000))
 TWINS = {"trueskill rate_1vs1": "crowdrank TrueSkill", "evalica elo, codes": "crowdrank Elo"}
 """The same model with the same settings: who answers as who."""
@@ -178,6 +181,7 @@ def write(entries: Sequence[Entry], text: str, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_csv(entries, out / "online.csv")
     (out / "online.md").write_text(text, encoding="utf-8")
+    machine.record(Path(__file__), out, "online")
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import made, record
 from report import duration
 from scipy.special import expit
 
@@ -141,7 +142,8 @@ def write(entries: list[Entry]) -> None:
     names = [field.name for field in fields(Entry)]
     rows = [",".join(str(asdict(entry)[name]) for name in names) for entry in entries]
     (_RESULTS / "questions.csv").write_text("\n".join([",".join(names), *rows]) + "\n")
-    (_RESULTS / "questions.md").write_text(table(entries))
+    (_RESULTS / "questions.md").write_text(f"{table(entries)}\n{made()}\n")
+    record(Path(__file__), _RESULTS, "questions")
 
 
 def main() -> None:

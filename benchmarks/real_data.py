@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from machine import made, record
 
 import crowdrank as cr
 from crowdrank.models.foretelling import folds_of, log_chances
@@ -123,6 +124,9 @@ def foretell(model: Any, votes: cr.Comparisons) -> tuple[Vector, float]:
     return found[votes.outcome != 0], time.perf_counter() - began
 
 
+SHOWS = {
+    **contenders(Source("", "", sides=True), 0), **{f"crowd-bt, prior {p}": cr.CrowdBT(quality_prior=p) for p in PRIORS}
+}  # fmt: skip
 Foretold = dict[str, tuple[Vector, float]]
 
 
@@ -356,7 +360,8 @@ def write(results: Sequence[dict[str, Any]], out: Path) -> None:
     known |= {result["set"]: result for result in results}
     whole = [known[source.name] for source in SOURCES if source.name in known]
     file.write_text(json.dumps(whole, indent=2) + "\n")
-    (out / "real-data.md").write_text(page(whole))
+    (out / "real-data.md").write_text(f"{page(whole)}\n{made()}\n")
+    record(Path(__file__), out, "real-data")
 
 
 if __name__ == "__main__":

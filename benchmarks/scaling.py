@@ -28,7 +28,7 @@ import crowd_bt
 import kernels
 import messages
 import numpy as np
-from machine import describe, sentence
+from machine import describe, record, sentence
 
 import crowdrank as cr
 from crowdrank.engines import Dask, Engine, Watched, here
@@ -196,6 +196,7 @@ def main() -> None:
     print(found)
     if not given.quick:
         (given.out / "scaling.md").write_text(found)
+        record(Path(__file__), given.out, "scaling")
 
 
 if __name__ == "__main__":

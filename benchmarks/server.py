@@ -177,6 +177,7 @@ def write(rows: list[dict[str, Any]], chosen: list[dict[str, Any]], told: argpar
         for one in chosen
     ]
     (HERE / "results" / "server.md").write_text("\n".join(lines) + "\n")
+    machine.record(Path(__file__), HERE / "results", "server")
 
 
 if __name__ == "__main__":

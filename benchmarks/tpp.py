@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from machine import made, record
 from report import duration
 
 from crowdrank import TPP
@@ -21,6 +22,7 @@ from crowdrank.models.thurstonian.sampling import Sampler
 from crowdrank.simulated import domain_crowd
 
 _RESULTS = Path(__file__).parent / "results"
+SHOWS = {"tpp": TPP()}
 _SHARES = (0.005, 0.01, 0.02, 0.04)
 _SWEEPS = 20
 _REPETITIONS = 3
@@ -80,7 +82,8 @@ def main() -> None:
     told = report(entries)
     print(told)
     if not quick:
-        (_RESULTS / "tpp.md").write_text(told, encoding="utf-8")
+        (_RESULTS / "tpp.md").write_text(f"{told}\n{made()}\n", encoding="utf-8")
+        record(Path(__file__), _RESULTS, "tpp")
 
 
 if __name__ == "__main__":

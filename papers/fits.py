@@ -41,6 +41,13 @@ METHODS: dict[str, Model] = {
 }
 DISTANCE = "distance"
 
+
+def shown(methods: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+    """Methods, and the crowds they are fitted to, for `SHOWS`."""
+    crowds = {name: partial(crowd_named, name, measure.FIRST_SEED) for name in names}
+    return {method: METHODS[method] for method in methods} | crowds
+
+
 Record = dict[str, Any]
 """What one fit came to, by name."""
 Fits = Mapping[Key, Sequence[Record]]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from measure import Check, Key, Table, standard_error
+from measure import FIRST_SEED, Check, Key, Sampled, Table, standard_error
 from topics import p_value
 
 from crowdrank import Better, Between, Gold, Rankings
@@ -131,6 +131,21 @@ def noisy(
     taught = matrix_of(values)
     lists = lists_about(taught.items, truth, theta, rng, shown, top)
     return Lesson(lists, taught, truth, theta, matrix_of(tested), grades.ravel())
+
+
+@dataclass(frozen=True)
+class Taught(Sampled):
+    """Scores and expertise that two iterations learn from a small lesson, for `SHOWS`."""
+
+    settings: CrowdRanker = field(default_factory=CrowdRanker)
+    method: str = OURS
+
+    def draw(self, seed: int) -> Vector:
+        lesson = noisy(FIRST_SEED, queries=8, items=6, expertise=HARD, test_queries=4)
+        labels = "expected" if self.settings.labels == "auto" else self.settings.labels
+        function = lesson.fit(self.method, replace(self.settings, labels=labels, held_out=0, iterations=2, seed=seed))
+        told = function.annotators["expertise"] if self.method in WEIGHING else []
+        return np.concatenate((function.scores(lesson.tested), told))
 
 
 def matrix_of(values: Vector) -> Features:

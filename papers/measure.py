@@ -18,6 +18,12 @@ from typing import Any
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+
+from fingerprints import Sampled as Sampled
+from fingerprints import StandardErrors as StandardErrors
+from provenance import made, record
+
 from crowdrank.errors import ConvergenceWarning
 
 FIRST_SEED = 1000
@@ -39,6 +45,7 @@ def options(script: str, about: str, *arguments: str, trials: int = 20) -> argpa
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     told = parser.parse_args()
     told.about, told.script, told.stopped_short = about, Path(script), Counter()
+    made()  # now: code may change while trials run
     if told.quick:
         told.trials = told.processes = 1
     elif told.out is None:
@@ -162,7 +169,7 @@ def report(told: argparse.Namespace, notes: str, tables: Sequence[Table], checks
     checks = [*(check for table in tables for check in table.checks()), *checks]
     if any(table.paper for table in tables):
         notes += " Rows called *paper* are as printed there."
-    parts = [f"# {told.about.strip()}\n", f"{notes.strip()}\n", *(table.markdown() for table in tables)]
+    parts = [f"# {told.about.strip()}\n", f"{notes.strip()}\n", f"{made()}\n", *(table.markdown() for table in tables)]
     if checks:
         cells = [[c.what, c.aim, c.found, "met" if c.met else "MISSED"] for c in checks]
         parts.append("## Aims\n\n" + "\n".join(map(_line, [["", "aim", "found", ""], ["---"] * 4, *cells])) + "\n")
@@ -178,6 +185,8 @@ def report(told: argparse.Namespace, notes: str, tables: Sequence[Table], checks
         writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(records)
+    if not told.quick:
+        record(told.script, told.out, told.script.stem)
 
 
 def drawn(told: argparse.Namespace) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from measure import Key, Table, standard_error
+from measure import FIRST_SEED, Key, Table, standard_error
 
 from crowdrank import (
     MPM,
@@ -86,6 +86,11 @@ TOPICS = {
     "5 levels 30/15/20": Topic(partial(rating_crowd, items=30, annotators=15, grades_each=20)),
     "2 levels 100/40/10": Topic(partial(rating_crowd, items=100, annotators=40, grades_each=10, levels=2), 2),
 }
+
+
+def shown(topics: Mapping[str, Topic]) -> dict[str, Callable[[], Crowd]]:
+    """A crowd of each kind, for `SHOWS`."""
+    return {name: partial(topic.draw, seed=FIRST_SEED) for name, topic in topics.items()}
 
 
 def fit(model: Model, judgments: Judgments, quick: bool = False) -> Ranking:

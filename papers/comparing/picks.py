@@ -6,15 +6,17 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from measure import Check, Key, Table, drawn, options, over_seeds, report, with_error
+from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, report, with_error
 
 from crowdrank.errors import CrowdrankWarning
 from crowdrank.evaluation import compare_models
+from crowdrank.models import by_name
 from crowdrank.simulated import Crowd, crowd_bt, factor_crowd
 
 DECIDABLE = "4,000 votes: 50 items, 40 annotators, 400 pairs"
@@ -29,6 +31,9 @@ CROWDS: dict[str, Callable[[int, dict[str, int]], Crowd]] = {
     "factor-bt": lambda seed, sizes: factor_crowd(**sizes, seed=seed),
 }
 ENTERED = ("bradley-terry", "thurstone", "elo", "crowd-bt", "em-elo", "variance-bt", "mpm", "factor-bt")
+SHOWS = {name: by_name(name)() for name in ENTERED} | {
+    f"crowd of {name}": partial(draw, FIRST_SEED, FEW) for name, draw in CROWDS.items()
+}
 OTHERS = "another"
 AIM = 0.9
 

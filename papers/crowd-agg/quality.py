@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 from measure import Key, Table, drawn, options, over_seeds, report
-from topics import BASELINES, OURS, PEER, TOPICS, Paired, fit, less
+from topics import BASELINES, OURS, PEER, TOPICS, Paired, fit, less, shown
 
 from crowdrank import Comparisons, CrowdAgg, EMElo
 from crowdrank.models import Model
@@ -26,6 +26,7 @@ METHODS: dict[str, Model] = {
     OURS: CrowdAgg(), "crowd-agg, no prior": CrowdAgg(quality_prior=None),
     **{name: BASELINES[name] for name in ("mpm", "em-elo", PEER, "bayesian-crowd-bt")},
 }  # fmt: skip
+SHOWS = METHODS | shown({name: TOPICS[name] for name in NAMES})
 BY_ORDER = "by agreement with the order of "
 BINS = 10
 KL, ERROR, MEAN = "Kullback-Leibler divergence", "Root mean square error", "mean"

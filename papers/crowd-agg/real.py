@@ -54,6 +54,7 @@ GRADES = {DEFAULT: OF_GRADES[DEFAULT], **OF_GRADES, "mean-rating, prior_count=0"
 GRADES |= AGREEMENT | OF_PAIRS | OF_LISTS
 LISTS: dict[str, Model] = {FIRST: OF_PAIRS[FIRST], **OF_LISTS, "bradley-terry": OF_PAIRS["bradley-terry"]}
 LISTS |= {"crowd-bt": OF_PAIRS["crowd-bt"], "trm": TRM()}
+SHOWS = GRADES | LISTS
 PROBABLE = ("plackett-luce", "mallows", "bradley-terry", "crowd-bt", "trm")
 INDIVIDUAL = "mean individual"
 DEPTHS = {2: 0.62, 4: 0.70, 6: 0.75, 8: 0.78}

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import Check, Key, Table, decimals, drawn, options, over_seeds, report, with_error
+from measure import FIRST_SEED, Check, Key, Table, decimals, drawn, options, over_seeds, report, with_error
 from topics import BASELINES, OURS, PUBLISHED, TOPICS, fit
 
 from crowdrank import CrowdAgg
@@ -30,6 +31,7 @@ METHODS: dict[str, Model] = {
     OURS: CrowdAgg(), WITHOUT: CrowdAgg(head_count=False), "crowd-agg, published": PUBLISHED,
     **{name: BASELINES[name] for name in ("greedy-order", "bradley-terry", "mpm", "em-elo", "crowd-bt")},
 }  # fmt: skip
+SHOWS = METHODS | {"spammers": partial(TOPIC.draw, spammers=HONEST // 2, spammer_quality=0.0, seed=FIRST_SEED)}
 AIM, AT = 0.88, "25 %"
 
 NOTES = """

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 from measure import Check, Key, Table, decimals, drawn, options, over_seeds, report, standard_error, with_error
-from topics import METHODS, OURS, PEER, TOPICS, Paired, can_read, fit, less
+from topics import METHODS, OURS, PEER, TOPICS, Paired, can_read, fit, less, shown
 
 from crowdrank.evaluation import average_precision, ndcg, precision_at, rbp
 
@@ -24,6 +24,7 @@ MEASURES = ("NDCG@10", "P@10", "MAP", "RBP")
 MEAN, BEST = "mean", "best of the others less crowd-bt"
 FIRST = "NDCG@10"
 PRINTED = ("crowd-agg, printed", "crowd-agg, published")
+SHOWS = METHODS | shown(TOPICS)
 
 NOTES = """
 A topic is a crowd of its own: true scores are standard normal, and in preferences annotators name the better item with

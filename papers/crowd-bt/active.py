@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +18,19 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the co
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import Check, Key, Table, decimals, drawn, options, over_seeds, report, standard_error, with_error
+from measure import (
+    FIRST_SEED,
+    Check,
+    Key,
+    Table,
+    decimals,
+    drawn,
+    options,
+    over_seeds,
+    report,
+    standard_error,
+    with_error,
+)
 from pools import RANDOM, Found, draw_curves, signed
 
 from crowdrank.evaluation import accuracy
@@ -53,6 +66,11 @@ class Way:
     how: Mapping[str, int] = field(default_factory=dict)
 
 
+def shown_of(world: tuple[str, Literal["order", "logistic"]]) -> np.ndarray:
+    crowd = respondents(20, 20, *world, seed=FIRST_SEED)
+    return np.concatenate((crowd.truth, crowd.quality))
+
+
 WAYS = {
     RANDOM: Way(Random(), CrowdBT(), boards=tuple(BOARDS)),
     GAIN: Way(InformationGain(), CrowdBT()),
@@ -63,6 +81,11 @@ WAYS = {
     f"{ADAPTIVE}, prior (10,1), spread learnt": Way(Adaptive(), SHRUNK, boards=(", prior (10,1), spread learnt",)),
     LATE: Way(Adaptive(), LEARNT, how={"at_once": 10, "lag": 50}),
 }
+SHOWS = {
+    **{f"beliefs, {name}": way.model for name, way in WAYS.items()},
+    **{f"policy, {name}": way.policy for name, way in WAYS.items()},
+    **{f"crowd, {name}": partial(shown_of, world) for name, world in WORLDS.items()},
+}  # fmt: skip
 
 NOTES = """
 *Gain* is the paper's: online Crowd-BT with prior Beta(10, 1), the triplet of largest expected information gain. The

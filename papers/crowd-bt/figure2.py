@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import Check, Key, Table, drawn, options, over_seeds, report
+from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, report
 from pools import AREA, RANDOM, Curve, Found, area, beside, curve, differences, draw_curves, signed
 
 from crowdrank import Comparisons
@@ -50,6 +51,12 @@ def from_pool(panel: str, policy: str, seed: int, quick: bool) -> Curve:
     assert isinstance(votes, Comparisons)
     beliefs = model.start(votes.items, votes.annotators)
     return curve(policy, votes, model, beliefs, lambda scores: accuracy(scores, crowd.truth), seed)
+
+
+SHOWS = {
+    **MODELS, "crowd": partial(crowd_bt, seed=FIRST_SEED),
+    **{f"curve of {policy}": partial(from_pool, POOL, policy, FIRST_SEED, True) for policy in POLICIES},
+}  # fmt: skip
 
 
 def tables(title: str, found: Found) -> list[Table]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import Key, Table, drawn, options, over_seeds, report
+from measure import FIRST_SEED, Key, Table, drawn, options, over_seeds, report
 from pools import RANDOM, area, beside, curve
 
 from crowdrank import Comparisons
@@ -45,6 +46,16 @@ def trial(column: tuple[str, str, str], seed: int, quick: bool) -> Mapping[Key, 
         beliefs = after_gold(beliefs, crowd, seed)
     points = curve(policy, votes, model, beliefs, lambda scores: accuracy(scores, crowd.truth), seed)
     return {(policy, f"({quality})"): area(points)}
+
+
+SHOWS = {
+    "online crowd-bt": CrowdBT(),
+    **{f"crowd of {quality}": partial(crowd_bt, quality=f"beta({quality})", seed=FIRST_SEED) for quality in QUALITIES},
+    **{
+        f"area of {policy}": partial(trial, (panel, QUALITIES[0], policy), FIRST_SEED, True)
+        for panel in (ONE, GOLD) for policy in POLICIES
+    },
+}  # fmt: skip
 
 
 def after_gold(beliefs: Beliefs, crowd: Crowd, seed: int) -> Beliefs:

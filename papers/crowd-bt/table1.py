@@ -9,16 +9,18 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import Key, Table, drawn, options, over_seeds, report
+from measure import FIRST_SEED, Key, Table, drawn, options, over_seeds, report
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, Comparisons, CrowdBT
 from crowdrank.evaluation import accuracy
+from crowdrank.models import Model
 from crowdrank.simulated import Crowd, crowd_bt
 
 COLUMNS = ("10,1", "5,1", "2,1", "2,2", "1,2", "1,5")
@@ -42,6 +44,14 @@ BY_THE_PAPER = CrowdBT(
     prior_scale=None, virtual_weight=0.5, quality_prior=None, start="one", solver="alternating", max_steps=1000
 )
 
+MODELS: dict[str, Model] = {
+    "Bradley-Terry": BradleyTerry(prior_scale=None, virtual_weight=0.5),
+    "Crowd-BT, One": BY_THE_PAPER,
+    "crowd-bt": CrowdBT(),
+    "bayesian-crowd-bt": BayesianCrowdBT(),
+}
+SHOWS = MODELS | {"crowd": partial(crowd_bt, quality="beta(2,1)", seed=FIRST_SEED)}
+
 NOTES = """
 *One* and *Gold* are the paper's own: λ = 0.5, no prior on η, scores and η in turn, begun with every η = 1 or with each
 annotator's accuracy on 5 gold pairs. The gold pairs are not among the 400; every annotator answers them, and these
@@ -55,12 +65,12 @@ def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
     crowd = crowd_bt(quality=f"beta({column})", seed=seed)
     plain, gold = crowd.judgments, with_gold(crowd, seed)
     told = gold if column in WITH_GOLD else plain
-    bayesian = BayesianCrowdBT(draws=10, warmup=10) if quick else BayesianCrowdBT()
+    bayesian = BayesianCrowdBT(draws=10, warmup=10) if quick else MODELS["bayesian-crowd-bt"]
     scores = {
-        "Bradley-Terry": BradleyTerry(prior_scale=None, virtual_weight=0.5).fit(plain).scores,
+        "Bradley-Terry": MODELS["Bradley-Terry"].fit(plain).scores,
         "Crowd-BT, One": BY_THE_PAPER.fit(plain).scores,
         "Crowd-BT, Gold": replace(BY_THE_PAPER, start="gold").fit(gold).scores,
-        "crowd-bt": CrowdBT().fit(told).scores,
+        "crowd-bt": MODELS["crowd-bt"].fit(told).scores,
         "bayesian-crowd-bt": bayesian.fit(told).scores,
     }
     found = {(name, f"({column})"): accuracy(values, crowd.truth) for name, values in scores.items()}

@@ -9,13 +9,14 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import Key, Table, drawn, options, over_seeds, report
+from measure import FIRST_SEED, Key, Table, drawn, options, over_seeds, report
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT, Ranking
 from crowdrank.evaluation import accuracy
@@ -44,6 +45,12 @@ AIMS_WITHOUT_WEIGHT = {
     (f"{BAYESIAN}, {ACC}", "400×10"): 0.899,
     (f"{BAYESIAN}, {ACC}", "200×20"): 0.827,
 }
+SEVERAL_STARTS = CrowdBT(prior_scale=None, virtual_weight=0.5, quality_prior=None, max_steps=1000)
+SHOWS = {
+    "Bradley-Terry": BradleyTerry(prior_scale=None, virtual_weight=0.5),
+    ONE: BY_THE_PAPER, SEVERAL: SEVERAL_STARTS, BAYESIAN: BayesianCrowdBT(),
+    "crowd": partial(crowd_bt, quality="beta(2,1)", seed=FIRST_SEED),
+}  # fmt: skip
 
 NOTES = """
 Crowd-BT is the paper's: no prior on η, scores and η in turn, begun with every η = 1. Its objective has local optima,
@@ -62,7 +69,7 @@ def trial(shape: tuple[int, int], seed: int, quick: bool) -> Mapping[Key, float]
         column = column_of(shape, weight)
         plain = BradleyTerry(prior_scale=None, virtual_weight=weight).fit(crowd.judgments)
         one = replace(BY_THE_PAPER, virtual_weight=weight)
-        best = CrowdBT(prior_scale=None, virtual_weight=weight, quality_prior=None, max_steps=1000)
+        best = replace(SEVERAL_STARTS, virtual_weight=weight)
         found[f"Bradley-Terry, {ACC}", column] = accuracy(plain.scores, crowd.truth)
         found |= graded(ONE, column, one.fit(crowd.judgments), crowd)
         found |= graded(SEVERAL, column, best.fit(crowd.judgments), crowd)

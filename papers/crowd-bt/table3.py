@@ -72,14 +72,21 @@ def judgments(votes: Path | None, gold: Path | None) -> tuple[str, Comparisons, 
     return f"{votes.parent.name}/{votes.name}", said, Gold.of(known.item, known.value, graded=False)
 
 
-def accuracies(votes: Comparisons, gold: Gold, weight: float) -> dict[str, float]:
-    models: dict[str, Model] = {
+def models(weight: float) -> dict[str, Model]:
+    return {
         "Bradley-Terry": BradleyTerry(prior_scale=None, virtual_weight=weight, ties="drop"),
         "Majority-Vote-BT": MajorityBT(prior_scale=None, virtual_weight=weight),
         "Variance-BT": VarianceBT(prior_scale=float(np.sqrt(2 / weight))),
         "Crowd-BT": replace(BY_THE_PAPER, virtual_weight=weight),
     }
-    return {name: evaluate(model.fit(votes).scores, votes.items, gold).accuracy for name, model in models.items()}
+
+
+SHOWS = models(WEIGHTS[1])
+
+
+def accuracies(votes: Comparisons, gold: Gold, weight: float) -> dict[str, float]:
+    fits = {name: model.fit(votes).scores for name, model in models(weight).items()}
+    return {name: evaluate(scores, votes.items, gold).accuracy for name, scores in fits.items()}
 
 
 def by_cell(found: Mapping[float, Mapping[str, float]]) -> dict[Key, list[float]]:

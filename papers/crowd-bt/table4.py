@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
@@ -32,6 +33,7 @@ MODELS: dict[str, OnlineModel] = {
     CROWD: CrowdBT(),
     f"{CROWD}, closed form": CrowdBT(moments="closed"),
 }
+SHOWS = MODELS | {"crowd": partial(crowd_bt, labels="logistic", seed=FIRST_SEED)}
 PAPER = {SKILL: 0.6722, CROWD: 0.6822}
 PAPER_DEVIATION = {SKILL: 0.002, CROWD: 0.002}
 ORDERS = 50

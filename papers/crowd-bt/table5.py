@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import Key, Table, data_folder, drawn, options, over_seeds, report
+from measure import FIRST_SEED, Key, Table, data_folder, drawn, options, over_seeds, report
 from pools import RANDOM, Curve, Grade, curve
 from table3 import judgments
 
@@ -77,6 +77,12 @@ def counted(votes: Comparisons, grade: Grade, seed: int) -> dict[Key, float]:
 
 def first(points: Curve, level: float) -> int:
     return next((votes for votes, found in points.items() if found >= level), max(points))
+
+
+SHOWS = {
+    "online crowd-bt": CrowdBT(), "crowd": partial(crowd_bt, labels="logistic", seed=FIRST_SEED),
+    "votes of a small pool": partial(of_crowd, "simulated", FIRST_SEED, True),
+}  # fmt: skip
 
 
 def tables(name: str, found: Mapping[Key, list[float]], votes: int, paper: bool) -> Iterator[Table]:

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
@@ -18,7 +18,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import polars as pl
-from measure import Check, Key, Table, data_folder, decimals, drawn, options, over_seeds, report, standard_error
+from measure import (
+    FIRST_SEED,
+    Check,
+    Key,
+    Table,
+    data_folder,
+    decimals,
+    drawn,
+    options,
+    over_seeds,
+    report,
+    standard_error,
+)
 
 from crowdrank import (
     BradleyTerry,
@@ -47,6 +59,7 @@ MODELS: dict[str, Model] = {
     FACTOR: FactorBT(),
 }
 FLAT = 0.003
+SHOWS = MODELS | {"crowd": partial(crowd_bt, quality="beta(10,1)", seed=FIRST_SEED)}
 
 NOTES = """
 The paper's passages are not at hand; these three crowds stand in for them. *Synthetic*: 100 items, 400 pairs answered

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import Key, Table, drawn, options, over_seeds, report
+from measure import FIRST_SEED, Key, Table, drawn, options, over_seeds, report
 
 from crowdrank import FactorBT
 from crowdrank.evaluation import accuracy
@@ -38,10 +39,23 @@ def named(scale: float) -> str:
     return f"factor-bt, prior_scale={scale:g}"
 
 
+def model_of(scale: float) -> FactorBT:
+    return FactorBT(features=("factor1", "factor2"), care_prior=(0.0, 1.0), pull_scale=1.0, prior_scale=scale)
+
+
+def of_a_small_crowd(scale: float) -> np.ndarray:
+    crowd = factor_crowd(items=20, annotators=20, pairs=60, votes=5, seed=FIRST_SEED)
+    return model_of(scale).fit(crowd.judgments).scores
+
+
+SHOWS = {
+    "crowd": partial(factor_crowd, seed=FIRST_SEED), **{named(s): partial(of_a_small_crowd, s) for s in SCALES}
+}  # fmt: skip
+
+
 def trial(scale: float, seed: int, quick: bool) -> Mapping[Key, float]:
     crowd = factor_crowd(seed=seed)
-    model = FactorBT(features=("factor1", "factor2"), care_prior=(0.0, 1.0), pull_scale=1.0, prior_scale=scale)
-    ranking = model.fit(crowd.judgments)
+    ranking = model_of(scale).fit(crowd.judgments)
     people, true = ranking.annotators, crowd.annotators
     care = people["care"]
     pairs = {

@@ -15,7 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the co
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import Check, Key, Table, drawn, options, over_seeds, report, with_error
+from measure import Check, Key, StandardErrors, Table, drawn, options, over_seeds, report, with_error
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT
 from crowdrank.errors import DataWarning
@@ -39,6 +39,11 @@ BOARDS = {
     "bradley-terry, prior 1": BradleyTerry(prior_scale=1.0),
     "bradley-terry, prior 10": BradleyTerry(prior_scale=10.0),
 }
+SHOWS = {
+    **BOARDS, **{f"{name}, standard errors": StandardErrors(model) for name, model in BOARDS.items()},
+    **{f"policy {name}": policy() for name, policy in POLICIES.items()},
+    "resampled beliefs": Refits(), "online crowd-bt": Online(),
+}  # fmt: skip
 
 NOTES = """
 Rows are what chose the questions: all of a policy's defaults, steered by beliefs sampled anew every 25 answers

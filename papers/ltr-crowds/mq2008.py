@@ -28,6 +28,7 @@ from learners import (
     Fine,
     Lesson,
     Paired,
+    Taught,
     at_least,
     at_most,
     less,
@@ -46,6 +47,10 @@ DEPTHS = (1, 3, 5, 10)
 LINEAR, TREES = "linear", "lightgbm"
 BENT = (OURS, DIRECT, "pooled", "borda", TRUTH)
 """Methods that trees are grown by, too."""
+SHOWS = {
+    **{f"linear, {method}": Taught(method=method) for method in METHODS},
+    **{f"lightgbm, {method}": Taught(CrowdRanker(ranker="lightgbm"), method) for method in BENT},
+}  # fmt: skip
 GRADES = "truth, ties left open"
 EXPERTISE = "Expertise"
 

@@ -25,6 +25,7 @@ from learners import (
     Fine,
     Lesson,
     Paired,
+    Taught,
     at_least,
     at_most,
     less,
@@ -48,6 +49,7 @@ SETTINGS = {
     NO_PRIOR: CrowdRanker(prior_lists=0, held_out=0), TWO: CrowdRanker(prior_lists=2, held_out=0),
     ONE: CrowdRanker(held_out=0),
 }  # fmt: skip
+SHOWS = {name: Taught(settings) for name, settings in SETTINGS.items()} | {DIRECT: Taught(method=DIRECT)}
 POINTS, OWN = "points", "noisy truth"
 ERROR, NDCG = "RMSE of θ", "NDCG@5"
 WHOLE, PARTIAL, SPARSE, TOP = "whole lists", "partial lists", "a sparse crowd", "the first 10 of 60"

@@ -16,12 +16,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the co
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from learners import HARD, PEAKED, Fine, Vector, at_least, at_most, measured, noisy, synthetic
+from learners import HARD, PEAKED, Fine, Taught, Vector, at_least, at_most, measured, noisy, synthetic
 from measure import Check, Key, Table, drawn, options, over_seeds, report
 
 from crowdrank.engines import here
 from crowdrank.judgments.knowledge import NOTHING_KNOWN
-from crowdrank.learning import Linear
+from crowdrank.learning import CrowdRanker, Linear
 from crowdrank.learning.em import EM
 from crowdrank.learning.lesson import lesson_of
 from crowdrank.learning.posterior import Drawing, Sampler, spread
@@ -36,6 +36,7 @@ SIZES = (10, 15)
 ONCE, WHOLE = "RMSE of θ from exact, one step", "RMSE of θ from exact, all of EM"
 LIKELIEST = "Likeliest lists found"
 OTHERS: tuple[Sampler, ...] = ("gibbs", "paper")
+SHOWS = {way: Taught(CrowdRanker(sampler=way, labels="expected", held_out=0)) for way in ("exact", *OTHERS)}
 
 NOTES = """
 One step: all are given the scores and θ that exact EM ended with, and say what θ is next, and which list is

@@ -11,6 +11,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from learners import (
     Fine,
     Lesson,
     Paired,
+    Taught,
     ahead,
     at_least,
     at_most,
@@ -37,14 +39,15 @@ from learners import (
     measured,
     synthetic,
 )  # fmt: skip
-from measure import Check, Key, Table, drawn, options, over_seeds, report
+from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, report
 
 from crowdrank.engines import Held
 from crowdrank.judgments.knowledge import known_of_annotators
-from crowdrank.learning import Linear
+from crowdrank.learning import CrowdRanker, Linear
 from crowdrank.learning.em import EM
 from crowdrank.learning.lesson import lesson_of
 from crowdrank.learning.posterior import Drawing, Posterior
+from crowdrank.simulated import list_crowd
 
 CROWDS: dict[str, dict[str, Any]] = {
     "eq. 56": {"labels": "distance"},
@@ -57,6 +60,11 @@ AT_3, AT_5, LINEAR, EXPERTISE = "NDCG@3", "NDCG@5", "NDCG@3, linear gain", "Expe
 GAP = "Kendall distance"
 STEPS = (1, 2, 3, 5, 10)
 PAPERS_SAMPLER = "ltr-crowds, the paper's sampler"
+SHOWS = {
+    **{method: Taught(method=method) for method in METHODS},
+    PAPERS_SAMPLER: Taught(CrowdRanker(sampler="paper", labels="map", held_out=0)),
+    **{f"crowd, {name}": partial(list_crowd, **settings, seed=FIRST_SEED) for name, settings in CROWDS.items()},
+}  # fmt: skip
 
 NOTES = f"""
 The i-th best of 15 points has the grade 16 − i; NDCG has the usual gain 2^grade − 1 but where it says linear.

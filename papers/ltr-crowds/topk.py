@@ -24,6 +24,7 @@ from learners import (
     Fine,
     Lesson,
     Paired,
+    Taught,
     Vector,
     ahead,
     less,
@@ -43,6 +44,7 @@ FUNCTIONS, MALLOWS = "eight ranking functions", "Mallows"
 FULL, EXPERTISE = "truth, whole lists", "Expertise"
 METHODS = (OURS, "ltrma-s1", "ltrma-s3", DIRECT, "pooled", "borda", "lregma", TRUTH)
 WEIGHING = METHODS[:4]
+SHOWS = {method: Taught(CrowdRanker(top=4), method) for method in METHODS}
 GROUP, GROUPS = 4, 8
 SEEN = ((0,), (1,), (0, 2), (0, 3), (1, 4), (1, 5), (0, 2, 3), (0, 1, 2, 3, 4, 5))
 """The groups of features that each function of Table I looks at; two of eight are seen by none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -16,13 +17,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the co
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import FIRST_SEED, Check, Key, Table, options, over_seeds, report, with_error
+from measure import FIRST_SEED, Check, Key, Sampled, Table, options, over_seeds, report, with_error
 
+from crowdrank import Comparisons
 from crowdrank.online import Posterior, Refits
 from crowdrank.questions import Adaptive
 from crowdrank.questions.collecting import Collection
 from crowdrank.questions.forecasting import forecast
 from crowdrank.questions.stopping import Top, confirmed
+from crowdrank.simulated import crowd_bt
 from crowdrank.simulated.answering import Respondents, respondents
 
 CROWDS: Mapping[str, Mapping[str, Any]] = {
@@ -116,6 +119,20 @@ def foretold(played: Played, quick: bool, model: Refits) -> Iterator[tuple[str, 
         if np.isfinite(took):
             yield f"within {FACTOR}, {name}", float(took / FACTOR <= told.votes <= took * FACTOR)
         yield f"interval, {name}", float(told.low <= took <= told.high if np.isfinite(took) else told.high > MOST)
+
+
+@dataclass(frozen=True)
+class OfFewVotes(Sampled):
+    """What is forecast after 100 votes, most of them right."""
+
+    def draw(self, seed: int) -> list[float]:
+        votes, model = crowd_bt(8, 10, pairs=20, votes=5, quality="beta(5,2)", seed=FIRST_SEED).judgments, Refits()
+        beliefs = model.fold(model.start(votes.items, votes.annotators), cast(Comparisons, votes))
+        told = forecast(beliefs, BEST, paths=100, seed=seed)
+        return [float(np.minimum(votes, MOST)) for votes in (told.votes, told.low, told.high)]
+
+
+SHOWS = {"beliefs": Refits(every=EVERY), "policy": Adaptive(), "forecast": OfFewVotes()}
 
 
 def with_all(found: Mapping[Key, list[float]]) -> dict[Key, list[float]]:

@@ -13,11 +13,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the co
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from fits import DISTANCE, OURS, Distances, Fits, fits, measured
+from fits import DISTANCE, OURS, Distances, Fits, fits, measured, shown
 from measure import Key, Table, drawn, options, report
 
 TRUE = (1, 2, 5, 10)
 COLUMNS = {f"DOC30SR0.1DEMO1 of {count} domains": str(count) for count in TRUE}
+SHOWS = shown([OURS], list(COLUMNS))
 SETS = "sets of malicious annotators"
 NOTES = """
 tpp at its defaults. A domain counts as found when it is the likeliest of some query. Found domains are matched with the

@@ -16,16 +16,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import polars as pl
-from fits import OURS, PUBLISHED, Found, Record, crowd_named, fits, keep, matched, measured
+from fits import OURS, PUBLISHED, Found, Record, crowd_named, fits, keep, matched, measured, shown
 from measure import Key, Table, drawn, options, over_seeds, report
 
-from crowdrank import Comparisons
+from crowdrank import TPP, Comparisons
 from crowdrank.models.thurstonian.published import MonteCarloEM
 from crowdrank.models.thurstonian.sampling import laid_out
 
 NAME = "DOC5SR0.5DEMO1 of 2 even domains"
 TOLD = "tpp, domains=2"
 METHOD = MonteCarloEM(domains=2)
+SHOWS = shown([TOLD, OURS], [NAME]) | {PUBLISHED: TPP(inference="mcem", domains=2)}
 SHOWN = ("0", "1", "2", "3", "5", "7", "10", "20", "40")
 PAPER = {(PUBLISHED, "0"): 0.5, (PUBLISHED, "10"): 0.895}
 

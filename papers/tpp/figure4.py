@@ -43,6 +43,7 @@ MODELS: dict[str, Model] = {
     "tpp, 5 domains": replace(PATIENT, domains=5),
     OURS: PATIENT,
 }
+SHOWS = MODELS
 READINGS = ("lists as they are", "missing documents last")
 SHARES = {"SR1.0": 1.0, "SR0.2": SPARSE}
 

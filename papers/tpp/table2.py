@@ -14,7 +14,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fits import DISTANCE, OURS, PEER, PUBLISHED, Distances, below, fits, less, measured
+from fits import DISTANCE, OURS, PEER, PUBLISHED, Distances, below, fits, less, measured, shown
 from measure import Key, Table, drawn, options, report
 
 NAMES = (
@@ -22,6 +22,7 @@ NAMES = (
     "DOC30SR0.1DEMO1", "DOC30SR0.05DEMO1", "DOC30SR0.05DEMO2", "DOC30SR0.05DEMO3",
 )  # fmt: skip
 ROWS = (PUBLISHED, "TPPUNIDOM", "TPPUNIEXP", "TPPUNIDIFF", PEER, OURS)
+SHOWS = shown(ROWS, NAMES)
 PAPER = {
     PUBLISHED: (0.386, 0.574, 0.734, 1.592, 22.442, 40.640, 61.818, 129.156),
     "TPPUNIDOM": (0.414, 0.728, 0.852, 1.760, 25.636, 45.498, 70.548, 139.154),

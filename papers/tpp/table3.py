@@ -13,10 +13,11 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fits import DISTANCE, OURS, PEER, PUBLISHED, Distances, below, fits, less, measured
+from fits import DISTANCE, OURS, PEER, PUBLISHED, Distances, below, fits, less, measured, shown
 from measure import Table, drawn, options, report
 
 NAMES = ("ANNO100SR0.01", "ANNO100SR0.02", "ANNO200SR0.01", "ANNO200SR0.02")
+SHOWS = shown((PUBLISHED, PEER, OURS), NAMES)
 PAPER = dict(zip(NAMES, (36.208, 24.328, 25.734, 16.290), strict=True))
 PAPER_AUC = dict(zip(NAMES, (0.837, 0.924), strict=False))
 
