@@ -15,7 +15,7 @@ QUICK := $(addprefix tests/, architecture files golden judgments likelihoods res
 	online/test_beliefs.py online/test_elo.py online/test_glicko.py questions/test_search.py questions/test_stopping.py \
 	conformance/test_promises.py::test_is_its_settings conformance/test_promises.py::test_names_every_item)
 
-.PHONY: help demo quick test check lint types tests test-other-cpu explore bench bench-quick bench-large bench-check papers papers-quick clean
+.PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check papers papers-quick clean
 
 help:
 	@echo "make demo    rank the bundled example, show the answer and write it to demo-output/"
@@ -47,7 +47,7 @@ demo: $(VENV)/.ready
 	@mkdir -p demo-output
 	$(BIN)/crowdrank rank examples/cities/votes.csv --gold examples/cities/gold.csv --out demo-output/ranking.csv
 
-quick: check
+quick: lint types
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(QUICK)
 
 # The type checker runs beside the tests: it keeps one core busy for most of a minute, the first time.
@@ -55,7 +55,7 @@ test: lint
 	$(MAKE) --no-print-directory -j 2 types tests
 	$(MAKE) --no-print-directory test-other-cpu
 
-check: lint types
+check: lint types results
 
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
@@ -63,6 +63,9 @@ lint: $(VENV)/.ready-test
 
 types: $(VENV)/.ready-test
 	$(BIN)/mypy
+
+# Lists the tables under papers/ and benchmarks/ that are older than the models they show.
+results: $(VENV)/.ready-test
 	$(BIN)/python tools/stale_results.py
 
 # worksteal: neighbours stay on one worker, which has their fixtures, and its compiled loops, at hand.
