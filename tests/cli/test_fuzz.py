@@ -46,7 +46,7 @@ def run(path: Path, *words: str) -> tuple[int, str]:
     return 0, err.getvalue()
 
 
-@settings(max_examples=70, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(content=st.one_of(broken_tables(), st.binary(max_size=400)), suffix=SUFFIXES)
 @example(content=b"", suffix=".csv")
 @example(content=b"left,right,winner\n", suffix=".csv")
@@ -72,7 +72,7 @@ def test_no_file_draws_a_traceback(tmp_path_factory: pytest.TempPathFactory, con
     assert (code == 1) == err.startswith("crowdrank: ")
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(words=st.lists(st.text(min_size=1, max_size=12).filter(lambda w: "\x00" not in w), min_size=1, max_size=4))
 def test_no_words_draw_a_traceback(tmp_path_factory: pytest.TempPathFactory, words: list[str]):
     path = tmp_path_factory.mktemp("words") / "votes.csv"

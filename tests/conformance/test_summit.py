@@ -14,7 +14,7 @@ from crowdrank.errors import DataError
 from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone
 from tests.strategies import comparisons, islands_allowed, rankings
 
-quick = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 
 PRIORS = {
     "normal prior": {},

@@ -18,6 +18,7 @@ SAID = [
     Comparison("a", "d", "a", "ann"), Comparison("b", "d", "b", "bob"), Comparison("e", "a", "a", "cid"),
 ]  # fmt: skip
 MODELS = {"online": CrowdBT(prior_scale=1.0), "refits": Refits(every=6, warmup=20, keep=40, thin=1)}
+DRAWN = 200
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
@@ -52,15 +53,15 @@ def test_the_chances_of_all_questions_sum_to_one(policy, model):
 def test_questions_come_as_often_as_their_probability_says(policy, model):
     beliefs, rng = believed(model), np.random.default_rng(1)
     asked = Asked(beliefs, comparisons=told())
-    drawn = [policy.pick(Choices(beliefs, asked), rng) for _ in range(400)]
+    drawn = [policy.pick(Choices(beliefs, asked), rng) for _ in range(DRAWN)]
     choices = Choices(beliefs, asked)
     for choice in set(drawn):
         assert policy.chance(choices, *choice[:3]) == pytest.approx(choice.probability)
     # what was seen, against the probabilities it came with: a mean of 1 where these are true
-    seen = np.array([sum(other[:3] == choice[:3] for other in drawn) / 400 for choice in drawn])
+    seen = np.array([sum(other[:3] == choice[:3] for other in drawn) / DRAWN for choice in drawn])
     expected = np.array([choice.probability for choice in drawn])
-    spread = np.sqrt(expected * (1 - expected) / 400)
-    assert np.all(np.abs(seen - expected) <= 5 * spread + 5 / 400)
+    spread = np.sqrt(expected * (1 - expected) / DRAWN)
+    assert np.all(np.abs(seen - expected) <= 5 * spread + 5 / DRAWN)
 
 
 @every_policy

@@ -67,7 +67,8 @@ def play(place, processes, rounds, *, clients=50, items=60, pause=(0.5, 1.5), po
     try:
         shown = _board(served.port, secret)
     finally:
-        served.stop()
+        stopped = served.stop()
+    assert stopped in (0, -signal.SIGTERM), "told to stop, it must stop in peace"
     return _compared(place, crowd[0], shown)
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from crowdrank.cli import app
 from crowdrank.server.watching import JsonLines
 from crowdrank.storage import Collection
-from tests.server.crowd import Served, free_port, vote_for
+from tests.server.crowd import free_port
 from tests.serving import COMMAND
 
 runner = CliRunner()
@@ -53,20 +53,6 @@ def test_the_openapi_names_every_endpoint_and_no_page(played):
     assert {"/api/v1/question", "/api/v1/votes", "/api/v1/items", "/api/v1/audit", "/api/v1/export.parquet"} <= set(
         paths
     )
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_it_serves_and_stops_gracefully(tmp_path, processes):
-    place = str(tmp_path / "c.db")
-    with Collection.open(place) as collection:
-        collection.items.add(["a", "b", "c"], actor="test")
-        tokens = collection.access.issue(collection.annotators.add(["ann", "bob"], actor="test"), actor="test")
-    served = Served(place, processes).start()
-    told, _ = vote_for(served.port, tokens, 120, answer=lambda asked: "left")
-    assert served.stop() in (0, -signal.SIGTERM)
-    assert not told.errors
-    with Collection.open(place) as collection:
-        assert len(collection.log.judgments()) == len(told.acknowledged) == 6
 
 
 def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeypatch):
