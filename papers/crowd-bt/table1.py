@@ -55,7 +55,7 @@ def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
     crowd = crowd_bt(quality=f"beta({column})", seed=seed)
     plain, gold = crowd.judgments, with_gold(crowd, seed)
     told = gold if column in WITH_GOLD else plain
-    bayesian = BayesianCrowdBT(draws=10, warmup=10) if quick else BayesianCrowdBT()
+    bayesian = BayesianCrowdBT(draws=10, warmup=10, max_sweeps=40) if quick else BayesianCrowdBT()
     scores = {
         "Bradley-Terry": BradleyTerry(prior_scale=None, virtual_weight=0.5).fit(plain).scores,
         "Crowd-BT, One": BY_THE_PAPER.fit(plain).scores,
