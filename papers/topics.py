@@ -96,7 +96,7 @@ def shown(topics: Mapping[str, Topic]) -> dict[str, Callable[[], Crowd]]:
 def fit(model: Model, judgments: Judgments, quick: bool = False) -> Ranking:
     """Of judgments made into the kind that the model reads; Borda reads lists, where there are grades."""
     if quick and isinstance(model, BayesianCrowdBT):
-        model = replace(model, draws=20, warmup=20)
+        model = replace(model, draws=20, warmup=20, max_sweeps=100)
     lists = isinstance(judgments, Ratings) and isinstance(model, Borda)
     assert isinstance(judgments, Ratings) or not lists
     read = judgments.to_rankings() if lists else as_read_by(model, judgments)[0]

@@ -65,7 +65,7 @@ def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
     crowd = crowd_bt(quality=f"beta({column})", seed=seed)
     plain, gold = crowd.judgments, with_gold(crowd, seed)
     told = gold if column in WITH_GOLD else plain
-    bayesian = BayesianCrowdBT(draws=10, warmup=10) if quick else MODELS["bayesian-crowd-bt"]
+    bayesian = BayesianCrowdBT(draws=10, warmup=10, max_sweeps=40) if quick else MODELS["bayesian-crowd-bt"]
     scores = {
         "Bradley-Terry": MODELS["Bradley-Terry"].fit(plain).scores,
         "Crowd-BT, One": BY_THE_PAPER.fit(plain).scores,

@@ -73,7 +73,7 @@ def trial(shape: tuple[int, int], seed: int, quick: bool) -> Mapping[Key, float]
         found[f"Bradley-Terry, {ACC}", column] = accuracy(plain.scores, crowd.truth)
         found |= graded(ONE, column, one.fit(crowd.judgments), crowd)
         found |= graded(SEVERAL, column, best.fit(crowd.judgments), crowd)
-    bayesian = BayesianCrowdBT(draws=10, warmup=10) if quick else BayesianCrowdBT()
+    bayesian = BayesianCrowdBT(draws=10, warmup=10, max_sweeps=40) if quick else BayesianCrowdBT()
     return found | graded(BAYESIAN, column_of(shape), bayesian.fit(crowd.judgments), crowd)
 
 

@@ -60,7 +60,7 @@ def trial(column: tuple[str, str], seed: int, quick: bool) -> Mapping[Key, float
         model = Refits(warmup=10, keep=20)
     rng = np.random.default_rng([seed, *map(ord, steered)])
     log = played(POLICIES[policy](), coin_tossers(*SETTINGS[setting]), QUICK_VOTES if quick else VOTES, model, rng)
-    boards = {**BOARDS, OURS: BayesianCrowdBT(draws=10, warmup=10)} if quick else BOARDS
+    boards = {**BOARDS, OURS: BayesianCrowdBT(draws=10, warmup=10, max_sweeps=40)} if quick else BOARDS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         found = {board: claims(model.fit(log.comparisons())) for board, model in boards.items()}

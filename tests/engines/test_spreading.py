@@ -113,7 +113,9 @@ def test_queries_without_answers_make_no_block_of_their_own(topics, monkeypatch)
     np.testing.assert_allclose(blocks, cr.CrowdAgg().fit(some).scores, atol=1e-12)
 
 
-@pytest.mark.parametrize("model", [cr.TPP(max_sweeps=60), cr.BayesianCrowdBT(draws=10, warmup=5)], ids=repr)
+@pytest.mark.parametrize(
+    "model", [cr.TPP(max_sweeps=60), cr.BayesianCrowdBT(draws=10, warmup=5, max_sweeps=40)], ids=repr
+)
 def test_chains_are_walked_anywhere(model, topics, place):
     expected, found = model.fit(topics), model.fit(topics, place)
     np.testing.assert_array_equal(found.scores, expected.scores)

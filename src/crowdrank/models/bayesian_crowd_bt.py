@@ -27,6 +27,8 @@ Vector = npt.NDArray[np.float64]
 
 # Sweeps of the first round, for each draw that is kept.
 _THIN = 4
+# R̂ is computed from at least this many draws of each chain: of few draws, even independent ones, it exceeds 1.05.
+_DIAGNOSED = 250
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,7 @@ class BayesianCrowdBT:
     chains: int = 4
     """Markov chains, from different starts."""
     draws: int = 250
-    """Draws kept of each chain, evenly spaced."""
+    """Draws kept of each chain, evenly spaced: what intervals and probabilities are computed from."""
     warmup: int = 300
     """Sweeps that tune each chain before each round; they are discarded."""
     r_hat: float = 1.05
@@ -83,10 +85,18 @@ class BayesianCrowdBT:
         check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         sampler = self.sampler(comparisons, engine)
         samples, sweeps = sample_until(
-            sampler.init, partial(sampler.tune, steps=self.warmup), sampler.walk, _read, chains=self.chains,
-            first=_THIN * self.draws, most=self.max_sweeps, draws=self.draws, seed=self.seed, engine=engine,
+            sampler.init,
+            partial(sampler.tune, steps=self.warmup),
+            sampler.walk,
+            _read,
             settled=lambda found: Draws.of(found, comparisons, sampler).samples.r_hat <= self.r_hat,
-        )  # fmt: skip
+            chains=self.chains,
+            first=_THIN * self.draws,
+            most=self.max_sweeps,
+            draws=max(self.draws, _DIAGNOSED),
+            seed=self.seed,
+            engine=engine,
+        )
         return self._conclude(comparisons, Draws.of(samples, comparisons, sampler), sweeps)
 
     def sampler(self, comparisons: Comparisons, engine: Engine = here) -> Sampler:
@@ -106,15 +116,15 @@ class BayesianCrowdBT:
         return Sampler(threads, comparisons.items, scores, gates, limits, scale, quality)
 
     def _conclude(self, comparisons: Comparisons, drawn: Draws, sweeps: int) -> Ranking:
-        samples, scores = drawn.samples, drawn.scores
+        samples, scores, kept = drawn.samples, drawn.scores, drawn.kept(self.draws)
         unit = "of R̂ above 1, so the chains have not converged"
         met = samples.r_hat <= self.r_hat
         convergence = Convergence(met, sweeps, samples.r_hat - 1.0, unit, "raise max_sweeps")
         error = scores.std(axis=0)
-        method = f"{len(scores):,} draws from the posterior, of scores and annotators together"
+        method = f"{len(kept):,} draws from the posterior, of scores and annotators together"
         ranking = conclude(
             self, comparisons, scores.mean(axis=0), parameters=drawn.parameters(), convergence=convergence,
-            measure=lambda: Uncertainty(scores, error, method, sampled=True),
+            measure=lambda: Uncertainty(kept, error, method, sampled=True),
         )  # fmt: skip
         return with_annotators(ranking, comparisons, lambda: {"quality": drawn.quality_interval()})
 
@@ -168,6 +178,12 @@ class Draws:
             upright, scores.reshape(-1, items), quality.reshape(-1, people),
             np.exp(spreads).reshape(-1, 3).mean(axis=0), float(against.mean()),
         )  # fmt: skip
+
+    def kept(self, draws: int) -> Vector:
+        """Scores, at most so many draws of each chain, evenly spaced."""
+        count, items = self.samples.draws.shape[1], self.scores.shape[1]
+        places = np.linspace(0, count - 1, min(draws, count)).round().astype(np.int64)
+        return self.samples.draws[:, places, :items].reshape(-1, items)
 
     def quality_interval(self) -> tuple[Vector, Vector, Vector]:
         low, high = np.quantile(self.quality, (0.025, 0.975), axis=0)
