@@ -8,11 +8,11 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 # A part of every layer that needs no server, browser, other process or long chain.
-QUICK := $(addprefix tests/, architecture files golden judgments likelihoods results simulated solvers \
+QUICK := $(addprefix tests/, architecture data golden inference io likelihoods results simulation \
 	cli/test_formats.py cli/test_models.py docs/test_completeness.py docs/test_links.py \
 	evaluation/test_gold.py evaluation/test_held_out.py evaluation/test_explaining.py \
 	models/test_annotated_models.py models/test_list_models.py models/test_reductions.py models/test_settings.py \
-	online/test_beliefs.py online/test_elo.py online/test_glicko.py questions/test_asked.py questions/test_stopping.py \
+	online/test_beliefs.py online/test_elo.py online/test_glicko.py active/test_asked.py active/test_stopping.py \
 	conformance/test_promises.py::test_is_its_settings conformance/test_promises.py::test_names_every_item)
 
 .PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check papers papers-quick clean

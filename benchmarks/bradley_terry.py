@@ -87,10 +87,14 @@ class Field:
             apart = float(np.abs(scores - self.ours).max())
             agreement = float(np.corrcoef(scores, self.ours)[0, 1])
         return row.with_result(
-            seconds=found.seconds, build_seconds=found.build_seconds, peak_megabytes=found.peak_megabytes,
-            reached=reached, apart=apart, agreement=agreement,
+            seconds=found.seconds,
+            build_seconds=found.build_seconds,
+            peak_megabytes=found.peak_megabytes,
+            reached=reached,
+            apart=apart,
+            agreement=agreement,
             accuracy=pairs_right(scores, truth(self.votes.items, _SEED)),
-        )  # fmt: skip
+        )
 
     def judged(self) -> list[Row]:
         return [row.judged(self.highest) for row in self.rows.values()]

@@ -31,9 +31,12 @@ __all__ = ["NumPy", "clock", "draw"]
 _RESULTS = Path(__file__).parent / "results"
 SHOWS = {"crowd-bt": CrowdBT()}
 SIZES = (
-    (100, 100, 4_000), (100, 100, 10_000), (1_000, 1_000, 100_000), (10_000, 10_000, 1_000_000),
+    (100, 100, 4_000),
+    (100, 100, 10_000),
+    (1_000, 1_000, 100_000),
+    (10_000, 10_000, 1_000_000),
     (10_000, 10_000, 10_000_000),
-)  # fmt: skip
+)
 _MOST_GRADIENTS, _LINEAR = 60.0, 1.1
 # A fit longer than this is not repeated.
 _LONGEST_REPEATED = 10.0
@@ -126,11 +129,17 @@ class Field:
         self.highest = max(self.highest, objective) if not isnan(objective) else self.highest
         gradient = found.aside.get("gradient_seconds", nan)
         return replace(
-            entry, seconds=found.seconds, peak_megabytes=found.peak_megabytes, objective=objective,
-            log_likelihood=_log_chance(chance(self.drawn[0])).sum(), held_out=_log_chance(chance(self.drawn[1])).mean(),
-            accuracy=pairs_right(found.scores[:items], truth(items, _SEED)), gradients=found.seconds / gradient,
-            processor_gradients=found.aside.get("processor_gradients", nan), passes=found.aside.get("passes", nan),
-        )  # fmt: skip
+            entry,
+            seconds=found.seconds,
+            peak_megabytes=found.peak_megabytes,
+            objective=objective,
+            log_likelihood=_log_chance(chance(self.drawn[0])).sum(),
+            held_out=_log_chance(chance(self.drawn[1])).mean(),
+            accuracy=pairs_right(found.scores[:items], truth(items, _SEED)),
+            gradients=found.seconds / gradient,
+            processor_gradients=found.aside.get("processor_gradients", nan),
+            passes=found.aside.get("passes", nan),
+        )
 
     def judged(self, entries: Sequence[Entry]) -> list[Entry]:
         return [replace(e, shortfall=(self.highest - e.objective) / abs(self.highest)) for e in entries]
@@ -215,9 +224,11 @@ def table(entries: Sequence[Entry]) -> str:
 def page(entries: Sequence[Entry], told: Sequence[str], described: str, limit: float) -> str:
     return (
         f"# Crowd-BT against its peers\n\n{described}\n\nTimes are the best of several; a fit may take {limit:.0f} s. "
-        "See ../README.md for what is measured.\n\n## Verdicts\n\n```\n" + "\n".join(told) + "\n```\n\n## Fits\n\n"
+        "See ../README.md for what is measured.\n\n## Verdicts\n\n```\n"
+        + "\n".join(told)
+        + "\n```\n\n## Fits\n\n"
         + table(entries)
-    )  # fmt: skip
+    )
 
 
 def draw_figure(entries: Sequence[Entry], folder: Path) -> None:

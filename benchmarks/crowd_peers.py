@@ -12,7 +12,7 @@ from peers import OURS, Contender
 from scipy.special import expit, log_expit
 
 import crowdrank as cr
-from crowdrank.judgments import Comparisons, Items
+from crowdrank.data import Comparisons, Items
 
 _HELD_OUT = 0.1
 _REPETITIONS = 5
@@ -31,9 +31,13 @@ def draw(items: int, annotators: int, rows: int, seed: int = 0) -> Drawn:
     truth = rng.random(total) < expit(scores[left] - scores[right])
     outcome = np.where(truth == (rng.random(total) < quality[who]), 1, -1).astype(np.int8)
     votes = Comparisons(
-        items=Items.plain([f"item {n:05d}" for n in range(items)]), left=left, right=right, outcome=outcome,
-        annotators=np.array([f"annotator {n:05d}" for n in range(annotators)], dtype=object), annotator=who,
-    )  # fmt: skip
+        items=Items.plain([f"item {n:05d}" for n in range(items)]),
+        left=left,
+        right=right,
+        outcome=outcome,
+        annotators=np.array([f"annotator {n:05d}" for n in range(annotators)], dtype=object),
+        annotator=who,
+    )
     return votes.take(slice(0, rows)), votes.take(slice(rows, total))
 
 
@@ -129,17 +133,17 @@ class Crowdrank(OfCrowds):
 
 def gradient_times(votes: Comparisons) -> tuple[float, float]:
     """One pass for value, gradient and curvature, by the engine that fits: wall and processor, the best of several."""
-    from crowdrank.likelihoods import annotated
+    from crowdrank.models.crowd import likelihood
 
     won, lost, who = winners(votes)
-    answers = annotated.Answers(won, lost, who, np.broadcast_to(1.0, len(won)), np.zeros((len(won), 0)))
+    answers = likelihood.Answers(won, lost, who, np.broadcast_to(1.0, len(won)), np.zeros((len(won), 0)))
     held, rng = cr.engines.here.hold(answers), np.random.default_rng(1)
     scores, gates = rng.normal(size=len(votes.items)), rng.normal(2.0, 1.0, size=len(votes.annotators))
     none = np.zeros((len(gates), 0))
     wall = processor = float("inf")
     for _ in range(_REPETITIONS):
         begun, used = time.perf_counter(), time.process_time()
-        held.keep(annotated.slopes, scores, gates, none, annotated.RELIABLE)
+        held.keep(likelihood.slopes, scores, gates, none, likelihood.RELIABLE)
         wall, processor = min(wall, time.perf_counter() - begun), min(processor, time.process_time() - used)
     return wall, processor
 

@@ -90,9 +90,15 @@ def draw(panels: Sequence[Panel], place: Path, columns: int = 2, width: int = 30
     )
     # names of lines stand outside the frame, and each panel has its own axes
     chart = chart.configure_view(stroke=None).configure_axis(
-        labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#e6e6e6", domainColor=_INK,
-        labelColor=_INK, titleColor=_INK, tickColor=_INK,
-    )  # fmt: skip
+        labelFontSize=11,
+        titleFontSize=12,
+        titleFontWeight="normal",
+        gridColor="#e6e6e6",
+        domainColor=_INK,
+        labelColor=_INK,
+        titleColor=_INK,
+        tickColor=_INK,
+    )
     chart.configure_title(fontSize=13, anchor="start", color=_INK).save(str(place), scale_factor=2)
     return True
 
@@ -108,21 +114,32 @@ def _panel(altair: Any, panel: Panel, width: int, height: int) -> Any:
     xs, ys = _powers([x for x, _ in flat]), _powers([y for _, y in flat])
     rows = [
         {"line": name, "x": x, "y": y, "ours": name.startswith(panel.ours)}
-        for name, points in lines.items() for x, y in points
-    ]  # fmt: skip
+        for name, points in lines.items()
+        for x, y in points
+    ]
     colours = _colours(list(lines), panel.ours)
     scale = altair.Scale(domain=list(colours), range=list(colours.values()))
-    across = altair.X("x:Q", title=panel.x, scale=altair.Scale(type="log", domain=[xs[0], xs[-1]]),
-                      axis=altair.Axis(values=xs, format="~s"))  # fmt: skip
-    up = altair.Y("y:Q", title=None, scale=altair.Scale(type="log", domain=[ys[0], ys[-1]]),
-                  axis=altair.Axis(values=ys, labelExpr=LABELS[panel.unit]))  # fmt: skip
+    across = altair.X(
+        "x:Q",
+        title=panel.x,
+        scale=altair.Scale(type="log", domain=[xs[0], xs[-1]]),
+        axis=altair.Axis(values=xs, format="~s"),
+    )
+    up = altair.Y(
+        "y:Q",
+        title=None,
+        scale=altair.Scale(type="log", domain=[ys[0], ys[-1]]),
+        axis=altair.Axis(values=ys, labelExpr=LABELS[panel.unit]),
+    )
     colour = altair.Color("line:N", scale=scale, legend=None)
     heavy = altair.condition("datum.ours", altair.value(2.6), altair.value(1.4))
     base = altair.Chart(altair.Data(values=rows)).encode(x=across, color=colour)
     marks = base.mark_line().encode(y=up, strokeWidth=heavy) + base.mark_circle(size=26, opacity=1).encode(y=up)
-    names = altair.Chart(altair.Data(values=_names(lines, ys, height))).mark_text(
-        align="left", dx=7, fontSize=11, baseline="middle"
-    ).encode(x="x:Q", y="y:Q", text="line:N", color=colour)  # fmt: skip
+    names = (
+        altair.Chart(altair.Data(values=_names(lines, ys, height)))
+        .mark_text(align="left", dx=7, fontSize=11, baseline="middle")
+        .encode(x="x:Q", y="y:Q", text="line:N", color=colour)
+    )
     return (marks + names).properties(width=width, height=height, title=panel.title)
 
 

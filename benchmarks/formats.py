@@ -32,12 +32,17 @@ def base(votes: Votes) -> pl.DataFrame:
     who = np.random.default_rng(0).integers(_ANNOTATORS, size=len(votes))
     return pl.DataFrame(
         {
-            "who": people.gather(who), "l": labels.gather(votes.left), "r": labels.gather(votes.right),
-            "w": labels.gather(votes.winner), "b": labels.gather(votes.loser), "first": votes.left_won,
-            "side": np.where(votes.left_won, "left", "right"), "t": 1.7e9 + np.arange(len(votes)),
+            "who": people.gather(who),
+            "l": labels.gather(votes.left),
+            "r": labels.gather(votes.right),
+            "w": labels.gather(votes.winner),
+            "b": labels.gather(votes.loser),
+            "first": votes.left_won,
+            "side": np.where(votes.left_won, "left", "right"),
+            "t": 1.7e9 + np.arange(len(votes)),
             "n": np.arange(len(votes)),
         }
-    )  # fmt: skip
+    )
 
 
 def _csv(**columns: str | pl.Expr) -> Callable[[pl.DataFrame, Path], None]:
@@ -65,7 +70,7 @@ def _as(name: str) -> Callable[[pl.DataFrame, Path], None]:
 
     def write(frame: pl.DataFrame, path: Path) -> None:
         found = crowdrank.Comparisons.of(frame["l"], frame["r"], frame["w"], annotator=frame["who"], time=frame["t"])
-        crowdrank.files.write(found, path, name)
+        crowdrank.io.write(found, path, name)
 
     return write
 
@@ -107,14 +112,18 @@ _WORD, _TRUE, _FALSE = pl.lit("word"), pl.lit("true"), pl.lit("false")
 _DOC = pl.col("l").str.replace(" ", "-")
 _MTURK_TIME = pl.lit("Mon Mar 01 09:01:00 PST 2021")
 _ANNOTATION = pl.struct(
-    id="n", completed_by="who", was_cancelled=pl.lit(False), ground_truth=pl.lit(False),
-    created_at=pl.lit("2023-01-02T10:00:00.000000Z"), lead_time=pl.lit(4.5),
+    id="n",
+    completed_by="who",
+    was_cancelled=pl.lit(False),
+    ground_truth=pl.lit(False),
+    created_at=pl.lit("2023-01-02T10:00:00.000000Z"),
+    lead_time=pl.lit(4.5),
     result=pl.concat_list(
         pl.struct(
             from_name=pl.lit("cmp"), to_name=pl.lit("a,b"), type=pl.lit("pairwise"), value=pl.struct(selected="side")
         )
     ),
-)  # fmt: skip
+)
 _PAIR_OF_TURNS = pl.concat_list(pl.struct(role=pl.lit("user"), content=pl.lit("a question of some length")))
 
 FILES: dict[str, tuple[str, Callable[[pl.DataFrame, Path], None]]] = {

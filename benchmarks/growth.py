@@ -116,8 +116,8 @@ def asking(whom: str) -> Callable[[int], Callable[[], Any]]:
 
 def thurstonian(fits: bool) -> Callable[[int], Callable[[], Any]]:
     """Queries of 10 items, each judged by 10 annotators on 30 % of its pairs: 130 judgments a query."""
-    from crowdrank.models.thurstonian.sampling import Sampler
-    from crowdrank.simulated import domain_crowd
+    from crowdrank.models.thurstonian.sampler import Sampler
+    from crowdrank.simulation import domain_crowd
 
     def prepare(queries: int) -> Callable[[], Any]:
         judgments = domain_crowd(queries=queries, items=10, sparsity=0.3, seed=1).judgments
@@ -227,9 +227,13 @@ def main() -> None:
 
 
 _PARTS = {
-    "door": "file door", "bootstrap": "bootstrap", "resamples": "resamples", "questions": "question", "tpp": "TPP",
+    "door": "file door",
+    "bootstrap": "bootstrap",
+    "resamples": "resamples",
+    "questions": "question",
+    "tpp": "TPP",
     "ltr": "LTR from crowds",
-}  # fmt: skip
+}
 
 
 if __name__ == "__main__":

@@ -25,10 +25,11 @@ import numba
 import numpy as np
 from machine import describe, record
 
-from crowdrank.engines.here import Here
-from crowdrank.likelihoods import annotated, pairwise
-from crowdrank.likelihoods.annotated import RELIABLE, Answers
-from crowdrank.likelihoods.pairwise import LOGISTIC, Pairs
+from crowdrank.engines.local import Here
+from crowdrank.models.crowd import likelihood as crowd_likelihood
+from crowdrank.models.crowd.likelihood import RELIABLE, Answers
+from crowdrank.models.pairwise import likelihood as pairwise_likelihood
+from crowdrank.models.pairwise.likelihood import LOGISTIC, Pairs
 
 _RESULT = Path(__file__).parent / "results" / "kernels.json"
 _REPETITIONS = 7
@@ -106,25 +107,31 @@ def measure(items: int, annotators: int, rows: int, threads: int) -> list[Entry]
     answers = draw(items, annotators, rows)
     cut = list(Here().hold(answers).shards)  # type: ignore[attr-defined]
     pairs = [Pairs(a.winner, a.loser, np.ones(a.rows, np.int8), a.weight) for a in cut]
-    curved = [annotated.slopes(shard, scores, gates, none, RELIABLE)[0] for shard in cut]
-    bent = [pairwise.slopes(shard, scores, 0.0, LOGISTIC)[0] for shard in pairs]
+    curved = [crowd_likelihood.slopes(shard, scores, gates, none, RELIABLE)[0] for shard in cut]
+    bent = [pairwise_likelihood.slopes(shard, scores, 0.0, LOGISTIC)[0] for shard in pairs]
     kernels: dict[str, Callable[[Any], Any]] = {
         "bare loop": lambda shard: bare(shard, scores, np.exp(gates)),
-        "crowd-bt, gradient and curvature": lambda shard: annotated.slopes(shard, scores, gates, none, RELIABLE),
-        "crowd-bt, curvature times a vector": lambda shard: annotated.product(shard, scores, gates, none),
-        "bradley-terry, gradient and curvature": lambda shard: pairwise.slopes(shard, scores, 0.0, LOGISTIC),
-        "bradley-terry, curvature times a vector": lambda shard: pairwise.product(shard, scores),
+        "crowd-bt, gradient and curvature": lambda shard: crowd_likelihood.slopes(shard, scores, gates, none, RELIABLE),
+        "crowd-bt, curvature times a vector": lambda shard: crowd_likelihood.product(shard, scores, gates, none),
+        "bradley-terry, gradient and curvature": lambda shard: pairwise_likelihood.slopes(shard, scores, 0.0, LOGISTIC),
+        "bradley-terry, curvature times a vector": lambda shard: pairwise_likelihood.product(shard, scores),
     }
     shards = dict(zip(kernels, (cut, cut, curved, pairs, bent), strict=True))
     seconds = clocks(kernels, shards, threads)
     _, base = seconds["bare loop"]
     return [
         Entry(
-            name, rows, items, annotators, threads, round(1e9 * wall / rows, 2), round(1e9 * processor / rows, 2),
+            name,
+            rows,
+            items,
+            annotators,
+            threads,
+            round(1e9 * wall / rows, 2),
+            round(1e9 * processor / rows, 2),
             round(processor / base, 2),
         )
         for name, (wall, processor) in seconds.items()
-    ]  # fmt: skip
+    ]
 
 
 def measure_all(sizes: tuple[int, ...]) -> list[Entry]:

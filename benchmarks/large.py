@@ -185,9 +185,17 @@ def run(votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, r
         inside = Path(scratch) / "temporary"
         inside.mkdir()
         command = [
-            str(Path(sys.executable).parent / "crowdrank"), "rank", str(votes), "--memory", memory, "--model", model,
-            "--uncertainty", "model" if uncertainty else "none", "--json",
-        ]  # fmt: skip
+            str(Path(sys.executable).parent / "crowdrank"),
+            "rank",
+            str(votes),
+            "--memory",
+            memory,
+            "--model",
+            model,
+            "--uncertainty",
+            "model" if uncertainty else "none",
+            "--json",
+        ]
         screen, peaks = Screen(), Peaks()
         environment = os.environ | {"TMPDIR": str(inside), "COLUMNS": "200", "TERM": "xterm"}
         begun = time.perf_counter()
@@ -204,10 +212,21 @@ def run(votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, r
         answer = json.loads(told.read_text())
     read = screen.reading_ended or ended
     return Entry(
-        model, uncertainty, rows, len(truth.items), len(truth.annotators), round(bytes_of(memory) / 1e6),
-        round(peaks.resident / 1e6), round(peaks.reading / 1e6), round(peaks.disk / 1e6), round(read - begun, 1),
-        round(ended - read, 1), screen.passes, round(_agreement(answer, truth), 4), answer["log_likelihood"],
-    )  # fmt: skip
+        model,
+        uncertainty,
+        rows,
+        len(truth.items),
+        len(truth.annotators),
+        round(bytes_of(memory) / 1e6),
+        round(peaks.resident / 1e6),
+        round(peaks.reading / 1e6),
+        round(peaks.disk / 1e6),
+        round(read - begun, 1),
+        round(ended - read, 1),
+        screen.passes,
+        round(_agreement(answer, truth), 4),
+        answer["log_likelihood"],
+    )
 
 
 def _agreement(answer: Any, truth: Truth) -> float:
@@ -217,17 +236,38 @@ def _agreement(answer: Any, truth: Truth) -> float:
 
 def page(entries: Sequence[Entry], described: dict[str, Any], parquet: int) -> str:
     head = (
-        "model", "uncertainty", "limit", "peak", "while reading", "temporary files", "reading", "fitting", "passes",
-        "Kendall's τ to the truth", "log-likelihood",
-    )  # fmt: skip
+        "model",
+        "uncertainty",
+        "limit",
+        "peak",
+        "while reading",
+        "temporary files",
+        "reading",
+        "fitting",
+        "passes",
+        "Kendall's τ to the truth",
+        "log-likelihood",
+    )
     lines = [_line(head), _line(["---", "---", *["---:"] * (len(head) - 2)])]
     for e in entries:
         peak = f"{e.peak_megabytes:,} MB" + ("" if e.within else " (**over**)")
-        lines.append(_line((
-            e.model, "yes" if e.uncertainty else "no", f"{e.limit_megabytes:,} MB", peak, f"{e.reading_megabytes:,} MB",
-            f"{e.disk_megabytes:,} MB", f"{e.reading_seconds:,.1f} s", f"{e.fitting_seconds:,.1f} s", f"{e.passes}",
-            f"{e.kendall:.4f}", f"{e.log_likelihood:.6f}",
-        )))  # fmt: skip
+        lines.append(
+            _line(
+                (
+                    e.model,
+                    "yes" if e.uncertainty else "no",
+                    f"{e.limit_megabytes:,} MB",
+                    peak,
+                    f"{e.reading_megabytes:,} MB",
+                    f"{e.disk_megabytes:,} MB",
+                    f"{e.reading_seconds:,.1f} s",
+                    f"{e.fitting_seconds:,.1f} s",
+                    f"{e.passes}",
+                    f"{e.kendall:.4f}",
+                    f"{e.log_likelihood:.6f}",
+                )
+            )
+        )
     first = entries[0]
     return (
         f"# {first.judgments:,} judgments on disk\n\n{sentence(described)}\n\n"

@@ -20,14 +20,14 @@ import numpy.typing as npt
 from machine import made, record
 from report import duration
 
-from crowdrank.judgments.knowledge import NOTHING_KNOWN
-from crowdrank.learning.crowd import Crowd, crowd_of
-from crowdrank.learning.em import EM
-from crowdrank.learning.posterior import Drawing
-from crowdrank.learning.rankers.linear import Linear
-from crowdrank.likelihoods.mallows import theta_of
-from crowdrank.likelihoods.plackett_luce import Lists
-from crowdrank.simulated import list_crowd
+from crowdrank.data.side_information import NOTHING_KNOWN
+from crowdrank.ltr.e_step import Drawing
+from crowdrank.ltr.em import EM
+from crowdrank.ltr.rankers.linear import Linear
+from crowdrank.ltr.training_set import Crowd, crowd_of
+from crowdrank.models.lists.mallows_likelihood import theta_of
+from crowdrank.models.lists.plackett_luce_likelihood import Lists
+from crowdrank.simulation import list_crowd
 
 Vector = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -111,9 +111,14 @@ def ours(crowd: Crowd, values: Vector) -> Vector:
 
 def measure(quick: bool) -> list[Entry]:
     made = list_crowd(
-        queries=_QUERIES, items=_ITEMS, annotators=_ANNOTATORS, expertise=_EXPERTISE, first_expertise=None,
-        labels="mallows", seed=1,
-    )  # fmt: skip
+        queries=_QUERIES,
+        items=_ITEMS,
+        annotators=_ANNOTATORS,
+        expertise=_EXPERTISE,
+        first_expertise=None,
+        labels="mallows",
+        seed=1,
+    )
     values, lists = np.column_stack(list(made.features.values())), made.judgments
     crowd = crowd_of(lists.items, lists, np.arange(len(values)), None, None, None)
     ours(crowd.some(np.arange(20)), values)  # loops are compiled
@@ -139,11 +144,14 @@ def _timed(name: str, made: Any, run: Any) -> Entry:
 
 def report(entries: list[Entry]) -> str:
     lines = [
-        "# Learning to rank from crowds", "",
+        "# Learning to rank from crowds",
+        "",
         f"{_QUERIES} queries of {_ITEMS} items, {_ANNOTATORS} annotators with θ {_EXPERTISE}, "
-        f"{_ITERATIONS} iterations, one run after the other.", "",
-        "| | time | times ours | processor time | times ours | RMSE of θ |", "|---|---|---|---|---|---|",
-    ]  # fmt: skip
+        f"{_ITERATIONS} iterations, one run after the other.",
+        "",
+        "| | time | times ours | processor time | times ours | RMSE of θ |",
+        "|---|---|---|---|---|---|",
+    ]
     lines += [
         f"| {e.name} | {duration(e.seconds)} | {e.seconds / entries[0].seconds:.0f} | {duration(e.processor)} | "
         f"{e.processor / entries[0].processor:.0f} | {e.error:.4f} |"

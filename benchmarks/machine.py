@@ -19,9 +19,22 @@ from provenance import made
 from provenance import record as record
 
 _LIBRARIES = (
-    "crowdrank", "numpy", "scipy", "numba", "polars", "narwhals",
-    "arena-rank", "jax", "choix", "crowd-kit", "evalica", "openskill", "pandas", "scikit-learn", "trueskill",
-)  # fmt: skip
+    "crowdrank",
+    "numpy",
+    "scipy",
+    "numba",
+    "polars",
+    "narwhals",
+    "arena-rank",
+    "jax",
+    "choix",
+    "crowd-kit",
+    "evalica",
+    "openskill",
+    "pandas",
+    "scikit-learn",
+    "trueskill",
+)
 
 
 def describe() -> dict[str, Any]:

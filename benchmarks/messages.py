@@ -52,10 +52,16 @@ def row(judgments: int, items: int, annotators: int) -> str:
     fit = _GRADIENTS * (gradient + hop * (parameters + sums)) + _PRODUCTS * (product + hop * 2 * parameters)
     held = share * (_STORED + 2 * _CURVATURE) / 1e9
     cells = (
-        f"10^{round(log(judgments, 10))}", f"{items:,}", f"{annotators:,}", f"{parameters / 1e6:,.1f} MB",
-        f"{sums / 1e6:,.1f} MB", f"{held:,.2f} GB", f"{gradient:.3f} s", f"{hop * (parameters + sums):.3f} s",
+        f"10^{round(log(judgments, 10))}",
+        f"{items:,}",
+        f"{annotators:,}",
+        f"{parameters / 1e6:,.1f} MB",
+        f"{sums / 1e6:,.1f} MB",
+        f"{held:,.2f} GB",
+        f"{gradient:.3f} s",
+        f"{hop * (parameters + sums):.3f} s",
         f"{fit / 60:,.1f} min",
-    )  # fmt: skip
+    )
     return f"| {' | '.join(cells)} |"
 
 

@@ -43,9 +43,12 @@ def main() -> None:
                 else:
                     with running() as server:
                         outcome = play(
-                            server.create("collection"), processes, told.rounds, clients=told.clients,
+                            server.create("collection"),
+                            processes,
+                            told.rounds,
+                            clients=told.clients,
                             postgres=server if what == "database" else None,
-                        )  # fmt: skip
+                        )
             fine &= outcome.fine
             killed = "postgresql" if what == "database" else "server"
             where = "sqlite" if what == "sqlite" else "postgresql"

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 from machine import StandardErrors, made, record
 
+from crowdrank.active.null_simulation import Claims, claims
 from crowdrank.errors import CrowdrankWarning
 from crowdrank.models import CrowdBT
-from crowdrank.questions.null import Claims, claims
-from crowdrank.server.asking import Desk, Outcome
+from crowdrank.server.assignments import Desk, Outcome
 from crowdrank.server.boards import Board, board_of
-from crowdrank.server.live import Live
+from crowdrank.server.projection import Live
 from crowdrank.storage import Collection
 
 SHOWS = {"crowd-bt": CrowdBT(), "crowd-bt, standard errors": StandardErrors(CrowdBT())}
@@ -96,18 +96,34 @@ def row(size: Size, found: Sequence[Trial]) -> str:
 
     apart = [one.board.separated for one in found]
     cells = (
-        f"{size.items:,}", f"{size.annotators:,}", f"{size.votes:,}", str(len(found)), found[0].model, told(apart),
-        told([one.board.sure for one in found]), f"{100 * max(apart):.1f} %", told([one.plain for one in found]),
+        f"{size.items:,}",
+        f"{size.annotators:,}",
+        f"{size.votes:,}",
+        str(len(found)),
+        found[0].model,
+        told(apart),
+        told([one.board.sure for one in found]),
+        f"{100 * max(apart):.1f} %",
+        told([one.plain for one in found]),
         f"{sum(one.trusted for one in found)} of {len(found)}",
         "met" if max(np.mean(apart), np.mean([one.board.sure for one in found])) <= _ALLOWED else "MISSED",
-    )  # fmt: skip
+    )
     return f"| {' | '.join(cells)} |"
 
 
 _COLUMNS = (
-    "items", "annotators", "votes", "collections", "board by", "pairs told apart", "by its draws", "worst collection",
-    "crowd-bt, spread fixed", "reliability above 0", "at most 5 %",
-)  # fmt: skip
+    "items",
+    "annotators",
+    "votes",
+    "collections",
+    "board by",
+    "pairs told apart",
+    "by its draws",
+    "worst collection",
+    "crowd-bt, spread fixed",
+    "reliability above 0",
+    "at most 5 %",
+)
 
 
 def report(rows: Sequence[str], ties: float, seconds: float) -> str:

@@ -29,15 +29,20 @@ TWINS = {"trueskill rate_1vs1": "crowdrank TrueSkill", "evalica elo, codes": "cr
 """The same model with the same settings: who answers as who."""
 _ONE_BY_ONE = "crowdrank TrueSkill, a call a judgment"
 RIVALS = (
-    *((ours, peer) for peer, ours in TWINS.items()), (_ONE_BY_ONE, "trueskill rate_1vs1"),
+    *((ours, peer) for peer, ours in TWINS.items()),
+    (_ONE_BY_ONE, "trueskill rate_1vs1"),
     (_ONE_BY_ONE, "openskill BradleyTerryFull"),
-)  # fmt: skip
+)
 """Who should be quicker than whom: all in one call, and, as these two libraries work, a call a judgment."""
 _FIGURE = {
-    "crowdrank CrowdBT": "crowdrank, Crowd-BT", "crowdrank TrueSkill": "crowdrank, TrueSkill",
-    "crowdrank Elo": "crowdrank, Elo", _ONE_BY_ONE: "crowdrank, TrueSkill, a call each",
-    "trueskill rate_1vs1": "trueskill", "openskill BradleyTerryFull": "openskill", "evalica elo, codes": "evalica, Elo",
-}  # fmt: skip
+    "crowdrank CrowdBT": "crowdrank, Crowd-BT",
+    "crowdrank TrueSkill": "crowdrank, TrueSkill",
+    "crowdrank Elo": "crowdrank, Elo",
+    _ONE_BY_ONE: "crowdrank, TrueSkill, a call each",
+    "trueskill rate_1vs1": "trueskill",
+    "openskill BradleyTerryFull": "openskill",
+    "evalica elo, codes": "evalica, Elo",
+}
 _SAME = 1e-3
 _LONGEST_REPEATED = 10.0
 _SEED = 0
@@ -89,9 +94,13 @@ class Field:
             return entry
         self.scores[contender.name] = found.scores
         return replace(
-            entry, seconds=found.seconds, microseconds=1e6 * found.seconds / rows, peak_megabytes=found.peak_megabytes,
-            accuracy=pairs_right(found.scores, truth(items, _SEED)), apart=self._apart(contender.name),
-        )  # fmt: skip
+            entry,
+            seconds=found.seconds,
+            microseconds=1e6 * found.seconds / rows,
+            peak_megabytes=found.peak_megabytes,
+            accuracy=pairs_right(found.scores, truth(items, _SEED)),
+            apart=self._apart(contender.name),
+        )
 
     def _apart(self, who: str) -> float:
         twin = self.scores.get(TWINS.get(who, ""))
@@ -163,10 +172,14 @@ def page(entries: Sequence[Entry], told: Sequence[str], described: str, limit: f
     grown = "\n".join(f"| {who} | {power:.2f} |" for who, power in exponents(entries).items())
     return (
         f"# Online models, one pass\n\n{described}\n\nTimes are the best of several; a pass may take {limit:.0f} s. "
-        "See ../README.md for what is measured.\n\n## Verdicts\n\n```\n" + "\n".join(told) + "\n```\n\n## Passes\n\n"
-        + table(entries) + "\n## Growth\n\nTime grows as this power of the answers:\n\n| | power |\n| --- | ---: |\n"
-        + grown + "\n"
-    )  # fmt: skip
+        "See ../README.md for what is measured.\n\n## Verdicts\n\n```\n"
+        + "\n".join(told)
+        + "\n```\n\n## Passes\n\n"
+        + table(entries)
+        + "\n## Growth\n\nTime grows as this power of the answers:\n\n| | power |\n| --- | ---: |\n"
+        + grown
+        + "\n"
+    )
 
 
 def draw_figure(entries: Sequence[Entry], folder: Path) -> None:

@@ -13,7 +13,7 @@ from crowd_peers import Drawn, winners
 from peers import OURS, Contender
 
 from crowdrank import online
-from crowdrank.judgments import Comparison, Comparisons
+from crowdrank.data import Comparison, Comparisons
 
 
 def draw(items: int, rows: int, seed: int = 0) -> Drawn:

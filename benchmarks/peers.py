@@ -77,7 +77,7 @@ class Crowdrank(Contender):
     warm = ((100, 4_000), (2_000, 200_000))  # few rows and many take different roads
 
     def load(self, votes: Votes) -> Any:
-        from crowdrank.judgments import LEFT, RIGHT, Comparisons, Items
+        from crowdrank.data import LEFT, RIGHT, Comparisons, Items
 
         outcome = np.where(votes.left_won, LEFT, RIGHT)
         return Comparisons(items=Items.plain(range(votes.items)), left=votes.left, right=votes.right, outcome=outcome)
@@ -86,7 +86,7 @@ class Crowdrank(Contender):
         return replace(native, items=replace(native.items))
 
     def fit(self, built: Any, setting: float) -> Any:
-        from crowdrank.models.bradley_terry import BradleyTerry
+        from crowdrank.models.pairwise.bradley_terry import BradleyTerry
 
         return BradleyTerry(prior_scale=None, tolerance=setting).fit(built).scores
 

@@ -18,10 +18,10 @@ from machine import made, record
 from report import duration
 from scipy.special import expit
 
-from crowdrank.likelihoods.moments import fold
+from crowdrank.active.branch_and_bound import Found
+from crowdrank.active.information_gain import best_pair, best_triplet
 from crowdrank.online.beliefs import Beliefs, Roll
-from crowdrank.questions.gain import best_pair, best_triplet
-from crowdrank.questions.search import Found
+from crowdrank.online.moments import fold
 
 _RESULTS = Path(__file__).parent / "results"
 _ITEMS, _ANNOTATORS = 10_000, 1_000
@@ -100,9 +100,11 @@ STATES: dict[str, Callable[[int, int, np.random.Generator], Columns]] = {
 def believed(columns: Columns) -> Beliefs:
     mean, variance, truths, lies = columns
     return Beliefs(
-        items=Roll.of(map(str, range(len(mean)))), annotators=Roll.of(map(str, range(len(truths)))),
-        of_items={"mean": mean, "variance": variance}, of_annotators={"truths": truths, "lies": lies},
-    )  # fmt: skip
+        items=Roll.of(map(str, range(len(mean)))),
+        annotators=Roll.of(map(str, range(len(truths)))),
+        of_items={"mean": mean, "variance": variance},
+        of_annotators={"truths": truths, "lies": lies},
+    )
 
 
 def clock(ask: Callable[[], Found | None]) -> tuple[float, Found]:

@@ -25,8 +25,7 @@ import numpy.typing as npt
 from machine import made, record
 
 import crowdrank as cr
-from crowdrank.models.foretelling import folds_of, log_chances
-from crowdrank.models.tuning import CANDIDATES
+from crowdrank.models.cross_validation import CANDIDATES, folds_of, log_chances
 
 Vector = npt.NDArray[np.float64]
 
@@ -125,8 +124,9 @@ def foretell(model: Any, votes: cr.Comparisons) -> tuple[Vector, float]:
 
 
 SHOWS = {
-    **contenders(Source("", "", sides=True), 0), **{f"crowd-bt, prior {p}": cr.CrowdBT(quality_prior=p) for p in PRIORS}
-}  # fmt: skip
+    **contenders(Source("", "", sides=True), 0),
+    **{f"crowd-bt, prior {p}": cr.CrowdBT(quality_prior=p) for p in PRIORS},
+}
 Foretold = dict[str, tuple[Vector, float]]
 
 
@@ -199,9 +199,14 @@ def facts_of(votes: cr.Comparisons) -> Facts:
     answers = answers[answers > 0]
     behind = float(np.median(np.repeat(answers, answers)))
     return Facts(
-        len(votes), votes.ties, len(votes.items), len(votes.annotators), float(np.median(answers)), behind,
+        len(votes),
+        votes.ties,
+        len(votes.items),
+        len(votes.annotators),
+        float(np.median(answers)),
+        behind,
         spread_of_quality(clear),
-    )  # fmt: skip
+    )
 
 
 def study(source: Source, votes: cr.Comparisons) -> dict[str, Any]:
@@ -264,8 +269,16 @@ def table(results: Sequence[dict[str, Any]], part: str, names: Sequence[str]) ->
 
 
 def facts_table(results: Sequence[dict[str, Any]]) -> str:
-    head = ["", "judgments", "ties", "items", "annotators", "answers of the median annotator",
-            "answers of who gave the median answer", "spread of quality"]  # fmt: skip
+    head = [
+        "",
+        "judgments",
+        "ties",
+        "items",
+        "annotators",
+        "answers of the median annotator",
+        "answers of who gave the median answer",
+        "spread of quality",
+    ]
     rows = [line(head), line(["---"] * len(head))]
     for result in results:
         f = Facts(**result["facts"])
@@ -310,11 +323,15 @@ def page(results: Sequence[dict[str, Any]]) -> str:
         f"Mean log chance of a decided answer held out ({_FOLDS} folds), in nats, by {PLAIN}; then how much more the "
         "others give, ± the standard error of the paired difference (in brackets: annotators, not answers, taken as "
         "independent). See ../README.md for what is measured.",
-        "## The sets", facts_table(results),
-        "## Decided answers only", table(results, "decided", models),
-        "## Fitted to the ties as well", table(results, "fitted_to_ties_too", ["crowd-bt", "variance-bt"]),
-        "## crowd-bt by its prior on quality", table(results, "quality_priors", priors),
-    ]  # fmt: skip
+        "## The sets",
+        facts_table(results),
+        "## Decided answers only",
+        table(results, "decided", models),
+        "## Fitted to the ties as well",
+        table(results, "fitted_to_ties_too", ["crowd-bt", "variance-bt"]),
+        "## crowd-bt by its prior on quality",
+        table(results, "quality_priors", priors),
+    ]
     parts += ["## crowd-bt by how much the annotator answered, with the share of answers", answers_table(results)]
     for result in (r for r in results if "against_gold" in r):
         parts += [f"## {result['set']} against gold", gold_part(result)]

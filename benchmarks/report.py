@@ -88,18 +88,31 @@ def _cells(row: Row) -> list[str]:
     if not row.finished:
         return [name, row.status, *[""] * 7]
     return [
-        name, row.status if row.converged else f"short by {row.short:.0e}", duration(row.seconds),
-        duration(row.build_seconds) if row.build_seconds else "", f"{row.peak_megabytes:,.1f} MB",
-        f"{row.reached:.6f}", f"{row.accuracy:.4f}", f"{row.apart:.1e}", f"{row.agreement:.9f}",
-    ]  # fmt: skip
+        name,
+        row.status if row.converged else f"short by {row.short:.0e}",
+        duration(row.seconds),
+        duration(row.build_seconds) if row.build_seconds else "",
+        f"{row.peak_megabytes:,.1f} MB",
+        f"{row.reached:.6f}",
+        f"{row.accuracy:.4f}",
+        f"{row.apart:.1e}",
+        f"{row.agreement:.9f}",
+    ]
 
 
 def tables(rows: Sequence[Row]) -> str:
     """One Markdown table a size, fastest first, those that did not converge below."""
     head = [
-        "", "", "fit", "building its input", "peak memory", "log-likelihood", "pairs right", "furthest score",
+        "",
+        "",
+        "fit",
+        "building its input",
+        "peak memory",
+        "log-likelihood",
+        "pairs right",
+        "furthest score",
         "correlation",
-    ]  # fmt: skip
+    ]
     parts = []
     for size in sorted({(r.items, r.rows) for r in rows}):
         chosen = sorted(
@@ -169,9 +182,14 @@ def page(rows: Sequence[Row], verdicts: Sequence[str], door: str, machine: str, 
     return (
         "# Bradley-Terry against its peers\n\n"
         f"{machine}\n\nTimes are the best of several; a fit may take {limit:.0f} s. See ../README.md for what is "
-        "measured.\n\n## Verdicts\n\n```\n" + "\n".join(verdicts) + "\n```\n\n## Fits\n\n" + tables(rows)
-        + "\n## From file to ranking\n\n" + door + "\n"
-    )  # fmt: skip
+        "measured.\n\n## Verdicts\n\n```\n"
+        + "\n".join(verdicts)
+        + "\n```\n\n## Fits\n\n"
+        + tables(rows)
+        + "\n## From file to ranking\n\n"
+        + door
+        + "\n"
+    )
 
 
 def write_csv(rows: Sequence[Any], path: Path) -> None:

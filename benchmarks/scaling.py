@@ -31,12 +31,12 @@ import numpy as np
 from machine import describe, record, sentence
 
 import crowdrank as cr
+from crowdrank.data import Comparisons
+from crowdrank.data.chunks import Folder, store
+from crowdrank.data.comparisons import columns_of
 from crowdrank.engines import Dask, Engine, Watched, here
-from crowdrank.judgments import Comparisons
-from crowdrank.judgments.comparisons import columns_of
-from crowdrank.judgments.storage import Folder, store
-from crowdrank.likelihoods import annotated
-from crowdrank.models.annotated.answers import table_of
+from crowdrank.models.crowd import likelihood
+from crowdrank.models.crowd.encoding import table_of
 
 _RESULTS = Path(__file__).parent / "results"
 _MODELS = {"bradley-terry": cr.BradleyTerry, "crowd-bt": cr.CrowdBT}
@@ -145,8 +145,8 @@ def message_sizes(items: int, annotators: int) -> list[str]:
     """Real messages of a pass of Crowd-BT, pickled, beside what `messages.py` reckons with."""
     shard = kernels.draw(items, annotators, 10_000)
     parameters = np.zeros(items), np.zeros(annotators), np.zeros((annotators, 0))
-    rows, slopes = annotated.slopes(shard, *parameters, annotated.RELIABLE)
-    sums = annotated.product(rows, *parameters)
+    rows, slopes = likelihood.slopes(shard, *parameters, likelihood.RELIABLE)
+    sums = likelihood.product(rows, *parameters)
     real = [len(pickle.dumps(message, protocol=5)) for message in (parameters, slopes, sums)]
     said = messages.parameters_of(items, annotators), messages.sums_of(items, annotators)
     reckoned = (said[0], said[1], said[0])
@@ -159,19 +159,31 @@ def page(entries: Sequence[Entry], described: dict[str, Any]) -> str:
     lines = [_line(head), _line(["---", "---", *["---:"] * 6])]
     for e in entries:
         each = f"{1e3 * e.seconds / e.passes:.1f} ms"
-        lines.append(_line((
-            e.model, f"{e.count} {e.where}", f"{e.seconds:.2f} s", f"{e.speed_up:.2f}", f"{e.passes}", each,
-            f"{e.overhead_milliseconds:.1f} ms", f"{e.log_likelihood:.6f}",
-        )))  # fmt: skip
+        lines.append(
+            _line(
+                (
+                    e.model,
+                    f"{e.count} {e.where}",
+                    f"{e.seconds:.2f} s",
+                    f"{e.speed_up:.2f}",
+                    f"{e.passes}",
+                    each,
+                    f"{e.overhead_milliseconds:.1f} ms",
+                    f"{e.log_likelihood:.6f}",
+                )
+            )
+        )
     sizes = ("items", "annotators", "parameters", "sums of a gradient", "sums of a product")
     sent = [_line(sizes), _line(["---:"] * 5), *(_line(message_sizes(*size)) for size in _SENT)]
     judged = entries[0].judgments if entries else 0
     return (
         f"# The same fit on more cores\n\n{sentence(described)}\n\n{judged:,} judgments. An empty pass sends all "
-        "parameters to every shard and brings sums of their size back.\n\n" + "\n".join(lines)
+        "parameters to every shard and brings sums of their size back.\n\n"
+        + "\n".join(lines)
         + "\n\n## Messages\n\nOf a pass of crowd-bt, pickled, and how far from what `messages.py` reckons with.\n\n"
-        + "\n".join(sent) + "\n"
-    )  # fmt: skip
+        + "\n".join(sent)
+        + "\n"
+    )
 
 
 def _line(cells: Sequence[str]) -> str:

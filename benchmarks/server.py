@@ -104,11 +104,17 @@ def _vote(port: int, tokens: list[str], seconds: float, pace: float) -> dict[str
     usage = resource.getrusage(resource.RUSAGE_SELF)
     waits = np.array(told.seconds) * 1e3
     return {
-        "votes": len(waits), "seconds": round(took, 2), "votes_per_second": round(len(waits) / took, 1),
-        "p50_ms": round(float(np.quantile(waits, 0.5)), 2), "p99_ms": round(float(np.quantile(waits, 0.99)), 2),
-        "max_ms": round(float(waits.max()), 1), "errors": len(told.errors), "retries": told.retries,
-        "said": told.errors[:3], "crowd_cpu": round((usage.ru_utime + usage.ru_stime) / took, 2),
-    }  # fmt: skip
+        "votes": len(waits),
+        "seconds": round(took, 2),
+        "votes_per_second": round(len(waits) / took, 1),
+        "p50_ms": round(float(np.quantile(waits, 0.5)), 2),
+        "p99_ms": round(float(np.quantile(waits, 0.99)), 2),
+        "max_ms": round(float(waits.max()), 1),
+        "errors": len(told.errors),
+        "retries": told.retries,
+        "said": told.errors[:3],
+        "crowd_cpu": round((usage.ru_utime + usage.ru_stime) / took, 2),
+    }
 
 
 def _answer(asked: dict[str, Any]) -> str:
@@ -133,8 +139,8 @@ def _cpu(served: Served) -> dict[int, float]:
 
 def choice(items: int, votes: int = 300, times: int = 300) -> dict[str, Any]:
     """How long the choice itself takes, beside nothing else."""
-    from crowdrank.server.choosing import choose
-    from crowdrank.server.live import Live
+    from crowdrank.server.choice import choose
+    from crowdrank.server.projection import Live
     from crowdrank.storage import Collection
 
     rng = np.random.default_rng(0)

@@ -84,8 +84,10 @@ def online(records: Sequence[Record]) -> dict[str, tuple[str, ...]]:
 def main(folder: Path) -> None:
     fits, crowds, passes = (read(folder / f"{name}.csv") for name in ("bradley_terry", "crowd_bt", "online"))
     for title, records, lines in (
-        ("Bradley-Terry", fits, FITS), ("Crowd-BT", crowds, CROWDS), ("Online", passes, online(passes)),
-    ):  # fmt: skip
+        ("Bradley-Terry", fits, FITS),
+        ("Crowd-BT", crowds, CROWDS),
+        ("Online", passes, online(passes)),
+    ):
         if records and "items" in records[0]:
             for what, cell in (("time", took), ("peak memory", memory), ("pairs in their true order", right)):
                 print(f"## {title}: {what}\n\n{grid(records, lines, cell)}")

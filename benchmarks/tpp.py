@@ -18,8 +18,8 @@ from report import duration
 
 from crowdrank import TPP
 from crowdrank.errors import ConvergenceWarning
-from crowdrank.models.thurstonian.sampling import Sampler
-from crowdrank.simulated import domain_crowd
+from crowdrank.models.thurstonian.sampler import Sampler
+from crowdrank.simulation import domain_crowd
 
 _RESULTS = Path(__file__).parent / "results"
 SHOWS = {"tpp": TPP()}
@@ -59,10 +59,11 @@ def measure(annotators: int, share: float) -> Entry:
 
 def report(entries: list[Entry]) -> str:
     lines = [
-        "# TPP", "",
+        "# TPP",
+        "",
         "| judgments | fit, default settings | sweeps | R̂ of 95 % of scores | one sweep | a judgment and sweep |",
         "| --- | --- | --- | --- | --- | --- |",
-    ]  # fmt: skip
+    ]
     for entry in entries:
         each = 1e9 * entry.sweep_seconds / entry.judgments
         lines.append(

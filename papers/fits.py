@@ -22,8 +22,8 @@ from crowdrank.errors import ConvergenceWarning
 from crowdrank.evaluation import kendall_distance
 from crowdrank.models import Model
 from crowdrank.results import Ranking
-from crowdrank.simulated import Crowd, domain_crowd
-from crowdrank.simulated.domains import settings_of_name
+from crowdrank.simulation import Crowd, domain_crowd
+from crowdrank.simulation.domains import settings_of_name
 
 # The seeds on record for TPP; `measure` begins at others.
 measure.FIRST_SEED = 300
@@ -190,8 +190,9 @@ def measured(found: Fits, what: str, methods: Sequence[str] | None = None) -> di
     """One number of every record."""
     return {
         key: [record[what] for record in records]
-        for key, records in found.items() if methods is None or key[0] in methods
-    }  # fmt: skip
+        for key, records in found.items()
+        if methods is None or key[0] in methods
+    }
 
 
 def less(found: Found, row: str, baselines: Sequence[str]) -> dict[Key, list[float]]:

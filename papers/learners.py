@@ -13,13 +13,12 @@ from measure import FIRST_SEED, Check, Key, Sampled, Table, standard_error
 from topics import p_value
 
 from crowdrank import Better, Between, Gold, Rankings
+from crowdrank.data import Items
 from crowdrank.evaluation.relevance import Gain, ndcg
-from crowdrank.judgments import Items
-from crowdrank.learning import CrowdRanker, Features, RankingFunction
-from crowdrank.simulated import Crowd, list_crowd
-from crowdrank.simulated.distributions import draw
-from crowdrank.simulated.draws import items_in_queries, numbered
-from crowdrank.simulated.permutations import mallows_lists
+from crowdrank.ltr import CrowdRanker, Features, RankingFunction
+from crowdrank.simulation import Crowd, list_crowd
+from crowdrank.simulation.lists import mallows_lists
+from crowdrank.simulation.sampling import draw, items_in_queries, numbered
 
 OURS, DIRECT, TRUTH = "ltr-crowds", "ltrma-d", "truth"
 WITH_SIDE = ("ltrma-s1", "ltrma-s2", "ltrma-s3")
@@ -108,15 +107,27 @@ def synthetic(seed: int, best: int | None = None, test_queries: int = TEST_QUERI
         grades = np.maximum(grades - size + best, 0)
     assert isinstance(crowd.judgments, Rankings)
     return Lesson(
-        crowd.judgments, features_of(crowd), crowd.truth, crowd.annotators["expertise"], features_of(test),
+        crowd.judgments,
+        features_of(crowd),
+        crowd.truth,
+        crowd.annotators["expertise"],
+        features_of(test),
         grades.ravel().astype(float),
-    )  # fmt: skip
+    )
 
 
 def noisy(
-    seed: int, queries: int, items: int, expertise: str, annotators: int = 10, features: int = 6,
-    best: int | None = None, test_queries: int = TEST_QUERIES, shown: int | None = None, top: int | None = None,
-) -> Lesson:  # fmt: skip
+    seed: int,
+    queries: int,
+    items: int,
+    expertise: str,
+    annotators: int = 10,
+    features: int = 6,
+    best: int | None = None,
+    test_queries: int = TEST_QUERIES,
+    shown: int | None = None,
+    top: int | None = None,
+) -> Lesson:
     """What the model itself assumes: normal features, true lists drawn from Plackett-Luce with scores of spread 2, and
     Mallows lists about them. Tested queries are graded by the scores."""
     rng = np.random.default_rng([seed, 11])
@@ -156,9 +167,13 @@ def matrix_of(values: Vector) -> Features:
 
 
 def lists_about(
-    items: Items, truth: Vector, theta: Vector, rng: np.random.Generator, shown: int | None = None,
+    items: Items,
+    truth: Vector,
+    theta: Vector,
+    rng: np.random.Generator,
+    shown: int | None = None,
     top: int | None = None,
-) -> Rankings:  # fmt: skip
+) -> Rankings:
     """A Mallows list of every annotator in every query; of `shown` items by lot, and the `top` of these."""
     lists: list[np.ndarray] = []
     for a, b in pairwise(items.starts):
@@ -174,11 +189,13 @@ def rankings_of(items: Items, lists: Sequence[np.ndarray], annotators: int) -> R
     """Lists of item codes, query by query one of each annotator."""
     lengths = np.array([len(one) for one in lists])
     return Rankings(
-        items=items, offsets=np.append(0, np.cumsum(lengths)), item=np.concatenate(lists).astype(np.int32),
+        items=items,
+        offsets=np.append(0, np.cumsum(lengths)),
+        item=np.concatenate(lists).astype(np.int32),
         place=np.concatenate([np.arange(n) for n in lengths]).astype(np.int32),
         annotators=numbered("annotator", annotators),
         annotator=np.tile(np.arange(annotators, dtype=np.int32), len(lists) // annotators),
-    )  # fmt: skip
+    )
 
 
 def features_of(crowd: Crowd) -> Features:
@@ -223,8 +240,10 @@ def less(found: Mapping[Key, Sequence[float]], row: str, others: Sequence[str]) 
     """A row less others, trial by trial."""
     return {
         (f"{row} less {other}", column): np.subtract(values, found[other, column]).tolist()
-        for other in others for (name, column), values in found.items() if name == row and (other, column) in found
-    }  # fmt: skip
+        for other in others
+        for (name, column), values in found.items()
+        if name == row and (other, column) in found
+    }
 
 
 def at_least(what: str, aim: float, values: Sequence[float]) -> Check:

@@ -124,18 +124,28 @@ class Table:
 
     def checks(self) -> list[Check]:
         return [
-            Check(f"{row}, {column}", f"at least {decimals(aim)}", with_error(self.found[row, column]),
-                  round(float(np.mean(self.found[row, column])), 3) >= aim)
-            for (row, column), aim in self.at_least.items() if (row, column) in self.found
-        ]  # fmt: skip
+            Check(
+                f"{row}, {column}",
+                f"at least {decimals(aim)}",
+                with_error(self.found[row, column]),
+                round(float(np.mean(self.found[row, column])), 3) >= aim,
+            )
+            for (row, column), aim in self.at_least.items()
+            if (row, column) in self.found
+        ]
 
     def records(self) -> Iterator[dict[str, Any]]:
         for (row, column), values in self.found.items():
             yield {
-                "table": self.title, "row": row, "column": column, "mean": round(float(np.mean(values)), 5),
-                "standard_error": round(standard_error(values), 5), "trials": len(values),
-                "paper": self.paper.get((row, column)), "at_least": self.at_least.get((row, column)),
-            }  # fmt: skip
+                "table": self.title,
+                "row": row,
+                "column": column,
+                "mean": round(float(np.mean(values)), 5),
+                "standard_error": round(standard_error(values), 5),
+                "trials": len(values),
+                "paper": self.paper.get((row, column)),
+                "at_least": self.at_least.get((row, column)),
+            }
 
 
 @dataclass(frozen=True)

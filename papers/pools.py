@@ -12,13 +12,13 @@ import polars as pl
 from measure import Key, Table, decimals, standard_error
 
 from crowdrank import Comparisons
-from crowdrank.likelihoods.compiled import compiled
-from crowdrank.likelihoods.gain import FORMULAS, items_gain, quality_gain
-from crowdrank.likelihoods.moments import expected_lead
+from crowdrank.active import Asked, Policy, Question, Random, Rules
+from crowdrank.active.candidates import Choice, Choices
+from crowdrank.active.collection import Collection
+from crowdrank.active.gain_formulas import FORMULAS, items_gain, quality_gain
+from crowdrank.engines.compilation import compiled
 from crowdrank.online import Beliefs, OnlineModel
-from crowdrank.questions import Asked, Policy, Question, Random, Rules
-from crowdrank.questions.choices import Choice, Choices
-from crowdrank.questions.collecting import Collection
+from crowdrank.online.moments import expected_lead
 
 AREA = "AUC"
 RANDOM = "random"
@@ -86,9 +86,16 @@ class PoolGain:
             rows = rows[pool.left & (items[pool.one] | items[pool.other] | people[pool.annotator])]
         self._last = beliefs
         _gains(
-            rows, pool.one, pool.other, pool.annotator,
-            beliefs.mean, beliefs.variance, beliefs.truths, beliefs.lies, self._gains,
-        )  # fmt: skip
+            rows,
+            pool.one,
+            pool.other,
+            pool.annotator,
+            beliefs.mean,
+            beliefs.variance,
+            beliefs.truths,
+            beliefs.lies,
+            self._gains,
+        )
 
 
 def _changed(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -157,13 +164,18 @@ def draw_curves(panels: Mapping[str, Found], rows: Sequence[str], place: Path) -
         return
     points = [
         {"panel": panel, "policy": row, "votes": int(column), "accuracy": round(float(np.mean(values)), 4)}
-        for panel, found in panels.items() for (row, column), values in found.items()
+        for panel, found in panels.items()
+        for (row, column), values in found.items()
         if row in rows and column.isdigit()
-    ]  # fmt: skip
-    lines = altair.Chart(pl.DataFrame(points)).mark_line(strokeWidth=1.5, clip=True).encode(
-        x=altair.X("votes:Q", title="votes"),
-        y=altair.Y("accuracy:Q", scale=altair.Scale(zero=False)),
-        color=altair.Color("policy:N", title=None, sort=list(rows)),
-    )  # fmt: skip
+    ]
+    lines = (
+        altair.Chart(pl.DataFrame(points))
+        .mark_line(strokeWidth=1.5, clip=True)
+        .encode(
+            x=altair.X("votes:Q", title="votes"),
+            y=altair.Y("accuracy:Q", scale=altair.Scale(zero=False)),
+            color=altair.Color("policy:N", title=None, sort=list(rows)),
+        )
+    )
     facet = altair.Facet("panel:N", title=None, sort=list(panels))
     lines.properties(width=260, height=220).facet(facet, columns=2).resolve_scale(x="independent").save(place)

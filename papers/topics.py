@@ -26,12 +26,12 @@ from crowdrank import (
     Ratings,
     ZRating,
 )
+from crowdrank.data import Judgments
 from crowdrank.errors import DataWarning
-from crowdrank.judgments import Judgments
 from crowdrank.models import Model
-from crowdrank.models.reading import as_read_by
+from crowdrank.models.conversion import as_read_by
 from crowdrank.results import Ranking
-from crowdrank.simulated import Crowd, preference_crowd, rating_crowd
+from crowdrank.simulation import Crowd, preference_crowd, rating_crowd
 
 PEER, OURS = "crowd-bt", "crowd-agg"
 PUBLISHED = CrowdAgg(reading="printed", quality_prior=None, pooled=False, head_count=False)
@@ -115,8 +115,9 @@ def less(found: Mapping[Key, Sequence[float]], baseline: str) -> dict[Key, list[
     """Each row less another one, trial by trial."""
     return {
         (f"{row} less {baseline}", column): np.subtract(values, found[baseline, column]).tolist()
-        for (row, column), values in found.items() if row != baseline
-    }  # fmt: skip
+        for (row, column), values in found.items()
+        if row != baseline
+    }
 
 
 def p_value(differences: Sequence[float]) -> float:

@@ -26,7 +26,7 @@ ARITHMETIC = (
     "golden",
     "likelihoods",
     "models/thurstonian",
-    "solvers",
+    "inference",
 )
 
 

@@ -34,9 +34,12 @@ class Postgres:
     def start(self) -> None:
         """Blocks until it answers."""
         settings = {
-            "unix_socket_directories": self.folder, "listen_addresses": "''", "max_connections": 200, "fsync": "on",
+            "unix_socket_directories": self.folder,
+            "listen_addresses": "''",
+            "max_connections": 200,
+            "fsync": "on",
             "recovery_init_sync_method": "syncfs",
-        }  # fmt: skip
+        }
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         log = self.folder / "log"
         try:
@@ -52,8 +55,12 @@ class Postgres:
         as_whom = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
         done = subprocess.run(
             [*as_whom, str(self._programs / program), *arguments],
-            cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         if done.returncode:
             raise RuntimeError(f"{program} failed ({done.returncode}): {done.stdout}")
 

@@ -52,7 +52,7 @@ def crowdrank(*words: object, folder: Path) -> str:
     """What a command prints."""
     done = subprocess.run(
         [*COMMAND, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=300, check=True
-    )  # fmt: skip
+    )
     return done.stdout
 
 
@@ -66,7 +66,7 @@ def serving(folder: Path, items: str, config: str = "", options: Sequence[str] =
     environment = os.environ | {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )  # fmt: skip
+    )
     served = Served(port, process, folder / "items.crowdrank.db")
     reader = threading.Thread(target=lambda: served.said.extend(process.stdout or ()), daemon=True)
     reader.start()

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import ConvergenceWarning, DataWarning
-from crowdrank.judgments import Comparisons, Rankings, Ratings
 
 # Sums of such weights are exact in any order, so that rounding never makes or breaks a tie.
 EXACT_WEIGHTS = st.sampled_from([0.5, 1.0, 2.0, 3.0])
@@ -60,9 +60,13 @@ def comparisons_of(
     lefts, rights = [f"i{a}" for a in left], [f"i{b}" for b in right]
     winner = [a if o > 0 else b if o < 0 else "tie" for a, b, o in zip(lefts, rights, outcome, strict=True)]
     return Comparisons.of(
-        lefts, rights, winner, query=None if query is None else [f"q{q}" for q in query],
-        annotator=None if annotator is None else [f"w{a}" for a in annotator], weight=weight,
-    )  # fmt: skip
+        lefts,
+        rights,
+        winner,
+        query=None if query is None else [f"q{q}" for q in query],
+        annotator=None if annotator is None else [f"w{a}" for a in annotator],
+        weight=weight,
+    )
 
 
 @st.composite
@@ -112,9 +116,10 @@ def ratings(draw: Any, *, most_items: int = 6) -> Ratings:
     size, annotators = draw(st.integers(2, most_items)), draw(st.integers(1, 4))
     grades = draw(st.lists(st.integers(0, 5), min_size=size * annotators, max_size=size * annotators))
     return Ratings.of(
-        [f"i{n}" for n in range(size)] * annotators, grades,
+        [f"i{n}" for n in range(size)] * annotators,
+        grades,
         annotator=np.repeat([f"w{n}" for n in range(annotators)], size),
-    )  # fmt: skip
+    )
 
 
 @st.composite
@@ -138,9 +143,12 @@ def some_ratings(
     if weights is not None and draw(st.booleans()):
         weight = draw(st.lists(weights, min_size=len(rows), max_size=len(rows)))
     return Ratings.of(
-        [f"i{n}" for n in item], grade, annotator=[f"w{n}" for n in annotator], query=[f"q{n}" for n in query],
+        [f"i{n}" for n in item],
+        grade,
+        annotator=[f"w{n}" for n in annotator],
+        query=[f"q{n}" for n in query],
         weight=weight,
-    )  # fmt: skip
+    )
 
 
 def kinds_read(kind: Any) -> tuple[type, ...]:
@@ -162,7 +170,7 @@ def judgments_for(kind: Any, **wishes: Any) -> st.SearchStrategy[Any]:
 
 def samples(kind: Any) -> bool:
     """Whether its answer is made of random draws: near the truth, not at it."""
-    return bool(getattr(kind, "samples", False))
+    return kind.samples
 
 
 def brief(kind: Any, **settings: Any) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdrank.engines.here import cores
+from crowdrank.engines.local import cores
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOL = ROOT / "tools" / "other_cpu.py"

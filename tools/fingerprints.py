@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from crowdrank import Comparisons, Rankings, Ratings
+from crowdrank.data import Judgments
 from crowdrank.errors import CrowdrankWarning, DataError
-from crowdrank.judgments import Judgments
-from crowdrank.models.reading import as_read_by
+from crowdrank.models.conversion import as_read_by
 from crowdrank.online import Refits
 from crowdrank.results import Ranking
-from crowdrank.simulated import Crowd
+from crowdrank.simulation import Crowd
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -229,9 +229,7 @@ def _ratings(rng: np.random.Generator, queries: int = 2, annotators: int = 5) ->
     query, item, who = (grid.ravel() for grid in np.indices((queries, ITEMS, annotators)))
     seen = item / ITEMS * 5 + rng.normal(scale=np.linspace(0.3, 2.0, annotators)[who])
     grade = np.clip(np.floor(seen), 0, 4)
-    return Ratings.of(
-        _named("item", item), grade, annotator=_named("worker", who), query=_named("query", query)
-    )  # fmt: skip
+    return Ratings.of(_named("item", item), grade, annotator=_named("worker", who), query=_named("query", query))
 
 
 def _rankings(rng: np.random.Generator, queries: int = 3, annotators: int = 5) -> Rankings:

@@ -17,7 +17,7 @@ from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, r
 from crowdrank.errors import CrowdrankWarning
 from crowdrank.evaluation import compare_models
 from crowdrank.models import by_name
-from crowdrank.simulated import Crowd, crowd_bt, factor_crowd
+from crowdrank.simulation import Crowd, crowd_bt, factor_crowd
 
 DECIDABLE = "4,000 votes: 50 items, 40 annotators, 400 pairs"
 SIZES = {

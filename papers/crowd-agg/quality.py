@@ -23,9 +23,10 @@ from crowdrank.results import Ranking
 
 NAMES = [name for name in TOPICS if name.startswith("preferences")]
 METHODS: dict[str, Model] = {
-    OURS: CrowdAgg(), "crowd-agg, no prior": CrowdAgg(quality_prior=None),
+    OURS: CrowdAgg(),
+    "crowd-agg, no prior": CrowdAgg(quality_prior=None),
     **{name: BASELINES[name] for name in ("mpm", "em-elo", PEER, "bayesian-crowd-bt")},
-}  # fmt: skip
+}
 SHOWS = METHODS | shown({name: TOPICS[name] for name in NAMES})
 BY_ORDER = "by agreement with the order of "
 BINS = 10

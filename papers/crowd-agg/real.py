@@ -35,21 +35,27 @@ from crowdrank import (
     ReciprocalRankFusion,
     read,
 )
+from crowdrank.data import Items
 from crowdrank.errors import ConvergenceWarning, DataWarning
 from crowdrank.evaluation import kendall_correlation, ndcg, spearman_correlation
-from crowdrank.judgments import Items
 from crowdrank.models import Model
 
 DEFAULT, FIRST = "graded-response", "borda"
 OF_LISTS: dict[str, Model] = {
-    "plackett-luce": PlackettLuce(), "mallows": Mallows(), "footrule": Footrule(), "median-rank": MedianRank(),
-    "rrf": ReciprocalRankFusion(), **{f"markov-chain, {c}": MarkovChain(chain=c) for c in ("mc1", "mc2", "mc3", "mc4")},
-}  # fmt: skip
+    "plackett-luce": PlackettLuce(),
+    "mallows": Mallows(),
+    "footrule": Footrule(),
+    "median-rank": MedianRank(),
+    "rrf": ReciprocalRankFusion(),
+    **{f"markov-chain, {c}": MarkovChain(chain=c) for c in ("mc1", "mc2", "mc3", "mc4")},
+}
 OF_PAIRS = {name: model for name, model in BASELINES.items() if name != "bayesian-crowd-bt"}
 AGREEMENT: dict[str, Model] = {
-    OURS: CrowdAgg(), "crowd-agg, rbp": CrowdAgg(measure="rbp"), "crowd-agg, answer": CrowdAgg(reading="answer"),
+    OURS: CrowdAgg(),
+    "crowd-agg, rbp": CrowdAgg(measure="rbp"),
+    "crowd-agg, answer": CrowdAgg(reading="answer"),
     "crowd-agg, printed": CrowdAgg(reading="printed"),
-}  # fmt: skip
+}
 GRADES = {DEFAULT: OF_GRADES[DEFAULT], **OF_GRADES, "mean-rating, prior_count=0": MeanRating(prior_count=0)}
 GRADES |= AGREEMENT | OF_PAIRS | OF_LISTS
 LISTS: dict[str, Model] = {FIRST: OF_PAIRS[FIRST], **OF_LISTS, "bradley-terry": OF_PAIRS["bradley-terry"]}
@@ -227,8 +233,12 @@ def of_a_probable_model(cells: Mapping[Key, list[float]]) -> Check:
     best = max(spare, key=lambda row: spare[row])
     shown = " / ".join(with_error(cells[best, f"@{k}"]) for k in DEPTHS)
     aims = "/".join(decimals(aim) for aim in DEPTHS.values())
-    return Check(f"a probabilistic model, @{'/'.join(map(str, DEPTHS))}", f"at least {aims}", f"{best}: {shown}",
-                 round(spare[best], 3) >= 0)  # fmt: skip
+    return Check(
+        f"a probabilistic model, @{'/'.join(map(str, DEPTHS))}",
+        f"at least {aims}",
+        f"{best}: {shown}",
+        round(spare[best], 3) >= 0,
+    )
 
 
 if __name__ == "__main__":
@@ -243,12 +253,13 @@ if __name__ == "__main__":
     aims = {(FIRST, f"@{k}"): aim for k, aim in DEPTHS.items()}
     against = {key: values for key, values in listed.items() if key[1] == "Kendall"}
     tables = [
-        *graded, preferences(folder, told.quick),
+        *graded,
+        preferences(folder, told.quick),
         Table(listed, title="Lists: lee_rankings"),
         Paired(less(against, FIRST), title=f"Lists: lee_rankings, less {FIRST}"),
         Table(found, title="Lists: NDCG, MQ2008-agg", at_least=aims),
         Paired(less(found, FIRST), title=f"Lists: NDCG, MQ2008-agg, less {FIRST}"),
-    ]  # fmt: skip
+    ]
     checks = [*map(default_is_among_the_best, graded), every_aggregate_beats_individuals(listed)]
     checks.append(of_a_probable_model(found))
     size = f"{len(against[FIRST, 'Kendall'])} tasks of lee_rankings, {len(found[FIRST, '@2'])} queries of MQ2008-agg."

@@ -28,9 +28,11 @@ KINDS = {"random": 0.5, "reversed": 0.0}
 QUALITIES = {"very mixed": "beta(2,1)", "better than a coin": "uniform(0.5,0.95)"}
 WITHOUT = "crowd-agg, no heads counted"
 METHODS: dict[str, Model] = {
-    OURS: CrowdAgg(), WITHOUT: CrowdAgg(head_count=False), "crowd-agg, published": PUBLISHED,
+    OURS: CrowdAgg(),
+    WITHOUT: CrowdAgg(head_count=False),
+    "crowd-agg, published": PUBLISHED,
     **{name: BASELINES[name] for name in ("greedy-order", "bradley-terry", "mpm", "em-elo", "crowd-bt")},
-}  # fmt: skip
+}
 SHOWS = METHODS | {"spammers": partial(TOPIC.draw, spammers=HONEST // 2, spammer_quality=0.0, seed=FIRST_SEED)}
 AIM, AT = 0.88, "25 %"
 

@@ -49,10 +49,11 @@ def trial(name: str, seed: int, quick: bool) -> Mapping[Key, float]:
     grades = topic.grades(crowd.truth)
     relevant = 1 if topic.levels == 2 else 3
     ways = {
-        FIRST: partial(ndcg, k=10), "P@10": partial(precision_at, k=10, threshold=relevant),
+        FIRST: partial(ndcg, k=10),
+        "P@10": partial(precision_at, k=10, threshold=relevant),
         "MAP": partial(average_precision, threshold=relevant),
         "RBP": partial(rbp, persistence=0.95, threshold=relevant),
-    }  # fmt: skip
+    }
     found = {}
     for method, model in METHODS.items():
         if can_read(method, crowd.judgments):

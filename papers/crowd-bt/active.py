@@ -33,11 +33,11 @@ from measure import (
 )
 from pools import RANDOM, Found, draw_curves, signed
 
+from crowdrank.active import Adaptive, InformationGain, Policy, Random, Thompson
+from crowdrank.active.collection import Collection, Step
 from crowdrank.evaluation import accuracy
 from crowdrank.online import CrowdBT, OnlineModel, Refits
-from crowdrank.questions import Adaptive, InformationGain, Policy, Random, Thompson
-from crowdrank.questions.collecting import Collection, Step
-from crowdrank.simulated.answering import Respondents, respondents
+from crowdrank.simulation.crowd import Respondents, respondents
 
 BUDGETS = (100, 250, 500, 750, 1000, 1250, 1500)
 LAST = str(BUDGETS[-1])
@@ -85,7 +85,7 @@ SHOWS = {
     **{f"beliefs, {name}": way.model for name, way in WAYS.items()},
     **{f"policy, {name}": way.policy for name, way in WAYS.items()},
     **{f"crowd, {name}": partial(shown_of, world) for name, world in WORLDS.items()},
-}  # fmt: skip
+}
 
 NOTES = """
 *Gain* is the paper's: online Crowd-BT with prior Beta(10, 1), the triplet of largest expected information gain. The
@@ -141,8 +141,9 @@ def less_random(found: Found) -> dict[Key, list[float]]:
     """On the board that each is shown on."""
     return {
         (row, column): np.subtract(values, found[random_beside(row), column]).tolist()
-        for (row, column), values in found.items() if not row.startswith(RANDOM)
-    }  # fmt: skip
+        for (row, column), values in found.items()
+        if not row.startswith(RANDOM)
+    }
 
 
 def random_beside(row: str) -> str:
@@ -154,14 +155,18 @@ def checks(worlds: Mapping[str, Found]) -> Iterator[Check]:
     for prior, aim in ((", prior (2,1)", 0.98), (", prior (10,1)", 0.95)):
         values = plain[ADAPTIVE + prior, LAST]
         yield Check(
-            f"Beta(2, 1), true order: {ADAPTIVE}{prior}, {LAST}", f"at least {decimals(aim)}", with_error(values),
+            f"Beta(2, 1), true order: {ADAPTIVE}{prior}, {LAST}",
+            f"at least {decimals(aim)}",
+            with_error(values),
             round(float(np.mean(values)), 3) >= aim,
-        )  # fmt: skip
+        )
     ahead = less_random(worlds["Beta(2, 1), logistic"])[ADAPTIVE, LAST]
     yield Check(
-        f"Beta(2, 1), logistic: {ADAPTIVE} less random, {LAST}", "at least .020", signed(ahead),
+        f"Beta(2, 1), logistic: {ADAPTIVE} less random, {LAST}",
+        "at least .020",
+        signed(ahead),
         round(float(np.mean(ahead)), 3) >= 0.02,
-    )  # fmt: skip
+    )
     yield never_below(worlds)
     for world, found in worlds.items():
         lost = np.subtract(found[ADAPTIVE, LAST], found[LATE, LAST]).tolist()
@@ -174,8 +179,10 @@ def never_below(worlds: Mapping[str, Found]) -> Check:
     """Of so many differences that are looked at the lowest."""
     looked = [
         (float(np.mean(values)) / standard_error(values), f"{world}, {column}: {signed(values)}")
-        for world, found in worlds.items() for (row, column), values in less_random(found).items() if row == ADAPTIVE
-    ]  # fmt: skip
+        for world, found in worlds.items()
+        for (row, column), values in less_random(found).items()
+        if row == ADAPTIVE
+    ]
     lowest, where = min(looked)
     return Check(
         f"{ADAPTIVE} less random, the lowest z of {len(looked)}", "at least −2", f"{lowest:.1f} ({where})", lowest >= -2

@@ -22,7 +22,7 @@ from pools import AREA, RANDOM, Curve, Found, area, beside, curve, differences, 
 from crowdrank import Comparisons
 from crowdrank.evaluation import accuracy
 from crowdrank.online import CrowdBT
-from crowdrank.simulated import crowd_bt
+from crowdrank.simulation import crowd_bt
 
 POLICIES = ("γ=0", "γ=1", "γ=5", "γ=10", "γ=30", "γ=30, halving", RANDOM)
 POOL, NARROW = "Prior Beta(10, 1)", "Prior Beta(2, 1)"
@@ -54,9 +54,10 @@ def from_pool(panel: str, policy: str, seed: int, quick: bool) -> Curve:
 
 
 SHOWS = {
-    **MODELS, "crowd": partial(crowd_bt, seed=FIRST_SEED),
+    **MODELS,
+    "crowd": partial(crowd_bt, seed=FIRST_SEED),
     **{f"curve of {policy}": partial(from_pool, POOL, policy, FIRST_SEED, True) for policy in POLICIES},
-}  # fmt: skip
+}
 
 
 def tables(title: str, found: Found) -> list[Table]:
@@ -68,9 +69,11 @@ def checks(panels: Mapping[str, Found]) -> Iterator[Check]:
     for panel, found in panels.items():
         ahead = differences(found, "γ=1", AREA)
         yield Check(
-            f"{panel}: {AREA} of γ=1 less that of random", "at least .020", signed(ahead),
+            f"{panel}: {AREA} of γ=1 less that of random",
+            "at least .020",
+            signed(ahead),
             round(float(np.mean(ahead)), 3) >= AIM,
-        )  # fmt: skip
+        )
 
 
 if __name__ == "__main__":

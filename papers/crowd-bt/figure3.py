@@ -21,7 +21,7 @@ from pools import RANDOM, area, beside, curve
 from crowdrank import Comparisons
 from crowdrank.evaluation import accuracy
 from crowdrank.online import Beliefs, CrowdBT
-from crowdrank.simulated import Crowd, crowd_bt
+from crowdrank.simulation import Crowd, crowd_bt
 
 POLICIES = ("γ=0", "γ=1", "γ=5", "γ=10", RANDOM)
 QUALITIES = ("2,1", "5,1", "10,1")
@@ -53,9 +53,10 @@ SHOWS = {
     **{f"crowd of {quality}": partial(crowd_bt, quality=f"beta({quality})", seed=FIRST_SEED) for quality in QUALITIES},
     **{
         f"area of {policy}": partial(trial, (panel, QUALITIES[0], policy), FIRST_SEED, True)
-        for panel in (ONE, GOLD) for policy in POLICIES
+        for panel in (ONE, GOLD)
+        for policy in POLICIES
     },
-}  # fmt: skip
+}
 
 
 def after_gold(beliefs: Beliefs, crowd: Crowd, seed: int) -> Beliefs:

@@ -21,7 +21,7 @@ from measure import FIRST_SEED, Key, Table, drawn, options, over_seeds, report
 from crowdrank import BayesianCrowdBT, BradleyTerry, Comparisons, CrowdBT
 from crowdrank.evaluation import accuracy
 from crowdrank.models import Model
-from crowdrank.simulated import Crowd, crowd_bt
+from crowdrank.simulation import Crowd, crowd_bt
 
 COLUMNS = ("10,1", "5,1", "2,1", "2,2", "1,2", "1,5")
 WITH_GOLD = ("2,2", "1,2", "1,5")

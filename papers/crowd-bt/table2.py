@@ -20,7 +20,7 @@ from measure import FIRST_SEED, Key, Table, drawn, options, over_seeds, report
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT, Ranking
 from crowdrank.evaluation import accuracy
-from crowdrank.simulated import Crowd, crowd_bt
+from crowdrank.simulation import Crowd, crowd_bt
 
 SHAPES = ((4000, 1), (400, 10), (200, 20))
 WEIGHTS = (0.1, 0.5, 1.0)
@@ -48,9 +48,11 @@ AIMS_WITHOUT_WEIGHT = {
 SEVERAL_STARTS = CrowdBT(prior_scale=None, virtual_weight=0.5, quality_prior=None, max_steps=1000)
 SHOWS = {
     "Bradley-Terry": BradleyTerry(prior_scale=None, virtual_weight=0.5),
-    ONE: BY_THE_PAPER, SEVERAL: SEVERAL_STARTS, BAYESIAN: BayesianCrowdBT(),
+    ONE: BY_THE_PAPER,
+    SEVERAL: SEVERAL_STARTS,
+    BAYESIAN: BayesianCrowdBT(),
     "crowd": partial(crowd_bt, quality="beta(2,1)", seed=FIRST_SEED),
-}  # fmt: skip
+}
 
 NOTES = """
 Crowd-BT is the paper's: no prior on η, scores and η in turn, begun with every η = 1. Its objective has local optima,

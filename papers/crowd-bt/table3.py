@@ -49,10 +49,14 @@ def read_passages(file: Path) -> tuple[Comparisons, Gold]:
     winner = rows.select(
         pl.when(pl.col(ANSWER).str.starts_with("Passage A")).then("passage_a").otherwise("passage_b")
     ).to_series()
-    levels = pl.concat(
-        rows.select(item=passage, level=pl.col(level).cast(pl.Float64))
-        for passage, level in zip(("passage_a", "passage_b"), GRADED, strict=True)
-    ).drop_nulls().unique("item", keep="first", maintain_order=True)  # fmt: skip
+    levels = (
+        pl.concat(
+            rows.select(item=passage, level=pl.col(level).cast(pl.Float64))
+            for passage, level in zip(("passage_a", "passage_b"), GRADED, strict=True)
+        )
+        .drop_nulls()
+        .unique("item", keep="first", maintain_order=True)
+    )
     votes = Comparisons.of(left, right, winner, annotator=rows["_worker_id"])
     return votes, Gold.of(levels["item"], levels["level"], graded=False)
 

@@ -24,7 +24,7 @@ from table3 import judgments
 from crowdrank import Comparisons, Gold, evaluate
 from crowdrank.evaluation import accuracy
 from crowdrank.online import CrowdBT, OnlineModel, TrueSkill
-from crowdrank.simulated import crowd_bt
+from crowdrank.simulation import crowd_bt
 
 SKILL, CROWD = "TrueSkill", "Online-Crowd-BT"
 MODELS: dict[str, OnlineModel] = {
@@ -93,6 +93,7 @@ if __name__ == "__main__":
     found |= over_seeds(trial, [SIMULATED], told)
     accuracies = {key: values for key, values in found.items() if DEVIATION not in key[1]}
     report(
-        told, f"{NOTES}\n{which} *Simulated*: a crowd each. {drawn(told)}",
+        told,
+        f"{NOTES}\n{which} *Simulated*: a crowd each. {drawn(told)}",
         [Table(found, paper), beside(accuracies, f"Less {SKILL}, in the same order", SKILL)],
-    )  # fmt: skip
+    )

@@ -23,15 +23,24 @@ from table3 import judgments
 from crowdrank import Comparisons, Gold, evaluate
 from crowdrank.evaluation import accuracy
 from crowdrank.online import CrowdBT
-from crowdrank.simulated import crowd_bt
+from crowdrank.simulation import crowd_bt
 
 POLICIES = ("γ=0", "γ=1", "γ=5", "γ=20", RANDOM)
 RATIOS = (98, 95, 90)
 PAPER = {
-    ("98 %", "γ=0"): 1850, ("98 %", "γ=5"): 1400, ("98 %", "γ=20"): 3650, ("98 %", RANDOM): 7250,
-    ("95 %", "γ=0"): 700, ("95 %", "γ=5"): 850, ("95 %", "γ=20"): 2450, ("95 %", RANDOM): 5350,
-    ("90 %", "γ=0"): 400, ("90 %", "γ=5"): 450, ("90 %", "γ=20"): 850, ("90 %", RANDOM): 2150,
-}  # fmt: skip
+    ("98 %", "γ=0"): 1850,
+    ("98 %", "γ=5"): 1400,
+    ("98 %", "γ=20"): 3650,
+    ("98 %", RANDOM): 7250,
+    ("95 %", "γ=0"): 700,
+    ("95 %", "γ=5"): 850,
+    ("95 %", "γ=20"): 2450,
+    ("95 %", RANDOM): 5350,
+    ("90 %", "γ=0"): 400,
+    ("90 %", "γ=5"): 450,
+    ("90 %", "γ=20"): 850,
+    ("90 %", RANDOM): 2150,
+}
 SHARES = {key: number / 12_728 for key, number in PAPER.items()}
 EVERY = 10
 Files = tuple[Path | None, Path | None]
@@ -71,8 +80,9 @@ def counted(votes: Comparisons, grade: Grade, seed: int) -> dict[Key, float]:
     best = max(points[len(votes)] for points in curves.values())
     return {
         (f"{ratio} %", policy): first(points, best * ratio / 100)
-        for ratio in RATIOS for policy, points in curves.items()
-    }  # fmt: skip
+        for ratio in RATIOS
+        for policy, points in curves.items()
+    }
 
 
 def first(points: Curve, level: float) -> int:
@@ -80,9 +90,10 @@ def first(points: Curve, level: float) -> int:
 
 
 SHOWS = {
-    "online crowd-bt": CrowdBT(), "crowd": partial(crowd_bt, labels="logistic", seed=FIRST_SEED),
+    "online crowd-bt": CrowdBT(),
+    "crowd": partial(crowd_bt, labels="logistic", seed=FIRST_SEED),
     "votes of a small pool": partial(of_crowd, "simulated", FIRST_SEED, True),
-}  # fmt: skip
+}
 
 
 def tables(name: str, found: Mapping[Key, list[float]], votes: int, paper: bool) -> Iterator[Table]:

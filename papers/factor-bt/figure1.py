@@ -43,10 +43,10 @@ from crowdrank import (
     read,
     read_gold,
 )
+from crowdrank.data import Judgments
 from crowdrank.evaluation import accuracy
-from crowdrank.judgments import Judgments
 from crowdrank.models import Model
-from crowdrank.simulated import crowd_bt, with_spammers
+from crowdrank.simulation import crowd_bt, with_spammers
 
 SHARES = (0, 20, 40, 60, 80, 100)
 FACTOR, CROWD, PLAIN = "factor-bt", "Crowd-BT", "Bradley-Terry"
@@ -168,9 +168,9 @@ def draw(tables: list[Table], told: argparse.Namespace) -> None:
     accuracies = altair.Y("accuracy:Q", title="accuracy", scale=altair.Scale(zero=False))
     lines = base.mark_line(point=True).encode(y=accuracies)
     bars = base.mark_rule().encode(y=altair.Y("low:Q", title="accuracy"), y2="high:Q")
-    panels = (lines + bars).properties(width=260, height=260).facet(
-        altair.Column("crowd:N", title=None, sort=list(CROWDS))
-    )  # fmt: skip
+    panels = (
+        (lines + bars).properties(width=260, height=260).facet(altair.Column("crowd:N", title=None, sort=list(CROWDS)))
+    )
     panels.resolve_scale(y="independent").save(told.out / "figure1.svg")
 
 

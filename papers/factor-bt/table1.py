@@ -20,7 +20,7 @@ from measure import FIRST_SEED, Key, Table, drawn, options, over_seeds, report
 
 from crowdrank import FactorBT
 from crowdrank.evaluation import accuracy
-from crowdrank.simulated import factor_crowd
+from crowdrank.simulation import factor_crowd
 
 SCALES = (10.0, 3.0, 20.0, 30.0)
 PAPER = {"ACC": 0.51, "r₁": 0.50, "r₂": 0.47, "γ": 0.81, "s": 0.92}
@@ -48,9 +48,7 @@ def of_a_small_crowd(scale: float) -> np.ndarray:
     return model_of(scale).fit(crowd.judgments).scores
 
 
-SHOWS = {
-    "crowd": partial(factor_crowd, seed=FIRST_SEED), **{named(s): partial(of_a_small_crowd, s) for s in SCALES}
-}  # fmt: skip
+SHOWS = {"crowd": partial(factor_crowd, seed=FIRST_SEED), **{named(s): partial(of_a_small_crowd, s) for s in SCALES}}
 
 
 def trial(scale: float, seed: int, quick: bool) -> Mapping[Key, float]:

@@ -18,11 +18,11 @@ import numpy as np
 from measure import Check, Key, StandardErrors, Table, drawn, options, over_seeds, report, with_error
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT
+from crowdrank.active import POLICIES
+from crowdrank.active.null_simulation import claims, coin_tossers, played
 from crowdrank.errors import DataWarning
 from crowdrank.online import CrowdBT as Online
 from crowdrank.online import OnlineModel, Refits
-from crowdrank.questions import POLICIES
-from crowdrank.questions.null import claims, coin_tossers, played
 
 SETTINGS = {"60 items, 20 annotators": (60, 20), "20 items, 10 annotators": (20, 10)}
 VOTES, QUICK_VOTES = 400, 30
@@ -40,10 +40,12 @@ BOARDS = {
     "bradley-terry, prior 10": BradleyTerry(prior_scale=10.0),
 }
 SHOWS = {
-    **BOARDS, **{f"{name}, standard errors": StandardErrors(model) for name, model in BOARDS.items()},
+    **BOARDS,
+    **{f"{name}, standard errors": StandardErrors(model) for name, model in BOARDS.items()},
     **{f"policy {name}": policy() for name, policy in POLICIES.items()},
-    "resampled beliefs": Refits(), "online crowd-bt": Online(),
-}  # fmt: skip
+    "resampled beliefs": Refits(),
+    "online crowd-bt": Online(),
+}
 
 NOTES = """
 Rows are what chose the questions: all of a policy's defaults, steered by beliefs sampled anew every 25 answers
@@ -72,8 +74,9 @@ def kept(table: Table) -> list[Check]:
     """The board that is published unless told otherwise must be honest whatever chose the questions."""
     return [
         Check(f"{row}, {column} ({table.title})", f"at most {MOST:.0%}", with_error(values), np.mean(values) <= MOST)
-        for (row, column), values in table.found.items() if column.startswith(OURS)
-    ]  # fmt: skip
+        for (row, column), values in table.found.items()
+        if column.startswith(OURS)
+    ]
 
 
 if __name__ == "__main__":

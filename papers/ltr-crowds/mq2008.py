@@ -34,11 +34,11 @@ from learners import (
     less,
     lists_about,
     measured,
-)  # fmt: skip
+)
 from measure import Check, Key, Table, data_folder, drawn, options, over_seeds, report
 
 from crowdrank import Gold
-from crowdrank.learning import CrowdRanker, Features
+from crowdrank.ltr import CrowdRanker, Features
 
 FILE = Path("mq2008_ltr") / "dev_features_train.csv.gz"
 ANNOTATORS, LOW, HIGH = 10, -0.25, 0.02
@@ -50,7 +50,7 @@ BENT = (OURS, DIRECT, "pooled", "borda", TRUTH)
 SHOWS = {
     **{f"linear, {method}": Taught(method=method) for method in METHODS},
     **{f"lightgbm, {method}": Taught(CrowdRanker(ranker="lightgbm"), method) for method in BENT},
-}  # fmt: skip
+}
 GRADES = "truth, ties left open"
 EXPERTISE = "Expertise"
 

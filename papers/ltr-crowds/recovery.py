@@ -32,10 +32,10 @@ from learners import (
     measured,
     noisy,
     synthetic,
-)  # fmt: skip
+)
 from measure import Check, Key, Table, drawn, options, over_seeds, report
 
-from crowdrank.learning import CrowdRanker
+from crowdrank.ltr import CrowdRanker
 
 RANGES = {"θ in [-2.5, -.5]": PEAKED, "θ in [-.4, -.02]": HARD}
 FLOOR, PRINTED = "true lists known", "as in the paper"
@@ -44,11 +44,14 @@ NO_PRIOR, ONE, TWO = (f"prior_lists={lists}" for lists in (0, 1, 2))
 AS_PRINTED = CrowdRanker(sampler="paper", labels="map", prior_lists=0, held_out=0)
 """500 random transpositions from a random list, the likeliest list, and no prior."""
 SETTINGS = {
-    OURS: CrowdRanker(), EXPECTED: CrowdRanker(labels="expected", held_out=0),
-    MAP: CrowdRanker(labels="map", held_out=0), PRINTED: AS_PRINTED,
-    NO_PRIOR: CrowdRanker(prior_lists=0, held_out=0), TWO: CrowdRanker(prior_lists=2, held_out=0),
+    OURS: CrowdRanker(),
+    EXPECTED: CrowdRanker(labels="expected", held_out=0),
+    MAP: CrowdRanker(labels="map", held_out=0),
+    PRINTED: AS_PRINTED,
+    NO_PRIOR: CrowdRanker(prior_lists=0, held_out=0),
+    TWO: CrowdRanker(prior_lists=2, held_out=0),
     ONE: CrowdRanker(held_out=0),
-}  # fmt: skip
+}
 SHOWS = {name: Taught(settings) for name, settings in SETTINGS.items()} | {DIRECT: Taught(method=DIRECT)}
 POINTS, OWN = "points", "noisy truth"
 ERROR, NDCG = "RMSE of θ", "NDCG@5"
@@ -116,8 +119,13 @@ def some_items(column: tuple[str, str, str], seed: int, quick: bool) -> Mapping[
 
 
 def tables(found: Mapping[Key, list[float]]) -> Iterator[Table]:
-    for measure in (f"{WHOLE}, {ERROR}", f"{SPARSE}, {ERROR}", f"{PARTIAL}, {NDCG}", f"{PARTIAL}, {ERROR}",
-                    f"{TOP}, {NDCG}"):  # fmt: skip
+    for measure in (
+        f"{WHOLE}, {ERROR}",
+        f"{SPARSE}, {ERROR}",
+        f"{PARTIAL}, {NDCG}",
+        f"{PARTIAL}, {ERROR}",
+        f"{TOP}, {NDCG}",
+    ):
         cells = measured(found, measure)
         title = measure[0].upper() + measure[1:]
         yield Fine(cells, title=title)

@@ -19,12 +19,12 @@ import numpy as np
 from learners import HARD, PEAKED, Fine, Taught, Vector, at_least, at_most, measured, noisy, synthetic
 from measure import Check, Key, Table, drawn, options, over_seeds, report
 
+from crowdrank.data.side_information import NOTHING_KNOWN
 from crowdrank.engines import here
-from crowdrank.judgments.knowledge import NOTHING_KNOWN
-from crowdrank.learning import CrowdRanker, Linear
-from crowdrank.learning.em import EM
-from crowdrank.learning.lesson import lesson_of
-from crowdrank.learning.posterior import Drawing, Sampler, spread
+from crowdrank.ltr import CrowdRanker, Linear
+from crowdrank.ltr.e_step import Drawing, Sampler, spread
+from crowdrank.ltr.em import EM
+from crowdrank.ltr.training_set import lesson_of
 
 CROWDS = {
     "points, θ in [-2.5, -.5]": (synthetic, PEAKED, 0.05),

@@ -38,16 +38,16 @@ from learners import (
     less,
     measured,
     synthetic,
-)  # fmt: skip
+)
 from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, report
 
+from crowdrank.data.side_information import known_of_annotators
 from crowdrank.engines import Held
-from crowdrank.judgments.knowledge import known_of_annotators
-from crowdrank.learning import CrowdRanker, Linear
-from crowdrank.learning.em import EM
-from crowdrank.learning.lesson import lesson_of
-from crowdrank.learning.posterior import Drawing, Posterior
-from crowdrank.simulated import list_crowd
+from crowdrank.ltr import CrowdRanker, Linear
+from crowdrank.ltr.e_step import Drawing, Posterior
+from crowdrank.ltr.em import EM
+from crowdrank.ltr.training_set import lesson_of
+from crowdrank.simulation import list_crowd
 
 CROWDS: dict[str, dict[str, Any]] = {
     "eq. 56": {"labels": "distance"},
@@ -64,7 +64,7 @@ SHOWS = {
     **{method: Taught(method=method) for method in METHODS},
     PAPERS_SAMPLER: Taught(CrowdRanker(sampler="paper", labels="map", held_out=0)),
     **{f"crowd, {name}": partial(list_crowd, **settings, seed=FIRST_SEED) for name, settings in CROWDS.items()},
-}  # fmt: skip
+}
 
 NOTES = f"""
 The i-th best of 15 points has the grade 16 − i; NDCG has the usual gain 2^grade − 1 but where it says linear.
@@ -156,11 +156,13 @@ def claims(found: Mapping[Key, list[float]]) -> str:
     with_side = ahead(measured(found, EXPERTISE), level=0.05)
     sides = "; ".join(line for line in with_side if line[:8] in WITH_SIDE)
     told = next(line for line in expertise if line.startswith(DIRECT))
-    return "\n".join((
-        f"| Fig. 9: ltr-crowds beats LTRMA-D and LRegMA (p < .01) for nearly all G | {d}; {lregma} |",
-        f"| Fig. 11: it tells expertise better than LTRMA-D (p < .01) | {told} |",
-        f"| Fig. 11: side information helps (p < .05) | ltr-crowds (p < .05) beside {sides} |",
-    ))  # fmt: skip
+    return "\n".join(
+        (
+            f"| Fig. 9: ltr-crowds beats LTRMA-D and LRegMA (p < .01) for nearly all G | {d}; {lregma} |",
+            f"| Fig. 11: it tells expertise better than LTRMA-D (p < .01) | {told} |",
+            f"| Fig. 11: side information helps (p < .05) | ltr-crowds (p < .05) beside {sides} |",
+        )
+    )
 
 
 def checks(found: Mapping[Key, list[float]]) -> Iterator[Check]:

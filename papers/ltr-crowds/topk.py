@@ -33,10 +33,10 @@ from learners import (
     places_from_below,
     rankings_of,
     synthetic,
-)  # fmt: skip
+)
 from measure import Key, Table, drawn, options, over_seeds, report
 
-from crowdrank.learning import CrowdRanker
+from crowdrank.ltr import CrowdRanker
 
 FIRST = 10
 DEPTHS = (1, 3, 5, 10)
@@ -105,9 +105,16 @@ def trial(crowd: str, seed: int, quick: bool) -> Mapping[Key, float]:
     else:
         queries, items, tests = (6, 30, 10) if quick else (100, 120, 100)
         lesson = synthetic(
-            seed, FIRST, tests, queries=queries, items=items, top=FIRST, expertise=HARD, labels="mallows",
+            seed,
+            FIRST,
+            tests,
+            queries=queries,
+            items=items,
+            top=FIRST,
+            expertise=HARD,
+            labels="mallows",
             first_expertise=None,
-        )  # fmt: skip
+        )
     found = lesson.fits(METHODS, CrowdRanker(top=FIRST)) | {FULL: lesson.fit(TRUTH)}
     cells = {(f"NDCG: {n}", f"{crowd}, @{k}"): lesson.ndcg(f, k) for n, f in found.items() for k in DEPTHS}
     for name in WEIGHING:
@@ -127,12 +134,14 @@ def tables(found: Mapping[Key, list[float]]) -> Iterator[Table]:
 def claims(found: Mapping[Key, list[float]]) -> str:
     lines = {line.split(":")[0]: line for line in ahead(measured(found, "NDCG"))}
     told = {line.split(":")[0]: line for line in ahead(measured(found, EXPERTISE))}
-    return "\n".join((
-        f"| LTRMA-MLE beats LTRMA-D and LRegMA | {lines[DIRECT]}; {lines['lregma']} |",
-        f"| S1 and S3 are better than LTRMA-MLE | of ltr-crowds: {lines['ltrma-s1']}; {lines['ltrma-s3']} |",
-        f"| ListMLE-top10 is the best | of ltr-crowds: {lines[TRUTH]} |",
-        f"| S1 and S3 tell expertise better | of ltr-crowds, expertise: {told['ltrma-s1']}; {told['ltrma-s3']} |",
-    ))  # fmt: skip
+    return "\n".join(
+        (
+            f"| LTRMA-MLE beats LTRMA-D and LRegMA | {lines[DIRECT]}; {lines['lregma']} |",
+            f"| S1 and S3 are better than LTRMA-MLE | of ltr-crowds: {lines['ltrma-s1']}; {lines['ltrma-s3']} |",
+            f"| ListMLE-top10 is the best | of ltr-crowds: {lines[TRUTH]} |",
+            f"| S1 and S3 tell expertise better | of ltr-crowds, expertise: {told['ltrma-s1']}; {told['ltrma-s3']} |",
+        )
+    )
 
 
 def run(told: Namespace) -> None:

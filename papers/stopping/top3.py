@@ -20,13 +20,13 @@ import numpy as np
 from measure import FIRST_SEED, Check, Key, Sampled, Table, options, over_seeds, report, with_error
 
 from crowdrank import Comparisons
+from crowdrank.active import Adaptive
+from crowdrank.active.collection import Collection
+from crowdrank.active.forecasting import forecast
+from crowdrank.active.stopping import Top, confirmed
 from crowdrank.online import Posterior, Refits
-from crowdrank.questions import Adaptive
-from crowdrank.questions.collecting import Collection
-from crowdrank.questions.forecasting import forecast
-from crowdrank.questions.stopping import Top, confirmed
-from crowdrank.simulated import crowd_bt
-from crowdrank.simulated.answering import Respondents, respondents
+from crowdrank.simulation import crowd_bt
+from crowdrank.simulation.crowd import Respondents, respondents
 
 CROWDS: Mapping[str, Mapping[str, Any]] = {
     "order, beta(5,2)": {"labels": "order", "quality": "beta(5,2)"},
@@ -43,9 +43,12 @@ EARLY = (100, 200)
 FACTOR = 1.5
 ASKED = (*(f"after {votes} votes" for votes in EARLY), *PARTS)
 ROWS = (
-    "settled", "right when announced", "right without confirming", *(f"within {FACTOR}, {when}" for when in ASKED),
+    "settled",
+    "right when announced",
+    "right without confirming",
+    *(f"within {FACTOR}, {when}" for when in ASKED),
     *(f"interval, {when}" for when in ASKED),
-)  # fmt: skip
+)
 
 NOTES = f"""
 Columns are crowds: annotators who tell the true order, or answer by a logistic draw on scores of this scale, with
@@ -150,7 +153,7 @@ def aims(table: Table) -> list[Check]:
         Check(f"{row}, {ALL}", f"at least {aim}", with_error(values), float(np.mean(values)) >= aim)
         for row, aim in (("right when announced", 0.93), (f"within {FACTOR}, half", 0.8))
         if (values := table.found.get((row, ALL)))
-    ]  # fmt: skip
+    ]
 
 
 if __name__ == "__main__":

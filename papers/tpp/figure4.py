@@ -125,8 +125,10 @@ def by_depth(found: Fits, panel: str) -> dict[Key, list[float]]:
     """Query by query, the mean over draws."""
     return {
         (name, f"@{k}"): np.mean([record[f"@{k}"] for record in records], axis=0).tolist()
-        for (name, where), records in found.items() if where == panel for k in DEPTHS
-    }  # fmt: skip
+        for (name, where), records in found.items()
+        if where == panel
+        for k in DEPTHS
+    }
 
 
 def tables(found: Fits) -> Iterator[Table]:
@@ -142,8 +144,9 @@ def tables(found: Fits) -> Iterator[Table]:
 def domains(found: Fits) -> str:
     numbers = {
         panel: "/".join(f"{record['domains']}" for record in records)
-        for (name, panel), records in found.items() if name == OURS
-    }  # fmt: skip
+        for (name, panel), records in found.items()
+        if name == OURS
+    }
     return f"Domains found by {OURS}: " + "; ".join(f"{number} ({panel})" for panel, number in numbers.items()) + "."
 
 

@@ -18,9 +18,15 @@ from fits import DISTANCE, OURS, PEER, PUBLISHED, Distances, below, fits, less, 
 from measure import Key, Table, drawn, options, report
 
 NAMES = (
-    "DOC5SR1.0DEMO1", "DOC5SR0.5DEMO1", "DOC5SR0.5DEMO2", "DOC5SR0.5DEMO3",
-    "DOC30SR0.1DEMO1", "DOC30SR0.05DEMO1", "DOC30SR0.05DEMO2", "DOC30SR0.05DEMO3",
-)  # fmt: skip
+    "DOC5SR1.0DEMO1",
+    "DOC5SR0.5DEMO1",
+    "DOC5SR0.5DEMO2",
+    "DOC5SR0.5DEMO3",
+    "DOC30SR0.1DEMO1",
+    "DOC30SR0.05DEMO1",
+    "DOC30SR0.05DEMO2",
+    "DOC30SR0.05DEMO3",
+)
 ROWS = (PUBLISHED, "TPPUNIDOM", "TPPUNIEXP", "TPPUNIDIFF", PEER, OURS)
 SHOWS = shown(ROWS, NAMES)
 PAPER = {
@@ -52,7 +58,8 @@ if __name__ == "__main__":
     ahead = Distances(less(distances, OURS, (PUBLISHED, PEER)), title=f"Kendall distance: {OURS} less the others")
     coverage = {(what, name): v for what in COVERED for (_, name), v in measured(found, what, (OURS,)).items()}
     tables = [
-        Distances(distances, by_cell(PAPER), title="Kendall distance"), ahead,
+        Distances(distances, by_cell(PAPER), title="Kendall distance"),
+        ahead,
         Table(coverage, title="Share of true values in 90 % intervals"),
-    ]  # fmt: skip
+    ]
     report(told, f"{NOTES}\n{drawn(told)}", tables, list(below(ahead)))

@@ -35,10 +35,12 @@ if __name__ == "__main__":
     distances = measured(found, DISTANCE)
     ahead = Distances(less(distances, OURS, (PUBLISHED, PEER)), title=f"Kendall distance: {OURS} less the others")
     tables = [
-        Distances(distances, {(PUBLISHED, name): n for name, n in PAPER.items()}, title="Kendall distance"), ahead,
+        Distances(distances, {(PUBLISHED, name): n for name, n in PAPER.items()}, title="Kendall distance"),
+        ahead,
         Table(
-            measured(found, "AUC", (PUBLISHED, OURS)), {(PUBLISHED, name): n for name, n in PAPER_AUC.items()},
+            measured(found, "AUC", (PUBLISHED, OURS)),
+            {(PUBLISHED, name): n for name, n in PAPER_AUC.items()},
             title="AUC, malicious annotators",
         ),
-    ]  # fmt: skip
+    ]
     report(told, f"{NOTES}\n{drawn(told)}", tables, list(below(ahead)))

@@ -1,122 +1,145 @@
-"""Trusted rankings from many unreliable judgments."""
+"""Rankings you can trust from many unreliable judgments: comparisons, ratings and ordered lists.
 
+Names are imported on first use, so that ``import crowdrank`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from crowdrank import engines, errors, evaluation, files, judgments, models, online, questions, results, simulated
-from crowdrank.evaluation import Gold, evaluate, held_out, verdicts
-from crowdrank.files import read, read_annotators, read_gold, read_items, read_with_report, scan
-from crowdrank.judgments import Better, Between, Comparison, Comparisons, Known, Rankings, Ratings
-from crowdrank.models import (
-    MPM,
-    TPP,
-    TRM,
-    BayesianCrowdBT,
-    Borda,
-    BradleyTerry,
-    CondorcetFuse,
-    Copeland,
-    CrowdAgg,
-    CrowdBT,
-    DawidSkene,
-    Elo,
-    EMElo,
-    FactorBT,
-    Footrule,
-    GradedResponse,
-    GreedyOrder,
-    LinearBias,
-    MajorityBT,
-    Mallows,
-    MarkovChain,
-    MeanRating,
-    MedianRank,
-    PairwiseHITS,
-    PlackettLuce,
-    RankCentrality,
-    ReciprocalRankFusion,
-    Thurstone,
-    VarianceBT,
-    WinRate,
-    ZRating,
-)
-from crowdrank.results import Ranking, compare_systems, sways
-
-if TYPE_CHECKING:
-    from crowdrank import learning
-else:
-
-    def __getattr__(name: str) -> Any:
-        """`crowdrank.learning` is loaded when first asked for."""
-        if name != "learning":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module
-
-        return import_module("crowdrank.learning")
-
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "MPM",
-    "TPP",
-    "TRM",
-    "BayesianCrowdBT",
-    "Better",
-    "Between",
-    "Borda",
-    "BradleyTerry",
-    "Comparison",
-    "Comparisons",
-    "CondorcetFuse",
-    "Copeland",
-    "CrowdAgg",
-    "CrowdBT",
-    "DawidSkene",
-    "EMElo",
-    "Elo",
-    "FactorBT",
-    "Footrule",
-    "Gold",
-    "GradedResponse",
-    "GreedyOrder",
-    "Known",
-    "LinearBias",
-    "MajorityBT",
-    "Mallows",
-    "MarkovChain",
-    "MeanRating",
-    "MedianRank",
-    "PairwiseHITS",
-    "PlackettLuce",
-    "RankCentrality",
-    "Ranking",
-    "Rankings",
-    "Ratings",
-    "ReciprocalRankFusion",
-    "Thurstone",
-    "VarianceBT",
-    "WinRate",
-    "ZRating",
-    "compare_systems",
+_PACKAGES = (
+    "active",
+    "data",
     "engines",
     "errors",
-    "evaluate",
     "evaluation",
-    "files",
-    "held_out",
-    "judgments",
-    "learning",
+    "io",
+    "ltr",
     "models",
     "online",
-    "questions",
-    "read",
-    "read_annotators",
-    "read_gold",
-    "read_items",
-    "read_with_report",
+    "reports",
     "results",
-    "scan",
-    "simulated",
-    "sways",
-    "verdicts",
-]
+    "simulation",
+)
+_NAMES = {
+    "crowdrank.data": ("Better", "Between", "Comparison", "Comparisons", "Known", "Rankings", "Ratings"),
+    "crowdrank.evaluation": ("Gold", "evaluate", "held_out", "verdicts"),
+    "crowdrank.io": ("read", "read_annotators", "read_gold", "read_items", "read_with_report", "scan"),
+    "crowdrank.models": (
+        "MPM",
+        "TPP",
+        "TRM",
+        "BayesianCrowdBT",
+        "Borda",
+        "BradleyTerry",
+        "CondorcetFuse",
+        "Copeland",
+        "CrowdAgg",
+        "CrowdBT",
+        "DawidSkene",
+        "EMElo",
+        "Elo",
+        "FactorBT",
+        "Footrule",
+        "GradedResponse",
+        "GreedyOrder",
+        "LinearBias",
+        "MajorityBT",
+        "Mallows",
+        "MarkovChain",
+        "MeanRating",
+        "MedianRank",
+        "PairwiseHITS",
+        "PlackettLuce",
+        "RankCentrality",
+        "ReciprocalRankFusion",
+        "Thurstone",
+        "VarianceBT",
+        "WinRate",
+        "ZRating",
+    ),
+    "crowdrank.results": ("Ranking", "compare_systems", "sways"),
+}
+_HOME = {name: package for package, names in _NAMES.items() for name in names}
+
+__all__ = sorted([*_PACKAGES, *_HOME])
+
+if TYPE_CHECKING:
+    from crowdrank import active as active
+    from crowdrank import data as data
+    from crowdrank import engines as engines
+    from crowdrank import errors as errors
+    from crowdrank import evaluation as evaluation
+    from crowdrank import io as io
+    from crowdrank import ltr as ltr
+    from crowdrank import models as models
+    from crowdrank import online as online
+    from crowdrank import reports as reports
+    from crowdrank import results as results
+    from crowdrank import simulation as simulation
+    from crowdrank.data import Better as Better
+    from crowdrank.data import Between as Between
+    from crowdrank.data import Comparison as Comparison
+    from crowdrank.data import Comparisons as Comparisons
+    from crowdrank.data import Known as Known
+    from crowdrank.data import Rankings as Rankings
+    from crowdrank.data import Ratings as Ratings
+    from crowdrank.evaluation import Gold as Gold
+    from crowdrank.evaluation import evaluate as evaluate
+    from crowdrank.evaluation import held_out as held_out
+    from crowdrank.evaluation import verdicts as verdicts
+    from crowdrank.io import read as read
+    from crowdrank.io import read_annotators as read_annotators
+    from crowdrank.io import read_gold as read_gold
+    from crowdrank.io import read_items as read_items
+    from crowdrank.io import read_with_report as read_with_report
+    from crowdrank.io import scan as scan
+    from crowdrank.models import MPM as MPM
+    from crowdrank.models import TPP as TPP
+    from crowdrank.models import TRM as TRM
+    from crowdrank.models import BayesianCrowdBT as BayesianCrowdBT
+    from crowdrank.models import Borda as Borda
+    from crowdrank.models import BradleyTerry as BradleyTerry
+    from crowdrank.models import CondorcetFuse as CondorcetFuse
+    from crowdrank.models import Copeland as Copeland
+    from crowdrank.models import CrowdAgg as CrowdAgg
+    from crowdrank.models import CrowdBT as CrowdBT
+    from crowdrank.models import DawidSkene as DawidSkene
+    from crowdrank.models import Elo as Elo
+    from crowdrank.models import EMElo as EMElo
+    from crowdrank.models import FactorBT as FactorBT
+    from crowdrank.models import Footrule as Footrule
+    from crowdrank.models import GradedResponse as GradedResponse
+    from crowdrank.models import GreedyOrder as GreedyOrder
+    from crowdrank.models import LinearBias as LinearBias
+    from crowdrank.models import MajorityBT as MajorityBT
+    from crowdrank.models import Mallows as Mallows
+    from crowdrank.models import MarkovChain as MarkovChain
+    from crowdrank.models import MeanRating as MeanRating
+    from crowdrank.models import MedianRank as MedianRank
+    from crowdrank.models import PairwiseHITS as PairwiseHITS
+    from crowdrank.models import PlackettLuce as PlackettLuce
+    from crowdrank.models import RankCentrality as RankCentrality
+    from crowdrank.models import ReciprocalRankFusion as ReciprocalRankFusion
+    from crowdrank.models import Thurstone as Thurstone
+    from crowdrank.models import VarianceBT as VarianceBT
+    from crowdrank.models import WinRate as WinRate
+    from crowdrank.models import ZRating as ZRating
+    from crowdrank.results import Ranking as Ranking
+    from crowdrank.results import compare_systems as compare_systems
+    from crowdrank.results import sways as sways
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"crowdrank.{name}")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'crowdrank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,55 +1,44 @@
-"""What each room may import, as drawn in docs/architecture.md, and what starting up may load."""
+"""Which package may import which, as docs/architecture.md says, and what importing crowdrank may load."""
 
 import ast
 import subprocess
 import sys
-from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import crowdrank
+from tests.docs.pages import DOCS, section, table
 
-HOUSE = Path(crowdrank.__file__).parent
-
-FOUNDATIONS = {"errors", "judgments", "results", "likelihoods", "solvers", "engines"}
-MAY_USE = {
-    "errors": set(),
-    "likelihoods": set(),
-    "engines": {"errors", "likelihoods"},
-    "solvers": {"errors", "likelihoods", "engines"},
-    "judgments": {"errors"},
-    "results": {"errors", "judgments"},
-    "simulated": {"errors", "judgments"},
-    "files": {"errors", "judgments"},
-    "models": FOUNDATIONS,
-    "online": FOUNDATIONS | {"models"},
-    "learning": FOUNDATIONS | {"evaluation", "files", "models"},
-    "questions": FOUNDATIONS | {"models", "online", "simulated", "evaluation"},
-    "evaluation": {"errors", "judgments", "results", "models", "online", "engines"},
-    "reports": {"errors", "judgments", "results", "evaluation"},
-    "storage": {"errors", "judgments", "results"},
-}
-EVERYTHING_BUT = {"server": {"cli"}, "cli": set()}
+SOURCE = Path(crowdrank.__file__).parent
 
 
-def rooms():
-    found = {path.name for path in HOUSE.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))}
-    return sorted(found | {"errors"})
+def import_table():
+    """The packages that each package may import; None for any."""
+    rows = table(section(DOCS / "architecture.md", "Packages"))[1:]
+    found = {}
+    for package, _, allowed in rows:
+        names = set(allowed.replace("nothing of ours", "").split(", ")) - {""}
+        found[package.strip("`")] = None if allowed == "everything" else names
+    return found
 
 
-def files_of(room):
-    return [HOUSE / "errors.py"] if room == "errors" else sorted((HOUSE / room).rglob("*.py"))
+TABLE = import_table()
 
 
-@cache
-def tree_of(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+def packages():
+    folders = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    return sorted(folders | {path.stem for path in SOURCE.glob("*.py")} - {"__init__"})
 
 
-def modules_named(tree, package):
-    """Every module a file imports, in full, wherever in the file it does; relative imports made absolute."""
+def files_of(package):
+    folder = SOURCE / package
+    return sorted(folder.rglob("*.py")) if folder.is_dir() else [SOURCE / f"{package}.py"]
+
+
+def imported_modules(tree, package):
+    """Every module that a file imports, wherever in the file; relative imports made absolute."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -62,87 +51,96 @@ def modules_named(tree, package):
                 yield module
 
 
-@cache
-def rooms_used(path):
-    package = ("crowdrank", *path.relative_to(HOUSE).parent.parts)
-    parts = (module.split(".") for module in modules_named(tree_of(path), package))
-    return {part[1] for part in parts if part[0] == "crowdrank" and len(part) > 1}
+def packages_imported(path):
+    package = ("crowdrank", *path.relative_to(SOURCE).parent.parts)
+    for module in imported_modules(ast.parse(path.read_text(encoding="utf-8")), package):
+        parts = module.split(".")
+        if parts[0] == "crowdrank" and len(parts) > 1 and parts[1] != "__version__":
+            yield parts[1]
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_a_room_uses_only_what_it_may(room):
-    for path in files_of(room):
-        used = rooms_used(path) - {room}
-        beyond = used & EVERYTHING_BUT[room] if room in EVERYTHING_BUT else used - MAY_USE[room]
-        assert not beyond, f"{path.relative_to(HOUSE)} uses {', '.join(sorted(beyond))}"
+def test_every_package_is_in_the_table():
+    assert set(TABLE) == set(packages())
 
 
-def test_every_room_is_on_the_table():
-    assert set(rooms()) <= set(MAY_USE) | set(EVERYTHING_BUT)
+@pytest.mark.parametrize("package", packages())
+def test_a_package_imports_only_what_the_table_allows(package):
+    allowed = TABLE[package]
+    if allowed is None:
+        allowed = set(packages()) - {"cli"}
+    for path in files_of(package):
+        beyond = set(packages_imported(path)) - allowed - {package}
+        assert not beyond, f"{path.relative_to(SOURCE)} imports {', '.join(sorted(beyond))}"
 
 
-def test_no_two_rooms_use_each_other():
-    """Not even through others, and not even inside a function: sorting the rooms raises on a circle."""
-    uses = {
-        room: set().union(*(rooms_used(path) for path in files_of(room))) & set(rooms()) - {room} for room in rooms()
-    }
+def test_packages_do_not_import_each_other_in_a_circle():
+    """Not even through others or inside a function: sorting the packages raises on a circle."""
+    uses = {p: set().union(*(packages_imported(path) for path in files_of(p))) - {p} for p in packages()}
     order = list(TopologicalSorter(uses).static_order())
-    assert order.index("errors") < order.index("judgments") < order.index("models") < order.index("cli")
+    assert order.index("errors") < order.index("data") < order.index("models") < order.index("cli")
 
 
-def test_the_reading_of_imports_can_see():
-    """The negative control: each way of importing is found."""
+def test_every_way_of_importing_is_found():
     ways = [
-        "import crowdrank.models", "from crowdrank.models import BradleyTerry", "from crowdrank import models",
-        "from ..models import BradleyTerry", "from ..models.elo import Elo",
-        "def f():\n    from crowdrank.models import Elo", "if TYPE_CHECKING:\n    import crowdrank.models.elo",
-    ]  # fmt: skip
+        "import crowdrank.models",
+        "from crowdrank.models import BradleyTerry",
+        "from crowdrank import models",
+        "from ..models import BradleyTerry",
+        "from ..models.voting import Borda",
+        "def f():\n    from crowdrank.models import Elo",
+        "if TYPE_CHECKING:\n    import crowdrank.models.voting",
+    ]
     for text in ways:
-        found = list(modules_named(ast.parse(text), ("crowdrank", "judgments")))
+        found = list(imported_modules(ast.parse(text), ("crowdrank", "data")))
         assert [module.split(".")[1] for module in found] == ["models"], text
 
 
 def loaded_after(statement):
     done = subprocess.run(
         [sys.executable, "-c", f"{statement}\nimport sys\nprint(*sys.modules, sep='\\n')"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("statement", ["import crowdrank", "import crowdrank.cli"])
-def test_starting_up_loads_nothing_heavy(statement):
-    loaded = loaded_after(statement)
-    assert "numpy" in loaded
-    heavy = {
-        "numba",
-        "pandas",
-        "pyarrow",
-        "sklearn",
-        "scipy.optimize",
-        "scipy.stats",
-        "scipy.sparse",
-        "dask",
-        "altair",
-        "fastapi",
-        "sqlalchemy",
-    }
-    assert not heavy & loaded
+HEAVY = {
+    "numba",
+    "pandas",
+    "pyarrow",
+    "sklearn",
+    "scipy.optimize",
+    "scipy.stats",
+    "scipy.sparse",
+    "dask",
+    "altair",
+    "fastapi",
+    "sqlalchemy",
+}
 
 
-def test_a_small_fit_waits_for_no_compiler():
+def test_importing_the_package_loads_no_library():
+    assert not (HEAVY | {"numpy", "polars"}) & loaded_after("import crowdrank")
+
+
+def test_importing_the_command_line_loads_nothing_heavy():
+    assert not HEAVY & loaded_after("import crowdrank.cli")
+
+
+def test_a_small_fit_does_not_wait_for_a_compiler():
     loaded = loaded_after(
         "from crowdrank import BradleyTerry, Comparisons\n"
         "votes = Comparisons.of(['a', 'b', 'c'] * 30, ['b', 'c', 'a'] * 30, ['a', 'b', 'c'] * 30)\n"
         "BradleyTerry().fit(votes).table()"
     )
+    assert "numpy" in loaded
     assert not {"numba", "scipy.optimize", "pandas"} & loaded
 
 
-def test_nothing_touches_the_global_generator():
-    """Randomness comes in as a seed or a Generator."""
-    for path in HOUSE.rglob("*.py"):
-        for node in ast.walk(tree_of(path)):
-            nested = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)
-            if nested and ast.unparse(node.value) in ("np.random", "numpy.random"):
+def test_nothing_uses_the_global_random_generator():
+    """Randomness comes from a seed or a Generator."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
                 assert node.attr in ("default_rng", "Generator", "SeedSequence"), f"{path.name}: np.random.{node.attr}"

@@ -14,7 +14,7 @@ sys.path[:0] = [str(BENCHMARKS)]
 import check  # noqa: E402
 import kernels  # noqa: E402
 
-from crowdrank.likelihoods import annotated  # noqa: E402
+from crowdrank.models.crowd import likelihood  # noqa: E402
 
 KEPT = {"climbing": 1.0, "reading": 2.0}
 GRADIENT = "crowd-bt, gradient and curvature"
@@ -56,8 +56,8 @@ def test_a_loop_that_is_run_three_times_is_told(monkeypatch):
     def ratios():
         return {entry.kernel: entry.times_bare for entry in kernels.measure(100, 100, 100_000, 1)}
 
-    before, quick = ratios(), annotated.slopes
-    monkeypatch.setattr(annotated, "slopes", lambda *given: [quick(*given) for _ in range(3)][-1])
+    before, quick = ratios(), likelihood.slopes
+    monkeypatch.setattr(likelihood, "slopes", lambda *given: [quick(*given) for _ in range(3)][-1])
     assert GRADIENT in check.grown(ratios(), before)
 
 

@@ -21,9 +21,13 @@ from votes import pairs_right, truth  # noqa: E402
 
 def run(script: str, *arguments: object) -> str:
     done = subprocess.run(
-        [sys.executable, BENCHMARKS / script, *map(str, arguments)], env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True, text=True, check=True, encoding="utf-8",
-    )  # fmt: skip
+        [sys.executable, BENCHMARKS / script, *map(str, arguments)],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+    )
     return done.stdout
 
 

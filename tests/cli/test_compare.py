@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crowdrank.simulated import crowd_bt, list_crowd
+from crowdrank.simulation import crowd_bt, list_crowd
 
 CITIES = Path(__file__).parents[2] / "examples" / "cities"
 VOTES = CITIES / "votes.csv"

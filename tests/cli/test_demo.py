@@ -23,9 +23,12 @@ def test_ctrl_c_ends_it_in_peace(tmp_path):
     port = free_port()
     environment = os.environ | {"PYTHONUNBUFFERED": "1", "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
-        [*COMMAND, "demo", "--port", str(port), "--pace", "20"], env=environment, text=True, stdout=subprocess.PIPE,
+        [*COMMAND, "demo", "--port", str(port), "--pace", "20"],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-    ) as running:  # fmt: skip
+    ) as running:
         _wait_for_votes(f"http://localhost:{port}")
         running.send_signal(signal.SIGINT)
         said, _ = running.communicate(timeout=120)

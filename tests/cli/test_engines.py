@@ -6,7 +6,7 @@ import logging
 import polars as pl
 import pytest
 
-from crowdrank.cli import engines
+from crowdrank.cli import engine_options
 from crowdrank.errors import SettingError
 from tests.docs.pages import ROOT
 
@@ -85,6 +85,6 @@ def test_a_scheduler_that_does_not_answer_is_said_to_be_one(monkeypatch):
     monkeypatch.setattr(distributed, "Client", nobody)
     with (
         pytest.raises(SettingError, match="No Dask scheduler answers at 'tcp://nowhere:1'"),
-        engines.running("dask", "tcp://nowhere:1", None),
+        engine_options.running("dask", "tcp://nowhere:1", None),
     ):
         pass

@@ -13,9 +13,12 @@ from crowdrank.cli import app
 CITIES = Path(__file__).parents[2] / "examples" / "cities"
 VOTES = CITIES / "votes.csv"
 READING = {
-    "rank": (), "compare": ("--models", "bradley-terry,thurstone"), "annotators": (),
-    "explain": ("--item", "Tokyo", "--above", "Delhi"), "next": (),
-}  # fmt: skip
+    "rank": (),
+    "compare": ("--models", "bradley-terry,thurstone"),
+    "annotators": (),
+    "explain": ("--item", "Tokyo", "--above", "Delhi"),
+    "next": (),
+}
 every_reader = pytest.mark.parametrize("command", READING)
 COMMANDS = typer.main.get_command(app).commands
 SHORT = ("--model", "crowd-bt", "--set", "max_steps=1")

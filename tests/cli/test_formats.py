@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from crowdrank.files import FORMATS, read
+from crowdrank.io import FORMATS, read
 
 FIXTURES = Path(__file__).parents[1] / "files" / "fixtures"
 

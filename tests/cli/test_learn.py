@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdrank.judgments import Rankings
-from crowdrank.simulated import list_crowd
+from crowdrank.data import Rankings
+from crowdrank.simulation import list_crowd
 from tests.cli.conftest import Command
 
 CROWD = list_crowd(
@@ -124,8 +124,13 @@ def test_ratings_are_made_lists(crowdrank: Command, lesson: Path) -> None:
         (("lists.csv", "--features", "items.csv", "--known", "zoe=-1"), "No annotator named 'zoe'"),
         (("lists.csv", "--features", "items.csv", "--known", "annotator1=good"), "--known takes a number"),
         (
-            ("lists.csv", "--features", "items.csv", *("--better", "annotator1>annotator2"),
-             *("--better", "annotator2>annotator1")),
+            (
+                "lists.csv",
+                "--features",
+                "items.csv",
+                *("--better", "annotator1>annotator2"),
+                *("--better", "annotator2>annotator1"),
+            ),
             "cannot be better than",
         ),
         (
@@ -136,7 +141,7 @@ def test_ratings_are_made_lists(crowdrank: Command, lesson: Path) -> None:
         (("lists.csv", "--features", "none.csv"), "there is no such file"),
         (("lists.csv", "--features", "items.csv", "--engine", "cloud"), "must be one of here, out-of-core, dask"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused_in_one_line(
     crowdrank: Command, lesson: Path, words: tuple[str, ...], message: str
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from crowdrank.cli.settings import parse_columns, parse_settings
+from crowdrank.cli.options import parse_columns, parse_settings
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.models import REGISTRY
 

@@ -42,8 +42,15 @@ def test_the_bundled_example_is_graded_and_written(crowdrank, tmp_path):
     written = pl.read_csv(out_file)
     assert written.height == 40
     assert written.columns == [
-        "rank", "item", "score", "std_error", "rank_low", "rank_high", "group", "comparisons",
-    ]  # fmt: skip
+        "rank",
+        "item",
+        "score",
+        "std_error",
+        "rank_low",
+        "rank_high",
+        "group",
+        "comparisons",
+    ]
     assert written["score"].is_sorted(descending=True)
 
 
@@ -191,10 +198,16 @@ def test_small_files_never_load_the_compiler(votes):
 
 
 PAIRWISE = [
-    "country_population/pairwise.csv", "mirex2005/pairwise.csv", "ukp_convarg/pairwise.csv", "llmfao/pairwise.csv",
-    "pwcmp/lightfield_pairwise.csv", "pwcmp/tmo_pairwise.csv", "xu_crowdrank/age_pairwise.csv",
-    "xu_crowdrank/college_pairwise.csv", "xu_crowdrank/iqa_ref1_pairwise.csv",
-]  # fmt: skip
+    "country_population/pairwise.csv",
+    "mirex2005/pairwise.csv",
+    "ukp_convarg/pairwise.csv",
+    "llmfao/pairwise.csv",
+    "pwcmp/lightfield_pairwise.csv",
+    "pwcmp/tmo_pairwise.csv",
+    "xu_crowdrank/age_pairwise.csv",
+    "xu_crowdrank/college_pairwise.csv",
+    "xu_crowdrank/iqa_ref1_pairwise.csv",
+]
 
 
 @pytest.mark.data

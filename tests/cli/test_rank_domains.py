@@ -34,9 +34,13 @@ def chart(judgments: Comparisons) -> Domains:
     expertise[:, -1] = -3.0
     difficulty = np.linspace(0.5, 1.5, len(queries))
     return Domains(
-        annotators=judgments.annotators, queries=queries, expertise=(expertise, expertise - 0.1, expertise + 0.1),
-        membership=np.eye(len(queries)), difficulty=(difficulty,) * 3, judged=np.full(expertise.shape, 4),
-    )  # fmt: skip
+        annotators=judgments.annotators,
+        queries=queries,
+        expertise=(expertise, expertise - 0.1, expertise + 0.1),
+        membership=np.eye(len(queries)),
+        difficulty=(difficulty,) * 3,
+        judged=np.full(expertise.shape, 4),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +51,12 @@ def by_hand(monkeypatch):
 @pytest.fixture
 def votes(tmp_path):
     """Two topics; ann is right in both, bob only in the first."""
-    rows = [f"{who},{topic},{a},{b},{a if who == 'ann' or topic == 'jazz' else b}"
-            for who in ("ann", "bob") for topic in ("jazz", "rock") for a, b in ("xy", "yz", "xz")]  # fmt: skip
+    rows = [
+        f"{who},{topic},{a},{b},{a if who == 'ann' or topic == 'jazz' else b}"
+        for who in ("ann", "bob")
+        for topic in ("jazz", "rock")
+        for a, b in ("xy", "yz", "xz")
+    ]
     path = tmp_path / "votes.csv"
     path.write_text("worker,topic,left,right,winner\n" + "\n".join(rows) + "\n")
     return path

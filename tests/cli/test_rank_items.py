@@ -24,8 +24,11 @@ def pages(tmp_path):
     header = "worker,query,left,right,winner,left_engine,right_engine,layout"
     votes = tmp_path / "votes.csv"
     votes.write_text("\n".join([header, *rows]) + "\n")
-    about = [f"{kind}{n:02d},{kind},{100 * n + len(kind)},{'bold' if n % 3 else 'plain'}"
-             for n in range(QUERIES) for kind in ("good", "poor")]  # fmt: skip
+    about = [
+        f"{kind}{n:02d},{kind},{100 * n + len(kind)},{'bold' if n % 3 else 'plain'}"
+        for n in range(QUERIES)
+        for kind in ("good", "poor")
+    ]
     (tmp_path / "items.csv").write_text("\n".join(["item,engine,length,style", *about]) + "\n")
     return votes
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from crowdrank.judgments import Rankings
+from crowdrank.data import Rankings
 from crowdrank.models import REGISTRY
-from crowdrank.models.reading import kinds_read
+from crowdrank.models.conversion import kinds_read
 
 LIST_MODELS = [name for name, kind in REGISTRY.items() if Rankings in kinds_read(kind) and name != "trm"]
 

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdrank.judgments import Comparisons, Rankings, Ratings
+from crowdrank.data import Comparisons, Rankings, Ratings
+from crowdrank.inference.mcmc import effective_size
 from crowdrank.models import REGISTRY, Borda
 from crowdrank.results.uncertainty import Uncertainty
-from crowdrank.solvers.diagnostics import effective_size
-from tests.conformance.test_promises import depends_on_order, every_model, fit, quick
+from tests.conformance.test_promises import every_model, fit, order_dependent, quick
 from tests.strategies import COUNT_WHOLE_JUDGMENTS, judgments_for, kinds_read, precise, samples, weighted
 
 RELATIVE = 1e-12
@@ -71,7 +71,7 @@ def changes_for(kind):
     """Those that mean nothing to a model."""
     refused = {
         rounded: kind.__name__ in COUNT_WHOLE_JUDGMENTS,
-        reordered: depends_on_order(kind),
+        reordered: order_dependent(kind),
     }
     return [change for change in CHANGES if not refused.get(change)]
 
@@ -135,9 +135,11 @@ def crowd(reads):
     margin = seen[:, left] - seen[:, right]
     winner = np.where(np.abs(margin) < 0.2, "tie", np.where(margin > 0, names[left], names[right]))
     return Comparisons.of(
-        np.tile(names[left], len(seen)), np.tile(names[right], len(seen)), winner.ravel(),
+        np.tile(names[left], len(seen)),
+        np.tile(names[right], len(seen)),
+        winner.ravel(),
         **{k: np.repeat(v, len(left)) for k, v in of.items()},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_rounding_decides_nothing(kind, data):
         pytest.skip("a few draws of anything have not met: a crowd is ranked alike")
     judgments = data.draw(judgments_for(kind, weights=ROUNDED_WEIGHTS))
     changed = rounded(judgments, np.random.default_rng(data.draw(st.integers(0, 99))))
-    if not depends_on_order(kind):
+    if not order_dependent(kind):
         changed = reordered(changed, np.random.default_rng(data.draw(st.integers(0, 99))))
     one, other = fit(precise(kind), judgments), fit(precise(kind), changed)
     np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6, atol=1e-6)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import ConvergenceWarning, DataError, DataWarning, IslandsError, SeparationError
-from crowdrank.judgments import Comparisons, Rankings, Ratings
 from crowdrank.models import REGISTRY
 from tests.strategies import brief, comparisons_of, few_draws_allowed, kinds_read, samples
 
@@ -98,7 +98,7 @@ def test_an_annotator_with_one_vote_changes_little(kind, agrees):
     assert np.isfinite(ranking.scores).all()
     assert np.isfinite(ranking.uncertainty.std_error).all()
     assert stands_above(ranking, "i0", "i5")
-    if getattr(kind, "weighs_annotators", False):
+    if kind.models_annotators:
         for parts in ranking.annotators.estimates.values():
             assert np.isfinite([part[-1] for part in parts]).all()
 
@@ -113,7 +113,7 @@ def test_all_ties_leave_all_scores_equal(kind):
         return
     if samples(kind):
         assert (np.abs(ranking.scores) < 3 * ranking.uncertainty.std_error).all()
-    elif getattr(kind, "gives_order_only", False):
+    elif kind.order_only:
         assert ranking.table(uncertainty=False)["item"].to_list() == ["i0", "i1", "i2"]
     else:
         np.testing.assert_allclose(ranking.scores, ranking.scores[0], atol=1e-9)
@@ -144,7 +144,7 @@ def test_tells_of_islands(kind):
 
 def can_do_without_prior(kind):
     """Models with annotators always need one."""
-    return hasattr(kind(), "prior_scale") and not getattr(kind, "weighs_annotators", False)
+    return hasattr(kind(), "prior_scale") and not kind.models_annotators
 
 
 with_prior = pytest.mark.parametrize(

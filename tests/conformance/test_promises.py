@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import ConvergenceWarning, SettingError
-from crowdrank.judgments import Comparisons, Rankings, Ratings
 from crowdrank.models import REGISTRY, Borda, by_name, name_of
 from crowdrank.results import Ranking
 from tests.strategies import (
@@ -32,12 +32,12 @@ every_model = pytest.mark.parametrize("kind", [pytest.param(kind, id=name) for n
 short_bootstrap = pytest.mark.usefixtures("few_replicates")
 
 
-def gives_order_only(kind):
-    return getattr(kind, "gives_order_only", False)
+def order_only(kind):
+    return kind.order_only
 
 
-def depends_on_order(kind):
-    return getattr(kind, "depends_on_order", False)
+def order_dependent(kind):
+    return kind.order_dependent
 
 
 def fit(model, judgments):
@@ -110,11 +110,11 @@ def test_ranks_within_queries(kind, data):
 @given(data=st.data())
 def test_one_query_says_nothing_of_another(kind, data):
     """What was said in the first query decides its scores alone, but where it tells of the annotators."""
-    if getattr(kind, "weighs_annotators", False):
+    if kind.models_annotators:
         pytest.skip("annotators are shared by all queries, and so is what is learnt of them")
     if samples(kind):
         pytest.skip("fewer queries, other random numbers; and how far scores are spread is learnt of all together")
-    if getattr(kind, "pools_queries", False):
+    if kind.shares_scores:
         pytest.skip("how far items differ is learnt of all queries together")
     judgments = data.draw(judgments_for(kind, most_queries=2, ties=False))
     assume(len(judgments.items.queries) == 2)
@@ -129,7 +129,7 @@ def test_one_query_says_nothing_of_another(kind, data):
 @quick
 @given(data=st.data())
 def test_ignores_the_order_of_judgments(kind, data):
-    if depends_on_order(kind):
+    if order_dependent(kind):
         pytest.skip("order is what it is about")
     judgments = data.draw(judgments_for(kind, weights=EXACT_WEIGHTS))
     shuffled = judgments.take(np.array(data.draw(st.permutations(rows_of(judgments).tolist()))))
@@ -144,7 +144,7 @@ def test_ignores_the_names_of_items(kind, data):
     if samples(kind):
         pytest.skip("other names, other random numbers: tests/models allow for them")
     judgments = data.draw(judgments_for(kind, weights=FINE_WEIGHTS))
-    if gives_order_only(kind):  # exact ties go by label, there being nothing else to go by
+    if order_only(kind):  # exact ties go by label, there being nothing else to go by
         points = Borda().fit(judgments).scores
         assume(all(len(np.unique(points[b])) == b.stop - b.start for b in blocks_of(judgments.items)))
     labels = sorted(set(judgments.items.labels))
@@ -162,7 +162,7 @@ def blocks_of(items):
 @quick
 @given(data=st.data())
 def test_counts_weight_as_repetition(kind, data):
-    if depends_on_order(kind):
+    if order_dependent(kind):
         pytest.skip("two small steps are not one large one")
     judgments = data.draw(judgments_for(kind, weights=None))
     times = data.draw(st.lists(st.integers(1, 3), min_size=len(judgments), max_size=len(judgments)))
@@ -196,7 +196,7 @@ def test_reverses_when_reversed(kind, data):
     if samples(kind):
         pytest.skip("turned round, other random numbers: tests/models allow for them")
     wishes = MIRROR_ONLY.get(name_of(kind()), {})
-    judgments = data.draw(unanimous(kind) if gives_order_only(kind) else judgments_for(kind, **wishes))
+    judgments = data.draw(unanimous(kind) if order_only(kind) else judgments_for(kind, **wishes))
     ahead, back = fit(precise(kind), judgments), fit(precise(kind), judgments.swapped())
     middle = ahead.scores + back.scores
     np.testing.assert_allclose(middle, middle.mean(), rtol=1e-6, atol=1e-6)
@@ -272,7 +272,7 @@ def test_uncertainty_is_finite_and_covers_the_estimate(kind, data):
     sizes = np.diff(judgments.items.starts)[judgments.items.query]
     assert ((low >= 1) & (low <= high) & (high <= sizes)).all()
     assert ranking.frame().height == len(judgments.items)
-    if not depends_on_order(kind):  # reshuffled rows lead elsewhere
+    if not order_dependent(kind):  # reshuffled rows lead elsewhere
         least, most = uncertainty.draws.min(axis=0), uncertainty.draws.max(axis=0)
         # a class that is never drawn may still have a chance
         near = 0.05 if getattr(kind, "draws_classes", False) else 1e-9

@@ -146,14 +146,15 @@ def test_plackett_luce_stands_on_the_top(prior_scale, data):
 
 
 def both_ways(lists):
-    from crowdrank.judgments import Rankings
+    from crowdrank.data import Rankings
 
     mirror = lists.swapped()
     return Rankings(
-        items=lists.items, item=np.concatenate((lists.item, mirror.item)),
+        items=lists.items,
+        item=np.concatenate((lists.item, mirror.item)),
         place=np.concatenate((lists.place, mirror.place)),
         offsets=np.concatenate((lists.offsets, lists.offsets[-1] + mirror.offsets[1:])),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("kind", [BradleyTerry, Thurstone], ids=["bradley-terry", "thurstone"])

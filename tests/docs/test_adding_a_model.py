@@ -31,10 +31,28 @@ def conformance(model_file, *arguments):
     """The conformance tests of this one model, in a Python where it is registered."""
     places = (str(model_file.parent), os.environ.get("PYTHONPATH", ""))
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "register_colley", "-p", "no:cacheprovider", "-p", "no:xdist", "-rN",
-         "tests/conformance", "-k", "colley", *arguments],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": os.pathsep.join(places)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "register_colley",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-rN",
+            "tests/conformance",
+            "-k",
+            "colley",
+            *arguments,
+        ],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_the_model_of_the_guide_keeps_every_promise(model_file):

@@ -1,7 +1,5 @@
 """What there is, is on a page: models and their settings, commands and their options, columns, rooms, numbers."""
 
-import ast
-import importlib
 import re
 from dataclasses import fields
 from itertools import chain
@@ -11,11 +9,11 @@ import typer
 
 import crowdrank
 from crowdrank.cli import app
-from crowdrank.files.matching import SHAPES
-from crowdrank.files.roles import DURATIONS, SYNONYMS, plain
+from crowdrank.io.column_roles import DURATIONS, SYNONYMS, plain
+from crowdrank.io.role_matching import SHAPES
 from crowdrank.models import REGISTRY
-from crowdrank.models.reading import kinds_read
-from tests.docs.pages import DOCS, ROOT, prose, section, table
+from crowdrank.models.conversion import kinds_read
+from tests.docs.pages import DOCS, prose, section, table
 
 every_model = pytest.mark.parametrize("name", REGISTRY)
 COMMANDS = typer.main.get_command(app).commands
@@ -111,43 +109,3 @@ def test_every_public_name_has_a_docstring(name):
     # a dataclass without a docstring is given its signature for one
     assert written
     assert not written.startswith(f"{name}(")
-
-
-def rooms():
-    """What the page says each room may use; None for everything."""
-    found = {}
-    for name, (_, uses) in rows_of(section(DOCS / "architecture.md", "The rooms")).items():
-        found[name] = None if uses == "everything" else set(uses.replace("nothing of ours", "").split(", ")) - {""}
-    return {name: uses for name, uses in found.items() if not name.startswith("room")}
-
-
-def imports(room):
-    folder = ROOT / "src" / "crowdrank"
-    files = (folder / room).rglob("*.py") if (folder / room).is_dir() else [folder / f"{room}.py"]
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "crowdrank":
-                names = [node.module] if "." in node.module else [f"crowdrank.{a.name}" for a in node.names]
-                yield from (name.split(".")[1] for name in names)
-
-
-def test_every_room_is_on_the_page_of_the_architecture():
-    folder = ROOT / "src" / "crowdrank"
-    there = {p.stem for p in folder.iterdir() if (p / "__init__.py").exists() or p.suffix == ".py"} - {"__init__"}
-    assert set(rooms()) == there
-
-
-@pytest.mark.parametrize("room", rooms())
-def test_a_room_uses_only_what_the_page_allows(room):
-    allowed = rooms()[room]
-    assert allowed is None or set(imports(room)) <= allowed | {room}
-
-
-def constants():
-    return [row[:2] for row in table(section(DOCS / "architecture.md", "Numbers that matter"))[1:]]
-
-
-@pytest.mark.parametrize(("name", "value"), constants())
-def test_the_numbers_that_matter_are_as_told(name, value):
-    module, _, constant = name.strip("`").rpartition(".")
-    assert getattr(importlib.import_module(module), constant) == float(value.replace(",", ""))

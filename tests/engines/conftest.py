@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crowdrank.judgments import storage
-from crowdrank.simulated import mixed_crowd
+from crowdrank.data import chunks
+from crowdrank.simulation import mixed_crowd
 
 
 @pytest.fixture(scope="package")
@@ -32,7 +32,7 @@ def folder(votes, tmp_path_factory):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts of few rows, so that a small table has many."""
-    monkeypatch.setattr(storage, "ROWS_PER_PART", 250)
+    monkeypatch.setattr(chunks, "ROWS_PER_PART", 250)
 
 
 @pytest.fixture(scope="package")

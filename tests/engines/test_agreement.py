@@ -7,12 +7,18 @@ import pytest
 
 import crowdrank as cr
 from crowdrank.engines import Dask, Here, OutOfCore, here
-from crowdrank.models.reading import as_read_by
+from crowdrank.models.conversion import as_read_by
 
 MODELS = [
-    cr.BradleyTerry(), cr.BradleyTerry(ties="drop"), cr.Thurstone(), cr.CrowdBT(), cr.CrowdBT(ties="half"),
-    cr.CrowdBT(solver="alternating"), cr.FactorBT(), cr.VarianceBT(),
-]  # fmt: skip
+    cr.BradleyTerry(),
+    cr.BradleyTerry(ties="drop"),
+    cr.Thurstone(),
+    cr.CrowdBT(),
+    cr.CrowdBT(ties="half"),
+    cr.CrowdBT(solver="alternating"),
+    cr.FactorBT(),
+    cr.VarianceBT(),
+]
 
 
 def assert_same(found, expected):
@@ -82,12 +88,12 @@ def test_a_climb_from_an_earlier_fit_ends_at_the_same_summit(model, votes, folde
 
 def test_scores_to_start_from_must_be_of_these_items(votes):
     with pytest.raises(cr.errors.DataError, match="None of the items"):
-        votes.starting_at(cr.judgments.Items.plain(["nobody"]), np.zeros(1))
+        votes.starting_at(cr.data.Items.plain(["nobody"]), np.zeros(1))
 
 
 def test_repeated_answers_are_passed_over_once():
     """Few items and annotators, many votes: one row an annotator, pair and answer."""
-    from crowdrank.models.annotated.answers import answers_of, table_of
+    from crowdrank.models.crowd.encoding import answers_of, table_of
 
     rng = np.random.default_rng(1)
     left = rng.integers(4, size=3000)

@@ -27,7 +27,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder, small_parts, clie
 
 
 def test_sums_are_added_in_a_tree_of_one_shape(client):
-    from crowdrank.judgments.storage import InParts, Made
+    from crowdrank.data.chunks import InParts, Made
     from tests.engines.test_here import Column, moments
 
     values = np.array([1e16, 1.0, -1e16, 1.0] * 5)

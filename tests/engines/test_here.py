@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdrank.engines import Here, here
-from crowdrank.engines.contract import add
-from crowdrank.engines.here import MOST_SHARDS
+from crowdrank.engines.base import add
+from crowdrank.engines.local import MOST_SHARDS
 
 
 class Column(NamedTuple):

@@ -7,10 +7,10 @@ import threading
 import numpy as np
 import pytest
 
+from crowdrank.data.chunks import InParts
 from crowdrank.engines import OutOfCore
 from crowdrank.engines.memory import Room, Slot, bytes_of, in_use, size_of
 from crowdrank.errors import SettingError
-from crowdrank.judgments.storage import InParts
 from tests.engines.test_here import Column, doubled, moments
 
 

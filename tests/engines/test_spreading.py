@@ -9,11 +9,12 @@ import pytest
 
 import crowdrank as cr
 from crowdrank.engines import Dask, OutOfCore, Watched, here
-from crowdrank.engines.here import MOST_PIECES, runs
-from crowdrank.learning import CrowdRanker, Features
-from crowdrank.models import REGISTRY, query_blocks
-from crowdrank.models.reading import as_read_by
-from crowdrank.simulated import list_crowd, preference_crowd
+from crowdrank.engines.local import MOST_PIECES, runs
+from crowdrank.ltr import CrowdRanker, Features
+from crowdrank.models import REGISTRY
+from crowdrank.models.conversion import as_read_by
+from crowdrank.models.crowd_agg import query_blocks
+from crowdrank.simulation import list_crowd, preference_crowd
 from tests.docs.pages import DOCS
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdrank.errors.CrowdrankWarning")
@@ -157,7 +158,7 @@ def test_a_worker_killed_between_steps_has_its_chains_drawn_again(lesson, client
 def test_the_page_on_scale_names_the_models_that_are_spread():
     page = (DOCS / "scale.md").read_text()
     told = set(re.findall(r"\[([a-z-]+)\]\(models/", page))
-    assert told == {name for name, model in REGISTRY.items() if getattr(model, "spreads", False)}
+    assert told == {name for name, model in REGISTRY.items() if model.distributable}
 
 
 class Spy:
@@ -179,4 +180,4 @@ class Spy:
 def test_models_that_say_so_use_their_engine_and_no_others_do(name, votes):
     model, engine = REGISTRY[name](), Spy()
     model.fit(as_read_by(model, votes.take(slice(0, 200)))[0], engine)
-    assert engine.asked == getattr(model, "spreads", False)
+    assert engine.asked == model.distributable

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crowdrank.errors import DataError, SettingError
-from crowdrank.evaluation import (
-    accuracy,
-    kendall_correlation,
-    kendall_distance,
-    spearman_correlation,
-    top_k_overlap,
-)
+from crowdrank.evaluation import accuracy, kendall_correlation, kendall_distance, spearman_correlation, top_k_overlap
 
 Columns = tuple[list[float], list[float]]
 ALL = [accuracy, kendall_distance, kendall_correlation, spearman_correlation, lambda s, t: top_k_overlap(s, t, k=3)]

@@ -9,9 +9,9 @@ import pytest
 
 from crowdrank import BradleyTerry, Comparisons, Copeland
 from crowdrank.errors import SettingError
+from crowdrank.evaluation.annotator_tests import wilson
 from crowdrank.evaluation.calibration import Calibration, calibration
-from crowdrank.evaluation.shares import wilson
-from crowdrank.simulated import crowd_bt
+from crowdrank.simulation import crowd_bt
 
 
 @pytest.fixture(scope="module")

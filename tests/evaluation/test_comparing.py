@@ -10,10 +10,10 @@ import pytest
 from crowdrank import Comparisons, Gold, Rankings, Ratings
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import compare_models, held_out
-from crowdrank.evaluation.contenders import SLOW_UP_TO, contenders
-from crowdrank.evaluation.paired import estimate
+from crowdrank.evaluation.candidates import SLOW_UP_TO, contenders
+from crowdrank.evaluation.cross_validation import estimate
 from crowdrank.models import BradleyTerry, CrowdBT
-from crowdrank.simulated import crowd_bt, factor_crowd, list_crowd, mixed_crowd
+from crowdrank.simulation import crowd_bt, factor_crowd, list_crowd, mixed_crowd
 
 LADDER = ["bradley-terry", "crowd-bt", "factor-bt"]
 SIZES = {"items": 20, "annotators": 20, "pairs": 120, "votes": 10}
@@ -162,9 +162,13 @@ def test_ties_are_noted():
     rows = np.arange(len(PLAIN))
     outcome = np.where(rows % 4 == 0, 0, PLAIN.outcome).astype(np.int8)
     votes = Comparisons(
-        items=PLAIN.items, left=PLAIN.left, right=PLAIN.right, outcome=outcome,
-        annotators=PLAIN.annotators, annotator=PLAIN.annotator,
-    )  # fmt: skip
+        items=PLAIN.items,
+        left=PLAIN.left,
+        right=PLAIN.right,
+        outcome=outcome,
+        annotators=PLAIN.annotators,
+        annotator=PLAIN.annotator,
+    )
     found = compare_models(votes, ["crowd-bt"])
     assert found.answers["judgment"] == len(PLAIN) - votes.ties
     assert "25% of the judgments are ties" in " ".join(found.recommendation.notes)
@@ -178,7 +182,7 @@ def test_progress_counts_every_fit_and_ends():
 
 def test_a_quick_look_at_many_judgments_holds_out_one_fold(monkeypatch):
     whole = compare_models(PLAIN, quick=True)
-    monkeypatch.setattr("crowdrank.evaluation.comparing._MANY", 100)
+    monkeypatch.setattr("crowdrank.evaluation.model_comparison._MANY", 100)
     part = compare_models(PLAIN, quick=True)
     assert whole.answers == {"judgment": len(PLAIN)}
     assert part.answers == {"judgment": len(PLAIN) // 5}

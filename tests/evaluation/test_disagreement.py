@@ -8,14 +8,16 @@ import pytest
 from crowdrank import Comparisons
 from crowdrank.errors import DataError
 from crowdrank.evaluation.disagreement import disagreement
-from crowdrank.simulated import mixed_crowd
+from crowdrank.simulation import mixed_crowd
 
 
 def test_shared_pairs_are_counted_whichever_way_round_they_were_shown():
     votes = Comparisons.of(
-        ["a", "b", "b", "c", "a", "a"], ["b", "a", "c", "b", "c", "c"], ["a", "b", "b", "b", "a", "tie"],
+        ["a", "b", "b", "c", "a", "a"],
+        ["b", "a", "c", "b", "c", "c"],
+        ["a", "b", "b", "b", "a", "tie"],
         annotator=["ann", "bob", "ann", "bob", "ann", "bob"],
-    )  # fmt: skip
+    )
     found = disagreement(votes)
     assert (found.shared[0, 1], found.opposite[0, 1]) == (2, 1)
     assert found.share[0, 1] == 0.5

@@ -8,9 +8,8 @@ import pytest
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import explain
-from crowdrank.evaluation.chains import chains
-from crowdrank.evaluation.pushes import pushes
-from crowdrank.simulated import mixed_crowd
+from crowdrank.evaluation.influence import chains, pushes
+from crowdrank.simulation import mixed_crowd
 
 VOTES = mixed_crowd(items=10, kinds={"good": 6, "noisy": 3, "reversed": 1, "left": 1}, votes_each=30, seed=2).judgments
 
@@ -18,9 +17,13 @@ VOTES = mixed_crowd(items=10, kinds={"good": 6, "noisy": 3, "reversed": 1, "left
 def with_ties(votes: Comparisons) -> Comparisons:
     outcome = np.where(np.arange(len(votes)) % 5 == 0, 0, votes.outcome).astype(np.int8)
     return Comparisons(
-        items=votes.items, left=votes.left, right=votes.right, outcome=outcome,
-        annotators=votes.annotators, annotator=votes.annotator,
-    )  # fmt: skip
+        items=votes.items,
+        left=votes.left,
+        right=votes.right,
+        outcome=outcome,
+        annotators=votes.annotators,
+        annotator=votes.annotator,
+    )
 
 
 @pytest.mark.parametrize("model", ["bradley-terry", "crowd-bt", "factor-bt"])
@@ -61,9 +64,11 @@ def test_chains_lead_from_one_to_the_other_through_others():
 
 def test_direct_answers_are_counted_by_who_gave_them():
     votes = Comparisons.of(
-        ["a", "b", "a", "a", "b"], ["b", "a", "b", "c", "c"], ["a", "a", "b", "a", "b"],
+        ["a", "b", "a", "a", "b"],
+        ["b", "a", "b", "c", "c"],
+        ["a", "a", "b", "a", "b"],
         annotator=["ann", "bob", "bob", "ann", "bob"],
-    )  # fmt: skip
+    )
     found = explain(votes, "a", "b", model="bradley-terry")
     told = {voice.annotator: (voice.above, voice.below, voice.ties) for voice in found.voices}
     assert told == {"ann": (1, 0, 0), "bob": (1, 1, 0)}

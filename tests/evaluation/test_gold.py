@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crowdrank.data import Items, Ratings
 from crowdrank.errors import DataError, SettingError
 from crowdrank.evaluation import Gold, accuracy, average_precision, evaluate, ndcg, precision_at, rbp
-from crowdrank.judgments import Items, Ratings
 
 AGREEMENT = ["accuracy", "kendall_distance", "kendall_correlation", "spearman_correlation", "top_k_overlap"]
 RELEVANCE = ["ndcg", "precision", "average_precision", "rbp"]
@@ -61,8 +61,11 @@ def test_every_metric_is_the_mean_over_queries_with_its_standard_error() -> None
 def test_the_table_has_one_row_a_metric() -> None:
     table = evaluate(*two_queries()).table()
     assert dict(table.schema) == {
-        "metric": pl.String, "value": pl.Float64, "std_error": pl.Float64, "queries": pl.Int64,
-    }  # fmt: skip
+        "metric": pl.String,
+        "value": pl.Float64,
+        "std_error": pl.Float64,
+        "queries": pl.Int64,
+    }
     assert table["metric"].to_list() == AGREEMENT + RELEVANCE
 
 

@@ -8,7 +8,7 @@ import pytest
 from crowdrank import BradleyTerry, Comparisons, Copeland, Elo, Thurstone
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import held_out, log_chances
-from crowdrank.simulated import crowd_bt, mixed_crowd
+from crowdrank.simulation import crowd_bt, mixed_crowd
 
 
 @pytest.fixture(scope="module")

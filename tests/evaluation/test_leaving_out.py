@@ -8,7 +8,7 @@ import pytest
 from crowdrank import BradleyTerry, Comparisons
 from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.evaluation import leave_out
-from crowdrank.simulated import mixed_crowd
+from crowdrank.simulation import mixed_crowd
 
 VOTES = mixed_crowd(items=8, kinds={"good": 5, "reversed": 2}, votes_each=25, seed=1).judgments
 

@@ -7,7 +7,7 @@ import pytest
 
 from crowdrank import Comparisons
 from crowdrank.errors import DataError
-from crowdrank.evaluation.sides import sides
+from crowdrank.evaluation.position_bias import sides
 
 
 def shown(rng, rows, pull, both_ways=True):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from crowdrank import BradleyTerry, Comparisons
+from crowdrank.data import Items
 from crowdrank.errors import DataError, SettingError
 from crowdrank.evaluation import Verdicts, verdicts
 from crowdrank.evaluation.verdicts import WORDS
-from crowdrank.judgments import Items
-from crowdrank.simulated import mixed_crowd
+from crowdrank.simulation import mixed_crowd
 
 ACCUSED = {"noisy", "random", "reversed", "one-sided", "hasty", "different taste"}
 
@@ -32,11 +32,13 @@ def crowd(kinds, votes=60, items=15, scale=3.0, likeness=0.0, seed=0):
     sees_left = rng.random(len(who)) < 1 / (1 + np.exp(scores[who, right] - scores[who, left]))
     says_left = sees_left == (rng.random(len(who)) < quality[who])
     judgments = Comparisons(
-        items=Items.plain([f"item {n:03}" for n in range(items)]), left=left.astype(np.int32),
-        right=right.astype(np.int32), outcome=np.where(says_left, 1, -1).astype(np.int8),
+        items=Items.plain([f"item {n:03}" for n in range(items)]),
+        left=left.astype(np.int32),
+        right=right.astype(np.int32),
+        outcome=np.where(says_left, 1, -1).astype(np.int8),
         annotators=np.array([f"annotator {n:03}" for n in range(len(kind))], dtype=object),
         annotator=who.astype(np.int32),
-    )  # fmt: skip
+    )
     return judgments, kind
 
 
@@ -104,9 +106,16 @@ def test_the_seed_and_nothing_else_decides(mixed):
 
 @pytest.mark.parametrize(
     ("kinds", "votes", "items", "scale"),
-    [({"coin": 30}, 50, 15, 2), ({"coin": 4}, 60, 8, 2), ({"good": 30}, 50, 15, 2), ({"good": 40}, 20, 30, 2),
-     ({"good": 10}, 40, 10, 0.7), ({"noisy": 20}, 60, 12, 3), ({"good": 3}, 60, 8, 2)],
-)  # fmt: skip
+    [
+        ({"coin": 30}, 50, 15, 2),
+        ({"coin": 4}, 60, 8, 2),
+        ({"good": 30}, 50, 15, 2),
+        ({"good": 40}, 20, 30, 2),
+        ({"good": 10}, 40, 10, 0.7),
+        ({"noisy": 20}, 60, 12, 3),
+        ({"good": 3}, 60, 8, 2),
+    ],
+)
 def test_hardly_anyone_is_accused_where_all_are_alike(kinds, votes, items, scale):
     accused, people = 0, 0
     for seed in range(4):

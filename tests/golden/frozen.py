@@ -11,16 +11,16 @@ from pathlib import Path
 import crowdrank as cr
 from crowdrank.errors import DataError
 from crowdrank.models import REGISTRY
-from crowdrank.models.reading import as_read_by
+from crowdrank.models.conversion import as_read_by
 
 HERE = Path(__file__).parent
 FILE = HERE / "frozen.json"
 CITIES = HERE.parents[1] / "examples" / "cities" / "votes.csv"
 CROWDS = {
     "cities": lambda: cr.read(CITIES),
-    "mixed": lambda: cr.simulated.mixed_crowd(items=12, votes_each=25, seed=5).judgments,
-    "ratings": lambda: cr.simulated.rating_crowd(queries=2, items=8, annotators=10, grades_each=6, seed=6).judgments,
-    "lists": lambda: cr.simulated.list_crowd(queries=3, items=7, annotators=6, seed=7).judgments,
+    "mixed": lambda: cr.simulation.mixed_crowd(items=12, votes_each=25, seed=5).judgments,
+    "ratings": lambda: cr.simulation.rating_crowd(queries=2, items=8, annotators=10, grades_each=6, seed=6).judgments,
+    "lists": lambda: cr.simulation.list_crowd(queries=3, items=7, annotators=6, seed=7).judgments,
 }
 
 

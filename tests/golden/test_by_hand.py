@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import norm
 
-from crowdrank.judgments import Comparisons, Rankings
+from crowdrank.data import Comparisons, Rankings
 from crowdrank.models import BradleyTerry, PlackettLuce, RankCentrality, Thurstone, WinRate
 
 

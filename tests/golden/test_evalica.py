@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdrank.judgments import Comparisons
+from crowdrank.data import Comparisons
 from crowdrank.models import Borda, BradleyTerry, Elo, WinRate
 
 pytestmark = pytest.mark.data

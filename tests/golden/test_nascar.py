@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crowdrank.data import Rankings
 from crowdrank.errors import SeparationError
-from crowdrank.judgments import Rankings
 from crowdrank.models import PlackettLuce
 
 pytestmark = pytest.mark.data

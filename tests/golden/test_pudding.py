@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from scipy.optimize import minimize
 
-from crowdrank.judgments import Comparisons
+from crowdrank.data import Comparisons
 from crowdrank.models import BradleyTerry
 
 pytestmark = pytest.mark.data

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 
-from crowdrank.likelihoods.abilities import climb, curves, slope_of
-from crowdrank.likelihoods.sights import sights_of
+from crowdrank.models.thurstonian.layout import climb, curves, sights_of, slope_of
 
 STARTS = np.array([0, 4, 4, 7])
 RNG = np.random.default_rng(8)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods import annotated
-from crowdrank.likelihoods.annotated import (
+from crowdrank.models.crowd import likelihood
+from crowdrank.models.crowd.likelihood import (
     FORMULAS,
     PROBIT,
     PULLED,
@@ -78,7 +78,7 @@ def test_the_compiled_loop_says_the_same(formula, monkeypatch):
     rows, plain = slopes(shard, *at, formula)
     way = [rng.normal(size=a.shape) for a in at]
     pushed = product(rows, *way)
-    monkeypatch.setattr(annotated, "COMPILE_FROM", 1)
+    monkeypatch.setattr(likelihood, "COMPILE_FROM", 1)
     fast_rows, fast = slopes(shard, *at, formula)
     for one, other in zip(plain, fast, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
@@ -129,13 +129,13 @@ def test_shards_keep_every_row():
 @pytest.mark.parametrize("formula", [RELIABLE, PROBIT], ids=["reliable", "probit"])
 def test_slopes_by_truth_agree_with_finite_differences(formula):
     shard, (scores, gates, pulls), _ = drawn(formula)
-    truth = annotated.sigmoid(gates)
+    truth = likelihood.sigmoid(gates)
 
     def value_at(k, step):
         eta = truth + step * (np.arange(PEOPLE) == k)
         return slopes(shard, scores, np.log(eta / (1 - eta)), pulls, formula)[1].value
 
-    slope, bend = annotated.by_truth(shard, scores, truth, formula)
+    slope, bend = likelihood.by_truth(shard, scores, truth, formula)
     for k in range(PEOPLE):
         low, here, high = (value_at(k, step) for step in (-1e-4, 0.0, 1e-4))
         assert slope[k] == pytest.approx((high - low) / 2e-4, rel=1e-5, abs=1e-5)
@@ -146,7 +146,7 @@ def test_slopes_by_truth_agree_with_finite_differences(formula):
 def test_slopes_by_truth_are_finite_near_its_ends(formula):
     shard, (scores, *_), _ = drawn(formula)
     for end in (1e-13, 1 - 1e-13):
-        for part in annotated.by_truth(shard, 1000 * scores, np.full(PEOPLE, end), formula):
+        for part in likelihood.by_truth(shard, 1000 * scores, np.full(PEOPLE, end), formula):
             assert np.isfinite(part).all()
 
 
@@ -154,7 +154,7 @@ def test_slopes_by_truth_are_finite_near_its_ends(formula):
 def test_ties_of_items_are_the_same_compiled(formula, monkeypatch):
     shard, at, _ = drawn(formula)
     plain, _ = margins(shard, *at, formula)
-    monkeypatch.setattr(annotated, "COMPILE_FROM", 0)
+    monkeypatch.setattr(likelihood, "COMPILE_FROM", 0)
     np.testing.assert_allclose(margins(shard, *at, formula)[0].bend, plain.bend, rtol=1e-6)
 
 

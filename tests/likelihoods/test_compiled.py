@@ -2,7 +2,7 @@ import threading
 
 import numpy as np
 
-from crowdrank.likelihoods.compiled import compiled
+from crowdrank.engines.compilation import compiled
 
 
 def double(x):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods import annotated, crowd_bt
-from crowdrank.likelihoods.annotated import RELIABLE, Answers
-from crowdrank.likelihoods.compiled import COMPILE_FROM
+from crowdrank.engines.compilation import COMPILE_FROM
+from crowdrank.models.crowd import crowd_bt_kernel, likelihood
+from crowdrank.models.crowd.likelihood import RELIABLE, Answers
 
 
 def shard(weights):
@@ -22,9 +22,9 @@ def shard(weights):
 def test_the_quick_pass_equals_the_general_one(weights, spread, monkeypatch):
     rng = np.random.default_rng(1)
     answers, scores, gates = shard(weights), rng.uniform(-spread, spread, 50), rng.uniform(-spread, spread, 20)
-    rows, quick = annotated.slopes(answers, scores, gates, np.zeros((20, 0)), RELIABLE)
-    monkeypatch.setattr(crowd_bt, "FARTHEST", -1.0)
-    general_rows, general = annotated.slopes(answers, scores, gates, np.zeros((20, 0)), RELIABLE)
+    rows, quick = likelihood.slopes(answers, scores, gates, np.zeros((20, 0)), RELIABLE)
+    monkeypatch.setattr(crowd_bt_kernel, "FARTHEST", -1.0)
+    general_rows, general = likelihood.slopes(answers, scores, gates, np.zeros((20, 0)), RELIABLE)
     for ours, theirs in zip(quick, general, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
     for ours, theirs in zip(rows.bends, general_rows.bends, strict=True):
@@ -33,6 +33,6 @@ def test_the_quick_pass_equals_the_general_one(weights, spread, monkeypatch):
 
 def test_scores_too_far_for_it_go_the_general_way():
     far = np.linspace(-900, 900, 50)
-    _, slopes = annotated.slopes(shard(None), far, np.full(20, 50.0), np.zeros((20, 0)), RELIABLE)
+    _, slopes = likelihood.slopes(shard(None), far, np.full(20, 50.0), np.zeros((20, 0)), RELIABLE)
     assert np.isfinite(slopes.value)
     assert np.isfinite(slopes.scores).all()

@@ -4,18 +4,24 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from crowdrank.likelihoods.expertise import _bend
-from crowdrank.likelihoods.sights import sights_of
-from crowdrank.likelihoods.thurstonian import Beliefs, ready
+from crowdrank.models.thurstonian.expertise_moves import _expertise_curvature
+from crowdrank.models.thurstonian.gibbs import Beliefs, ready
+from crowdrank.models.thurstonian.layout import sights_of
 
 ROWS = [(0, 1, 0), (1, 0, 0), (0, 1, 1), (2, 3, 0), (3, 2, 1), (2, 3, 1)]
 SIGHTS = sights_of(*np.array(ROWS, np.int32).T, np.array([0, 2, 4]))
 BELIEFS = Beliefs(expertise=0.5, expertise_spread=1.2).of(2, 3)
 RNG = np.random.default_rng(6)
 STATE = ready(
-    SIGHTS, RNG.normal(size=4), RNG.normal(size=len(SIGHTS.item)), np.ones(2), np.array([2, 0]),
-    RNG.normal(size=(2, 3)), np.full(3, 1 / 3), np.ones(1),
-)  # fmt: skip
+    SIGHTS,
+    RNG.normal(size=4),
+    RNG.normal(size=len(SIGHTS.item)),
+    np.ones(2),
+    np.array([2, 0]),
+    RNG.normal(size=(2, 3)),
+    np.full(3, 1 / 3),
+    np.ones(1),
+)
 
 
 def log_posterior(tau):
@@ -29,7 +35,7 @@ def log_posterior(tau):
 
 def bend(tau):
     parts = np.zeros((3, 2, 3))
-    _bend(SIGHTS, BELIEFS, STATE, tau, *parts)
+    _expertise_curvature(SIGHTS, BELIEFS, STATE, tau, *parts)
     return parts
 
 

@@ -7,8 +7,8 @@ from scipy.special import betaln, digamma
 from scipy.stats import beta as beta_law
 from scipy.stats import norm
 
-from crowdrank.likelihoods.gain import expected_gain, item_change, quality_change, quality_gain, quality_step
-from crowdrank.likelihoods.moments import chance_of, expected_lead, pull, quality_after, shrinkage
+from crowdrank.active.gain_formulas import expected_gain, item_change, quality_change, quality_gain, quality_step
+from crowdrank.online.moments import chance_of, expected_lead, pull, quality_after, shrinkage
 
 
 def divergence(after, before, low, high):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods.gain import expected_gain, items_gain, quality_gain
-from crowdrank.likelihoods.gain_bounds import (
+from crowdrank.active.bounding_boxes import (
     CURVED,
     KNOTS,
     SLACK,
@@ -15,7 +14,8 @@ from crowdrank.likelihoods.gain_bounds import (
     most_of_box,
     quality_at,
 )
-from crowdrank.likelihoods.moments import expected_lead
+from crowdrank.active.gain_formulas import expected_gain, items_gain, quality_gain
+from crowdrank.online.moments import expected_lead
 
 COUNTS = 10 ** np.linspace(-1, 3, 21)
 TRUTHS, LIES = (column.ravel() for column in np.meshgrid(COUNTS, COUNTS))

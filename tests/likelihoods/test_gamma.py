@@ -5,7 +5,7 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 from scipy.special import digamma, gammaln, polygamma
 
-from crowdrank.likelihoods.gamma import above_tangent, excess
+from crowdrank.inference.special import above_tangent, excess
 
 NODES, WEIGHTS = leggauss(40)
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods import gliding
-from crowdrank.likelihoods.gliding import DENSE_UP_TO, Room, frame_sizes
-from crowdrank.likelihoods.sights import sights_of
-from crowdrank.likelihoods.thurstonian import ready
+from crowdrank.models.thurstonian import hmc
+from crowdrank.models.thurstonian.gibbs import ready
+from crowdrank.models.thurstonian.hmc import DENSE_UP_TO, Room, frame_sizes
+from crowdrank.models.thurstonian.layout import sights_of
 
 ROWS = [(0, 1, 0), (1, 2, 1), (2, 0, 0), (0, 3, 1), (3, 2, 0), (1, 3, 1), (0, 1, 1)]
 SIGHTS = sights_of(*np.array(ROWS, np.int32).T, np.array([0, 4]))
@@ -21,11 +21,11 @@ def room():
 
 
 def energy(room):
-    return gliding._energy(SIGHTS, 0, SLOPE, SPREAD, room)
+    return hmc._energy(SIGHTS, 0, SLOPE, SPREAD, room)
 
 
 def test_forces_are_slopes_of_the_energy(room):
-    gliding._push(SIGHTS, 0, SLOPE, SPREAD, room)
+    hmc._push(SIGHTS, 0, SLOPE, SPREAD, room)
     for item in range(4):
         ends = []
         for step in (-1e-3, 1e-3):
@@ -41,17 +41,23 @@ def test_forces_and_steps_go_through_the_same_coordinates(dense):
     rng = np.random.default_rng(4)
     frame = np.triu(rng.normal(size=(4, 4))).ravel() if dense else rng.random(4)
     pace, pull, scores, paces = rng.normal(size=4), rng.normal(size=4), np.zeros(4), np.zeros(4)
-    gliding._go(frame, 1.0, pace, scores)
-    gliding._hasten(frame, 1.0, pull, paces)
+    hmc._go(frame, 1.0, pace, scores)
+    hmc._hasten(frame, 1.0, pull, paces)
     np.testing.assert_allclose(scores, frame.reshape(4, 4) @ pace if dense else frame * pace)
     assert pull @ scores == pytest.approx(paces @ pace)
 
 
 def test_coordinates_round_the_curvature_off():
     state = ready(
-        SIGHTS, np.zeros(4), np.zeros(len(SIGHTS.item)), np.ones(1), np.zeros(1, np.int64),
-        np.sqrt(2) * SLOPE[:, None], np.ones(1), np.full(1, SPREAD),
-    )  # fmt: skip
+        SIGHTS,
+        np.zeros(4),
+        np.zeros(len(SIGHTS.item)),
+        np.ones(1),
+        np.zeros(1, np.int64),
+        np.sqrt(2) * SLOPE[:, None],
+        np.ones(1),
+        np.full(1, SPREAD),
+    )
     frame = state.frames.reshape(4, 4)
     told = np.zeros((4, 4))
     for one, other, who in ROWS:

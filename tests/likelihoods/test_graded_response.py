@@ -3,7 +3,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit
 
-from crowdrank.likelihoods.graded_response import Graded, chance_to_order, curvature, slopes
+from crowdrank.models.ratings.graded_response_likelihood import Graded, chance_to_order, curvature, slopes
 
 ITEMS, PEOPLE, CLASSES = 4, 3, 5
 CUTS = ITEMS + 3 * PEOPLE
@@ -13,9 +13,15 @@ def shard(seed=0, rows=60):
     rng = np.random.default_rng(seed)
     code = rng.integers(CLASSES, size=rows)
     return Graded(
-        rng.integers(ITEMS, size=rows), ITEMS + rng.integers(PEOPLE, size=rows), np.maximum(CUTS + code - 1, CUTS),
-        np.minimum(CUTS + code, CUTS + CLASSES - 2), code == 0, code == CLASSES - 1, rng.uniform(0.5, 2, rows), PEOPLE,
-    )  # fmt: skip
+        rng.integers(ITEMS, size=rows),
+        ITEMS + rng.integers(PEOPLE, size=rows),
+        np.maximum(CUTS + code - 1, CUTS),
+        np.minimum(CUTS + code, CUTS + CLASSES - 2),
+        code == 0,
+        code == CLASSES - 1,
+        rng.uniform(0.5, 2, rows),
+        PEOPLE,
+    )
 
 
 def point(seed=1, wide=1.0):
@@ -49,10 +55,15 @@ def test_chances_are_those_of_the_formula_and_add_up_to_one():
     ends = expit(np.exp(stretch) * np.concatenate(([-np.inf], x[CUTS:], [np.inf])) - lenient - (1 + sharper) * score)
     for code in range(CLASSES):
         one = Graded(
-            np.array([item]), np.array([ITEMS + who]), np.array([CUTS + max(code - 1, 0)]),
-            np.array([CUTS + min(code, CLASSES - 2)]), np.array([code == 0]), np.array([code == CLASSES - 1]),
-            np.ones(1), PEOPLE,
-        )  # fmt: skip
+            np.array([item]),
+            np.array([ITEMS + who]),
+            np.array([CUTS + max(code - 1, 0)]),
+            np.array([CUTS + min(code, CLASSES - 2)]),
+            np.array([code == 0]),
+            np.array([code == CLASSES - 1]),
+            np.ones(1),
+            PEOPLE,
+        )
         assert np.exp(slopes(one, x).value) == pytest.approx(ends[code + 1] - ends[code], rel=1e-12)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from crowdrank.likelihoods.hazard import hazard_by_table, log_cdf_by_table
+from crowdrank.inference.special import hazard_by_table, log_cdf_by_table
 
 POINTS = np.concatenate((np.linspace(-40, 40, 20_011), [-12.0, 8.0, np.nextafter(-12.0, -13), np.nextafter(8.0, 0)]))
 

@@ -5,9 +5,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods.list_posterior import distances, exact, log_joint, pair_weights
-from crowdrank.likelihoods.list_sampling import climb, gibbs, transpositions
-from crowdrank.likelihoods.mallows import draw, theta_of
+from crowdrank.ltr.list_posterior import distances, exact, log_joint, pair_weights
+from crowdrank.ltr.list_sampling import climb, gibbs, transpositions
+from crowdrank.models.lists.mallows_likelihood import draw, theta_of
 
 
 def plackett_luce(scores, order):

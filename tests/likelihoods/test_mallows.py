@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods.mallows import draw, expected_distance, log_normaliser, pairs, theta_of
+from crowdrank.models.lists.mallows_likelihood import draw, expected_distance, log_normaliser, pairs, theta_of
 
 THETAS = [-60.0, -3.0, -1.0, -0.999, -0.3, -0.01, -1e-6, -1e-12, 0.0, 1e-12, 1e-6, 0.02, 0.7, 1.0, 4.0, 60.0]
 

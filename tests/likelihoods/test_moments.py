@@ -10,8 +10,8 @@ from scipy.special import expit
 from scipy.stats import beta as beta_distribution
 from scipy.stats import norm
 
-from crowdrank.likelihoods import moments
-from crowdrank.likelihoods.moments import (
+from crowdrank.online import moments
+from crowdrank.online.moments import (
     chance_of,
     exact_pull,
     expected_lead,

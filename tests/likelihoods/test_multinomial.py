@@ -3,17 +3,22 @@
 import numpy as np
 import pytest
 
-from crowdrank.engines.contract import add
-from crowdrank.likelihoods.multinomial import Cells, blocks, diagonal, look, product
+from crowdrank.engines.base import add
+from crowdrank.models.crowd.mpm_likelihood import Cells, blocks, diagonal, look, product
 
 
 def cells_by_hand():
     """Two annotators; the first chose among items 0, 1, 2 and among 3, 4, the second among 0, 1, 2 only."""
     return Cells(
-        items=5, annotators=2, who=np.array([0, 0, 1]), total=np.array([3.0, 2.0, 1.5]), start=np.array([0, 3, 5]),
-        cell=np.array([0, 0, 0, 1, 1, 2, 2, 2]), item=np.array([0, 1, 2, 3, 4, 0, 1, 2]),
+        items=5,
+        annotators=2,
+        who=np.array([0, 0, 1]),
+        total=np.array([3.0, 2.0, 1.5]),
+        start=np.array([0, 3, 5]),
+        cell=np.array([0, 0, 0, 1, 1, 2, 2, 2]),
+        item=np.array([0, 1, 2, 3, 4, 0, 1, 2]),
         net=np.array([1.0, 0.5, -1.5, 0.5, -0.5, -0.75, 0.25, 0.5]),
-    )  # fmt: skip
+    )
 
 
 def written_out(cells, x):

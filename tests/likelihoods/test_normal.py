@@ -3,7 +3,7 @@ import pytest
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
-from crowdrank.likelihoods.normal import hazard, log_cdf, log_cdf_of_number
+from crowdrank.inference.special import hazard, log_cdf, log_cdf_of_number
 
 GRID = np.unique(
     np.concatenate((np.linspace(-1000, 40, 4001), np.linspace(-40, 10, 2001), [-35.0, -34.999, 0.0, -0.0]))

@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import expit
 from scipy.stats import norm
 
-from crowdrank.likelihoods import pairwise
-from crowdrank.likelihoods.pairwise import DAVIDSON, FORMULAS, LOGISTIC, PROBIT, THRESHOLD, Bends, Pairs, chances
+from crowdrank.models.pairwise import likelihood
+from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, LOGISTIC, PROBIT, THRESHOLD, Bends, Pairs, chances
 
 every_formula = pytest.mark.parametrize("formula", [LOGISTIC, PROBIT, DAVIDSON, THRESHOLD])
 with_ties = pytest.mark.parametrize("formula", [DAVIDSON, THRESHOLD])
@@ -130,14 +130,14 @@ def test_davidson_with_a_vanishing_tie_is_logistic():
     d = MARGINS
     for outcome in (1.0, -1.0):
         np.testing.assert_allclose(
-            pairwise.davidson(d, outcome, -60.0)[:3], pairwise.logistic(d, outcome, 0.0)[:3], rtol=1e-12, atol=1e-12
+            likelihood.davidson(d, outcome, -60.0)[:3], likelihood.logistic(d, outcome, 0.0)[:3], rtol=1e-12, atol=1e-12
         )
 
 
 def test_threshold_at_zero_is_probit_for_decided_answers():
     for outcome in (1.0, -1.0):
-        found = pairwise.threshold(MARGINS, outcome, 1e-12)
-        np.testing.assert_allclose(found[:3], pairwise.probit(MARGINS, outcome, 0.0)[:3], rtol=1e-9, atol=1e-9)
+        found = likelihood.threshold(MARGINS, outcome, 1e-12)
+        np.testing.assert_allclose(found[:3], likelihood.probit(MARGINS, outcome, 0.0)[:3], rtol=1e-9, atol=1e-9)
 
 
 # --- one shard ------------------------------------------------------------------------------------------------------
@@ -154,16 +154,16 @@ def table(rows=300, size=8, seed=0, shares=False):
 
 
 def value_at(shard, scores, theta, formula):
-    return pairwise.slopes(shard, scores, theta, formula)[1].value
+    return likelihood.slopes(shard, scores, theta, formula)[1].value
 
 
 def gradient_at(shard, scores, theta, formula):
-    found = pairwise.slopes(shard, scores, theta, formula)[1]
+    found = likelihood.slopes(shard, scores, theta, formula)[1]
     return np.append(found.gradient, found.theta_gradient)
 
 
 def full_curvature(bends, slopes, size):
-    (matrix,) = pairwise.matrix(bends, size)
+    (matrix,) = likelihood.matrix(bends, size)
     return np.block([[matrix, slopes.border[:, None]], [slopes.border[None, :], np.array([[slopes.corner]])]])
 
 
@@ -183,7 +183,7 @@ def test_a_shards_gradient_is_the_difference_of_its_value(formula):
 def test_a_shards_curvature_is_the_difference_of_its_gradient(formula):
     shard, scores = table()
     x = np.append(scores, 0.7)
-    bends, slopes = pairwise.slopes(shard, scores, 0.7, formula)
+    bends, slopes = likelihood.slopes(shard, scores, 0.7, formula)
     curvature = full_curvature(bends, slopes, len(scores))
     for n in range(len(x)):
         step = np.zeros(len(x))
@@ -196,16 +196,18 @@ def test_a_shards_curvature_is_the_difference_of_its_gradient(formula):
 def test_the_pieces_of_the_curvature_agree(formula):
     shard, scores = table()
     size = len(scores)
-    bends, slopes = pairwise.slopes(shard, scores, 0.7, formula)
-    (matrix,) = pairwise.matrix(bends, size)
+    bends, slopes = likelihood.slopes(shard, scores, 0.7, formula)
+    (matrix,) = likelihood.matrix(bends, size)
     np.testing.assert_allclose(np.diag(matrix), slopes.diagonal, rtol=1e-10)
     np.testing.assert_allclose(matrix, matrix.T)
     np.testing.assert_allclose(matrix.sum(axis=1), 0.0, atol=1e-9)
     vectors = np.random.default_rng(1).normal(size=(size, 3))
-    np.testing.assert_allclose(pairwise.product(bends, vectors[:, 0])[0], matrix @ vectors[:, 0], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(pairwise.product(bends, vectors)[0], matrix @ vectors, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        likelihood.product(bends, vectors[:, 0])[0], matrix @ vectors[:, 0], rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(likelihood.product(bends, vectors)[0], matrix @ vectors, rtol=1e-9, atol=1e-9)
     local = np.arange(size)
-    (cells,) = pairwise.blocks(bends, local * size, local, size * size)
+    (cells,) = likelihood.blocks(bends, local * size, local, size * size)
     off = cells.reshape(size, size)
     np.testing.assert_allclose(-(off + off.T), matrix - np.diag(np.diag(matrix)), atol=1e-9)
 
@@ -214,9 +216,9 @@ def test_the_pieces_of_the_curvature_agree(formula):
 @pytest.mark.parametrize("shares", [False, True], ids=["answers", "shares"])
 def test_the_compiled_loop_is_the_arrays(formula, shares, monkeypatch):
     shard, scores = table(rows=2_000, size=30, shares=shares and formula in (LOGISTIC, PROBIT))
-    bends, slopes = pairwise.slopes(shard, scores, 0.7, formula)
-    monkeypatch.setattr(pairwise, "COMPILE_FROM", 0)
-    fast_bends, fast = pairwise.slopes(shard, scores, 0.7, formula)
+    bends, slopes = likelihood.slopes(shard, scores, 0.7, formula)
+    monkeypatch.setattr(likelihood, "COMPILE_FROM", 0)
+    fast_bends, fast = likelihood.slopes(shard, scores, 0.7, formula)
     np.testing.assert_allclose(fast.value, slopes.value, rtol=1e-12)
     np.testing.assert_allclose(fast.gradient, slopes.gradient, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(fast.theta_gradient, slopes.theta_gradient, rtol=1e-11, atol=1e-11)
@@ -225,11 +227,11 @@ def test_the_compiled_loop_is_the_arrays(formula, shares, monkeypatch):
     np.testing.assert_allclose(fast.diagonal, slopes.diagonal, rtol=1e-11)
     np.testing.assert_allclose(fast_bends.bend, bends.bend, rtol=1e-6)  # kept in single precision
     vector = np.random.default_rng(2).normal(size=30)
-    slow_product = pairwise._product_loop.function
+    slow_product = likelihood._product_loop.function
     expected = np.zeros(30)
     slow_product(shard.left, shard.right, bends.bend, vector, expected)
-    np.testing.assert_allclose(pairwise.product(bends, vector)[0], expected, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(pairwise.tallies(shard, 30), tallies_by_hand(shard, 30), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(likelihood.product(bends, vector)[0], expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(likelihood.tallies(shard, 30), tallies_by_hand(shard, 30), rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.5])
@@ -240,9 +242,9 @@ def test_rows_of_one_weight_are_no_exception(weight, spread, rows, monkeypatch):
     shard, scores = table(rows=rows, size=30)
     shard = shard._replace(weight=np.broadcast_to(weight, rows))
     scores = np.clip(scores * spread / 1.5, -spread, spread)
-    bends, slopes = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
-    monkeypatch.setattr(pairwise, "COMPILE_FROM", 0)
-    fast_bends, fast = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
+    bends, slopes = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
+    monkeypatch.setattr(likelihood, "COMPILE_FROM", 0)
+    fast_bends, fast = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
     np.testing.assert_allclose(fast.value, slopes.value, rtol=1e-11)
     np.testing.assert_allclose(fast.gradient, slopes.gradient, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(fast.diagonal, slopes.diagonal, rtol=1e-10, atol=1e-14)
@@ -261,14 +263,14 @@ def tallies_by_hand(shard, size):
 
 def test_tallies_are_wins_less_losses_and_all_comparisons():
     shard, _ = table()
-    np.testing.assert_allclose(pairwise.tallies(shard, 8), tallies_by_hand(shard, 8), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(likelihood.tallies(shard, 8), tallies_by_hand(shard, 8), rtol=1e-12, atol=1e-12)
 
 
 def test_a_table_as_large_as_compiling_takes_the_compiled_road():
-    rows = pairwise.COMPILE_FROM
+    rows = likelihood.COMPILE_FROM
     shard, scores = table(rows=rows, size=50)
-    bends, slopes = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
-    parts = [pairwise.slopes(part, scores, 0.0, LOGISTIC) for part in shard.split(2)]
+    bends, slopes = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
+    parts = [likelihood.slopes(part, scores, 0.0, LOGISTIC) for part in shard.split(2)]
     assert bends.bend.dtype == np.float32
     assert parts[0][0].bend.dtype == np.float64
     assert slopes.value == pytest.approx(sum(part.value for _, part in parts), rel=1e-12)
@@ -277,9 +279,9 @@ def test_a_table_as_large_as_compiling_takes_the_compiled_road():
 
 def test_noise_has_the_curvature_as_its_covariance():
     shard, scores = table(rows=60, size=5)
-    bends, _ = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
-    (matrix,) = pairwise.matrix(bends, 5)
-    drawn = np.concatenate([pairwise.noise(bends, 5, 256, seed)[0] for seed in range(60)], axis=1)
+    bends, _ = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
+    (matrix,) = likelihood.matrix(bends, 5)
+    drawn = np.concatenate([likelihood.noise(bends, 5, 256, seed)[0] for seed in range(60)], axis=1)
     covariance = drawn @ drawn.T / drawn.shape[1]
     tolerance = 5 * matrix.max() / np.sqrt(drawn.shape[1])
     np.testing.assert_allclose(covariance, matrix, atol=tolerance)
@@ -289,13 +291,13 @@ def test_noise_has_the_curvature_as_its_covariance():
 
 def test_noise_repeats_with_its_seed_and_differs_between_shards():
     shard, scores = table(rows=60, size=5)
-    bends, _ = pairwise.slopes(shard, scores, 0.0, LOGISTIC)
+    bends, _ = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
     other = Bends(bends.left[30:], bends.right[30:], bends.bend[30:])
-    np.testing.assert_array_equal(pairwise.noise(bends, 5, 8, 1)[0], pairwise.noise(bends, 5, 8, 1)[0])
-    assert not np.allclose(pairwise.noise(bends, 5, 8, 1)[0], pairwise.noise(bends, 5, 8, 2)[0])
+    np.testing.assert_array_equal(likelihood.noise(bends, 5, 8, 1)[0], likelihood.noise(bends, 5, 8, 1)[0])
+    assert not np.allclose(likelihood.noise(bends, 5, 8, 1)[0], likelihood.noise(bends, 5, 8, 2)[0])
     first = Bends(bends.left[:30], bends.right[:30], np.ones(30))
     again = Bends(other.left, other.right, np.ones(30))
-    assert not np.allclose(pairwise.noise(first, 5, 8, 1)[0], pairwise.noise(again, 5, 8, 1)[0])
+    assert not np.allclose(likelihood.noise(first, 5, 8, 1)[0], likelihood.noise(again, 5, 8, 1)[0])
 
 
 @settings(max_examples=25, deadline=None)

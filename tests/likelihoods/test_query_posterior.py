@@ -4,15 +4,25 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from crowdrank.likelihoods import query_posterior
-from crowdrank.likelihoods.query_posterior import approximate, log_posterior, place
-from crowdrank.likelihoods.sights import sights_of
+from crowdrank.models.thurstonian import query_posterior
+from crowdrank.models.thurstonian.layout import sights_of
+from crowdrank.models.thurstonian.query_posterior import approximate, log_posterior, place
 
 # The second query has items 3 to 6; annotator 1 judged only two of them, and annotator 2 has no expertise.
 ROWS = [
-    (0, 1, 0), (2, 0, 1),
-    (3, 4, 0), (4, 5, 0), (3, 6, 0), (5, 6, 0), (4, 3, 1), (4, 3, 1), (5, 6, 2), (6, 4, 3), (3, 5, 3), (3, 4, 3),
-]  # fmt: skip
+    (0, 1, 0),
+    (2, 0, 1),
+    (3, 4, 0),
+    (4, 5, 0),
+    (3, 6, 0),
+    (5, 6, 0),
+    (4, 3, 1),
+    (4, 3, 1),
+    (5, 6, 2),
+    (6, 4, 3),
+    (3, 5, 3),
+    (3, 4, 3),
+]
 SIGHTS = sights_of(*np.array(ROWS, np.int32).T, np.array([0, 3, 7]))
 QUERY, ITEMS = 1, 4
 SLOPE = np.array([0.9, -0.6, 0.0, 1.4])

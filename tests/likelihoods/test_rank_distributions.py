@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdrank.likelihoods import rank_distributions
-from crowdrank.likelihoods.rank_distributions import (
+from crowdrank.models.crowd_agg import rank_distributions
+from crowdrank.models.crowd_agg.rank_distributions import (
     beyond_coins,
     by_convolution,
     by_halves,

@@ -2,13 +2,22 @@
 
 import numpy as np
 
-from crowdrank.likelihoods.sights import sights_of
+from crowdrank.models.thurstonian.layout import sights_of
 
 STARTS = np.array([0, 3, 3, 6])
 ROWS = [
-    (0, 1, 0), (1, 2, 0), (0, 2, 0), (0, 1, 1), (2, 1, 1), (0, 1, 0),
-    (3, 4, 0), (5, 4, 0), (4, 3, 1), (4, 5, 1), (3, 5, 1),
-]  # fmt: skip
+    (0, 1, 0),
+    (1, 2, 0),
+    (0, 2, 0),
+    (0, 1, 1),
+    (2, 1, 1),
+    (0, 1, 0),
+    (3, 4, 0),
+    (5, 4, 0),
+    (4, 3, 1),
+    (4, 5, 1),
+    (3, 5, 1),
+]
 
 
 def laid_out(rows):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from crowdrank.likelihoods.stretching import Powers, _bend, stretch
+from crowdrank.models.thurstonian.expertise_moves import Powers, _scale_curvature, stretch
 
 FIXED, MOVED = np.array([0.3, -1.0, 2.0, 0.0]), np.array([1.0, 0.7, -0.4, 1.5])
 PRIORS = [Powers(-0.8, 0.5, 3.0, 0.0), Powers(0.0, 0.0, -2.0, 1.5)]
@@ -21,7 +21,7 @@ def log_posterior(prior, log_factor):
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("at", [-0.7, 0.0, 0.6])
 def test_value_slope_and_bend_are_those_of_the_formula(prior, at):
-    value, slope, bent = _bend(FIXED, MOVED, prior, at)
+    value, slope, bent = _scale_curvature(FIXED, MOVED, prior, at)
     step = 1e-3
     low, here, high = (log_posterior(prior, at + n * step) for n in (-1, 0, 1))
     assert value == pytest.approx(here, abs=1e-7)

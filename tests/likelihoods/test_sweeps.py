@@ -9,12 +9,12 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import betaln, expit, log_expit, ndtr
 
-from crowdrank.judgments import Items
-from crowdrank.likelihoods import sweeps
-from crowdrank.likelihoods.annotated import PROBIT, RELIABLE, Answers
-from crowdrank.likelihoods.sweeps import Limits, thread
-from crowdrank.models.annotated.sampling import Sampler, State
-from crowdrank.solvers.chains import sample
+from crowdrank.data import Items
+from crowdrank.inference.mcmc import sample
+from crowdrank.models.crowd import sampler_kernels
+from crowdrank.models.crowd.likelihood import PROBIT, RELIABLE, Answers
+from crowdrank.models.crowd.sampler import Sampler, State
+from crowdrank.models.crowd.sampler_kernels import Limits, thread
 
 links = pytest.mark.parametrize("formula", [RELIABLE, PROBIT], ids=["logistic", "probit"])
 ITEMS, PEOPLE = 3, 2
@@ -58,7 +58,7 @@ def test_chances_stay_up_to_date(formula, learnt):
     for _ in range(300):
         state, info = sampler.walk(rng, state, 1)
         assert 0 <= info.accepted <= 1
-    truthful, chance = sweeps.chances(sampler.threads, state.scores, state.quality)
+    truthful, chance = sampler_kernels.chances(sampler.threads, state.scores, state.quality)
     np.testing.assert_allclose(state.truthful, truthful, rtol=1e-10)
     np.testing.assert_allclose(state.chance, chance, rtol=1e-10)
     likely = float(sampler.threads.answers.weight @ np.log(state.chance))
@@ -69,10 +69,18 @@ def position(threads, scores, log_scale, quality):
     """Log posterior of a move's coordinates, with alpha 2.5 and beta 0.7; annotator 1 stays where it is."""
     mobile, found = np.arange(len(quality)) != 1, np.empty(len(scores) + 1 + len(quality))
     answers, truthful = threads.answers, np.empty(len(threads.answers.winner))
-    value = sweeps._gradient(
-        scores, log_scale, quality, np.array([np.nan, 2.5, 0.7]), True, mobile, *answers[:4], threads.logistic,
-        truthful, found,
-    )  # fmt: skip
+    value = sampler_kernels._gradient(
+        scores,
+        log_scale,
+        quality,
+        np.array([np.nan, 2.5, 0.7]),
+        True,
+        mobile,
+        *answers[:4],
+        threads.logistic,
+        truthful,
+        found,
+    )
     return value, found
 
 
@@ -96,12 +104,20 @@ def test_the_gradient_is_that_of_the_log_posterior(formula):
 
 def lattice_of(quality, low=0.0, high=1.0, collapsed=True):
     people = len(quality)
-    shape = (people, sweeps._LATTICE)
+    shape = (people, sampler_kernels._LATTICE)
     eta, log_eta, log_lie, jacobian, place = *(np.empty(shape) for _ in range(4)), np.empty(people, np.int64)
-    sweeps._lay_lattice(
-        quality, np.full(people, low), np.full(people, high), np.full(people, collapsed), np.full(people, True), eta,
-        log_eta, log_lie, jacobian, place,
-    )  # fmt: skip
+    sampler_kernels._lay_lattice(
+        quality,
+        np.full(people, low),
+        np.full(people, high),
+        np.full(people, collapsed),
+        np.full(people, True),
+        eta,
+        log_eta,
+        log_lie,
+        jacobian,
+        place,
+    )
     return eta, log_eta, log_lie, jacobian, place
 
 
@@ -129,16 +145,16 @@ def test_qualities_are_summed_out(formula):
     """Sums over a lattice are integrals: by quadrature, the marginal likelihood of each annotator's answers."""
     answers, scores = crowded(rows=30), np.random.default_rng(1).normal(size=6)
     threads = thread(answers, 6, 4, formula)
-    truthful, _ = sweeps.chances(threads, scores, np.full(4, 0.5))
+    truthful, _ = sampler_kernels.chances(threads, scores, np.full(4, 0.5))
     eta, log_eta, log_lie, jacobian, _ = lattice_of(np.array([0.8, 0.3, 0.6, 0.99]))
     likely, mass = np.empty_like(eta), np.empty_like(eta)
-    sweeps._log_likelihoods(
+    sampler_kernels._log_likelihoods(
         eta, threads.annotator_starts, threads.annotator_rows, threads.answers.weight, truthful, likely
     )
     for k, g in pairs_of(range(4), (3, 12, 20)):
         own = Answers(*(column[answers.annotator == k] for column in answers[:5]))
         assert likely[k, g] == pytest.approx(log_likelihood(own, scores, np.full(4, eta[k, g]), formula))
-    one, other = (sweeps._log_collapsed(a, 1.5, log_eta, log_lie, jacobian, likely, mass) for a in (2.0, 3.0))
+    one, other = (sampler_kernels._log_collapsed(a, 1.5, log_eta, log_lie, jacobian, likely, mass) for a in (2.0, 3.0))
     logits, expected = np.linspace(-30, 30, 2001), 0.0
     for k in range(4):
         own = Answers(*(column[answers.annotator == k] for column in answers[:5]))
@@ -150,9 +166,9 @@ def test_qualities_are_summed_out(formula):
 
 def test_products_of_thousands_of_answers_do_not_underflow():
     answers = answers_of([(0, 1, 0), (1, 0, 0)] * 3000)
-    truthful, found = np.full(6000, 1e-9), np.empty((1, sweeps._LATTICE))
+    truthful, found = np.full(6000, 1e-9), np.empty((1, sampler_kernels._LATTICE))
     eta = lattice_of(np.array([0.8]))[0]
-    sweeps._log_likelihoods(eta, np.array([0, 6000]), np.arange(6000), answers.weight, truthful, found)
+    sampler_kernels._log_likelihoods(eta, np.array([0, 6000]), np.arange(6000), answers.weight, truthful, found)
     np.testing.assert_allclose(found[0], 6000 * np.log(1 - 1e-9 + (2e-9 - 1) * eta[0]), rtol=1e-6)
 
 
@@ -256,7 +272,7 @@ def drawn(sampler, scale, quality, draws=700):
 
 def worst(samples, mean, spread):
     """How many Monte-Carlo errors the worst mean, and the worst standard deviation, is off."""
-    from crowdrank.solvers.diagnostics import effective_size
+    from crowdrank.inference.mcmc import effective_size
 
     draws = samples.together
     size = effective_size(samples.draws)
@@ -316,7 +332,11 @@ def drift(walk, times, sweeps_each=2, seed=0):
     rng, moved = np.random.default_rng(seed), []
     free = Limits(np.zeros(PEOPLE), np.ones(PEOPLE), np.zeros(0, np.int64), np.zeros(0, np.int64))
     for _ in range(times):
-        spreads = np.exp(rng.normal(size=3) * (1.0, 0.7, 0.7)) * (sweeps.SCALE, sweeps.TRUTHS, sweeps.LIES)
+        spreads = np.exp(rng.normal(size=3) * (1.0, 0.7, 0.7)) * (
+            sampler_kernels.SCALE,
+            sampler_kernels.TRUTHS,
+            sampler_kernels.LIES,
+        )
         scores = spreads[0] * rng.normal(size=ITEMS)
         quality = np.clip(rng.beta(spreads[1], spreads[2], PEOPLE), 1e-14, 1 - 1e-14)
         left, right, who = np.array(ROWS).T
@@ -325,27 +345,38 @@ def drift(walk, times, sweeps_each=2, seed=0):
         won = rng.random(len(ROWS)) < chance
         threads = thread(
             answers_of(np.stack((np.where(won, left, right), np.where(won, right, left), who), axis=1)),
-            ITEMS, PEOPLE, RELIABLE,
-        )  # fmt: skip
+            ITEMS,
+            PEOPLE,
+            RELIABLE,
+        )
         before = summary(scores, quality, spreads)
         walk(
-            rng, threads, np.array([0, ITEMS]), free, (True, True), scores, quality, spreads,
-            *sweeps.chances(threads, scores, quality), np.array([1.0] * ITEMS + [6.0] + [1.0] * PEOPLE),
-            np.array([0.8]), sweeps_each,
-        )  # fmt: skip
+            rng,
+            threads,
+            np.array([0, ITEMS]),
+            free,
+            (True, True),
+            scores,
+            quality,
+            spreads,
+            *sampler_kernels.chances(threads, scores, quality),
+            np.array([1.0] * ITEMS + [6.0] + [1.0] * PEOPLE),
+            np.array([0.8]),
+            sweeps_each,
+        )
         moved.append(summary(scores, quality, spreads) - before)
     return np.max(np.abs(np.mean(moved, axis=0)) / (np.std(moved, axis=0) / np.sqrt(times)))
 
 
 def summary(scores, quality, spreads):
-    logs = np.log(spreads) - np.log((sweeps.SCALE, sweeps.TRUTHS, sweeps.LIES))
+    logs = np.log(spreads) - np.log((sampler_kernels.SCALE, sampler_kernels.TRUTHS, sampler_kernels.LIES))
     shape = np.abs(scores / spreads[0])
     logits = np.abs(np.log(quality) - np.log1p(-quality))
     return np.concatenate((logs, logs**2, shape, shape**2, quality, quality**2, logits, [logs[1] * logs[2]]))
 
 
 def test_sweeps_leave_the_posterior_as_it_is():
-    assert drift(sweeps.walk, 12_000) < 4.2
+    assert drift(sampler_kernels.walk, 12_000) < 4.2
 
 
 FAULTS = {
@@ -361,9 +392,11 @@ def test_sweeps_of_another_posterior_are_noticed(fault, monkeypatch):
     times = 500
     if fault:
         name, times, faulty = FAULTS[fault]
-        monkeypatch.setattr(sweeps, name, partial(faulty, getattr(sweeps, name)))
-    monkeypatch.setattr(sweeps, "_walk", sweeps._walk.function)
-    monkeypatch.setattr(sweeps, "_truthful", sweeps._truthful_chances)
-    monkeypatch.setattr(sweeps, "_believed", lambda margin, _: float(expit(margin)))  # Python's exp may overflow
-    found = drift(sweeps.walk, times, sweeps_each=3)
+        monkeypatch.setattr(sampler_kernels, name, partial(faulty, getattr(sampler_kernels, name)))
+    monkeypatch.setattr(sampler_kernels, "_walk", sampler_kernels._walk.function)
+    monkeypatch.setattr(sampler_kernels, "_truthful", sampler_kernels._truthful_chances)
+    monkeypatch.setattr(
+        sampler_kernels, "_believed", lambda margin, _: float(expit(margin))
+    )  # Python's exp may overflow
+    found = drift(sampler_kernels.walk, times, sweeps_each=3)
     assert found > 5 if fault else found < 4.2

@@ -4,21 +4,29 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_ndtr
 
-from crowdrank.judgments import Items
-from crowdrank.likelihoods.sights import sights_of
-from crowdrank.likelihoods.thurstonian import Beliefs, ready
-from crowdrank.models.thurstonian.sampling import Sampler
+from crowdrank.data import Items
+from crowdrank.inference.mcmc import effective_size, sample
+from crowdrank.models.thurstonian.gibbs import Beliefs, ready
+from crowdrank.models.thurstonian.layout import sights_of
+from crowdrank.models.thurstonian.sampler import Sampler
 from crowdrank.models.thurstonian.start import Start
-from crowdrank.solvers.chains import sample
-from crowdrank.solvers.diagnostics import effective_size
 
 pytestmark = pytest.mark.slow
 
 STARTS = np.array([0, 3, 6])
 ROWS = [
-    (0, 1, 0), (1, 2, 0), (0, 2, 0), (0, 1, 1), (2, 1, 1), (0, 1, 0),
-    (3, 4, 0), (5, 4, 0), (4, 3, 1), (4, 5, 1), (3, 5, 1),
-]  # fmt: skip
+    (0, 1, 0),
+    (1, 2, 0),
+    (0, 2, 0),
+    (0, 1, 1),
+    (2, 1, 1),
+    (0, 1, 0),
+    (3, 4, 0),
+    (5, 4, 0),
+    (4, 3, 1),
+    (4, 5, 1),
+    (3, 5, 1),
+]
 PEOPLE, DOMAINS = 2, 2
 BELIEFS = Beliefs(scale_shape=3.0, scale_rate=6.0, difficulty_shape=3.0, difficulty_rate=3.0)
 
@@ -69,9 +77,15 @@ def started(sampler):
 def off(sampler, expected, draws):
     """How many standard errors of both the worst of means and second moments is off."""
     samples = sample(
-        started(sampler), sampler.walk, lambda s: told(s.scores, s.difficulty, s.domain, s.expertise, s.scale),
-        chains=2, warmup=200, draws=draws, thin=8, seed=3,
-    )  # fmt: skip
+        started(sampler),
+        sampler.walk,
+        lambda s: told(s.scores, s.difficulty, s.domain, s.expertise, s.scale),
+        chains=2,
+        warmup=200,
+        draws=draws,
+        thin=8,
+        seed=3,
+    )
     weight, values = expected
     worst = 0.0
     for power in (1, 2):
@@ -109,8 +123,14 @@ PAIRS = [(4 * q + a, 4 * q + b, k) for q in range(2) for a in range(4) for b in 
 
 # Coordinates must not depend on the state that is moved: they are those of one that has nothing to do with it.
 ANYWHERE = (
-    np.zeros(8), np.zeros(24), np.ones(2), np.zeros(2, np.int64), np.ones((3, 2)), np.full(2, 0.5), np.full(1, 4.0),
-)  # fmt: skip
+    np.zeros(8),
+    np.zeros(24),
+    np.ones(2),
+    np.zeros(2, np.int64),
+    np.ones((3, 2)),
+    np.full(2, 0.5),
+    np.full(1, 4.0),
+)
 
 
 def truth_and_sampler(rng, beliefs, pairs=PAIRS):

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
-from crowdrank.likelihoods.sights import sights_of
-from crowdrank.likelihoods.thurstonian_em import (
+from crowdrank.models.thurstonian.layout import sights_of
+from crowdrank.models.thurstonian.mcem_kernels import (
     LARGEST,
     LEAST,
     Draws,
@@ -23,9 +23,11 @@ from crowdrank.likelihoods.thurstonian_em import (
 # One query of three items, two annotators, two domains.
 ROWS = [(0, 1, 0), (1, 2, 0), (0, 2, 0), (0, 1, 1), (2, 1, 1), (0, 1, 0), (2, 0, 1)]
 AT = Parameters(
-    scores=np.array([1.0, 0.4, 0.0]), difficulty=np.array([0.8]), shares=np.array([0.4, 0.6]),
+    scores=np.array([1.0, 0.4, 0.0]),
+    difficulty=np.array([0.8]),
+    shares=np.array([0.4, 0.6]),
     expertise=np.array([[1.5, 0.6], [0.8, -1.2]]),
-)  # fmt: skip
+)
 
 
 def sights_from(rows, starts=(0, 3)):

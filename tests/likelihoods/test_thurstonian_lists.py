@@ -7,19 +7,22 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_ndtr
 
-from crowdrank.judgments import Rankings
-from crowdrank.likelihoods.ordered_lists import lists_of
-from crowdrank.likelihoods.thurstonian_lists import Beliefs, State, expect, walk
-from crowdrank.models.thurstonian.list_sampling import Sampler
-from crowdrank.solvers.chains import sample
-from crowdrank.solvers.diagnostics import effective_size
+from crowdrank.data import Rankings
+from crowdrank.inference.mcmc import effective_size, sample
+from crowdrank.models.thurstonian.trm_kernels import Beliefs, State, expect, lists_of, walk
+from crowdrank.models.thurstonian.trm_sampler import Sampler
 
 pytestmark = pytest.mark.slow
 
 LISTS = [
-    ("p", [["a"], ["b"], ["c"]]), ("p", [["b"], ["a"], ["c"]]), ("p", [["a", "b"], ["c"]]), ("p", [["c"], ["a"]]),
-    ("q", [["b"], ["a"], ["c"]]), ("q", [["b"], ["a", "c"]]), ("q", [["b"], ["c"]]),
-]  # fmt: skip
+    ("p", [["a"], ["b"], ["c"]]),
+    ("p", [["b"], ["a"], ["c"]]),
+    ("p", [["a", "b"], ["c"]]),
+    ("p", [["c"], ["a"]]),
+    ("q", [["b"], ["a"], ["c"]]),
+    ("q", [["b"], ["a", "c"]]),
+    ("q", [["b"], ["c"]]),
+]
 BELIEFS = Beliefs(difficulty_shape=3.0, difficulty_rate=2.0, scale_shape=3.0, scale_rate=6.0)
 
 
@@ -91,9 +94,15 @@ def expected():
 def off(sampler, expected, draws):
     """How many standard errors of both the worst of means and second moments is off."""
     samples = sample(
-        sampler.init, sampler.walk, lambda s: told(s.scores, s.difficulty, s.scale), chains=2, warmup=100, draws=draws,
-        thin=2, seed=3,
-    )  # fmt: skip
+        sampler.init,
+        sampler.walk,
+        lambda s: told(s.scores, s.difficulty, s.scale),
+        chains=2,
+        warmup=100,
+        draws=draws,
+        thin=2,
+        seed=3,
+    )
     weight, values = expected
     worst = 0.0
     for power in (1, 2):

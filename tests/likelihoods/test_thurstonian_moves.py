@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods import expertise, gliding, query_posterior, thurstonian
-from crowdrank.likelihoods.gliding import Room
-from crowdrank.likelihoods.sights import sights_of
-from crowdrank.likelihoods.stretching import Powers
-from crowdrank.likelihoods.thurstonian import State
+from crowdrank.models.thurstonian import expertise_moves, gibbs, hmc, query_posterior
+from crowdrank.models.thurstonian.expertise_moves import Powers
+from crowdrank.models.thurstonian.gibbs import State
+from crowdrank.models.thurstonian.hmc import Room
+from crowdrank.models.thurstonian.layout import sights_of
 from tests.likelihoods.test_thurstonian import BELIEFS, PAIRS, traits, truth_and_sampler
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ class Place:
 
     def __init__(self, rng):
         self.state, sampler = truth_and_sampler(rng, BELIEFS, EACH_ONCE)
-        self.rng, self.sights, self.starts = rng, sampler.sights, thurstonian._frame_starts(sampler.sights)
+        self.rng, self.sights, self.starts = rng, sampler.sights, gibbs._frame_starts(sampler.sights)
         self.room = Room(*(np.zeros(len(EACH_ONCE)) for _ in Room._fields))
         self.bench = np.zeros((7, *self.state.expertise.shape))
         self.state.odds[:] = [0.3, 0.7]
@@ -47,27 +47,23 @@ def each_query(move):
 
 
 MOVES = {
-    "glide": each_query(
-        lambda p, b, q: gliding.glide(p.rng, p.sights, p.state, q, p.slope(q), p.frame(q), p.room)
-    ),
-    "look again": each_query(lambda p, b, q: gliding.look_again(p.rng, p.sights, p.state, q, p.slope(q), p.room)),
-    "jump": each_query(lambda p, b, q: gliding.jump(p.rng, p.sights, p.state, q, p.slope(q))),
-    "domain": each_query(
-        lambda p, b, q: thurstonian._draw_domain(p.rng, p.sights, p.state, q, np.zeros(4))
-    ),
-    "jump to a domain": each_query(lambda p, b, q: thurstonian._jump_domain(p.rng, p.sights, p.state, q)),
+    "glide": each_query(lambda p, b, q: hmc.glide(p.rng, p.sights, p.state, q, p.slope(q), p.frame(q), p.room)),
+    "look again": each_query(lambda p, b, q: hmc.look_again(p.rng, p.sights, p.state, q, p.slope(q), p.room)),
+    "jump": each_query(lambda p, b, q: hmc.jump(p.rng, p.sights, p.state, q, p.slope(q))),
+    "domain": each_query(lambda p, b, q: gibbs._draw_domain(p.rng, p.sights, p.state, q, np.zeros(4))),
+    "jump to a domain": each_query(lambda p, b, q: gibbs._jump_domain(p.rng, p.sights, p.state, q)),
     "difficulty": each_query(
-        lambda p, b, q: thurstonian._draw_difficulty(p.rng, p.sights, b, p.state, q, p.slope(q), p.room)
+        lambda p, b, q: gibbs._draw_difficulty(p.rng, p.sights, b, p.state, q, p.slope(q), p.room)
     ),
     "stretch of a query": each_query(
-        lambda p, b, q: thurstonian._stretch_query(p.rng, p.sights, b, p.state, q, p.slope(q), p.room)
+        lambda p, b, q: gibbs._stretch_query(p.rng, p.sights, b, p.state, q, p.slope(q), p.room)
     ),
-    "shift": each_query(lambda p, b, q: thurstonian._shift(p.rng, p.sights, p.state, q)),
-    "unit": lambda p, b: [thurstonian._change_unit(p.rng, p.sights, b, p.state, m) for m in range(2)],
-    "stretch of all": lambda p, b: [thurstonian._stretch_all(p.rng, p.sights, b, p.state, p.room) for _ in range(3)],
-    "expertise": lambda p, b: expertise.draw_expertise(p.rng, p.sights, b, p.state, p.bench),
-    "expertise against blur": lambda p, b: expertise.trade_expertise(p.rng, p.sights, b, p.state, p.bench),
-}  # fmt: skip
+    "shift": each_query(lambda p, b, q: gibbs._shift(p.rng, p.sights, p.state, q)),
+    "unit": lambda p, b: [gibbs._change_unit(p.rng, p.sights, b, p.state, m) for m in range(2)],
+    "stretch of all": lambda p, b: [gibbs._stretch_all(p.rng, p.sights, b, p.state, p.room) for _ in range(3)],
+    "expertise": lambda p, b: expertise_moves.draw_expertise(p.rng, p.sights, b, p.state, p.bench),
+    "expertise against blur": lambda p, b: expertise_moves.trade_expertise(p.rng, p.sights, b, p.state, p.bench),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -123,18 +119,18 @@ def without_volume(*powers):
 
 @pytest.mark.parametrize("move", ["difficulty", "stretch of a query", "stretch of all"])
 def test_a_stretch_that_forgets_a_jacobian_is_noticed(move, places, monkeypatch):
-    monkeypatch.setattr(thurstonian, "Powers", without_volume)
+    monkeypatch.setattr(gibbs, "Powers", without_volume)
     assert drift(places, move)[0] > 5
 
 
 @pytest.mark.parametrize("move", ["glide", "look again", "jump"])
 def test_a_path_that_does_not_ask_the_judgments_is_noticed(move, places, monkeypatch):
-    monkeypatch.setattr(gliding, "log_cdf_by_table", lambda x: 0.0)
+    monkeypatch.setattr(hmc, "log_cdf_by_table", lambda x: 0.0)
     assert drift(places, move)[0] > 5
 
 
 def test_a_domain_that_does_not_ask_the_judgments_is_noticed(places, monkeypatch):
-    monkeypatch.setattr(thurstonian, "log_cdf_by_table", lambda x: 0.0)
+    monkeypatch.setattr(gibbs, "log_cdf_by_table", lambda x: 0.0)
     assert drift(places, "domain")[0] > 5
 
 
@@ -144,21 +140,27 @@ def test_a_jump_that_does_not_ask_the_judgments_is_noticed(places, monkeypatch):
 
 
 def test_a_jump_that_counts_its_density_the_wrong_way_round_is_noticed(places, monkeypatch):
-    monkeypatch.setattr(thurstonian, "place", lambda *parts: -query_posterior.place(*parts))
+    monkeypatch.setattr(gibbs, "place", lambda *parts: -query_posterior.place(*parts))
     assert drift(places, "jump to a domain")[0] > 4
 
 
 def test_how_often_a_domain_is_proposed_does_not_matter():
     """A query without judgments is of a domain as often as its share says."""
     sights = sights_of(*np.array([(0, 1, 0)], np.int32).T, np.array([0, 2, 4]))
-    state = thurstonian.ready(
-        sights, np.zeros(4), np.zeros(2), np.ones(2), np.zeros(2, np.int64), np.ones((1, 2)), np.array([0.4, 0.6]),
+    state = gibbs.ready(
+        sights,
+        np.zeros(4),
+        np.zeros(2),
+        np.ones(2),
+        np.zeros(2, np.int64),
+        np.ones((1, 2)),
+        np.array([0.4, 0.6]),
         np.ones(1),
-    )  # fmt: skip
+    )
     state.odds[:] = [0.75, 0.25]
     rng, drawn = np.random.default_rng(8), []
     for _ in range(4000):
-        thurstonian._jump_domain(rng, sights, state, 1)
+        gibbs._jump_domain(rng, sights, state, 1)
         drawn.append(state.domain[1])
     # Of 4,000 draws that hang together for about four, the standard error is .015.
     assert np.mean(drawn) == pytest.approx(0.6, abs=0.06)

@@ -5,8 +5,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods import mallows
-from crowdrank.likelihoods.top_lists import distance, expected_distance, farthest, log_normaliser, theta_of
+from crowdrank.models.lists import mallows_likelihood
+from crowdrank.models.lists.top_k_mallows import distance, expected_distance, farthest, log_normaliser, theta_of
 
 SHAPES = [(2, 1), (5, 2), (6, 3), (6, 4), (7, 2), (7, 5), (5, 5)]
 THETAS = [-20.0, -2.0, -0.3, -1e-3, -1e-9, 0.0, 1e-9, 1e-3, 0.4, 3.0]
@@ -57,8 +57,8 @@ def test_the_mean_is_the_slope_of_the_normaliser(theta):
 
 def test_a_list_of_all_items_is_a_whole_list():
     theta = np.array(THETAS)
-    assert log_normaliser(theta, 9, 9) == pytest.approx(mallows.log_normaliser(theta, 9), abs=1e-10)
-    assert expected_distance(theta, 9, 9) == pytest.approx(mallows.expected_distance(theta, 9), abs=1e-10)
+    assert log_normaliser(theta, 9, 9) == pytest.approx(mallows_likelihood.log_normaliser(theta, 9), abs=1e-10)
+    assert expected_distance(theta, 9, 9) == pytest.approx(mallows_likelihood.expected_distance(theta, 9), abs=1e-10)
 
 
 @pytest.mark.parametrize("theta", [-4.0, -0.5, -1e-4, 0.0, 0.3, 2.0])

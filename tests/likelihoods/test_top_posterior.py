@@ -5,8 +5,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from crowdrank.likelihoods import top_lists
-from crowdrank.likelihoods.top_posterior import log_joint, pull_of, top_distances, top_gibbs
+from crowdrank.ltr.top_k_posterior import log_joint, pull_of, top_distances, top_gibbs
+from crowdrank.models.lists import top_k_mallows
 
 SIZE, TOP = 6, 3
 FIRSTS = np.array(list(permutations(range(SIZE), TOP)))
@@ -24,7 +24,7 @@ def log_chances(scores, lists, theta):
     strength, found = np.exp(scores), []
     for first in FIRSTS:
         left = strength.sum() - np.append(0, np.cumsum(strength[first])[:-1])
-        said = [t * top_lists.distance(tuple(first), tuple(one)) for t, one in zip(theta, lists, strict=True)]
+        said = [t * top_k_mallows.distance(tuple(first), tuple(one)) for t, one in zip(theta, lists, strict=True)]
         found.append(np.sum(np.log(strength[first] / left)) + sum(said))
     return np.array(found)
 
@@ -46,7 +46,7 @@ def test_draws_are_from_the_posterior(told):
     shares = np.bincount(drawn.orders @ [36, 6, 1], minlength=216)[code] / len(drawn.orders)
     assert np.abs(shares - chance).sum() < 0.03
     assert drawn.best.tolist() == FIRSTS[np.argmax(log_p)].tolist()
-    far = [[top_lists.distance(tuple(f), tuple(one)) for f in FIRSTS] for one in lists]
+    far = [[top_k_mallows.distance(tuple(f), tuple(one)) for f in FIRSTS] for one in lists]
     assert top_distances(drawn.orders, lists, SIZE) == pytest.approx(np.array(far) @ chance, abs=0.03)
     assert top_distances(FIRSTS, lists, SIZE) == pytest.approx(np.mean(far, axis=1))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, truncnorm
 
-from crowdrank.likelihoods.truncated import normals_between, positive_normals
+from crowdrank.inference.truncated_normal import normals_between, positive_normals
 
 COUNT = 40_000
 
@@ -31,10 +31,24 @@ def test_positive_normals_are_finite_far_out(mean):
 
 
 BOUNDS = [
-    (-np.inf, np.inf), (-np.inf, 0.5), (0.0, np.inf), (0.2, np.inf), (30.0, np.inf), (-np.inf, -8.0), (-1.0, 0.1),
-    (0.0, 2.4), (-0.1, 2.6), (-9.0, 0.01), (0.1, 0.2), (0.5, 6.0), (3.0, 3.5), (8.0, 8.01), (30.0, 31.0), (-20.0, -7.0),
+    (-np.inf, np.inf),
+    (-np.inf, 0.5),
+    (0.0, np.inf),
+    (0.2, np.inf),
+    (30.0, np.inf),
+    (-np.inf, -8.0),
+    (-1.0, 0.1),
+    (0.0, 2.4),
+    (-0.1, 2.6),
+    (-9.0, 0.01),
+    (0.1, 0.2),
+    (0.5, 6.0),
+    (3.0, 3.5),
+    (8.0, 8.01),
+    (30.0, 31.0),
+    (-20.0, -7.0),
     (-1e-2, 1e-2),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("mirrored", [False, True], ids=["as they are", "mirrored"])

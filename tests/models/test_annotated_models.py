@@ -14,11 +14,11 @@ from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
 from crowdrank.engines import here
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
 from crowdrank.evaluation import accuracy, held_out
-from crowdrank.likelihoods.annotated import PULLED, RELIABLE, SCALED
-from crowdrank.models.annotated import Priors, climb_from
-from crowdrank.models.annotated import summit as shared
-from crowdrank.models.factor_bt import Scaled
-from crowdrank.simulated import crowd_bt, factor_crowd, mixed_crowd, with_spammers
+from crowdrank.models.crowd import Priors, climb_from
+from crowdrank.models.crowd import estimate as shared
+from crowdrank.models.crowd.factor_bt import Scaled
+from crowdrank.models.crowd.likelihood import PULLED, RELIABLE, SCALED
+from crowdrank.simulation import crowd_bt, factor_crowd, mixed_crowd, with_spammers
 
 
 @pytest.fixture(scope="module")

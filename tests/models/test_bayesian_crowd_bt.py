@@ -11,9 +11,9 @@ from crowdrank import BayesianCrowdBT, Comparisons, CrowdBT
 from crowdrank.engines import here
 from crowdrank.errors import ConvergenceWarning, SettingError
 from crowdrank.evaluation import accuracy
-from crowdrank.models.bayesian_crowd_bt import Draws, _read
-from crowdrank.simulated import crowd_bt, mixed_crowd
-from crowdrank.solvers.chains import sample
+from crowdrank.inference.mcmc import sample
+from crowdrank.models.crowd.bayesian_crowd_bt import Draws, _read
+from crowdrank.simulation import crowd_bt, mixed_crowd
 
 ITEMS, PEOPLE, ANSWERS, CROWDS = 15, 12, 600, 14
 PRIORS = {"given": {"prior_scale": 1.5, "quality_prior": (4.0, 1.5)}, "learnt": {}}
@@ -37,9 +37,15 @@ def posterior_of(model, votes):
     """All draws, of which a ranking shows but the intervals."""
     sampler = model.sampler(votes, here)
     samples = sample(
-        lambda rng: sampler.tune(rng, sampler.init(rng), model.warmup), sampler.walk, _read, chains=model.chains,
-        warmup=0, draws=model.draws, thin=4, seed=model.seed,
-    )  # fmt: skip
+        lambda rng: sampler.tune(rng, sampler.init(rng), model.warmup),
+        sampler.walk,
+        _read,
+        chains=model.chains,
+        warmup=0,
+        draws=model.draws,
+        thin=4,
+        seed=model.seed,
+    )
     drawn = Draws.of(samples, votes, sampler)
     return model._conclude(votes, drawn, 4 * model.draws), drawn.quality
 
@@ -53,11 +59,13 @@ def coverage(priors):
         votes, scores, quality = drawn_from_the_model(seed)
         ranking, of_quality = posterior_of(model, votes)
         ranks = 1 + np.sum(scores > scores[:, None], axis=1)
-        inside.append([
-            held(*np.quantile(ranking.uncertainty.draws, (0.05, 0.95), axis=0), scores),
-            held(*ranking.uncertainty.rank_interval(ranking.items, 0.9), ranks),
-            held(*np.quantile(of_quality, (0.05, 0.95), axis=0), quality),
-        ])  # fmt: skip
+        inside.append(
+            [
+                held(*np.quantile(ranking.uncertainty.draws, (0.05, 0.95), axis=0), scores),
+                held(*ranking.uncertainty.rank_interval(ranking.items, 0.9), ranks),
+                held(*np.quantile(of_quality, (0.05, 0.95), axis=0), quality),
+            ]
+        )
     return dict(zip(("scores", "ranks", "quality"), np.mean(inside, axis=0), strict=True))
 
 
@@ -237,11 +245,19 @@ def test_what_is_learnt_is_told(ranking):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"prior_scale": 0.0}, {"prior_scale": "auto"}, {"quality_prior": (1.0, 0.0)}, {"quality_prior": "auto"},
-        {"link": "cauchy"}, {"chains": 1}, {"draws": 5}, {"warmup": -1}, {"r_hat": 1.0}, {"max_sweeps": 5},
+        {"prior_scale": 0.0},
+        {"prior_scale": "auto"},
+        {"quality_prior": (1.0, 0.0)},
+        {"quality_prior": "auto"},
+        {"link": "cauchy"},
+        {"chains": 1},
+        {"draws": 5},
+        {"warmup": -1},
+        {"r_hat": 1.0},
+        {"max_sweeps": 5},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(SettingError):
         BayesianCrowdBT(**wrong)

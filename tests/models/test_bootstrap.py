@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.judgments import Comparisons, Rankings, Ratings
+from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.models import BradleyTerry, GradedResponse, PlackettLuce, WinRate
 from crowdrank.models.bootstrap import FEWEST_ANNOTATORS, bootstrap, bootstrap_counts, by_annotator, with_bootstrap
 
@@ -19,10 +19,12 @@ def votes(annotators=None, weighted=False, seed=0):
     side = rng.random(120) < (0.5 if who is None else np.where(who < (annotators or 0) / 3, 0.95, 0.4))
     winner = np.where(side, left, right)
     return Comparisons.of(
-        left.astype(str), right.astype(str), winner.astype(str),
+        left.astype(str),
+        right.astype(str),
+        winner.astype(str),
         annotator=None if who is None else [f"w{a:02d}" for a in who],
         weight=rng.choice([0.5, 1.0, 4.0], 120) if weighted else None,
-    )  # fmt: skip
+    )
 
 
 def net_wins(counts):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
+from crowdrank.data import Ratings
 from crowdrank.errors import SettingError
-from crowdrank.judgments import Ratings
-from crowdrank.models.classes import FEW, Classes, check_bins
+from crowdrank.models.ratings.grade_classes import FEW, Classes, check_bins
 
 
 def graded(grades, query=None, weight=None):

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crowdrank.data import Comparisons, Rankings
 from crowdrank.errors import SettingError
-from crowdrank.judgments import Comparisons, Rankings
 from crowdrank.models import Borda, CondorcetFuse, Copeland, Elo, GreedyOrder, MedianRank, WinRate
-from crowdrank.models import elo as elo_file
-from crowdrank.models.median_rank import relative_places, weighted_medians
+from crowdrank.models.lists.positional import relative_places, weighted_medians
+from crowdrank.models.pairwise import elo as elo_file
 from tests.strategies import comparisons, comparisons_of, rankings
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

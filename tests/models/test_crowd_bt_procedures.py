@@ -8,21 +8,19 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, log_expit, log_ndtr, logit, ndtr
 
 from crowdrank import Comparisons, CrowdBT, FactorBT, VarianceBT
+from crowdrank.data import Items
 from crowdrank.engines import here
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
-from crowdrank.judgments import Items
-from crowdrank.likelihoods.annotated import PROBIT, RELIABLE
-from crowdrank.models.annotated import Priors, climb_from
-from crowdrank.models.annotated.alternating import best_gates
-from crowdrank.models.annotated.answers import answers_of, right_on_gold
-from crowdrank.models.annotated.climbing import Starts
-from crowdrank.models.annotated.hints import PERFECT
-from crowdrank.models.annotated.layout import Layout
-from crowdrank.models.annotated.objective import Objective
-from crowdrank.models.foretelling import folds_of, log_chances
-from crowdrank.models.tuning import CANDIDATES, tuned
-from crowdrank.simulated import crowd_bt, mixed_crowd
+from crowdrank.models.cross_validation import CANDIDATES, folds_of, log_chances, tuned
+from crowdrank.models.crowd import Priors, climb_from
+from crowdrank.models.crowd.encoding import answers_of, right_on_gold
+from crowdrank.models.crowd.fitting import Starts, best_gates
+from crowdrank.models.crowd.likelihood import PROBIT, RELIABLE
+from crowdrank.models.crowd.objective import Objective
+from crowdrank.models.crowd.priors import Layout
+from crowdrank.models.crowd.side_information import PERFECT
+from crowdrank.simulation import crowd_bt, mixed_crowd
 
 links = pytest.mark.parametrize("link", ["logistic", "probit"])
 
@@ -217,9 +215,11 @@ def test_each_quality_is_set_to_the_best_given_the_scores(crowd, link, quality):
 
 def test_who_is_always_right_or_wrong_is_perfect_without_a_prior():
     votes = Comparisons.of(
-        ["a", "b", "a", "a", "b", "a"], ["b", "c", "c", "b", "c", "c"], ["a", "b", "a", "b", "c", "c"],
+        ["a", "b", "a", "a", "b", "a"],
+        ["b", "c", "c", "b", "c", "c"],
+        ["a", "b", "a", "b", "c", "c"],
         annotator=["right"] * 3 + ["wrong"] * 3,
-    )  # fmt: skip
+    )
     gates = best_gates(objective_of(votes), np.array([1.0, 0.0, -1.0]))
     np.testing.assert_allclose(gates, [PERFECT, -PERFECT], atol=0.01)
 
@@ -240,9 +240,12 @@ def gold_of(crowd, apart=4):
 
 def test_the_share_right_on_gold_is_counted():
     votes = Comparisons.of(
-        ["a", "b", "a", "a", "c"], ["b", "a", "b", "b", "b"], ["a", "a", "b", "tie", "c"],
-        annotator=["ann", "ann", "bob", "cat", "dan"], weight=[1.0, 2.0, 1.0, 1.0, 1.0],
-    ).knowing(gold=[("a", "b")])  # fmt: skip
+        ["a", "b", "a", "a", "c"],
+        ["b", "a", "b", "b", "b"],
+        ["a", "a", "b", "tie", "c"],
+        annotator=["ann", "ann", "bob", "cat", "dan"],
+        weight=[1.0, 2.0, 1.0, 1.0, 1.0],
+    ).knowing(gold=[("a", "b")])
     known = votes.knowledge
     assert right_on_gold(votes, known.gold_better, known.gold_worse).tolist() == [1.0, 0.0, 0.5, 0.5]
 
@@ -273,9 +276,11 @@ def test_a_start_from_gold_may_take_what_all_agree_on():
     rows = [(a, b, k) for a, b in pairs for k in range(14)]
     won = [max(a, b) if rng.random() < 0.97 else min(a, b) for a, b, _ in rows]
     votes = Comparisons.of(
-        [f"i{a}" for a, *_ in rows], [f"i{b}" for _, b, _ in rows], [f"i{w}" for w in won],
+        [f"i{a}" for a, *_ in rows],
+        [f"i{b}" for _, b, _ in rows],
+        [f"i{w}" for w in won],
         annotator=[f"w{k}" for *_, k in rows],
-    )  # fmt: skip
+    )
     assert CrowdBT(start="gold").fit(votes).order.tolist() == [3, 2, 1, 0]
     with pytest.raises(SettingError, match="needs gold pairs"):
         CrowdBT(start="gold").fit(votes.take(np.flatnonzero(votes.annotator < 9)))
@@ -331,8 +336,14 @@ def strongly_connected():
     left_won = rng.random(len(left)) < quality * chance + (1 - quality) * (1 - chance)
     outcome = np.where(left_won, 1, -1).astype(np.int8)
     people = np.array(["a", "b", "c"], dtype=object)
-    return Comparisons(items=Items.plain(list("abcd")), left=left.astype(np.int32), right=right.astype(np.int32),
-                       outcome=outcome, annotators=people, annotator=who)  # fmt: skip
+    return Comparisons(
+        items=Items.plain(list("abcd")),
+        left=left.astype(np.int32),
+        right=right.astype(np.int32),
+        outcome=outcome,
+        annotators=people,
+        annotator=who,
+    )
 
 
 @links
@@ -412,12 +423,17 @@ def test_nothing_is_tried_where_nothing_is_left_open(sharp):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"prior_scale": "best"}, {"virtual_weight": -1.0}, {"virtual_weight": "best"}, {"quality_prior": "no"},
-        {"quality_prior": (1.0, 2.0, 3.0)}, {"start": "two"},
-        {"solver": "conjugate-gradients"}, {"prior_scale": None},
+        {"prior_scale": "best"},
+        {"virtual_weight": -1.0},
+        {"virtual_weight": "best"},
+        {"quality_prior": "no"},
+        {"quality_prior": (1.0, 2.0, 3.0)},
+        {"start": "two"},
+        {"solver": "conjugate-gradients"},
+        {"prior_scale": None},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(SettingError):
         CrowdBT(**wrong)

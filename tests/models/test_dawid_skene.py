@@ -5,11 +5,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from scipy.stats import spearmanr
 
+from crowdrank.data import Ratings
 from crowdrank.errors import SettingError
-from crowdrank.judgments import Ratings
-from crowdrank.models.classes import Classes
-from crowdrank.models.dawid_skene import DawidSkene, Grades
-from crowdrank.models.mean_rating import MeanRating
+from crowdrank.models.ratings.dawid_skene import DawidSkene, Grades
+from crowdrank.models.ratings.grade_classes import Classes
+from crowdrank.models.ratings.mean_ratings import MeanRating
 from tests.strategies import some_ratings
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from crowdrank.errors import SettingError
-from crowdrank.likelihoods import elo
-from crowdrank.models.em_elo import EMElo, expect, log_likelihood, votes_of
-from crowdrank.simulated import mixed_crowd
+from crowdrank.models.crowd.em_elo import EMElo, expect, log_likelihood, votes_of
+from crowdrank.models.pairwise import elo
+from crowdrank.simulation import mixed_crowd
 from tests.strategies import comparisons, comparisons_of
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

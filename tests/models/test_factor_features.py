@@ -34,9 +34,12 @@ def crowd(seed=0, careless=0.5):
     chance = np.where(drawn, 0.15, 0.95) * expit(truth[left] - truth[right]) + np.where(drawn, 0.85, 0.05) * expit(pull)
     names = np.array([f"i{n:02d}" for n in range(ITEMS)], dtype=object)
     votes = Comparisons.of(
-        names[left], names[right], names[np.where(rng.random(size) < chance, left, right)],
-        annotator=[f"w{k:02d}" for k in who], features={"layout": layout},
-    )  # fmt: skip
+        names[left],
+        names[right],
+        names[np.where(rng.random(size) < chance, left, right)],
+        annotator=[f"w{k:02d}" for k in who],
+        features={"layout": layout},
+    )
     return votes.with_item_features({"length": LENGTH, "style": STYLES}), truth, drawn[::EACH]
 
 
@@ -49,9 +52,15 @@ def fitted():
 def test_kinds_become_one_pull_each(fitted):
     _, _, _, ranking = fitted
     assert list(ranking.annotators.estimates) == [
-        "care", "pull_of_position", "pull_of_length", "pull_of_style=bold", "pull_of_style=neat",
-        "pull_of_style=plain", "pull_of_layout=grid", "pull_of_layout=list",
-    ]  # fmt: skip
+        "care",
+        "pull_of_position",
+        "pull_of_length",
+        "pull_of_style=bold",
+        "pull_of_style=neat",
+        "pull_of_style=plain",
+        "pull_of_layout=grid",
+        "pull_of_layout=list",
+    ]
 
 
 def test_pulls_of_the_careless_are_found(fitted):

@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, given, settings
 from scipy.special import expit
 from scipy.stats import spearmanr
 
+from crowdrank.data import Ratings
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
-from crowdrank.judgments import Ratings
-from crowdrank.models.classes import Classes
-from crowdrank.models.graded_response import GradedResponse, Layout
-from crowdrank.models.mean_rating import MeanRating
-from crowdrank.simulated import rating_crowd
+from crowdrank.models.ratings.grade_classes import Classes
+from crowdrank.models.ratings.graded_response import GradedResponse, Layout
+from crowdrank.models.ratings.mean_ratings import MeanRating
+from crowdrank.simulation import rating_crowd
 from tests.strategies import islands_allowed, some_ratings
 
 quick = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
@@ -52,8 +52,8 @@ def log_posterior(model, ratings, x):
 @given(ratings=some_ratings(most_more=8))
 def test_it_stands_on_the_top(ratings):
     from crowdrank.engines import here
-    from crowdrank.models.graded_response import Objective
-    from crowdrank.solvers.newton import climb
+    from crowdrank.inference.newton import climb
+    from crowdrank.models.ratings.graded_response import Objective
 
     model = GradedResponse()
     layout = Layout.of(ratings, Classes.of(ratings, model.bins))
@@ -104,8 +104,8 @@ def test_errors_are_honest():
 def test_errors_of_annotators_are_those_of_the_whole_curvature():
     """Each with all other parameters unknown but the thresholds, which move with the mean leniency of all."""
     from crowdrank.engines import here
-    from crowdrank.models.graded_response import Objective, Summit
-    from crowdrank.solvers.newton import climb
+    from crowdrank.inference.newton import climb
+    from crowdrank.models.ratings.graded_response import Objective, Summit
 
     ratings, *_ = crowd(2, items=12, people=6, each=10)
     layout = Layout.of(ratings, Classes.of(ratings, 10))
@@ -120,7 +120,7 @@ def test_errors_of_annotators_are_those_of_the_whole_curvature():
 
 
 def test_beyond_what_can_be_inverted_annotators_are_taken_as_known(monkeypatch):
-    from crowdrank.models import graded_response
+    from crowdrank.models.ratings import graded_response
 
     ratings, *_ = crowd(3)
     exact = GradedResponse().fit(ratings)
@@ -141,9 +141,11 @@ def test_queries_on_different_scales_have_thresholds_of_their_own():
     who = np.repeat([f"w{k}" for k in range(6)], 30)
     seen = truth[item] + 0.3 * rng.normal(size=len(item))
     far = Ratings.of(
-        [f"i{n:02d}" for n in item] * 2, [*seen, *(1000 + 50 * seen)], annotator=[*who, *who],
+        [f"i{n:02d}" for n in item] * 2,
+        [*seen, *(1000 + 50 * seen)],
+        annotator=[*who, *who],
         query=["near"] * len(item) + ["far"] * len(item),
-    )  # fmt: skip
+    )
     scores = GradedResponse().fit(far).scores
     np.testing.assert_allclose(scores[:30], scores[30:], atol=1e-3)
     assert spearmanr(scores[:30], truth)[0] > 0.95

@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdrank import LinearBias
+from crowdrank.data import Comparisons
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
 from crowdrank.evaluation import accuracy
-from crowdrank.judgments import Comparisons
-from crowdrank.models import linear_bias
-from crowdrank.models.linear_bias import Lines
-from crowdrank.simulated import crowd_bt, with_spammers
+from crowdrank.models.crowd import linear_bias
+from crowdrank.models.crowd.linear_bias import Lines
+from crowdrank.simulation import crowd_bt, with_spammers
 from tests.strategies import comparisons, comparisons_of, islands_allowed
 
 quick = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

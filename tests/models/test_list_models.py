@@ -7,11 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crowdrank.data import Rankings
 from crowdrank.errors import SettingError
-from crowdrank.judgments import Rankings
-from crowdrank.models.footrule import Footrule
-from crowdrank.models.markov_chain import MarkovChain
-from crowdrank.models.rrf import ReciprocalRankFusion
+from crowdrank.models.lists.markov_chain import MarkovChain
+from crowdrank.models.lists.positional import Footrule, ReciprocalRankFusion
 from tests.strategies import rankings
 
 quick = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

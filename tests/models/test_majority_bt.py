@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from crowdrank import BradleyTerry, Comparisons, MajorityBT
 from crowdrank.errors import DataError, IslandsError, SeparationError, SettingError
-from crowdrank.simulated import crowd_bt
+from crowdrank.simulation import crowd_bt
 from tests.strategies import comparisons, comparisons_of, islands_allowed
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

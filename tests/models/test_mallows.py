@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from crowdrank.data import Comparisons, Rankings
 from crowdrank.errors import DataError, SettingError
-from crowdrank.judgments import Comparisons, Rankings
-from crowdrank.likelihoods.mallows import expected_distance
-from crowdrank.models import list_counts
-from crowdrank.models.mallows import Mallows
-from crowdrank.simulated import list_crowd
+from crowdrank.models.lists import pair_tallies
+from crowdrank.models.lists.mallows import Mallows
+from crowdrank.models.lists.mallows_likelihood import expected_distance
+from crowdrank.simulation import list_crowd
 from tests.strategies import comparisons, rankings
 
 quick = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -147,6 +147,6 @@ def test_refuses_settings_that_make_no_sense(setting):
 
 
 def test_refuses_a_query_whose_pairs_would_not_fit(monkeypatch):
-    monkeypatch.setattr(list_counts, "MOST_ITEMS", 2)
+    monkeypatch.setattr(pair_tallies, "MOST_ITEMS", 2)
     with pytest.raises(DataError, match=r"3 items.*Use borda"):
         Mallows().fit(Rankings.of_lists([[["a"], ["b"], ["c"]]]))

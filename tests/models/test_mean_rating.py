@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from crowdrank.data import Ratings
 from crowdrank.errors import SettingError
-from crowdrank.judgments import Ratings
-from crowdrank.models.mean_rating import MeanRating
-from crowdrank.models.shrinkage import Shrunk
+from crowdrank.models.ratings.mean_ratings import MeanRating
+from crowdrank.models.ratings.shrinkage import Shrunk
 
 GRADES = Ratings.of(["a", "a", "a", "b", "c", "c"], [4, 5, 3, 5, 1, 2])
 

@@ -8,9 +8,9 @@ from scipy.special import log_expit
 
 from crowdrank import BradleyTerry, Comparisons
 from crowdrank.errors import SettingError
-from crowdrank.models import mpm
-from crowdrank.models.mpm import MPM
-from crowdrank.simulated import mixed_crowd
+from crowdrank.models.crowd import mpm
+from crowdrank.models.crowd.mpm import MPM
+from crowdrank.simulation import mixed_crowd
 from tests.strategies import comparisons, comparisons_of, islands_allowed
 
 quick = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))

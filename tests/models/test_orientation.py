@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crowdrank.models.orientation import turned, votes
+from crowdrank.models.crowd.encoding import turned, votes
 
 
 def test_few_who_are_sure_do_not_outvote_many():

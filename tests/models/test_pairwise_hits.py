@@ -5,12 +5,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from crowdrank import Comparisons, PairwiseHITS
+from crowdrank.data import Knowledge
 from crowdrank.errors import DataError, DataWarning
 from crowdrank.evaluation import accuracy
-from crowdrank.judgments import Knowledge
-from crowdrank.models import differences
-from crowdrank.models.pairwise_hits import held_to
-from crowdrank.simulated import mixed_crowd
+from crowdrank.models.crowd import least_squares
+from crowdrank.models.crowd.pairwise_hits import held_to
+from crowdrank.simulation import mixed_crowd
 from tests.strategies import comparisons, comparisons_of, islands_allowed
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -34,8 +34,12 @@ def abilities_by_hand(votes, scores):
     margin = scores[votes.left] - scores[votes.right]
     side = np.where(np.abs(margin) > 1e-9 * np.abs(scores).max(), np.sign(margin), 0)
     agreed = 0.5 + 0.5 * side * votes.outcome
-    return np.array([np.average(agreed[votes.annotator == k], weights=votes.weights[votes.annotator == k])
-                     for k in range(len(votes.annotators))])  # fmt: skip
+    return np.array(
+        [
+            np.average(agreed[votes.annotator == k], weights=votes.weights[votes.annotator == k])
+            for k in range(len(votes.annotators))
+        ]
+    )
 
 
 @quick
@@ -113,7 +117,7 @@ def test_many_items_are_solved_for_alike(votes):
     with islands_allowed():
         usual = PairwiseHITS().fit(votes)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(differences, "LARGEST_FACTORED", 0)
+            patch.setattr(least_squares, "LARGEST_FACTORED", 0)
             np.testing.assert_allclose(PairwiseHITS().fit(votes).scores, usual.scores, atol=1e-9)
 
 

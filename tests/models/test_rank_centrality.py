@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from crowdrank.errors import ConvergenceWarning, IslandsError, SettingError
 from crowdrank.models import BradleyTerry, RankCentrality
-from crowdrank.models import rank_centrality as file
+from crowdrank.models.pairwise import rank_centrality as file
 from tests.strategies import comparisons, comparisons_of
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

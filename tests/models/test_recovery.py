@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtr
 
-from crowdrank.judgments import Comparisons, Rankings
-from crowdrank.likelihoods import plackett_luce as list_formulas
-from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone
-from crowdrank.models import plackett_luce as list_models
-from crowdrank.simulated import crowd_bt
-from crowdrank.solvers import draws
+from crowdrank.data import Comparisons, Rankings
+from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone, laplace
+from crowdrank.models.lists import plackett_luce as list_models
+from crowdrank.models.lists import plackett_luce_likelihood as list_formulas
+from crowdrank.simulation import crowd_bt
 
 LEVEL, WIDTH = 0.90, 1.6448536269514722
 
@@ -108,7 +107,7 @@ COVERED = {
 def test_intervals_hold_the_truth_as_often_as_they_say(name, road, monkeypatch):
     """Scores drawn from the prior, judgments from the scores: nine intervals in ten must hold."""
     if road == "solved":
-        monkeypatch.setattr(draws, "LARGEST_BLOCK", 1)
+        monkeypatch.setattr(laplace, "LARGEST_BLOCK", 1)
         monkeypatch.setattr(list_models, "_LARGEST_INVERTED", 1)
         monkeypatch.setattr(list_formulas, "_PLAIN_UP_TO", 0)
     model, simulate = COVERED[name]
@@ -159,8 +158,8 @@ def test_chances_of_standing_above_are_calibrated():
 @pytest.mark.parametrize("ties", ["modelled", "half"])
 def test_standard_errors_are_those_of_the_whole_hessian(kind, prior_scale, ties):
     """Second differences of the log posterior, inverted by brute force, θ included."""
-    from crowdrank.likelihoods.pairwise import Pairs
-    from crowdrank.models.pairwise import Objective
+    from crowdrank.models.pairwise.likelihood import Pairs
+    from crowdrank.models.pairwise.paired import Objective
 
     rng = np.random.default_rng(3)
     votes = pairs(rng.normal(size=6), 150, rng, None, ties=0.0)

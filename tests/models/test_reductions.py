@@ -9,13 +9,13 @@ from scipy.optimize import minimize
 from scipy.special import log_expit, log_ndtr
 from sklearn.linear_model import LogisticRegression
 
+from crowdrank.data import Comparisons, Rankings
 from crowdrank.engines import Here
-from crowdrank.judgments import Comparisons, Rankings
-from crowdrank.likelihoods import pairwise as formulas
-from crowdrank.likelihoods import plackett_luce as list_formulas
 from crowdrank.models import Borda, BradleyTerry, PlackettLuce, Thurstone
-from crowdrank.models import pairwise as pairwise_models
-from crowdrank.models import plackett_luce as list_models
+from crowdrank.models.lists import plackett_luce as list_models
+from crowdrank.models.lists import plackett_luce_likelihood as list_formulas
+from crowdrank.models.pairwise import likelihood as formulas
+from crowdrank.models.pairwise import paired as pairwise_models
 from tests.strategies import comparisons, rankings
 
 quick = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
@@ -49,9 +49,12 @@ def test_plackett_luce_on_pairs_is_bradley_terry(votes):
     winner = np.where(votes.outcome > 0, votes.left, votes.right)
     loser = np.where(votes.outcome > 0, votes.right, votes.left)
     pairs = Rankings(
-        items=votes.items, item=np.stack((winner, loser), axis=1).ravel(), place=np.tile([0, 1], len(votes)),
-        offsets=np.append(2 * rows, 2 * len(votes)), weight=votes.weight,
-    )  # fmt: skip
+        items=votes.items,
+        item=np.stack((winner, loser), axis=1).ravel(),
+        place=np.tile([0, 1], len(votes)),
+        offsets=np.append(2 * rows, 2 * len(votes)),
+        weight=votes.weight,
+    )
     one, other = BradleyTerry(tolerance=TIGHT).fit(votes), PlackettLuce(tolerance=TIGHT).fit(pairs)
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-7)
     np.testing.assert_allclose(one.uncertainty.std_error, other.uncertainty.std_error, rtol=1e-6)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.judgments import Comparisons, Rankings, Ratings
 from crowdrank.models import (
     REGISTRY,
     BradleyTerry,
@@ -18,7 +18,7 @@ from crowdrank.models import (
     by_name,
     name_of,
 )
-from crowdrank.models.reading import as_read_by, default_for, kinds_read
+from crowdrank.models.conversion import as_read_by, default_for, kinds_read
 
 VOTES = Comparisons.of(
     ["a", "b", "c", "a"], ["b", "c", "a", "b"], ["a", "b", "c", "tie"], annotator=["x", "y", "x", "y"]

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT, FactorBT, PairwiseHITS, VarianceBT
+from crowdrank.data import Knowledge
 from crowdrank.engines import here
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
-from crowdrank.judgments import Knowledge
-from crowdrank.likelihoods.annotated import PROBIT, PULLED, RELIABLE, SCALED
-from crowdrank.models.annotated import Priors, climb_from
-from crowdrank.models.annotated.hints import PERFECT, hints_of
-from crowdrank.models.factor_bt import Scaled
-from crowdrank.simulated import mixed_crowd
+from crowdrank.models.crowd import Priors, climb_from
+from crowdrank.models.crowd.factor_bt import Scaled
+from crowdrank.models.crowd.likelihood import PROBIT, PULLED, RELIABLE, SCALED
+from crowdrank.models.crowd.side_information import PERFECT, hints_of
+from crowdrank.simulation import mixed_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore:bayesian:crowdrank.errors.ConvergenceWarning")
 

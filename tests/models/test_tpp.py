@@ -11,10 +11,10 @@ from scipy.special import ndtr
 from crowdrank import Comparisons, Ranking, read
 from crowdrank.errors import ConvergenceWarning, DataWarning, SettingError
 from crowdrank.evaluation import held_out, kendall_distance
-from crowdrank.models.thurstonian.sampling import laid_out
+from crowdrank.models.thurstonian.sampler import laid_out
 from crowdrank.models.thurstonian.start import head_count
-from crowdrank.models.tpp import TPP
-from crowdrank.simulated import domain_crowd
+from crowdrank.models.thurstonian.tpp import TPP
+from crowdrank.simulation import domain_crowd
 
 SEEDS = range(4)
 few_draws = pytest.mark.filterwarnings("ignore::crowdrank.errors.ConvergenceWarning")

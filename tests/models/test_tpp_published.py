@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from crowdrank.data import Items
 from crowdrank.errors import SettingError
-from crowdrank.judgments import Items
-from crowdrank.likelihoods.sights import sights_of
-from crowdrank.likelihoods.thurstonian_em import LARGEST, Draws, Latent, Parameters, log_joint
-from crowdrank.models.thurstonian.published import MonteCarloEM, _rescale
-from crowdrank.simulated import domain_crowd
+from crowdrank.models.thurstonian.layout import sights_of
+from crowdrank.models.thurstonian.mcem import MonteCarloEM, _rescale
+from crowdrank.models.thurstonian.mcem_kernels import LARGEST, Draws, Latent, Parameters, log_joint
+from crowdrank.simulation import domain_crowd
 
 
 def sights_and_items(comparisons):

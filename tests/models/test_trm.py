@@ -8,8 +8,8 @@ import pytest
 from crowdrank import TRM, Borda, Rankings
 from crowdrank.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from crowdrank.evaluation import kendall_distance
-from crowdrank.models.trm import _read, difficulty_of
-from crowdrank.solvers.chains import sample
+from crowdrank.inference.mcmc import sample
+from crowdrank.models.thurstonian.trm import _read, difficulty_of
 
 ITEMS, QUERIES = 8, 6
 cut_short = pytest.mark.filterwarnings("ignore:trm:crowdrank.errors.ConvergenceWarning")

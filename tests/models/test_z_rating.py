@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr, zscore
 
+from crowdrank.data import Ratings
 from crowdrank.errors import SettingError
-from crowdrank.judgments import Ratings
-from crowdrank.models.mean_rating import MeanRating
-from crowdrank.models.z_rating import ZRating
+from crowdrank.models.ratings.mean_ratings import MeanRating, ZRating
 
 
 def strict_and_kind(seed=0, items=40, people=12, each=15):
@@ -49,9 +48,11 @@ def test_queries_on_different_scales_are_put_on_one():
     ratings, _, _ = strict_and_kind()
     frame = ratings.to_frame()
     both = Ratings.of(
-        [*frame["item"], *frame["item"]], [*frame["grade"], *(100 * frame["grade"] + 7)],
-        annotator=[*frame["annotator"]] * 2, query=["near"] * len(frame) + ["far"] * len(frame),
-    )  # fmt: skip
+        [*frame["item"], *frame["item"]],
+        [*frame["grade"], *(100 * frame["grade"] + 7)],
+        annotator=[*frame["annotator"]] * 2,
+        query=["near"] * len(frame) + ["far"] * len(frame),
+    )
     scores = ZRating().fit(both).scores
     np.testing.assert_allclose(scores[: len(scores) // 2], scores[len(scores) // 2 :], atol=1e-9)
 

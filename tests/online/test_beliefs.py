@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
+from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import DataError, FormatError, UnknownNameError
-from crowdrank.judgments import Comparison, Comparisons
 from crowdrank.online import Beliefs, CrowdBT, Elo, Roll, TrueSkill
 
 

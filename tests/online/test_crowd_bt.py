@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import DataWarning, SettingError
-from crowdrank.judgments import Comparison, Comparisons
 from crowdrank.online import CrowdBT
 from tests.likelihoods.test_moments import integrated, printed
 
@@ -146,10 +146,16 @@ def test_scores_and_reversed_annotators_are_found(how):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"prior_scale": 0.0}, {"prior_scale": np.inf}, {"quality_prior": (1.0, 0.0)}, {"quality_prior": (1.0,)},
-        {"quality_prior": (np.inf, 1.0)}, {"moments": "rough"}, {"lead": "sure"}, {"ties": "win"},
+        {"prior_scale": 0.0},
+        {"prior_scale": np.inf},
+        {"quality_prior": (1.0, 0.0)},
+        {"quality_prior": (1.0,)},
+        {"quality_prior": (np.inf, 1.0)},
+        {"moments": "rough"},
+        {"lead": "sure"},
+        {"ties": "win"},
     ],
-)  # fmt: skip
+)
 def test_a_setting_that_cannot_be_is_refused(wrong):
     with pytest.raises(SettingError, match=f"{next(iter(wrong))} must be"):
         CrowdBT(**wrong)

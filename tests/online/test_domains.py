@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from crowdrank import TPP, BradleyTerry
+from crowdrank.active import best_triplet
 from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.online import beliefs_of
-from crowdrank.questions import best_triplet
-from crowdrank.simulated import domain_crowd
+from crowdrank.simulation import domain_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdrank.errors.ConvergenceWarning")
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import SettingError
-from crowdrank.judgments import Comparison, Comparisons
-from crowdrank.likelihoods.glicko import slant, volatility_after
 from crowdrank.online import Glicko2, sequential
+from crowdrank.online.glicko import slant, volatility_after
 
 OTHERS = {"one": (1400.0, 30.0, 1.0), "two": (1550.0, 100.0, 0.0), "three": (1700.0, 300.0, 0.0)}
 

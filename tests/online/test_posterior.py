@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from crowdrank import BayesianCrowdBT
+from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import DataError, SettingError
-from crowdrank.judgments import Comparison, Comparisons
 from crowdrank.online import Beliefs, CrowdBT, Posterior, Refits
-from crowdrank.simulated import crowd_bt
+from crowdrank.simulation import crowd_bt
 
 QUICK = Refits(every=10, warmup=20, keep=30, thin=1)
 

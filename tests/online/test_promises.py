@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import DataError
-from crowdrank.judgments import Comparison, Comparisons
 from crowdrank.online import Beliefs, CrowdBT, Elo, Glicko2, TrueSkill, sequential
 from tests.strategies import comparisons
 
@@ -28,9 +28,13 @@ def random_votes(rows=300, items=12, annotators=5, seed=0):
     right = (left + rng.integers(1, items, size=rows)) % items
     winner = np.where(rng.random(rows) < 0.1, "tie", np.where(rng.random(rows) < 0.6, left, right).astype(str))
     return Comparisons.of(
-        left.astype(str), right.astype(str), winner, annotator=rng.integers(annotators, size=rows).astype(str),
-        query=np.zeros(rows, int).astype(str), time=rng.permutation(rows),
-    )  # fmt: skip
+        left.astype(str),
+        right.astype(str),
+        winner,
+        annotator=rng.integers(annotators, size=rows).astype(str),
+        query=np.zeros(rows, int).astype(str),
+        time=rng.permutation(rows),
+    )
 
 
 def one_by_one(votes):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from crowdrank.data import Comparison
 from crowdrank.errors import SettingError
-from crowdrank.judgments import Comparison
-from crowdrank.likelihoods.trueskill import after_tie, after_win, hazard
 from crowdrank.online import TrueSkill
+from crowdrank.online.trueskill import after_tie, after_win, hazard
 
 
 def truncated(low, high):

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crowdrank.active import InformationGain, Rules
+from crowdrank.active.collection import Collection
 from crowdrank.online import CrowdBT
-from crowdrank.questions import InformationGain, Rules
-from crowdrank.questions.collecting import Collection
-from crowdrank.simulated import crowd_bt
+from crowdrank.simulation import crowd_bt
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "papers")]
 

@@ -24,8 +24,16 @@ POLICIES = ("adaptive", "thompson", "gain", "epsilon-greedy", "uncertainty", "co
 ASKED = ("after 100 votes", "after 200 votes", "a third", "half", "two thirds")
 
 LISTS = ("trm", "crowd-bt", "tpp, 1 domain", "tpp, 3 domains", "tpp, 5 domains", "tpp")
-SAMPLED = ("crowd-agg/quality.py", "crowd-bt/table1.py", "crowd-bt/table2.py", "ltr-crowds/samplers.py",
-           "tpp/domains.py", "tpp/figure3.py", "tpp/table2.py", "tpp/table3.py")  # fmt: skip
+SAMPLED = (
+    "crowd-agg/quality.py",
+    "crowd-bt/table1.py",
+    "crowd-bt/table2.py",
+    "ltr-crowds/samplers.py",
+    "tpp/domains.py",
+    "tpp/figure3.py",
+    "tpp/table2.py",
+    "tpp/table3.py",
+)
 """Scripts with Markov chains, which end with an error where chains have not converged."""
 NEEDS_DATA = ("crowd-bt/table3.py", "tpp/figure4.py", "crowd-agg/real.py", "ltr-crowds/mq2008.py")
 
@@ -58,16 +66,19 @@ def with_differences(rows: Iterable[str], baseline: str) -> set[str]:
 
 
 ROWS = {
-    "crowd-bt/table1.py": {
-        "Bradley-Terry", "Crowd-BT, One", "Crowd-BT, Gold", "crowd-bt", "bayesian-crowd-bt"
-    },
+    "crowd-bt/table1.py": {"Bradley-Terry", "Crowd-BT, One", "Crowd-BT, Gold", "crowd-bt", "bayesian-crowd-bt"},
     "crowd-bt/table2.py": {
-        f"{name}, {measure}" for measure in ("ACC", "correlation of quality")
+        f"{name}, {measure}"
+        for measure in ("ACC", "correlation of quality")
         for name in ("Bradley-Terry", "Crowd-BT", "Crowd-BT, several starts", "bayesian-crowd-bt")
-    } - {"Bradley-Terry, correlation of quality"},
+    }
+    - {"Bradley-Terry, correlation of quality"},
     "crowd-bt/table3.py": CROWD_BT,
     "crowd-bt/table4.py": {
-        "TrueSkill", "TrueSkill, no ties, no drift", "Online-Crowd-BT", "Online-Crowd-BT, closed form",
+        "TrueSkill",
+        "TrueSkill, no ties, no drift",
+        "Online-Crowd-BT",
+        "Online-Crowd-BT, closed form",
     },
     "crowd-bt/table5.py": {"98 %", "95 %", "90 %"},
     "crowd-bt/figure2.py": {"γ=0", "γ=1", "γ=5", "γ=10", "γ=30", "γ=30, halving", "random"},
@@ -75,22 +86,41 @@ ROWS = {
     "crowd-bt/active.py": {
         *(name + prior for name in ("random", "adaptive") for prior in PRIORS),
         *(name + means for name in ("random", "gain, γ=1") for means in ("", ", online means")),
-        "thompson", "adaptive, ten at once, 50 late",
+        "thompson",
+        "adaptive, ten at once, 50 late",
     },
     "factor-bt/table1.py": {f"factor-bt, prior_scale={scale}" for scale in (3, 10, 20, 30)},
     "factor-bt/figure1.py": {
-        "Bradley-Terry", "Crowd-BT", "Majority-Vote-BT", "Pairwise HITS", "linear-bias", "factor-bt",
+        "Bradley-Terry",
+        "Crowd-BT",
+        "Majority-Vote-BT",
+        "Pairwise HITS",
+        "linear-bias",
+        "factor-bt",
     },
     "comparing/picks.py": {"bradley-terry", "crowd-bt", "factor-bt", "another"},
     "honesty/null.py": {
-        *POLICIES, *(f"{name}, by online Crowd-BT" for name in ("gain", "epsilon-greedy", "uncertainty")),
+        *POLICIES,
+        *(f"{name}, by online Crowd-BT" for name in ("gain", "epsilon-greedy", "uncertainty")),
     },
     "tpp/table2.py": {
-        "TPP, published", "TPPUNIDOM", "TPPUNIEXP", "TPPUNIDIFF", "crowd-bt", "tpp",
-        "tpp less TPP, published", "tpp less crowd-bt", "scores covered", "difficulties covered",
+        "TPP, published",
+        "TPPUNIDOM",
+        "TPPUNIEXP",
+        "TPPUNIDIFF",
+        "crowd-bt",
+        "tpp",
+        "tpp less TPP, published",
+        "tpp less crowd-bt",
+        "scores covered",
+        "difficulties covered",
     },
     "tpp/table3.py": {
-        "TPP, published", "crowd-bt", "tpp", "tpp less TPP, published", "tpp less crowd-bt",
+        "TPP, published",
+        "crowd-bt",
+        "tpp",
+        "tpp less TPP, published",
+        "tpp less crowd-bt",
     },
     "tpp/figure3.py": {"TPP, published", "tpp, domains=2", "tpp"},
     "tpp/figure4.py": {"borda", *LISTS, *(f"{name} less borda" for name in LISTS)},
@@ -98,39 +128,60 @@ ROWS = {
         (*CROWD_AGG, *PUBLISHED, *OF_PAIRS, "bayesian-crowd-bt", *OF_GRADES), "crowd-bt"
     ),
     "crowd-agg/robustness.py": {
-        "crowd-agg", "crowd-agg, no heads counted", "crowd-agg, published",
-        "greedy-order", "bradley-terry", "mpm", "em-elo", "crowd-bt",
+        "crowd-agg",
+        "crowd-agg, no heads counted",
+        "crowd-agg, published",
+        "greedy-order",
+        "bradley-terry",
+        "mpm",
+        "em-elo",
+        "crowd-bt",
     },
     "crowd-agg/quality.py": {
-        *with_differences(QUALITIES, "crowd-bt"), *(f"by agreement with the order of {name}" for name in QUALITIES),
+        *with_differences(QUALITIES, "crowd-bt"),
+        *(f"by agreement with the order of {name}" for name in QUALITIES),
     },
     "crowd-agg/real.py": {
-        *CROWD_AGG, *OF_PAIRS, *OF_GRADES, "mean-rating, prior_count=0",
+        *CROWD_AGG,
+        *OF_PAIRS,
+        *OF_GRADES,
+        "mean-rating, prior_count=0",
         *with_differences(("mean individual", "borda", *OF_LISTS, "bradley-terry", "crowd-bt", "trm"), "borda"),
     },
     "ltr-crowds/synthetic.py": {
-        *less("ltr-crowds", (*OF_SIDE, *LTR_BASELINES)), "ltr-crowds, the paper's sampler",
+        *less("ltr-crowds", (*OF_SIDE, *LTR_BASELINES)),
+        "ltr-crowds, the paper's sampler",
     },
     "ltr-crowds/recovery.py": {
-        *less("ltr-crowds", RECOVERED), *less("prior_lists=1", PRIOR_LISTS),
+        *less("ltr-crowds", RECOVERED),
+        *less("prior_lists=1", PRIOR_LISTS),
     },
     "ltr-crowds/samplers.py": {"gibbs", "paper"},
     "ltr-crowds/topk.py": less(
         "ltr-crowds", (*(name for name in OF_SIDE if name != "ltrma-s2"), *LTR_BASELINES, "truth, whole lists")
     ),
     "ltr-crowds/mq2008.py": {
-        *less("linear, ltr-crowds", STRAIGHT), *less("lightgbm, ltr-crowds", BENT),
-        *(f"lightgbm, {name} less linear, {name}" for name in ON_BOTH), "ltr-crowds", "ltrma-d", *OF_SIDE,
+        *less("linear, ltr-crowds", STRAIGHT),
+        *less("lightgbm, ltr-crowds", BENT),
+        *(f"lightgbm, {name} less linear, {name}" for name in ON_BOTH),
+        "ltr-crowds",
+        "ltrma-d",
+        *OF_SIDE,
     },
     "tpp/domains.py": {
-        "domains found", "sets of malicious annotators", "as many as there are",
-        "queries in the right domain", "distance",
+        "domains found",
+        "sets of malicious annotators",
+        "as many as there are",
+        "queries in the right domain",
+        "distance",
     },
     "stopping/top3.py": {
-        "settled", "right when announced", "right without confirming",
+        "settled",
+        "right when announced",
+        "right without confirming",
         *(f"{what}, {when}" for what in ("within 1.5", "interval") for when in ASKED),
     },
-}  # fmt: skip
+}
 
 NO_ACCURACY = re.compile("less |: votes|distance|number of|RMSE", re.IGNORECASE)
 """Tables of differences, of counts, and of errors."""
@@ -168,8 +219,12 @@ def run_alone(script: str, *arguments: object) -> Run:
     """Run a script in a process of its own, which starts others."""
     done = subprocess.run(
         [sys.executable, "-W", "error", PAPERS / script, *map(str, arguments)],
-        env=os.environ | {"CROWDRANK_DATA": str(NOWHERE)}, capture_output=True, text=True, check=True, encoding="utf-8",
-    )  # fmt: skip
+        env=os.environ | {"CROWDRANK_DATA": str(NOWHERE)},
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+    )
     return Run(done.stdout, done.stderr)
 
 

@@ -20,9 +20,11 @@ def chart(expertise, sizes, annotators=None, queries=None, judged=5):
     return Domains(
         annotators=np.array(names, dtype=object),
         queries=np.array(queries or [f"topic{q}" for q in range(len(membership))], dtype=object),
-        expertise=(expertise, expertise - 0.1, expertise + 0.1), membership=membership,
-        difficulty=(difficulty, difficulty, difficulty), judged=np.full(expertise.shape, judged),
-    )  # fmt: skip
+        expertise=(expertise, expertise - 0.1, expertise + 0.1),
+        membership=membership,
+        difficulty=(difficulty, difficulty, difficulty),
+        judged=np.full(expertise.shape, judged),
+    )
 
 
 def shown(domains, width=100):
@@ -36,9 +38,12 @@ def test_domains_are_told_by_size_with_who_is_who():
     lines = [" ".join(line.split()) for line in page.splitlines()]
     assert lines[0] == "2 domains of 3 queries."
     assert lines[2:7] == [
-        "domain queries such as verdict annotators", "2 2 topic1, topic2 reversed ann", "random bob",
-        "1 1 topic0 expert ann", "random cem",
-    ]  # fmt: skip
+        "domain queries such as verdict annotators",
+        "2 2 topic1, topic2 reversed ann",
+        "random bob",
+        "1 1 topic0 expert ann",
+        "random cem",
+    ]
     assert "Hardest: topic2 (4.00); easiest: topic0 (0.00)" in page
 
 

@@ -23,9 +23,11 @@ def chart(people=3, sizes=(2, 1, 0)):
     return Domains(
         annotators=np.array([f"who{k}" for k in range(people)], dtype=object),
         queries=np.array([f"topic{q}" for q in range(len(membership))], dtype=object),
-        expertise=(expertise, expertise - 0.1, expertise + 0.1), membership=membership,
-        difficulty=(np.ones(len(membership)),) * 3, judged=judged,
-    )  # fmt: skip
+        expertise=(expertise, expertise - 0.1, expertise + 0.1),
+        membership=membership,
+        difficulty=(np.ones(len(membership)),) * 3,
+        judged=judged,
+    )
 
 
 def drawn(tmp_path, ending, domains=None):

@@ -28,11 +28,13 @@ def charted(expertise, spread=0.1, judged=None, membership=((0.9, 0.1), (0.2, 0.
     reach = Z * np.broadcast_to(spread, expertise.shape)
     difficulty = np.array([0.5, 2.0, 0.5])
     return Domains(
-        annotators=labels(*(names or "abcdefgh"[: len(expertise)])), queries=labels("jazz", "rock", "folk"),
-        expertise=(expertise, expertise - reach, expertise + reach), membership=np.array(membership),
+        annotators=labels(*(names or "abcdefgh"[: len(expertise)])),
+        queries=labels("jazz", "rock", "folk"),
+        expertise=(expertise, expertise - reach, expertise + reach),
+        membership=np.array(membership),
         difficulty=(difficulty, difficulty / 2, difficulty * 2),
         judged=np.full(expertise.shape, 9) if judged is None else np.array(judged),
-    )  # fmt: skip
+    )
 
 
 def bits(chance):
@@ -89,19 +91,30 @@ def test_queries_come_hardest_first_and_equals_by_name():
     frame = charted([[1.0, 1.0]]).queries_frame()
     assert frame.columns == ["query", "difficulty", "difficulty_low", "difficulty_high", "domain", "probability"]
     assert frame.select("query", "difficulty", "domain", "probability").rows() == [
-        ("rock", 2.0, 2, 0.8), ("folk", 0.5, 1, 1.0), ("jazz", 0.5, 1, 0.9),
-    ]  # fmt: skip
+        ("rock", 2.0, 2, 0.8),
+        ("folk", 0.5, 1, 1.0),
+        ("jazz", 0.5, 1, 0.9),
+    ]
 
 
 def test_annotators_come_domain_by_domain_best_first():
     frame = charted([[0.0, 2.0], [1.0, -2.0]], judged=[[4, 5], [6, 7]]).annotators_frame()
     assert frame.columns == [
-        "annotator", "domain", "expertise", "expertise_low", "expertise_high", "quality", "verdict", "judgments",
-    ]  # fmt: skip
+        "annotator",
+        "domain",
+        "expertise",
+        "expertise_low",
+        "expertise_high",
+        "quality",
+        "verdict",
+        "judgments",
+    ]
     assert frame.select("domain", "annotator", "expertise", "verdict", "judgments").rows() == [
-        (1, "b", 1.0, "average", 6), (1, "a", 0.0, "random", 4),
-        (2, "a", 2.0, "expert", 5), (2, "b", -2.0, "reversed", 7),
-    ]  # fmt: skip
+        (1, "b", 1.0, "average", 6),
+        (1, "a", 0.0, "random", 4),
+        (2, "a", 2.0, "expert", 5),
+        (2, "b", -2.0, "reversed", 7),
+    ]
 
 
 def test_the_table_is_empty_where_nothing_was_judged():

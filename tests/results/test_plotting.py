@@ -9,7 +9,7 @@ import pytest
 from crowdrank import BradleyTerry, Comparisons
 from crowdrank.errors import SettingError
 from crowdrank.reports import draw_ranking
-from crowdrank.simulated import mixed_crowd
+from crowdrank.simulation import mixed_crowd
 
 pytestmark = pytest.mark.slow
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from crowdrank.data import Ratings
 from crowdrank.errors import CrowdrankError
-from crowdrank.judgments import Ratings
-from crowdrank.results.rank_distributions import RankDistributions
+from crowdrank.results.uncertainty import RankDistributions
 
 ITEMS = Ratings.of(["a", "b", "c"], [1, 2, 3], query=["x", "x", "y"]).items
 FOUND = RankDistributions(ITEMS, [np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[1.0]])])

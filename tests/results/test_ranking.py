@@ -6,8 +6,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from crowdrank.data import Comparisons, Items
 from crowdrank.errors import ConvergenceWarning, DataError, FormatError, SettingError, UnknownNameError
-from crowdrank.judgments import Comparisons, Items
 from crowdrank.models import BradleyTerry, WinRate
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
@@ -25,9 +25,14 @@ def ranking(scores, items=ITEMS, draws=None, **others):
         draws = np.asarray(draws, dtype=float)
         measure = lambda: Uncertainty(draws, draws.std(axis=0), "by hand")  # noqa: E731
     return Ranking(
-        model="by hand", settings={"x": 1}, items=items, scores=scores, tally=lambda: np.ones(len(scores), np.int64),
-        measure=measure, **others,
-    )  # fmt: skip
+        model="by hand",
+        settings={"x": 1},
+        items=items,
+        scores=scores,
+        tally=lambda: np.ones(len(scores), np.int64),
+        measure=measure,
+        **others,
+    )
 
 
 def votes(native="polars"):
@@ -63,8 +68,15 @@ def test_the_table_is_one_query_when_asked():
 
 def test_the_table_has_its_columns_in_order():
     assert BradleyTerry().fit(votes()).table().columns == [
-        "rank", "item", "score", "std_error", "rank_low", "rank_high", "group", "comparisons",
-    ]  # fmt: skip
+        "rank",
+        "item",
+        "score",
+        "std_error",
+        "rank_low",
+        "rank_high",
+        "group",
+        "comparisons",
+    ]
     assert WinRate().fit(votes()).table(uncertainty=False).columns == ["rank", "item", "score", "comparisons"]
 
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import expit, ndtr
 
 from crowdrank import Borda, BradleyTerry, Comparisons, CrowdBT, Elo, GreedyOrder, RankCentrality, Thurstone
+from crowdrank.data import Items
 from crowdrank.errors import DataError, SettingError
-from crowdrank.judgments import Items
 from crowdrank.results import Ranking, Uncertainty, compare_systems
 
 pytestmark = pytest.mark.slow
@@ -24,9 +24,13 @@ def ranking_of(scores, query=None, error=0.3, model="bradley-terry", seed=0, dra
         items = Items(items.labels, code, np.array([f"q{n:03d}" for n in range(code.max() + 1)], dtype=object))
     drawn = scores + error * np.random.default_rng(seed).normal(size=(draws, len(scores)))
     return Ranking(
-        model=model, settings={}, items=items, scores=scores, tally=lambda: np.ones(len(scores), np.int64),
+        model=model,
+        settings={},
+        items=items,
+        scores=scores,
+        tally=lambda: np.ones(len(scores), np.int64),
         measure=lambda: Uncertainty(drawn, np.full(len(scores), error), "made up"),
-    )  # fmt: skip
+    )
 
 
 def test_the_chance_is_the_mean_over_queries():

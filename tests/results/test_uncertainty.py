@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import ndtr
 
-from crowdrank.judgments import Items
+from crowdrank.data import Items
 from crowdrank.models import BradleyTerry, Copeland
 from crowdrank.results import Uncertainty
 from tests.strategies import comparisons_of

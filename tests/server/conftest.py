@@ -10,9 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from crowdrank.server.app import create_app
-from crowdrank.server.asking import Desk
+from crowdrank.server.assignments import Desk
+from crowdrank.server.batching import Said
 from crowdrank.server.service import Options
-from crowdrank.server.turns import Said
 from crowdrank.storage import Collection, NewItem
 from tests.postgres import running
 from tests.server.browsing import browser, enter, photograph, stones  # noqa: F401  (fixtures)

@@ -12,7 +12,7 @@ import urllib.request
 from dataclasses import dataclass
 
 from crowdrank.server.boards import board_of
-from crowdrank.server.live import Live
+from crowdrank.server.projection import Live
 from crowdrank.storage import Collection
 from tests.server.crowd import Served, vote_for
 
@@ -115,9 +115,13 @@ def _compared(place, told, shown):
         live = Live(collection).catch_up()
         replayed = board_of(collection, live, live.touched).as_dict()
     return Outcome(
-        acknowledged=len(told.acknowledged), stored=len(rows), retries=told.retries, errors=told.errors, lost=lost,
+        acknowledged=len(told.acknowledged),
+        stored=len(rows),
+        retries=told.retries,
+        errors=told.errors,
+        lost=lost,
         boards_equal=json.loads(json.dumps(replayed)) == shown,
-    )  # fmt: skip
+    )
 
 
 def _is(row, said):

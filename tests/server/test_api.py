@@ -307,11 +307,16 @@ def test_every_act_is_in_the_audit_log(played, two):
 def test_every_error_has_one_shape(played, two):
     get, post = played.client.get, played.client.post
     answers = [
-        get("/api/v1/nothing"), get("/api/v1/question"), get("/api/v1/items"), post("/api/v1/question"),
-        post("/api/v1/votes", content=b"{", headers=bearer(two.ann)), get("/api/v1/board"),
+        get("/api/v1/nothing"),
+        get("/api/v1/question"),
+        get("/api/v1/items"),
+        post("/api/v1/question"),
+        post("/api/v1/votes", content=b"{", headers=bearer(two.ann)),
+        get("/api/v1/board"),
         played.client.patch("/api/v1/items/999999", json={}, headers=played.admin),
-        get("/api/v1/items", headers=bearer(two.ann)), get("/api/v1/question", headers=played.admin),
-    ]  # fmt: skip
+        get("/api/v1/items", headers=bearer(two.ann)),
+        get("/api/v1/question", headers=played.admin),
+    ]
     assert [answer.status_code for answer in answers] == [404, 401, 401, 405, 422, 403, 404, 401, 401]
     for answer in answers:
         assert set(answer.json()) == {"error"}

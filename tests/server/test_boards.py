@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from crowdrank.active.null_simulation import claims
 from crowdrank.cli import app
 from crowdrank.models import CrowdBT
-from crowdrank.questions.null import claims
-from crowdrank.server import boards, people
+from crowdrank.server import annotator_summaries, boards
 from crowdrank.server.boards import board_of
-from crowdrank.server.choosing import choose
-from crowdrank.server.live import Live
+from crowdrank.server.choice import choose
+from crowdrank.server.projection import Live
 from crowdrank.storage import Collection
 
 runner = CliRunner()
@@ -141,10 +141,13 @@ def test_the_background_makes_a_new_board_when_someone_looks(start):
 @pytest.mark.parametrize(
     ("kind", "ending", "sampled"),
     [
-        ("sqlite", ".parquet", True), ("sqlite", ".csv", True), ("sqlite", ".jsonl", True),
-        ("postgresql", ".parquet", True), ("sqlite", ".parquet", False),
+        ("sqlite", ".parquet", True),
+        ("sqlite", ".csv", True),
+        ("sqlite", ".jsonl", True),
+        ("postgresql", ".parquet", True),
+        ("sqlite", ".parquet", False),
     ],
-)  # fmt: skip
+)
 def test_the_export_ranks_to_the_board(start, new_place, tmp_path, monkeypatch, kind, ending, sampled):
     monkeypatch.setattr(boards, "SAMPLED_UP_TO", 300 if sampled else 3)
     place = new_place(kind)
@@ -215,7 +218,7 @@ def test_a_reversed_annotator_is_flagged_with_a_reason(start):
     for token in good:
         played.play_directly(token, [by_name] * 25)
     played.play_directly(bad, [lambda asked: "right" if by_name(asked) == "left" else "left"] * 25)
-    told = people.figures(played.service.live, played.service.boards.at())
+    told = annotator_summaries.figures(played.service.live, played.service.boards.at())
     verdicts = {one["name"]: one["verdict"] for one in told}
     assert verdicts["p6"] == "reversed"
     assert set(verdicts.values()) == {"reliable", "reversed"}
@@ -223,7 +226,7 @@ def test_a_reversed_annotator_is_flagged_with_a_reason(start):
     assert told[6]["reason"]
     (row,) = [one for one in told if one["name"] == "p0"]
     assert (row["votes"], row["median_seconds"], sum(row["histogram"])) == (25, 1.2, 25)
-    moved = people.without(played.service.boards.at(), "p6")
+    moved = annotator_summaries.without(played.service.boards.at(), "p6")
     assert {one["item"] for one in moved} == {f"i{n}" for n in range(12)}
 
 
@@ -233,7 +236,7 @@ def test_a_one_sided_annotator_is_seen_by_the_share_of_left(start):
     for token in tokens[:4]:
         played.play_directly(token, [by_name] * 30)
     played.play_directly(tokens[4], ["left"] * 30)
-    told = people.figures(played.service.live, played.service.boards.at())[4]
+    told = annotator_summaries.figures(played.service.live, played.service.boards.at())[4]
     assert told["left_share"] == 1.0
     assert told["left_p"] < 1e-6
     assert told["verdict"] == "one-sided"
@@ -256,10 +259,10 @@ def test_coin_tosses_on_the_default_policy_do_not_become_an_order(tmp_path):
 def tossed(collection, items, annotators, votes, seed):
     rng = np.random.default_rng(seed)
     collection.items.add([f"i{n}" for n in range(items)], actor="test")
-    people = collection.annotators.add([f"p{n}" for n in range(annotators)], actor="test")
+    annotator_summaries = collection.annotators.add([f"p{n}" for n in range(annotators)], actor="test")
     live = Live(collection).catch_up()
     for n in range(votes):
-        who = people[n % annotators]
+        who = annotator_summaries[n % annotators]
         chosen = choose(live, live.people[who], [], rng)
         asked = collection.questions.assign(
             who, chosen.left, chosen.right, policy=chosen.policy, probability=chosen.probability

@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from crowdrank.active.information_gain import gains_of
 from crowdrank.errors import NothingToAskError
-from crowdrank.questions.gain import gains_of
-from crowdrank.server.choosing import choose
-from crowdrank.server.live import Live
+from crowdrank.server.choice import choose
+from crowdrank.server.projection import Live
 from crowdrank.storage import Collection, NewItem, Pending
 
 

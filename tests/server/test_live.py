@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdrank.server.choosing import choose
-from crowdrank.server.live import Live
+from crowdrank.server.choice import choose
+from crowdrank.server.projection import Live
 from crowdrank.storage import Collection
 
 
@@ -91,7 +91,7 @@ def test_what_counts_is_what_storage_says_counts(collection):
 
 
 def test_many_votes_taken_back_far_in_the_past_are_folded_anew(collection, monkeypatch):
-    monkeypatch.setattr("crowdrank.server.folding._KEPT_EVERY", 8)
+    monkeypatch.setattr("crowdrank.server.beliefs._KEPT_EVERY", 8)
     live = lively(collection, 60)
     live.beliefs  # noqa: B018
     (first,) = live.vote_seq[:1]

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crowdrank.cli import app
-from crowdrank.server.watching import JsonLines
+from crowdrank.server.metrics import JsonLines
 from crowdrank.storage import Collection
 from tests.server.crowd import free_port
 from tests.serving import COMMAND
@@ -62,11 +62,21 @@ def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeyp
     (tmp_path / "c.toml").write_text('title = "Mine"\n[asking]\nfloor = 3\n')
     monkeypatch.chdir(tmp_path)
     ran = []
-    monkeypatch.setattr("crowdrank.server.running.serve", lambda *told, **more: ran.append((told, more)))
+    monkeypatch.setattr("crowdrank.server.main.serve", lambda *told, **more: ran.append((told, more)))
     command = [
-        "serve", "items.csv", "--config", "c.toml", "--annotators", "people.csv", "--links", "links.csv", "--gold",
-        "gold.csv", "--port", str(free_port()),
-    ]  # fmt: skip
+        "serve",
+        "items.csv",
+        "--config",
+        "c.toml",
+        "--annotators",
+        "people.csv",
+        "--links",
+        "links.csv",
+        "--gold",
+        "gold.csv",
+        "--port",
+        str(free_port()),
+    ]
     first = runner.invoke(app, command)
     assert first.exit_code == 0, first.output
     secret = re.search(r"/admin/([\w-]{22})", first.output)[1]
@@ -79,8 +89,9 @@ def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeyp
         assert collection.access.bearer(links[1].rpartition("/")[2]).role == "annotator"
         assert collection.settings.all()["title"] == "Mine"
         assert [item.content for item in collection.items.all().values()] == [
-            {"body": "first"}, {"body": "second", "owner": "bob"}
-        ]  # fmt: skip
+            {"body": "first"},
+            {"body": "second", "owner": "bob"},
+        ]
         before = collection.log.head()
     again = runner.invoke(app, [*command[:2], "--port", command[-1], "--public-url", "http://here:8000"])
     assert "/admin/" not in again.output
@@ -167,9 +178,14 @@ def test_serve_tells_machines_its_links_as_soon_as_it_answers(tmp_path, processe
         rest = running.stdout.read()
     assert [item["label"] for item in answer.json()["items"]] == ["a", "b"]
     assert told == {
-        "items": 2, "annotators": 0, "database": "items.crowdrank.db", "organise": told["organise"],
-        "take_part": f"http://localhost:{port}/join", "board": f"http://localhost:{port}/", "links": None,
-    }  # fmt: skip
+        "items": 2,
+        "annotators": 0,
+        "database": "items.crowdrank.db",
+        "organise": told["organise"],
+        "take_part": f"http://localhost:{port}/join",
+        "board": f"http://localhost:{port}/",
+        "links": None,
+    }
     assert rest == ""
 
 

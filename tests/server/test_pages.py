@@ -25,10 +25,13 @@ def mixed(tmp_path_factory):
         (folder / "media" / f"{n}.png").write_bytes(_picture(600, 400, 90 * n))
     long = "A sentence that goes on for a while. " * 120
     rows = [
-        ("picture 0", "0.png", "pictures"), ("picture 1", "1.png", "pictures"), ("text 0", long, "texts"),
-        ("text 1", long, "texts"), (HOSTILE, HOSTILE.replace('"', "'"), "harm"),
+        ("picture 0", "0.png", "pictures"),
+        ("picture 1", "1.png", "pictures"),
+        ("text 0", long, "texts"),
+        ("text 1", long, "texts"),
+        (HOSTILE, HOSTILE.replace('"', "'"), "harm"),
         ("javascript:alert(1)", HOSTILE, "harm"),
-    ]  # fmt: skip
+    ]
     table = "item,body,query\n" + "".join(",".join(_quoted(cell) for cell in row) + "\n" for row in rows)
     with serving(folder, table, options=["--media", "media"]) as served:
         yield served
@@ -135,9 +138,12 @@ def test_the_end_is_open_to_everyone(stones, enter, look, seen):
 
 
 REFUSED = {
-    "/nothing": "Nothing here", "/judge": "Who are you?", "/join/not-a-link": "Nothing here",
-    "/admin": "Who are you?", "/admin/not-a-link": "Nothing here",
-}  # fmt: skip
+    "/nothing": "Nothing here",
+    "/judge": "Who are you?",
+    "/join/not-a-link": "Nothing here",
+    "/admin": "Who are you?",
+    "/admin/not-a-link": "Nothing here",
+}
 
 
 def test_what_is_refused_is_told_to_everyone(stones, enter, look, seen):

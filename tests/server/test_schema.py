@@ -40,9 +40,13 @@ def test_nothing_that_can_be_sent_breaks_it(served):
 
 def try_out(cases, served):
     @settings(
-        max_examples=_EXAMPLES, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate], database=None,
+        max_examples=_EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.explicit, Phase.generate],
+        database=None,
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
     @given(case=cases)
     def one(case):
         for token in (served.secret, served.annotator, None):

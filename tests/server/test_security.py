@@ -9,8 +9,8 @@ import re
 import pytest
 from fastapi.testclient import TestClient
 
-from crowdrank.server import limits
-from crowdrank.server.access import ANNOTATOR_COOKIE
+from crowdrank.server import rate_limits
+from crowdrank.server.authentication import ANNOTATOR_COOKIE
 from crowdrank.storage import NewItem
 from tests.server.conftest import bearer
 
@@ -142,20 +142,34 @@ def test_a_cookie_alone_changes_nothing(played, two, headers):
     assert browser.post("/api/v1/votes", json=body, headers=told).status_code == 403
     assert browser.post("/api/v1/undo", headers=told).status_code == 403
     assert played.service.live.catch_up().decided == 0
-    assert browser.post(
-        "/api/v1/votes", json=body, headers={"X-CSRF-Token": good, "Origin": "http://testserver"}
-    ).status_code == 200  # fmt: skip
+    assert (
+        browser.post(
+            "/api/v1/votes", json=body, headers={"X-CSRF-Token": good, "Origin": "http://testserver"}
+        ).status_code
+        == 200
+    )
 
 
 def test_every_form_of_the_organiser_wants_its_token(played, two):
     browser = played.enter(played.secret, "admin")
     before = played.collection.log.head()
     paths = [
-        "/admin/state", "/admin/budget", "/admin/items", "/admin/items/upload", f"/admin/items/{played.ids[0]}/hide",
-        "/admin/settings", "/admin/links", "/admin/links.csv", "/admin/links/join", "/admin/links/5/revoke",
-        "/admin/annotators/5/exclude", "/admin/votes/1/void", "/admin/leave", "/admin/settings/webhooks",
+        "/admin/state",
+        "/admin/budget",
+        "/admin/items",
+        "/admin/items/upload",
+        f"/admin/items/{played.ids[0]}/hide",
+        "/admin/settings",
+        "/admin/links",
+        "/admin/links.csv",
+        "/admin/links/join",
+        "/admin/links/5/revoke",
+        "/admin/annotators/5/exclude",
+        "/admin/votes/1/void",
+        "/admin/leave",
+        "/admin/settings/webhooks",
         "/admin/settings/webhooks/remove",
-    ]  # fmt: skip
+    ]
     for path in paths:
         assert browser.post(path, data={"state": "closed", "csrf": "0" * 32}).status_code == 403, path
     for method, path in (("PATCH", "/settings"), ("POST", "/state"), ("POST", "/void"), ("POST", "/items")):
@@ -180,8 +194,9 @@ def test_no_field_of_an_item_or_a_name_gets_onto_a_page_as_html(start):
     content = {"body": _EVIL, "context": _EVIL, "group": _EVIL, "owner": _EVIL}
     items = [
         NewItem(label=f"{_EVIL} {kind} {n}", query=_EVIL, content={**content, "kind": kind})
-        for kind in ("text", "markdown", "image", "link") for n in range(2)
-    ]  # fmt: skip
+        for kind in ("text", "markdown", "image", "link")
+        for n in range(2)
+    ]
     settings = {"title": _EVIL, "question": _EVIL, "instructions": _EVIL, "skip_reasons": [_EVIL], "board_public": True}
     played = start(items=items, settings=settings)
     (ann,) = played.join(f"{_EVIL}"[:80])
@@ -191,9 +206,16 @@ def test_no_field_of_an_item_or_a_name_gets_onto_a_page_as_html(start):
     pages = [browser.get(path, headers=_HTML) for path in ("/judge", "/join", "/")]
     pages += [
         admin.get(path, headers=_HTML)
-        for path in ("/admin", "/admin/annotators", f"/admin/annotators/{number}", "/admin/items", "/admin/links",
-                     "/admin/settings", "/admin/audit")
-    ]  # fmt: skip
+        for path in (
+            "/admin",
+            "/admin/annotators",
+            f"/admin/annotators/{number}",
+            "/admin/items",
+            "/admin/links",
+            "/admin/settings",
+            "/admin/audit",
+        )
+    ]
     for page in pages:
         assert page.status_code == 200, page.text
         assert "<script>alert" not in page.text
@@ -209,9 +231,17 @@ def test_no_field_of_an_item_or_a_name_gets_onto_a_page_as_html(start):
 
 @pytest.mark.parametrize(
     "name",
-    ["../secret.txt", "..%2fsecret.txt", "%2e%2e/secret.png", "/etc/passwd", "a/../../secret.png", "link.png", "x.svg",
-     "%00.png"],
-)  # fmt: skip
+    [
+        "../secret.txt",
+        "..%2fsecret.txt",
+        "%2e%2e/secret.png",
+        "/etc/passwd",
+        "a/../../secret.png",
+        "link.png",
+        "x.svg",
+        "%00.png",
+    ],
+)
 def test_pictures_come_from_one_folder_only(start, tmp_path, name):
     media = tmp_path / "media"
     media.mkdir()
@@ -273,10 +303,10 @@ def test_guessing_is_slowed_down_whichever_process_is_asked(start, new_place, cl
     place = new_place(kind)
     one, other = start(place=place, clock=clock), start(place=place, items=(), clock=clock)
     statuses = []
-    for n in range(limits.ATTEMPTS.times + 10):
+    for n in range(rate_limits.ATTEMPTS.times + 10):
         client = (one, other)[n % 2].client
         statuses.append(client.get("/api/v1/items", headers=bearer(f"guess-{n}")).status_code)
-    assert statuses.count(401) <= limits.ATTEMPTS.times + 1
+    assert statuses.count(401) <= rate_limits.ATTEMPTS.times + 1
     assert statuses[-1] == 429
     for served in (one, other):
         assert served.client.get("/api/v1/items", headers=bearer(f"one-more-{kind}")).status_code == 429
@@ -288,7 +318,7 @@ def test_claims_of_forwarders_do_not_help_to_guess(start, clock):
     played = start(clock=clock)
     statuses = [
         played.client.get("/admin/guess", headers={"X-Forwarded-For": f"10.0.0.{n}"}).status_code
-        for n in range(limits.ATTEMPTS.times + 5)
+        for n in range(rate_limits.ATTEMPTS.times + 5)
     ]
     assert statuses[-1] == 429
 
@@ -308,7 +338,7 @@ def test_a_trusted_proxy_is_believed_for_its_own_word_only(start):
 
 
 def test_one_annotator_cannot_flood_even_over_two_processes(start, new_place, clock, monkeypatch):
-    monkeypatch.setattr("crowdrank.server.access.ANNOTATOR", limits.Limit(20, 60, 5))
+    monkeypatch.setattr("crowdrank.server.authentication.ANNOTATOR", rate_limits.Limit(20, 60, 5))
     place = new_place()
     one, other = start(place=place, clock=clock), start(place=place, items=(), clock=clock)
     (ann,) = one.join("ann")
@@ -358,7 +388,7 @@ def test_tokens_are_in_no_log_and_no_export(played, two, caplog):
     out = "".join(
         admin.get(f"/api/v1{path}").text
         for path in ("/votes", "/votes.csv", "/votes.jsonl", "/audit", "/annotators", "/items")
-    )  # fmt: skip
+    )
     parquet = admin.get("/api/v1/export.parquet").content
     secrets = [two.ann, two.bob, played.secret, question["assignment"]["token"], "wrong-token-of-someone"]
     secrets += [cookie.value for one in (browser, admin) for cookie in one.cookies.jar]

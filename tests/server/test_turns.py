@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from crowdrank.server.problems import Problem
-from crowdrank.server.turns import Queue, Said, Turn
+from crowdrank.server.batching import Queue, Said, Turn
+from crowdrank.server.errors import Problem
 from crowdrank.storage import ContradictionError, UnavailableError, UnknownTokenError
 
 

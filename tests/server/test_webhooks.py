@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from crowdrank.server.live import Live
+from crowdrank.server.projection import Live
 from crowdrank.server.webhooks import Webhooks
 
 _SECRET = "the webhook's secret"

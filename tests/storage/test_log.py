@@ -5,8 +5,8 @@ import sqlite3
 import numpy as np
 import pytest
 
+from crowdrank.active.reliability import _RECORDED
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.questions.random_share import _RECORDED
 from crowdrank.storage import SKIPPED, Collection, NewItem
 from crowdrank.storage.collection import _told
 from crowdrank.storage.database import url_of

@@ -3,14 +3,7 @@
 import pytest
 
 from crowdrank.errors import DataError, UnknownNameError
-from crowdrank.storage import (
-    ContradictionError,
-    ExpiredError,
-    NewItem,
-    Pending,
-    QuotaReachedError,
-    UnknownTokenError,
-)
+from crowdrank.storage import ContradictionError, ExpiredError, NewItem, Pending, QuotaReachedError, UnknownTokenError
 
 
 def test_the_same_vote_again_is_the_vote_that_was_stored(collection, ask, crowd, clock):
@@ -104,8 +97,12 @@ def test_undo_puts_the_same_question_again(collection, ask, crowd):
     again = collection.questions.undo(crowd.ann, vote.seq)
     retried = collection.questions.undo(crowd.ann, vote.seq)
     assert (again.left, again.right, again.policy, again.probability, again.gold) == (
-        asked.left, asked.right, "gain", 0.25, asked.gold,
-    )  # fmt: skip
+        asked.left,
+        asked.right,
+        "gain",
+        0.25,
+        asked.gold,
+    )
     assert again.token != asked.token
     assert (retried.seq, retried.token) == (again.seq, again.token)
     collection.questions.vote(again.token, again.right, annotator=crowd.ann)
@@ -181,10 +178,35 @@ def test_questions_that_cannot_be_put_are_refused(collection, ask, crowd):
 
 
 HOSTILE = [
-    "'; DROP TABLE vote; --", '"', "\\", "%s", "%(seq)s", ":seq", "{0}", "$1", "?", "\n", "\t ", " ", "\x01\x7f",
-    "=1+1", "<script>alert(1)</script>", "null", "NaN", "Ünïcødé", "Unicode", "unicode", "שלום", "\u202e",
-    "👩‍👩‍👧", "\U0010ffff", "e\u0301", "é", "x" * 300, "👍" * 300,
-]  # fmt: skip
+    "'; DROP TABLE vote; --",
+    '"',
+    "\\",
+    "%s",
+    "%(seq)s",
+    ":seq",
+    "{0}",
+    "$1",
+    "?",
+    "\n",
+    "\t ",
+    " ",
+    "\x01\x7f",
+    "=1+1",
+    "<script>alert(1)</script>",
+    "null",
+    "NaN",
+    "Ünïcødé",
+    "Unicode",
+    "unicode",
+    "שלום",
+    "\u202e",
+    "👩‍👩‍👧",
+    "\U0010ffff",
+    "e\u0301",
+    "é",
+    "x" * 300,
+    "👍" * 300,
+]
 
 
 def test_text_comes_out_as_it_went_in(collection):

@@ -125,13 +125,27 @@ VOTE = (
 def test_the_winner_is_one_of_the_two_that_were_shown_to_who_votes(database, ask, crowd, clock):
     asked = ask()
     good = {
-        "seq": 8, "at": clock(), "assignment": asked.seq, "annotator": crowd.ann, "left": 1, "right": 2,
-        "outcome": "left", "winner": 1,
-    }  # fmt: skip
+        "seq": 8,
+        "at": clock(),
+        "assignment": asked.seq,
+        "annotator": crowd.ann,
+        "left": 1,
+        "right": 2,
+        "outcome": "left",
+        "winner": 1,
+    }
     for wrong in (
-        {"winner": 3}, {"winner": 2}, {"winner": None}, {"outcome": "tie"}, {"outcome": "skip"}, {"outcome": "both"},
-        {"right": 3}, {"left": 2, "right": 1, "outcome": "right"}, {"annotator": 6}, {"assignment": 6},
-    ):  # fmt: skip
+        {"winner": 3},
+        {"winner": 2},
+        {"winner": None},
+        {"outcome": "tie"},
+        {"outcome": "skip"},
+        {"outcome": "both"},
+        {"right": 3},
+        {"left": 2, "right": 1, "outcome": "right"},
+        {"annotator": 6},
+        {"assignment": 6},
+    ):
         with pytest.raises(IntegrityError):
             write(database, VOTE, **{**good, **wrong})
     write(database, VOTE, **good)

@@ -9,7 +9,7 @@ import pytest
 from crowdrank.errors import DataError
 from crowdrank.storage import Collection, ContradictionError, UnavailableError
 from crowdrank.storage.database import Database
-from crowdrank.storage.writing import Task, Writer, microseconds
+from crowdrank.storage.writer import Task, Writer, microseconds
 from tests.postgres import running
 from tests.storage.voter import Voter
 

@@ -20,10 +20,10 @@ from fingerprints import Block, StandardErrors, differ, fingerprint, small_data 
 from provenance import Made, made, record, shows  # noqa: E402
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdAgg, CrowdBT, FactorBT  # noqa: E402
+from crowdrank.active import Random  # noqa: E402
 from crowdrank.models import REGISTRY  # noqa: E402
 from crowdrank.online import TrueSkill  # noqa: E402
-from crowdrank.questions import Random  # noqa: E402
-from crowdrank.simulated import crowd_bt, list_crowd, rating_crowd  # noqa: E402
+from crowdrank.simulation import crowd_bt, list_crowd, rating_crowd  # noqa: E402
 
 SCRIPTS = sorted((ROOT / "papers").glob("*/*.py"))
 SCRIPT = """

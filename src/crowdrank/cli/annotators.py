@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli.excluding import Exclude, ExcludeFile, as_dict, excluded, show_moves
-from crowdrank.cli.knowledge import Better, GoldPairs, Known, confirmed, told
+from crowdrank.cli.exclusion import Exclude, ExcludeFile, as_dict, excluded, show_moves
+from crowdrank.cli.options import parse_columns, parse_settings
 from crowdrank.cli.progress import doing
-from crowdrank.cli.settings import parse_columns, parse_settings
+from crowdrank.cli.side_information import Better, GoldPairs, Known, confirmed, told
 from crowdrank.errors import ConvergenceWarning, CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def annotators(
     """Say how far each annotator can be believed, with an interval, a verdict and its reason."""
     from crowdrank import models
     from crowdrank.evaluation import leave_out
-    from crowdrank.files import read_with_report
-    from crowdrank.models.reading import as_read_by
+    from crowdrank.io import read_with_report
+    from crowdrank.models.conversion import as_read_by
     from crowdrank.reports import facts
 
     chosen = models.by_name(model)
@@ -86,8 +86,8 @@ def annotators(
 def _need_weights(chosen: type[Any], model: str) -> None:
     from crowdrank import models
 
-    if not getattr(chosen, "weighs_annotators", False):
-        able = [name for name, kind in models.REGISTRY.items() if getattr(kind, "weighs_annotators", False)]
+    if not chosen.models_annotators:
+        able = [name for name, kind in models.REGISTRY.items() if kind.models_annotators]
         raise SettingError(f"{model} believes all annotators alike: use one of {', '.join(able)}.")
 
 
@@ -101,7 +101,7 @@ def _tell_moves(moves: Moves, headline: str, out: Path | None, top: int, as_json
 
 def _hand_out(content: Any, frame: pl.DataFrame, out: Path | None, as_json: bool) -> None:
     """Write the table, if a file was named; print JSON, if that was asked for."""
-    from crowdrank.files import write_table
+    from crowdrank.io import write_table
 
     if out is not None:
         write_table(frame, out)
@@ -115,8 +115,8 @@ def _hand_out(content: Any, frame: pl.DataFrame, out: Path | None, as_json: bool
 
 def _judge(judgments: Any, level: float, seed: int) -> Verdicts | None:
     """None for judgments that are not comparisons: the tests need answers that were given one by one."""
+    from crowdrank.data import Comparisons
     from crowdrank.evaluation import verdicts
-    from crowdrank.judgments import Comparisons
 
     if not isinstance(judgments, Comparisons):
         return None

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from crowdrank.cli.installed import needed
+from crowdrank.cli.progress import needed
 from crowdrank.errors import SettingError
 
 

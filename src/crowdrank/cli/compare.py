@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdrank.cli.options import parse_columns
 from crowdrank.cli.progress import counting, doing
-from crowdrank.cli.settings import parse_columns
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from crowdrank.evaluation import Gold, ModelComparison
-    from crowdrank.evaluation.comparing import Entrant
-    from crowdrank.evaluation.paired import Estimate, Mark
+    from crowdrank.evaluation.cross_validation import Estimate, Mark
+    from crowdrank.evaluation.model_comparison import Entrant
 
 Words = list[str] | None
 _NAMES = {"chance": "log chance", "agreement": "agreement"}
@@ -45,15 +45,19 @@ def compare(
 ) -> None:
     """Compare the models on these judgments, by answers they have not seen, and say which to take."""
     from crowdrank.evaluation import compare_models
-    from crowdrank.files import read_with_report, write_table
+    from crowdrank.io import read_with_report, write_table
     from crowdrank.reports import facts
 
     wanted = _names(features)
     with doing(f"Reading {file.name}"):
         judgments, _ = read_with_report(
-            file, kind=kind, columns=parse_columns(columns, query), format=format_name, encoding=encoding,
+            file,
+            kind=kind,
+            columns=parse_columns(columns, query),
+            format=format_name,
+            encoding=encoding,
             features=[name for name in wanted or [] if name != "position"],
-        )  # fmt: skip
+        )
     known = None if gold is None else _gold(gold, parse_columns(gold_columns, None))
     with counting("Fitting") as tell:
         found = compare_models(
@@ -75,7 +79,7 @@ def _names(text: str | None) -> list[str] | None:
 
 def _gold(file: Path, columns: dict[str, str | None]) -> Gold:
     from crowdrank.evaluation import Gold
-    from crowdrank.files import read_gold
+    from crowdrank.io import read_gold
 
     known = read_gold(file, columns=columns)
     return Gold.of(known.item, known.value, query=known.query)

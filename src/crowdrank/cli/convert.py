@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from crowdrank.cli.options import parse_columns
 from crowdrank.cli.progress import doing
-from crowdrank.cli.settings import parse_columns
 
 Words = list[str] | None
 
@@ -28,7 +28,7 @@ def convert(
     as_json: Annotated[bool, typer.Option("--json", help="Print the import report as JSON.")] = False,
 ) -> None:
     """Write the judgments of a file in another format."""
-    from crowdrank.files import read_with_report, write
+    from crowdrank.io import read_with_report, write
 
     with doing(f"Reading {file.name}"):
         judgments, report = read_with_report(

@@ -14,29 +14,49 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from crowdrank.cli.installed import needed
+from crowdrank.cli.progress import needed
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from crowdrank.simulated.answering import Respondents
+    from crowdrank.simulation.crowd import Respondents
     from crowdrank.storage import Collection
 
 RIVERS = {
-    "Amazon": 6400, "Amur": 2824, "Congo": 4700, "Danube": 2850, "Ganges": 2525, "Loire": 1006, "Mekong": 4350,
-    "Mississippi": 3766, "Niger": 4184, "Nile": 6650, "Rhine": 1233, "Thames": 346, "Volga": 3530, "Zambezi": 2574,
-}  # fmt: skip
+    "Amazon": 6400,
+    "Amur": 2824,
+    "Congo": 4700,
+    "Danube": 2850,
+    "Ganges": 2525,
+    "Loire": 1006,
+    "Mekong": 4350,
+    "Mississippi": 3766,
+    "Niger": 4184,
+    "Nile": 6650,
+    "Rhine": 1233,
+    "Thames": 346,
+    "Volga": 3530,
+    "Zambezi": 2574,
+}
 """Their lengths in kilometres."""
 PEOPLE = {
-    "Ada": 0.97, "Ben": 0.95, "Cleo": 0.95, "Dora": 0.92, "Emil": 0.9, "Finn, who guesses half of it": 0.75,
-    "Gus, who tosses a coin": 0.5, "Hugo, who says the opposite": 0.04,
-}  # fmt: skip
+    "Ada": 0.97,
+    "Ben": 0.95,
+    "Cleo": 0.95,
+    "Dora": 0.92,
+    "Emil": 0.9,
+    "Finn, who guesses half of it": 0.75,
+    "Gus, who tosses a coin": 0.5,
+    "Hugo, who says the opposite": 0.04,
+}
 """How often each tells the truth."""
 _SETTINGS = {
-    "title": "A demonstration", "question": "Which river is longer?", "board_public": True,
+    "title": "A demonstration",
+    "question": "Which river is longer?",
+    "board_public": True,
     "instructions": "Simulated annotators answer the same questions while you look. Join them if you like.",
     "budget": {"decision": "top 3"},
-}  # fmt: skip
+}
 _SHARPNESS = 2.0
 _TELL = 25
 """Votes from one line of the report to the next."""
@@ -54,7 +74,7 @@ def demo(
     needed("fastapi", "sqlalchemy", "uvicorn")
     import numpy as np
 
-    from crowdrank.server.running import check_free
+    from crowdrank.server.main import check_free
     from crowdrank.storage import Collection
 
     check_free("127.0.0.1", port)
@@ -135,7 +155,7 @@ def _vote(
 def _crowd() -> Respondents:
     import numpy as np
 
-    from crowdrank.simulated.answering import Respondents
+    from crowdrank.simulation.crowd import Respondents
 
     lengths = np.log(list(RIVERS.values()))
     truth = _SHARPNESS * (lengths - lengths.mean()) / lengths.std()

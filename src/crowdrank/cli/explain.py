@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdrank.cli.options import parse_columns
 from crowdrank.cli.progress import doing
-from crowdrank.cli.settings import parse_columns
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from crowdrank.evaluation import Explanation
-    from crowdrank.evaluation.explaining import Chain, Voice
+    from crowdrank.evaluation.explanation import Chain, Voice
 
 Words = list[str] | None
 
@@ -37,7 +37,7 @@ def explain(
 ) -> None:
     """Say which judgments put one item above another, directly and through others."""
     from crowdrank import evaluation
-    from crowdrank.files import read_with_report
+    from crowdrank.io import read_with_report
 
     with doing(f"Reading {file.name}"):
         judgments, _ = read_with_report(

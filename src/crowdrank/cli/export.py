@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from crowdrank.cli.installed import needed
+from crowdrank.cli.progress import needed
 from crowdrank.errors import SettingError
 
 
@@ -22,7 +22,7 @@ def export(
 ) -> None:
     """Write the votes of a collection; ranked, they give its board."""
     needed("sqlalchemy")
-    from crowdrank.files import write_table
+    from crowdrank.io import write_table
     from crowdrank.server.boards import command_for
     from crowdrank.server.exports import counting, frame, safe
     from crowdrank.storage import Collection

@@ -11,14 +11,18 @@ def formats(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List the formats: what each is, what it is recognised by, and whether it can be written."""
-    from crowdrank.files import FORMATS
+    from crowdrank.io import FORMATS
 
     rows = [
-        {"format": known.name, "about": known.description, "known_by": known.known_by,
-         "writes": [] if known.writer is None else list(known.writer.kinds),
-         "suffixes": [] if known.writer is None else list(known.writer.suffixes)}
+        {
+            "format": known.name,
+            "about": known.description,
+            "known_by": known.known_by,
+            "writes": [] if known.writer is None else list(known.writer.kinds),
+            "suffixes": [] if known.writer is None else list(known.writer.suffixes),
+        }
         for known in FORMATS
-    ]  # fmt: skip
+    ]
     if as_json:
         import json
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli.engines import EngineName, Scheduler, check_engine, opened
-from crowdrank.cli.knowledge import _order, _qualities
+from crowdrank.cli.engine_options import EngineName, Scheduler, check_engine, opened
+from crowdrank.cli.options import parse_columns, parse_settings
 from crowdrank.cli.progress import counting, doing
-from crowdrank.cli.settings import parse_columns, parse_settings
+from crowdrank.cli.side_information import _order, _qualities
 from crowdrank.errors import CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
+    from crowdrank.data import Better, Between, Known, Rankings
     from crowdrank.evaluation import Gold
-    from crowdrank.judgments import Better, Between, Known, Rankings
-    from crowdrank.learning import CrowdRanker, Features, RankingFunction
+    from crowdrank.ltr import CrowdRanker, Features, RankingFunction
 
 Words = list[str] | None
 
@@ -58,7 +58,7 @@ def learn(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")] = False,
 ) -> None:
     """Learn a function that ranks new items, from features and several annotators' lists."""
-    from crowdrank.learning import CrowdRanker
+    from crowdrank.ltr import CrowdRanker
 
     if (features is None) == (lists is None):
         raise SettingError("Give lists and --features, or features and --lists: it takes both to learn from.")
@@ -77,9 +77,12 @@ def learn(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)
         lesson = _read(
-            file if lists is None else lists, file if features is None else features,
-            parse_columns(columns, query), parse_columns(features_columns, None), missing_features,
-        )  # fmt: skip
+            file if lists is None else lists,
+            file if features is None else features,
+            parse_columns(columns, query),
+            parse_columns(features_columns, None),
+            missing_features,
+        )
         known_truth = None if truth is None else _truth(truth, parse_columns(truth_columns, None))
         with opened(engine, scheduler) as place, _steps(teaching) as tell:
             function = teaching.fit(lesson.lists, lesson.features, known_truth, tell, place)
@@ -95,7 +98,7 @@ def learn(
 
 def _side(known: Words, better: Words) -> list[Known | Between | Better]:
     """What the command line was told of annotators."""
-    from crowdrank.judgments import Better, Between, Known
+    from crowdrank.data import Better, Between, Known
 
     values, ranges = _qualities(known)
     facts: list[Known | Between | Better] = [Known(who, value) for who, value in values.items()]
@@ -117,11 +120,11 @@ class Lesson:
 def _read(
     lists: Path, features: Path, roles: dict[str, str | None], columns: dict[str, str | None], missing: str
 ) -> Lesson:
-    from crowdrank.files import read_with_report
-    from crowdrank.files.feature_tables import read_features
-    from crowdrank.judgments import Rankings
-    from crowdrank.learning.features import features_of
-    from crowdrank.models.reading import as_read_by
+    from crowdrank.data import Rankings
+    from crowdrank.io import read_with_report
+    from crowdrank.io.feature_tables import read_features
+    from crowdrank.ltr.features import features_of
+    from crowdrank.models.conversion import as_read_by
 
     if missing not in ("refuse", "zero"):
         raise SettingError(f"--missing-features must be refuse or zero, got {missing!r}.")
@@ -139,7 +142,7 @@ def _read(
 
 def _truth(path: Path, columns: dict[str, str | None]) -> Gold:
     from crowdrank.evaluation import Gold
-    from crowdrank.files import read_gold
+    from crowdrank.io import read_gold
 
     known = read_gold(path, columns=columns)
     return Gold.of(known.item, known.value, query=known.query)
@@ -195,9 +198,13 @@ def _annotators_table(function: RankingFunction) -> Any:
     for row in frame.iter_rows(named=True):
         between = f"{row['expertise_low']:.{digits}f} … {row['expertise_high']:.{digits}f}"
         table.add_row(
-            Text(row["annotator"]), f"{row['expertise']:.{digits}f}", between, f"{row['pairs_right']:.0%}",
-            f"{row['judgments']:,}", row["verdict"],
-        )  # fmt: skip
+            Text(row["annotator"]),
+            f"{row['expertise']:.{digits}f}",
+            between,
+            f"{row['pairs_right']:.0%}",
+            f"{row['judgments']:,}",
+            row["verdict"],
+        )
     return table
 
 

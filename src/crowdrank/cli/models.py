@@ -12,7 +12,7 @@ def models(
 ) -> None:
     """List the models: what each reads, and one line on it."""
     from crowdrank.models import REGISTRY
-    from crowdrank.models.reading import kinds_read
+    from crowdrank.models.conversion import kinds_read
 
     rows = [
         (name, ", ".join(kind.__name__.lower() for kind in kinds_read(model)), (model.__doc__ or "").splitlines()[0])
@@ -23,10 +23,14 @@ def models(
         from dataclasses import fields
 
         described = [
-            {"model": name, "reads": reads.split(", "), "about": line,
-             "settings": {f.name: f.default for f in fields(REGISTRY[name])}}
+            {
+                "model": name,
+                "reads": reads.split(", "),
+                "about": line,
+                "settings": {f.name: f.default for f in fields(REGISTRY[name])},
+            }
             for name, reads, line in rows
-        ]  # fmt: skip
+        ]
         typer.echo(json.dumps(described, indent=2))
         return
     from rich.console import Console

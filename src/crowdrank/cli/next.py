@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdrank.cli.options import parse_columns, parse_settings
 from crowdrank.cli.progress import doing
-from crowdrank.cli.settings import parse_columns, parse_settings
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdrank.files import ItemColumns, People
-    from crowdrank.judgments import Comparisons, Items
-    from crowdrank.questions import Question, Rules
+    from crowdrank.active import Question, Rules
+    from crowdrank.data import Comparisons, Items
+    from crowdrank.io import ItemColumns, People
 
 Words = list[str] | None
 _ONLINE_FROM = 50_000
@@ -50,29 +50,29 @@ def next_questions(
     """Choose the most useful questions to ask next, and whom to ask them."""
     import numpy as np
 
-    from crowdrank import files, online, questions
+    from crowdrank import active, io, online
 
     if beliefs not in ("auto", "refits", "online"):
         raise SettingError(f"--beliefs must be auto, refits or online, got {beliefs!r}.")
-    kind = questions.by_name(policy)
+    kind = active.by_name(policy)
     chooser = kind(**parse_settings(kind, settings, None))
-    known = None if items is None else files.read_items(items)
-    people = None if annotators is None else files.read_annotators(annotators)
+    known = None if items is None else io.read_items(items)
+    people = None if annotators is None else io.read_annotators(annotators)
     votes = None if file is None else _comparisons(file, parse_columns(columns, query))
     if known is None and votes is None:
         raise SettingError("Name a file of judgments, or of items with --items: there is nothing to ask about.")
     names = _annotators(votes, people, annotator)
     with doing("Making up our mind"):
         model, state = _beliefs(beliefs, votes, known, names, seed)
-        asked = questions.Asked(state, _rules(known, people, quota, repeats), votes)
+        asked = active.Asked(state, _rules(known, people, quota, repeats), votes)
         settled, standing = _standing(until, level, model, state)
     if settled:
         count = 0
     with doing(f"Choosing {count:,} questions"):
-        chosen = list(questions.batch(chooser, state, asked, count, np.random.default_rng(seed), annotator))
+        chosen = list(active.batch(chooser, state, asked, count, np.random.default_rng(seed), annotator))
     frame = _frame(chosen)
     if out is not None:
-        files.write_table(frame, out)
+        io.write_table(frame, out)
     if as_json:
         import json
 
@@ -83,9 +83,9 @@ def next_questions(
 
 
 def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:
-    from crowdrank.files import read
+    from crowdrank.io import read
     from crowdrank.models import BayesianCrowdBT
-    from crowdrank.models.reading import as_read_by
+    from crowdrank.models.conversion import as_read_by
 
     with doing(f"Reading {file.name}"):
         votes: Any = as_read_by(BayesianCrowdBT(), read(file, columns=roles))[0]
@@ -103,7 +103,7 @@ def _annotators(votes: Comparisons | None, people: People | None, only: str | No
 
 
 def _items(known: ItemColumns | None) -> Items | list[str]:
-    from crowdrank.judgments.labels import encode_items
+    from crowdrank.data.labels import encode_items
 
     if known is None:
         return []
@@ -128,8 +128,8 @@ def _beliefs(
 
 
 def _rules(known: ItemColumns | None, people: People | None, quota: int | None, repeats: bool) -> Rules:
-    from crowdrank.files import labels_of
-    from crowdrank.questions import Rules
+    from crowdrank.active import Rules
+    from crowdrank.io import labels_of
 
     own: dict[str, set[str]] = {}
     if known is not None and "owner" in known:
@@ -140,9 +140,12 @@ def _rules(known: ItemColumns | None, people: People | None, quota: int | None, 
         limits = dict.fromkeys(people.annotators, quota) if quota is not None else {}
         limits |= people.quota
     return Rules(
-        available=None if people is None else people.available, quota=limits,
-        price=1.0 if people is None or not people.price else people.price, own=own, repeats=repeats,
-    )  # fmt: skip
+        available=None if people is None else people.available,
+        quota=limits,
+        price=1.0 if people is None or not people.price else people.price,
+        own=own,
+        repeats=repeats,
+    )
 
 
 def _frame(chosen: list[Question]) -> pl.DataFrame:
@@ -150,10 +153,13 @@ def _frame(chosen: list[Question]) -> pl.DataFrame:
     import polars as pl
 
     columns: dict[str, list[Any]] = {
-        "annotator": [q.annotator for q in chosen], "query": [q.query for q in chosen],
-        "left": [q.left for q in chosen], "right": [q.right for q in chosen],
-        "policy": [q.policy for q in chosen], "probability": [q.probability for q in chosen],
-    }  # fmt: skip
+        "annotator": [q.annotator for q in chosen],
+        "query": [q.query for q in chosen],
+        "left": [q.left for q in chosen],
+        "right": [q.right for q in chosen],
+        "policy": [q.policy for q in chosen],
+        "probability": [q.probability for q in chosen],
+    }
     text = dict.fromkeys(("annotator", "query", "left", "right", "policy"), pl.String)
     frame = pl.DataFrame(columns, schema_overrides={**text, "probability": pl.Float64})
     return frame if any(columns["query"]) else frame.drop("query")
@@ -166,8 +172,8 @@ def _facts(votes: Comparisons | None, state: Any) -> str:
 
 def _standing(until: str | None, level: float, model: Any, state: Any) -> tuple[bool, list[str]]:
     """Whether what is to be decided is settled, and how it stands, in words."""
+    from crowdrank.active import confirmed, decision, forecast
     from crowdrank.online import Refits
-    from crowdrank.questions import confirmed, decision, forecast
 
     if until is None:
         return False, []

@@ -10,7 +10,7 @@ import typer
 from crowdrank.cli.trials import bar, page, parse_policy, processes_for
 
 if TYPE_CHECKING:
-    from crowdrank.questions.planning import Plan
+    from crowdrank.active.planning import Plan
 
 
 def plan_collection(
@@ -40,17 +40,26 @@ def plan_collection(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")] = False,
 ) -> None:
     """Plan a collection: how many votes it will take, and what they will cost, by simulated annotators."""
-    from crowdrank.questions.planning import plan
-    from crowdrank.simulated import respondents
+    from crowdrank.active.planning import plan
+    from crowdrank.simulation import respondents
 
     crowd: Any = {"quality": quality, "labels": cast(Any, labels), "scale": scale}
     respondents(items, annotators, **crowd)  # refuses what crowds cannot be, before processes are started
     with bar("Playing collections through", trials) as tell:
         found = plan(
-            items, annotators, **crowd, target=target, probability=probability, policy=parse_policy(policy),
-            price=price, trials=trials, most=most, seed=seed, processes=processes_for(processes, trials),
+            items,
+            annotators,
+            **crowd,
+            target=target,
+            probability=probability,
+            policy=parse_policy(policy),
+            price=price,
+            trials=trials,
+            most=most,
+            seed=seed,
+            processes=processes_for(processes, trials),
             on_progress=tell,
-        )  # fmt: skip
+        )
     if as_json:
         _print_json(found)
     else:
@@ -78,12 +87,21 @@ def _print_json(found: Plan) -> None:
 
     low, high = found.interval
     told = {
-        "target": found.target, "items": found.items, "annotators": found.annotators, "policy": found.policy,
-        "price": found.price, "probability": found.probability, "votes": _finite(found.votes), "low": _finite(low),
-        "high": _finite(high), "cost": _finite(found.cost), "most": found.most, "never": found.never,
+        "target": found.target,
+        "items": found.items,
+        "annotators": found.annotators,
+        "policy": found.policy,
+        "price": found.price,
+        "probability": found.probability,
+        "votes": _finite(found.votes),
+        "low": _finite(low),
+        "high": _finite(high),
+        "cost": _finite(found.cost),
+        "most": found.most,
+        "never": found.never,
         "reached": [_finite(votes) for votes in found.reached],
         "curve": [{"votes": p.votes, "mean": p.mean, "std_error": _finite(p.std_error)} for p in found.curve],
-    }  # fmt: skip
+    }
     typer.echo(json.dumps(told, ensure_ascii=False))
 
 

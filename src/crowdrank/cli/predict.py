@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdrank.cli.options import parse_columns
 from crowdrank.cli.progress import doing
-from crowdrank.cli.settings import parse_columns
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")] = False,
 ) -> None:
     """Rank items by their features, with a function that was learnt before."""
-    from crowdrank.files import write_table
-    from crowdrank.files.feature_tables import read_features
-    from crowdrank.learning import RankingFunction
-    from crowdrank.learning.features import features_of
+    from crowdrank.io import write_table
+    from crowdrank.io.feature_tables import read_features
+    from crowdrank.ltr import RankingFunction
+    from crowdrank.ltr.features import features_of
 
     if missing_features not in ("refuse", "zero"):
         raise SettingError(f"--missing-features must be refuse or zero, got {missing_features!r}.")

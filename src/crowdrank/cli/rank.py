@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdrank.cli.about_items import about_items
-from crowdrank.cli.auto import named
-from crowdrank.cli.domains import DomainCount, HeatMap, with_domains
-from crowdrank.cli.engines import (
+from crowdrank.cli.engine_options import (
     EngineName,
     Memory,
     Scheduler,
@@ -24,17 +21,27 @@ from crowdrank.cli.engines import (
     running,
     warmed,
 )
-from crowdrank.cli.knowledge import Better, GoldPairs, Known, confirmed, told
-from crowdrank.cli.lists import Missing, made_whole
-from crowdrank.cli.measures import MeasureName, with_measure
-from crowdrank.cli.reporting import Plot, Report, check_targets, draw, write_page
-from crowdrank.cli.settings import parse_columns, parse_settings
+from crowdrank.cli.item_options import about_items
+from crowdrank.cli.options import (
+    DomainCount,
+    HeatMap,
+    MeasureName,
+    Missing,
+    made_whole,
+    named,
+    parse_columns,
+    parse_settings,
+    with_domains,
+    with_measure,
+)
+from crowdrank.cli.report_options import Plot, Report, check_targets, draw, write_page
+from crowdrank.cli.side_information import Better, GoldPairs, Known, confirmed, told
 from crowdrank.errors import CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
+    from crowdrank.data import Judgments
     from crowdrank.evaluation import Evaluation
-    from crowdrank.files import ImportReport
-    from crowdrank.judgments import Judgments
+    from crowdrank.io import ImportReport
     from crowdrank.results import Domains, Ranking, Sway, Systems
 
 Words = list[str] | None
@@ -93,8 +100,8 @@ def rank(
 ) -> None:
     """Rank the items of a file of judgments."""
     from crowdrank import models
-    from crowdrank.judgments import Comparisons
-    from crowdrank.models.reading import as_read_by
+    from crowdrank.data import Comparisons
+    from crowdrank.models.conversion import as_read_by
 
     _check_wishes(uncertainty, level, heat_map)
     check_targets(page, figure)
@@ -214,14 +221,14 @@ class Answer:
 
 def _grade(ranking: Ranking, gold: Path, columns: dict[str, str | None]) -> Evaluation:
     from crowdrank.evaluation import Gold, evaluate
-    from crowdrank.files import read_gold
+    from crowdrank.io import read_gold
 
     known = read_gold(gold, columns=columns)
     return evaluate(ranking.scores, ranking.items, Gold.of(known.item, known.value, query=known.query))
 
 
 def _write(answer: Answer, out: Path) -> None:
-    from crowdrank.files import write_table
+    from crowdrank.io import write_table
 
     if out.suffix.lower() == ".json":
         answer.ranking.save(out, uncertainty=answer.measured)

@@ -14,7 +14,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import typer
 
-from crowdrank.cli.installed import needed
+from crowdrank.cli.progress import needed
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ def serve(
     new_admin_link: Annotated[bool, typer.Option("--new-admin-link", help="Replace the admin link.")] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
     as_json: Annotated[bool, typer.Option("--json", help="Print the links as JSON, once it answers.")] = False,
-) -> None:  # fmt: skip
+) -> None:
     """Start a collection, or go on with one: a web page to compare items, and a live board."""
     needed("fastapi", "sqlalchemy", "uvicorn")
-    from crowdrank.server.running import check_free
-    from crowdrank.server.running import serve as run
+    from crowdrank.server.main import check_free
+    from crowdrank.server.main import serve as run
     from crowdrank.server.service import Options
     from crowdrank.storage import Collection
 
@@ -86,23 +86,29 @@ def serve(
             items=sum(not one.hidden for one in collection.items.all().values()),
             annotators=len(collection.annotators.all()),
             database=None if "://" in place else place,
-            organise=None if secret is None else f"{base}/admin/{secret}", take_part=f"{base}/join", board=f"{base}/",
+            organise=None if secret is None else f"{base}/admin/{secret}",
+            take_part=f"{base}/join",
+            board=f"{base}/",
             links=None if links is None else str(links),
-        )  # fmt: skip
+        )
     if as_json:
         threading.Thread(target=_tell_when_ready, args=(told, host, port), daemon=True).start()
     else:
         _say(told, alone=public_url is None and host in ("127.0.0.1", "localhost", "::1"))
     run(
-        place, Options(media=media, public_url=public_url, trusted_proxies=trusted_proxies),
-        host=host, port=port, processes=processes, log_level=log_level,
-    )  # fmt: skip
+        place,
+        Options(media=media, public_url=public_url, trusted_proxies=trusted_proxies),
+        host=host,
+        port=port,
+        processes=processes,
+        log_level=log_level,
+    )
 
 
 def _prepare(collection: Collection, items: Path | None, config: Path | None, gold: Path | None) -> None:
     """Items, settings and gold pairs, as far as they are not there yet."""
-    from crowdrank.server.live import Live
-    from crowdrank.server.organising import gold_of_file, items_of_file
+    from crowdrank.server.admin_actions import gold_of_file, items_of_file
+    from crowdrank.server.projection import Live
     from crowdrank.server.settings import read_settings
 
     if items is not None:
@@ -126,7 +132,7 @@ def _admin_secret(collection: Collection, new: bool) -> str | None:
 
 
 def _write_links(collection: Collection, annotators: Path, links: Path, base: str) -> None:
-    from crowdrank.files import read_annotators
+    from crowdrank.io import read_annotators
     from crowdrank.server.exports import as_csv
 
     people = read_annotators(annotators)
@@ -135,9 +141,7 @@ def _write_links(collection: Collection, annotators: Path, links: Path, base: st
     held = collection.access.holders()
     new = [(n, name) for n, name in zip(numbers, people.annotators, strict=True) if n not in held]
     tokens = collection.access.issue([n for n, _ in new], actor="serve")
-    rows = [
-        {"annotator": name, "link": f"{base}/join/{token}"} for (_, name), token in zip(new, tokens, strict=True)
-    ]  # fmt: skip
+    rows = [{"annotator": name, "link": f"{base}/join/{token}"} for (_, name), token in zip(new, tokens, strict=True)]
     links.write_text("".join(as_csv(rows, ("annotator", "link"))), encoding="utf-8")
     links.chmod(0o600)
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from crowdrank.data import Rankings, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.judgments import Rankings, Ratings
-from crowdrank.simulated import (
+from crowdrank.simulation import (
     Crowd,
     crowd_bt,
     domain_crowd,
@@ -67,9 +67,17 @@ def simulate(
     if out.exists() and any(out.iterdir()) and not force:
         raise SettingError(f"The folder {out} is not empty: name another with --out, or add --force.")
     given = {
-        "items": items, "annotators": annotators, "pairs": pairs, "votes": votes, "quality": quality, "labels": labels,
-        "queries": queries, "levels": levels, "sparsity": sparsity, "mix": mix,
-    }  # fmt: skip
+        "items": items,
+        "annotators": annotators,
+        "pairs": pairs,
+        "votes": votes,
+        "quality": quality,
+        "labels": labels,
+        "queries": queries,
+        "levels": levels,
+        "sparsity": sparsity,
+        "mix": mix,
+    }
     crowd = GENERATORS[kind](**_settings(kind, given), seed=seed)
     written = crowd.write(out)
     judgments = crowd.judgments

@@ -11,8 +11,8 @@ from crowdrank.cli.trials import bar, page, parse_policy, processes_for
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdrank.questions import Curves
-    from crowdrank.questions.policies import Chooser
+    from crowdrank.active import Curves
+    from crowdrank.active.policies import Chooser
 
 
 def simulate_active(
@@ -38,17 +38,26 @@ def simulate_active(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")] = False,
 ) -> None:
     """Compare policies of asking: how close each comes to the truth, vote by vote, with simulated annotators."""
-    from crowdrank import questions, reports
+    from crowdrank import active, reports
 
     chosen = _policies(policies)
     if plot is not None:
         reports.check_drawable(plot)
     with bar("Asking simulated annotators", trials * len(chosen)) as tell:
-        curves = questions.compare_policies(
-            chosen, items=items, annotators=annotators, quality=quality, labels=cast(Any, labels), scale=scale,
-            budget=budget, trials=trials, beliefs=cast(Any, beliefs), seed=seed,
-            processes=processes_for(processes, trials), on_progress=tell,
-        )  # fmt: skip
+        curves = active.compare_policies(
+            chosen,
+            items=items,
+            annotators=annotators,
+            quality=quality,
+            labels=cast(Any, labels),
+            scale=scale,
+            budget=budget,
+            trials=trials,
+            beliefs=cast(Any, beliefs),
+            seed=seed,
+            processes=processes_for(processes, trials),
+            on_progress=tell,
+        )
     (_print_json if as_json else _show)(curves)
     _write(curves, out, plot, quiet=as_json)
 
@@ -85,10 +94,10 @@ def _print_json(curves: Curves) -> None:
 
 
 def _write(curves: Curves, out: Path | None, plot: Path | None, quiet: bool) -> None:
-    from crowdrank import files, reports
+    from crowdrank import io, reports
 
     if out is not None:
-        files.write_table(curves.frame(), out)
+        io.write_table(curves.frame(), out)
     if plot is not None:
         reports.draw_curves(curves.frame(), plot)
     for path in (out, plot):

@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from crowdrank.cli.settings import parse_settings
+from crowdrank.cli.options import parse_settings
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from crowdrank.questions.policies import Chooser
+    from crowdrank.active.policies import Chooser
 
 _WIDEST = 100
 
 
 def parse_policy(text: str) -> Chooser:
     """A policy and perhaps its settings: adaptive, or gain:exploration=5, or adaptive:epsilon=0.2:floor=5."""
-    from crowdrank.questions import by_name
+    from crowdrank.active import by_name
 
     name, *settings = (part.strip() for part in text.split(":"))
     kind = by_name(name)

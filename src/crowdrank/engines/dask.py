@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdrank.engines.contract import Held, Table, TableInParts, add
-from crowdrank.engines.here import cut
+from crowdrank.engines.base import Held, Table, TableInParts, add
+from crowdrank.engines.local import cut
 
 # Sums of so many shards are added up by one task.
 _BRANCHES = 8

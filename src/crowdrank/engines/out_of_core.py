@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdrank.engines.contract import Held, Table, TableInParts, add
-from crowdrank.engines.here import HeldHere, cores, cut, threads
+from crowdrank.engines.base import Held, Table, TableInParts, add
+from crowdrank.engines.compilation import load_compiler
+from crowdrank.engines.local import HeldHere, cores, cut, threads
 from crowdrank.engines.memory import Room, Slot, bytes_of, give_back_at_once, in_use
-from crowdrank.likelihoods.compiled import load_compiler
 
 # Of the limit this share, and so many bytes at least, are left to what comes and goes: shards at work, sums, draws.
 _AT_WORK, _LEAST_AT_WORK = 0.25, 200_000_000

@@ -1,21 +1,21 @@
 """How good it is: metrics against a known truth, chances given to judgments held out, verdicts on annotators."""
 
-from crowdrank.evaluation.agreement import (
+from crowdrank.evaluation.annotator_removal import Moves, leave_out
+from crowdrank.evaluation.cross_validation import HeldOut, held_out
+from crowdrank.evaluation.explanation import Explanation, explain
+from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate
+from crowdrank.evaluation.model_comparison import ModelComparison, compare_models
+from crowdrank.evaluation.rank_correlation import (
     accuracy,
     kendall_correlation,
     kendall_distance,
     spearman_correlation,
     top_k_overlap,
 )
-from crowdrank.evaluation.comparing import ModelComparison, compare_models
-from crowdrank.evaluation.explaining import Explanation, explain
-from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate
-from crowdrank.evaluation.held_out import HeldOut, held_out
-from crowdrank.evaluation.leaving_out import Moves, leave_out
-from crowdrank.evaluation.recommending import Recommendation
+from crowdrank.evaluation.recommendation import Recommendation
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
 from crowdrank.evaluation.verdicts import Verdicts, verdicts
-from crowdrank.models.foretelling import log_chances
+from crowdrank.models.cross_validation import log_chances
 
 __all__ = [
     "Evaluation",

@@ -1,4 +1,6 @@
-"""Statistical tests of all annotators at once: does one follow the scores, a side of the screen, or the clock?
+"""Shares of a count, with their intervals.
+
+Statistical tests of all annotators at once: does one follow the scores, a side of the screen, or the clock?
 
 Three of the tests are one. An answer is +1 for left and −1 for right, the scores of others expect the mean a = 2p − 1
 of it, and a coin tosser's answers are +1 or −1 by halves whatever was shown. So for any weights fixed beforehand,
@@ -8,36 +10,49 @@ of it, and a coin tosser's answers are +1 or −1 by halves whatever was shown. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.judgments import Comparisons
+from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.data import Comparisons
 
-Vector = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+
+def wilson(part: npt.ArrayLike, whole: npt.ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+    """Wilson's interval (1927) of a share; from 0 to 1 where there is nothing to share.
+
+    >>> low, high = wilson(8, 10)
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.49, 0.943)
+    """
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    n = np.asarray(whole, np.float64)
+    share = np.divide(part, n, out=np.full(n.shape, 0.5), where=n > 0)
+    middle = (share * n + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * np.sqrt(n * share * (1 - share) + z * z / 4)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
 @dataclass(frozen=True)
 class Answers:
     """Decided answers, a row each; every answer counts once, whatever its weight."""
 
-    who: Integers
-    side: Vector
+    who: IntArray
+    side: FloatArray
     """+1 where left was chosen, −1 where right was."""
-    expected: Vector
+    expected: FloatArray
     """The mean of `side` by the scores of others, 2p − 1; 0 where they cannot say."""
     people: int
 
-    def per(self, values: npt.NDArray[np.generic]) -> Vector:
+    def per(self, values: npt.NDArray[np.generic]) -> FloatArray:
         """Sums of rows, one an annotator."""
         return np.bincount(self.who, values, self.people).astype(np.float64)
 
-    def along(self, weight: Vector) -> Sum:
+    def along(self, weight: FloatArray) -> Sum:
         return Sum(self.per(self.side * weight), self.per(weight**2), self.per(weight**4))
 
-    def beyond_scores(self, weight: Vector) -> Vector:
+    def beyond_scores(self, weight: FloatArray) -> FloatArray:
         """What of each annotator's weights the scores do not account for.
 
         An annotator of quality η answers with mean (2η − 1)·expected: whatever η, the sum along weights that are
@@ -54,11 +69,11 @@ class Answers:
 class Sum:
     """Σ weight · answer of each annotator, with Σ weight² and Σ weight⁴."""
 
-    total: Vector
-    square: Vector
-    fourth: Vector
+    total: FloatArray
+    square: FloatArray
+    fourth: FloatArray
 
-    def chance(self) -> Vector:
+    def chance(self) -> FloatArray:
         """Chance that a coin tosser's sum is as large (one-sided); 1 where nothing was weighed.
 
         Normal, with the correction for continuity that answers of equal weight need; unequal weights count as so many
@@ -73,18 +88,18 @@ class Sum:
         return Sum(-self.total, self.square, self.fourth)
 
 
-def either_way(found: Sum) -> Vector:
+def either_way(found: Sum) -> FloatArray:
     """Two-sided chance."""
     return np.asarray(np.minimum(1.0, 2 * np.minimum(found.chance(), found.reversed().chance())))
 
 
-def quality_of(found: Sum) -> Vector:
+def quality_of(found: Sum) -> FloatArray:
     """η of each annotator, from their sum along the expected; nan where nothing is known."""
     trust = found.total / np.where(found.square > 0, found.square, np.nan)
     return np.asarray(0.5 + 0.5 * np.clip(trust, -1, 1))
 
 
-def upper_quality(found: Sum, level: float) -> Vector:
+def upper_quality(found: Sum, level: float) -> FloatArray:
     """The largest η not refused at `level` (one-sided): where the test of `below` turns, after Wilson's interval."""
     from scipy.special import ndtri
 
@@ -94,7 +109,7 @@ def upper_quality(found: Sum, level: float) -> Vector:
     return 0.5 + 0.5 * np.where(v > 0, np.clip(ratio(s * v + root, v**2 + z2 * w), -1, 1), 1.0)
 
 
-def below(found: Sum, quality: float) -> Vector:
+def below(found: Sum, quality: float) -> FloatArray:
     """Chance that an annotator of this quality agrees with the scores as little (one-sided)."""
     from scipy.special import ndtr
 
@@ -109,11 +124,11 @@ def below(found: Sum, quality: float) -> Vector:
 class Haste:
     """Durations of each annotator beside those of all others."""
 
-    median: Vector
+    median: FloatArray
     """nan where none is known."""
     usual: float
     """The median of the annotators' medians."""
-    chance: Vector
+    chance: FloatArray
     """That someone like the others is as fast: Mann and Whitney's rank-sum test, one-sided. nan where none is known."""
 
 
@@ -138,7 +153,7 @@ def haste(comparisons: Comparisons) -> Haste | None:
     return Haste(median, float(np.nanmedian(median)), chance)
 
 
-def _medians(values: Vector, who: npt.NDArray[np.integer], people: int) -> Vector:
+def _medians(values: FloatArray, who: npt.NDArray[np.integer], people: int) -> FloatArray:
     order = np.lexsort((values, who))
     ordered, count = values[order], np.bincount(who, minlength=people)
     start = np.cumsum(count) - count
@@ -146,7 +161,7 @@ def _medians(values: Vector, who: npt.NDArray[np.integer], people: int) -> Vecto
     return np.where(count > 0, (ordered[low] + ordered[high]) / 2, np.nan)
 
 
-def adjusted(chances: Vector) -> Vector:
+def adjusted(chances: FloatArray) -> FloatArray:
     """Benjamini and Hochberg's: called at 0.05, one in twenty of those called is called falsely, on average.
 
     Tests that could not be made (nan) are not counted.
@@ -162,6 +177,6 @@ def adjusted(chances: Vector) -> Vector:
     return found
 
 
-def ratio(top: Vector, bottom: Vector) -> Vector:
+def ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
     """Division; 0 where there is nothing to divide by."""
     return np.divide(top, bottom, out=np.zeros(np.broadcast(top, bottom).shape), where=np.asarray(bottom) > 0)

@@ -7,25 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from crowdrank.arrays import BoolArray, FloatArray
+from crowdrank.data import TIE, Comparisons
 from crowdrank.errors import CrowdrankWarning, SettingError
-from crowdrank.evaluation.shares import wilson
-from crowdrank.judgments import TIE, Comparisons
+from crowdrank.evaluation.annotator_tests import wilson
 from crowdrank.models import name_of
-from crowdrank.models.foretelling import folds_of
-
-Vector = npt.NDArray[np.float64]
+from crowdrank.models.cross_validation import folds_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """Decided judgments that were foretold, a row each: the chance given to the favourite, and whether it won."""
 
-    chance: Vector
+    chance: FloatArray
     """Of the likelier of the two answers, so at least one half."""
-    right: Vector
+    right: FloatArray
     """1 where the favourite won, 0 where it lost, ½ where there was none."""
 
     def __repr__(self) -> str:
@@ -60,9 +58,14 @@ class Calibration:
         won, foretold = (np.bincount(place, column, bins)[seen] for column in (self.right, self.chance))
         low, high = wilson(won, count[seen])
         columns = {
-            "from": 0.5 + seen / (2 * bins), "to": 0.5 + (seen + 1) / (2 * bins), "judgments": count[seen],
-            "foretold": foretold / count[seen], "observed": won / count[seen], "low": low, "high": high,
-        }  # fmt: skip
+            "from": 0.5 + seen / (2 * bins),
+            "to": 0.5 + (seen + 1) / (2 * bins),
+            "judgments": count[seen],
+            "foretold": foretold / count[seen],
+            "observed": won / count[seen],
+            "low": low,
+            "high": high,
+        }
         return pl.DataFrame(columns)
 
 
@@ -78,7 +81,7 @@ def calibration(model: Any, comparisons: Comparisons, *, folds: int = 3, parts: 
     return Calibration(chance, right)
 
 
-def _foretell(model: Any, comparisons: Comparisons, unseen: npt.NDArray[np.bool_]) -> tuple[Vector, Vector]:
+def _foretell(model: Any, comparisons: Comparisons, unseen: BoolArray) -> tuple[FloatArray, FloatArray]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdrankWarning)
         ranking = model.fit(comparisons.take(np.flatnonzero(~unseen)))

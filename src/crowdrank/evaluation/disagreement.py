@@ -6,36 +6,32 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from crowdrank.arrays import FloatArray, IntArray, ObjectArray
+from crowdrank.data import Comparisons
+from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import DataError
-from crowdrank.evaluation.annotator_tests import adjusted
-from crowdrank.evaluation.shares import wilson
-from crowdrank.judgments import Comparisons
-from crowdrank.judgments.counts import pair_cells
-
-Matrix = npt.NDArray[np.int64]
-Vector = npt.NDArray[np.float64]
+from crowdrank.evaluation.annotator_tests import adjusted, wilson
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Disagreement:
     """Annotators against annotators, those who judged most first."""
 
-    annotators: npt.NDArray[np.object_]
-    shared: Matrix
+    annotators: ObjectArray
+    shared: IntArray
     """Pairs of items that both decided; who answered a pair several times counts once, by the majority."""
-    opposite: Matrix
+    opposite: IntArray
     """… of which they decided otherwise."""
 
     def __repr__(self) -> str:
         return f"<Disagreement among {len(self.annotators):,} annotators>"
 
     @cached_property
-    def share(self) -> Vector:
+    def share(self) -> FloatArray:
         """Opposite answers among the shared; nan where nothing is shared, and on the diagonal."""
-        found: Vector = np.full(self.shared.shape, np.nan)
+        found: FloatArray = np.full(self.shared.shape, np.nan)
         np.divide(self.opposite, self.shared, out=found, where=self.shared > 0)
         np.fill_diagonal(found, np.nan)
         return found
@@ -51,10 +47,15 @@ class Disagreement:
         shared, opposite = self.shared[first, second], self.opposite[first, second]
         low, high = wilson(opposite, shared)
         columns = {
-            "annotator": self.annotators[first].tolist(), "other": self.annotators[second].tolist(), "shared": shared,
-            "opposite": opposite, "share": self.share[first, second], "low": low, "high": high,
+            "annotator": self.annotators[first].tolist(),
+            "other": self.annotators[second].tolist(),
+            "shared": shared,
+            "opposite": opposite,
+            "share": self.share[first, second],
+            "low": low,
+            "high": high,
             "p": adjusted(np.where(opposite > 0, bdtrc(np.maximum(opposite - 1, 0), shared, 0.5), 1.0)),
-        }  # fmt: skip
+        }
         frame = pl.DataFrame(columns, schema_overrides={"annotator": pl.String, "other": pl.String})
         return frame.sort("low", "share", "annotator", "other", descending=[True, True, False, False])
 

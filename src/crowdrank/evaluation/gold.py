@@ -1,8 +1,11 @@
-"""Gold: the known truth about items, and how scores fare against it, query by query."""
+"""Gold: the known truth about items, and how scores fare against it, query by query.
+
+Several models against the same gold: each metric, with the error of what sets them apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -12,20 +15,24 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from crowdrank.arrays import FloatArray, Int32Array, IntArray
+from crowdrank.data.columns import freeze, numbers
+from crowdrank.data.labels import Items, encode_items
 from crowdrank.errors import DataError
-from crowdrank.evaluation.agreement import (
+from crowdrank.evaluation.cross_validation import Estimate
+from crowdrank.evaluation.rank_correlation import (
     accuracy,
+    check_column,
+    check_k,
     kendall_correlation,
     kendall_distance,
     spearman_correlation,
     top_k_overlap,
 )
-from crowdrank.evaluation.places import Array, check_column, check_k
 from crowdrank.evaluation.relevance import Gain, average_precision, ndcg, precision_at, rbp
-from crowdrank.judgments.labels import Items, encode_items
-from crowdrank.judgments.numbers import freeze, numbers
+from crowdrank.results import Ranking
 
-Metric = Callable[[Array, Array], float]
+Metric = Callable[[FloatArray, FloatArray], float]
 
 # 2^10 - 1 is already a gain a thousand times that of grade 1; beyond it the best item alone would be judged.
 _LARGEST_GRADE = 10
@@ -36,7 +43,7 @@ class Gold:
     """True values of items within queries. Build one with `Gold.of`."""
 
     items: Items
-    value: Array
+    value: FloatArray
     """Larger is better."""
     graded: bool
     """Whether values are grades of relevance, zero meaning worthless: only then do NDCG, precision, AP and RBP say
@@ -157,9 +164,13 @@ def evaluate(scores: npt.ArrayLike, items: Items, gold: Gold, k: int = 10, *, th
         pl.Series(name, values[:, n]) for n, name in enumerate(metrics)
     )
     return Evaluation(
-        measures=tuple(_average(name, values[:, n]) for n, name in enumerate(metrics)), by_query=by_query, k=k,
-        items=len(items), items_with_gold=len(places), gold_never_judged=len(gold) - len(places),
-    )  # fmt: skip
+        measures=tuple(_average(name, values[:, n]) for n, name in enumerate(metrics)),
+        by_query=by_query,
+        k=k,
+        items=len(items),
+        items_with_gold=len(places),
+        gold_never_judged=len(gold) - len(places),
+    )
 
 
 def _metrics(gold: Gold, k: int, threshold: float) -> dict[str, Metric]:
@@ -180,7 +191,7 @@ def _metrics(gold: Gold, k: int, threshold: float) -> dict[str, Metric]:
     return chosen
 
 
-def _average(name: str, values: Array) -> Measure:
+def _average(name: str, values: FloatArray) -> Measure:
     defined = values[~np.isnan(values)]
     count = len(defined)
     mean = float(defined.mean()) if count else np.nan
@@ -188,7 +199,7 @@ def _average(name: str, values: Array) -> Measure:
     return Measure(name, mean, error, count)
 
 
-def match_gold(items: Items, gold: Gold) -> tuple[npt.NDArray[np.int64], Array]:
+def match_gold(items: Items, gold: Gold) -> tuple[IntArray, FloatArray]:
     """The judged items that have gold, in order of their places, and what is true of them."""
     judged = _names(items).with_row_index("place")
     both = judged.join(_names(gold.items).with_columns(value=gold.value), on=["query", "item"]).sort("place")
@@ -210,19 +221,56 @@ def _why_no_match(items: Items, gold: Gold) -> str:
     return f"for example {items.name(0)!r} was judged, and {gold.items.name(0)!r} has gold."
 
 
-def _check_scores(scores: npt.ArrayLike, items: Items) -> Array:
+def _check_scores(scores: npt.ArrayLike, items: Items) -> FloatArray:
     estimate = check_column(scores, "scores")
     if len(estimate) != len(items):
         raise DataError(f"There must be one score an item, got {len(estimate)} scores for {len(items)} items.")
     return estimate
 
 
-def _refuse_repeats(items: Items, codes: npt.NDArray[np.int32]) -> None:
+def _refuse_repeats(items: Items, codes: Int32Array) -> None:
     _, first = np.unique(codes, return_index=True)
     if len(first) < len(codes):
         row = int(np.setdiff1d(np.arange(len(codes)), first)[0])
         raise DataError(f"Row {row + 1}: item {items.name(int(codes[row]))} already has gold.")
 
 
-def _look_like_grades(values: Array) -> bool:
+def _look_like_grades(values: FloatArray) -> bool:
     return bool(values.min() == 0 and values.max() <= _LARGEST_GRADE and np.all(values == np.round(values)))
+
+
+_RESAMPLES = 100
+
+
+def grades(rankings: Mapping[str, Ranking], gold: Gold) -> dict[str, Evaluation]:
+    """Every ranking graded."""
+    return {name: evaluate(ranking.scores, ranking.items, gold) for name, ranking in rankings.items()}
+
+
+def accuracy_gains(
+    rankings: Mapping[str, Ranking], gold: Gold, plain: str, rng: np.random.Generator
+) -> dict[str, Estimate]:
+    """How much more accurate than the plain model; the error is between queries or, of one, by resampling its items."""
+    found = grades(rankings, gold)
+    by_query = {name: grade.by_query["accuracy"].to_numpy() for name, grade in found.items()}
+    queries = len(by_query[plain])
+    if queries > 1:
+        return {name: _between_queries(values - by_query[plain]) for name, values in by_query.items()}
+    places, truth = match_gold(rankings[plain].items, gold)
+    drawn = [rng.integers(len(places), size=len(places)) for _ in range(_RESAMPLES)]
+    again = {name: _resampled(ranking.scores[places], truth, drawn) for name, ranking in rankings.items()}
+    return {
+        name: Estimate(found[name].accuracy - found[plain].accuracy, float(np.nanstd(values - again[plain])))
+        for name, values in again.items()
+    }
+
+
+def _between_queries(difference: FloatArray) -> Estimate:
+    told = difference[~np.isnan(difference)]
+    if len(told) < 2:
+        return Estimate(float(np.mean(told)) if len(told) else np.nan, np.nan)
+    return Estimate(float(np.mean(told)), float(np.std(told, ddof=1) / np.sqrt(len(told))))
+
+
+def _resampled(scores: FloatArray, truth: FloatArray, drawn: list[IntArray]) -> FloatArray:
+    return np.array([accuracy(scores[rows], truth[rows]) for rows in drawn])

@@ -12,8 +12,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.errors import DataError, SettingError
-from crowdrank.evaluation.places import Array, chance_of_top, check_k, check_pair, mean_over_ties, tie_groups
+from crowdrank.evaluation.rank_correlation import chance_of_top, check_k, check_pair, mean_over_ties, tie_groups
 
 Gain = Literal["exponential", "linear"]
 Normaliser = Literal["k", "all"]
@@ -95,12 +96,12 @@ def rbp(scores: npt.ArrayLike, truth: npt.ArrayLike, persistence: float = 0.8, t
     return float((1 - persistence) * mean_over_ties(reached, estimate)[relevant].sum())
 
 
-def _relevant(scores: npt.ArrayLike, truth: npt.ArrayLike, threshold: float) -> tuple[Array, npt.NDArray[np.bool_]]:
+def _relevant(scores: npt.ArrayLike, truth: npt.ArrayLike, threshold: float) -> tuple[FloatArray, BoolArray]:
     estimate, grades = check_pair(scores, truth)
     return estimate, grades >= threshold
 
 
-def _gains(grades: Array, gain: Gain) -> Array:
+def _gains(grades: FloatArray, gain: Gain) -> FloatArray:
     if (bad := np.flatnonzero((grades < 0) | np.isinf(grades))).size:
         raise DataError(
             f"Row {int(bad[0]) + 1}: NDCG needs grades that are finite and not negative, got {grades[bad[0]]}."
@@ -108,7 +109,7 @@ def _gains(grades: Array, gain: Gain) -> Array:
     if gain == "linear":
         return grades
     # 2^y - 1, all divided by the largest 2^y: the ratio is the same, and a grade of 2,000 does not overflow.
-    scaled: Array = -np.expm1(-grades * np.log(2)) * np.exp2(grades - grades.max())
+    scaled: FloatArray = -np.expm1(-grades * np.log(2)) * np.exp2(grades - grades.max())
     return scaled
 
 

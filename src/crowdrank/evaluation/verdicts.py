@@ -1,4 +1,7 @@
-"""What to think of each annotator, by tests against scores they did not help to make."""
+"""Verdicts in plain sentences that carry their numbers.
+
+What to think of each annotator, by tests against scores they did not help to make.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,87 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from crowdrank.arrays import FloatArray, IntArray, ObjectArray
+from crowdrank.data import Comparisons
 from crowdrank.errors import DataError, SettingError
-from crowdrank.evaluation.annotator_tests import Vector
-from crowdrank.evaluation.evidence import Evidence, gather
-from crowdrank.evaluation.reasons import reasons
-from crowdrank.evaluation.tastes import expect
-from crowdrank.judgments import Comparisons
+from crowdrank.evaluation.annotator_evidence import Evidence, gather
+from crowdrank.evaluation.minority_preferences import expect
 from crowdrank.models import CrowdBT
+
+
+def reasons(evidence: Evidence) -> ObjectArray:
+    """A sentence an annotator: what the verdict rests on first, how far they agreed with the others last."""
+    clauses = [(evidence.leans, _leaning), (evidence.hasty, _quick), (evidence.sure("taste"), _taste)]
+    found = np.empty(len(evidence.decided), dtype=object)
+    for who in range(len(found)):
+        told = [tell(evidence, who) for applies, tell in clauses if applies[who]]
+        found[who] = "; ".join([*told, _agreement(evidence, who)])
+    return found
+
+
+def _leaning(evidence: Evidence, who: int) -> str:
+    left, expected, decided = (float(v[who]) for v in (evidence.left, evidence.left_expected, evidence.decided))
+    side = "left" if left > expected else "right"
+    if side == "right":
+        left, expected = decided - left, decided - expected
+    chosen = f"chose {side} in {left:,.0f} of {_count(decided)} where {min(max(expected, 0.0), decided):,.0f} were"
+    return f"{chosen} expected{_p(evidence, 'one_sided', who)}"
+
+
+def _quick(evidence: Evidence, who: int) -> str:
+    assert evidence.haste is not None
+    median, usual = evidence.haste.median[who], evidence.haste.usual
+    return f"took {median:.3g} seconds an answer where {usual:.3g} are usual{_p(evidence, 'hasty', who)}"
+
+
+def _taste(evidence: Evidence, who: int) -> str:
+    sided, contested = evidence.taste.sided[who], evidence.taste.contested[who]
+    return (
+        f"with a minority of one mind in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', who)}"
+    )
+
+
+def _agreement(evidence: Evidence, who: int) -> str:
+    decided, agreed = evidence.decided[who], evidence.agreed[who]
+    if len(evidence.decided) < 3:
+        return "nobody can vouch: that takes two other annotators at least"
+    if not decided:
+        return _unheard(int(evidence.answers[who]))
+    return f"agreed with others on {agreed:,.0f} of {_count(decided)}: {_meaning(evidence, who)}"
+
+
+def _meaning(evidence: Evidence, who: int) -> str:
+    if evidence.sure("below_half")[who]:
+        return f"surely below half{_p(evidence, 'below_half', who)}"
+    if evidence.sure("above_half")[who]:
+        above = f"surely above half{_p(evidence, 'above_half', who)}"
+        if not evidence.noisy[who]:
+            return above
+        return f"{above}, below the typical{_p(evidence, 'below_typical', who)}"
+    nearer = min(("above_half", "below_half"), key=lambda test: float(evidence.chances[test][who]))
+    coin, upper = f"may be a coin{_p(evidence, nearer, who)}", evidence.upper[who]
+    if not evidence.sure("below_typical")[who]:
+        return f"{coin} or typical{_p(evidence, 'below_typical', who)}"
+    # the bound is of this annotator alone, p adjusted for all: below a half, the one would contradict the other
+    return f"{coin}, at best {upper:.2f}" if upper >= 0.5 else coin
+
+
+def _unheard(answers: int) -> str:
+    if not answers:
+        return "gave no decided answer"
+    return f"{_count(answers)} that cannot be checked: others judged other items, or contradict each other"
+
+
+def _count(number: Any) -> str:
+    return f"{number:,.0f} answer{'' if number == 1 else 's'}"
+
+
+def _p(evidence: Evidence, test: str, who: int) -> str:
+    chance = float(evidence.chances[test][who])
+    return " (p < 0.001)" if chance < 0.001 else f" (p {chance:.2g})"
+
 
 WORDS = ("reliable", "noisy", "random", "reversed", "one-sided", "hasty", "different taste", "too few to say")
 
@@ -27,17 +101,17 @@ _CROWD_BT = CrowdBT()
 class Verdicts:
     """A verdict on each annotator, with its reason; chances (p-values) are adjusted for the number of annotators."""
 
-    annotators: npt.NDArray[np.object_]
-    verdict: npt.NDArray[np.object_]
+    annotators: ObjectArray
+    verdict: ObjectArray
     """One of `WORDS`."""
-    reason: npt.NDArray[np.object_]
-    decided: npt.NDArray[np.int64]
+    reason: ObjectArray
+    decided: IntArray
     """Answers that are no ties, on items that others ranked."""
-    agreed: npt.NDArray[np.int64]
+    agreed: IntArray
     """… of which the annotator chose the item that the others' scores put first."""
-    quality: Vector
+    quality: FloatArray
     """η against the others' scores; nan where nothing is known."""
-    chances: dict[str, Vector]
+    chances: dict[str, FloatArray]
     """Adjusted p-values by test: above_half, below_half, below_typical, one_sided, hasty, taste. nan where a test could
     not be made."""
     typical: float
@@ -60,9 +134,12 @@ class Verdicts:
     def frame(self) -> pl.DataFrame:
         """One row an annotator, in the order of their labels."""
         columns: dict[str, Any] = {
-            "annotator": self.annotators.tolist(), "verdict": self.verdict.tolist(), "reason": self.reason.tolist(),
-            "decided": self.decided, "agreed": self.agreed,
-        }  # fmt: skip
+            "annotator": self.annotators.tolist(),
+            "verdict": self.verdict.tolist(),
+            "reason": self.reason.tolist(),
+            "decided": self.decided,
+            "agreed": self.agreed,
+        }
         return pl.DataFrame(columns | {f"p_{name}": chance for name, chance in self.chances.items()}).with_columns(
             pl.col(f"p_{name}").fill_nan(None) for name in self.chances
         )
@@ -87,7 +164,7 @@ def verdicts(
     verdicts apply, the first holds of: one-sided, hasty, different taste, reversed, random, noisy, reliable, too few to
     say. Every answer counts once, whatever its weight; weights count in the fits.
 
-    >>> from crowdrank.simulated import mixed_crowd
+    >>> from crowdrank.simulation import mixed_crowd
     >>> verdicts(mixed_crowd(kinds={"good": 12, "reversed": 2, "left": 1}, seed=1).judgments)
     <Verdicts on 15 annotators: 12 reliable, 2 reversed, 1 one-sided>
     """
@@ -100,13 +177,19 @@ def verdicts(
     expected = expect(comparisons, model, folds, np.random.default_rng(seed))
     evidence = gather(comparisons, expected, level)
     return Verdicts(
-        annotators=comparisons.annotators, verdict=_decide(evidence), reason=reasons(evidence),
-        decided=evidence.decided.astype(np.int64), agreed=evidence.agreed.astype(np.int64),
-        quality=evidence.quality, chances=evidence.chances, typical=evidence.typical, level=level,
-    )  # fmt: skip
+        annotators=comparisons.annotators,
+        verdict=_decide(evidence),
+        reason=reasons(evidence),
+        decided=evidence.decided.astype(np.int64),
+        agreed=evidence.agreed.astype(np.int64),
+        quality=evidence.quality,
+        chances=evidence.chances,
+        typical=evidence.typical,
+        level=level,
+    )
 
 
-def _decide(evidence: Evidence) -> npt.NDArray[np.object_]:
+def _decide(evidence: Evidence) -> ObjectArray:
     """The first that applies."""
     found = {
         "one-sided": evidence.leans,

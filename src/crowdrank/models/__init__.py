@@ -5,39 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from crowdrank.errors import UnknownNameError
-from crowdrank.models.bayesian_crowd_bt import BayesianCrowdBT
+from crowdrank.models.base import BaseModel, Model
 from crowdrank.models.bootstrap import with_bootstrap
-from crowdrank.models.borda import Borda
-from crowdrank.models.bradley_terry import BradleyTerry
-from crowdrank.models.conclude import Model
-from crowdrank.models.condorcet_fuse import CondorcetFuse
-from crowdrank.models.copeland import Copeland
-from crowdrank.models.crowd_agg import CrowdAgg
-from crowdrank.models.crowd_bt import CrowdBT
-from crowdrank.models.dawid_skene import DawidSkene
-from crowdrank.models.elo import Elo
-from crowdrank.models.em_elo import EMElo
-from crowdrank.models.factor_bt import FactorBT
-from crowdrank.models.footrule import Footrule
-from crowdrank.models.graded_response import GradedResponse
-from crowdrank.models.greedy_order import GreedyOrder
-from crowdrank.models.linear_bias import LinearBias
-from crowdrank.models.majority_bt import MajorityBT
-from crowdrank.models.mallows import Mallows
-from crowdrank.models.markov_chain import MarkovChain
-from crowdrank.models.mean_rating import MeanRating
-from crowdrank.models.median_rank import MedianRank
-from crowdrank.models.mpm import MPM
-from crowdrank.models.pairwise_hits import PairwiseHITS
-from crowdrank.models.plackett_luce import PlackettLuce
-from crowdrank.models.rank_centrality import RankCentrality
-from crowdrank.models.rrf import ReciprocalRankFusion
-from crowdrank.models.thurstone import Thurstone
-from crowdrank.models.tpp import TPP
-from crowdrank.models.trm import TRM
-from crowdrank.models.variance_bt import VarianceBT
-from crowdrank.models.win_rate import WinRate
-from crowdrank.models.z_rating import ZRating
+from crowdrank.models.crowd.bayesian_crowd_bt import BayesianCrowdBT
+from crowdrank.models.crowd.crowd_bt import CrowdBT
+from crowdrank.models.crowd.em_elo import EMElo
+from crowdrank.models.crowd.factor_bt import FactorBT
+from crowdrank.models.crowd.linear_bias import LinearBias
+from crowdrank.models.crowd.majority_bt import MajorityBT
+from crowdrank.models.crowd.mpm import MPM
+from crowdrank.models.crowd.pairwise_hits import PairwiseHITS
+from crowdrank.models.crowd.variance_bt import VarianceBT
+from crowdrank.models.crowd_agg.crowd_agg import CrowdAgg
+from crowdrank.models.lists.mallows import Mallows
+from crowdrank.models.lists.markov_chain import MarkovChain
+from crowdrank.models.lists.plackett_luce import PlackettLuce
+from crowdrank.models.lists.positional import Footrule, MedianRank, ReciprocalRankFusion
+from crowdrank.models.pairwise.bradley_terry import BradleyTerry
+from crowdrank.models.pairwise.elo import Elo
+from crowdrank.models.pairwise.rank_centrality import RankCentrality
+from crowdrank.models.pairwise.thurstone import Thurstone
+from crowdrank.models.ratings.dawid_skene import DawidSkene
+from crowdrank.models.ratings.graded_response import GradedResponse
+from crowdrank.models.ratings.mean_ratings import MeanRating, ZRating
+from crowdrank.models.thurstonian.tpp import TPP
+from crowdrank.models.thurstonian.trm import TRM
+from crowdrank.models.voting import Borda, CondorcetFuse, Copeland, GreedyOrder, WinRate
 
 REGISTRY: dict[str, type[Any]] = {
     "bradley-terry": BradleyTerry,
@@ -91,6 +84,7 @@ __all__ = [
     "REGISTRY",
     "TPP",
     "TRM",
+    "BaseModel",
     "BayesianCrowdBT",
     "Borda",
     "BradleyTerry",

@@ -12,14 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdrank.arrays import FloatArray
+from crowdrank.data import Comparisons, Judgments, PairCounts
+from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
-from crowdrank.judgments import Comparisons, Judgments, PairCounts
-from crowdrank.judgments.counts import pair_cells
 from crowdrank.results import Ranking, Uncertainty
-
-Vector = npt.NDArray[np.float64]
 
 # Fewer annotators than this say too little of annotators in general.
 FEWEST_ANNOTATORS = 10
@@ -28,7 +26,7 @@ _CELLS_AT_ONCE = 20_000_000
 
 
 def bootstrap_counts(
-    comparisons: Comparisons, score: Callable[[PairCounts], Vector], *, seed: int, replicates: int = REPLICATES
+    comparisons: Comparisons, score: Callable[[PairCounts], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Refit a model that reads pair counts on resampled counts."""
     rng = np.random.default_rng(seed)
@@ -42,7 +40,7 @@ def bootstrap_counts(
 
 
 def bootstrap(
-    judgments: Any, refit: Callable[[Any], Vector], *, seed: int, replicates: int = REPLICATES
+    judgments: Any, refit: Callable[[Any], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Refit any model on reweighted judgments."""
     return bootstrap_weights(
@@ -51,7 +49,7 @@ def bootstrap(
 
 
 def bootstrap_weights(
-    judgments: Any, refit: Callable[[Vector], Vector], *, seed: int, replicates: int = REPLICATES
+    judgments: Any, refit: Callable[[FloatArray], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Refit a model that needs to know only what each judgment weighs now."""
     rng = np.random.default_rng(seed)
@@ -70,12 +68,12 @@ def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int
     A resample that orders no two items ties them all.
     """
 
-    def refit(again: Any) -> Vector:
+    def refit(again: Any) -> FloatArray:
         with warnings.catch_warnings():
             # what a resample happens to tear apart is no news of the data
             warnings.simplefilter("ignore", DataWarning)
             try:
-                found: Vector = model.fit(again).scores
+                found: FloatArray = model.fit(again).scores
             except (IslandsError, SeparationError) as error:
                 raise DataError(
                     "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
@@ -93,12 +91,12 @@ def by_annotator(judgments: Judgments) -> bool:
     return judgments.annotator is not None and len(judgments.annotators) >= FEWEST_ANNOTATORS
 
 
-def _uncertainty(judgments: Judgments, draws: Vector) -> Uncertainty:
+def _uncertainty(judgments: Judgments, draws: FloatArray) -> Uncertainty:
     what = f"{len(judgments.annotators)} annotators" if by_annotator(judgments) else f"{len(judgments)} judgments"
     return Uncertainty(draws, draws.std(axis=0, ddof=1), f"bootstrap over {what}")
 
 
-def _resampled(comparisons: Comparisons, rng: np.random.Generator, replicates: int) -> Iterator[Vector]:
+def _resampled(comparisons: Comparisons, rng: np.random.Generator, replicates: int) -> Iterator[FloatArray]:
     """Batches of replicated counts: rows are replicates, columns (pair, first won | tied | second won) flattened."""
     counts = comparisons.counts
     columns = 3 * len(counts)
@@ -116,7 +114,7 @@ def _resampled(comparisons: Comparisons, rng: np.random.Generator, replicates: i
         yield drawn
 
 
-def _as_rows(counts: PairCounts) -> Vector:
+def _as_rows(counts: PairCounts) -> FloatArray:
     return np.stack((counts.first_wins, counts.ties, counts.second_wins), axis=1)
 
 

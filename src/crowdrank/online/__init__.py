@@ -1,12 +1,12 @@
 """Beliefs updated one judgment at a time: Crowd-BT, TrueSkill, Elo, Glicko-2."""
 
 from crowdrank.online.beliefs import Beliefs, Roll
-from crowdrank.online.contract import OnlineModel
 from crowdrank.online.crowd_bt import CrowdBT
-from crowdrank.online.domains import beliefs_of
 from crowdrank.online.elo import Elo
 from crowdrank.online.glicko import Glicko2
-from crowdrank.online.posterior import Posterior, Refits
+from crowdrank.online.sequential import OnlineModel
+from crowdrank.online.sequential_mcmc import Posterior, Refits
+from crowdrank.online.tpp_transfer import beliefs_of
 from crowdrank.online.trueskill import TrueSkill
 
 __all__ = [

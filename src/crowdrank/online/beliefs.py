@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdrank.arrays import FloatArray, Int32Array
+from crowdrank.data import Items
 from crowdrank.errors import DataError, UnknownNameError
-from crowdrank.judgments import Items
-
-Vector = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +49,7 @@ class Roll:
         return places
 
     @cached_property
-    def query(self) -> Codes:
+    def query(self) -> Int32Array:
         """A code for the query of each."""
         return np.unique(np.array(self.queries, dtype=object), return_inverse=True)[1].astype(np.int32)
 
@@ -65,7 +62,7 @@ class Roll:
             raise UnknownNameError(kind, label, self.labels)
         return place
 
-    def codes(self, others: Roll) -> Codes:
+    def codes(self, others: Roll) -> Int32Array:
         """Where each of the others stands on this one, which must hold them all."""
         keys = zip(others.queries, others.labels, strict=True)
         return np.fromiter((self._places[key] for key in keys), np.int32, len(others))
@@ -89,9 +86,9 @@ class Beliefs:
 
     items: Roll
     annotators: Roll
-    of_items: Mapping[str, Vector]
+    of_items: Mapping[str, FloatArray]
     """By name, such as mean and variance of the score."""
-    of_annotators: Mapping[str, Vector]
+    of_annotators: Mapping[str, FloatArray]
     """By name: truths and lies, the counts of the Beta that a quality is believed to come from."""
     judged: int = 0
     """How many judgments were taken in."""
@@ -112,27 +109,27 @@ class Beliefs:
         )
 
     @property
-    def mean(self) -> Vector:
+    def mean(self) -> FloatArray:
         return _named(self.of_items, "mean", "items", "every online model keeps it")
 
     @property
-    def variance(self) -> Vector:
+    def variance(self) -> FloatArray:
         return _named(self.of_items, "variance", "items", "CrowdBT, TrueSkill and Glicko2 keep it")
 
     @property
-    def volatility(self) -> Vector:
+    def volatility(self) -> FloatArray:
         return _named(self.of_items, "volatility", "items", "Glicko2 keeps it")
 
     @property
-    def truths(self) -> Vector:
+    def truths(self) -> FloatArray:
         return _named(self.of_annotators, "truths", "annotators", "CrowdBT keeps it")
 
     @property
-    def lies(self) -> Vector:
+    def lies(self) -> FloatArray:
         return _named(self.of_annotators, "lies", "annotators", "CrowdBT keeps it")
 
     @property
-    def quality(self) -> Vector:
+    def quality(self) -> FloatArray:
         """The mean of what is believed of each annotator's quality."""
         return self.truths / (self.truths + self.lies)
 
@@ -153,7 +150,7 @@ class Beliefs:
         return load(path)
 
 
-def _named(columns: Mapping[str, Vector], name: str, of: str, remedy: str) -> Vector:
+def _named(columns: Mapping[str, FloatArray], name: str, of: str, remedy: str) -> FloatArray:
     if name not in columns:
         held = ", ".join(columns) or "their names"
         raise DataError(f"These beliefs hold no {name} of {of}, only {held}: {remedy}.")

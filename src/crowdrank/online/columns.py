@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from crowdrank.arrays import FloatArray
 from crowdrank.errors import DataError, SettingError
-from crowdrank.online.beliefs import Beliefs, Roll, Vector
+from crowdrank.online.beliefs import Beliefs, Roll
 from crowdrank.online.sequential import Answers, Sequential
 
 
@@ -26,24 +27,31 @@ class Columnar(Sequential):
         return {}
 
     @abstractmethod
-    def take_in(self, answers: Answers, of_items: Mapping[str, Vector], of_annotators: Mapping[str, Vector]) -> int:
+    def take_in(
+        self, answers: Answers, of_items: Mapping[str, FloatArray], of_annotators: Mapping[str, FloatArray]
+    ) -> int:
         """Change the columns in place, row by row; how many rows were left out."""
 
     def nobody(self) -> Beliefs:
         return Beliefs(
-            items=Roll.of(()), annotators=Roll.of(()),
+            items=Roll.of(()),
+            annotators=Roll.of(()),
             of_items=dict.fromkeys(self.of_new_item, np.zeros(0)),
             of_annotators=dict.fromkeys(self.of_new_annotator, np.zeros(0)),
-        )  # fmt: skip
+        )
 
     def after(self, beliefs: Beliefs, items: Roll, annotators: Roll, answers: Answers) -> Beliefs:
         of_items = _extended(beliefs.of_items, self.of_new_item, len(items), self)
         of_annotators = _extended(beliefs.of_annotators, self.of_new_annotator, len(annotators), self)
         left_out = self.take_in(answers, of_items, of_annotators)
         return Beliefs(
-            items=items, annotators=annotators, of_items=of_items, of_annotators=of_annotators,
-            judged=beliefs.judged + len(answers.left), left_out=beliefs.left_out + left_out,
-        )  # fmt: skip
+            items=items,
+            annotators=annotators,
+            of_items=of_items,
+            of_annotators=of_annotators,
+            judged=beliefs.judged + len(answers.left),
+            left_out=beliefs.left_out + left_out,
+        )
 
 
 def check_positive(model: object, *names: str) -> None:
@@ -60,7 +68,9 @@ def check_finite(model: object, *names: str) -> None:
             raise SettingError(f"{name} must be a finite number, got {value!r}.")
 
 
-def _extended(columns: Mapping[str, Vector], new: Mapping[str, float], size: int, model: object) -> dict[str, Vector]:
+def _extended(
+    columns: Mapping[str, FloatArray], new: Mapping[str, float], size: int, model: object
+) -> dict[str, FloatArray]:
     """Copies that may be written to, long enough for those who are new."""
     if columns.keys() != new.keys():
         kept, held = (" and ".join(names) or "nothing" for names in (new, columns))

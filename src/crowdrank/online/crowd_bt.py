@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
+from crowdrank.arrays import FloatArray
 from crowdrank.errors import DataWarning, SettingError
-from crowdrank.likelihoods import moments
-from crowdrank.online.beliefs import Vector
+from crowdrank.online import moments
 from crowdrank.online.columns import Columnar, check_positive
 from crowdrank.online.sequential import Answers
 
@@ -23,7 +23,7 @@ _LARGEST_CLOSED = 2.0
 class CrowdBT(Columnar):
     """Beliefs of items' scores and annotators' quality, updated together by each answer.
 
-    >>> from crowdrank.judgments import Comparison
+    >>> from crowdrank.data import Comparison
     >>> model = CrowdBT()
     >>> beliefs = model.update(model.start(["a", "b"]), Comparison("a", "b", "a", "ann"))
     >>> beliefs.mean.round(3).tolist(), beliefs.quality.round(3).tolist()
@@ -67,11 +67,19 @@ class CrowdBT(Columnar):
     def of_new_annotator(self) -> Mapping[str, float]:
         return {"truths": self.quality_prior[0], "lies": self.quality_prior[1]}
 
-    def take_in(self, answers: Answers, of_items: Mapping[str, Vector], of_annotators: Mapping[str, Vector]) -> int:
+    def take_in(
+        self, answers: Answers, of_items: Mapping[str, FloatArray], of_annotators: Mapping[str, FloatArray]
+    ) -> int:
         outside = answers.loop(moments.fold)(
-            *answers, of_items["mean"], of_items["variance"], of_annotators["truths"], of_annotators["lies"],
-            self.moments == "exact", self.lead == "taylor", self.ties == "half",
-        )  # fmt: skip
+            *answers,
+            of_items["mean"],
+            of_items["variance"],
+            of_annotators["truths"],
+            of_annotators["lies"],
+            self.moments == "exact",
+            self.lead == "taylor",
+            self.ties == "half",
+        )
         if outside:
             warnings.warn(
                 f"Eq. 19 left [0, 1] in {outside} of {len(answers.left)} judgments, where the stable form was used: "

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdrank.likelihoods import elo
-from crowdrank.online.beliefs import Vector
+from crowdrank.arrays import FloatArray
+from crowdrank.models.pairwise import elo
 from crowdrank.online.columns import Columnar, check_finite, check_positive
 from crowdrank.online.sequential import Answers
 
@@ -32,9 +32,16 @@ class Elo(Columnar):
     def of_new_item(self) -> Mapping[str, float]:
         return {"mean": self.initial}
 
-    def take_in(self, answers: Answers, of_items: Mapping[str, Vector], of_annotators: Mapping[str, Vector]) -> int:
+    def take_in(
+        self, answers: Answers, of_items: Mapping[str, FloatArray], of_annotators: Mapping[str, FloatArray]
+    ) -> int:
         answers.loop(elo.fold)(
-            answers.left, answers.right, answers.outcome, answers.weight,
-            of_items["mean"], self.step, np.log(10) / self.scale,
-        )  # fmt: skip
+            answers.left,
+            answers.right,
+            answers.outcome,
+            answers.weight,
+            of_items["mean"],
+            self.step,
+            np.log(10) / self.scale,
+        )
         return 0

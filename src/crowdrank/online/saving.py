@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from crowdrank.arrays import FloatArray
 from crowdrank.errors import FormatError
-from crowdrank.online.beliefs import Beliefs, Roll, Vector
-from crowdrank.online.posterior import Draws, Place, Posterior
+from crowdrank.online.beliefs import Beliefs, Roll
+from crowdrank.online.sequential_mcmc import Draws, Place, Posterior
 
 VERSION = 1
 
@@ -46,10 +47,13 @@ def load(path: str | Path) -> Beliefs:
 
 def _beliefs(content: dict[str, Any]) -> Beliefs:
     told: dict[str, Any] = {
-        "items": Roll(tuple(content["item"]), tuple(content["query"])), "annotators": Roll.of(content["annotator"]),
-        "of_items": _columns(content["of_items"]), "of_annotators": _columns(content["of_annotators"]),
-        "judged": content["judged"], "left_out": content["left_out"],
-    }  # fmt: skip
+        "items": Roll(tuple(content["item"]), tuple(content["query"])),
+        "annotators": Roll.of(content["annotator"]),
+        "of_items": _columns(content["of_items"]),
+        "of_annotators": _columns(content["of_annotators"]),
+        "judged": content["judged"],
+        "left_out": content["left_out"],
+    }
     return Posterior(**told, **_walk(content["posterior"])) if "posterior" in content else Beliefs(**told)
 
 
@@ -57,11 +61,14 @@ def _walk_of(beliefs: Posterior) -> dict[str, Any]:
     """What was said, the draws, and where the walk stopped."""
     place = beliefs.place
     return {
-        "winner": beliefs.winner.tolist(), "loser": beliefs.loser.tolist(), "speaker": beliefs.speaker.tolist(),
+        "winner": beliefs.winner.tolist(),
+        "loser": beliefs.loser.tolist(),
+        "speaker": beliefs.speaker.tolist(),
         "waiting": beliefs.waiting,
-        "scores": beliefs.draws.scores.tolist(), "qualities": beliefs.draws.qualities.tolist(),
+        "scores": beliefs.draws.scores.tolist(),
+        "qualities": beliefs.draws.qualities.tolist(),
         "place": None if place is None else [place.scores.tolist(), place.quality.tolist(), *place[2:]],
-    }  # fmt: skip
+    }
 
 
 def _walk(content: dict[str, Any]) -> dict[str, Any]:
@@ -73,5 +80,5 @@ def _walk(content: dict[str, Any]) -> dict[str, Any]:
     return {**codes, "waiting": content["waiting"], "draws": Draws(scores, qualities), "place": place}
 
 
-def _columns(lists: dict[str, list[float]]) -> dict[str, Vector]:
+def _columns(lists: dict[str, list[float]]) -> dict[str, FloatArray]:
     return {name: np.array(numbers, np.float64) for name, numbers in lists.items()}

@@ -1,18 +1,42 @@
-"""What the online models share: a judgment is checked, new names join, and labels become codes."""
+"""What an online model promises.
+
+What the online models share: a judgment is checked, new names join, and labels become codes.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from crowdrank.arrays import FloatArray, Int32Array
+from crowdrank.data import Comparison, Comparisons, Items
+from crowdrank.engines.compilation import Compiled
 from crowdrank.errors import DataError
-from crowdrank.judgments import Comparison, Comparisons, Items
-from crowdrank.likelihoods.compiled import Compiled
-from crowdrank.online.beliefs import Beliefs, Codes, Roll, Vector
+from crowdrank.online.beliefs import Beliefs, Roll
+
+
+class OnlineModel(Protocol):
+    """A frozen set of settings that takes judgments in one at a time. It changes nothing: beliefs go in and come out.
+
+    A name that is new in a judgment joins with the prior, at any time.
+    """
+
+    def start(self, items: Items | Iterable[object] = (), annotators: Iterable[object] = ()) -> Beliefs:
+        """What is believed before anyone judged."""
+        ...
+
+    def update(self, beliefs: Beliefs, judgment: Comparison) -> Beliefs:
+        """What is believed after one judgment."""
+        ...
+
+    def fold(self, beliefs: Beliefs, comparisons: Comparisons) -> Beliefs:
+        """What is believed after all of them: by time where times are known, else as they stand."""
+        ...
+
 
 PLAIN_UP_TO = 2_000
 """Answers (rows by weight) up to which a loop is not worth loading the compiler."""
@@ -21,11 +45,11 @@ PLAIN_UP_TO = 2_000
 class Answers(NamedTuple):
     """Rows in the order they came, in the codes of the beliefs."""
 
-    left: Codes
-    right: Codes
+    left: Int32Array
+    right: Int32Array
     outcome: npt.NDArray[np.int8]
-    annotator: Codes
-    weight: Vector
+    annotator: Int32Array
+    weight: FloatArray
 
     def loop(self, fold: Compiled) -> Callable[..., Any]:
         """The fold to run over them: compiled where there are many."""
@@ -55,9 +79,12 @@ class Sequential(ABC):
         left, right = (items.index(label, judgment.query) for label in (judgment.left, judgment.right))
         who = annotators.index(judgment.annotator)
         answer = Answers(
-            np.array([left], np.int32), np.array([right], np.int32), np.array([outcome], np.int8),
-            np.array([who], np.int32), np.ones(1),
-        )  # fmt: skip
+            np.array([left], np.int32),
+            np.array([right], np.int32),
+            np.array([outcome], np.int8),
+            np.array([who], np.int32),
+            np.ones(1),
+        )
         return self.after(beliefs, items, annotators, answer)
 
     def fold(self, beliefs: Beliefs, comparisons: Comparisons) -> Beliefs:
@@ -72,9 +99,12 @@ class Sequential(ABC):
         place, who = items.codes(things), annotators.codes(people)
         spoke = np.zeros(len(comparisons), np.int32) if comparisons.annotator is None else comparisons.annotator
         answers = Answers(
-            place[comparisons.left], place[comparisons.right], np.array(comparisons.outcome), who[spoke],
+            place[comparisons.left],
+            place[comparisons.right],
+            np.array(comparisons.outcome),
+            who[spoke],
             np.array(comparisons.weights),
-        )  # fmt: skip
+        )
         return self.after(beliefs, items, annotators, answers)
 
 

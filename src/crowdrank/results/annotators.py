@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Vector = npt.NDArray[np.float64]
+from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Annotators:
     """One row an annotator: estimates with intervals, and how much each judged."""
 
-    labels: npt.NDArray[np.object_]
-    judged: npt.NDArray[np.int64]
-    estimates: Mapping[str, tuple[Vector, Vector, Vector]]
+    labels: ObjectArray
+    judged: IntArray
+    estimates: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]]
     """By name: estimate, lower and upper end of its interval."""
     level: float = 0.95
 
@@ -29,7 +27,7 @@ class Annotators:
     def __repr__(self) -> str:
         return f"<Annotators: {len(self):,}, with {', '.join(self.estimates)}>"
 
-    def __getitem__(self, name: str) -> Vector:
+    def __getitem__(self, name: str) -> FloatArray:
         """An estimate by its name, one value an annotator."""
         return self.estimates[name][0]
 

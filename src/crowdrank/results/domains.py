@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Vector = npt.NDArray[np.float64]
-Estimate = tuple[Vector, Vector, Vector]
+from crowdrank.arrays import FloatArray, IntArray, ObjectArray
+
+Estimate = tuple[FloatArray, FloatArray, FloatArray]
 
 EXPERT_FROM = 0.87
 """Quality from which an annotator is an expert of a domain."""
@@ -32,16 +32,16 @@ class Domains:
     Domains are numbered from 1, in the order of the columns.
     """
 
-    annotators: npt.NDArray[np.object_]
+    annotators: ObjectArray
     """Empty where the judgments name nobody."""
-    queries: npt.NDArray[np.object_]
+    queries: ObjectArray
     expertise: Estimate
     """τ, annotators × domains, negative where answers are reversed; in the unit in which the mean difficulty is one."""
-    membership: Vector
+    membership: FloatArray
     """The chance that a query is of a domain, queries × domains; rows add to one."""
     difficulty: Estimate
     """δ² of each query; their mean is one."""
-    judged: npt.NDArray[np.int64]
+    judged: IntArray
     """How many judgments each annotator gave in each domain."""
     level: float = 0.9
 
@@ -59,17 +59,17 @@ class Domains:
         return _quality(estimate), _quality(low), _quality(high)
 
     @cached_property
-    def domain(self) -> npt.NDArray[np.int64]:
+    def domain(self) -> IntArray:
         """The likeliest domain of each query."""
         return np.asarray(np.argmax(self.membership, axis=1) + 1)
 
     @cached_property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> IntArray:
         """How many queries each domain has, each query in its likeliest."""
         return np.bincount(self.domain - 1, minlength=len(self))
 
     @cached_property
-    def verdict(self) -> npt.NDArray[np.object_]:
+    def verdict(self) -> ObjectArray:
         """A word for each annotator in each domain; unknown where they judged nothing of it."""
         quality, low, high = self.quality
         cases = [self.judged == 0, high < COIN, (quality < RANDOM_BELOW) | (low < COIN), quality >= EXPERT_FROM]
@@ -81,19 +81,25 @@ class Domains:
         estimate, low, high = self.difficulty
         columns = {
             "query": self.queries.tolist(),
-            "difficulty": estimate, "difficulty_low": low, "difficulty_high": high,
-            "domain": self.domain, "probability": self.membership.max(axis=1),
-        }  # fmt: skip
+            "difficulty": estimate,
+            "difficulty_low": low,
+            "difficulty_high": high,
+            "domain": self.domain,
+            "probability": self.membership.max(axis=1),
+        }
         return pl.DataFrame(columns).sort("difficulty", "query", descending=[True, False])
 
     def annotators_frame(self) -> pl.DataFrame:
         """A row for each annotator in each domain; domain by domain, the best first."""
         estimate, low, high = self.expertise
         columns = self._pairs() | {
-            "expertise": estimate.ravel(), "expertise_low": low.ravel(), "expertise_high": high.ravel(),
-            "quality": self.quality[0].ravel(), "verdict": self.verdict.ravel().tolist(),
+            "expertise": estimate.ravel(),
+            "expertise_low": low.ravel(),
+            "expertise_high": high.ravel(),
+            "quality": self.quality[0].ravel(),
+            "verdict": self.verdict.ravel().tolist(),
             "judgments": self.judged.ravel(),
-        }  # fmt: skip
+        }
         frame = pl.DataFrame(columns, schema_overrides={"annotator": pl.String, "verdict": pl.String})
         return frame.sort("domain", "expertise", "annotator", descending=[False, True, False])
 
@@ -133,7 +139,7 @@ class Domains:
             "domain": np.tile(np.arange(1, len(self) + 1), len(self.annotators)),
         }
 
-    def _foretold(self) -> tuple[Vector, Vector]:
+    def _foretold(self) -> tuple[FloatArray, FloatArray]:
         """E[p] and the expected bits of p, where p = Φ(τ/√2) and τ is believed to be normal."""
         from scipy.special import ndtri
 
@@ -149,13 +155,13 @@ class Domains:
         return chance, certain
 
 
-def _quality(expertise: Vector) -> Vector:
+def _quality(expertise: FloatArray) -> FloatArray:
     from scipy.special import ndtr
 
     return np.asarray(ndtr(expertise / np.sqrt(2.0)))
 
 
-def _bits(chance: Vector) -> Vector:
+def _bits(chance: FloatArray) -> FloatArray:
     """The entropy of a coin that falls so."""
     from scipy.special import entr
 

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.data import Items
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
-from crowdrank.judgments import Items
 from crowdrank.results.annotators import Annotators
 from crowdrank.results.domains import Domains
 from crowdrank.results.uncertainty import Uncertainty
-
-Vector = npt.NDArray[np.float64]
 
 # Items are told apart, and a new tie group begins, when the order of two is at least this sure.
 TOLD_APART = 0.95
@@ -57,8 +55,8 @@ class Ranking:
     model: str
     settings: Mapping[str, Any]
     items: Items
-    scores: Vector
-    tally: Callable[[], npt.NDArray[np.int64]]
+    scores: FloatArray
+    tally: Callable[[], IntArray]
     """Counts, when first asked, in how many judgments each item appears."""
     counted_in: str = "comparisons"
     """The kind of judgment that was counted, in a word."""
@@ -81,7 +79,7 @@ class Ranking:
         return f"<Ranking of {len(self.items):,} items by {self.model}({settings})>"
 
     @cached_property
-    def judged(self) -> npt.NDArray[np.int64]:
+    def judged(self) -> IntArray:
         """In how many judgments each item appears."""
         return self.tally()
 
@@ -109,12 +107,12 @@ class Ranking:
         return [] if self.observe is None else self.observe()
 
     @cached_property
-    def order(self) -> npt.NDArray[np.int64]:
+    def order(self) -> IntArray:
         """Items from best to worst, query after query."""
         return np.lexsort((-self.scores, self.items.query))
 
     @cached_property
-    def rank(self) -> npt.NDArray[np.int64]:
+    def rank(self) -> IntArray:
         """1 for the best of its query; equal scores share the better rank."""
         ordered, query = self.scores[self.order], self.items.query[self.order]
         fresh = np.append(True, (ordered[1:] != ordered[:-1]) | (query[1:] != query[:-1]))
@@ -129,7 +127,7 @@ class Ranking:
         return self.uncertainty.chance_above(self.scores, self.items.index(a, query), self.items.index(b, query))
 
     @cached_property
-    def groups(self) -> npt.NDArray[np.int64]:
+    def groups(self) -> IntArray:
         """Tie groups, 1 at the top: an item opens a new one when it is surely below the first of the last one."""
         group = np.empty(len(self.items), np.int64)
         number, first, query = 0, -1, -1

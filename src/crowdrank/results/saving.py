@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdrank.arrays import FloatArray, ObjectArray
+from crowdrank.data import Items
 from crowdrank.errors import FormatError
-from crowdrank.judgments import Items
 from crowdrank.results.annotators import Annotators
 from crowdrank.results.domains import Domains
 from crowdrank.results.ranking import Convergence, Ranking
@@ -85,15 +85,21 @@ def load(path: str | Path) -> Ranking:
     people, chart = content.get("annotators"), content.get("domains")
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in content["settings"].items()}
     return Ranking(
-        model=content["model"], settings=settings,
+        model=content["model"],
+        settings=settings,
         items=Items(_labels(content["item"]), np.array(content["query"], np.int32), _labels(content["queries"])),
-        scores=np.array(content["score"], np.float64), tally=lambda: np.array(content["judged"], np.int64),
-        counted_in=content["counted_in"], parameters=content["parameters"],
-        log_likelihood=content["log_likelihood"], convergence=Convergence(**content["convergence"]),
-        native=content["native"], observe=lambda: notes, measure=None if sure is None else lambda: _unpack(sure),
+        scores=np.array(content["score"], np.float64),
+        tally=lambda: np.array(content["judged"], np.int64),
+        counted_in=content["counted_in"],
+        parameters=content["parameters"],
+        log_likelihood=content["log_likelihood"],
+        convergence=Convergence(**content["convergence"]),
+        native=content["native"],
+        observe=lambda: notes,
+        measure=None if sure is None else lambda: _unpack(sure),
         survey=None if people is None else lambda: _annotators(people),
         chart=None if chart is None else lambda: _domains(chart),
-    )  # fmt: skip
+    )
 
 
 def _annotators(people: dict[str, Any]) -> Annotators:
@@ -102,9 +108,11 @@ def _annotators(people: dict[str, Any]) -> Annotators:
         for name, (estimate, low, high) in people["estimates"].items()
     }
     return Annotators(
-        labels=_labels(people["annotator"]), judged=np.array(people["judged"], np.int64), estimates=estimates,
+        labels=_labels(people["annotator"]),
+        judged=np.array(people["judged"], np.int64),
+        estimates=estimates,
         level=people["level"],
-    )  # fmt: skip
+    )
 
 
 def _domains(chart: dict[str, Any]) -> Domains:
@@ -113,17 +121,21 @@ def _domains(chart: dict[str, Any]) -> Domains:
     expertise, low, high = (np.array(part, np.float64).reshape(shape) for part in chart["expertise"])
     difficulty, easiest, hardest = (np.array(part, np.float64) for part in chart["difficulty"])
     return Domains(
-        annotators=_labels(chart["annotator"]), queries=_labels(chart["query"]), expertise=(expertise, low, high),
-        membership=membership, difficulty=(difficulty, easiest, hardest),
-        judged=np.array(chart["judged"], np.int64).reshape(shape), level=chart["level"],
-    )  # fmt: skip
+        annotators=_labels(chart["annotator"]),
+        queries=_labels(chart["query"]),
+        expertise=(expertise, low, high),
+        membership=membership,
+        difficulty=(difficulty, easiest, hardest),
+        judged=np.array(chart["judged"], np.int64).reshape(shape),
+        level=chart["level"],
+    )
 
 
-def _labels(names: list[str]) -> npt.NDArray[np.object_]:
+def _labels(names: list[str]) -> ObjectArray:
     return np.array(names, dtype=object)
 
 
-def _pack(draws: npt.NDArray[np.float64]) -> str:
+def _pack(draws: FloatArray) -> str:
     return base64.b64encode(zlib.compress(draws.astype("<f4").tobytes())).decode("ascii")
 
 

@@ -7,20 +7,23 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from crowdrank.arrays import AnyArray, FloatArray, IntArray, ObjectArray
+from crowdrank.data import Items
 from crowdrank.errors import DataError, SettingError
-from crowdrank.judgments import Items
 from crowdrank.results.ranking import Ranking
-
-Vector = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
 
 # Models whose scores are strengths on a scale that turns margins into chances.
 _LOGISTIC = (
-    "bradley-terry", "crowd-bt", "bayesian-crowd-bt", "factor-bt", "variance-bt", "plackett-luce", "rank-centrality",
-)  # fmt: skip
+    "bradley-terry",
+    "crowd-bt",
+    "bayesian-crowd-bt",
+    "factor-bt",
+    "variance-bt",
+    "plackett-luce",
+    "rank-centrality",
+)
 _PROBIT = ("thurstone",)
 _CELLS_AT_ONCE = 4_000_000
 
@@ -29,18 +32,18 @@ _CELLS_AT_ONCE = 4_000_000
 class Systems:
     """P(one system's item beats another's), as the mean over the queries in which both have some."""
 
-    labels: npt.NDArray[np.object_]
+    labels: ObjectArray
     """Best first, by the mean chance against the others."""
-    chance: Vector
+    chance: FloatArray
     """Row beats column; nan where the two never met, and on the diagonal."""
-    low: Vector
-    high: Vector
-    queries: npt.NDArray[np.int64]
+    low: FloatArray
+    high: FloatArray
+    queries: IntArray
     """In how many queries row and column met."""
-    overall: Vector
+    overall: FloatArray
     """The mean chance of each against the others it met, with the ends of its interval."""
-    overall_low: Vector
-    overall_high: Vector
+    overall_low: FloatArray
+    overall_high: FloatArray
     level: float
     resampled: bool
     """Whether intervals speak of queries like these, or of these queries alone."""
@@ -73,10 +76,14 @@ class Systems:
         at = first[met], second[met]
         return pl.DataFrame(
             {
-                "system": self.labels[at[0]].tolist(), "other": self.labels[at[1]].tolist(),
-                "chance": self.chance[at], "low": self.low[at], "high": self.high[at], "queries": self.queries[at],
+                "system": self.labels[at[0]].tolist(),
+                "other": self.labels[at[1]].tolist(),
+                "chance": self.chance[at],
+                "low": self.low[at],
+                "high": self.high[at],
+                "queries": self.queries[at],
             }
-        )  # fmt: skip
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, nan as None."""
@@ -89,7 +96,7 @@ class Systems:
 
 def compare_systems(
     ranking: Ranking,
-    system_of_item: Sequence[Any] | npt.NDArray[Any],
+    system_of_item: Sequence[Any] | AnyArray,
     *,
     level: float = 0.95,
     queries: Literal["resampled", "fixed"] = "resampled",
@@ -119,7 +126,7 @@ def compare_systems(
     return _conclude(labels, meetings, average, samples, level, resampled)
 
 
-def _link_of(ranking: Ranking) -> Callable[[Vector], Vector]:
+def _link_of(ranking: Ranking) -> Callable[[FloatArray], FloatArray]:
     probit = ranking.model in _PROBIT or ranking.settings.get("link") == "probit"
     if not probit and ranking.model not in _LOGISTIC:
         raise SettingError(
@@ -129,17 +136,17 @@ def _link_of(ranking: Ranking) -> Callable[[Vector], Vector]:
     return _normal if probit else _logistic
 
 
-def _logistic(margin: Vector) -> Vector:
+def _logistic(margin: FloatArray) -> FloatArray:
     return np.asarray(0.5 + 0.5 * np.tanh(margin / 2))
 
 
-def _normal(margin: Vector) -> Vector:
+def _normal(margin: FloatArray) -> FloatArray:
     from scipy.special import ndtr
 
     return np.asarray(ndtr(margin / np.sqrt(2)))
 
 
-def _codes(items: Items, system_of_item: Sequence[Any] | npt.NDArray[Any]) -> tuple[npt.NDArray[np.object_], Codes]:
+def _codes(items: Items, system_of_item: Sequence[Any] | AnyArray) -> tuple[ObjectArray, IntArray]:
     names = ["" if system is None or system != system else str(system) for system in system_of_item]
     if len(names) != len(items):
         raise DataError(f"There are {len(names):,} systems given for {len(items):,} items: one is needed for each.")
@@ -155,25 +162,25 @@ def _codes(items: Items, system_of_item: Sequence[Any] | npt.NDArray[Any]) -> tu
 class _Meetings(NamedTuple):
     """Pairs of items of two systems in one query, sorted by cell: by the two systems, then by query."""
 
-    first: Codes
-    second: Codes
-    starts: Codes
+    first: IntArray
+    second: IntArray
+    starts: IntArray
     """Where each cell begins."""
-    pair: Codes
+    pair: IntArray
     """Of each cell: which two systems, as a number below the count of pairs that met."""
-    query: Codes
+    query: IntArray
     """Of each cell."""
-    systems: tuple[Codes, Codes]
+    systems: tuple[IntArray, IntArray]
     """The two systems of each pair."""
 
-    def average(self, cells: Vector, weight: Vector | None = None) -> Vector:
+    def average(self, cells: FloatArray, weight: FloatArray | None = None) -> FloatArray:
         """The mean over queries of each pair of systems, along the last axis."""
         begin = np.flatnonzero(np.append(True, self.pair[1:] != self.pair[:-1]))
         heavy = np.ones(len(self.pair)) if weight is None else weight[..., self.query]
         return np.asarray(np.add.reduceat(cells * heavy, begin, axis=-1) / np.add.reduceat(heavy, begin, axis=-1))
 
 
-def _meetings(items: Items, code: Codes, count: int) -> _Meetings:
+def _meetings(items: Items, code: IntArray, count: int) -> _Meetings:
     found = [_of_query(items.of_query(query), code) for query in range(len(items.queries))]
     first, second = (np.concatenate(side) for side in zip(*found, strict=True))
     if not len(first):
@@ -186,7 +193,7 @@ def _meetings(items: Items, code: Codes, count: int) -> _Meetings:
     return _Meetings(first, second, starts, pair, query[starts], (pairs // count, pairs % count))
 
 
-def _of_query(block: slice, code: Codes) -> tuple[Codes, Codes]:
+def _of_query(block: slice, code: IntArray) -> tuple[IntArray, IntArray]:
     """Every two items of a query that are of different systems, the system with the lower code first."""
     order = block.start + np.argsort(code[block], kind="stable")
     first, second = (order[side] for side in np.triu_indices(len(order), 1))
@@ -194,13 +201,13 @@ def _of_query(block: slice, code: Codes) -> tuple[Codes, Codes]:
     return first[apart], second[apart]
 
 
-def _means(meetings: _Meetings, chance: Vector) -> Vector:
+def _means(meetings: _Meetings, chance: FloatArray) -> FloatArray:
     """Of each cell, over its pairs of items."""
     size = np.diff(np.append(meetings.starts, len(meetings.first)))
     return np.asarray(np.add.reduceat(chance, meetings.starts, axis=-1) / size)
 
 
-def _drawn(meetings: _Meetings, draws: Vector, link: Callable[[Vector], Vector]) -> Iterator[Vector]:
+def _drawn(meetings: _Meetings, draws: FloatArray, link: Callable[[FloatArray], FloatArray]) -> Iterator[FloatArray]:
     """The cells in each draw, a few draws at a time."""
     step = max(1, _CELLS_AT_ONCE // len(meetings.first))
     for begin in range(0, len(draws), step):
@@ -208,7 +215,7 @@ def _drawn(meetings: _Meetings, draws: Vector, link: Callable[[Vector], Vector])
         yield _means(meetings, link(some[:, meetings.first] - some[:, meetings.second]))
 
 
-def _samples(meetings: _Meetings, chance: Vector, drawn: Vector, weight: Vector | None) -> Vector:
+def _samples(meetings: _Meetings, chance: FloatArray, drawn: FloatArray, weight: FloatArray | None) -> FloatArray:
     """The mean chance of each pair of systems, were the scores otherwise and, with weights, the queries too.
 
     Scores that are not sure make queries seem to differ more than they do. Only the rest of the spread between
@@ -230,13 +237,13 @@ def _samples(meetings: _Meetings, chance: Vector, drawn: Vector, weight: Vector 
 
 
 def _conclude(
-    labels: npt.NDArray[np.object_], meetings: _Meetings, chance: Vector, samples: Vector, level: float, resampled: bool
+    labels: ObjectArray, meetings: _Meetings, chance: FloatArray, samples: FloatArray, level: float, resampled: bool
 ) -> Systems:
     count, (first, second) = len(labels), meetings.systems
     tails = ((1 - level) / 2, (1 + level) / 2)
     low, high = np.quantile(samples, tails, axis=0)
 
-    def square(above: Vector, below: Vector, empty: float = np.nan) -> Vector:
+    def square(above: FloatArray, below: FloatArray, empty: float = np.nan) -> FloatArray:
         table = np.full((count, count), empty)
         table[first, second], table[second, first] = above, below
         return table
@@ -248,13 +255,20 @@ def _conclude(
     order = np.argsort(-np.nan_to_num(overall, nan=-1.0), kind="stable")
     at = np.ix_(order, order)
     return Systems(
-        labels=labels[order], chance=square(chance, 1 - chance)[at], low=square(low, 1 - high)[at],
-        high=square(high, 1 - low)[at], queries=queries[at], overall=overall[order], overall_low=ends[0][order],
-        overall_high=ends[1][order], level=level, resampled=resampled,
-    )  # fmt: skip
+        labels=labels[order],
+        chance=square(chance, 1 - chance)[at],
+        low=square(low, 1 - high)[at],
+        high=square(high, 1 - low)[at],
+        queries=queries[at],
+        overall=overall[order],
+        overall_low=ends[0][order],
+        overall_high=ends[1][order],
+        level=level,
+        resampled=resampled,
+    )
 
 
-def _overall(first: Codes, second: Codes, count: int, chance: Vector) -> Vector:
+def _overall(first: IntArray, second: IntArray, count: int, chance: FloatArray) -> FloatArray:
     """The mean chance of each system against those it met, row by row; nan for one that met none."""
     total, met = np.zeros((len(chance), count)), np.zeros(count)
     for n, (a, b) in enumerate(zip(first, second, strict=True)):

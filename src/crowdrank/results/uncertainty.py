@@ -1,31 +1,33 @@
-"""How sure the scores are: joint draws, and what follows from them."""
+"""How sure the scores are: joint draws, and what follows from them.
+
+How likely each rank is for each item.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+import polars as pl
 
-from crowdrank.judgments import Items
-
-Vector = npt.NDArray[np.float64]
-Ranks = npt.NDArray[np.int32]
+from crowdrank.arrays import FloatArray, Int32Array
+from crowdrank.data import Items
 
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
     """Joint draws of all scores, one row each, around the estimate."""
 
-    draws: npt.NDArray[np.float64]
-    std_error: Vector
+    draws: FloatArray
+    std_error: FloatArray
     method: str
     """In words: "curvature", "bootstrap over 30 annotators" …"""
     sampled: bool = False
     """Whether the draws are the posterior's own, so that a share of them is a probability."""
 
-    def ranks(self, items: Items) -> tuple[Ranks, Ranks]:
+    def ranks(self, items: Items) -> tuple[Int32Array, Int32Array]:
         """The best and the worst rank of every item within its query, in each draw; they differ where draws tie."""
         best, worst = np.empty(self.draws.shape, np.int32), np.empty(self.draws.shape, np.int32)
         for query in range(len(items.queries)):
@@ -36,7 +38,7 @@ class Uncertainty:
             np.put_along_axis(worst[:, block], order, last + 1, axis=1)
         return best, worst
 
-    def rank_interval(self, items: Items, level: float = 0.95) -> tuple[Ranks, Ranks]:
+    def rank_interval(self, items: Items, level: float = 0.95) -> tuple[Int32Array, Int32Array]:
         """Between which ranks each item lies, with probability `level`."""
         tail = (1 - level) / 2
         best, worst = self.ranks(items)
@@ -44,7 +46,7 @@ class Uncertainty:
         high = np.quantile(worst, 1 - tail, axis=0, method="nearest")
         return low.astype(np.int32), high.astype(np.int32)
 
-    def chance_above(self, scores: Vector, a: int, b: int) -> float:
+    def chance_above(self, scores: FloatArray, a: int, b: int) -> float:
         """P(item a truly scores above item b): the share of draws that say so, where they are the posterior's own.
 
         Else the difference is taken as normal. (Not where scores have no known unit: it may be sure which is better and
@@ -60,7 +62,7 @@ class Uncertainty:
         return 0.5 * math.erfc(-difference / spread / math.sqrt(2))
 
 
-def _runs(ordered: npt.NDArray[np.float64]) -> tuple[Ranks, Ranks]:
+def _runs(ordered: FloatArray) -> tuple[Int32Array, Int32Array]:
     """Where the run of equal values that each value stands in begins and ends, row by row."""
     place = np.broadcast_to(np.arange(ordered.shape[1], dtype=np.int32), ordered.shape)
     same = ordered[:, 1:] == ordered[:, :-1]
@@ -71,3 +73,32 @@ def _runs(ordered: npt.NDArray[np.float64]) -> tuple[Ranks, Ranks]:
     first = np.maximum.accumulate(np.where(opens, place, 0), axis=1)
     last = np.minimum.accumulate(np.where(closes, place, ordered.shape[1])[:, ::-1], axis=1)[:, ::-1]
     return first, last
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankDistributions:
+    """A table of items × ranks for each query; every row adds up to one."""
+
+    items: Items
+    tables: Sequence[FloatArray]
+
+    def __repr__(self) -> str:
+        return f"<RankDistributions of {len(self.items):,} items>"
+
+    def of(self, item: object, query: object | None = None) -> FloatArray:
+        """The chances of the ranks 1, 2, … for one item."""
+        code = self.items.query_code(query)
+        return np.asarray(self.tables[code][self.items.index(item, query) - self.items.starts[code]])
+
+    def frame(self, query: object | None = None) -> pl.DataFrame:
+        """One row for each item of a query and each rank: item, rank and chance."""
+        code = self.items.query_code(query)
+        table, labels = self.tables[code], self.items.labels[self.items.of_query(code)]
+        size = len(labels)
+        return pl.DataFrame(
+            {
+                "item": np.repeat(labels, size).tolist(),
+                "rank": np.tile(np.arange(1, size + 1), size),
+                "chance": table.ravel(),
+            }
+        )

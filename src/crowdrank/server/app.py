@@ -11,11 +11,11 @@ from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
 from crowdrank import __version__
-from crowdrank.server import problems
+from crowdrank.server import errors
 from crowdrank.server.headers import Headers
-from crowdrank.server.routes import admin, api, board, judging, operations, organiser, people
+from crowdrank.server.metrics import Watching
+from crowdrank.server.routes import admin_api, admin_pages, annotator_pages, api, board, judging, operations
 from crowdrank.server.service import Options, Service
-from crowdrank.server.watching import Watching
 from crowdrank.storage import Collection
 
 THREADS = 64
@@ -30,9 +30,10 @@ def create_app(database: str | Path | Collection, options: Options | None = None
     """For a collection in a file of SQLite or a database of PostgreSQL; made where there is none."""
     told = options or Options()
     collection = (
-        database if isinstance(database, Collection)
+        database
+        if isinstance(database, Collection)
         else Collection.open(database, patience=told.patience, durable=told.durable)
-    )  # fmt: skip
+    )
     service = Service(collection, told)
 
     @asynccontextmanager
@@ -43,12 +44,17 @@ def create_app(database: str | Path | Collection, options: Options | None = None
         await anyio.to_thread.run_sync(service.stop)
 
     app = FastAPI(
-        title="crowdrank", version=__version__, description=_ABOUT, lifespan=alive, docs_url=None, redoc_url=None,
+        title="crowdrank",
+        version=__version__,
+        description=_ABOUT,
+        lifespan=alive,
+        docs_url=None,
+        redoc_url=None,
         openapi_url="/api/v1/openapi.json",
-    )  # fmt: skip
+    )
     app.state.service = service
-    problems.install(app)
-    for room in (operations, api, organiser, judging, board, people, admin):
+    errors.install(app)
+    for room in (operations, api, admin_api, judging, board, annotator_pages, admin_pages):
         app.include_router(room.router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static", check_dir=False), name="static")
     app.add_middleware(Watching)

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from crowdrank.data import LEFT, RIGHT, Comparisons
 from crowdrank.errors import CrowdrankWarning
-from crowdrank.judgments import LEFT, RIGHT, Comparisons
 from crowdrank.models import BayesianCrowdBT, CrowdBT, name_of
 from crowdrank.results import Ranking
-from crowdrank.server.live import Live
-from crowdrank.server.reliability import history_of, reliability_of
-from crowdrank.server.standing import Standing, standing_of
+from crowdrank.server.decision import Standing, history_of, reliability_of, standing_of
+from crowdrank.server.projection import Live
 from crowdrank.storage import Collection
 
 Json = dict[str, Any]
@@ -77,12 +76,17 @@ class Board:
 
     def as_dict(self) -> Json:
         return {
-            "seq": self.seq, "model": self.model, "votes": self.votes, "annotators": self.annotators,
+            "seq": self.seq,
+            "model": self.model,
+            "votes": self.votes,
+            "annotators": self.annotators,
             "items": [{**asdict(row), "label": row.item} for row in self.rows],
             "standing": None if self.standing is None else asdict(self.standing),
-            "reliability": self.reliability, "history": list(self.history), "notes": list(self.notes),
+            "reliability": self.reliability,
+            "history": list(self.history),
+            "notes": list(self.notes),
             "in_the_making": self.in_the_making,
-        }  # fmt: skip
+        }
 
     def why(self, above: str, below: str, query: str = "") -> str:
         """In a sentence, why one item stands above another, or does not."""
@@ -168,9 +172,12 @@ def board_of(collection: Collection, live: Live, seq: int) -> Board:
     judgments = replace(told, features={})
     model = model_for(judgments)
     blank = Board(
-        seq=seq, model=name_of(model), votes=len(judgments), annotators=len(judgments.annotators),
+        seq=seq,
+        model=name_of(model),
+        votes=len(judgments),
+        annotators=len(judgments.annotators),
         rows=tuple(_unjudged(query, label, n) for (query, label), n in shown.items()),
-    )  # fmt: skip
+    )
     if not len(judgments):
         return blank
     ranking = quietly(lambda: model.fit(judgments))
@@ -181,10 +188,16 @@ def board_of(collection: Collection, live: Live, seq: int) -> Board:
     if settings.budget.decision is not None:
         standing = standing_of(ranking, settings.budget.decision, settings.budget.level, len(judgments))
     return replace(
-        blank, rows=(*rows, *missing), ranking=ranking, judgments=judgments, standing=standing,
-        reliability=quietly(lambda: reliability_of(told)), history=quietly(lambda: history_of(judgments, ranking)),
-        notes=tuple(ranking.notes), seconds=time.monotonic() - begin,
-    )  # fmt: skip
+        blank,
+        rows=(*rows, *missing),
+        ranking=ranking,
+        judgments=judgments,
+        standing=standing,
+        reliability=quietly(lambda: reliability_of(told)),
+        history=quietly(lambda: history_of(judgments, ranking)),
+        notes=tuple(ranking.notes),
+        seconds=time.monotonic() - begin,
+    )
 
 
 def model_for(judgments: Comparisons) -> BayesianCrowdBT | CrowdBT:
@@ -243,9 +256,19 @@ def _keys(ranking: Ranking) -> list[tuple[str, str]]:
 
 def _unjudged(query: str, label: str, number: int) -> Row:
     return Row(
-        id=number, item=label, query=query, score=None, low=None, high=None, rank=None, rank_low=None, rank_high=None,
-        group=None, votes=0, provisional=True,
-    )  # fmt: skip
+        id=number,
+        item=label,
+        query=query,
+        score=None,
+        low=None,
+        high=None,
+        rank=None,
+        rank_low=None,
+        rank_high=None,
+        group=None,
+        votes=0,
+        provisional=True,
+    )
 
 
 def _rows(ranking: Ranking, judgments: Comparisons, shown: dict[tuple[str, str], int], floor: int) -> list[Row]:
@@ -259,14 +282,23 @@ def _rows(ranking: Ranking, judgments: Comparisons, shown: dict[tuple[str, str],
         following = order[n + 1] if n + 1 < len(order) else -1
         rows.append(
             Row(
-                id=shown[query, label], item=label, query=query, score=_number(ranking.scores[place]),
-                low=_number(low[place]), high=_number(high[place]), rank=int(ranking.rank[place]),
-                rank_low=int(first[place]), rank_high=int(last[place]), group=int(ranking.groups[place]),
-                votes=int(ranking.judged[place]), provisional=int(ranking.judged[place]) < max(floor, 2),
+                id=shown[query, label],
+                item=label,
+                query=query,
+                score=_number(ranking.scores[place]),
+                low=_number(low[place]),
+                high=_number(high[place]),
+                rank=int(ranking.rank[place]),
+                rank_low=int(first[place]),
+                rank_high=int(last[place]),
+                group=int(ranking.groups[place]),
+                votes=int(ranking.judged[place]),
+                provisional=int(ranking.judged[place]) < max(floor, 2),
                 why=why(ranking, judgments, label, keys[following][1], query)
-                if following >= 0 and keys[following][0] == query else "",
+                if following >= 0 and keys[following][0] == query
+                else "",
             )
-        )  # fmt: skip
+        )
     return rows
 
 

@@ -22,9 +22,36 @@ IMAGE_TYPES = {
 """Files that are served: no SVG, for it may carry scripts."""
 LARGEST_UPLOAD = 10 << 20
 _TAGS = {
-    "a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li", "ol", "p",
-    "pre", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
-}  # fmt: skip
+    "a",
+    "b",
+    "blockquote",
+    "br",
+    "code",
+    "del",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "i",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "strong",
+    "sub",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+}
 # A heading of an item is no heading of the page.
 _LOWER_HEADINGS = {f"h{n}": f"h{min(n + 2, 6)}" for n in range(1, 7)}
 _FIRST_BYTES: dict[str, Callable[[bytes], bool]] = {
@@ -67,10 +94,13 @@ def markdown(text: str) -> str:
     made = _parser().render(text)
     return str(
         nh3.clean(
-            made, tags=_TAGS, attributes={"a": {"href"}}, url_schemes={"http", "https", "mailto"},
+            made,
+            tags=_TAGS,
+            attributes={"a": {"href"}},
+            url_schemes={"http", "https", "mailto"},
             link_rel="noopener noreferrer nofollow",
         )
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=1)

@@ -9,9 +9,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 COLUMNS = (
-    "seq", "time", "annotator", "query", "left", "right", "winner", "status", "reason", "response_ms", "assignment",
-    "assigned_at", "policy", "probability", "gold",
-)  # fmt: skip
+    "seq",
+    "time",
+    "annotator",
+    "query",
+    "left",
+    "right",
+    "winner",
+    "status",
+    "reason",
+    "response_ms",
+    "assignment",
+    "assigned_at",
+    "policy",
+    "probability",
+    "gold",
+)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TOGETHER = 500
 
@@ -63,6 +76,9 @@ def frame(rows: Iterable[dict[str, Any]]) -> Any:
     import polars as pl
 
     kinds = {
-        "seq": pl.Int64, "response_ms": pl.Int64, "assignment": pl.Int64, "probability": pl.Float64,
-    }  # fmt: skip
+        "seq": pl.Int64,
+        "response_ms": pl.Int64,
+        "assignment": pl.Int64,
+        "probability": pl.Float64,
+    }
     return pl.DataFrame(list(rows), schema={name: kinds.get(name, pl.String) for name in COLUMNS})

@@ -6,12 +6,12 @@ import hmac
 import secrets
 from collections.abc import Mapping
 
-from crowdrank.server.access import SESSION_SECONDS
-from crowdrank.server.limits import JOINING
-from crowdrank.server.problems import Problem
+from crowdrank.server.authentication import SESSION_SECONDS
+from crowdrank.server.errors import Problem
+from crowdrank.server.rate_limits import JOINING
 from crowdrank.server.service import Service
 
-_LONGEST = 80
+_LONGEST_NAME = 80
 
 
 def join(service: Service, address: str, name: str, sent: Mapping[str, str], session: str) -> str | None:
@@ -24,8 +24,8 @@ def join(service: Service, address: str, name: str, sent: Mapping[str, str], ses
     panel = {key: sent[key][:300] for key in joining.panel_parameters if sent.get(key)}
     first = panel.get(joining.panel_parameters[0]) if joining.panel_parameters else None
     chosen = first or name
-    if len(chosen) > _LONGEST:
-        raise Problem(422, f"A name has at most {_LONGEST} signs.")
+    if len(chosen) > _LONGEST_NAME:
+        raise Problem(422, f"A name has at most {_LONGEST_NAME} signs.")
     taken = {person.name: person for person in live.people.values()}
     wanted = chosen or f"guest-{secrets.token_hex(4)}"
     if wanted in taken:

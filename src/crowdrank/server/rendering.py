@@ -10,10 +10,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from crowdrank.server.asking import image_hosts
+from crowdrank.server.assignments import image_hosts
 from crowdrank.server.content import markdown
+from crowdrank.server.errors import Problem
 from crowdrank.server.headers import content_policy
-from crowdrank.server.problems import Problem
 from crowdrank.server.service import service_of
 
 PAGES = Path(__file__).parent / "pages"
@@ -36,11 +36,14 @@ SAID = {
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     made = Environment(
-        loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=FileSystemLoader(PAGES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     try:
-        from crowdrank.server.drawing import GLOBALS
+        from crowdrank.server.svg import GLOBALS
     except ImportError:
         return made
     made.globals.update(GLOBALS)
@@ -52,10 +55,19 @@ def page(
 ) -> HTMLResponse:
     """A template filled in."""
     live = service_of(request).live
-    made = _environment().get_template(template).render(
-        settings=live.settings, state=live.state, admin=admin, csrf=csrf, path=request.scope["path"],
-        said=SAID.get(request.query_params.get("said", "")), **context,
-    )  # fmt: skip
+    made = (
+        _environment()
+        .get_template(template)
+        .render(
+            settings=live.settings,
+            state=live.state,
+            admin=admin,
+            csrf=csrf,
+            path=request.scope["path"],
+            said=SAID.get(request.query_params.get("said", "")),
+            **context,
+        )
+    )
     headers = {"Content-Security-Policy": content_policy(image_hosts(live))}
     return HTMLResponse(made, status_code, headers=headers)
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from starlette.requests import Request
 
-from crowdrank.server.access import Door, Known
-from crowdrank.server.asking import Desk
+from crowdrank.server.assignments import Desk
+from crowdrank.server.authentication import Door, Known
+from crowdrank.server.batching import Queue, Said, Turn
 from crowdrank.server.boards import Boards
-from crowdrank.server.limits import Limits
-from crowdrank.server.live import Live, Person
 from crowdrank.server.metrics import Metrics
+from crowdrank.server.projection import Live, Person
+from crowdrank.server.rate_limits import Limits
 from crowdrank.server.settings import Settings
-from crowdrank.server.turns import Queue, Said, Turn
 from crowdrank.server.webhooks import Webhooks
 from crowdrank.storage import Collection
 
@@ -54,9 +54,12 @@ class Service:
         self.live = Live(self.collection).catch_up()
         self.limits = Limits(self.collection.access)
         self.door = Door(
-            self.collection, self.limits, self.live,
-            public_url=self.options.public_url, trusted_proxies=self.options.trusted_proxies,
-        )  # fmt: skip
+            self.collection,
+            self.limits,
+            self.live,
+            public_url=self.options.public_url,
+            trusted_proxies=self.options.trusted_proxies,
+        )
         self.boards = Boards(self.collection, self.live)
         self.desk = Desk(self.collection, self.live, self.boards.settled)
         self.queue = Queue(lambda turns: self.desk.take(turns))
@@ -122,10 +125,10 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 
 def warm() -> None:
     """Have compiled what a question needs, so that the first one who asks does not wait for it."""
+    from crowdrank.active.information_gain import best_triplet
+    from crowdrank.active.pending import expect
     from crowdrank.online import CrowdBT
-    from crowdrank.questions.awaiting import expect
-    from crowdrank.questions.gain import best_triplet
-    from crowdrank.server.folding import Folding
+    from crowdrank.server.beliefs import Folding
 
     folding = Folding(CrowdBT())
     folding.join([("", "a"), ("", "b"), ("", "c")], ["k"])

@@ -18,7 +18,7 @@ class Asking:
     """What chooses the questions."""
 
     policy: str = "epsilon-greedy"
-    """A name of `crowdrank.questions.POLICIES`."""
+    """A name of `crowdrank.active.POLICIES`."""
     random_share: float = 0.2
     """The share of questions that are drawn at random: the board's reliability is told from these."""
     floor: int = 2
@@ -94,8 +94,8 @@ class Settings:
     webhooks: tuple[Webhook, ...] = ()
 
     def __post_init__(self) -> None:
-        from crowdrank.questions import decision
-        from crowdrank.questions.policies import by_name
+        from crowdrank.active import decision
+        from crowdrank.active.policies import by_name
 
         by_name(self.asking.policy)
         if self.budget.decision is not None:

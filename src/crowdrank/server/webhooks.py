@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from crowdrank.server.boards import Boards
-from crowdrank.server.live import Live
+from crowdrank.server.projection import Live
 from crowdrank.server.settings import Webhook
 from crowdrank.storage import Batch, Collection, Event
 from crowdrank.storage.batches import CODES
@@ -117,9 +117,11 @@ class Webhooks:
         for attempt in range(_TRIES):
             timestamp = str(int(time.time()))
             headers = {
-                "Content-Type": "application/json", "User-Agent": "crowdrank", "X-Crowdrank-Timestamp": timestamp,
+                "Content-Type": "application/json",
+                "User-Agent": "crowdrank",
+                "X-Crowdrank-Timestamp": timestamp,
                 "X-Crowdrank-Signature": f"sha256={signature(hook.secret, timestamp, body)}",
-            }  # fmt: skip
+            }
             if 200 <= self._send(hook, body, headers) < 300:
                 return True
             if attempt + 1 < _TRIES and self._stopping.wait(self.pause * 2**attempt):
@@ -137,10 +139,18 @@ class Webhooks:
             said = _OUTCOMES[outcome]
             names = {"left": live.items[left].label, "right": live.items[right].label}
             place = live.place_of(seq)
-            rows.append({
-                "id": seq, "event": "vote", "at": at // 1000, "annotator": live.people[who].name, **names,
-                "winner": names.get(said, said), "query": live.items[left].query, "policy": live.policies[place],
-            })  # fmt: skip
+            rows.append(
+                {
+                    "id": seq,
+                    "event": "vote",
+                    "at": at // 1000,
+                    "annotator": live.people[who].name,
+                    **names,
+                    "winner": names.get(said, said),
+                    "query": live.items[left].query,
+                    "policy": live.policies[place],
+                }
+            )
             if (count := place + 1) in MILESTONES or count % 1000 == 0:
                 rows.append({"id": seq, "event": "milestone", "at": at // 1000, "kind": "votes", "votes": count})
         rows += [

@@ -1,7 +1,12 @@
-"""Who is let in: tokens that are given away once, sessions they are exchanged for, and how often anyone may try."""
+"""Secrets: made here, given away once, and only their hash kept.
+
+Who is let in: tokens that are given away once, sessions they are exchanged for, and how often anyone may try.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -9,18 +14,26 @@ from sqlalchemy import Connection, Select, bindparam, delete, exists, insert, se
 
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.storage.database import Database
-from crowdrank.storage.refusals import UnknownTokenError
 from crowdrank.storage.schema import annotator, log, rate, session, token
-from crowdrank.storage.tokens import hashed, new_token
-from crowdrank.storage.writing import Clock, Writer, Writing
+from crowdrank.storage.validation import UnknownTokenError
+from crowdrank.storage.writer import Clock, Writer, Writing
+
+
+def new_token() -> str:
+    """128 bits that nobody can guess, as 22 signs that need no quoting in an address."""
+    return secrets.token_urlsafe(16)
+
+
+def hashed(token: str) -> bytes:
+    """What is stored of it. A guess at 128 bits is hopeless at any speed, so a fast hash will do."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
 
 T = TypeVar("T")
 Role = Literal["annotator", "admin", "join"]
 
 _REVOKED = exists().where(log.c.subject == token.c.seq, log.c.kind == "token_revoked")
-_BEARER = select(token.c.role, token.c.annotator, token.c.seq).where(
-    token.c.hash == bindparam("hash"), ~_REVOKED
-)  # fmt: skip
+_BEARER = select(token.c.role, token.c.annotator, token.c.seq).where(token.c.hash == bindparam("hash"), ~_REVOKED)
 _VISITOR = (
     select(token.c.role, token.c.annotator, token.c.seq)
     .select_from(session.join(token, session.c.token == token.c.seq))

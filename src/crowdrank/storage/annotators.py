@@ -12,9 +12,9 @@ from sqlalchemy import insert, select
 from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.storage.database import Database
 from crowdrank.storage.events import Event, events
-from crowdrank.storage.names import name
 from crowdrank.storage.schema import annotator
-from crowdrank.storage.writing import Writer, Writing
+from crowdrank.storage.validation import name
+from crowdrank.storage.writer import Writer, Writing
 
 _KINDS = ("annotator_added", "annotator_edited", "annotator_excluded", "annotator_included")
 

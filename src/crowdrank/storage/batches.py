@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Connection, Select, bindparam, func, select
 
+from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 from crowdrank.storage.events import Event, events
 from crowdrank.storage.schema import assignment, log, vote
 
-Integers = npt.NDArray[np.int64]
 SKIPPED = np.int8(2)
 """Beside the outcomes of comparisons (1 left, 0 tie, -1 right): nothing was decided."""
 CODES = {"left": 1, "tie": 0, "right": -1, "skip": int(SKIPPED)}
@@ -23,28 +23,48 @@ CODES = {"left": 1, "tie": 0, "right": -1, "skip": int(SKIPPED)}
 _AFTER: Any = bindparam("after")
 _LAST: Any = bindparam("last")
 _ROWS = select(log.c.seq, log.c.kind).where(log.c.seq > _AFTER).order_by(log.c.seq).limit(bindparam("most"))
-_ASSIGNMENTS = select(
-    assignment.c.seq, assignment.c.at, assignment.c.annotator, assignment.c.left_item, assignment.c.right_item,
-    assignment.c.policy, assignment.c.probability, func.coalesce(assignment.c.gold_item, 0),
-).where(assignment.c.seq > _AFTER, assignment.c.seq <= _LAST).order_by(assignment.c.seq)  # fmt: skip
-_VOTES = select(
-    vote.c.seq, vote.c.at, vote.c.assignment, vote.c.annotator, vote.c.left_item, vote.c.right_item, vote.c.outcome,
-    func.coalesce(vote.c.response_ms, -1),
-).where(vote.c.seq > _AFTER, vote.c.seq <= _LAST).order_by(vote.c.seq)  # fmt: skip
+_ASSIGNMENTS = (
+    select(
+        assignment.c.seq,
+        assignment.c.at,
+        assignment.c.annotator,
+        assignment.c.left_item,
+        assignment.c.right_item,
+        assignment.c.policy,
+        assignment.c.probability,
+        func.coalesce(assignment.c.gold_item, 0),
+    )
+    .where(assignment.c.seq > _AFTER, assignment.c.seq <= _LAST)
+    .order_by(assignment.c.seq)
+)
+_VOTES = (
+    select(
+        vote.c.seq,
+        vote.c.at,
+        vote.c.assignment,
+        vote.c.annotator,
+        vote.c.left_item,
+        vote.c.right_item,
+        vote.c.outcome,
+        func.coalesce(vote.c.response_ms, -1),
+    )
+    .where(vote.c.seq > _AFTER, vote.c.seq <= _LAST)
+    .order_by(vote.c.seq)
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Assignments:
     """Questions that were put, as columns."""
 
-    seq: Integers
-    at: Integers
-    annotator: Integers
-    left: Integers
-    right: Integers
-    policy: npt.NDArray[np.object_]
-    probability: npt.NDArray[np.float64]
-    gold: Integers
+    seq: IntArray
+    at: IntArray
+    annotator: IntArray
+    left: IntArray
+    right: IntArray
+    policy: ObjectArray
+    probability: FloatArray
+    gold: IntArray
     """The item known to be better; 0 where none is."""
 
     def __len__(self) -> int:
@@ -55,15 +75,15 @@ class Assignments:
 class Votes:
     """Answers that came, as columns; whether they still stand is for later rows to say."""
 
-    seq: Integers
-    at: Integers
-    assignment: Integers
-    annotator: Integers
-    left: Integers
-    right: Integers
+    seq: IntArray
+    at: IntArray
+    assignment: IntArray
+    annotator: IntArray
+    left: IntArray
+    right: IntArray
     outcome: npt.NDArray[np.int8]
     """1 where left won, -1 where right won, 0 for a tie, 2 for a skip."""
-    response_ms: Integers
+    response_ms: IntArray
     """-1 where it was not measured."""
 
     def __len__(self) -> int:
@@ -94,15 +114,26 @@ def batch(connection: Connection, after: int, most: int) -> Batch:
     done = events(connection, after=after, up_to=last) if kinds - {"assignment", "vote"} else []
     seq, at, who, left, right, policy, probability, gold = asked
     assignments = Assignments(
-        seq=integers(seq), at=integers(at), annotator=integers(who), left=integers(left), right=integers(right),
-        policy=objects(policy), probability=np.array(probability, np.float64), gold=integers(gold),
-    )  # fmt: skip
+        seq=integers(seq),
+        at=integers(at),
+        annotator=integers(who),
+        left=integers(left),
+        right=integers(right),
+        policy=objects(policy),
+        probability=np.array(probability, np.float64),
+        gold=integers(gold),
+    )
     seq, at, asked_by, who, left, right, outcome, response_ms = said
     votes = Votes(
-        seq=integers(seq), at=integers(at), assignment=integers(asked_by), annotator=integers(who),
-        left=integers(left), right=integers(right), outcome=np.array([CODES[o] for o in outcome], np.int8),
+        seq=integers(seq),
+        at=integers(at),
+        assignment=integers(asked_by),
+        annotator=integers(who),
+        left=integers(left),
+        right=integers(right),
+        outcome=np.array([CODES[o] for o in outcome], np.int8),
         response_ms=integers(response_ms),
-    )  # fmt: skip
+    )
     return Batch(last=last, assignments=assignments, votes=votes, events=done)
 
 
@@ -114,9 +145,9 @@ def columns(
     return list(zip(*found, strict=True)) if found else [()] * width
 
 
-def integers(values: tuple[Any, ...]) -> Integers:
+def integers(values: tuple[Any, ...]) -> IntArray:
     return np.array(values, np.int64)
 
 
-def objects(values: tuple[Any, ...]) -> npt.NDArray[np.object_]:
+def objects(values: tuple[Any, ...]) -> ObjectArray:
     return np.array(values, dtype=object)

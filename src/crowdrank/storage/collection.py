@@ -1,27 +1,31 @@
-"""A collection: its items, its annotators, what was asked and answered, in one database."""
+"""A collection: its items, its annotators, what was asked and answered, in one database.
+
+What the organiser decided: settings by name, and whether the collection runs.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import tempfile
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import URL
 
 from crowdrank.errors import SettingError
 from crowdrank.storage.access import Access
 from crowdrank.storage.annotators import Annotators
-from crowdrank.storage.database import Database
+from crowdrank.storage.assignments import Questions
+from crowdrank.storage.database import Database, upgrade, version_of
+from crowdrank.storage.events import events
 from crowdrank.storage.items import Items
 from crowdrank.storage.log import Log
-from crowdrank.storage.questions import Questions
-from crowdrank.storage.settings import Settings
-from crowdrank.storage.upgrading import upgrade, version_of
-from crowdrank.storage.writing import Clock, Writer, microseconds
+from crowdrank.storage.validation import name
+from crowdrank.storage.writer import Clock, Writer, microseconds
 
 
 class Collection:
@@ -99,3 +103,40 @@ def _copy(source: Path, target: str) -> None:
 
 def _told(url: URL) -> str:
     return url.set(drivername="postgresql", password=None, query={}).render_as_string(hide_password=True)
+
+
+State = Literal["open", "paused", "closed"]
+_STATES: dict[str, State] = {"paused": "paused", "resumed": "open", "closed": "closed"}
+
+
+class Settings:
+    """Each change is a row of the log; what holds is what they add up to."""
+
+    def __init__(self, database: Database, writer: Writer) -> None:
+        self._database, self._writer = database, writer
+
+    def all(self, up_to: int | None = None) -> dict[str, Any]:
+        """Every setting, as it was at a row of the log, or is now."""
+        found: dict[str, Any] = {}
+        for row in self._database.read(lambda connection: events(connection, ["settings_changed"], up_to=up_to)):
+            found |= row.detail
+        return {key: value for key, value in found.items() if value is not None}
+
+    def change(self, values: Mapping[str, Any], *, actor: str) -> int:
+        """Set some, leave the others; None takes one away. Gives the number of the row."""
+        told = {name(key, "A setting's name"): value for key, value in values.items()}
+        return self._writer.run(lambda writing: writing.append("settings_changed", actor, detail=told))
+
+    def pause(self, *, actor: str) -> int:
+        return self._writer.run(lambda writing: writing.append("paused", actor))
+
+    def resume(self, *, actor: str) -> int:
+        return self._writer.run(lambda writing: writing.append("resumed", actor))
+
+    def close(self, *, actor: str) -> int:
+        return self._writer.run(lambda writing: writing.append("closed", actor))
+
+    def state(self, up_to: int | None = None) -> State:
+        """Whether questions are put: open from the start, until someone pauses or closes it."""
+        rows = self._database.read(lambda connection: events(connection, _STATES, up_to=up_to))
+        return _STATES[rows[-1].kind] if rows else "open"

@@ -1,4 +1,7 @@
-"""Where a collection is kept: a file of SQLite, or a database of PostgreSQL; how to reach it, and to be let in."""
+"""The schema of a database, brought up to what this version of crowdrank needs.
+
+Where a collection is kept: a file of SQLite, or a database of PostgreSQL; how to reach it, and to be let in.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,52 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 
 from crowdrank.errors import SettingError
-from crowdrank.storage.refusals import UnavailableError
+from crowdrank.storage.schema import HEAD
+from crowdrank.storage.validation import UnavailableError
+
+
+def upgrade(database: Database) -> None:
+    """Make the tables, or change them to the last version, in one transaction; nothing where they are."""
+    if database.read(version_of) == HEAD:
+        return
+
+    def run() -> None:
+        with database.upgrading() as connection:
+            if version_of(connection) != HEAD:  # nobody did it while we waited
+                _migrate(connection)
+
+    database.persist(run)
+
+
+def version_of(connection: Connection) -> str | None:
+    """The last migration that was run, if any was."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    row = connection.exec_driver_sql("SELECT version_num FROM alembic_version").first()
+    return None if row is None else str(row[0])
+
+
+def _migrate(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise SettingError(
+            f"The database is of version {version_of(connection)}, which this crowdrank does not know "
+            f"(its own is {HEAD}): use the crowdrank that made it, or a newer one."
+        ) from error
+
 
 T = TypeVar("T")
 

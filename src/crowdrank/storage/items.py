@@ -12,9 +12,9 @@ from sqlalchemy import insert, select
 from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.storage.database import Database
 from crowdrank.storage.events import Event, events
-from crowdrank.storage.names import name
 from crowdrank.storage.schema import item
-from crowdrank.storage.writing import Writer, Writing, as_json
+from crowdrank.storage.validation import name
+from crowdrank.storage.writer import Writer, Writing, as_json
 
 _KINDS = ("item_added", "item_edited", "item_hidden", "item_shown")
 

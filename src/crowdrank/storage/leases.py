@@ -1,27 +1,98 @@
-"""Who holds which question: put to them, and not answered yet."""
+"""A question as it was put, the answer as it was stored, and how far someone is.
+
+Who holds which question: put to them, and not answered yet.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, bindparam, insert, select, text
 
-from crowdrank.storage.asking import Assignment, Pending
+from crowdrank.storage.access import hashed, new_token
 from crowdrank.storage.schema import assignment, lease, vote
-from crowdrank.storage.tokens import hashed, new_token
-from crowdrank.storage.writing import Writing
+from crowdrank.storage.writer import Writing
 
-_OPEN = (
-    lease.join(assignment, lease.c.assignment == assignment.c.seq)
-    .outerjoin(vote, vote.c.assignment == assignment.c.seq)
-)  # fmt: skip
+Answer = int | Literal["left", "right", "tie", "skip"]
+"""The number of the item that won, or the side that it was shown on when the question was put, or neither."""
+Outcome = Literal["left", "right", "tie", "skip"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """Two items, shown to one annotator."""
+
+    seq: int
+    token: str
+    """To be presented with the answer."""
+    annotator: int
+    left: int
+    right: int
+    policy: str
+    probability: float
+    expires_at: int
+    """Microseconds since 1970."""
+    gold: int | None = None
+    """The item that is known to be the better one."""
+    given_back: bool = False
+    """It was open already: nothing new was asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A vote that is there to stay."""
+
+    seq: int
+    at: int
+    assignment: int
+    outcome: Outcome
+    winner: int | None
+    replayed: bool = False
+    """It had been recorded before: this was a retry."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far one annotator is."""
+
+    decided: int
+    skipped: int
+    quota: int | None
+
+    @property
+    def remaining(self) -> int | None:
+        """Questions still to be answered; None where there is no quota."""
+        return None if self.quota is None else max(0, self.quota - self.decided - self.skipped)
+
+
+class Pending(NamedTuple):
+    """A pair that someone is looking at."""
+
+    annotator: int
+    left: int
+    right: int
+
+
+_OPEN = lease.join(assignment, lease.c.assignment == assignment.c.seq).outerjoin(
+    vote, vote.c.assignment == assignment.c.seq
+)
 _LEASE = (
-    select(assignment.c.seq, assignment.c.annotator, assignment.c.left_item, assignment.c.right_item,
-           assignment.c.policy, assignment.c.probability, assignment.c.gold_item, lease.c.token, lease.c.expires_at)
+    select(
+        assignment.c.seq,
+        assignment.c.annotator,
+        assignment.c.left_item,
+        assignment.c.right_item,
+        assignment.c.policy,
+        assignment.c.probability,
+        assignment.c.gold_item,
+        lease.c.token,
+        lease.c.expires_at,
+    )
     .select_from(_OPEN)
     .where(lease.c.annotator.in_(bindparam("annotators", expanding=True)), vote.c.seq.is_(None))
-)  # fmt: skip
+)
 _PENDING = (
     select(lease.c.annotator, assignment.c.left_item, assignment.c.right_item)
     .select_from(_OPEN)
@@ -67,7 +138,14 @@ def put(writing: Writing, new: dict[str, Any], seconds: float, instead_of: int |
 
 def _shown(row: Any, token: str, expires_at: int, *, given_back: bool = False) -> Assignment:
     return Assignment(
-        seq=row["seq"], token=token, annotator=row["annotator"], left=row["left_item"], right=row["right_item"],
-        policy=row["policy"], probability=row["probability"], expires_at=expires_at, gold=row["gold_item"],
+        seq=row["seq"],
+        token=token,
+        annotator=row["annotator"],
+        left=row["left_item"],
+        right=row["right_item"],
+        policy=row["policy"],
+        probability=row["probability"],
+        expires_at=expires_at,
+        gold=row["gold_item"],
         given_back=given_back,
-    )  # fmt: skip
+    )

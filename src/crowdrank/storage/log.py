@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Select, and_, func, select
 
-from crowdrank.judgments import Comparisons
+from crowdrank.data import Comparisons
 from crowdrank.storage.batches import CODES, Batch, batch, columns, integers, objects
 from crowdrank.storage.database import Database, pairs
 from crowdrank.storage.events import Event, events
 from crowdrank.storage.schema import annotator, assignment, item, log, vote, withdrawal
-from crowdrank.storage.writing import Writer
+from crowdrank.storage.writer import Writer
 
 AT_ONCE = 10_000
 """Rows that are read together."""
@@ -67,14 +67,23 @@ class Log:
         head = self.head() if up_to is None else up_to
         left, right = item.alias(), item.alias()
         rows = (
-            select(assignment.c.seq, assignment.c.at, annotator.c.name.label("annotator"), assignment.c.query,
-                   left.c.label.label("left"), right.c.label.label("right"), assignment.c.policy,
-                   assignment.c.probability, vote.c.seq.label("vote"))
+            select(
+                assignment.c.seq,
+                assignment.c.at,
+                annotator.c.name.label("annotator"),
+                assignment.c.query,
+                left.c.label.label("left"),
+                right.c.label.label("right"),
+                assignment.c.policy,
+                assignment.c.probability,
+                vote.c.seq.label("vote"),
+            )
             .join_from(assignment, annotator, assignment.c.annotator == annotator.c.id)
-            .join(left, assignment.c.left_item == left.c.id).join(right, assignment.c.right_item == right.c.id)
+            .join(left, assignment.c.left_item == left.c.id)
+            .join(right, assignment.c.right_item == right.c.id)
             .outerjoin(vote, and_(vote.c.assignment == assignment.c.seq, vote.c.seq <= head))
             .where(assignment.c.seq <= head)
-        )  # fmt: skip
+        )
         for some in self._in_parts(rows, assignment.c.seq):
             for row in some:
                 yield {**row._mapping, "at": iso(row.at)}
@@ -104,12 +113,20 @@ def _head(connection: Connection) -> int:
 def _judgments(connection: Connection, up_to: int | None) -> Comparisons:
     last = _head(connection) if up_to is None else up_to
     rows = (
-        select(vote.c.left_item, vote.c.right_item, vote.c.outcome, vote.c.annotator, vote.c.at, vote.c.response_ms,
-               assignment.c.policy, assignment.c.probability)
+        select(
+            vote.c.left_item,
+            vote.c.right_item,
+            vote.c.outcome,
+            vote.c.annotator,
+            vote.c.at,
+            vote.c.response_ms,
+            assignment.c.policy,
+            assignment.c.probability,
+        )
         .select_from(_OF_A_VOTE.outerjoin(withdrawal, _withdrawn_by(last)))
         .where(vote.c.seq <= last, vote.c.outcome != "skip", withdrawal.c.seq.is_(None))
         .order_by(vote.c.seq)
-    )  # fmt: skip
+    )
     if excluded := _excluded(connection, last):
         rows = rows.where(vote.c.annotator.not_in(sorted(excluded)))
     left, right, outcome, who, at, response_ms, policy, probability = columns(connection, rows, 8)
@@ -118,10 +135,15 @@ def _judgments(connection: Connection, up_to: int | None) -> Comparisons:
     lefts, rights = [items[n][1] for n in left], [items[n][1] for n in right]
     queries = [items[n][0] for n in left]
     told = Comparisons.of(
-        lefts, rights, lefts, annotator=[people[n] for n in who], query=queries if any(queries) else None,
-        time=integers(at) / 1e6, duration=None if None in response_ms else integers(response_ms) / 1e3,
+        lefts,
+        rights,
+        lefts,
+        annotator=[people[n] for n in who],
+        query=queries if any(queries) else None,
+        time=integers(at) / 1e6,
+        duration=None if None in response_ms else integers(response_ms) / 1e3,
         features={"policy": objects(policy), "probability": np.array(probability, np.float64)},
-    )  # fmt: skip
+    )
     return replace(told, outcome=np.array([CODES[one] for one in outcome], np.int8))
 
 
@@ -139,25 +161,53 @@ def _excluded(connection: Connection, up_to: int) -> set[int]:
 def _exported(last: int) -> Select[Any]:
     left, right, why = item.alias(), item.alias(), log.alias()
     return (
-        select(vote.c.seq, vote.c.at, vote.c.annotator.label("who"), annotator.c.name.label("annotator"),
-               assignment.c.query, left.c.label.label("left"), right.c.label.label("right"), vote.c.outcome,
-               vote.c.reason, vote.c.response_ms, assignment.c.seq.label("assignment"),
-               assignment.c.at.label("assigned_at"), assignment.c.policy, assignment.c.probability,
-               assignment.c.gold_item, assignment.c.left_item, why.c.kind.label("withdrawn"))
-        .select_from(_OF_A_VOTE.join(annotator, vote.c.annotator == annotator.c.id)
-                     .join(left, vote.c.left_item == left.c.id).join(right, vote.c.right_item == right.c.id)
-                     .outerjoin(withdrawal, _withdrawn_by(last)).outerjoin(why, why.c.seq == withdrawal.c.seq))
+        select(
+            vote.c.seq,
+            vote.c.at,
+            vote.c.annotator.label("who"),
+            annotator.c.name.label("annotator"),
+            assignment.c.query,
+            left.c.label.label("left"),
+            right.c.label.label("right"),
+            vote.c.outcome,
+            vote.c.reason,
+            vote.c.response_ms,
+            assignment.c.seq.label("assignment"),
+            assignment.c.at.label("assigned_at"),
+            assignment.c.policy,
+            assignment.c.probability,
+            assignment.c.gold_item,
+            assignment.c.left_item,
+            why.c.kind.label("withdrawn"),
+        )
+        .select_from(
+            _OF_A_VOTE.join(annotator, vote.c.annotator == annotator.c.id)
+            .join(left, vote.c.left_item == left.c.id)
+            .join(right, vote.c.right_item == right.c.id)
+            .outerjoin(withdrawal, _withdrawn_by(last))
+            .outerjoin(why, why.c.seq == withdrawal.c.seq)
+        )
         .where(vote.c.seq <= last)
-    )  # fmt: skip
+    )
 
 
 def _row(row: Mapping[str, Any], excluded: set[int]) -> dict[str, Any]:
     outcome, gold = row["outcome"], row["gold_item"]
     status = row["withdrawn"] or ("excluded" if row["who"] in excluded else "counts")
     return {
-        "seq": row["seq"], "time": iso(row["at"]), "annotator": row["annotator"], "query": row["query"],
-        "left": row["left"], "right": row["right"], "winner": row.get(outcome, outcome), "status": status,
-        "reason": row["reason"], "response_ms": row["response_ms"], "assignment": row["assignment"],
-        "assigned_at": iso(row["assigned_at"]), "policy": row["policy"], "probability": row["probability"],
+        "seq": row["seq"],
+        "time": iso(row["at"]),
+        "annotator": row["annotator"],
+        "query": row["query"],
+        "left": row["left"],
+        "right": row["right"],
+        "winner": row.get(outcome, outcome),
+        "status": status,
+        "reason": row["reason"],
+        "response_ms": row["response_ms"],
+        "assignment": row["assignment"],
+        "assigned_at": iso(row["assigned_at"]),
+        "policy": row["policy"],
+        "probability": row["probability"],
         "gold": None if gold is None else row["left"] if gold == row["left_item"] else row["right"],
-    }  # fmt: skip
+    }

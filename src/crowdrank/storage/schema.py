@@ -41,9 +41,18 @@ SUBJECTS = {
 }
 """Kinds of row that are about an earlier one, and what that one must be."""
 KINDS = (
-    "item_added", "annotator_added", "token_issued", "assignment", "vote", *SUBJECTS,
-    "settings_changed", "paused", "resumed", "closed", "noted",
-)  # fmt: skip
+    "item_added",
+    "annotator_added",
+    "token_issued",
+    "assignment",
+    "vote",
+    *SUBJECTS,
+    "settings_changed",
+    "paused",
+    "resumed",
+    "closed",
+    "noted",
+)
 LONGEST_NAME = 300
 """Characters of a label, a query or an annotator's name: what an index of PostgreSQL holds of two of them."""
 OUTCOMES = ("left", "right", "tie", "skip")
@@ -72,7 +81,8 @@ def _key_of_the_log(name: str) -> Column[int]:
 
 
 log = Table(
-    "log", metadata,
+    "log",
+    metadata,
     Column("seq", _number, primary_key=True, autoincrement=False),
     Column("at", _number, nullable=False),
     Column("kind", Text, CheckConstraint(_one_of("kind", KINDS), name="kind"), nullable=False),
@@ -80,51 +90,77 @@ log = Table(
     Column("subject", _number, ForeignKey("log.seq")),
     Column("detail", Text, nullable=False, server_default=text("'{}'")),
     CheckConstraint(f"subject IS NOT NULL OR NOT ({_one_of('kind', tuple(SUBJECTS))})", name="subject"),
-    Index("ix_log_subject", "subject", sqlite_where=text("subject IS NOT NULL"),
-          postgresql_where=text("subject IS NOT NULL")),
+    Index(
+        "ix_log_subject",
+        "subject",
+        sqlite_where=text("subject IS NOT NULL"),
+        postgresql_where=text("subject IS NOT NULL"),
+    ),
     # What is neither asked nor answered is little, and is read often.
-    Index("ix_log_events", "seq", sqlite_where=text("kind NOT IN ('assignment', 'vote')"),
-          postgresql_where=text("kind NOT IN ('assignment', 'vote')")),
-)  # fmt: skip
+    Index(
+        "ix_log_events",
+        "seq",
+        sqlite_where=text("kind NOT IN ('assignment', 'vote')"),
+        postgresql_where=text("kind NOT IN ('assignment', 'vote')"),
+    ),
+)
 
 item = Table(
-    "item", metadata,
+    "item",
+    metadata,
     _key_of_the_log("id"),
     Column("query", Text, CheckConstraint(f"length(query) <= {LONGEST_NAME}", name="query"), nullable=False),
     Column("label", Text, CheckConstraint(f"length(label) BETWEEN 1 AND {LONGEST_NAME}", name="label"), nullable=False),
     UniqueConstraint("query", "label"),
     UniqueConstraint("id", "query"),
-)  # fmt: skip
+)
 
 annotator = Table(
-    "annotator", metadata,
+    "annotator",
+    metadata,
     _key_of_the_log("id"),
-    Column("name", Text, CheckConstraint(f"length(name) BETWEEN 1 AND {LONGEST_NAME}", name="name"),
-           nullable=False, unique=True),
-)  # fmt: skip
+    Column(
+        "name",
+        Text,
+        CheckConstraint(f"length(name) BETWEEN 1 AND {LONGEST_NAME}", name="name"),
+        nullable=False,
+        unique=True,
+    ),
+)
 
 token = Table(
-    "token", metadata,
+    "token",
+    metadata,
     _key_of_the_log("seq"),
     Column("hash", LargeBinary, CheckConstraint("length(hash) = 32", name="hash"), nullable=False, unique=True),
     Column("role", Text, CheckConstraint(_one_of("role", ROLES), name="role"), nullable=False),
     Column("annotator", _number, ForeignKey("annotator.id"), index=True),
     CheckConstraint("(role = 'annotator') = (annotator IS NOT NULL)", name="annotator"),
-)  # fmt: skip
+)
 
 assignment = Table(
-    "assignment", metadata,
+    "assignment",
+    metadata,
     _key_of_the_log("seq"),
     Column("at", _number, nullable=False),
-    Column("token_hash", LargeBinary, CheckConstraint("length(token_hash) = 32", name="token_hash"),
-           nullable=False, unique=True),
+    Column(
+        "token_hash",
+        LargeBinary,
+        CheckConstraint("length(token_hash) = 32", name="token_hash"),
+        nullable=False,
+        unique=True,
+    ),
     Column("annotator", _number, ForeignKey("annotator.id"), nullable=False),
     Column("query", Text, nullable=False),
     Column("left_item", _number, nullable=False),
     Column("right_item", _number, nullable=False),
     Column("policy", Text, CheckConstraint("policy <> ''", name="policy"), nullable=False),
-    Column("probability", Double, CheckConstraint("probability > 0 AND probability <= 1", name="probability"),
-           nullable=False),
+    Column(
+        "probability",
+        Double,
+        CheckConstraint("probability > 0 AND probability <= 1", name="probability"),
+        nullable=False,
+    ),
     Column("gold_item", _number),
     Column("instead_of", _number, ForeignKey("assignment.seq"), unique=True),
     ForeignKeyConstraint(["left_item", "query"], ["item.id", "item.query"]),
@@ -133,10 +169,11 @@ assignment = Table(
     CheckConstraint("gold_item IS NULL OR gold_item IN (left_item, right_item)", name="gold_item"),
     UniqueConstraint("seq", "annotator", "left_item", "right_item"),
     UniqueConstraint("seq", "annotator"),
-)  # fmt: skip
+)
 
 vote = Table(
-    "vote", metadata,
+    "vote",
+    metadata,
     _key_of_the_log("seq"),
     Column("at", _number, nullable=False),
     Column("assignment", _number, nullable=False, unique=True),
@@ -157,35 +194,39 @@ vote = Table(
         name="winner_item",
     ),
     Index("ix_vote_annotator_seq", "annotator", "seq"),
-)  # fmt: skip
+)
 
 withdrawal = Table(
-    "withdrawal", metadata,
+    "withdrawal",
+    metadata,
     _key_of_the_log("seq"),
     Column("vote", _number, ForeignKey("vote.seq"), nullable=False, unique=True),
-)  # fmt: skip
+)
 
 lease = Table(
-    "lease", metadata,
+    "lease",
+    metadata,
     Column("annotator", _number, primary_key=True, autoincrement=False),
     Column("assignment", _number, nullable=False, unique=True),
     Column("token", Text, nullable=False),
     Column("expires_at", _number, nullable=False),
     ForeignKeyConstraint(["assignment", "annotator"], ["assignment.seq", "assignment.annotator"]),
-)  # fmt: skip
+)
 
 session = Table(
-    "session", metadata,
+    "session",
+    metadata,
     Column("hash", LargeBinary, CheckConstraint("length(hash) = 32", name="hash"), primary_key=True),
     Column("token", _number, ForeignKey("token.seq"), nullable=False, index=True),
     Column("opened_at", _number, nullable=False),
     Column("expires_at", _number, nullable=False),
-)  # fmt: skip
+)
 
 rate = Table(
-    "rate", metadata,
+    "rate",
+    metadata,
     Column("key_hash", LargeBinary, CheckConstraint("length(key_hash) = 32", name="key_hash"), primary_key=True),
     Column("free_at", _number, nullable=False, index=True),
-)  # fmt: skip
+)
 
 APPEND_ONLY = (log, item, annotator, token, assignment, vote, withdrawal)

@@ -10,9 +10,9 @@ import pytest
 from crowdrank import BradleyTerry, Comparisons
 from crowdrank.errors import DataError
 from crowdrank.evaluation import kendall_distance
-from crowdrank.models.thurstonian.known import known_of
-from crowdrank.models.tpp import TPP
-from crowdrank.simulated import domain_crowd
+from crowdrank.models.thurstonian.tpp import TPP
+from crowdrank.models.thurstonian.transfer import known_of
+from crowdrank.simulation import domain_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdrank.errors.ConvergenceWarning")
 

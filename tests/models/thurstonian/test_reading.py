@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ndtr
 
 from crowdrank import Comparisons
-from crowdrank.models.thurstonian.reading import Reading, given_in, interval, read
-from crowdrank.models.thurstonian.sampling import laid_out
+from crowdrank.models.thurstonian.postprocess import Reading, given_in, interval, read
+from crowdrank.models.thurstonian.sampler import laid_out
 
 DOMAIN = np.array([0, 0, 1, 1, 1, 2])
 EXPERTISE = np.array([[1.0, 2.0, 3.0], [-1.0, 0.0, 1.0]])

@@ -5,10 +5,10 @@ import pytest
 
 from crowdrank import Comparisons
 from crowdrank.errors import DataError
-from crowdrank.likelihoods.thurstonian import State
-from crowdrank.models.thurstonian.sampling import Sampler, laid_out
+from crowdrank.models.thurstonian.gibbs import State
+from crowdrank.models.thurstonian.sampler import Sampler, laid_out
 from crowdrank.models.thurstonian.start import head_count
-from crowdrank.simulated import domain_crowd
+from crowdrank.simulation import domain_crowd
 
 CROWD = domain_crowd(queries=12, items=5, annotators=8, domains=2, sparsity=0.8, even_domains=True, seed=1)
 

@@ -7,11 +7,11 @@ import pytest
 
 from crowdrank import Comparisons
 from crowdrank.evaluation import kendall_distance
-from crowdrank.likelihoods.thurstonian import Beliefs
 from crowdrank.models.thurstonian.domains import Prior
-from crowdrank.models.thurstonian.sampling import laid_out
+from crowdrank.models.thurstonian.gibbs import Beliefs
+from crowdrank.models.thurstonian.sampler import laid_out
 from crowdrank.models.thurstonian.start import begin, begin_with, head_count
-from crowdrank.simulated import domain_crowd
+from crowdrank.simulation import domain_crowd
 
 PRIOR = Prior.normal(1.0, 1.5)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from crowdrank.models.reading import as_read_by
+from crowdrank.models.conversion import as_read_by
 from crowdrank.reports import Findings
-from crowdrank.simulated import mixed_crowd
+from crowdrank.simulation import mixed_crowd
 from tests.browser import browser  # noqa: F401  (a fixture)
 
 

@@ -22,7 +22,7 @@ from crowdrank import (
     evaluate,
 )
 from crowdrank.errors import SettingError
-from crowdrank.files import read_with_report
+from crowdrank.io import read_with_report
 from crowdrank.reports import Findings, report, write_report
 from tests.reports.html.conftest import found
 
@@ -119,9 +119,12 @@ def test_no_label_breaks_the_page():
     right = np.where(right >= left, right + 1, right)
     names = np.array(NASTY, dtype=object)
     votes = Comparisons.of(
-        names[left], names[right], names[np.minimum(left, right)],
-        annotator=names[rng.integers(0, 6, 400)], query=np.where(np.arange(400) % 2, NASTY[0], NASTY[2]),
-    )  # fmt: skip
+        names[left],
+        names[right],
+        names[np.minimum(left, right)],
+        annotator=names[rng.integers(0, 6, 400)],
+        query=np.where(np.arange(400) % 2, NASTY[0], NASTY[2]),
+    )
     page = report(found(votes, CrowdBT(), title=NASTY[0]))
     read = Reader(page)
     assert not {"script", "img"} & set(read.tags)
@@ -145,9 +148,11 @@ def test_grades_of_several_queries_are_told_query_by_query():
     rng = np.random.default_rng(2)
     item, who = np.arange(240) % 10, np.arange(240) // 10 % 6
     grades = Ratings.of(
-        [f"i{n}" for n in item], item + rng.normal(0, 2, 240), annotator=[f"p{n}" for n in who],
+        [f"i{n}" for n in item],
+        item + rng.normal(0, 2, 240),
+        annotator=[f"p{n}" for n in who],
         query=[f"q{n // 60}" for n in range(240)],
-    )  # fmt: skip
+    )
     page = report(found(grades, GradedResponse()))
     assert page.count("<details open>") >= 2
     assert "4 queries were ranked, each by itself." in page

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Vector = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
+from crowdrank.arrays import AnyArray, FloatArray, IntArray
 
 GRID = np.array([-4.0, -2.5, -1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6, 2.5, 4.0])
 """Expertise an annotator might have; the same both ways, so that a curve read backwards is its mirror image."""
@@ -28,7 +26,7 @@ _PASSES = 10
 class Prior:
     """What is believed of expertise, on the grid, and how readily a query opens a domain of its own."""
 
-    chance: Vector
+    chance: FloatArray
     openness: float = 1.0
 
     @classmethod
@@ -36,12 +34,12 @@ class Prior:
         weight = np.gradient(GRID) * np.exp(-0.5 * ((GRID - middle) / spread) ** 2)
         return cls(weight / weight.sum())
 
-    def evidence(self, told: Vector) -> Vector:
+    def evidence(self, told: FloatArray) -> FloatArray:
         """Log likelihood of what was told of annotators, expertise integrated out; the last two axes are theirs."""
         top = told.max(axis=-1)
         return np.asarray(np.sum(top + np.log(np.exp(told - top[..., None]) @ self.chance), axis=-1))
 
-    def posterior(self, told: Vector) -> Vector:
+    def posterior(self, told: FloatArray) -> FloatArray:
         """What is then believed of everyone's expertise, on the grid."""
         weight = np.exp(told - told.max(axis=-1, keepdims=True)) * self.chance
         return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
@@ -57,10 +55,10 @@ class Prior:
 class Groups:
     """Queries in groups, and the search for better ones. Curves are queries × annotators × grid."""
 
-    curves: Vector
+    curves: FloatArray
     prior: Prior
-    group: Codes
-    sign: Vector
+    group: IntArray
+    sign: FloatArray
     """−1 where a query is upside down beside its group."""
 
     @property
@@ -68,16 +66,16 @@ class Groups:
         return int(self.group.max()) + 1
 
     @property
-    def sizes(self) -> Codes:
+    def sizes(self) -> IntArray:
         return np.bincount(self.group, minlength=self.count)
 
     @property
-    def told(self) -> Vector:
+    def told(self) -> FloatArray:
         """What each group's queries tell together; groups × annotators × grid."""
         return _told(self._upright, self.group, self.count)
 
     @property
-    def _upright(self) -> Vector:
+    def _upright(self) -> FloatArray:
         return np.where(self.sign[:, None, None] > 0, self.curves, self.curves[:, :, ::-1])
 
     def search(self, rng: np.random.Generator, count: int | None = None) -> Groups:
@@ -107,7 +105,7 @@ class Groups:
             others = np.flatnonzero(self.group == np.argmax(self.sizes))[::2]
         self.group[others] = self.count
 
-    def _best_halves(self, rng: np.random.Generator, number: int) -> tuple[float, Codes]:
+    def _best_halves(self, rng: np.random.Generator, number: int) -> tuple[float, IntArray]:
         """What is gained by splitting a group, and the queries that leave it."""
         members = np.flatnonzero(self.group == number)
         if len(members) < 2:
@@ -158,20 +156,20 @@ class Groups:
 class Likelihoods:
     """Curves as likelihoods, for products in place of exponentials; annotators × queries × grid."""
 
-    def __init__(self, curves: Vector, prior: Prior) -> None:
+    def __init__(self, curves: FloatArray, prior: Prior) -> None:
         self.curves, self.prior = curves, prior
         across = np.ascontiguousarray(curves.transpose(1, 0, 2))
         top = across.max(axis=2, keepdims=True)
         self.top = top.sum(axis=(0, 2))
         self.likely = np.maximum(np.exp(across - top), 1e-250)
 
-    def worth_of(self, group: Codes, count: int) -> float:
+    def worth_of(self, group: IntArray, count: int) -> float:
         """Log evidence of a grouping."""
         told = _told(self.curves, group, count)
         sizes = np.bincount(group, minlength=count)
         return float(np.sum(self.prior.evidence(told) + self.prior.opening(sizes)))
 
-    def chances(self, told: Vector, group: Codes) -> Vector:
+    def chances(self, told: FloatArray, group: IntArray) -> FloatArray:
         """Log chance of each query in each group, given the other queries there; queries × groups."""
         sizes, rows = np.bincount(group, minlength=len(told)), np.arange(len(group))
         posterior = self.prior.posterior(told).transpose(1, 2, 0)
@@ -181,22 +179,22 @@ class Likelihoods:
         chance[rows, group] = alone + np.log(np.maximum(sizes[group] - 1.0, self.prior.openness))
         return np.asarray(chance)
 
-    def both_ways(self, told: Vector, sizes: npt.NDArray[Any]) -> Vector:
+    def both_ways(self, told: FloatArray, sizes: AnyArray) -> FloatArray:
         """Log chance of each query in each group, then of each upside down; queries × twice the groups."""
         posterior, crowd = self.prior.posterior(told).transpose(1, 2, 0), np.log(np.maximum(sizes, 1e-9))
         sides = (self.likely, self.likely[:, :, ::-1])
         return np.concatenate([self._by_groups(side, posterior) + crowd for side in sides], axis=1)
 
-    def first_chances(self, seeds: Codes) -> Vector:
+    def first_chances(self, seeds: IntArray) -> FloatArray:
         """Of each query in groups of one other query each."""
         posterior = self.prior.posterior(self.curves[seeds]).transpose(1, 2, 0)
         return self._by_groups(self.likely, posterior)
 
-    def _by_groups(self, likely: Vector, posterior: Vector) -> Vector:
+    def _by_groups(self, likely: FloatArray, posterior: FloatArray) -> FloatArray:
         chance = np.log(np.maximum(likely @ posterior, 1e-300)).sum(axis=0)
         return np.asarray(chance + self.top[:, None])
 
-    def halves(self, rng: np.random.Generator) -> tuple[float, Codes]:
+    def halves(self, rng: np.random.Generator) -> tuple[float, IntArray]:
         """Two groups around two queries at random: their evidence, and the group of each query."""
         seeds = rng.choice(self.curves.shape[0], 2, replace=False)
         half = np.argmax(self.first_chances(seeds), axis=1)
@@ -212,10 +210,10 @@ class Likelihoods:
         return self.worth_of(half, 2), half
 
 
-def _told(upright: Vector, group: Codes, count: int) -> Vector:
+def _told(upright: FloatArray, group: IntArray, count: int) -> FloatArray:
     member = (group == np.arange(count)[:, None]).astype(np.float64)
     return np.asarray((member @ upright.reshape(len(upright), -1)).reshape(count, *upright.shape[1:]))
 
 
-def _numbered(group: Codes) -> Codes:
+def _numbered(group: IntArray) -> IntArray:
     return np.unique(group, return_inverse=True)[1].astype(np.int64)

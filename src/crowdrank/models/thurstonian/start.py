@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from crowdrank.judgments import Items
-from crowdrank.likelihoods.abilities import climb, curves, slope_of
-from crowdrank.likelihoods.sights import Sights
-from crowdrank.likelihoods.thurstonian import Beliefs
+from crowdrank.arrays import AnyArray, FloatArray, IntArray
+from crowdrank.data import Items
 from crowdrank.models.thurstonian.domains import GRID, Groups, Likelihoods, Prior
-
-Vector = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
+from crowdrank.models.thurstonian.gibbs import Beliefs
+from crowdrank.models.thurstonian.layout import Sights, climb, curves, slope_of
 
 # More rounds would fit scores to noise: nothing holds them but a prior that follows them.
 _ROUNDS = 3
@@ -38,15 +34,15 @@ _LEAST_VARIANCE = 0.01
 class Start(NamedTuple):
     """A first idea of everything."""
 
-    scores: Vector
-    domain: Codes
-    expertise: Vector
+    scores: FloatArray
+    domain: IntArray
+    expertise: FloatArray
     """Annotators × domains."""
     variance: float
     """Of scores."""
 
 
-def head_count(sights: Sights, items: Items) -> Vector:
+def head_count(sights: Sights, items: Items) -> FloatArray:
     """Wins less losses of each item over its judgments and one more: nobody is weighed."""
     size = len(items)
     won, lost = (np.bincount(sights.item[side], minlength=size) for side in (sights.winner, sights.loser))
@@ -54,7 +50,7 @@ def head_count(sights: Sights, items: Items) -> Vector:
 
 
 def begin(
-    rng: np.random.Generator, sights: Sights, counted: Vector, people: int, prior: Prior, count: int | None = None
+    rng: np.random.Generator, sights: Sights, counted: FloatArray, people: int, prior: Prior, count: int | None = None
 ) -> Start:
     """From scores by head count; with so many domains, or as many as the judgments ask for."""
     look = _Look(sights, people, prior)
@@ -75,7 +71,7 @@ def begin(
     return Start(scores, domain, (posterior @ GRID).T, float(np.mean(scores**2 + 1 / bent)))
 
 
-def begin_with(sights: Sights, counted: Vector, beliefs: Beliefs, variance: float) -> Start:
+def begin_with(sights: Sights, counted: FloatArray, beliefs: Beliefs, variance: float) -> Start:
     """With domains and annotators that are known: each query in its likeliest domain."""
     even = Prior(np.full(len(GRID), 1.0 / len(GRID)))
     look = _Look(sights, len(beliefs.expertise), even)
@@ -96,20 +92,20 @@ class _Look:
     prior: Prior
 
     @property
-    def slopes(self) -> Vector:
+    def slopes(self) -> FloatArray:
         return np.asarray(slope_of(GRID))
 
     @property
     def queries(self) -> int:
         return len(self.sights.item_starts) - 1
 
-    def curves(self, scores: Vector, queries: Codes) -> Vector:
+    def curves(self, scores: FloatArray, queries: IntArray) -> FloatArray:
         """Log likelihoods by expertise, less where judgments share sights: they err together, and tell less."""
         found = curves(self.sights, scores, self.slopes, queries, self.people)
         return found * self.independence[queries, :, None]
 
     @cached_property
-    def independence(self) -> Vector:
+    def independence(self) -> FloatArray:
         """How much of what its judgments would tell one by one each query tells of each annotator; below one.
 
         Judgments of n pairs that g judgments an item share err by blurs that they have in common: beside noise of one
@@ -125,11 +121,13 @@ class _Look:
         each = 2.0 * said / np.maximum(seen, 1)
         return ((1.0 + 2.0 * _BLUR) / (1.0 + _BLUR * (np.maximum(each, 1.0) + 1.0))).reshape(cells)
 
-    def of_items(self, sign: Vector) -> Vector:
+    def of_items(self, sign: FloatArray) -> FloatArray:
         """Of each item what is said of its query."""
         return np.repeat(sign, np.diff(self.sights.item_starts))
 
-    def place(self, scores: Vector, told: Vector, sizes: npt.NDArray[Any], queries: Codes) -> tuple[Codes, Vector]:
+    def place(
+        self, scores: FloatArray, told: FloatArray, sizes: AnyArray, queries: IntArray
+    ) -> tuple[IntArray, FloatArray]:
         """The likeliest domain of these queries, and 1 or −1 for which way up each is there."""
         choice = np.zeros(len(queries), np.int64)
         for first in range(0, len(queries), _AT_ONCE):
@@ -138,13 +136,13 @@ class _Look:
             choice[some] = np.argmax(found.both_ways(told, sizes), axis=1)
         return choice % len(told), np.where(choice < len(told), 1.0, -1.0)
 
-    def best_spread(self, counted: Vector, asked: Codes) -> float:
+    def best_spread(self, counted: FloatArray, asked: IntArray) -> float:
         """How far to stretch the head count, every annotator by themselves in every query."""
         few = asked[:_FEW]
         likely = [np.sum(self.prior.evidence(self.curves(spread * counted, few))) for spread in _SPREADS]
         return float(_SPREADS[int(np.argmax(likely))])
 
-    def best_stretch(self, scores: Vector, asked: Codes, group: Codes) -> float:
+    def best_stretch(self, scores: FloatArray, asked: IntArray, group: IntArray) -> float:
         """How far to stretch scores, every annotator by themselves in every domain."""
         likely = []
         for stretch in _STRETCHES:

@@ -8,16 +8,14 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.data import Comparisons, Health, Judgments, Rankings, Ratings
+from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.errors import CrowdrankError, DataError
 from crowdrank.evaluation import Evaluation, Verdicts, verdicts
 from crowdrank.evaluation.calibration import Calibration, calibration
-from crowdrank.judgments import Comparisons, Health, Judgments, Rankings, Ratings
-from crowdrank.judgments.conversions import rankings_to_links, ratings_to_links
 from crowdrank.results import Ranking, Systems
-
-Vector = npt.NDArray[np.float64]
 
 _MOST_PAIRS = 3_000_000
 """Comparisons that lists or grades are laid out as, at most."""
@@ -37,9 +35,9 @@ class Estimates:
     """One number an annotator: how far they can be believed, or how far they went along."""
 
     name: str
-    value: Vector
-    low: Vector | None
-    high: Vector | None
+    value: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
     meaning: str
 
 
@@ -137,7 +135,7 @@ class Findings:
             return None
         return Estimates("agreement", self._agreement(self.pairs), None, None, "the share of pairs ordered as here")
 
-    def _agreement(self, pairs: Comparisons) -> Vector:
+    def _agreement(self, pairs: Comparisons) -> FloatArray:
         assert pairs.annotator is not None
         towards = np.sign(self.ranking.scores[pairs.left] - self.ranking.scores[pairs.right]) * pairs.outcome
         people = len(pairs.annotators)
@@ -146,7 +144,7 @@ class Findings:
         return np.asarray(np.divide(alike, total, out=np.full(people, np.nan), where=total > 0))
 
     @cached_property
-    def volume(self) -> npt.NDArray[np.int64]:
+    def volume(self) -> IntArray:
         """How many judgments each annotator gave."""
         assert self.judgments.annotator is not None
         return np.bincount(self.judgments.annotator, minlength=len(self.judgments.annotators))

@@ -1,9 +1,48 @@
-"""Markup that cannot be broken by a label: whatever is not markup already is escaped."""
+"""Numbers and names in sentences.
+
+Markup that cannot be broken by a label: whatever is not markup already is escaped.
+
+One part of the page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape as _escape
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """
+    >>> count(1, "item"), count(1200, "query", "queries")
+    ('1 item', '1,200 queries')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def several(names: Sequence[str], most: int = 5) -> str:
+    """
+    >>> several(["a", "b", "c"]), several(["a", "b", "c"], most=2)
+    ('a, b and c', 'a, b and 1 more')
+    """
+    shown = list(names[:most])
+    if len(names) > most:
+        shown.append(f"{len(names) - most:,} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+
+
+def percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def between(low: float, high: float, digits: int = 2) -> str:
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def decimals(spread: float) -> int:
+    """Enough to tell numbers apart that lie so far from each other, no more."""
+    return 0 if spread > 200 else 1 if spread > 20 else 2 if spread > 0.5 else 3
+
 
 _EMPTY = frozenset({"meta", "line", "circle", "rect", "br"})
 
@@ -66,3 +105,15 @@ def scrolling(content: Html, name: str) -> Html:
 
 def items(entries: Iterable[object], class_: str | None = None) -> Html:
     return tag("ul", *(tag("li", entry) for entry in entries), class_=class_)
+
+
+@dataclass(frozen=True)
+class Section:
+    name: str
+    """What a link to it ends in."""
+    title: str
+    body: Html
+
+
+def section(name: str, title: str, *body: object) -> Section:
+    return Section(name, title, join(*body))

@@ -9,23 +9,27 @@ from pathlib import Path
 
 from crowdrank.errors import SettingError
 from crowdrank.reports.html.findings import Findings
-from crowdrank.reports.html.markup import Html, items, join, paragraph, tag
+from crowdrank.reports.html.markup import Html, Section, items, join, paragraph, tag
+from crowdrank.reports.html.sections.agreement import calibrated, disagreements
 from crowdrank.reports.html.sections.annotators import annotators
-from crowdrank.reports.html.sections.calibration import calibrated
+from crowdrank.reports.html.sections.context import against_gold, domains, dropped, method, systems
 from crowdrank.reports.html.sections.coverage import coverage
-from crowdrank.reports.html.sections.disagreement import disagreements
-from crowdrank.reports.html.sections.domains import domains
-from crowdrank.reports.html.sections.dropped import dropped
-from crowdrank.reports.html.sections.gold import against_gold
-from crowdrank.reports.html.sections.method import method
-from crowdrank.reports.html.sections.order import headline, order
-from crowdrank.reports.html.sections.position import position
-from crowdrank.reports.html.sections.section import Section
-from crowdrank.reports.html.sections.systems import systems
+from crowdrank.reports.html.sections.position_bias import position
+from crowdrank.reports.html.sections.ranking import headline, order
 
 _SECTIONS: tuple[Callable[[Findings], Section | None], ...] = (
-    order, systems, against_gold, annotators, domains, disagreements, coverage, position, calibrated, dropped, method,
-)  # fmt: skip
+    order,
+    systems,
+    against_gold,
+    annotators,
+    domains,
+    disagreements,
+    coverage,
+    position,
+    calibrated,
+    dropped,
+    method,
+)
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'"
 """What a browser may load for this page: nothing."""
 
@@ -59,12 +63,14 @@ def report(findings: Findings) -> str:
 def _head(findings: Findings) -> Html:
     style = files("crowdrank.reports.html").joinpath("style.css").read_text(encoding="utf-8")
     return tag(
-        "head", tag("meta", charset="utf-8"), tag("title", f"{findings.title} – crowdrank"),
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("title", f"{findings.title} – crowdrank"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", http_equiv="Content-Security-Policy", content=_ALLOWED),
         tag("meta", name="color-scheme", content="light dark"),
         tag("style", Html(style)),
-    )  # fmt: skip
+    )
 
 
 def _header(findings: Findings) -> Html:

@@ -9,7 +9,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
-from crowdrank.server.problems import Problem
+from crowdrank.server.errors import Problem
 
 
 class Sent:

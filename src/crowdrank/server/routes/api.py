@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from crowdrank.server.batching import Said
 from crowdrank.server.routes.board import PATIENCE, allowed
 from crowdrank.server.service import service_of
-from crowdrank.server.turns import Said
 
 bearer = Security(HTTPBearer(auto_error=False, description="The token of a personal link, or the admin secret."))
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crowdrank.server.problems import Problem
+from crowdrank.server.errors import Problem
 from crowdrank.server.rendering import page
 from crowdrank.server.service import Service, service_of
 
@@ -20,9 +20,7 @@ def board(request: Request) -> Response:
     service = service_of(request)
     known = allowed(service, request)
     shown = service.boards.look(PATIENCE).as_dict()
-    return page(
-        request, "board.html", admin=known is not None, csrf=known or "", board=shown, history=shown["history"]
-    )  # fmt: skip
+    return page(request, "board.html", admin=known is not None, csrf=known or "", board=shown, history=shown["history"])
 
 
 def allowed(service: Service, request: Request) -> str | None:

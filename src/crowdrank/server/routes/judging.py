@@ -9,13 +9,13 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crowdrank.server.access import ANNOTATOR_COOKIE, FORM_COOKIE, SESSION_SECONDS, csrf
+from crowdrank.server.authentication import ANNOTATOR_COOKIE, FORM_COOKIE, SESSION_SECONDS, csrf
+from crowdrank.server.batching import Said
+from crowdrank.server.errors import Problem
 from crowdrank.server.joining import join
-from crowdrank.server.problems import Problem
 from crowdrank.server.rendering import instructions_html, page
 from crowdrank.server.routes import Form, see, whole
 from crowdrank.server.service import service_of
-from crowdrank.server.turns import Said
 
 router = APIRouter(include_in_schema=False)
 _LONGEST = 300
@@ -38,14 +38,19 @@ def joining(request: Request) -> Response:
     live = service.live.catch_up()
     hidden = {
         name: request.query_params[name][:_LONGEST]
-        for name in live.settings.joining.panel_parameters if name in request.query_params
-    }  # fmt: skip
+        for name in live.settings.joining.panel_parameters
+        if name in request.query_params
+    }
     secret = request.cookies.get(FORM_COOKIE) or secrets.token_urlsafe(16)
     closed = not live.settings.joining.open or live.state == "closed"
     response = page(
-        request, "join.html", csrf=csrf(secret), instructions=instructions_html(live.settings.instructions),
-        hidden=hidden, closed=closed,
-    )  # fmt: skip
+        request,
+        "join.html",
+        csrf=csrf(secret),
+        instructions=instructions_html(live.settings.instructions),
+        hidden=hidden,
+        closed=closed,
+    )
     service.door.give_cookie(request, response, FORM_COOKIE, secret, None)
     return response
 
@@ -71,9 +76,15 @@ def judge(request: Request) -> Response:
         return see("/finished")
     settings, done = service.live.settings, question["progress"]["done"]
     return page(
-        request, "judge.html", csrf=known.csrf, question=question, first=done == 0, name=person.name,
-        instructions=instructions_html(settings.instructions), can_undo=settings.undo and done > 0,
-    )  # fmt: skip
+        request,
+        "judge.html",
+        csrf=known.csrf,
+        question=question,
+        first=done == 0,
+        name=person.name,
+        instructions=instructions_html(settings.instructions),
+        can_undo=settings.undo and done > 0,
+    )
 
 
 @router.post("/judge")
@@ -106,10 +117,15 @@ def finished(request: Request) -> Response:
     if not question.get("finished"):
         return see("/judge")
     return page(
-        request, "finished.html", csrf=known.csrf, progress=question["progress"], reason=question["reason"],
-        completion_code=question["completion_code"], completion_url=question["completion_url"],
+        request,
+        "finished.html",
+        csrf=known.csrf,
+        progress=question["progress"],
+        reason=question["reason"],
+        completion_code=question["completion_code"],
+        completion_url=question["completion_url"],
         can_undo=service.live.settings.undo and question["progress"]["done"] > 0,
-    )  # fmt: skip
+    )
 
 
 @router.get("/media/{name:path}")

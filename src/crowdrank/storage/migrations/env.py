@@ -1,4 +1,4 @@
-"""What Alembic runs: migrations over the connection that `crowdrank.storage.upgrading` hands it."""
+"""What Alembic runs: migrations over the connection that `crowdrank.storage.database` hands it."""
 
 from alembic import context
 

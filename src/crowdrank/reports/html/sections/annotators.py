@@ -5,17 +5,25 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.evaluation import Verdicts
-from crowdrank.reports.html.axes import Axis, counts, linear, numbers
-from crowdrank.reports.html.figures import Point, columns, level, scatter
 from crowdrank.reports.html.findings import Estimates, Findings
-from crowdrank.reports.html.markup import Html, fold, items, join, paragraph, table, tag
-from crowdrank.reports.html.sections.section import Section, section
-from crowdrank.reports.html.words import between, count, several
-
-Vector = npt.NDArray[np.float64]
+from crowdrank.reports.html.markup import (
+    Html,
+    Section,
+    between,
+    count,
+    fold,
+    items,
+    join,
+    paragraph,
+    section,
+    several,
+    table,
+    tag,
+)
+from crowdrank.reports.html.svg import Axis, Point, columns, counts, level, linear, numbers, scatter
 
 _MEANING = {
     "reversed": "answers the wrong way round, surely",
@@ -43,18 +51,23 @@ def annotators(findings: Findings) -> Section:
         return section("annotators", title, paragraph(said))
     found = findings.verdicts
     return section(
-        "annotators", title, _summary(findings, found), _figure(findings, estimates, found),
-        Html("") if found is None else _named(found), _table(findings, estimates, found),
-    )  # fmt: skip
+        "annotators",
+        title,
+        _summary(findings, found),
+        _figure(findings, estimates, found),
+        Html("") if found is None else _named(found),
+        _table(findings, estimates, found),
+    )
 
 
 def _summary(findings: Findings, found: Verdicts | None) -> Html:
     people, believed = len(findings.judgments.annotators), _believed(findings)
     if found is None:
         return paragraph(
-            f"{count(people, 'annotator')} judged.", believed,
+            f"{count(people, 'annotator')} judged.",
+            believed,
             "Nobody is accused of anything: the tests for that need comparisons that were answered one by one.",
-        )  # fmt: skip
+        )
     tally = found.counts
     quiet = [f"{tally[word]:,} {word}" for word in ("reliable", "too few to say") if word in tally]
     odd = sum(tally.get(word, 0) for word in _MEANING)
@@ -78,10 +91,15 @@ def _figure(findings: Findings, estimates: Estimates, found: Verdicts | None) ->
     x = counts("judgments given", int(volume[shown].min()), int(volume[shown].max()))
     y = _upright(estimates, value[shown])
     points = [
-        Point(float(volume[k]), float(value[k]), _looks(found, k), _hint(findings, estimates, found, k),
-              str(findings.judgments.annotators[k]) if _looks(found, k) == "odd" else "")
+        Point(
+            float(volume[k]),
+            float(value[k]),
+            _looks(found, k),
+            _hint(findings, estimates, found, k),
+            str(findings.judgments.annotators[k]) if _looks(found, k) == "odd" else "",
+        )
         for k in shown
-    ]  # fmt: skip
+    ]
     whole = count(len(shown), "annotator") if len(shown) == len(value) else f"{len(shown):,} of {len(value):,}"
     alternative = f"{whole}, by judgments given and {estimates.name}; the table below has the numbers."
     coin = level(0.5, y, "a coin") if estimates.name in ("quality", "agreement") else ""
@@ -91,7 +109,7 @@ def _figure(findings: Findings, estimates: Estimates, found: Verdicts | None) ->
     return join(scatter(points, x, y, alternative, coin), caption)
 
 
-def _histogram(estimates: Estimates, value: Vector, volume: int) -> Html:
+def _histogram(estimates: Estimates, value: FloatArray, volume: int) -> Html:
     """Where all gave as many judgments, there is only one number to draw."""
     low, high = (0.0, 1.0) if value.min() >= 0 and value.max() <= 1 else (float(value.min()), float(value.max()))
     found, edges = np.histogram(value, _COLUMNS, (low, high))
@@ -107,14 +125,14 @@ def _histogram(estimates: Estimates, value: Vector, volume: int) -> Html:
     return join(drawn, tag("p", said, class_="caption"))
 
 
-def _upright(estimates: Estimates, value: Vector) -> Axis:
+def _upright(estimates: Estimates, value: FloatArray) -> Axis:
     if value.min() >= 0 and value.max() <= 1:
         return linear(estimates.name, 0.0, 1.0)
     margin = 0.05 * float(value.max() - value.min()) or 1.0
     return linear(estimates.name, float(value.min()) - margin, float(value.max()) + margin)
 
 
-def _sample(volume: npt.NDArray[np.int64], value: Vector, found: Verdicts | None) -> list[int]:
+def _sample(volume: IntArray, value: FloatArray, found: Verdicts | None) -> list[int]:
     """Those with an estimate; of very many, all who stand out and every so manieth of the others."""
     known = np.flatnonzero(~np.isnan(value))
     if len(known) > _MOST_POINTS:

@@ -5,15 +5,25 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from crowdrank.judgments import Comparisons
-from crowdrank.reports.html.axes import numbers
-from crowdrank.reports.html.figures import columns, heat_map
+from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.data import Comparisons
 from crowdrank.reports.html.findings import Findings
-from crowdrank.reports.html.markup import Html, fold, items, join, paragraph, table, tag
-from crowdrank.reports.html.sections.section import Section, section
-from crowdrank.reports.html.words import count, percent, several
+from crowdrank.reports.html.markup import (
+    Html,
+    Section,
+    count,
+    fold,
+    items,
+    join,
+    paragraph,
+    percent,
+    section,
+    several,
+    table,
+    tag,
+)
+from crowdrank.reports.html.svg import columns, heat_map, numbers
 
 _DRAWN, _BANDS = 60, 30
 """Items that are drawn one by one, at most; how many bands there are of more."""
@@ -28,9 +38,15 @@ def coverage(findings: Findings) -> Section:
     usual = f"An item appears in {int(np.median(judged)):,} {word} (the median), the least in {int(judged.min()):,}."
     said = paragraph(_compared(findings), usual, _hanging_together(findings))
     return section(
-        "coverage", "Who was compared with whom", said, _figure(findings), _histogram(findings), _islands(findings),
-        _least_seen(findings), _queries(findings),
-    )  # fmt: skip
+        "coverage",
+        "Who was compared with whom",
+        said,
+        _figure(findings),
+        _histogram(findings),
+        _islands(findings),
+        _least_seen(findings),
+        _queries(findings),
+    )
 
 
 def _compared(findings: Findings) -> str:
@@ -115,14 +131,14 @@ def _figure(findings: Findings) -> Html:
     return join(drawn, tag("p", caption, class_="caption"))
 
 
-def _met(pairs: Comparisons, block: slice, band: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.float64]:
+def _met(pairs: Comparisons, block: slice, band: IntArray, size: int) -> FloatArray:
     inside = np.flatnonzero((pairs.left >= block.start) & (pairs.left < block.stop))
     left, right = band[pairs.left[inside] - block.start], band[pairs.right[inside] - block.start]
     met = np.bincount(left * size + right, minlength=size * size).reshape(size, size).astype(np.float64)
     return np.asarray(met + met.T - np.diag(np.diag(met)))
 
 
-def _names(findings: Findings, block: slice, band: npt.NDArray[np.int64], best: npt.NDArray[np.int64]) -> list[str]:
+def _names(findings: Findings, block: slice, band: IntArray, best: IntArray) -> list[str]:
     labels = findings.ranking.items.labels[block]
     if len(labels) <= _DRAWN:
         return [str(labels[n]) for n in best]
@@ -144,7 +160,7 @@ def _queries(findings: Findings) -> Html:
     rows = [
         (items_.queries[n], f"{sizes[n]:,}", f"{of_query[n]:,}", percent(float(share[n])))
         for n in np.argsort(of_query, kind="stable")[:_MOST_QUERIES]
-    ]  # fmt: skip
+    ]
     cut = f" (the first {_MOST_QUERIES:,})" if len(sizes) > _MOST_QUERIES else ""
     head = ("query", "items", "comparisons", "pairs compared")
     return fold(f"Query by query, least compared first{cut}", table(head, rows, caption="Queries", numbers=(1, 2, 3)))

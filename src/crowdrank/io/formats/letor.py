@@ -1,0 +1,191 @@
+"""LETOR, or SVMlight with queries: a line an item, `2 qid:10032 1:0.05 2:0.7 # docid = GX029-35`.
+
+LETOR and SVMlight ranking files as ratings: the grade of each document in its query. Features are for learning.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from crowdrank.arrays import BoolArray, FloatArray, IntArray
+from crowdrank.errors import FormatError
+from crowdrank.io.formats.base import Format, playing
+from crowdrank.io.sources import Source, as_utf8, read_bytes
+from crowdrank.io.tables import Place, Table, table_of
+
+_SUFFIXES = (".letor", ".svmlight", ".libsvm", ".svm")
+_MAYBE = (".txt", ".dat", "")
+_FIRST_LINE = re.compile(r"\s*[-+.\d][^\s:]*(\s+qid:\S+)?(\s+\d+:\S+)+\s*(#|$)")
+# Lines taken apart at once: some millions of cells.
+_CHUNK = 20_000
+# Bytes that surely hold the first line.
+_HEAD = 1 << 20
+# An index beyond it is a slip, and would claim all memory.
+_MOST_FEATURES = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Letor:
+    """What the file says, row by row."""
+
+    grade: FloatArray
+    query: pl.Series | None
+    item: pl.Series
+    values: FloatArray
+    """Feature 1 is the first column; what a line leaves out is zero."""
+    line: IntArray
+    """Where each row stands in the file, from 1."""
+    notes: tuple[str, ...] = ()
+
+
+def looks_like_letor(path: Path) -> bool:
+    """By its name; a .txt, a .dat or a file without an ending by its first line."""
+    name = Path(path.stem if path.suffix.lower() == ".gz" else path.name)
+    if name.suffix.lower() in _SUFFIXES:
+        return True
+    if name.suffix.lower() not in _MAYBE or not path.is_file():
+        return False
+    first = next((line for line in _head(path) if line.strip() and not line.lstrip().startswith("#")), "")
+    return bool(_FIRST_LINE.match(first))
+
+
+def _head(path: Path) -> list[str]:
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            return file.read(_HEAD).decode("utf-8", errors="replace").splitlines()
+    except (OSError, EOFError, zlib.error):  # whoever reads it will say what is wrong
+        return []
+
+
+def read_letor(path: Path, features: bool = True) -> Letor:
+    """The whole file, or all but its `features`; any line that cannot be read is an error that names it."""
+    if not path.is_file():
+        raise FormatError(f"{path}: there is no such file.")
+    text = as_utf8(read_bytes(path), path.name).decode()
+    lines = pl.Series("line", [text], dtype=pl.String).str.split("\n").explode()
+    body = lines.str.extract(r"^([^#]*)").str.strip_chars()
+    kept = (body.str.len_bytes() > 0).to_numpy().nonzero()[0]
+    if not len(kept):
+        raise FormatError(f"{path.name}: is empty.")
+    body, remark = body[kept], lines[kept].str.extract(r"#\s*(.*)$").str.strip_chars()
+    number = kept.astype(np.int64) + 1
+    grade = _grades(body, number, path.name)
+    query = _queries(body, number, path.name)
+    values = _values(body, number, path.name) if features else np.zeros((len(body), 0))
+    item, notes = _items(remark, query)
+    return Letor(grade, query, item, values, number, notes)
+
+
+def _grades(body: pl.Series, number: IntArray, name: str) -> FloatArray:
+    first = body.str.extract(r"^(\S+)")
+    found = first.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    _refuse(~np.isfinite(found), number, name, lambda row: f"the grade must be a number, got {first[row]!r}")
+    return found
+
+
+def _queries(body: pl.Series, number: IntArray, name: str) -> pl.Series | None:
+    found = body.str.extract(r"^\S+\s+qid:(\S+)")
+    if found.null_count() == len(found):
+        return None
+    _refuse(found.is_null().to_numpy(), number, name, lambda row: "no qid:, though other lines have one")
+    return found
+
+
+def _values(body: pl.Series, number: IntArray, name: str) -> FloatArray:
+    values = np.zeros((len(body), 0))
+    for row, column, value in _cells(body, number, name):
+        if (wider := int(column.max(initial=0)) - values.shape[1]) > 0:
+            values = np.pad(values, ((0, 0), (0, wider)))
+        values[row, column - 1] = value
+    if not values.shape[1]:
+        raise FormatError(f"{name}: no line has features, such as 1:0.5.")
+    return values
+
+
+def _cells(body: pl.Series, number: IntArray, name: str) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """Row, column and value of all cells, some thousand lines at a time."""
+    rest = body.str.replace(r"^\S+(\s+qid:\S+)?\s*", "")
+    for start in range(0, len(rest), _CHUNK):
+        here = rest[start : start + _CHUNK]
+        words = here.str.extract_all(r"\S+")
+        row = start + np.repeat(np.arange(len(here)), words.list.len().to_numpy().astype(np.int64))
+        cell = words.explode().drop_nulls()  # a line without features gives one empty cell
+        halves = cell.str.split_exact(":", 1).struct
+        column = halves.field("field_0").cast(pl.Int64, strict=False).fill_null(0).to_numpy()
+        value = halves.field("field_1").cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+        wrong = (column < 1) | (column > _MOST_FEATURES) | ~np.isfinite(value)
+        _refuse(wrong, number[row], name, partial(_no_cell, cell))
+        _refuse_twice(row, column, number, name)
+        yield row, column, value
+
+
+def _no_cell(cell: pl.Series, at: int) -> str:
+    return f"a feature is written index:value, such as 3:0.5, got {cell[at]!r}"
+
+
+def _refuse_twice(row: IntArray, column: IntArray, number: IntArray, name: str) -> None:
+    key = np.sort(row * (_MOST_FEATURES + 1) + column)
+    if (twice := np.flatnonzero(key[1:] == key[:-1])).size:
+        line, feature = divmod(int(key[twice[0]]), _MOST_FEATURES + 1)
+        raise FormatError(f"{name}: line {int(number[line])}: feature {feature} stands twice.")
+
+
+def _items(remark: pl.Series, query: pl.Series | None) -> tuple[pl.Series, tuple[str, ...]]:
+    """What the remarks call the items: `docid = …`, or one word; else their numbers within the query."""
+    named = remark.str.extract(r"docid\s*[=:]\s*(\S+)")
+    if named.null_count():
+        named = remark.str.extract(r"^([^\s=:]+)$")
+    if not named.null_count():
+        return named, ()
+    asked = (pl.repeat("", len(remark), eager=True) if query is None else query).alias("query")
+    place = asked.to_frame().select(pl.int_range(1, pl.len() + 1).over("query")).to_series()
+    note = "Items have no names in the file: they go by their number within the query, from 1."
+    return place.cast(pl.String), (note,)
+
+
+def _refuse(wrong: BoolArray, number: IntArray, name: str, why: Callable[[int], str]) -> None:
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise FormatError(f"{name}: line {int(number[at])}: {why(at)}.")
+
+
+_LINE = re.compile(r"[-+.\d]\S*\s+qid:\S+(\s+\d+:\S+)*\s*(#.*)?")
+
+
+def _recognises(source: Source) -> bool:
+    lines = [line.strip() for line in source.head if not line.lstrip().startswith("#")]
+    return bool(lines) and all(_LINE.fullmatch(line) for line in lines)
+
+
+def _read(source: Source) -> Table:
+    if source.path is None:
+        raise FormatError(f"{source.name}: LETOR is a format of files.")
+    found = read_letor(source.path, features=False)
+    columns = {"item": found.item, "grade": pl.Series(found.grade)}
+    if found.query is not None:
+        columns["query"] = found.query
+    table = replace(
+        table_of(pl.DataFrame(columns), source.name),
+        unit="line",
+        notes=found.notes,
+        locate=lambda rows: [Place(int(found.line[row])) for row in rows],
+    )
+    return playing(table, "letor", item="item", grade="grade", query="query?")
+
+
+LETOR = Format(
+    name="letor",
+    description="LETOR and SVMlight ranking files, as ratings: the grade of each document in its query.",
+    known_by="lines such as 2 qid:10 1:0.5 2:0.7",
+    recognises=_recognises,
+    read=_read,
+)

@@ -1,0 +1,139 @@
+"""PrefLib's orders (soc, soi, toc, toi): how many gave each list, alternatives by number, ties in braces."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from crowdrank.data import Rankings
+from crowdrank.errors import FormatError
+from crowdrank.io.formats.base import Format, Writer, held, playing
+from crowdrank.io.formats.records import lines_of
+from crowdrank.io.sources import Source
+from crowdrank.io.tables import Place, Table, table_of
+from crowdrank.io.writer import write_text
+
+_HEADER = re.compile(r"#\s*(FILE NAME|TITLE|DATA TYPE|NUMBER ALTERNATIVES|ALTERNATIVE NAME)", re.IGNORECASE)
+_NAME = re.compile(r"#\s*ALTERNATIVE NAME\s+(\d+)\s*:\s*(.*)", re.IGNORECASE)
+_OLD_NAME = re.compile(r"(\d+)\s*,\s*(.+)")
+_OLD_COUNTS = re.compile(r"\d+\s*,\s*\d+\s*,\s*\d+")
+_DATA = r"^(\d+)\s*[:,]\s*(.+)$"
+_SUFFIXES = (".soc", ".soi", ".toc", ".toi")
+
+
+def _recognises(source: Source) -> bool:
+    return bool(source.head) and (bool(_HEADER.match(source.head[0].strip())) or _is_old(source.head))
+
+
+def _is_old(head: tuple[str, ...]) -> bool:
+    """The number of alternatives, their names, then a line of three counts."""
+    if not re.fullmatch(r"\s*\d{1,6}\s*", head[0]) or len(head) < 3:
+        return False
+    names, rest = head[1 : int(head[0]) + 1], head[int(head[0]) + 1 :]
+    named = all(_OLD_NAME.fullmatch(line.strip()) for line in names)
+    return bool(names) and named and (not rest or bool(_OLD_COUNTS.fullmatch(rest[0].strip())))
+
+
+def _read(source: Source) -> Table:
+    lines = lines_of(source)
+    if not _recognises(source):
+        raise FormatError(f"{source.name}: does not begin as PrefLib's files do, with # ALTERNATIVE NAME 1 …")
+    start, names = _names(lines)
+    body = lines[start:]
+    parts = body.str.extract_groups(_DATA).struct.unnest()
+    order = _orders(parts["2"], names)
+    unknown = _lacks(order)
+    blank = ((body == "") | body.str.starts_with("#")).to_numpy()
+    broken = dict.fromkeys((parts["1"].is_null().to_numpy() & ~blank).nonzero()[0].tolist(), "is no list of numbers")
+    broken |= dict.fromkeys(unknown.to_numpy().nonzero()[0].tolist(), "names an alternative the header does not")
+    table = replace(
+        table_of(pl.DataFrame({"order": order, "weight": parts["1"]}), source.name),
+        unit="line",
+        blank=blank,
+        broken=broken,
+        locate=lambda rows: [Place(row + start + 1) for row in rows],
+    )
+    return playing(table, "preflib", order="order", weight="weight")
+
+
+def _orders(text: pl.Series, names: dict[str, str]) -> pl.Series:
+    """Lists of names; lists of places, each a list of names, where there are ties."""
+    called = pl.element().replace_strict(names, default=None, return_dtype=pl.String) if names else pl.element()
+    word = r"[^,{}\s]+"
+    if not text.str.contains("{", literal=True).any():
+        return text.str.extract_all(word).list.eval(called)
+    # A place is a number, or a brace of numbers.
+    places = text.str.extract_all(r"\{[^}]*\}|" + word)
+    return places.list.eval(pl.element().str.extract_all(word).list.eval(called))
+
+
+def _lacks(order: pl.Series) -> pl.Series:
+    """Which lists name something that has no name."""
+    flat = pl.DataFrame({"row": pl.int_range(len(order), eager=True), "item": order}).explode("item")
+    if flat["item"].dtype == pl.List:
+        flat = flat.explode("item")
+    lacking = flat.filter(pl.col("item").is_null())["row"].unique()
+    return pl.int_range(len(order), eager=True).is_in(lacking.implode()) & order.is_not_null()
+
+
+def _names(lines: pl.Series) -> tuple[int, dict[str, str]]:
+    """Where the lists begin, and what each number stands for."""
+    if not lines[0].startswith("#"):
+        number = int(lines[0])
+        found = lines[1 : number + 1].str.extract_groups(_OLD_NAME.pattern).struct.unnest()
+        return number + 2, dict(zip(found["1"], found["2"], strict=True))
+    head = lines.filter(lines.str.starts_with("#"))
+    found = head.str.extract_groups(f"(?i){_NAME.pattern}").struct.unnest().drop_nulls()
+    return 0, {n: name.strip() or n for n, name in zip(found["1"], found["2"], strict=True)}
+
+
+def _write(lists: Rankings, path: Path) -> list[str]:
+    items = lists.items
+    if len(items.queries) > 1:
+        raise FormatError(f"{path.name}: a PrefLib file holds one election, and here are {len(items.queries)} queries.")
+    frame = lists.to_frame().with_columns(number=pl.Series(lists.item + 1).cast(pl.String))
+    tied = (
+        pl.when(pl.len() > 1)
+        .then(pl.lit("{") + pl.col("number").str.join(",") + "}")
+        .otherwise(pl.col("number").first())
+    )
+    places = frame.group_by("list", "rank", maintain_order=True).agg(place=tied)
+    orders = places.group_by("list", maintain_order=True).agg(pl.col("place").str.join(","))
+    orders = orders.with_columns(count=pl.Series(lists.weights))
+    counted = (
+        orders.group_by("place", maintain_order=True)
+        .agg(pl.col("count").sum())
+        .sort("count", descending=True, maintain_order=True)
+    )
+    if not (counted["count"] == counted["count"].round()).all():
+        raise FormatError(f"{path.name}: PrefLib counts whole lists, and here are weights that are not whole numbers.")
+    body = counted.select(pl.format("{}: {}", pl.col("count").cast(pl.Int64), "place")).to_series()
+    write_text(pl.concat([pl.Series(_header(lists, counted, path), dtype=pl.String), body.alias("")]), path)
+    return []
+
+
+def _header(lists: Rankings, counted: pl.DataFrame, path: Path) -> list[str]:
+    ties = bool(counted["place"].str.contains("{", literal=True).any())
+    whole = bool((lists.lengths == len(lists.items)).all())
+    told = {
+        "FILE NAME": path.name,
+        "DATA TYPE": f"{'t' if ties else 's'}o{'c' if whole else 'i'}",
+        "NUMBER ALTERNATIVES": len(lists.items),
+        "NUMBER VOTERS": int(counted["count"].sum()),
+        "NUMBER UNIQUE ORDERS": counted.height,
+        **{f"ALTERNATIVE NAME {n}": name for n, name in enumerate(lists.items.labels, 1)},
+    }
+    return [f"# {key}: {value}" for key, value in told.items()]
+
+
+PREFLIB = Format(
+    name="preflib",
+    description="PrefLib's orders (.soc, .soi, .toc, .toi), ties in braces; a list counts as often as it was given.",
+    known_by="a head of # FILE NAME, # ALTERNATIVE NAME 1 …; or, in old files, how many alternatives and their names",
+    recognises=_recognises,
+    read=_read,
+    writer=Writer(("rankings",), _SUFFIXES, held("weight"), _write),
+)

@@ -1,0 +1,97 @@
+"""TREC's files: judgments of relevance (qrels), and the lists of systems (runs), which are ordered by score."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+
+from crowdrank.data import Rankings, Ratings
+from crowdrank.io.formats.base import Format, Writer, held, playing
+from crowdrank.io.formats.records import lines_of, look_like, table_of_lines
+from crowdrank.io.sources import Source
+from crowdrank.io.tables import Table
+from crowdrank.io.writer import write_text
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_QRELS = rf"(?<query>\S+)\s+(?:\d+|Q0)\s+(?<item>\S+)\s+(?<grade>{_NUMBER})"
+_RUN = rf"(?<query>\S+)\s+(?:\d+|Q0)\s+(?<item>\S+)\s+\d+\s+(?<score>{_NUMBER})\s+(?<annotator>\S+)"
+_QRELS_LINE, _RUN_LINE = (re.compile(pattern.replace("(?<", "(?P<")) for pattern in (_QRELS, _RUN))
+_SUFFIXES = (".txt", ".qrels", ".run", ".trec", "")
+
+
+def _fields(source: Source, pattern: str) -> tuple[pl.Series, pl.DataFrame]:
+    lines = lines_of(source)
+    return lines, lines.str.extract_groups(f"^{pattern}$").struct.unnest()
+
+
+def _read_qrels(source: Source) -> Table:
+    lines, frame = _fields(source, _QRELS)
+    return playing(table_of_lines(source, lines, frame), "trec-qrels", query="query", item="item", grade="grade")
+
+
+def _read_run(source: Source) -> Table:
+    lines, frame = _fields(source, _RUN)
+    # trec_eval goes by the scores, whatever the ranks say; larger is better.
+    frame = frame.with_columns(rank=-pl.col("score").cast(pl.Float64)).drop("score")
+    table = table_of_lines(source, lines, frame)
+    return playing(table, "trec-run", query="query", annotator="annotator", item="item", rank="rank")
+
+
+def _write_qrels(grades: Ratings, path: Path) -> list[str]:
+    frame, said = _named(grades)
+    write_text(frame.select(pl.format("{} 0 {} {}", "query", "item", _whole("grade"))).to_series(), path)
+    return said
+
+
+def _write_run(lists: Rankings, path: Path) -> list[str]:
+    frame, said = _named(lists)
+    if "annotator" not in frame.columns:
+        frame = frame.with_columns(annotator=pl.format("list{}", pl.col("list") + 1))
+    last = pl.col("rank").max().over("list")
+    line = pl.format("{} Q0 {} {} {} {}", "query", "item", "rank", last - pl.col("rank") + 1, _word("annotator"))
+    write_text(frame.select(line).to_series(), path)
+    return said
+
+
+def _named(judgments: Ratings | Rankings) -> tuple[pl.DataFrame, list[str]]:
+    """With a query, and no spaces in names, which end a field."""
+    frame = judgments.to_frame()
+    spaced = frame.select(pl.any_horizontal(pl.col(pl.String).str.contains(r"\s").any())).item()
+    if "query" not in frame.columns:
+        frame = frame.with_columns(query=pl.lit("1"))
+    said = ["Spaces in names were made underscores: in TREC's files they end a field."] if spaced else []
+    return frame.with_columns(_word("query"), _word("item")), said
+
+
+def _word(column: str) -> pl.Expr:
+    return pl.col(column).str.replace_all(r"\s", "_")
+
+
+def _whole(column: str) -> pl.Expr:
+    """Whole numbers without a point, as relevance is written."""
+    value = pl.col(column)
+    return (
+        pl.when(value == value.round())
+        .then(value.cast(pl.Int64, strict=False).cast(pl.String))
+        .otherwise(value.cast(pl.String))
+    )
+
+
+TREC_QRELS = Format(
+    name="trec-qrels",
+    description="TREC's judgments of relevance, as ratings: topic, iteration, document, relevance.",
+    known_by="lines of four words: topic, a number, document, a number",
+    recognises=lambda source: look_like(source, _QRELS_LINE),
+    read=_read_qrels,
+    writer=Writer(("ratings",), _SUFFIXES, held("query"), _write_qrels),
+)
+TREC_RUN = Format(
+    name="trec-run",
+    description="TREC's runs, as rankings by a system: topic, Q0, document, rank, score, tag; ordered by score.",
+    known_by="lines of six words: topic, Q0, document, rank, score, tag",
+    recognises=lambda source: look_like(source, _RUN_LINE),
+    read=_read_run,
+    writer=Writer(("rankings",), _SUFFIXES, held("query annotator"), _write_run),
+)

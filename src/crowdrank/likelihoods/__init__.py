@@ -1,1 +1,0 @@
-"""The formulas, each over one shard of judgments: value, gradient and curvature."""

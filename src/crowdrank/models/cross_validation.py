@@ -1,0 +1,99 @@
+"""Judgments set aside and foretold: the folds, and the chance a model gave to what was answered.
+
+Settings left to the data: of a few candidates, the one under which judgments set aside are likeliest.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from crowdrank.arrays import AnyArray, FloatArray, IntArray
+from crowdrank.data import Comparisons
+from crowdrank.engines import Engine
+from crowdrank.errors import CrowdrankWarning, SettingError
+from crowdrank.results import Ranking
+
+
+def log_chances(
+    model: Any, ranking: Ranking, comparisons: Comparisons, ties: Literal["drop", "keep"] = "drop"
+) -> FloatArray:
+    """Log of the chance the model gave to each answer.
+
+    With ties dropped, to each decided answer given that it was decided: models with and without room for ties
+    then compare like with like.
+    """
+    chances = model.predict(ranking, comparisons)
+    rows = np.arange(len(comparisons))
+    if ties == "drop":
+        rows = np.flatnonzero(comparisons.outcome != 0)
+        chances = chances / (1.0 - chances[:, 1:2])
+    return np.asarray(np.log(chances[rows, 1 - comparisons.outcome[rows]]))
+
+
+def folds_of(
+    comparisons: Comparisons, folds: int, by: Literal["judgment", "annotator"], rng: np.random.Generator
+) -> IntArray:
+    """The fold of each row, as even as can be; whole judgments, or whole annotators."""
+    of_row: AnyArray
+    if by == "judgment":
+        units, of_row = len(comparisons), np.arange(len(comparisons))
+    elif by == "annotator" and comparisons.annotator is not None:
+        units, of_row = len(comparisons.annotators), comparisons.annotator
+    else:
+        raise SettingError('by must be "judgment", or "annotator" where annotators are known.')
+    if not 2 <= folds <= units:
+        raise SettingError(f"folds must lie between 2 and the number of {by}s ({units}), got {folds}.")
+    return np.asarray(rng.permutation(np.arange(units) % folds)[of_row])
+
+
+AUTO = "auto"
+
+CANDIDATES: dict[str, tuple[Any, ...]] = {
+    "virtual_weight": (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
+    "prior_scale": (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0),
+    "quality_prior": ((1.0, 1.0), (2.0, 1.0), (3.0, 0.5), (4.0, 2.0), (8.0, 1.0), (16.0, 2.0)),
+}
+_FIRST = {"virtual_weight": 0.5, "prior_scale": 3.0, "quality_prior": (3.0, 0.5)}
+_FOLDS = 5
+# Beyond so many judgments one fold tells enough.
+_MANY = 100_000
+
+
+def is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == AUTO
+
+
+def tuned(model: Any, comparisons: Comparisons, engine: Engine) -> Any:
+    """The model with every setting that is "auto" set, one after another."""
+    names = [field.name for field in fields(model) if is_auto(getattr(model, field.name))]
+    best = replace(model, **{name: _FIRST[name] for name in names})
+    if not names or len(comparisons) < _FOLDS:
+        return best
+    fold = folds_of(comparisons, _FOLDS, "judgment", np.random.default_rng(model.seed))
+    for name in names:
+        candidates = _candidates(best, name)
+        gained = [_foretold(candidate, comparisons, fold, engine) for candidate in candidates]
+        best = candidates[int(np.argmax(gained))]
+    return best
+
+
+def _candidates(model: Any, name: str) -> list[Any]:
+    """No virtual item at all is one of them where something else holds the scores."""
+    none = (0.0,) if name == "virtual_weight" and model.prior_scale is not None else ()
+    return [replace(model, **{name: value}) for value in none + CANDIDATES[name]]
+
+
+def _foretold(model: Any, comparisons: Comparisons, fold: Any, engine: Engine) -> float:
+    """The log-likelihood of the judgments set aside, added up."""
+    total = 0.0
+    for n in range(1 if len(comparisons) > _MANY else _FOLDS):
+        unseen = comparisons.take(np.flatnonzero(fold == n))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CrowdrankWarning)  # of what the fit of them all will say
+            ranking = model.fit(comparisons.take(np.flatnonzero(fold != n)), engine)
+        total += float(unseen.weights[unseen.outcome != 0] @ log_chances(model, ranking, unseen))
+    return total

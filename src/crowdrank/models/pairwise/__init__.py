@@ -1,0 +1,1 @@
+"""Models of pairwise comparisons without annotators."""

@@ -1,0 +1,23 @@
+"""Crowds with a known truth: every paper's generator, and crowds mixed of all kinds of annotators."""
+
+from crowdrank.simulation.annotators import mixed_crowd
+from crowdrank.simulation.crowd import Crowd, Respondents, respondents
+from crowdrank.simulation.domains import domain_crowd, named_domain_crowd
+from crowdrank.simulation.lists import list_crowd
+from crowdrank.simulation.pairwise import crowd_bt, factor_crowd, with_spammers
+from crowdrank.simulation.topics import preference_crowd, rating_crowd
+
+__all__ = [
+    "Crowd",
+    "Respondents",
+    "crowd_bt",
+    "domain_crowd",
+    "factor_crowd",
+    "list_crowd",
+    "mixed_crowd",
+    "named_domain_crowd",
+    "preference_crowd",
+    "rating_crowd",
+    "respondents",
+    "with_spammers",
+]

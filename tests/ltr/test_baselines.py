@@ -1,0 +1,132 @@
+"""The methods that learning to rank from crowds is compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crowdrank.data import Better, Between, Known, Rankings
+from crowdrank.errors import DataError, SettingError, UnknownNameError
+from crowdrank.evaluation import Gold
+from crowdrank.ltr import METHODS, CrowdRanker, Features, RankingFunction
+from crowdrank.ltr.baselines import joined
+from crowdrank.ltr.rankers.linear import LinearScorer
+from crowdrank.models.lists.plackett_luce_likelihood import Lists
+from crowdrank.simulation import list_crowd
+
+# Four steps are enough to see what a method makes of a crowd, and too few to settle.
+pytestmark = pytest.mark.filterwarnings("ignore::crowdrank.errors.ConvergenceWarning")
+
+CROWD = list_crowd(
+    queries=24, items=6, annotators=4, labels="mallows", expertise="uniform(-1.2,-0.6)", first_expertise=None, seed=2
+)
+ITEMS = CROWD.judgments.items
+LISTS = CROWD.judgments
+QUERY = ITEMS.queries[ITEMS.query]
+assert isinstance(LISTS, Rankings)
+FEATURES = Features.of(
+    np.column_stack((CROWD.features["x1"], CROWD.features["x2"])), item=ITEMS.labels, query=QUERY, names=["x1", "x2"]
+)
+TRUTH = Gold.of(ITEMS.labels, CROWD.truth, query=QUERY)
+SIDE = (Known("annotator1", -1.0), Between("annotator2", -2.0, -0.5), Better("annotator1", "annotator3"))
+
+
+def fitted(method: str, **more: Any) -> RankingFunction:
+    truth = TRUTH if method == "truth" else None
+    side = SIDE if method.startswith("ltrma-s") else ()
+    settings = {"side": side, "held_out": 0, "iterations": 4, **more}
+    return CrowdRanker(method=method, **settings).fit(LISTS, FEATURES, truth)
+
+
+def share_right(function: RankingFunction) -> float:
+    """Of the pairs of each query."""
+    found, truth = function.scores(FEATURES).reshape(24, 6), np.asarray(CROWD.truth).reshape(24, 6)
+    both = np.sign(found[:, :, None] - found[:, None]) * np.sign(truth[:, :, None] - truth[:, None])
+    return float((both.sum(axis=(1, 2)) / 30 + 1).mean() / 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_what_matters(method: str) -> None:
+    function = fitted(method)
+    assert function.method == method
+    assert share_right(function) > 0.9
+    assert (function.teachers is not None) == METHODS[method].models_annotators
+
+
+@pytest.mark.parametrize("method", ["ltrma-d", "pooled", "borda", "lregma"])
+def test_lists_turned_round_turn_the_function_round(method: str) -> None:
+    turned = CrowdRanker(method=method, held_out=0, iterations=4).fit(LISTS.swapped(), FEATURES)
+    assert share_right(turned) < 0.1
+
+
+@pytest.mark.parametrize("method", ["pooled", "borda", "lregma", "ltrma-d"])
+def test_top_lists_are_enough(method: str) -> None:
+    assert share_right(fitted(method, top=3)) > 0.85
+
+
+def test_pooled_lists_are_as_likely_as_can_be() -> None:
+    """No other weights make the lists likelier: the slope at the answer is the prior's alone."""
+    from crowdrank.models.lists.plackett_luce_likelihood import slopes
+
+    function = fitted("pooled")
+    scorer = function.scorer
+    assert isinstance(scorer, LinearScorer)
+    lists = Lists(LISTS.item, LISTS.place, LISTS.offsets, LISTS.weights)
+    rows = (FEATURES.values - scorer.centre) / scorer.scale
+    slope = slopes(lists, rows @ scorer.weights).gradient @ rows
+    np.testing.assert_allclose(slope, scorer.weights / 10.0**2, atol=0.05)
+
+
+def test_regression_believes_those_who_agree() -> None:
+    """Two annotators who answer at random, against two who know: weights point as the latter say."""
+    rng = np.random.default_rng(0)
+    values = rng.random((200, 2))
+    query = np.repeat(np.arange(20), 10)
+    truth = values @ [1.0, 3.0]
+    said = {"a": truth, "b": truth, "c": rng.random(200), "d": rng.random(200)}
+    rank = np.concatenate([[np.sum(s[query == q] > s[n]) + 1 for n, q in enumerate(query)] for s in said.values()])
+    lists = Rankings.of(
+        item=np.tile(np.arange(200), 4), rank=rank, query=np.tile(query, 4), annotator=np.repeat(list(said), 200)
+    )
+    features = Features.of(values, item=np.arange(200), query=query)
+    scorer = CrowdRanker(method="lregma", held_out=0, iterations=100, tolerance=1e-4).fit(lists, features).scorer
+    assert isinstance(scorer, LinearScorer)
+    first, second = scorer.weights / scorer.scale
+    assert 2.0 < second / first < 4.5
+
+
+def test_the_two_stages_say_how_good_annotators_are() -> None:
+    theta = fitted("ltrma-d").annotators["expertise"]
+    assert np.sqrt(np.mean((theta - CROWD.annotators["expertise"]) ** 2)) < 0.3
+
+
+def test_methods_that_need_more_say_so() -> None:
+    for method, what in (("ltrma-s1", "Known"), ("ltrma-s2", "Between"), ("ltrma-s3", "Better")):
+        with pytest.raises(SettingError, match=f"give {what}"):
+            CrowdRanker(method=method).fit(LISTS, FEATURES)
+    with pytest.raises(DataError, match="there are none"):
+        CrowdRanker(method="truth", held_out=0).fit(LISTS, FEATURES)
+    with pytest.raises(SettingError, match="lregma learns a linear function"):
+        CrowdRanker(method="lregma", ranker="lightgbm").fit(LISTS, FEATURES)
+    with pytest.raises(UnknownNameError, match="did you mean 'pooled'"):
+        CrowdRanker(method="poled")
+
+
+def test_lists_are_laid_end_to_end() -> None:
+    one = Lists(np.array([2, 0], np.int32), np.array([0, 1], np.int32), np.array([0, 2]), np.array([1.0]))
+    both = joined([one, one._replace(weight=np.array([3.0]))])
+    assert both.offsets.tolist() == [0, 2, 4]
+    assert both.item.tolist() == [2, 0, 2, 0]
+    assert both.weight.tolist() == [1, 3]
+
+
+def test_trees_learn_from_the_labels_a_line_found() -> None:
+    from crowdrank.ltr import Boosted
+
+    ranker = Boosted(trees=20, learning_rate=0.2, fewest_items=5, share=1)
+    function = fitted("ltr-crowds", ranker=ranker)
+    assert share_right(function) > 0.85
+    line = fitted("ltr-crowds")
+    np.testing.assert_array_equal(function.annotators["expertise"], line.annotators["expertise"])
