@@ -43,7 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = [Path(__file__).parent / place for place in ARITHMETIC]
     for item in items:
-        if any(item.path.is_relative_to(place) for place in places):
+        # The frozen numbers are those of one processor, and costly.
+        if item.path.name != "test_frozen.py" and any(item.path.is_relative_to(place) for place in places):
             item.add_marker(pytest.mark.arithmetic)
 
 
