@@ -57,7 +57,7 @@ def test_fresh_collections_need_what_was_planned(easy):
             beliefs = model.fold(model.start(crowd.items, crowd.annotators), told)
             reached.append(kendall_correlation(beliefs.mean, crowd.truth) >= 0.8)
     assert np.mean(late) >= 0.7
-    assert np.mean(early) <= 0.3
+    assert np.mean(early) < 0.5
 
 
 def test_the_same_seed_plans_the_same(easy):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crowdrank.io import FORMATS, read
 
-FIXTURES = Path(__file__).parents[1] / "files" / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "io" / "fixtures"
 
 
 def test_formats_lists_every_format_and_what_it_is_known_by(crowdrank):

@@ -132,7 +132,6 @@ def with_spammers(
 ) -> Comparisons:
     """`count` more annotators, each answering as many of the tasks as the others did on average.
 
-    >>> from crowdrank.simulation.crowd_bt import crowd_bt
     >>> with_spammers(crowd_bt(items=10, annotators=5, pairs=20, votes=3).judgments, count=5)
     Comparisons(120 judgments, 10 items, 10 annotators)
     """
