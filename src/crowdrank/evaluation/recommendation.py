@@ -102,7 +102,7 @@ def _means(lead: Estimate) -> str:
 
 
 def _weighs(name: str) -> bool:
-    return by_name(name).models_annotators
+    return bool(by_name(name).models_annotators)
 
 
 def _because(name: str, entered: Contenders) -> str:
