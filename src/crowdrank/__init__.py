@@ -25,7 +25,7 @@ _PACKAGES = (
     "simulation",
 )
 _NAMES = {
-    "crowdrank.data": ("Better", "Between", "Comparison", "Comparisons", "Known", "Rankings", "Ratings"),
+    "crowdrank.data": ("Comparison", "Comparisons", "Rankings", "Ratings", "SideInformation"),
     "crowdrank.evaluation": ("Gold", "evaluate", "held_out", "verdicts"),
     "crowdrank.io": ("read", "read_annotators", "read_gold", "read_items", "read_with_report", "scan"),
     "crowdrank.models": (
@@ -80,13 +80,11 @@ if TYPE_CHECKING:
     from crowdrank import reports as reports
     from crowdrank import results as results
     from crowdrank import simulation as simulation
-    from crowdrank.data import Better as Better
-    from crowdrank.data import Between as Between
     from crowdrank.data import Comparison as Comparison
     from crowdrank.data import Comparisons as Comparisons
-    from crowdrank.data import Known as Known
     from crowdrank.data import Rankings as Rankings
     from crowdrank.data import Ratings as Ratings
+    from crowdrank.data import SideInformation as SideInformation
     from crowdrank.evaluation import Gold as Gold
     from crowdrank.evaluation import evaluate as evaluate
     from crowdrank.evaluation import held_out as held_out

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.inference.mcmc import effective_size
-from crowdrank.models import REGISTRY, BaseModel, Borda
+from crowdrank.models import REGISTRY, Model, Borda
 from crowdrank.results.uncertainty import Uncertainty
 from tests.conformance.test_promises import every_model, fit, order_dependent, quick
 from tests.strategies import COUNT_WHOLE_JUDGMENTS, judgments_for, kinds_read, precise, samples, weighted
@@ -180,7 +180,7 @@ def test_rounding_decides_nothing(kind, data):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Brittle(BaseModel):
+class Brittle(Model):
     """Borda's points, and one more for the first item if the weights add up to more than they should."""
 
     reads = Comparisons
@@ -191,7 +191,7 @@ class Brittle(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stuck(BaseModel):
+class Stuck(Model):
     """A sampler whose chains stay in the mode that they start in, which the last bit chooses."""
 
     reads = Comparisons

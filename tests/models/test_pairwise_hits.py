@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from crowdrank import Comparisons, PairwiseHITS
-from crowdrank.data import Knowledge
+from crowdrank.data import EncodedSideInformation
 from crowdrank.errors import DataError, DataWarning
 from crowdrank.evaluation import accuracy
 from crowdrank.models.crowd import least_squares
@@ -142,7 +142,7 @@ def test_errors_are_as_large_as_scores_vary(votes_of_a_pair):
 
 
 def known_of(quality=None, between=None, better=()):
-    return Knowledge(quality=quality or {}, between=between or {}, better=tuple(better))
+    return EncodedSideInformation(quality=quality or {}, between=between or {}, better=tuple(better))
 
 
 def test_a_chain_in_the_wrong_order_becomes_one_block():

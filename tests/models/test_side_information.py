@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT, FactorBT, PairwiseHITS, VarianceBT
-from crowdrank.data import Knowledge
+from crowdrank.data import EncodedSideInformation
 from crowdrank.engines import here
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
@@ -197,7 +197,7 @@ def test_a_sharpness_above_one_is_known_to_variance_bt(crowd):
 
 # The formulas behind it.
 
-TOLD = Knowledge(quality={0: 0.7}, between={1: (0.4, 0.8), 2: (0.1, 0.9)}, better=((1, 2), (3, 1), (3, 4)))
+TOLD = EncodedSideInformation(quality={0: 0.7}, between={1: (0.4, 0.8), 2: (0.1, 0.9)}, better=((1, 2), (3, 1), (3, 4)))
 every_formula = pytest.mark.parametrize("formula", [RELIABLE, PROBIT, SCALED, PULLED])
 PEOPLE = 6
 
@@ -303,4 +303,4 @@ def test_what_is_known_is_not_what_was_asked_of_another_crowd(crowd):
     told = crowd.judgments.knowing(quality={name: 0.6})
     half = told.take(np.arange(0, len(told), 2))
     assert estimates(CrowdBT(), half)[name] == pytest.approx(0.6, abs=0.01)
-    assert estimates(CrowdBT(), replace(half, knowledge=Knowledge()))[name] > 0.7
+    assert estimates(CrowdBT(), replace(half, knowledge=EncodedSideInformation()))[name] > 0.7

@@ -11,7 +11,7 @@ import typer
 from crowdrank.cli.exclusion import Exclude, ExcludeFile, as_dict, excluded, show_moves
 from crowdrank.cli.options import parse_columns, parse_settings
 from crowdrank.cli.progress import doing
-from crowdrank.cli.side_information import Better, GoldPairs, Known, confirmed, told
+from crowdrank.cli.side_information import Better, GoldPairs, Known, describe_side_information, side_information_of
 from crowdrank.errors import ConvergenceWarning, CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
@@ -59,14 +59,15 @@ def annotators(
         with doing(f"Reading {file.name}"):
             judgments, _ = read_with_report(file, columns=parse_columns(columns, query), format=format_name)
         fitting = chosen(**parse_settings(chosen, settings, None))
-        readable = told(fitting, as_read_by(fitting, judgments)[0], gold_pairs, known, better, query)
+        readable = as_read_by(fitting, judgments)[0]
+        side_information = side_information_of(fitting, gold_pairs, known, better, query)
         if excluding:
             names = excluded(exclude, exclude_file, judgments, lambda: _judge(judgments, level, seed))
             with doing("Ranking with and without them"):
-                moves = leave_out(fitting, readable, names)
+                moves = leave_out(fitting, readable, names, side_information=side_information)
         else:
             with doing("Weighing the annotators"):
-                frame = fitting.fit(readable).annotators.frame()
+                frame = fitting.fit(readable, side_information=side_information).annotators.frame()
     if excluding:
         _tell_moves(moves, f"{facts(judgments)}. Ranked by {model}.", out, top, as_json)
         return
@@ -74,7 +75,13 @@ def annotators(
     if found is not None:
         frame = frame.join(found.frame(), on="annotator", how="left", maintain_order="left")
     if not as_json:
-        _show(frame, found, f"{facts(judgments)}. Weighed by {model}.", confirmed(readable), top)
+        _show(
+            frame,
+            found,
+            f"{facts(judgments)}. Weighed by {model}.",
+            describe_side_information(readable, side_information),
+            top,
+        )
         if found is None and not no_verdicts:
             typer.echo("No verdicts: comparisons made from lists or grades are no answers independent of each other.")
     _hand_out(frame.to_dicts(), frame, out, as_json)

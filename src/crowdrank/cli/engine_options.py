@@ -14,9 +14,11 @@ import typer
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdrank.data import Comparisons, Judgments
+    from crowdrank.data import Judgments
     from crowdrank.engines import Engine
     from crowdrank.io import ImportReport
+    from crowdrank.models import Model
+    from crowdrank.results import Ranking
 
 ENGINES = ("here", "out-of-core", "dask")
 EngineName = Annotated[
@@ -138,20 +140,17 @@ def _cluster(scheduler: str | None, memory: str | None) -> Iterator[Any]:
         yield client
 
 
-def warmed(model: Any, judgments: Judgments, earlier: Path | None) -> Judgments:
-    """The judgments with the scores of an earlier ranking to start from, for a model that climbs."""
+def warm_start_of(model: Model, earlier: Path | None) -> Ranking | None:
+    """The earlier ranking whose scores are the starting values."""
     from crowdrank import models
-    from crowdrank.data import Comparisons
     from crowdrank.results import Ranking
 
     if earlier is None:
-        return judgments
-    if not model.supports_warm_start or not isinstance(judgments, Comparisons):
+        return None
+    if not model.supports_warm_start:
         able = [name for name, kind in models.REGISTRY.items() if kind.supports_warm_start]
-        raise SettingError(f"--warm-start needs comparisons and a model that climbs: {', '.join(able)}.")
-    ranking = Ranking.load(earlier)
-    found: Comparisons = judgments.starting_at(ranking.items, ranking.scores)
-    return found
+        raise SettingError(f"--warm-start needs comparisons and a model with starting values: {', '.join(able)}.")
+    return Ranking.load(earlier)
 
 
 @contextmanager

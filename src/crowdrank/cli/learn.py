@@ -19,7 +19,7 @@ from crowdrank.cli.side_information import _order, _qualities
 from crowdrank.errors import CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
-    from crowdrank.data import Better, Between, Known, Rankings
+    from crowdrank.data import Rankings, SideInformation
     from crowdrank.evaluation import Gold
     from crowdrank.ltr import CrowdRanker, Features, RankingFunction
 
@@ -68,7 +68,7 @@ def learn(
         "ranker": ranker,
         "top": top,
         "labels": labels,
-        "side": _side(known, better),
+        "side_information": _side(known, better),
     }
     given = parse_settings(CrowdRanker, settings, seed)
     if twice := sorted(set(told) & set(given)):
@@ -96,14 +96,12 @@ def learn(
         _print_tables(function, lesson, notes, out)
 
 
-def _side(known: Words, better: Words) -> list[Known | Between | Better]:
-    """What the command line was told of annotators."""
-    from crowdrank.data import Better, Between, Known
+def _side(known: Words, better: Words) -> SideInformation:
+    """What is known about annotators."""
+    from crowdrank.data import SideInformation
 
-    values, ranges = _qualities(known)
-    facts: list[Known | Between | Better] = [Known(who, value) for who, value in values.items()]
-    facts += [Between(who, low, high) for who, (low, high) in ranges.items()]
-    return facts + [Better(*_order(text)) for text in better or []]
+    quality, between = _qualities(known)
+    return SideInformation(quality=quality, between=between, better=[_order(text) for text in better or []])
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from crowdrank.cli.engine_options import (
     check_spreads,
     read_or_scan,
     running,
-    warmed,
+    warm_start_of,
 )
 from crowdrank.cli.item_options import about_items
 from crowdrank.cli.options import (
@@ -35,7 +35,7 @@ from crowdrank.cli.options import (
     with_measure,
 )
 from crowdrank.cli.report_options import Plot, Report, check_targets, draw, write_page
-from crowdrank.cli.side_information import Better, GoldPairs, Known, confirmed, told
+from crowdrank.cli.side_information import Better, GoldPairs, Known, describe_side_information, side_information_of
 from crowdrank.errors import CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
@@ -125,12 +125,12 @@ def rank(
         readable, rule = as_read_by(fitting, whole)
         if "features" in given and isinstance(readable, Comparisons):
             readable = about.add_to(readable)
-        readable = told(fitting, readable, gold_pairs, known, better, query)
-        readable = warmed(fitting, readable, warm_start)
+        known_besides = side_information_of(fitting, gold_pairs, known, better, query)
+        init = warm_start_of(fitting, warm_start)
         place = open_engine.enter_context(running(engine, scheduler, memory, f"Ranking {len(readable.items):,} items"))
-        ranking = fitting.fit(readable, place)
+        ranking = fitting.fit(readable, engine=place, init=init, side_information=known_besides)
         if uncertainty == "bootstrap":
-            ranking = models.with_bootstrap(fitting, readable, ranking)
+            ranking = models.with_bootstrap(fitting, readable, ranking, side_information=known_besides)
         measured = uncertainty != "none"
         if measured:
             _ = ranking.uncertainty
@@ -142,7 +142,19 @@ def rank(
         compared = about.systems(judgments, ranking, level=level, uncertainty=measured, seed=seed or 0)
     rules = "; ".join(filter(None, (filled, rule)))
     said = [str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)]
-    answer = Answer(judgments, report, confirmed(readable), ranking, rules, grade, compared, said, level, measured, why)
+    answer = Answer(
+        judgments,
+        report,
+        describe_side_information(readable, known_besides),
+        ranking,
+        rules,
+        grade,
+        compared,
+        said,
+        level,
+        measured,
+        why,
+    )
     if out is not None:
         _write(answer, out)
     if heat_map is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,7 +11,8 @@ from crowdrank.cli.options import split_pairs
 from crowdrank.errors import FormatError, SettingError
 
 if TYPE_CHECKING:
-    from crowdrank.data import Comparisons, Judgments
+    from crowdrank.data import Comparisons, Judgments, SideInformation
+    from crowdrank.models import Model
 
 Words = list[str] | None
 GoldPairs = Annotated[
@@ -24,16 +25,16 @@ Known = Annotated[
 Better = Annotated[Words, typer.Option("--better", help="Who is better than whom: ann>bob.")]
 
 
-def told(
-    model: Any, judgments: Judgments, gold_pairs: str | None, known: Words, better: Words, query: str | None
-) -> Judgments:
-    """The judgments with what is known beside them, for a model that uses it."""
+def side_information_of(
+    model: Model, gold_pairs: str | None, known: Words, better: Words, query: str | None
+) -> SideInformation | None:
+    """What is known besides the judgments, for a model that uses it; None if nothing was given."""
     from crowdrank import models
-    from crowdrank.data import Comparisons
+    from crowdrank.data import SideInformation
 
     if not (gold_pairs or known or better):
-        return judgments
-    if not model.accepts_side_information or not isinstance(judgments, Comparisons):
+        return None
+    if not model.accepts_side_information:
         able = [name for name, kind in models.REGISTRY.items() if kind.accepts_side_information]
         raise SettingError(
             "--gold-pairs, --known and --better need comparisons and a model that can be told: "
@@ -41,19 +42,18 @@ def told(
         )
     quality, between = _qualities(known)
     order = [_order(text) for text in better or []]
-    if gold_pairs == "agreed":
-        return judgments.knowing(quality=quality, between=between, better=order, gold="agreed")
-    gold = None if gold_pairs is None else _read(Path(gold_pairs), query)
-    return judgments.knowing(quality=quality, between=between, better=order, gold=gold)
+    agreed: Literal["agreed"] = "agreed"
+    gold = None if gold_pairs is None else agreed if gold_pairs == agreed else _read(Path(gold_pairs), query)
+    return SideInformation(quality=quality, between=between, better=order, gold=gold)
 
 
-def confirmed(judgments: Judgments) -> str:
-    """What was told beside the judgments, in a line; empty where nothing was."""
+def describe_side_information(judgments: Judgments, side_information: SideInformation | None) -> str:
+    """What was given besides the judgments, in a line; empty if nothing was."""
     from crowdrank.data import Comparisons
 
-    if not isinstance(judgments, Comparisons) or not judgments.knowledge:
+    if side_information is None or not isinstance(judgments, Comparisons):
         return ""
-    known = judgments.knowledge
+    known = side_information.encode(judgments)
     gold, people, orders = len(known.gold_better), len({*known.quality, *known.between}), len(known.better)
     parts = [
         f"{gold:,} gold pair{'' if gold == 1 else 's'}" * bool(gold),

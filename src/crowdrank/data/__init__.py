@@ -6,7 +6,7 @@ from crowdrank.data.labels import Items
 from crowdrank.data.pair_counts import PairCounts
 from crowdrank.data.rankings import Rankings
 from crowdrank.data.ratings import Ratings
-from crowdrank.data.side_information import Better, Between, Knowledge, Known, agreed_pairs
+from crowdrank.data.side_information import EncodedSideInformation, SideInformation, agreed_pairs
 
 Judgments = Comparisons | Ratings | Rankings
 
@@ -14,17 +14,15 @@ __all__ = [
     "LEFT",
     "RIGHT",
     "TIE",
-    "Better",
-    "Between",
     "Comparison",
     "Comparisons",
+    "EncodedSideInformation",
     "Health",
     "Items",
     "Judgments",
-    "Knowledge",
-    "Known",
     "PairCounts",
     "Rankings",
     "Ratings",
+    "SideInformation",
     "agreed_pairs",
 ]

@@ -5,7 +5,7 @@ Which of two: one row says what an annotator answered when shown `left` beside `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -21,7 +21,6 @@ from crowdrank.data.columns import check_weight, freeze, numbers
 from crowdrank.data.features import item_features, numbers_or_text
 from crowdrank.data.labels import Items, as_series, encode_annotators, encode_items
 from crowdrank.data.pair_counts import MOST_CELLS, PairCounts, count_in_ranges, count_pairs, joined_counts
-from crowdrank.data.side_information import NOTHING_KNOWN, Fact, GoldPairs, Knowledge, knowledge_of
 from crowdrank.errors import DataError
 
 
@@ -66,10 +65,6 @@ class Comparisons:
     """False where the file names winner and loser only, so the screen positions are unknown."""
     native: str = "polars"
     """The kind of data frame these came in, and tables go out as."""
-    knowledge: Knowledge = NOTHING_KNOWN
-    """What is known beside the judgments; give it with `knowing`."""
-    start: FloatArray | None = None
-    """Scores for a climb to start from, NaN where there are none; give them with `starting_at`."""
     stored: Storage | None = None
     """The files that hold these rows, where `crowdrank.scan` made them: then columns are mapped, not in memory."""
 
@@ -234,29 +229,6 @@ class Comparisons:
         """Every answer turned round: who won, lost."""
         return replace(self, outcome=-self.outcome, stored=None)
 
-    def knowing(
-        self,
-        *facts: Fact,
-        quality: Mapping[Any, float] = MappingProxyType({}),
-        between: Mapping[Any, tuple[float, float]] = MappingProxyType({}),
-        better: Iterable[tuple[Any, Any]] = (),
-        gold: GoldPairs = None,
-        gold_weight: float = 5.0,
-    ) -> Comparisons:
-        """The same judgments with what is known beside them, for models that weigh annotators.
-
-        The `quality` of some annotators, or the range it lies `between` (in the measure of the model: crowd-bt's
-        quality, factor-bt's care, variance-bt's sharpness, pairwise-hits' ability); who is `better` than whom; and
-        `gold` pairs, better item first (or "agreed": those that more than 10 annotators answered, 90 % of them
-        alike), each counted as `gold_weight` answers of a perfect annotator. The same of annotators may be said as
-        `facts`: `Known("ann", 0.95)`, `Between("mina", 0.7, 0.9)`, `Better("ann", "bob")`.
-
-        >>> votes = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"], annotator=["ann", "bob"])
-        >>> votes.knowing(quality={"ann": 0.95}, better=[("ann", "bob")], gold=[("a", "c")]).knowledge.quality
-        {0: 0.95}
-        """
-        return replace(self, knowledge=knowledge_of(self, facts, quality, between, better, gold, gold_weight))
-
     def with_item_features(self, columns: Mapping[str, Any]) -> Comparisons:
         """The same judgments with columns about the items, one value for each of `items`, as features of the task.
 
@@ -272,14 +244,6 @@ class Comparisons:
         if taken := fresh.keys() & {"position", *self.features}:
             raise DataError(f"There is a feature {min(taken)!r} already: give the column about items another name.")
         return replace(self, features={**self.features, **fresh}, stored=None)
-
-    def starting_at(self, items: Items, scores: FloatArray) -> Comparisons:
-        """The same judgments with scores of an earlier fit to start a climb from; items it did not know start at 0."""
-        known = dict(zip(_names(items), scores.tolist(), strict=True))
-        start = np.array([known.get(name, np.nan) for name in _names(self.items)])
-        if np.isnan(start).all():
-            raise DataError("None of the items to start from was judged here.")
-        return replace(self, start=start)
 
     def in_order_of_time(self) -> Comparisons:
         """Rows as they were answered; as they stand where no times were recorded."""
@@ -332,10 +296,6 @@ def _made_of_columns(
 
 def _made_of_counts(columns: Mapping[str, Any], start: int, make: Callable[[PairCounts], Any], size: int) -> Any:
     return make(PairCounts(size, **columns))._replace(start=start)
-
-
-def _names(items: Items) -> list[tuple[str, str]]:
-    return [(str(items.queries[q]), str(label)) for q, label in zip(items.query, items.labels, strict=True)]
 
 
 def _feature(values: Any, name: str, rows: int) -> AnyArray:

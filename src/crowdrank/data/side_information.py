@@ -1,4 +1,4 @@
-"""What is known beside the judgments: how good some annotators are, who is better than whom, and gold pairs."""
+"""Side information: known qualities of annotators, orders among them, and gold pairs of items."""
 
 from __future__ import annotations
 
@@ -22,150 +22,153 @@ GoldPairs: TypeAlias = "Comparisons | Iterable[tuple[Any, Any]] | Literal['agree
 NO_PAIRS: Int32Array = np.zeros(0, np.int32)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SideInformation:
+    """What is known besides the judgments, for models that weigh annotators (`fit(..., side_information=...)`).
+
+    Parameters
+    ----------
+    quality : mapping from annotator to float
+        Annotators whose quality is known, on the model's own scale: crowd-bt's quality, factor-bt's attention,
+        variance-bt's precision, pairwise-hits' ability, the dispersion in learning to rank.
+    between : mapping from annotator to (low, high)
+        Annotators whose quality is known to lie in an interval.
+    better : pairs of annotators
+        Pairs of annotators, the better one first.
+    gold : Comparisons, pairs of items, "agreed" or None
+        Pairs of items whose order is known, better item first. "agreed" takes the pairs that more than 10 annotators
+        answered, 90 % of them alike.
+    gold_weight : float, default 5
+        How many answers of a perfect annotator each gold pair counts for. With 0, gold pairs only resolve the sign of
+        the scores.
+
+    Examples
+    --------
+    >>> from crowdrank.data import Comparisons
+    >>> votes = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"], annotator=["ann", "bob"])
+    >>> known = SideInformation(quality={"ann": 0.95}, better=[("ann", "bob")], gold=[("a", "c")])
+    >>> known.encode(votes).quality
+    {0: 0.95}
+    """
+
+    quality: Mapping[Any, float] = field(default_factory=lambda: MappingProxyType({}))
+    between: Mapping[Any, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))
+    better: Iterable[tuple[Any, Any]] = ()
+    gold: GoldPairs = None
+    gold_weight: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gold_weight < np.inf:
+            raise SettingError(f"gold_weight must be zero or more, got {self.gold_weight}.")
+        object.__setattr__(self, "better", tuple(self.better))
+
+    def encode(self, comparisons: Comparisons) -> EncodedSideInformation:
+        """Names as codes of these comparisons. Unknown names and contradictions are errors."""
+        constraints = self.encode_annotators(comparisons.annotators)
+        gold_better, gold_worse = _encode_gold(comparisons, self.gold)
+        return replace(constraints, gold_better=gold_better, gold_worse=gold_worse, gold_weight=float(self.gold_weight))
+
+    def encode_annotators(self, annotators: ObjectArray, larger_is_better: bool = True) -> EncodedSideInformation:
+        """Only what is known about annotators, without the gold pairs."""
+        code = _Coder(annotators)
+        for who, value in self.quality.items():
+            if np.isnan(value):
+                raise SettingError(f"The quality of {who} must be a number, got nan.")
+        for who, (low, high) in self.between.items():
+            if not low < high:
+                raise SettingError(
+                    f"The quality of {who} must lie between a lower and a higher value, got {low} to {high}."
+                )
+        encoded = EncodedSideInformation(
+            quality={code(who): float(value) for who, value in self.quality.items()},
+            between={code(who): (float(low), float(high)) for who, (low, high) in self.between.items()},
+            better=tuple((code(first), code(second)) for first, second in self.better),
+        )
+        _refuse_contradictions(encoded, annotators, larger_is_better)
+        return encoded
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Knowledge:
-    """Side information in codes of annotators and items. Give it with `Comparisons.knowing`."""
+class EncodedSideInformation:
+    """Side information in codes of annotators and items.
+
+    Parameters
+    ----------
+    quality : mapping from annotator code to float
+        Known qualities.
+    between : mapping from annotator code to (low, high)
+        Intervals of qualities.
+    better : tuple of pairs
+        Pairs of annotator codes, the better one first.
+    gold_better, gold_worse : arrays of int
+        Item codes of the gold pairs.
+    gold_weight : float
+        How many answers of a perfect annotator each gold pair counts for.
+    """
 
     quality: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
-    """Of annotators whose quality is known, in the measure of the model."""
     between: Mapping[int, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))
-    """Of annotators whose quality is known to lie within a range."""
     better: tuple[tuple[int, int], ...] = ()
-    """Pairs of annotators, the better one first."""
     gold_better: Int32Array = field(default_factory=lambda: NO_PAIRS)
-    """Items known to be better …"""
     gold_worse: Int32Array = field(default_factory=lambda: NO_PAIRS)
-    """… than these."""
     gold_weight: float = 5.0
-    """As how many answers of a perfect annotator each gold pair counts; 0 where it only says which way is up."""
 
     def __bool__(self) -> bool:
-        return bool(self.quality or self.between or self.better or len(self.gold_better))
+        return self.has_annotators or self.has_gold
 
     @property
-    def of_annotators(self) -> bool:
-        """Whether anything is known of the annotators themselves."""
+    def has_annotators(self) -> bool:
+        """Whether anything is known about the annotators themselves."""
         return bool(self.quality or self.between or self.better)
 
+    @property
+    def has_gold(self) -> bool:
+        """Whether there are gold pairs."""
+        return bool(len(self.gold_better))
 
-NOTHING_KNOWN = Knowledge()
-
-
-@dataclass(frozen=True)
-class Known:
-    """How good an annotator is, in the measure of the model."""
-
-    who: Any
-    value: float
+    def gold_annotator(self, comparisons: Comparisons) -> int | None:
+        """Code of the perfect annotator who answers the gold pairs, after all others; None if they carry no weight."""
+        return max(1, len(comparisons.annotators)) if self.has_gold and self.gold_weight > 0 else None
 
 
-@dataclass(frozen=True)
-class Between:
-    """That an annotator's quality lies in a range."""
-
-    who: Any
-    low: float
-    high: float
+NO_SIDE_INFORMATION = EncodedSideInformation()
 
 
-@dataclass(frozen=True)
-class Better:
-    """That one annotator is better than another, or as good."""
-
-    better: Any
-    worse: Any
-
-
-Fact: TypeAlias = Known | Between | Better
-
-
-def knowledge_of(
-    comparisons: Comparisons,
-    facts: Iterable[Fact],
-    quality: Mapping[Any, float],
-    between: Mapping[Any, tuple[float, float]],
-    better: Iterable[tuple[Any, Any]],
-    gold: GoldPairs,
-    gold_weight: float,
-) -> Knowledge:
-    """Labels into codes; names nobody goes by are refused."""
-    if not 0 <= gold_weight < np.inf:
-        raise SettingError(f"gold_weight must be zero or more, got {gold_weight}.")
-    told: list[Fact] = [Known(who, value) for who, value in quality.items()]
-    told += [Between(who, low, high) for who, (low, high) in between.items()]
-    told += [Better(first, second) for first, second in better]
-    known = known_of_annotators(comparisons.annotators, [*facts, *told])
-    gold_better, gold_worse = _gold_of(comparisons, gold)
-    return replace(known, gold_better=gold_better, gold_worse=gold_worse, gold_weight=float(gold_weight))
-
-
-def known_of_annotators(annotators: ObjectArray, facts: Iterable[Fact], larger_is_better: bool = True) -> Knowledge:
-    """What is known of annotators, in their codes; names nobody goes by, and what cannot all be true, are refused."""
-    code = _Coder(annotators)
-    quality: dict[int, float] = {}
-    between: dict[int, tuple[float, float]] = {}
-    better: list[tuple[int, int]] = []
-    for fact in facts:
-        match fact:
-            case Known(who, value):
-                if np.isnan(value):
-                    raise SettingError(f"The quality of {who} must be a number, got nan.")
-                _say_once(quality, code(who), float(value), who)
-            case Between(who, low, high):
-                if not low < high:
-                    raise SettingError(
-                        f"The quality of {who} must lie between a lower and a higher value, got {low} to {high}."
-                    )
-                _say_once(between, code(who), (float(low), float(high)), who)
-            case Better(first, second):
-                better.append((code(first), code(second)))
-            case _:
-                raise SettingError(f"Side information is Known(…), Between(…) or Better(…), got {fact!r}.")
-    known = Knowledge(quality=quality, between=between, better=tuple(better))
-    _refuse_contradictions(known, annotators, larger_is_better)
-    return known
-
-
-def _say_once(told: dict[int, Any], code: int, value: Any, who: Any) -> None:
-    if told.setdefault(code, value) != value:
-        raise SettingError(f"The quality of {who} is told twice: as {told[code]}, and as {value}.")
-
-
-def _refuse_contradictions(known: Knowledge, names: ObjectArray, larger_is_better: bool) -> None:
+def _refuse_contradictions(known: EncodedSideInformation, names: ObjectArray, larger_is_better: bool) -> None:
     for code, value in known.quality.items():
         low, high = known.between.get(code, (-np.inf, np.inf))
         if not low <= value <= high:
             raise SettingError(f"{names[code]} is known to be {value:g}, and to lie between {low:g} and {high:g}.")
-    if circle := _circle(known.better):
-        who = [str(names[code]) for code in circle]
-        way = f": {' > '.join(who)} goes in a circle" if len(who) > 2 else ""
-        raise SettingError(f"{who[0]} cannot be better than {who[0]}{way}.")
+    if cycle := _cycle(known.better):
+        who = [str(names[code]) for code in cycle]
+        path = f": {' > '.join(who)} is a cycle" if len(who) > 2 else ""
+        raise SettingError(f"{who[0]} cannot be better than {who[0]}{path}.")
     sign = 1.0 if larger_is_better else -1.0
     ends = {**known.between, **{code: (value, value) for code, value in known.quality.items()}}
-    most = {code: max(sign * low, sign * high) for code, (low, high) in ends.items()}
-    for first, second in _above(known.better) if len(ends) > 1 else ():
-        if first in ends and second in ends and most[first] < min(sign * end for end in ends[second]):
+    highest = {code: max(sign * low, sign * high) for code, (low, high) in ends.items()}
+    for first, second in _transitive_closure(known.better) if len(ends) > 1 else ():
+        if first in ends and second in ends and highest[first] < min(sign * end for end in ends[second]):
             raise SettingError(
-                f"{names[first]} is told to be better than {names[second]}, but is {_told(ends[first])}, "
-                f"and {names[second]} is {_told(ends[second])}."
+                f"{names[first]} is given as better than {names[second]}, but is {_describe(ends[first])}, "
+                f"and {names[second]} is {_describe(ends[second])}."
             )
 
 
-def _told(ends: tuple[float, float]) -> str:
+def _describe(ends: tuple[float, float]) -> str:
     low, high = ends
     return f"known to be {low:g}" if low == high else f"known to lie between {low:g} and {high:g}"
 
 
-def _above(better: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-    """All pairs of whom the first is better than the second, also through others."""
+def _transitive_closure(better: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+    """All pairs where the first is better than the second, directly or through others."""
     pairs = set(better)
     while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
         pairs |= more
     return pairs
 
 
-def _circle(order: tuple[tuple[int, int], ...]) -> list[int]:
-    """Annotators each better than the next, the last of them the first again; empty where there is no such circle."""
+def _cycle(order: tuple[tuple[int, int], ...]) -> list[int]:
+    """Annotators that form a cycle, its first one repeated at the end; empty if there is none."""
     from graphlib import CycleError, TopologicalSorter
 
     sorter: TopologicalSorter[int] = TopologicalSorter()
@@ -178,7 +181,7 @@ def _circle(order: tuple[tuple[int, int], ...]) -> list[int]:
     return []
 
 
-def _gold_of(comparisons: Comparisons, gold: GoldPairs) -> tuple[Int32Array, Int32Array]:
+def _encode_gold(comparisons: Comparisons, gold: GoldPairs) -> tuple[Int32Array, Int32Array]:
     if gold is None:
         return NO_PAIRS, NO_PAIRS
     if not isinstance(gold, str):
@@ -202,7 +205,7 @@ class _Coder:
 
 
 def _gold_pairs(items: Items, gold: Comparisons | Iterable[tuple[Any, Any]]) -> tuple[Int32Array, Int32Array]:
-    """The pairs as codes; ties say nothing, and pairs with an item nobody judged cannot be used."""
+    """The pairs as codes, without ties. Pairs with an item that nobody judged are dropped with a warning."""
     from crowdrank.data.comparisons import Comparisons
 
     if not isinstance(gold, Comparisons):
@@ -240,27 +243,27 @@ def _pair(given: Any) -> tuple[Any, Any]:
 
 
 def agreed_pairs(comparisons: Comparisons, more_than: int = 10, share: float = 0.9) -> tuple[Int32Array, Int32Array]:
-    """Gold from the data itself: pairs that more than so many annotators answered, a share of them alike.
+    """Better and worse items of the pairs that `more_than` annotators answered, at least a `share` of them alike.
 
-    Chen et al. 2013, footnote 4. A tie agrees with nobody. Gives the better items and the worse ones.
+    Chen et al. 2013, footnote 4. A tie agrees with neither side.
     """
-    counts = _heads_of_pairs(comparisons)
-    most = np.maximum(counts.first_wins, counts.second_wins)
-    sure = (counts.total > more_than) & (most >= share * counts.total)
+    counts = _annotators_per_pair(comparisons)
+    majority = np.maximum(counts.first_wins, counts.second_wins)
+    sure = (counts.total > more_than) & (majority >= share * counts.total)
     first_better = counts.first_wins >= counts.second_wins
     better = np.where(first_better, counts.first, counts.second)
     worse = np.where(first_better, counts.second, counts.first)
     return better[sure], worse[sure]
 
 
-def _heads_of_pairs(comparisons: Comparisons) -> PairCounts:
-    """How many annotators chose each item of a pair: one who answered it more than once has one voice."""
+def _annotators_per_pair(comparisons: Comparisons) -> PairCounts:
+    """How many annotators chose each item of a pair; repeated answers of one annotator count once."""
     left, right, said = comparisons.left, comparisons.right, comparisons.outcome.astype(np.int64)
     size = len(comparisons.items)
     if comparisons.annotator is None:
         return count_pairs(size, left, right, comparisons.outcome)
-    voice = comparisons.annotator * np.int64(size * size) + pair_cells(size, left, right)
-    _, first, place = np.unique(voice, return_index=True, return_inverse=True)
+    annotator_pair = comparisons.annotator * np.int64(size * size) + pair_cells(size, left, right)
+    _, first, place = np.unique(annotator_pair, return_index=True, return_inverse=True)
     along = np.where((left < right) == (left < right)[first][place], said, -said)
     outcome = np.sign(np.bincount(place, along)).astype(np.int8)
     return count_pairs(size, left[first], right[first], outcome)

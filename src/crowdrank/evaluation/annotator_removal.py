@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import BoolArray
-from crowdrank.data import Judgments
+from crowdrank.data import Judgments, SideInformation
 from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.evaluation.cross_validation import fit_quietly
 from crowdrank.evaluation.rank_correlation import kendall_correlation
+from crowdrank.models import Model
 from crowdrank.results import Ranking
 
 
@@ -61,7 +62,13 @@ class Moves:
         return pl.DataFrame(columns).with_columns((pl.col("rank") - pl.col("rank_without")).alias("moved"))
 
 
-def leave_out(model: Any, judgments: Judgments, annotators: Iterable[str]) -> Moves:
+def leave_out(
+    model: Model,
+    judgments: Judgments,
+    annotators: Iterable[str],
+    *,
+    side_information: SideInformation | None = None,
+) -> Moves:
     """Fit the model to all judgments, and to those of everyone else.
 
     >>> from crowdrank import BradleyTerry, Comparisons
@@ -80,7 +87,9 @@ def leave_out(model: Any, judgments: Judgments, annotators: Iterable[str]) -> Mo
     if out.all():
         raise DataError("There is nobody left: all who judged are left out.")
     rest = judgments.take(np.flatnonzero(~out))
-    (before, well), (after, also) = fit_quietly(model, judgments), fit_quietly(model, rest)
+    (before, well), (after, also) = (
+        fit_quietly(model, some, side_information=side_information) for some in (judgments, rest)
+    )
     return Moves(
         excluded=names,
         judgments=int(np.count_nonzero(out)),

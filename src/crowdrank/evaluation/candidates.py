@@ -86,7 +86,8 @@ def contenders(
         if reason:
             found.left_out[name] = reason
         elif "features" in {entry.name for entry in fields(kind)}:
-            found.models[name] = kind(features=told or (POSITION,))
+            settings: dict[str, Any] = {"features": told or (POSITION,)}
+            found.models[name] = kind(**settings)
         else:
             found.models[name] = kind()
     if len(found) < 2 and names is not None:

@@ -17,9 +17,9 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.data import Comparisons, Judgments, Rankings
+from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
 from crowdrank.errors import ConvergenceWarning, CrowdrankError, CrowdrankWarning, SettingError
-from crowdrank.models import name_of
+from crowdrank.models import Model, name_of
 from crowdrank.models.conversion import as_read_by
 from crowdrank.models.cross_validation import folds_of, log_chances
 from crowdrank.results import Ranking
@@ -87,11 +87,13 @@ def foretell(
     return found
 
 
-def fit_quietly(model: Any, judgments: Judgments) -> tuple[Ranking, bool]:
+def fit_quietly(
+    model: Model, judgments: Judgments, side_information: SideInformation | None = None
+) -> tuple[Ranking, bool]:
     """The ranking, and whether the solver got there."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", CrowdrankWarning)
-        ranking = model.fit(as_read_by(model, judgments)[0])
+        ranking = model.fit(as_read_by(model, judgments)[0], side_information=side_information)
     return ranking, not any(issubclass(w.category, ConvergenceWarning) for w in heard)
 
 

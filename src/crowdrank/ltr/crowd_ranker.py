@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crowdrank.data import Better, Between, Knowledge, Known, Rankings
-from crowdrank.data.side_information import known_of_annotators
+from crowdrank.data import EncodedSideInformation, Rankings, SideInformation
 from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
@@ -38,7 +37,7 @@ class CrowdRanker:
     """The kind of function: "linear", "lightgbm", or one of your own."""
     method: str = "ltr-crowds"
     """How it is learnt: see `crowdrank.ltr.METHODS`."""
-    side: Sequence[Known | Between | Better] = ()
+    side_information: SideInformation = field(default_factory=SideInformation)
     """What is known of annotators' expertise θ: the lower, the better, 0 for random lists."""
     labels: Labels = "auto"
     """What the function learns from: the likeliest list of each query, or all, each by its chance; "auto" tries both
@@ -60,7 +59,6 @@ class CrowdRanker:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "side", tuple(self.side))
         by_name(self.method)
         if isinstance(self.ranker, str) and self.ranker not in RANKERS:
             raise UnknownNameError("ranker", self.ranker, RANKERS)
@@ -92,7 +90,7 @@ class CrowdRanker:
         given = features if isinstance(features, Features) else Features.of(features)
         lesson = lesson_of(lists, given, truth, self.top)
         self._check_sizes(lesson.crowd)
-        known = known_of_annotators(lists.annotators, self.side, larger_is_better=False)
+        known = self.side_information.encode_annotators(lists.annotators, larger_is_better=False)
         method.check(self.method, known, truth is not None)
         em = self._em(known, engine)
         if method.linear_only and not isinstance(em.ranker, Linear):
@@ -119,7 +117,7 @@ class CrowdRanker:
                 f"Lists of up to {MOST_EXACT} items can be summed over, got {longest}: use sampler auto."
             )
 
-    def _em(self, known: Knowledge, engine: Engine) -> EM:
+    def _em(self, known: EncodedSideInformation, engine: Engine) -> EM:
         ranker = RANKERS[self.ranker]() if isinstance(self.ranker, str) else self.ranker
         drawing = Drawing(self.sampler, self.draws, self.seed)
         labels: Literal["map", "expected"] = "map" if self.labels == "map" else "expected"
@@ -144,11 +142,11 @@ class CrowdRanker:
         return best, tried[best]
 
     def _settings(self, labels: str) -> dict[str, Any]:
-        told: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        told: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         ranker = self.ranker if isinstance(self.ranker, str) else repr(self.ranker)
-        return {**told, "ranker": ranker, "labels": labels, "side": [repr(fact) for fact in self.side]}
+        return {**told, "ranker": ranker, "labels": labels, "side_information": repr(self.side_information)}
 
-    def _teachers(self, lists: Rankings, crowd: Crowd, learnt: Learnt, known: Knowledge) -> Teachers:
+    def _teachers(self, lists: Rankings, crowd: Crowd, learnt: Learnt, known: EncodedSideInformation) -> Teachers:
         lent = 1 + self.prior_lists / np.maximum(crowd.kinds.lists, 1e-12)
         held = np.isin(np.arange(crowd.annotators), list(known.quality))
         length = int(np.median(lists.lengths)) if self.top is None else self.top

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.data import Knowledge
+from crowdrank.data import EncodedSideInformation
 from crowdrank.engines import Engine, here
 from crowdrank.ltr.e_step import Drawing, Posterior, spread
 from crowdrank.ltr.expertise import expertise_of
@@ -47,7 +47,7 @@ class EM:
     prior_lists: float
     iterations: int
     tolerance: float
-    known: Knowledge
+    known: EncodedSideInformation
     engine: Engine = here
     """Where the true lists are found; the function is trained here."""
 
@@ -75,7 +75,7 @@ class EM:
 
         Where something tells which way is up, most may be.
         """
-        told = self.known.of_annotators or any((query.annotator < 0).any() for query in crowd.queries)
+        told = self.known.has_annotators or any((query.annotator < 0).any() for query in crowd.queries)
         return -theta if not told and np.sum(np.sign(theta)) > 0 else theta
 
     def expertise(self, crowd: Crowd, found: Sequence[Posterior]) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
-from crowdrank.data import Knowledge
+from crowdrank.data import EncodedSideInformation
 from crowdrank.models.crowd.pairwise_hits import held_to
 from crowdrank.results import Annotators
 from crowdrank.results.ranking import _as_native
@@ -70,7 +70,7 @@ class Kinds:
         return np.asarray(self.count @ self.expected(_GRID).T)
 
 
-def expertise_of(kinds: Kinds, distance: FloatArray, prior_lists: float, known: Knowledge) -> FloatArray:
+def expertise_of(kinds: Kinds, distance: FloatArray, prior_lists: float, known: EncodedSideInformation) -> FloatArray:
     """θ of each annotator, whose lists lie so far from the true ones in all.
 
     Everyone is lent `prior_lists` lists, as far off as those of one in the middle of the crowd: what a few lists say by
@@ -85,10 +85,10 @@ def expertise_of(kinds: Kinds, distance: FloatArray, prior_lists: float, known: 
         theta = kinds.theta(distance + borrowed, lent)
         middle = float(np.mean(theta[judged]))
     theta = np.where(judged, theta, middle)
-    return -held_to(_as_quality(known), -theta, kinds.lists) if known.of_annotators else theta
+    return -held_to(_as_quality(known), -theta, kinds.lists) if known.has_annotators else theta
 
 
-def _as_quality(known: Knowledge) -> Knowledge:
+def _as_quality(known: EncodedSideInformation) -> EncodedSideInformation:
     """The lower θ, the better."""
     return replace(
         known,

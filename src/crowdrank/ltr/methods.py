@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.data import Knowledge
+from crowdrank.data import EncodedSideInformation
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation.relevance import ndcg
 from crowdrank.ltr import baselines
@@ -46,13 +46,13 @@ class Method:
     """The side information without which it is only ltr-crowds."""
     linear_only: bool = False
 
-    def check(self, name: str, known: Knowledge, truth: bool) -> None:
+    def check(self, name: str, known: EncodedSideInformation, truth: bool) -> None:
         """Refuse a method whose side information was not given."""
         given = {"known": bool(known.quality) or truth, "between": bool(known.between), "better": bool(known.better)}
         say = {
-            "known": "Known(…) or the truth of some queries (--known, --truth)",
-            "between": "Between(…) (--known ann=-3..-1)",
-            "better": "Better(…) (--better)",
+            "known": "SideInformation(quality=…) or the truth of some queries",
+            "between": "SideInformation(between=…)",
+            "better": "SideInformation(better=…)",
         }
         if self.needs and not given[self.needs]:
             raise SettingError(

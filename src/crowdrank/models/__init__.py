@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from crowdrank.errors import UnknownNameError
-from crowdrank.models.base import BaseModel, Model
+from crowdrank.models.base import FitOptions, Model
 from crowdrank.models.bootstrap import with_bootstrap
 from crowdrank.models.crowd.bayesian_crowd_bt import BayesianCrowdBT
 from crowdrank.models.crowd.crowd_bt import CrowdBT
@@ -32,7 +30,7 @@ from crowdrank.models.thurstonian.tpp import TPP
 from crowdrank.models.thurstonian.trm import TRM
 from crowdrank.models.voting import Borda, CondorcetFuse, Copeland, GreedyOrder, WinRate
 
-REGISTRY: dict[str, type[Any]] = {
+REGISTRY: dict[str, type[Model]] = {
     "bradley-terry": BradleyTerry,
     "thurstone": Thurstone,
     "crowd-bt": CrowdBT,
@@ -67,14 +65,14 @@ REGISTRY: dict[str, type[Any]] = {
 }
 
 
-def by_name(name: str) -> type[Any]:
+def by_name(name: str) -> type[Model]:
     """The model class that goes by this name."""
     if name not in REGISTRY:
         raise UnknownNameError("model", name, REGISTRY)
     return REGISTRY[name]
 
 
-def name_of(model: Any) -> str:
+def name_of(model: Model) -> str:
     """What a model is called in the registry; its class name if it is not there."""
     return next((name for name, kind in REGISTRY.items() if kind is type(model)), type(model).__name__)
 
@@ -84,7 +82,6 @@ __all__ = [
     "REGISTRY",
     "TPP",
     "TRM",
-    "BaseModel",
     "BayesianCrowdBT",
     "Borda",
     "BradleyTerry",
@@ -96,6 +93,7 @@ __all__ = [
     "EMElo",
     "Elo",
     "FactorBT",
+    "FitOptions",
     "Footrule",
     "GradedResponse",
     "GreedyOrder",

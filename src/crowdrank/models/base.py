@@ -1,17 +1,28 @@
-"""From what a solver found to a result: named, centred, with its uncertainty and the health of the data."""
+"""The base class of models, and what turns their estimates into a `Ranking`."""
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.data import Comparisons, Health, Judgments, Rankings, Ratings
+from crowdrank.data import (
+    Comparisons,
+    EncodedSideInformation,
+    Health,
+    Items,
+    Judgments,
+    Rankings,
+    Ratings,
+    SideInformation,
+)
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
+from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.engines import Engine, here
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
 from crowdrank.results import OUTRIGHT, Annotators, Convergence, Ranking, Uncertainty
@@ -21,17 +32,32 @@ Kind = TypeVar("Kind", Comparisons, Rankings, Ratings)
 _COUNTED_IN = {Comparisons: "comparisons", Rankings: "lists", Ratings: "ratings"}
 
 
-class Model(Protocol):
-    """A frozen set of settings that turns judgments into a ranking."""
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """What `Model.fit` was given besides the judgments, encoded for them.
 
-    @property
-    def reads(self) -> type | tuple[type, ...]: ...
+    Parameters
+    ----------
+    engine : Engine
+        Where sums over shards run.
+    init : array of float or None
+        Starting scores, one per item, NaN for items without one.
+    side_information : EncodedSideInformation
+        Gold pairs and constraints on the quality of annotators.
+    """
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking: ...
+    engine: Engine = here
+    init: FloatArray | None = None
+    side_information: EncodedSideInformation = NO_SIDE_INFORMATION
 
 
-class BaseModel:
-    """Capabilities of a model. A model sets those that differ from these defaults."""
+@dataclass(frozen=True, kw_only=True)
+class Model(ABC):
+    """Base class of all models: a frozen dataclass of settings that turns judgments into a `Ranking`.
+
+    A model has no fitted state. A subclass implements `_fit` and declares the capabilities that differ from the
+    defaults below.
+    """
 
     reads: ClassVar[type | tuple[type, ...]]
     """The kinds of judgments that `fit` accepts, the model's own kind first."""
@@ -54,36 +80,132 @@ class BaseModel:
     order_dependent: ClassVar[bool] = False
     """Whether the answer depends on the order of the judgments."""
 
+    def fit(
+        self,
+        judgments: Judgments,
+        *,
+        engine: Engine = here,
+        init: Ranking | None = None,
+        side_information: SideInformation | None = None,
+    ) -> Ranking:
+        """Rank the items of these judgments.
+
+        Parameters
+        ----------
+        judgments : Comparisons, Ratings or Rankings
+            The kinds that this model reads are in its `reads`. `crowdrank.read` makes them from files and data frames.
+        engine : Engine, optional
+            Where sums over the judgments run: in this process (default), out of core, or on a Dask cluster.
+        init : Ranking, optional
+            An earlier ranking whose scores are the starting values of the solver. The optimum does not depend on it.
+        side_information : SideInformation, optional
+            Gold pairs, and what is known about the quality of annotators.
+
+        Returns
+        -------
+        Ranking
+            Scores with their uncertainty, and what was learnt about the annotators. The model itself is unchanged.
+        """
+        _require_readable(self, judgments)
+        if init is not None and not self.supports_warm_start:
+            raise SettingError(f"{_name(self)} has no starting values, so it cannot use init. Leave init out.")
+        if side_information is not None and not self.accepts_side_information:
+            usable = ", ".join(_accepting_side_information())
+            raise SettingError(f"{_name(self)} cannot use side information. Models that do: {usable}.")
+        options = FitOptions(
+            engine=engine,
+            init=None if init is None else aligned_scores(init, judgments.items),
+            side_information=_encoded(side_information, judgments),
+        )
+        return self._fit(judgments, options)
+
+    @abstractmethod
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        """Fit to judgments of a kind that the model reads."""
+
+
+def _require_readable(model: Model, judgments: Judgments) -> None:
+    """Refuse what is not a non-empty table of a kind that the model reads."""
+    kinds = model.reads if isinstance(model.reads, tuple) else (model.reads,)
+    for kind in kinds:
+        if isinstance(judgments, kind):
+            require_kind(kind, judgments, model)
+            return
+    require_kind(kinds[0], judgments, model)
+
+
+def _name(model: Model) -> str:
+    from crowdrank.models import name_of
+
+    return name_of(model)
+
+
+def _accepting_side_information() -> list[str]:
+    from crowdrank.models import REGISTRY
+
+    return [name for name, model in REGISTRY.items() if model.accepts_side_information]
+
+
+def _encoded(side_information: SideInformation | None, judgments: Judgments) -> EncodedSideInformation:
+    if side_information is None or not isinstance(judgments, Comparisons):
+        return NO_SIDE_INFORMATION
+    return side_information.encode(judgments)
+
+
+def aligned_scores(ranking: Ranking, items: Items) -> FloatArray:
+    """The scores of a ranking in the order of `items`; NaN for items it does not have."""
+
+    def names(of: Items) -> list[tuple[str, str]]:
+        return [(str(of.queries[q]), str(label)) for q, label in zip(of.query, of.labels, strict=True)]
+
+    known = dict(zip(names(ranking.items), ranking.scores.tolist(), strict=True))
+    found = np.array([known.get(name, np.nan) for name in names(items)])
+    if np.isnan(found).all():
+        raise DataError("None of the items of the ranking given as init appears in these judgments.")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterativeModel(Model):
+    """A model with an iterative solver: when it stops, and the seed of its draws."""
+
+    tolerance: float = 1e-4
+    max_steps: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_solver(self)
+
 
 class SolverSettings(Protocol):
-    """The settings of a model that climbs: when to stop, and the seed of its draws."""
+    """The settings that a solver reads."""
 
     @property
     def tolerance(self) -> float: ...
     @property
     def max_steps(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
 
 
-def settings_of(model: Any) -> dict[str, Any]:
+def settings_of(model: Model) -> dict[str, Any]:
     return {entry.name: getattr(model, entry.name) for entry in fields(model)}
 
 
-def need(kind: type[Kind], judgments: Judgments, model: Any) -> Kind:
-    """The judgments, if they are of the kind this model reads."""
-    if not isinstance(judgments, kind):
-        wanted, got = kind.__name__, type(judgments).__name__
-        raise DataError(
-            f"{type(model).__name__} reads {wanted}, got {got}: convert them with .to_{wanted.lower()}() first."
-        )
-    if not len(judgments):
-        raise DataError("There are no judgments.")
-    return judgments
+def require_kind(kind: type[Kind], judgments: object, model: Model) -> Kind:
+    """The judgments, if they are a non-empty table of this kind; else an error that says how to get one."""
+    if isinstance(judgments, kind):
+        if not len(judgments):
+            raise DataError("There are no judgments.")
+        return judgments
+    wanted, got = kind.__name__, type(judgments).__name__
+    if isinstance(judgments, Comparisons | Rankings | Ratings):
+        remedy = f"convert them with .to_{wanted.lower()}() first"
+    else:
+        remedy = "read files, data frames and dictionaries of columns with crowdrank.read(...) first"
+    raise DataError(f"{type(model).__name__} reads {wanted}, got {got}: {remedy}.")
 
 
-def conclude(
-    model: Any,
+def build_ranking(
+    model: Model,
     judgments: Judgments,
     scores: FloatArray,
     *,
@@ -117,7 +239,7 @@ def conclude(
     )
 
 
-def _left_out(model: Any, judgments: Judgments) -> list[str]:
+def _left_out(model: Model, judgments: Judgments) -> list[str]:
     """Ties that a model dropped are worth a word: they were answers, too."""
     if not isinstance(judgments, Comparisons) or not 0 < judgments.ties < len(judgments):
         return []

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.data import Comparisons, Judgments, PairCounts
+from crowdrank.data import Comparisons, Judgments, PairCounts, SideInformation
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
+from crowdrank.models.base import Model
 from crowdrank.results import Ranking, Uncertainty
 
 # Fewer annotators than this say too little of annotators in general.
@@ -62,7 +63,14 @@ def bootstrap_weights(
     return _uncertainty(judgments, np.array(draws))
 
 
-def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int = REPLICATES) -> Ranking:
+def with_bootstrap(
+    model: Model,
+    judgments: Judgments,
+    ranking: Ranking,
+    *,
+    side_information: SideInformation | None = None,
+    replicates: int = REPLICATES,
+) -> Ranking:
     """The same ranking, its uncertainty by refitting the model to resampled judgments.
 
     A resample that orders no two items ties them all.
@@ -73,7 +81,7 @@ def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int
             # what a resample happens to tear apart is no news of the data
             warnings.simplefilter("ignore", DataWarning)
             try:
-                found: FloatArray = model.fit(again).scores
+                found: FloatArray = model.fit(again, side_information=side_information).scores
             except (IslandsError, SeparationError) as error:
                 raise DataError(
                     "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."

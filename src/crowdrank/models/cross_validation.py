@@ -13,8 +13,8 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, IntArray
 from crowdrank.data import Comparisons
-from crowdrank.engines import Engine
 from crowdrank.errors import CrowdrankWarning, SettingError
+from crowdrank.models.base import FitOptions
 from crowdrank.results import Ranking
 
 
@@ -67,7 +67,7 @@ def is_auto(value: object) -> bool:
     return isinstance(value, str) and value == AUTO
 
 
-def tuned(model: Any, comparisons: Comparisons, engine: Engine) -> Any:
+def tuned(model: Any, comparisons: Comparisons, options: FitOptions) -> Any:
     """The model with every setting that is "auto" set, one after another."""
     names = [field.name for field in fields(model) if is_auto(getattr(model, field.name))]
     best = replace(model, **{name: _FIRST[name] for name in names})
@@ -76,7 +76,7 @@ def tuned(model: Any, comparisons: Comparisons, engine: Engine) -> Any:
     fold = folds_of(comparisons, _FOLDS, "judgment", np.random.default_rng(model.seed))
     for name in names:
         candidates = _candidates(best, name)
-        gained = [_foretold(candidate, comparisons, fold, engine) for candidate in candidates]
+        gained = [_foretold(candidate, comparisons, fold, options) for candidate in candidates]
         best = candidates[int(np.argmax(gained))]
     return best
 
@@ -87,13 +87,13 @@ def _candidates(model: Any, name: str) -> list[Any]:
     return [replace(model, **{name: value}) for value in none + CANDIDATES[name]]
 
 
-def _foretold(model: Any, comparisons: Comparisons, fold: Any, engine: Engine) -> float:
+def _foretold(model: Any, comparisons: Comparisons, fold: Any, options: FitOptions) -> float:
     """The log-likelihood of the judgments set aside, added up."""
     total = 0.0
     for n in range(1 if len(comparisons) > _MANY else _FOLDS):
         unseen = comparisons.take(np.flatnonzero(fold == n))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdrankWarning)  # of what the fit of them all will say
-            ranking = model.fit(comparisons.take(np.flatnonzero(fold != n)), engine)
+            ranking = model._fit(comparisons.take(np.flatnonzero(fold != n)), options)
         total += float(unseen.weights[unseen.outcome != 0] @ log_chances(model, ranking, unseen))
     return total

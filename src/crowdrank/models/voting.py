@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -23,14 +24,13 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items, Judgments, PairCounts, Rankings
 from crowdrank.data.conversions import margins
 from crowdrank.data.pair_counts import ROUNDING
-from crowdrank.engines import Engine, here
-from crowdrank.models.base import BaseModel, conclude, need
+from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap, bootstrap_counts
 from crowdrank.results import Ranking
 
 
 def fit_order(
-    model: object,
+    model: Model,
     comparisons: Comparisons,
     order: Callable[[PairCounts, Items, IntArray], FloatArray],
     seed: int,
@@ -50,7 +50,7 @@ def fit_order(
 
 
 def fit_counts(
-    model: object,
+    model: Model,
     comparisons: Comparisons,
     score: Callable[[PairCounts], FloatArray],
     *,
@@ -65,7 +65,7 @@ def fit_counts(
         found = (again or score)(counts)
         return items.centre(found) if centred else found
 
-    return conclude(
+    return build_ranking(
         model,
         comparisons,
         score(comparisons.counts),
@@ -75,7 +75,7 @@ def fit_counts(
 
 
 @dataclass(frozen=True, kw_only=True)
-class WinRate(BaseModel):
+class WinRate(Model):
     """The share of its comparisons an item won, whoever it met."""
 
     reads: ClassVar[type] = Comparisons
@@ -83,8 +83,8 @@ class WinRate(BaseModel):
     seed: int = 0
     """Of the bootstrap."""
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        return fit_counts(self, need(Comparisons, judgments, self), _share, seed=self.seed, centred=False)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        return fit_counts(self, require_kind(Comparisons, judgments, self), _share, seed=self.seed, centred=False)
 
 
 def _share(counts: PairCounts) -> FloatArray:
@@ -96,7 +96,7 @@ def _share(counts: PairCounts) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Borda(BaseModel):
+class Borda(Model):
     """Items it was put above, less items put above it."""
 
     reads: ClassVar[tuple[type, ...]] = (Rankings, Comparisons)
@@ -104,11 +104,12 @@ class Borda(BaseModel):
     seed: int = 0
     """Of the bootstrap."""
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         if isinstance(judgments, Comparisons):
-            return fit_counts(self, need(Comparisons, judgments, self), _net_wins, seed=self.seed)
-        rankings = need(Rankings, judgments, self)
-        return conclude(self, rankings, points(rankings), measure=lambda: bootstrap(rankings, points, seed=self.seed))
+            return fit_counts(self, require_kind(Comparisons, judgments, self), _net_wins, seed=self.seed)
+        rankings = require_kind(Rankings, judgments, self)
+        measure = partial(bootstrap, rankings, points, seed=self.seed)
+        return build_ranking(self, rankings, points(rankings), measure=measure)
 
 
 def _net_wins(counts: PairCounts) -> FloatArray:
@@ -122,7 +123,7 @@ def points(rankings: Rankings) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copeland(BaseModel):
+class Copeland(Model):
     """Opponents beaten by majority, less opponents lost to."""
 
     reads: ClassVar[type] = Comparisons
@@ -130,8 +131,8 @@ class Copeland(BaseModel):
     seed: int = 0
     """Of the bootstrap."""
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        return fit_counts(self, need(Comparisons, judgments, self), _victories, seed=self.seed)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        return fit_counts(self, require_kind(Comparisons, judgments, self), _victories, seed=self.seed)
 
 
 def _victories(counts: PairCounts) -> FloatArray:
@@ -140,7 +141,7 @@ def _victories(counts: PairCounts) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CondorcetFuse(BaseModel):
+class CondorcetFuse(Model):
     """An order in which no item loses by majority to the next.
 
     Pairs without a majority go by Borda, then by label.
@@ -152,8 +153,8 @@ class CondorcetFuse(BaseModel):
     seed: int = 0
     """Of the bootstrap."""
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         return fit_order(self, comparisons, _path, self.seed)
 
 
@@ -182,7 +183,7 @@ def _path(counts: PairCounts, items: Items, lot: IntArray) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GreedyOrder(BaseModel):
+class GreedyOrder(Model):
     """Again and again the item most preferred over those left.
 
     Preference is the share of judgments; equals go by Borda, then by label.
@@ -194,8 +195,8 @@ class GreedyOrder(BaseModel):
     seed: int = 0
     """Of the bootstrap."""
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         return fit_order(self, comparisons, _greedy, self.seed)
 
 

@@ -1,7 +1,7 @@
 """What models with annotators share: scores, a gate an annotator, pulls of features; priors; a joint climb."""
 
 from crowdrank.models.crowd.encoding import Ties, check_ties, counted
-from crowdrank.models.crowd.estimate import Summit, conclude_annotated, interval
+from crowdrank.models.crowd.estimate import Summit, build_crowd_ranking, interval
 from crowdrank.models.crowd.fitting import Solver, Start, climb_from
 from crowdrank.models.crowd.priors import Priors
 
@@ -11,9 +11,9 @@ __all__ = [
     "Start",
     "Summit",
     "Ties",
+    "build_crowd_ranking",
     "check_ties",
     "climb_from",
-    "conclude_annotated",
     "counted",
     "interval",
 ]

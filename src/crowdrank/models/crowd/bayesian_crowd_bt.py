@@ -10,10 +10,17 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
 from crowdrank.inference.mcmc import Samples, sample_until
-from crowdrank.models.base import BaseModel, check_connected, conclude, health_of, need, with_annotators
+from crowdrank.models.base import (
+    FitOptions,
+    Model,
+    build_ranking,
+    check_connected,
+    health_of,
+    require_kind,
+    with_annotators,
+)
 from crowdrank.models.crowd import Priors, Ties, check_ties, climb_from, counted
 from crowdrank.models.crowd.crowd_bt import CrowdBT
 from crowdrank.models.crowd.encoding import answers_of
@@ -30,7 +37,7 @@ _DIAGNOSED = 250
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesianCrowdBT(BaseModel):
+class BayesianCrowdBT(Model):
     """Crowd-BT's posterior, sampled: scores are posterior means, intervals hold what they say.
 
     How far scores are spread and how good annotators are as a crowd is learnt with the rest.
@@ -78,10 +85,10 @@ class BayesianCrowdBT(BaseModel):
         if self.max_sweeps < 10:
             raise SettingError(f"max_sweeps must be at least 10, got {self.max_sweeps}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
-        sampler = self.sampler(comparisons, engine)
+        sampler = self.sampler(comparisons, options)
         samples, sweeps = sample_until(
             sampler.init,
             partial(sampler.tune, steps=self.warmup),
@@ -93,20 +100,22 @@ class BayesianCrowdBT(BaseModel):
             most=self.max_sweeps,
             draws=max(self.draws, _DIAGNOSED),
             seed=self.seed,
-            engine=engine,
+            engine=options.engine,
         )
         return self._conclude(comparisons, Draws.of(samples, comparisons, sampler), sweeps)
 
-    def sampler(self, comparisons: Comparisons, engine: Engine = here) -> Sampler:
+    def sampler(self, comparisons: Comparisons, options: FitOptions | None = None) -> Sampler:
         """Around the summit of Crowd-BT with middling priors, which also says which way is up."""
         from crowdrank.models.crowd.sampler_kernels import thread
 
+        options = options or FitOptions()
         scale = None if self.prior_scale == "learnt" else self.prior_scale
         quality = None if self.quality_prior == "learnt" else self.quality_prior
         formula = RELIABLE if self.link == "logistic" else PROBIT
         priors = Priors(scale=scale or 3.0, quality=quality or (2.0, 1.0))
-        summit = climb_from(CrowdBT(tolerance=1e-8), comparisons, formula, priors, engine, ties=self.ties)
-        layout, answers = summit.objective.layout, answers_of(comparisons, ties=self.ties)
+        summit = climb_from(CrowdBT(tolerance=1e-8), comparisons, formula, priors, options, ties=self.ties)
+        layout = summit.objective.layout
+        answers = answers_of(comparisons, ties=self.ties, known=options.side_information)
         # rounded: whatever order the sums were taken in, the chains begin at the same place
         scores, gates, _ = layout.split(np.round(summit.found.parameters, 4))
         limits = limits_of(summit.objective.priors.hints, layout.annotators)
@@ -120,7 +129,7 @@ class BayesianCrowdBT(BaseModel):
         convergence = Convergence(met, sweeps, samples.r_hat - 1.0, unit, "raise max_sweeps")
         error = scores.std(axis=0)
         method = f"{len(kept):,} draws from the posterior, of scores and annotators together"
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             comparisons,
             scores.mean(axis=0),

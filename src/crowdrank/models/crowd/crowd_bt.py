@@ -9,17 +9,16 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, check_connected, check_solver, health_of, need
+from crowdrank.models.base import FitOptions, IterativeModel, check_connected, health_of, require_kind
 from crowdrank.models.cross_validation import is_auto, tuned
-from crowdrank.models.crowd import Priors, Start, Ties, check_ties, climb_from, conclude_annotated, counted, likelihood
+from crowdrank.models.crowd import Priors, Start, Ties, build_crowd_ranking, check_ties, climb_from, counted, likelihood
 from crowdrank.models.crowd.likelihood import PROBIT, RELIABLE, sigmoid
 from crowdrank.results import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrowdBT(BaseModel):
+class CrowdBT(IterativeModel):
     """Bradley-Terry where annotator k tells the truth with probability ηₖ.
 
     P(k says a beats b) = ηₖ·σ(a − b) + (1 − ηₖ)·σ(b − a): η near 1 is reliable, near ½ random, near 0 reversed.
@@ -45,14 +44,9 @@ class CrowdBT(BaseModel):
     """Everyone trusted ("one"), or as far as they answer gold pairs ("gold"), as the paper; or the best of several."""
     solver: Literal["joint", "alternating"] = "joint"
     """Scores and qualities together, or in turn with each η set exactly ("alternating", the paper's)."""
-    tolerance: float = 1e-4
-    """Stop when no combination of parameters is further than this from the optimum, in standard errors."""
-    max_steps: int = 200
-    seed: int = 0
-    """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
-        check_solver(self)
+        super().__post_init__()
         check_ties(self.ties)
         scale, virtual, quality = self.prior_scale, self.virtual_weight, self.quality_prior
         if scale is None and virtual == 0:
@@ -71,16 +65,16 @@ class CrowdBT(BaseModel):
         if self.solver not in ("joint", "alternating"):
             raise SettingError(f"solver must be joint or alternating, got {self.solver!r}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
-        model: Any = tuned(self, comparisons, engine)
+        model: Any = tuned(self, comparisons, options)
         priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
         formula = RELIABLE if self.link == "logistic" else PROBIT
         summit = climb_from(
-            self, comparisons, formula, priors, engine, ties=self.ties, start=self.start, solver=self.solver
+            self, comparisons, formula, priors, options, ties=self.ties, start=self.start, solver=self.solver
         )
-        return conclude_annotated(model, summit, lambda: {"quality": summit.of_gates(sigmoid)})
+        return build_crowd_ranking(model, summit, lambda: {"quality": summit.of_gates(sigmoid)})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""

@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
-from crowdrank.data import Comparisons, Items, Judgments, Knowledge
+from crowdrank.data import Comparisons, Items, Judgments
 from crowdrank.data.pair_counts import pair_cells
-from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, check_solver, conclude, need, with_annotators
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, require_kind, with_annotators
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.crowd import Ties, check_ties
 from crowdrank.models.crowd.encoding import answers_of, turned
@@ -24,7 +23,7 @@ _SETTLED = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
-class EMElo(BaseModel):
+class EMElo(Model):
     """Elo over pairs, each played once: won as likely as the annotators, weighed by how often they are right, say.
 
     >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "b"], annotator=["x", "y", "x"])
@@ -63,11 +62,11 @@ class EMElo(BaseModel):
         if self.passes < 1:
             raise SettingError(f"passes must be at least 1, got {self.passes}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         votes = votes_of(comparisons, self.ties)
         believed, ratings = self._rate(votes, comparisons.items, self.tolerance)
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             comparisons,
             ratings,
@@ -178,7 +177,7 @@ class Believed:
 
 
 def votes_of(comparisons: Comparisons, ties: Ties) -> Votes:
-    answers = answers_of(replace(comparisons, knowledge=Knowledge()), ties=ties)
+    answers = answers_of(comparisons, ties=ties)
     size = len(comparisons.items)
     pairs, pair = np.unique(pair_cells(size, answers.winner, answers.loser), return_inverse=True)
     side = np.where(answers.winner < answers.loser, 1.0, -1.0)

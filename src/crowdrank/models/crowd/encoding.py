@@ -13,7 +13,8 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
-from crowdrank.data import Comparisons, Items
+from crowdrank.data import Comparisons, EncodedSideInformation, Items
+from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.engines import Held
 from crowdrank.engines.compilation import COMPILE_FROM, compiled
 from crowdrank.errors import SettingError
@@ -103,12 +104,6 @@ class Features(Protocol):
     def __call__(self, comparisons: Comparisons) -> FloatArray: ...
 
 
-def gold_judge(comparisons: Comparisons) -> int | None:
-    """The code of the perfect annotator who answered the gold pairs, after all others; None where none count."""
-    known = comparisons.knowledge
-    return max(1, len(comparisons.annotators)) if len(known.gold_better) and known.gold_weight > 0 else None
-
-
 def check_ties(ties: str) -> None:
     if ties not in get_args(Ties):
         raise SettingError(f"ties must be drop or half, got {ties!r}.")
@@ -121,7 +116,12 @@ def counted(comparisons: Comparisons, ties: Ties) -> Comparisons:
     return comparisons.decided
 
 
-def table_of(comparisons: Comparisons, features: Features | None = None, ties: Ties = "half") -> Any:
+def table_of(
+    comparisons: Comparisons,
+    features: Features | None = None,
+    ties: Ties = "half",
+    known: EncodedSideInformation = NO_SIDE_INFORMATION,
+) -> Any:
     """The answers as a table for an engine; repeated ones once, where that makes them few."""
     rows = counted(comparisons, ties)
     people, size = max(1, len(comparisons.annotators)), len(comparisons.items)
@@ -131,17 +131,22 @@ def table_of(comparisons: Comparisons, features: Features | None = None, ties: T
         own = rows.rows_as(partial(_answers, features=features))
         if people >= _MANY_ANNOTATORS and isinstance(own, Answers):
             own = own.by_annotator()
-    gold = _gold_answers(comparisons, 0 if features is None else len(features))
+    gold = _gold_answers(comparisons, known, 0 if features is None else len(features))
     return own if gold is None else own.joined(gold)
 
 
-def answers_of(comparisons: Comparisons, features: Features | None = None, ties: Ties = "half") -> Answers:
+def answers_of(
+    comparisons: Comparisons,
+    features: Features | None = None,
+    ties: Ties = "half",
+    known: EncodedSideInformation = NO_SIDE_INFORMATION,
+) -> Answers:
     """Rows of winner and loser, in memory; a tie that counts becomes two answers of half the weight, one each way.
 
     Judgments that name no annotators are taken as one annotator's. Gold pairs are answers of one who never errs.
     """
     own = _answers(counted(comparisons, ties), features)
-    gold = _gold_answers(comparisons, own.features.shape[1])
+    gold = _gold_answers(comparisons, known, own.features.shape[1])
     return own if gold is None else own.joined(gold)
 
 
@@ -174,8 +179,8 @@ def _collapsed(comparisons: Comparisons, people: int, size: int) -> Answers:
     return Answers(winner, loser, who, table[seen], np.zeros((len(seen), 0)))
 
 
-def _gold_answers(comparisons: Comparisons, features: int) -> Answers | None:
-    known, judge = comparisons.knowledge, gold_judge(comparisons)
+def _gold_answers(comparisons: Comparisons, known: EncodedSideInformation, features: int) -> Answers | None:
+    judge = known.gold_annotator(comparisons)
     if judge is None:
         return None
     pairs = len(known.gold_better)

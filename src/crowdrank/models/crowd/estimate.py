@@ -13,7 +13,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.engines.threads import alone
 from crowdrank.inference.newton import Found
-from crowdrank.models.base import conclude, with_annotators
+from crowdrank.models.base import Model, build_ranking, with_annotators
 from crowdrank.models.crowd import likelihood
 from crowdrank.models.crowd.objective import Curvature, Objective
 from crowdrank.models.laplace import Summit as PairSummit
@@ -82,10 +82,10 @@ class Summit:
         return np.column_stack((gates, pulls))[:people]
 
 
-def conclude_annotated(model: object, summit: Summit, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
+def build_crowd_ranking(model: Model, summit: Summit, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
     """The result, with the annotators where they have names."""
     found = summit.found
-    ranking = conclude(
+    ranking = build_ranking(
         model,
         summit.comparisons,
         summit.parts[0],

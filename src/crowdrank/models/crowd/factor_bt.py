@@ -11,15 +11,14 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.data.features import feature_columns
-from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, check_connected, check_solver, health_of, need
+from crowdrank.models.base import FitOptions, IterativeModel, check_connected, health_of, require_kind
 from crowdrank.models.crowd import (
     Priors,
     Ties,
+    build_crowd_ranking,
     check_ties,
     climb_from,
-    conclude_annotated,
     counted,
     interval,
     likelihood,
@@ -30,7 +29,7 @@ from crowdrank.results.bias_effects import PULL_OF, UNIT_OF
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactorBT(BaseModel):
+class FactorBT(IterativeModel):
     """Bradley-Terry where annotators are pulled by features that should not matter.
 
     P(k says left beats right) = f(γₖ)·f(left − right) + (1 − f(γₖ))·f(⟨x, rₖ⟩): with chance f(γₖ) annotator k looks
@@ -57,14 +56,9 @@ class FactorBT(BaseModel):
     """A tie says nothing of who tells the truth: left out, or half an answer each way."""
     solver: Literal["joint", "conjugate-gradients"] = "joint"
     """Newton's steps of all parameters together, or the paper's, which go by slopes alone."""
-    tolerance: float = 1e-4
-    """Stop when no combination of parameters is further than this from the optimum, in standard errors."""
-    max_steps: int = 200
-    seed: int = 0
-    """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
-        check_solver(self)
+        super().__post_init__()
         check_ties(self.ties)
         if not (0 < self.prior_scale < np.inf and 0 < self.pull_scale < np.inf and 0 < self.care_prior[1] < np.inf):
             raise SettingError("prior_scale, pull_scale and the spread of care_prior must be positive.")
@@ -73,14 +67,14 @@ class FactorBT(BaseModel):
         if not self.features:
             raise SettingError("features must name at least one feature: without any, use crowd-bt.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=self.care_prior, pull=self.pull_scale)
         columns = feature_columns(comparisons, self.features)
         units = {name: _unit(column, comparisons.weights) for name, column in columns.items()}
         scaled = Scaled(self.features, units)
-        summit = climb_from(self, comparisons, PULLED, priors, engine, scaled, ties=self.ties, solver=self.solver)
+        summit = climb_from(self, comparisons, PULLED, priors, options, scaled, ties=self.ties, solver=self.solver)
 
         def estimates() -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
             pulls, errors = summit.parts[2], summit.errors_of_annotators[:, 1:]
@@ -90,7 +84,7 @@ class FactorBT(BaseModel):
             return found
 
         sizes = {f"{UNIT_OF}{name}": unit for name, unit in units.items() if unit != 1}
-        return replace(conclude_annotated(self, summit, estimates), parameters=sizes)
+        return replace(build_crowd_ranking(self, summit, estimates), parameters=sizes)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties.

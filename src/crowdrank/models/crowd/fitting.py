@@ -13,18 +13,16 @@ from typing import Literal
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.data import Comparisons, agreed_pairs
-from crowdrank.engines import Engine
+from crowdrank.data import Comparisons, EncodedSideInformation, agreed_pairs
 from crowdrank.errors import SettingError
 from crowdrank.inference.newton import Found, Point, climb, climb_by_conjugate_gradients
-from crowdrank.models.base import SolverSettings
+from crowdrank.models.base import FitOptions, IterativeModel, SolverSettings
 from crowdrank.models.crowd import encoding, likelihood
 from crowdrank.models.crowd.encoding import (
     Features,
     Ties,
     agreement,
     first_scores,
-    gold_judge,
     right_on_gold,
     table_of,
     turned,
@@ -113,11 +111,11 @@ _CONJUGATE_STEPS = 25
 
 
 def climb_from(
-    model: SolverSettings,
+    model: IterativeModel,
     comparisons: Comparisons,
     formula: int,
     priors: Priors,
-    engine: Engine,
+    options: FitOptions,
     features: Features | None = None,
     *,
     ties: Ties = "half",
@@ -125,18 +123,19 @@ def climb_from(
     solver: Solver = "joint",
 ) -> Summit:
     """Climb from each start and keep the highest summit; where both ways up are equal, the side of the most."""
-    judge = gold_judge(comparisons)
-    table = table_of(comparisons, features, ties)
-    held = engine.hold(table)
+    known = options.side_information
+    judge = known.gold_annotator(comparisons)
+    table = table_of(comparisons, features, ties, known)
+    held = options.engine.hold(table)
     people = max(1, len(comparisons.annotators)) + (judge is not None)
     layout = Layout(len(comparisons.items), people, 0 if features is None else len(features))
     (spoken,) = held.total(encoding.spoken, people)
-    priors = replace(priors, hints=hints_of(comparisons.knowledge, formula, judge, spoken))
+    priors = replace(priors, hints=hints_of(known, formula, judge, spoken))
     objective = Objective(held, layout, formula, priors)
-    starts = Starts(comparisons, objective, table.rows, model.tolerance).named(start, solver)
+    starts = Starts(comparisons, objective, options, table.rows, model.tolerance).named(start, solver)
     best = _highest(model, objective, starts, solver)
     if start == "several" and formula in (RELIABLE, PROBIT):
-        other = mirrored(objective, best.parameters, comparisons)
+        other = mirrored(objective, best.parameters, comparisons, known)
         if other is not None:
             best = _highest(model, objective, [other], solver)
     return Summit(best, objective, comparisons, model.seed)
@@ -178,8 +177,11 @@ def _climb(
 class Starts:
     """Where a climb may begin."""
 
-    def __init__(self, comparisons: Comparisons, objective: Objective, rows: int, tolerance: float):
+    def __init__(
+        self, comparisons: Comparisons, objective: Objective, options: FitOptions, rows: int, tolerance: float
+    ):
         self.comparisons, self.objective, self.rows, self.tolerance = comparisons, objective, rows, tolerance
+        self.init, self.known = options.init, options.side_information
 
     def named(self, start: Start, solver: Solver) -> list[FloatArray]:
         if start == "several":
@@ -199,7 +201,7 @@ class Starts:
         After an earlier fit: its scores, and everyone trusted as far as they agree with these.
         """
         people, items, held = self.objective.layout.annotators, self.comparisons.items, self.objective.held
-        earlier, scaled = self.comparisons.start, self.objective.formula == SCALED
+        earlier, scaled = self.init, self.objective.formula == SCALED
         trusted = first_scores(held, items) if earlier is None else np.nan_to_num(earlier)
         if scaled or earlier is not None:
             return [self._joined(trusted, np.zeros(people) if scaled else agreement(held, trusted, people))]
@@ -207,7 +209,7 @@ class Starts:
             self._joined(trusted, np.full(people, 1.5)),
             self._weighed(agreement(held, trusted, people)),
         ]
-        if len(self.comparisons.knowledge.gold_better):
+        if self.known.has_gold:
             gates = np.full(people, 1.5)
             gates[: max(1, len(self.comparisons.annotators))] = np.clip(self._gates_on_gold(), -1.5, 1.5)
             starts.append(self._weighed(gates))
@@ -233,8 +235,7 @@ class Starts:
         return layout.join(scores, hints.held(gates), np.zeros((layout.annotators, layout.features)))
 
     def _gates_on_gold(self) -> FloatArray:
-        known = self.comparisons.knowledge
-        better, worse = known.gold_better, known.gold_worse
+        better, worse = self.known.gold_better, self.known.gold_worse
         if not len(better):
             better, worse = agreed_pairs(self.comparisons)
         if not len(better):
@@ -246,21 +247,23 @@ class Starts:
             return np.asarray(np.clip(np.log(share) - np.log1p(-share), -PERFECT, PERFECT))
 
 
-def mirrored(objective: Objective, x: FloatArray, comparisons: Comparisons) -> FloatArray | None:
+def mirrored(
+    objective: Objective, x: FloatArray, comparisons: Comparisons, known: EncodedSideInformation
+) -> FloatArray | None:
     """The other way up, where that is the better one; None where this one is.
 
     Negating all scores and turning every η into 1 − η leaves the likelihood as it is. Gold decides first, then what is
     known of annotators, and else the most of them, each counted once: by the priors, few who are surely reversed would
     outweigh many who are right more often than not.
     """
-    layout, known = objective.layout, comparisons.knowledge
+    layout = objective.layout
     scores, gates, pulls = layout.split(x)
     people = max(1, len(comparisons.annotators))
     other = layout.join(-scores, np.append(-gates[:people], gates[people:]), pulls)
     if len(known.gold_better):
         agreed = np.sign(scores[known.gold_better] - scores[known.gold_worse]).sum()
         return other if agreed < 0 else None
-    if known.of_annotators:
+    if known.has_annotators:
         this, that = (objective.priors.at(*layout.split(way), objective.formula).value for way in (x, other))
         return other if that > this + 1e-6 else None
     net, total = objective.held.total(encoding.sidings, scores, layout.annotators)

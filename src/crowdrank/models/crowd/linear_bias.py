@@ -10,11 +10,19 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.engines import Engine, here
+from crowdrank.engines import Engine
 from crowdrank.engines.threads import alone
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import conjugate_gradients
-from crowdrank.models.base import BaseModel, check_connected, conclude, health_of, need, with_annotators
+from crowdrank.models.base import (
+    FitOptions,
+    Model,
+    build_ranking,
+    check_connected,
+    health_of,
+    require_kind,
+    with_annotators,
+)
 from crowdrank.models.crowd.least_squares import Laplacian, Leanings
 from crowdrank.models.laplace import Summit, draw, draw_from
 from crowdrank.models.pairwise.likelihood import Bends, Pairs
@@ -30,7 +38,7 @@ _UNIT = "of an answer from the optimum"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearBias(BaseModel):
+class LinearBias(Model):
     """Least squares on scores, with a position bias for the few annotators who have one.
 
     k's answer, 1 for left and −1 for right, is left − right + γₖ + noise; a lasso keeps γ at zero but where it pays.
@@ -52,8 +60,8 @@ class LinearBias(BaseModel):
         if not 0 < self.prior_scale < np.inf:
             raise SettingError(f"prior_scale must be positive, got {self.prior_scale}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         if not comparisons.sided:
             raise DataError("The judgments do not say what stood left and right: use a model without position bias.")
         check_connected(health_of(comparisons), has_prior=True)
@@ -62,13 +70,13 @@ class LinearBias(BaseModel):
         parameters = {"penalty": fitted.penalty, "noise": fitted.noise}
         if comparisons.annotator is None:
             parameters["bias"] = float(fitted.biases[0])
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             comparisons,
             fitted.scores,
             parameters=parameters,
             convergence=fitted.convergence,
-            measure=lambda: lines.measure(fitted, self.seed, engine),
+            measure=lambda: lines.measure(fitted, self.seed, options.engine),
         )
         return with_annotators(ranking, comparisons, lambda: {"bias": lines.interval(fitted)})
 

@@ -9,10 +9,18 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Health, Items, Judgments, PairCounts
-from crowdrank.engines import Engine, here
+from crowdrank.engines import Engine
 from crowdrank.errors import DataError, IslandsError, SeparationError
 from crowdrank.inference.newton import climb
-from crowdrank.models.base import BaseModel, check_connected, conclude, health_of, need, settings_of
+from crowdrank.models.base import (
+    FitOptions,
+    Model,
+    build_ranking,
+    check_connected,
+    health_of,
+    require_kind,
+    settings_of,
+)
 from crowdrank.models.bootstrap import bootstrap_counts
 from crowdrank.models.pairwise.bradley_terry import BradleyTerry
 from crowdrank.models.pairwise.likelihood import LOGISTIC, Pairs
@@ -25,7 +33,7 @@ _OF_MAJORITIES = "Of the majorities, tied pairs left out: "
 
 
 @dataclass(frozen=True, kw_only=True)
-class MajorityBT(BaseModel):
+class MajorityBT(Model):
     """Bradley-Terry on the majority's answer to each pair, tied pairs left out.
 
     >>> votes = Comparisons.of(["a", "a", "a", "b"], ["b", "b", "b", "c"], ["a", "a", "b", "b"])
@@ -53,20 +61,20 @@ class MajorityBT(BaseModel):
     def _has_prior(self) -> bool:
         return self.prior_scale is not None or self.virtual_weight > 0
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         health, decided = health_of(comparisons), health_of(majorities(comparisons))
         check_connected(health, self._has_prior)
         if not self._has_prior:
             _refuse_unsound(decided)
-        objective = self._objective(comparisons.counts, comparisons.items, engine)
+        objective = self._objective(comparisons.counts, comparisons.items, options.engine)
         found = climb(objective, objective.start(0.0), tolerance=self.tolerance, max_steps=self.max_steps)
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             comparisons,
             found.parameters,
             convergence=Convergence(found.converged, found.steps, found.distance),
-            measure=lambda: self._measure(comparisons, found.parameters, engine),
+            measure=lambda: self._measure(comparisons, found.parameters, options.engine),
         )
         return replace(ranking, observe=lambda: _notes(health, decided))
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray
-from crowdrank.data import Comparisons, Items, Judgments, Knowledge
+from crowdrank.data import Comparisons, Items, Judgments
 from crowdrank.engines import Engine, Held, here
 from crowdrank.errors import SettingError
 from crowdrank.inference.curvature import DAMPINGS, Damped
 from crowdrank.inference.newton import Found, Point, climb
-from crowdrank.models.base import BaseModel, check_connected, check_solver, conclude, health_of, need, with_annotators
+from crowdrank.models.base import (
+    FitOptions,
+    Model,
+    build_ranking,
+    check_connected,
+    check_solver,
+    health_of,
+    require_kind,
+    with_annotators,
+)
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.crowd import Ties, check_ties, counted, interval, mpm_likelihood
 from crowdrank.models.crowd.encoding import agreement, answers_of, first_scores, turned
@@ -36,7 +45,7 @@ _NEAR_ENOUGH = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class MPM(BaseModel):
+class MPM(Model):
     """What an annotator says is drawn among all ordered pairs of a query, the likelier the further apart they are.
 
     P(k says i beats j) ∝ exp(θₖ·(i − j)/2), θ the annotator's adherence to the scores: 0 guesses, below 0 is reversed.
@@ -72,16 +81,16 @@ class MPM(BaseModel):
         if not (0 < self.prior_scale < np.inf and 0 < self.adherence_scale < np.inf):
             raise SettingError("prior_scale and adherence_scale must be positive.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         answers = self._answers(comparisons)
-        objective = self._objective(answers, comparisons, engine)
-        held = engine.hold(answers)
+        objective = self._objective(answers, comparisons, options.engine)
+        held = options.engine.hold(answers)
         found = _upright(answers, held, objective, comparisons.items, self.tolerance, self.max_steps)
         top = Top(found, objective, comparisons.items, self.seed)
-        enough, again = len(comparisons.items) <= LARGEST_INVERTED, self._again(found, engine)
-        ranking = conclude(
+        enough, again = len(comparisons.items) <= LARGEST_INVERTED, self._again(found, options.engine)
+        ranking = build_ranking(
             self,
             comparisons,
             top.scores,
@@ -97,7 +106,7 @@ class MPM(BaseModel):
         return chances(margin * ranking.annotators["adherence"][comparisons.annotator], 0.0, LOGISTIC)
 
     def _answers(self, comparisons: Comparisons) -> Answers:
-        return answers_of(replace(comparisons, knowledge=Knowledge()), ties=self.ties)
+        return answers_of(comparisons, ties=self.ties)
 
     def _objective(self, answers: Answers, comparisons: Comparisons, engine: Engine = here) -> Objective:
         items, people = comparisons.items, max(1, len(comparisons.annotators))

@@ -9,9 +9,17 @@ from typing import ClassVar
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.data import Comparisons, Judgments, Knowledge
-from crowdrank.engines import Engine, here
-from crowdrank.models.base import BaseModel, check_connected, check_solver, conclude, health_of, need, with_annotators
+from crowdrank.data import Comparisons, EncodedSideInformation, Judgments
+from crowdrank.models.base import (
+    FitOptions,
+    Model,
+    build_ranking,
+    check_connected,
+    check_solver,
+    health_of,
+    require_kind,
+    with_annotators,
+)
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.crowd.least_squares import Leanings, cells_of
 from crowdrank.results import Convergence, Ranking
@@ -22,7 +30,7 @@ _UNIT = "of some annotator's ability still moving"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairwiseHITS(BaseModel):
+class PairwiseHITS(Model):
     """Scores by the answers of able annotators, who are those that agree with the scores.
 
     In turn: score differences of compared pairs are fitted to abilities for less abilities against, and an
@@ -42,38 +50,38 @@ class PairwiseHITS(BaseModel):
     def __post_init__(self) -> None:
         check_solver(self)
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         health = health_of(comparisons)
         check_connected(health, has_prior=True)
-        told = with_gold(comparisons)
+        told, known = with_gold(comparisons, options.side_information)
         answers = Leanings(told)
-        settled = self._alternate(answers)
-        ranking = conclude(
+        settled = self._alternate(answers, known)
+        ranking = build_ranking(
             self,
             comparisons,
             settled.scores,
             convergence=settled.convergence,
-            measure=lambda: bootstrap(told, self._again(told), seed=self.seed),
+            measure=lambda: bootstrap(told, self._again(told, known), seed=self.seed),
         )
         ranking = replace(ranking, observe=lambda: health.notes() + settled.notes())
         return with_annotators(
             ranking, comparisons, lambda: {"ability": _of_named(comparisons, settled, answers.weight_of_annotator)}
         )
 
-    def _again(self, comparisons: Comparisons) -> Callable[[Comparisons], FloatArray]:
+    def _again(self, comparisons: Comparisons, known: EncodedSideInformation) -> Callable[[Comparisons], FloatArray]:
         def refit(resampled: Comparisons) -> FloatArray:
             pairs = np.searchsorted(cells_of(comparisons), cells_of(resampled))
             # A pair drawn oftener than it was judged has a larger sum to fit, not a larger difference.
             drawn = resampled.counts.total / comparisons.counts.total[pairs]
-            return resampled.items.centre(self._alternate(Leanings(resampled, drawn), _SETTLED).scores)
+            return resampled.items.centre(self._alternate(Leanings(resampled, drawn), known, _SETTLED).scores)
 
         return refit
 
-    def _alternate(self, answers: Leanings, settled: float = 0.0) -> Settled:
+    def _alternate(self, answers: Leanings, known: EncodedSideInformation, settled: float = 0.0) -> Settled:
         """Round after round, until a round repeats: with the same pairs agreed on, all that follows is the same."""
         seen: dict[bytes, int] = {}
-        weight, known = answers.weight_of_annotator, answers.comparisons.knowledge
+        weight = answers.weight_of_annotator
         abilities = [held_to(known, np.ones(len(weight)), weight)]
         for step in range(self.max_steps):
             scores = answers.scores(abilities[step])
@@ -111,15 +119,14 @@ class Settled:
         ]
 
 
-def with_gold(comparisons: Comparisons) -> Comparisons:
+def with_gold(comparisons: Comparisons, known: EncodedSideInformation) -> tuple[Comparisons, EncodedSideInformation]:
     """The judgments, and after them the gold pairs as answers of one more annotator, who is always right."""
-    known = comparisons.knowledge
     pairs = len(known.gold_better)
     if comparisons.annotator is None or not pairs or not known.gold_weight:
-        return comparisons
+        return comparisons, known
     judge = len(comparisons.annotators)
     rows = replace(comparisons, features={}, time=None, duration=None)
-    return replace(
+    answered = replace(
         rows,
         left=np.concatenate((rows.left, known.gold_better)),
         right=np.concatenate((rows.right, known.gold_worse)),
@@ -127,11 +134,11 @@ def with_gold(comparisons: Comparisons) -> Comparisons:
         annotators=np.append(rows.annotators, "the gold"),
         annotator=np.concatenate((comparisons.annotator, np.full(pairs, judge, np.int32))),
         weight=np.concatenate((rows.weights, np.full(pairs, known.gold_weight))),
-        knowledge=replace(known, quality={**known.quality, judge: 1.0}),
     )
+    return answered, replace(known, quality={**known.quality, judge: 1.0})
 
 
-def held_to(known: Knowledge, abilities: FloatArray, weight: FloatArray) -> FloatArray:
+def held_to(known: EncodedSideInformation, abilities: FloatArray, weight: FloatArray) -> FloatArray:
     """Abilities as known, within their ranges, and in the known order wherever these allow it."""
     low, high = np.full(len(abilities), -np.inf), np.full(len(abilities), np.inf)
     for code, ends in (*known.between.items(), *((code, (value, value)) for code, value in known.quality.items())):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.data import Knowledge
+from crowdrank.data import EncodedSideInformation
 from crowdrank.errors import SettingError
 from crowdrank.models.crowd.likelihood import SCALED, sigmoid
 
@@ -106,24 +106,24 @@ _NONE, _NOWHERE = np.zeros(0, np.int64), np.zeros(0)
 NO_HINTS = Hints(_NONE, _NOWHERE, _NONE, _NOWHERE, _NONE, _NOWHERE, _NONE, _NONE, _NOWHERE)
 
 
-def hints_of(knowledge: Knowledge, formula: int, gold_judge: int | None, weight: FloatArray) -> Hints:
-    """The knowledge on the scale of this formula's gates; the judge of the gold pairs, if any, never errs.
+def hints_of(known: EncodedSideInformation, formula: int, gold_judge: int | None, weight: FloatArray) -> Hints:
+    """Side information on the scale of this formula's gates; the judge of the gold pairs, if any, never errs.
 
     `weight` is that of each annotator's answers.
     """
-    if not knowledge.of_annotators and gold_judge is None:
+    if not known.has_annotators and gold_judge is None:
         return NO_HINTS
     to_gate = _log if formula == SCALED else _logit
-    known = {code: to_gate(value) for code, value in knowledge.quality.items()}
+    fixed = {code: to_gate(value) for code, value in known.quality.items()}
     if gold_judge is not None:
-        known[gold_judge] = 0.0 if formula == SCALED else PERFECT
-    low = {code: to_gate(least) for code, (least, _) in knowledge.between.items()}
-    high = {code: to_gate(most) for code, (_, most) in knowledge.between.items()}
-    better, worse = np.array(knowledge.better, np.int64).reshape(-1, 2).T
+        fixed[gold_judge] = 0.0 if formula == SCALED else PERFECT
+    low = {code: to_gate(least) for code, (least, _) in known.between.items()}
+    high = {code: to_gate(most) for code, (_, most) in known.between.items()}
+    better, worse = np.array(known.better, np.int64).reshape(-1, 2).T
     push = weight + _SPARE
     tied = np.union1d(better, worse)
     push[tied] = push[tied].sum()  # one of a chain feels the push of all
-    return Hints(*_arrays(known), *_arrays(low), *_arrays(high), better, worse, push)
+    return Hints(*_arrays(fixed), *_arrays(low), *_arrays(high), better, worse, push)
 
 
 def _arrays(values: dict[int, float]) -> tuple[IntArray, FloatArray]:

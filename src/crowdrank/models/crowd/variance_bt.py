@@ -9,17 +9,16 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, check_connected, check_solver, health_of, need
-from crowdrank.models.crowd import Priors, Ties, check_ties, climb_from, conclude_annotated, counted
+from crowdrank.models.base import FitOptions, IterativeModel, check_connected, health_of, require_kind
+from crowdrank.models.crowd import Priors, Ties, build_crowd_ranking, check_ties, climb_from, counted
 from crowdrank.models.crowd.likelihood import SCALED
 from crowdrank.models.pairwise.likelihood import LOGISTIC, chances
 from crowdrank.results import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
-class VarianceBT(BaseModel):
+class VarianceBT(IterativeModel):
     """Bradley-Terry where annotator k sees differences κₖ times as sharply.
 
     P(k says a beats b) = σ(κₖ·(a − b)) with κ > 0: a careless annotator has κ near 0, nobody is ever reversed.
@@ -37,24 +36,19 @@ class VarianceBT(BaseModel):
     """Standard deviation of the normal prior on log κ, around κ = 1."""
     ties: Ties = "half"
     """Half an answer each way, which keeps κ in bounds where few answers are decided; or left out."""
-    tolerance: float = 1e-4
-    """Stop when no combination of parameters is further than this from the optimum, in standard errors."""
-    max_steps: int = 200
-    seed: int = 0
-    """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
-        check_solver(self)
+        super().__post_init__()
         check_ties(self.ties)
         if not (0 < self.prior_scale < np.inf and 0 < self.sharpness_scale < np.inf):
             raise SettingError("prior_scale and sharpness_scale must be positive.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=(0.0, self.sharpness_scale))
-        summit = climb_from(self, comparisons, SCALED, priors, engine, ties=self.ties)
-        return conclude_annotated(self, summit, lambda: {"sharpness": summit.of_gates(np.exp)})
+        summit = climb_from(self, comparisons, SCALED, priors, options, ties=self.ties)
+        return build_crowd_ranking(self, summit, lambda: {"sharpness": summit.of_gates(np.exp)})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""

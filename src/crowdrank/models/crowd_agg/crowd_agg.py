@@ -13,7 +13,15 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items, Judgments, Ratings
 from crowdrank.engines import Engine, here
 from crowdrank.errors import DataWarning, SettingError
-from crowdrank.models.base import BaseModel, check_solver, conclude, health_of, need, with_annotators
+from crowdrank.models.base import (
+    FitOptions,
+    Model,
+    build_ranking,
+    check_solver,
+    health_of,
+    require_kind,
+    with_annotators,
+)
 from crowdrank.models.bootstrap import bootstrap_weights, by_annotator
 from crowdrank.models.crowd.encoding import EVEN, votes
 from crowdrank.models.crowd_agg.contests import GradedPairs, Reading, contests_of
@@ -25,7 +33,7 @@ _UNIT = "of some annotator's quality still moving"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrowdAgg(BaseModel):
+class CrowdAgg(Model):
     """Items by what they can expect of a measure's discount, over the ranks that each annotator's answers allow.
 
     In turn: items are ordered by expected discount, and an annotator's quality is the share of answers that agree with
@@ -70,17 +78,17 @@ class CrowdAgg(BaseModel):
         if prior is not None and not (len(prior) == 2 and min(prior) > 0):
             raise SettingError(f"quality_prior must be two positive numbers or None, got {prior!r}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         read = self._read(judgments)
-        blocks = self._blocks(read, engine)
+        blocks = self._blocks(read, options.engine)
         settled = self._settle(blocks)
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             judgments,
             settled.scores,
             convergence=settled.convergence,
             parameters={"cycle": settled.cycle},
-            measure=lambda: self._measure(judgments, read, blocks, engine),
+            measure=lambda: self._measure(judgments, read, blocks, options.engine),
         )
         ranking = replace(ranking, observe=lambda: health_of(judgments).notes() + settled.notes())
         return with_annotators(ranking, judgments, lambda: {"quality": self._qualities(blocks.seats, settled)})
@@ -100,9 +108,9 @@ class CrowdAgg(BaseModel):
                 stacklevel=3,
             )
         if isinstance(judgments, Ratings):
-            pairs = GradedPairs.of(need(Ratings, judgments, self))
+            pairs = GradedPairs.of(require_kind(Ratings, judgments, self))
             return Read(pairs.comparisons, "share" if self.reading == "auto" else self.reading, pairs.redrawn)
-        comparisons = need(Comparisons, judgments, self)
+        comparisons = require_kind(Comparisons, judgments, self)
         return Read(comparisons, "answer" if self.reading == "auto" else self.reading, comparisons.reweighted)
 
     def _blocks(self, read: Read, engine: Engine) -> Blocks:

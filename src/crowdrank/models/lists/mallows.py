@@ -10,9 +10,8 @@ import numpy as np
 
 from crowdrank.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from crowdrank.data import Comparisons, Items, Judgments, PairCounts, Rankings
-from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, conclude, need
+from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap_counts, bootstrap_weights
 from crowdrank.models.lists.kemeny import Consensus, consensus
 from crowdrank.models.lists.mallows_likelihood import log_normaliser, pairs, theta_of
@@ -26,7 +25,7 @@ _EXACT_AGAIN = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mallows(BaseModel):
+class Mallows(Model):
     """The order that goes against the fewest pairs of the lists (Kemeny), and how far they scatter about it.
 
     Equally good orders go by Borda, then by label.
@@ -54,13 +53,13 @@ class Mallows(BaseModel):
         if self.dispersion not in ("pooled", "by-query"):
             raise SettingError(f"dispersion must be pooled or by-query, got {self.dispersion!r}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         if isinstance(judgments, Comparisons):
-            votes = need(Comparisons, judgments, self)
+            votes = require_kind(Comparisons, judgments, self)
             return self._conclude(
                 votes, votes.counts, _lists_of_two(votes), lambda again: bootstrap_counts(votes, again, seed=self.seed)
             )
-        lists = need(Rankings, judgments, self)
+        lists = require_kind(Rankings, judgments, self)
         count = counter(lists)
         return self._conclude(
             lists,
@@ -81,7 +80,7 @@ class Mallows(BaseModel):
         place, proven = self._place(counts, items, np.arange(len(items)))
         against = _against(counts, items, place)
         spread = _spread(sizes, against, items, pooled=self.dispersion == "pooled")
-        return conclude(
+        return build_ranking(
             self,
             data,
             -place,

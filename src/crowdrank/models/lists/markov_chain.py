@@ -11,10 +11,9 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Judgments, Rankings
 from crowdrank.data.conversions import pairs_within
-from crowdrank.engines import Engine, here
 from crowdrank.engines.threads import alone
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, conclude, need
+from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap_weights
 from crowdrank.models.lists.pair_tallies import check_tables_fit, tie_sizes
 from crowdrank.results import Ranking
@@ -24,7 +23,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarkovChain(BaseModel):
+class MarkovChain(Model):
     """How long a walk to better placed items stays at each, as a logarithm.
 
     >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]], [["a"], ["c"], ["b"]]])
@@ -47,8 +46,8 @@ class MarkovChain(BaseModel):
         if not 0 < self.teleport < 1:
             raise SettingError(f"teleport must lie between 0 and 1, got {self.teleport}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        lists = need(Rankings, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        lists = require_kind(Rankings, judgments, self)
         check_tables_fit(lists.items, "borda")
         moves = Moves(lists)
 
@@ -56,7 +55,7 @@ class MarkovChain(BaseModel):
             blocks = _WALKS[self.chain](moves, weights)
             return lists.items.centre(np.concatenate([np.log(time_spent(block, self.teleport)) for block in blocks]))
 
-        return conclude(
+        return build_ranking(
             self, lists, score(lists.weights), measure=lambda: bootstrap_weights(lists, score, seed=self.seed)
         )
 

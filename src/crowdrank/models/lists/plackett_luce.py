@@ -9,12 +9,20 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Items, Judgments, Rankings
-from crowdrank.engines import Engine, Held, here
+from crowdrank.engines import Held
 from crowdrank.engines.threads import alone
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import Dense, Sparse, conjugate_gradients
 from crowdrank.inference.newton import Point, climb
-from crowdrank.models.base import BaseModel, check_connected, check_solver, conclude, health_of, need
+from crowdrank.models.base import (
+    FitOptions,
+    Model,
+    build_ranking,
+    check_connected,
+    check_solver,
+    health_of,
+    require_kind,
+)
 from crowdrank.models.laplace import draw_from
 from crowdrank.models.lists import plackett_luce_likelihood as likelihood
 from crowdrank.models.lists.plackett_luce_likelihood import Lists, ListSlopes
@@ -27,7 +35,7 @@ _SOLVED_DRAWS = 128
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlackettLuce(BaseModel):
+class PlackettLuce(Model):
     """Scores that make whole lists likeliest: the next item is drawn ∝ exp(score).
 
     >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]], [["a"], ["c"], ["b"]]])
@@ -51,15 +59,15 @@ class PlackettLuce(BaseModel):
             raise SettingError(f"prior_scale must be positive, or None for no prior, got {self.prior_scale}.")
         check_solver(self)
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        rankings = need(Rankings, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        rankings = require_kind(Rankings, judgments, self)
         self._check_connected(rankings)
-        held = engine.hold(Lists(rankings.item, rankings.place, rankings.offsets, rankings.weights))
+        held = options.engine.hold(Lists(rankings.item, rankings.place, rankings.offsets, rankings.weights))
         objective = ListObjective(held, rankings.items, self.prior_scale)
         found = climb(objective, np.zeros(len(rankings.items)), tolerance=self.tolerance, max_steps=self.max_steps)
         curvature = found.point.curvature
         assert isinstance(curvature, ListCurvature)
-        return conclude(
+        return build_ranking(
             self,
             rankings,
             found.parameters,

@@ -15,16 +15,15 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Judgments, Rankings
-from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, conclude, need
+from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap, bootstrap_weights
 from crowdrank.models.lists.pair_tallies import check_tables_fit, tie_sizes
 from crowdrank.results import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
-class MedianRank(BaseModel):
+class MedianRank(Model):
     """The median place an item was given, as a share of the list's length."""
 
     reads: ClassVar[type] = Rankings
@@ -32,9 +31,9 @@ class MedianRank(BaseModel):
     seed: int = 0
     """Of the bootstrap."""
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        rankings = need(Rankings, judgments, self)
-        return conclude(
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        rankings = require_kind(Rankings, judgments, self)
+        return build_ranking(
             self,
             rankings,
             _score(rankings),
@@ -81,7 +80,7 @@ _TIE_BREAK = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Footrule(BaseModel):
+class Footrule(Model):
     """The order whose places differ least, all told, from those in the lists (Spearman's footrule).
 
     A list of some items is stretched to the length of all. Equally good orders go by Borda, then by label.
@@ -97,11 +96,11 @@ class Footrule(BaseModel):
     seed: int = 0
     """Of the bootstrap."""
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        lists = need(Rankings, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        lists = require_kind(Rankings, judgments, self)
         check_tables_fit(lists.items, "median-rank")
         place, distance = assigned(Layout(lists), lists.weights, np.arange(len(lists.items)))
-        return conclude(
+        return build_ranking(
             self,
             lists,
             -place,
@@ -165,7 +164,7 @@ def distances(item: IntArray, place: FloatArray, weight: FloatArray, size: int) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReciprocalRankFusion(BaseModel):
+class ReciprocalRankFusion(Model):
     """1 / (k + rank), added up over the lists that name the item.
 
     >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["a"]]])
@@ -184,14 +183,14 @@ class ReciprocalRankFusion(BaseModel):
         if not 0 <= self.k < np.inf:
             raise SettingError(f"k must not be negative, got {self.k}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        lists = need(Rankings, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        lists = require_kind(Rankings, judgments, self)
         worth, of_list = worths(lists, self.k), lists.list_of_row
 
         def score(weights: FloatArray) -> FloatArray:
             return np.bincount(lists.item, worth * weights[of_list], len(lists.items)).astype(np.float64)
 
-        return conclude(
+        return build_ranking(
             self,
             lists,
             score(lists.weights),

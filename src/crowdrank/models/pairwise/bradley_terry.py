@@ -7,15 +7,14 @@ from typing import ClassVar, Literal
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.engines import Engine, here
-from crowdrank.models.base import BaseModel, need
+from crowdrank.models.base import FitOptions, require_kind
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, chances
-from crowdrank.models.pairwise.paired import check_settings, fit_pairwise
+from crowdrank.models.pairwise.paired import PairwiseModel, check_ties, fit_pairwise
 from crowdrank.results import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
-class BradleyTerry(BaseModel):
+class BradleyTerry(PairwiseModel):
     """Scores under logistic noise: P(a beats b) = 1 / (1 + exp(b − a)).
 
     >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "c"])
@@ -27,23 +26,15 @@ class BradleyTerry(BaseModel):
     distributable: ClassVar[bool] = True
     supports_warm_start: ClassVar[bool] = True
 
-    prior_scale: float | None = 3.0
-    """Standard deviation of the normal prior on scores; None for plain maximum likelihood."""
-    virtual_weight: float = 0.0
-    """Wins and losses (λ) of every item against a virtual one, as Crowd-BT §3.2 regularises."""
     ties: Literal["davidson", "half", "drop"] = "davidson"
     """Modelled with a parameter of their own (Davidson 1970), counted half to each side, or left out."""
-    tolerance: float = 1e-4
-    """Stop when no combination of scores is further than this from the optimum, in standard errors."""
-    max_steps: int = 100
-    seed: int = 0
-    """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
-        check_settings(self, ("davidson", "half", "drop"))
+        super().__post_init__()
+        check_ties(self.ties, ("davidson", "half", "drop"))
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        return fit_pairwise(self, need(Comparisons, judgments, self), LOGISTIC, DAVIDSON, engine)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        return fit_pairwise(self, require_kind(Comparisons, judgments, self), self.ties, LOGISTIC, DAVIDSON, options)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns."""

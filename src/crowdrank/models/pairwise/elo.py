@@ -12,10 +12,9 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.engines import Engine, here
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, conclude, need
+from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.pairwise.likelihood import LOGISTIC, chances
 from crowdrank.results import Ranking, Uncertainty
 
@@ -36,7 +35,7 @@ _REPLICATES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elo(BaseModel):
+class Elo(Model):
     """Ratings moved by each judgment in turn, as far as it surprised.
 
     Quick, and dependent on the order of the judgments: by time where times are known, else as they stand.
@@ -58,9 +57,9 @@ class Elo(BaseModel):
         if not (self.step > 0 and self.scale > 0):
             raise SettingError(f"step and scale must be positive, got {self.step} and {self.scale}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self).in_order_of_time()
-        return conclude(
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self).in_order_of_time()
+        return build_ranking(
             self, comparisons, self._fold(comparisons), centred=False, measure=lambda: self._bootstrap(comparisons)
         )
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items, PairCounts
 from crowdrank.data.pair_counts import MOST_CELLS
-from crowdrank.engines import Engine, Held
+from crowdrank.engines import Held
 from crowdrank.errors import DataError, SeparationError, SettingError
 from crowdrank.inference.curvature import Dense, Sparse
 from crowdrank.inference.newton import Found, Point, climb
-from crowdrank.models.base import SolverSettings, check_connected, check_solver, conclude, health_of
+from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, health_of
 from crowdrank.models.laplace import Summit, draw
 from crowdrank.models.pairwise import likelihood
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, Pairs, Slopes
@@ -28,26 +28,26 @@ _LARGEST_FACTORED = 300
 _WITHOUT_TIES = {LOGISTIC: LOGISTIC, PROBIT: PROBIT, DAVIDSON: LOGISTIC, THRESHOLD: PROBIT}
 
 
-class PairwiseSettings(SolverSettings, Protocol):
-    """The settings such a model has."""
+@dataclass(frozen=True, kw_only=True)
+class PairwiseModel(IterativeModel):
+    """The settings that bradley-terry and thurstone share."""
 
-    @property
-    def prior_scale(self) -> float | None: ...
-    @property
-    def virtual_weight(self) -> float: ...
-    @property
-    def ties(self) -> str: ...
+    prior_scale: float | None = 3.0
+    virtual_weight: float = 0.0
+    max_steps: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prior_scale is not None and not (0 < self.prior_scale < np.inf):
+            raise SettingError(f"prior_scale must be positive, or None for no prior, got {self.prior_scale}.")
+        if not 0 <= self.virtual_weight < np.inf:
+            raise SettingError(f"virtual_weight must be zero or more, got {self.virtual_weight}.")
 
 
-def check_settings(model: PairwiseSettings, ties: tuple[str, ...]) -> None:
-    """Refuse settings that mean nothing."""
-    if model.prior_scale is not None and not (0 < model.prior_scale < np.inf):
-        raise SettingError(f"prior_scale must be positive, or None for no prior, got {model.prior_scale}.")
-    if not 0 <= model.virtual_weight < np.inf:
-        raise SettingError(f"virtual_weight must be zero or more, got {model.virtual_weight}.")
-    if model.ties not in ties:
-        raise SettingError(f"ties must be one of {', '.join(ties)}, got {model.ties!r}.")
-    check_solver(model)
+def check_ties(ties: str, allowed: tuple[str, ...]) -> None:
+    """Refuse an unknown treatment of ties."""
+    if ties not in allowed:
+        raise SettingError(f"ties must be one of {', '.join(allowed)}, got {ties!r}.")
 
 
 @dataclass(frozen=True)
@@ -162,25 +162,27 @@ class Objective:
         return np.asarray(scores)
 
 
-def fit_pairwise(model: PairwiseSettings, comparisons: Comparisons, even: int, tied: int, engine: Engine) -> Ranking:
+def fit_pairwise(
+    model: PairwiseModel, comparisons: Comparisons, ties_setting: str, even: int, tied: int, options: FitOptions
+) -> Ranking:
     """`even` is the formula without ties; `tied` the one to use where some were given and are to be modelled."""
     ties = comparisons.ties
-    if model.ties == "drop" and ties:
+    if ties_setting == "drop" and ties:
         if ties == len(comparisons):
             raise DataError('Every judgment is a tie: with ties="drop" nothing is left.')
         comparisons = comparisons.decided
-    formula = tied if ties and model.ties not in ("half", "drop") else even
+    formula = tied if ties and ties_setting not in ("half", "drop") else even
     if formula == tied and model.prior_scale is None and ties == len(comparisons):
         raise SeparationError("Every judgment is a tie, so no finite tie parameter fits. Set prior_scale.")
     check_connected(health_of(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
-    held = engine.hold(reduce(comparisons, formula))
+    held = options.engine.hold(reduce(comparisons, formula))
     objective = Objective(held, comparisons.items, formula, model.prior_scale, model.virtual_weight)
-    start = objective.start(ties / len(comparisons), comparisons.start)
+    start = objective.start(ties / len(comparisons), options.init)
     found = climb(objective, start, tolerance=model.tolerance, max_steps=model.max_steps)
     curvature = found.point.curvature
     assert isinstance(curvature, PairwiseCurvature)
     size = len(comparisons.items)
-    return conclude(
+    return build_ranking(
         model,
         comparisons,
         found.parameters[:size],

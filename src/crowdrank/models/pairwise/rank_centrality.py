@@ -9,9 +9,8 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Comparisons, Items, Judgments, PairCounts
-from crowdrank.engines import Engine, here
 from crowdrank.errors import IslandsError, SettingError
-from crowdrank.models.base import BaseModel, check_solver, conclude, health_of, need
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, health_of, require_kind
 from crowdrank.models.bootstrap import bootstrap_counts
 from crowdrank.results import OUTRIGHT, Convergence, Ranking
 
@@ -24,7 +23,7 @@ _UNIT = "of some item's time still moving"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankCentrality(BaseModel):
+class RankCentrality(Model):
     """How long a walk from losers to winners stays at an item.
 
     The logarithm of that time estimates Bradley-Terry's scores.
@@ -45,13 +44,13 @@ class RankCentrality(BaseModel):
             raise SettingError(f"smoothing must be positive, got {self.smoothing}.")
         check_solver(self)
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
         health, items = health_of(comparisons), comparisons.items
         if health.islands:
             raise IslandsError(f"{health.describe_islands()} Rank each by itself, or use a model with a prior.")
         scores, convergence = self._walk(comparisons.counts, items)
-        return conclude(
+        return build_ranking(
             self,
             comparisons,
             scores,

@@ -10,9 +10,8 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, Int32Array
 from crowdrank.data import Judgments, Ratings
-from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, check_solver, conclude, need, with_annotators
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, require_kind, with_annotators
 from crowdrank.models.ratings.grade_classes import Classes, check_bins
 from crowdrank.models.ratings.shrinkage import draws_of
 from crowdrank.results import Convergence, Ranking, Uncertainty
@@ -26,7 +25,7 @@ _LEAST = 1e-300
 
 
 @dataclass(frozen=True, kw_only=True)
-class DawidSkene(BaseModel):
+class DawidSkene(Model):
     """True classes of items, and how each annotator mixes them up, over all queries.
 
     >>> who = ["x"] * 3 + ["y"] * 3 + ["z"] * 3
@@ -58,12 +57,12 @@ class DawidSkene(BaseModel):
             if not 0 < getattr(self, name) < np.inf:
                 raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        ratings = need(Ratings, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        ratings = require_kind(Ratings, judgments, self)
         grades = Grades(ratings, Classes.of(ratings, self.bins))
         crowd, _ = grades.settle(grades.first(), None, self, max(self.tolerance, _NEAR_ENOUGH))
         found, convergence = grades.settle(crowd.chances, crowd, self, self.tolerance)
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             ratings,
             found.scores,

@@ -11,12 +11,21 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Judgments, Ratings
-from crowdrank.engines import Engine, Held, here
+from crowdrank.engines import Held
 from crowdrank.engines.threads import alone
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import DAMPINGS, Damped
 from crowdrank.inference.newton import Found, Point, climb
-from crowdrank.models.base import BaseModel, check_connected, check_solver, conclude, health_of, need, with_annotators
+from crowdrank.models.base import (
+    FitOptions,
+    Model,
+    build_ranking,
+    check_connected,
+    check_solver,
+    health_of,
+    require_kind,
+    with_annotators,
+)
 from crowdrank.models.laplace import draw_from
 from crowdrank.models.ratings import graded_response_likelihood as likelihood
 from crowdrank.models.ratings.grade_classes import Classes, check_bins
@@ -36,7 +45,7 @@ _THRESHOLDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradedResponse(BaseModel):
+class GradedResponse(Model):
     """Scores seen with noise and graded by thresholds that each annotator shifts and stretches.
 
     k grades i above c when αₖ·sᵢ + bₖ + noise > exp(tₖ)·τ_c: α is sharpness, b leniency, t how far k pulls grades
@@ -70,14 +79,14 @@ class GradedResponse(BaseModel):
             if not 0 < getattr(self, name) < np.inf:
                 raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        ratings = need(Ratings, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        ratings = require_kind(Ratings, judgments, self)
         check_connected(health_of(ratings), has_prior=True)
         layout = Layout.of(ratings, Classes.of(ratings, self.bins))
-        objective = Objective(engine.hold(layout.graded), layout, self)
+        objective = Objective(options.engine.hold(layout.graded), layout, self)
         summit = Summit(self._highest(objective, layout), layout, ratings, self.seed)
         found = summit.found
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             ratings,
             summit.scores,

@@ -13,15 +13,14 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, Int32Array
 from crowdrank.data import Judgments, Ratings
-from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
-from crowdrank.models.base import BaseModel, conclude, need, with_annotators
+from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind, with_annotators
 from crowdrank.models.ratings.shrinkage import Shrunk, check_count
 from crowdrank.results import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanRating(BaseModel):
+class MeanRating(Model):
     """The mean grade, drawn towards the mean of the query where grades are few.
 
     >>> grades = Ratings.of(["a", "a", "a", "a", "b", "c", "c"], [5, 5, 5, 4, 5, 2, 1])
@@ -40,10 +39,10 @@ class MeanRating(BaseModel):
     def __post_init__(self) -> None:
         check_count(self.prior_count, "prior_count")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        ratings = need(Ratings, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        ratings = require_kind(Ratings, judgments, self)
         found = Shrunk(ratings.items, ratings.item, ratings.grade, ratings.weights, self.prior_count)
-        return conclude(
+        return build_ranking(
             self,
             ratings,
             found.scores,
@@ -57,7 +56,7 @@ Estimate = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZRating(BaseModel):
+class ZRating(Model):
     """Grades less their annotator's mean, in units of the annotator's spread, averaged.
 
     >>> who = ["strict"] * 3 + ["fair"] * 3 + ["kind"] * 2
@@ -81,11 +80,11 @@ class ZRating(BaseModel):
         if not 0 <= self.annotator_count < np.inf:
             raise SettingError(f"annotator_count must be zero or more, got {self.annotator_count}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        ratings = need(Ratings, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        ratings = require_kind(Ratings, judgments, self)
         habits = Habits(ratings, self.annotator_count)
         found = Shrunk(ratings.items, ratings.item, habits.standardised, ratings.weights, self.prior_count)
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             ratings,
             found.scores,

@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import AnyArray, FloatArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.errors import SettingError
-from crowdrank.models.base import conclude
+from crowdrank.models.base import build_ranking
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.thurstonian.layout import Sights
 from crowdrank.models.thurstonian.mcem_kernels import Draws, Latent, Parameters, bounded, climb, log_joint, walk
@@ -184,7 +184,7 @@ def conclude_published(model: Any, comparisons: Comparisons) -> Ranking:
 
     found, scores, spread = find(comparisons)
     unit, remedy = "as a share of the median τ", "the published method may never settle"
-    ranking = conclude(
+    ranking = build_ranking(
         model,
         comparisons,
         scores,

@@ -13,7 +13,7 @@ from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines import Engine, here
 from crowdrank.errors import SettingError
 from crowdrank.inference.mcmc import Samples, effective_size, r_hat, sample_until
-from crowdrank.models.base import BaseModel, check_connected, conclude, health_of, need
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, health_of, require_kind
 from crowdrank.models.thurstonian.postprocess import LEVEL, Reading, given_in, interval, read, with_domains
 from crowdrank.models.thurstonian.transfer import Known, known_of
 from crowdrank.results import Convergence, Ranking, Uncertainty
@@ -27,7 +27,7 @@ _ANYONE = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TPP(BaseModel):
+class TPP(Model):
     """Thurstone's noise twice, in what an annotator sees and in what they say; queries have domains and difficulties.
 
     Annotators have an expertise in every domain, below zero where they answer the wrong way round. Scores are posterior
@@ -74,20 +74,20 @@ class TPP(BaseModel):
         if self.r_hat != "auto" and (isinstance(self.r_hat, str) or not self.r_hat > 1):
             raise SettingError(f'r_hat must be above 1, or "auto", got {self.r_hat!r}.')
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = self._checked(judgments)
         if self.inference == "mcem":
             from crowdrank.models.thurstonian.mcem import conclude_published
 
             return conclude_published(self, comparisons)
-        return self._sample(comparisons, engine)
+        return self._sample(comparisons, options.engine)
 
     def update(self, ranking: Ranking, judgments: Judgments, engine: Engine = here) -> Ranking:
         """Rank new queries with what a fit has learnt of annotators and domains."""
         return self._sample(self._checked(judgments), engine, known_of(ranking))
 
     def _checked(self, judgments: Judgments) -> Comparisons:
-        comparisons = need(Comparisons, judgments, self)
+        comparisons = require_kind(Comparisons, judgments, self)
         decided = comparisons.take(np.flatnonzero(comparisons.outcome))
         check_connected(health_of(decided if len(decided) else comparisons), has_prior=True)
         return comparisons
@@ -136,7 +136,7 @@ class TPP(BaseModel):
             "effective_size": _worth(samples, scores.shape[1]),
             "accepted": samples.accepted,
         }
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             comparisons,
             scores.mean(axis=0),

@@ -10,10 +10,10 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Judgments, Rankings
-from crowdrank.engines import Engine, here
+from crowdrank.engines import Engine
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.mcmc import Samples, sample
-from crowdrank.models.base import BaseModel, check_connected, conclude, health_of, need
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, health_of, require_kind
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.thurstonian.trm_kernels import State, lists_of
 from crowdrank.models.thurstonian.trm_sampler import Sampler
@@ -25,7 +25,7 @@ _SETTLED = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class TRM(BaseModel):
+class TRM(Model):
     """Normal noise on each item of a list, the same for all items of a query: harder queries have more of it.
 
     The unit of scores is the noise of a query of middling difficulty. Items on one place of a list are not ordered
@@ -60,13 +60,13 @@ class TRM(BaseModel):
         if self.rounds < 4:
             raise SettingError(f"rounds must be at least 4, got {self.rounds}.")
 
-    def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        rankings = need(Rankings, judgments, self)
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        rankings = require_kind(Rankings, judgments, self)
         sampler = self.sampler(rankings)
         check_connected(health_of(rankings), has_prior=True)
         if self.inference == "mcem":
             return self._climb(rankings, sampler)
-        return self._sample(rankings, sampler, engine)
+        return self._sample(rankings, sampler, options.engine)
 
     def sampler(self, rankings: Rankings) -> Sampler:
         """Of the lists that order something, each as often as its weight says."""
@@ -97,7 +97,7 @@ class TRM(BaseModel):
             "r_hat": samples.r_hat,
             "effective_size": samples.effective_size,
         }
-        ranking = conclude(
+        ranking = build_ranking(
             self,
             rankings,
             scores.mean(axis=0),
@@ -112,7 +112,7 @@ class TRM(BaseModel):
     def _climb(self, rankings: Rankings, sampler: Sampler) -> Ranking:
         scores, moved = climbed(sampler, self.rounds, self.seed)
         unit = "of the noise from where it was a quarter of the rounds before"
-        return conclude(
+        return build_ranking(
             self,
             rankings,
             scores,
