@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crowdrank import BradleyTerry, Comparisons, Ranking
-from crowdrank.engines import Engine, here
+from crowdrank.engines import LOCAL, Engine
 from crowdrank.models import REGISTRY
 from crowdrank.results import Domains
 
@@ -22,7 +22,7 @@ class ByHand:
     reads: ClassVar[type] = Comparisons
     domains: int | Literal["auto"] = 3
 
-    def fit(self, judgments: Comparisons, engine: Engine = here) -> Ranking:
+    def fit(self, judgments: Comparisons, engine: Engine = LOCAL) -> Ranking:
         return replace(
             BradleyTerry().fit(judgments, engine), settings={"domains": self.domains}, chart=lambda: chart(judgments)
         )

@@ -9,7 +9,7 @@ import pytest
 
 from crowdrank.data.chunks import InParts
 from crowdrank.engines import OutOfCore
-from crowdrank.engines.memory import Room, Slot, bytes_of, in_use, size_of
+from crowdrank.engines.memory import Room, Slot, parse_bytes, resident_memory, size_of
 from crowdrank.errors import SettingError
 from tests.engines.test_here import Column, doubled, moments
 
@@ -35,26 +35,26 @@ def table(shards=7, rows=50):
 
 def test_with_room_for_all_every_shard_is_made_once():
     parts = table()
-    held = OutOfCore("4GB").hold(parts)
-    kept, _ = held.keep(doubled, 2.0)
+    held = OutOfCore("4GB").load(parts)
+    kept, _ = held.map_and_sum(doubled, 2.0)
     for _ in range(3):
-        kept.total(moments, 2)
+        kept.sum(moments, 2)
     assert {recipe.calls for recipe in parts.recipes} == {1}
 
 
 def test_without_room_they_are_made_again_and_the_sums_are_the_same_to_the_last_bit():
     parts = table()
-    roomy, tight = OutOfCore("4GB").hold(table()), OutOfCore(1).hold(parts)
+    roomy, tight = OutOfCore("4GB").load(table()), OutOfCore(1).load(parts)
     (kept, sums), (again, sums_again) = roomy.keep(doubled, 3.0), tight.keep(doubled, 3.0)
     assert sums.total == sums_again.total
-    assert kept.total(moments, 3).total == again.total(moments, 3).total
+    assert kept.sum(moments, 3).total == again.total(moments, 3).total
     assert {recipe.calls for recipe in parts.recipes} == {2}
 
 
 def test_few_shards_are_there_at_a_time():
     alive, most, lock = 0, 0, threading.Lock()
 
-    class Watched(Counting):
+    class ProgressEngine(Counting):
         def __call__(self):
             nonlocal alive, most
             with lock:
@@ -69,8 +69,8 @@ def test_few_shards_are_there_at_a_time():
         return (1,)
 
     values = np.zeros((100, 10))
-    held = OutOfCore(1).hold(InParts(tuple(Watched(value) for value in values), 1000))
-    assert held.total(counted) == (100,)
+    held = OutOfCore(1).load(InParts(tuple(ProgressEngine(value) for value in values), 1000))
+    assert held.sum(counted) == (100,)
     assert most <= 16
 
 
@@ -107,9 +107,9 @@ def test_what_was_made_of_judgments_that_are_gone_is_counted_whole():
 
 
 def test_what_nobody_needs_any_more_gives_its_room_back():
-    held = OutOfCore("4GB").hold(table())
+    held = OutOfCore("4GB").load(table())
     before = held.room.left
-    kept, _ = held.keep(doubled, 2.0)
+    kept, _ = held.map_and_sum(doubled, 2.0)
     assert held.room.left == before - 7 * 50 * 8
     del kept
     gc.collect()
@@ -117,14 +117,14 @@ def test_what_nobody_needs_any_more_gives_its_room_back():
 
 
 def test_a_quarter_of_the_limit_is_spare():
-    held = OutOfCore("4GB").hold(table())
-    kept, _ = held.keep(doubled, 2.0)
+    held = OutOfCore("4GB").load(table())
+    kept, _ = held.map_and_sum(doubled, 2.0)
     assert held.spare == kept.spare == 1e9
 
 
 def test_an_error_in_a_shard_reaches_the_caller():
     with pytest.raises(ZeroDivisionError):
-        OutOfCore(1).hold(table()).total(lambda shard: 1 / 0)
+        OutOfCore(1).load(table()).total(lambda shard: 1 / 0)
 
 
 def test_shared_and_repeated_columns_take_no_room():
@@ -135,7 +135,7 @@ def test_shared_and_repeated_columns_take_no_room():
 
 @pytest.mark.parametrize(("size", "count"), [("4GB", 4 * 10**9), ("1.5 gib", 3 * 2**29), ("10", 10), (7, 7)])
 def test_sizes_are_read(size, count):
-    assert bytes_of(size) == count
+    assert parse_bytes(size) == count
 
 
 @pytest.mark.parametrize("size", ["", "much", "-4GB", "0", "4 elephants", "1.2.3GB"])
@@ -145,7 +145,7 @@ def test_what_is_no_size_is_refused(size):
 
 
 def test_memory_in_use_is_known():
-    assert 10**7 < in_use() < 10**11
+    assert 10**7 < resident_memory() < 10**11
 
 
 FREED = """

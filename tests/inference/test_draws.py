@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crowdrank.engines import Here, here
+from crowdrank.engines import LOCAL, LocalEngine
 from crowdrank.models import laplace
 from crowdrank.models.laplace import Summit, draw
 from crowdrank.models.pairwise import likelihood
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, Pairs
 
 
-def summit_of(sizes, *, formula=LOGISTIC, prior=0.3, seed=0, engine=here, rows_per_item=4):
+def summit_of(sizes, *, formula=LOGISTIC, prior=0.3, seed=0, engine=LOCAL, rows_per_item=4):
     """Random comparisons within blocks of these sizes, and the curvature at random scores."""
     rng = np.random.default_rng(seed)
     starts = np.concatenate(([0], np.cumsum(sizes)))
@@ -27,8 +27,8 @@ def summit_of(sizes, *, formula=LOGISTIC, prior=0.3, seed=0, engine=here, rows_p
     outcome = (
         rng.integers(-1, 2, len(left)).astype(np.float64) if formula == DAVIDSON else rng.choice([1.0, -1.0], len(left))
     )
-    held = engine.hold(Pairs(left, right, outcome, rng.uniform(0.5, 2, len(left))))
-    bends, slopes = held.keep(likelihood.slopes, rng.normal(size=starts[-1]), 0.4, formula)
+    held = engine.load(Pairs(left, right, outcome, rng.uniform(0.5, 2, len(left))))
+    bends, slopes = held.map_and_sum(likelihood.slopes, rng.normal(size=starts[-1]), 0.4, formula)
     on_diagonal = np.full(int(starts[-1]), prior)
     return Summit(
         bends=bends,
@@ -43,7 +43,7 @@ def summit_of(sizes, *, formula=LOGISTIC, prior=0.3, seed=0, engine=here, rows_p
 def covariance_of(summit):
     """By brute force: the whole matrix, θ too, inverted, then centred block by block."""
     size = len(summit.diagonal)
-    (matrix,) = summit.bends.total(likelihood.matrix, size)
+    (matrix,) = summit.bends.sum(likelihood.matrix, size)
     matrix[np.diag_indices(size)] += summit.prior
     if summit.border is not None:
         matrix = np.block([[matrix, summit.border[:, None]], [summit.border[None, :], np.array([[summit.corner]])]])
@@ -108,7 +108,7 @@ def test_a_seed_decides_the_draws(largest, monkeypatch):
 
 
 def test_shards_shake_independently(monkeypatch):
-    whole, cut = summit_of([20]), summit_of([20], engine=Here(rows_per_shard=15))
+    whole, cut = summit_of([20]), summit_of([20], engine=LocalEngine(rows_per_shard=15))
     assert len(cut.bends.shards) > 4
     covariance = covariance_of(whole)
     np.testing.assert_allclose(covariance_of(cut), covariance, rtol=1e-9, atol=1e-12)
@@ -129,9 +129,9 @@ def test_many_cells_are_solved_not_inverted(monkeypatch):
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_one_matrix_multiplies_as_all_rows_do(compiled, monkeypatch):
-    monkeypatch.setattr(likelihood, "COMPILE_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(likelihood, "COMPILE_MIN_ROWS", 0 if compiled else 10**9)
     monkeypatch.setattr(laplace, "_CELLS_AT_ONCE", 50)  # some rows of the matrix at a time
-    summit = summit_of([12, 5], rows_per_item=20, engine=Here(rows_per_shard=60))
+    summit = summit_of([12, 5], rows_per_item=20, engine=LocalEngine(rows_per_shard=60))
     columns = np.random.default_rng(1).normal(size=(17, 3)).astype(np.float32)
     prior = summit.prior[:, None]
     by_matrix = laplace._multiplying(summit, prior)(columns)
@@ -148,9 +148,9 @@ def test_a_matrix_is_made_only_where_there_is_room_for_it(spare, strips, monkeyp
         def __init__(self):
             self.spare = spare
 
-        def total(self, formula, *parameters):
+        def sum(self, formula, *parameters):
             asked.append(formula)
-            return summit.bends.total(formula, *parameters)
+            return summit.bends.sum(formula, *parameters)
 
     laplace._multiplying(replace(summit, bends=Tight()), summit.prior[:, None])
     assert asked.count(likelihood.strip) == strips

@@ -9,7 +9,16 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from crowdrank.models.pairwise import likelihood
-from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, LOGISTIC, PROBIT, THRESHOLD, Bends, Pairs, chances
+from crowdrank.models.pairwise.likelihood import (
+    DAVIDSON,
+    FORMULAS,
+    LOGISTIC,
+    PROBIT,
+    THRESHOLD,
+    PairCurvature,
+    Pairs,
+    outcome_probabilities,
+)
 
 every_formula = pytest.mark.parametrize("formula", [LOGISTIC, PROBIT, DAVIDSON, THRESHOLD])
 with_ties = pytest.mark.parametrize("formula", [DAVIDSON, THRESHOLD])
@@ -118,7 +127,7 @@ def test_turning_a_pair_round_turns_the_slope_round(formula):
 @pytest.mark.parametrize("theta", THETAS)
 def test_chances_sum_to_one(formula, theta):
     margins = np.append(MARGINS, [-800.0, 800.0])
-    found = chances(margins, theta, formula)
+    found = outcome_probabilities(margins, theta, formula)
     assert found.shape == (len(margins), 3)
     assert (found >= 0).all()
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
@@ -217,7 +226,7 @@ def test_the_pieces_of_the_curvature_agree(formula):
 def test_the_compiled_loop_is_the_arrays(formula, shares, monkeypatch):
     shard, scores = table(rows=2_000, size=30, shares=shares and formula in (LOGISTIC, PROBIT))
     bends, slopes = likelihood.slopes(shard, scores, 0.7, formula)
-    monkeypatch.setattr(likelihood, "COMPILE_FROM", 0)
+    monkeypatch.setattr(likelihood, "COMPILE_MIN_ROWS", 0)
     fast_bends, fast = likelihood.slopes(shard, scores, 0.7, formula)
     np.testing.assert_allclose(fast.value, slopes.value, rtol=1e-12)
     np.testing.assert_allclose(fast.gradient, slopes.gradient, rtol=1e-11, atol=1e-11)
@@ -243,7 +252,7 @@ def test_rows_of_one_weight_are_no_exception(weight, spread, rows, monkeypatch):
     shard = shard._replace(weight=np.broadcast_to(weight, rows))
     scores = np.clip(scores * spread / 1.5, -spread, spread)
     bends, slopes = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
-    monkeypatch.setattr(likelihood, "COMPILE_FROM", 0)
+    monkeypatch.setattr(likelihood, "COMPILE_MIN_ROWS", 0)
     fast_bends, fast = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
     np.testing.assert_allclose(fast.value, slopes.value, rtol=1e-11)
     np.testing.assert_allclose(fast.gradient, slopes.gradient, rtol=1e-10, atol=1e-10)
@@ -267,7 +276,7 @@ def test_tallies_are_wins_less_losses_and_all_comparisons():
 
 
 def test_a_table_as_large_as_compiling_takes_the_compiled_road():
-    rows = likelihood.COMPILE_FROM
+    rows = likelihood.COMPILE_MIN_ROWS
     shard, scores = table(rows=rows, size=50)
     bends, slopes = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
     parts = [likelihood.slopes(part, scores, 0.0, LOGISTIC) for part in shard.split(2)]
@@ -292,11 +301,11 @@ def test_noise_has_the_curvature_as_its_covariance():
 def test_noise_repeats_with_its_seed_and_differs_between_shards():
     shard, scores = table(rows=60, size=5)
     bends, _ = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
-    other = Bends(bends.left[30:], bends.right[30:], bends.bend[30:])
+    other = PairCurvature(bends.left[30:], bends.right[30:], bends.bend[30:])
     np.testing.assert_array_equal(likelihood.noise(bends, 5, 8, 1)[0], likelihood.noise(bends, 5, 8, 1)[0])
     assert not np.allclose(likelihood.noise(bends, 5, 8, 1)[0], likelihood.noise(bends, 5, 8, 2)[0])
-    first = Bends(bends.left[:30], bends.right[:30], np.ones(30))
-    again = Bends(other.left, other.right, np.ones(30))
+    first = PairCurvature(bends.left[:30], bends.right[:30], np.ones(30))
+    again = PairCurvature(other.left, other.right, np.ones(30))
     assert not np.allclose(likelihood.noise(first, 5, 8, 1)[0], likelihood.noise(again, 5, 8, 1)[0])
 
 

@@ -9,10 +9,10 @@ from scipy.special import expit, log_expit, log_ndtr, logit, ndtr
 
 from crowdrank import Comparisons, CrowdBT, FactorBT, VarianceBT
 from crowdrank.data import Items
-from crowdrank.engines import here
+from crowdrank.engines import LOCAL
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
-from crowdrank.models.cross_validation import CANDIDATES, folds_of, log_chances, tuned
+from crowdrank.models.cross_validation import CANDIDATES, assign_folds, log_probabilities, tuned
 from crowdrank.models.crowd import Priors, climb_from
 from crowdrank.models.crowd.encoding import answers_of, right_on_gold
 from crowdrank.models.crowd.fitting import Starts, best_gates
@@ -177,7 +177,7 @@ def test_in_turns_and_together_reach_the_same_summit(crowd, link, priors):
 def summit_of(model, votes):
     priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
     formula = RELIABLE if model.link == "logistic" else PROBIT
-    return climb_from(model, votes, formula, priors, here, start=model.start, solver=model.solver)
+    return climb_from(model, votes, formula, priors, LOCAL, start=model.start, solver=model.solver)
 
 
 def height(model, votes):
@@ -187,7 +187,7 @@ def height(model, votes):
 def objective_of(votes, formula=RELIABLE, **priors):
     answers = answers_of(votes)
     layout = Layout(len(votes.items), max(1, len(votes.annotators)))
-    return Objective(here.hold(answers), layout, formula, Priors(**({"scale": 3.0} | priors)))
+    return Objective(LOCAL.load(answers), layout, formula, Priors(**({"scale": 3.0} | priors)))
 
 
 @links
@@ -369,11 +369,11 @@ def test_weak_priors_tend_to_the_likelihood_s_own_summit(link):
 
 
 def foretold(model, votes):
-    fold = folds_of(votes, 5, "judgment", np.random.default_rng(model.seed))
+    fold = assign_folds(votes, 5, "judgment", np.random.default_rng(model.seed))
     total = 0.0
     for n in range(5):
         unseen = votes.take(np.flatnonzero(fold == n))
-        total += log_chances(model, model.fit(votes.take(np.flatnonzero(fold != n))), unseen).sum()
+        total += log_probabilities(model, model.fit(votes.take(np.flatnonzero(fold != n))), unseen).sum()
     return total
 
 
@@ -395,7 +395,7 @@ def test_a_setting_left_to_the_data_foretells_no_worse(sharp, name):
 
 
 def test_of_all_candidates_the_best_is_chosen(sharp):
-    chosen = tuned(CrowdBT(quality_prior="auto"), sharp.judgments, here)
+    chosen = tuned(CrowdBT(quality_prior="auto"), sharp.judgments, LOCAL)
     gained = [foretold(replace(chosen, quality_prior=value), sharp.judgments) for value in CANDIDATES["quality_prior"]]
     assert CANDIDATES["quality_prior"][int(np.argmax(gained))] == chosen.quality_prior
     assert max(gained) > foretold(CrowdBT(), sharp.judgments) + 1
@@ -417,7 +417,7 @@ def test_too_few_judgments_to_choose_by_leave_the_usual_setting():
 
 def test_nothing_is_tried_where_nothing_is_left_open(sharp):
     model = CrowdBT(prior_scale=2.0)
-    assert tuned(model, sharp.judgments, here) == model
+    assert tuned(model, sharp.judgments, LOCAL) == model
 
 
 @pytest.mark.parametrize(

@@ -167,9 +167,9 @@ def test_standard_errors_are_those_of_the_whole_hessian(kind, prior_scale, ties)
     ranking = model.fit(votes)
     has_theta = ties == "modelled"
     formula = {(BradleyTerry, False): 0, (Thurstone, False): 1, (BradleyTerry, True): 2, (Thurstone, True): 3}
-    from crowdrank.engines import here
+    from crowdrank.engines import LOCAL
 
-    table = here.hold(Pairs(votes.left, votes.right, votes.outcome, votes.weights))
+    table = LOCAL.load(Pairs(votes.left, votes.right, votes.outcome, votes.weights))
     objective = Objective(table, votes.items, formula[kind, has_theta], prior_scale, 0.0)
     x = np.append(ranking.scores, [ranking.parameters["tie"]] if has_theta else [])
     step = 1e-3

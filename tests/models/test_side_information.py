@@ -7,7 +7,7 @@ import pytest
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT, FactorBT, PairwiseHITS, VarianceBT
 from crowdrank.data import EncodedSideInformation
-from crowdrank.engines import here
+from crowdrank.engines import LOCAL
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
 from crowdrank.models.crowd import Priors, climb_from
@@ -269,7 +269,7 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model, formula, of_gates, 
     order = [(noisy, good), (noisy, other)] if ordered else []
     told = crowd.judgments.knowing(better=order, between={other: (0.5, 0.9)}, gold=gold_pairs(crowd))
     features = Scaled(("position",), {"position": 1.0}) if formula == PULLED else None
-    summit = climb_from(model, told, formula, Priors(scale=3.0, **of_gates), here, features)
+    summit = climb_from(model, told, formula, Priors(scale=3.0, **of_gates), LOCAL, features)
     matrix = summit.curvature.matrix()
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())
     way = np.random.default_rng(0).normal(size=len(matrix))
@@ -283,7 +283,7 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model, formula, of_gates, 
 def test_the_whole_curvature_is_the_slope_of_the_gradient(crowd):
     (good, *_), (noisy, *_) = good_and_noisy(crowd)
     told = crowd.judgments.knowing(better=[(noisy, good)], gold=gold_pairs(crowd))
-    summit = climb_from(CrowdBT(), told, RELIABLE, Priors(scale=3.0, quality=(3.0, 0.5)), here)
+    summit = climb_from(CrowdBT(), told, RELIABLE, Priors(scale=3.0, quality=(3.0, 0.5)), LOCAL)
     objective, x = summit.objective, summit.found.parameters
     matrix = summit.curvature.matrix()
     for n in range(len(x)):

@@ -47,7 +47,7 @@ def annotators(
     from crowdrank import models
     from crowdrank.evaluation import leave_out
     from crowdrank.io import read_with_report
-    from crowdrank.models.conversion import as_read_by
+    from crowdrank.models.conversion import convert_for
     from crowdrank.reports import facts
 
     chosen = models.by_name(model)
@@ -59,7 +59,7 @@ def annotators(
         with doing(f"Reading {file.name}"):
             judgments, _ = read_with_report(file, columns=parse_columns(columns, query), format=format_name)
         fitting = chosen(**parse_settings(chosen, settings, None))
-        readable = as_read_by(fitting, judgments)[0]
+        readable = convert_for(fitting, judgments)[0]
         side_information = side_information_of(fitting, gold_pairs, known, better, query)
         if excluding:
             names = excluded(exclude, exclude_file, judgments, lambda: _judge(judgments, level, seed))

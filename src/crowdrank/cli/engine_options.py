@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from crowdrank.models import Model
     from crowdrank.results import Ranking
 
-ENGINES = ("here", "out-of-core", "dask")
+ENGINES = ("LOCAL", "out-of-core", "dask")
 EngineName = Annotated[
     str | None, typer.Option("--engine", help="Where to compute: here, out-of-core (of folders) or dask.")
 ]
@@ -37,15 +37,15 @@ WarmStart = Annotated[
 
 def check_engine(name: str | None, scheduler: str | None, memory: str | None) -> None:
     """Refuse what cannot be, before anything is read."""
-    from crowdrank.engines.memory import bytes_of
+    from crowdrank.engines.memory import parse_bytes
 
     if name is not None and name not in ENGINES:
         raise SettingError(f"--engine must be one of {', '.join(ENGINES)}, got {name!r}.")
     if scheduler is not None and name != "dask":
         raise SettingError("--scheduler is of a Dask cluster: say --engine dask, too.")
     if memory is not None:
-        bytes_of(memory)
-        if name == "here" or scheduler is not None:
+        parse_bytes(memory)
+        if name == "LOCAL" or scheduler is not None:
             raise SettingError("--memory limits --engine out-of-core, and a Dask cluster that is started here.")
 
 
@@ -87,16 +87,16 @@ def check_spreads(engine: str | None, model: str) -> None:
 @contextmanager
 def running(name: str | None, scheduler: str | None, memory: str | None, what: str = "Ranking") -> Iterator[Engine]:
     """The engine, as long as it is needed; says how many passes it has made."""
-    from crowdrank.engines import Watched
+    from crowdrank.engines import ProgressEngine
 
     with watching(what, "pass {:,}") as tell, opened(name, scheduler, memory) as engine:
-        yield Watched(engine, tell)
+        yield ProgressEngine(engine, tell)
 
 
 @contextmanager
 def opened(name: str | None, scheduler: str | None = None, memory: str | None = None) -> Iterator[Engine]:
     """The engine that goes by this name, as long as it is needed."""
-    from crowdrank.engines import Dask, OutOfCore, here
+    from crowdrank.engines import LOCAL, Dask, OutOfCore
 
     if name == "dask":
         with _cluster(scheduler, memory) as client:
@@ -104,14 +104,14 @@ def opened(name: str | None, scheduler: str | None = None, memory: str | None = 
     elif name == "out-of-core" or memory is not None:
         yield OutOfCore() if memory is None else OutOfCore(memory)
     else:
-        yield here
+        yield LOCAL
 
 
 @contextmanager
 def _cluster(scheduler: str | None, memory: str | None) -> Iterator[Any]:
     """A client of a cluster: the one named, or one of processes on this machine."""
-    from crowdrank.engines.local import cores
-    from crowdrank.engines.memory import bytes_of
+    from crowdrank.engines.local import available_cores
+    from crowdrank.engines.memory import parse_bytes
 
     try:
         distributed: Any = import_module("distributed")
@@ -125,8 +125,8 @@ def _cluster(scheduler: str | None, memory: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    workers = cores()
-    limit = "auto" if memory is None else bytes_of(memory) // workers
+    workers = available_cores()
+    limit = "auto" if memory is None else parse_bytes(memory) // workers
     with (
         distributed.LocalCluster(
             n_workers=workers,

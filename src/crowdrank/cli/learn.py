@@ -122,7 +122,7 @@ def _read(
     from crowdrank.io import read_with_report
     from crowdrank.io.feature_tables import read_features
     from crowdrank.ltr.features import features_of
-    from crowdrank.models.conversion import as_read_by
+    from crowdrank.models.conversion import convert_for
 
     if missing not in ("refuse", "zero"):
         raise SettingError(f"--missing-features must be refuse or zero, got {missing!r}.")
@@ -131,7 +131,7 @@ def _read(
         known = features_of(found, missing)  # type: ignore[arg-type]
     with doing(f"Reading {lists.name}"):
         judgments, report = read_with_report(lists, columns=roles)
-    readable, rule = as_read_by(SimpleNamespace(reads=(Rankings,)), judgments)
+    readable, rule = convert_for(SimpleNamespace(reads=(Rankings,)), judgments)
     assert isinstance(readable, Rankings)
     left_out = f"Columns of {features.name} without numbers are no features: {', '.join(found.left_out)}."
     notes = [*([left_out] if found.left_out else []), *found.notes, *filter(None, [report.dropped()])]

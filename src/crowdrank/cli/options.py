@@ -174,9 +174,9 @@ def named(
     model: str | None, judgments: Judgments, about: AboutItems, features: tuple[str, ...], seed: int | None
 ) -> tuple[str, str]:
     """The name of the model, and why it was taken ("" unless it was chosen by comparing)."""
-    from crowdrank.models.conversion import default_for
+    from crowdrank.models.conversion import default_model
 
-    usual = default_for(judgments, chances=about.system is not None)
+    usual = default_model(judgments, chances=about.system is not None)
     if model != AUTO:
         return model or usual, ""
     from crowdrank.errors import DataError

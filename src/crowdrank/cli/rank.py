@@ -101,7 +101,7 @@ def rank(
     """Rank the items of a file of judgments."""
     from crowdrank import models
     from crowdrank.data import Comparisons
-    from crowdrank.models.conversion import as_read_by
+    from crowdrank.models.conversion import convert_for
 
     _check_wishes(uncertainty, level, heat_map)
     check_targets(page, figure)
@@ -122,7 +122,7 @@ def rank(
             given["features"] = wanted
         fitting = chosen(**given)
         whole, filled = made_whole(judgments, missing)
-        readable, rule = as_read_by(fitting, whole)
+        readable, rule = convert_for(fitting, whole)
         if "features" in given and isinstance(readable, Comparisons):
             readable = about.add_to(readable)
         known_besides = side_information_of(fitting, gold_pairs, known, better, query)

@@ -33,7 +33,7 @@ class Recipe(Protocol):
 
 
 @runtime_checkable
-class TableInParts(Protocol):
+class StreamedTable(Protocol):
     """A table too long for memory: its shards are made when they are needed."""
 
     @property
@@ -43,7 +43,7 @@ class TableInParts(Protocol):
     def recipes(self) -> Sequence[Recipe]: ...
 
 
-class Held(Protocol):
+class ShardedData(Protocol):
     """Judgments cut into shards, wherever they are. A formula sees one shard and the parameters."""
 
     @property
@@ -51,11 +51,11 @@ class Held(Protocol):
         """Bytes that may be taken up beside the shards, infinite where nobody set a limit."""
         ...
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
+    def sum(self, formula: Callable[..., Any], *parameters: Any) -> Any:
         """Sum over shards of the tuple `formula(shard, *parameters)`, member by member; lists are joined, in order."""
         ...
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[Held, Any]:
+    def map_and_sum(self, formula: Callable[..., Any], *parameters: Any) -> tuple[ShardedData, Any]:
         """The same for a formula that returns (what stays beside the shard, what is summed).
 
         A formula may be run again on the same shard, so it must leave that as it is.
@@ -66,11 +66,11 @@ class Held(Protocol):
 class Engine(Protocol):
     """Where the arithmetic runs."""
 
-    def hold(self, table: Table | TableInParts) -> Held:
+    def load(self, table: Table | StreamedTable) -> ShardedData:
         """Rows, cut into shards by their number."""
         ...
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
         """What is cut already, such as queries or chains: each piece is a shard."""
         ...
 
@@ -93,38 +93,38 @@ def _added(one: Any, other: Any, adding: Callable[[Any, Any], Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class WatchedHeld:
-    held: Held
+class ProgressShards:
+    held: ShardedData
     passed: Callable[[], None]
 
     @property
     def spare(self) -> float:
         return self.held.spare
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
-        found = self.held.total(formula, *parameters)
+    def sum(self, formula: Callable[..., Any], *parameters: Any) -> Any:
+        found = self.held.sum(formula, *parameters)
         self.passed()
         return found
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[Held, Any]:
-        kept, found = self.held.keep(formula, *parameters)
+    def map_and_sum(self, formula: Callable[..., Any], *parameters: Any) -> tuple[ShardedData, Any]:
+        kept, found = self.held.map_and_sum(formula, *parameters)
         self.passed()
-        return WatchedHeld(kept, self.passed), found
+        return ProgressShards(kept, self.passed), found
 
 
 @dataclass(frozen=True)
-class Watched:
+class ProgressEngine:
     """Another engine, whose passes over the judgments are counted and told."""
 
     engine: Engine
     tell: Callable[[int], None]
 
-    def hold(self, table: Table | TableInParts) -> Held:
-        return self._watched(self.engine.hold(table))
+    def load(self, table: Table | StreamedTable) -> ShardedData:
+        return self._watched(self.engine.load(table))
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
-        return self._watched(self.engine.spread(pieces))
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
+        return self._watched(self.engine.distribute(pieces))
 
-    def _watched(self, held: Held) -> Held:
+    def _watched(self, held: ShardedData) -> ShardedData:
         numbers = count(1)
-        return WatchedHeld(held, lambda: self.tell(next(numbers)))
+        return ProgressShards(held, lambda: self.tell(next(numbers)))

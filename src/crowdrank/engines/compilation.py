@@ -8,7 +8,7 @@ from typing import Any
 
 # From this many rows on, a compiled loop repays loading the compiler. A fixed number, not a measured one:
 # the same data must take the same road on every machine, to the last bit.
-COMPILE_FROM = 100_000
+COMPILE_MIN_ROWS = 100_000
 
 _lock = threading.Lock()
 
@@ -41,7 +41,7 @@ class Compiled:
 
 def load_compiler(rows: int) -> None:
     """Ahead of its first use, where so many rows will need it: what is left of memory is known only then."""
-    if rows >= COMPILE_FROM:
+    if rows >= COMPILE_MIN_ROWS:
         import numba  # noqa: F401
 
 

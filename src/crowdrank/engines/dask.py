@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdrank.engines.base import Held, Table, TableInParts, add
+from crowdrank.engines.base import ShardedData, StreamedTable, Table, add
 from crowdrank.engines.local import cut
 
 # Sums of so many shards are added up by one task.
@@ -51,7 +51,7 @@ def _sent(client: Any, given: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class HeldByDask:
+class DaskShards:
     """Futures of shards; or of pairs, what a pass left beside a shard and its sums."""
 
     client: Any
@@ -59,13 +59,13 @@ class HeldByDask:
     apply: Callable[..., Any] = _apply
     spare: float = math.inf
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
+    def sum(self, formula: Callable[..., Any], *parameters: Any) -> Any:
         return self._sum(self._each(formula, parameters))
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[HeldByDask, Any]:
+    def map_and_sum(self, formula: Callable[..., Any], *parameters: Any) -> tuple[DaskShards, Any]:
         pairs = self._each(formula, parameters)
         found = self._sum([self._submit(_summed, pair) for pair in pairs])
-        return HeldByDask(self.client, pairs, _apply_to_kept), found
+        return DaskShards(self.client, pairs, _apply_to_kept), found
 
     def _each(self, formula: Callable[..., Any], parameters: tuple[Any, ...]) -> list[Any]:
         sent = _sent(self.client, parameters)
@@ -86,12 +86,12 @@ class Dask:
 
     client: Any
 
-    def hold(self, table: Table | TableInParts) -> Held:
-        if isinstance(table, TableInParts):
+    def load(self, table: Table | StreamedTable) -> ShardedData:
+        if isinstance(table, StreamedTable):
             shards = [self.client.submit(_make, recipe, pure=False) for recipe in table.recipes]
         else:
             shards = [_sent(self.client, shard) for shard in cut(table)]
-        return HeldByDask(self.client, shards)
+        return DaskShards(self.client, shards)
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
-        return HeldByDask(self.client, [_sent(self.client, piece) for piece in pieces])
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
+        return DaskShards(self.client, [_sent(self.client, piece) for piece in pieces])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from crowdrank.engines.base import Held, Table, TableInParts, add
+from crowdrank.engines.base import ShardedData, StreamedTable, Table, add
 
 # Cutting depends on the data alone, never on the machine: sums come out the same, bit for bit, everywhere.
 ROWS_PER_SHARD = 1 << 18
@@ -34,7 +34,7 @@ def runs(count: int) -> list[range]:
     return [range(first, min(first + length, count)) for first in range(0, count, max(length, 1))]
 
 
-def cores() -> int:
+def available_cores() -> int:
     """How many of them this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -44,22 +44,22 @@ def cores() -> int:
 @cache
 def threads() -> ThreadPoolExecutor:
     """One thread a core, started when first needed."""
-    return ThreadPoolExecutor(cores(), thread_name_prefix="crowdrank")
+    return ThreadPoolExecutor(available_cores(), thread_name_prefix="crowdrank")
 
 
 @dataclass(frozen=True)
-class HeldHere:
+class LocalShards:
     """Shards in this process's memory."""
 
     shards: Sequence[Any]
     spare: float = math.inf
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
+    def sum(self, formula: Callable[..., Any], *parameters: Any) -> Any:
         return add(self._each(formula, parameters))
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[HeldHere, Any]:
+    def map_and_sum(self, formula: Callable[..., Any], *parameters: Any) -> tuple[LocalShards, Any]:
         kept, sums = zip(*self._each(formula, parameters), strict=True)
-        return HeldHere(kept), add(sums)
+        return LocalShards(kept), add(sums)
 
     def _each(self, formula: Callable[..., Any], parameters: tuple[Any, ...]) -> list[Any]:
         if len(self.shards) == 1:
@@ -68,20 +68,20 @@ class HeldHere:
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalEngine:
     """Threads on this machine; small tables stay whole and start none. What is in files is passed over there."""
 
     rows_per_shard: int = ROWS_PER_SHARD
 
-    def hold(self, table: Table | TableInParts) -> Held:
-        if isinstance(table, TableInParts):
+    def load(self, table: Table | StreamedTable) -> ShardedData:
+        if isinstance(table, StreamedTable):
             from crowdrank.engines.out_of_core import OutOfCore
 
-            return OutOfCore().hold(table)
-        return HeldHere(cut(table, self.rows_per_shard))
+            return OutOfCore().load(table)
+        return LocalShards(cut(table, self.rows_per_shard))
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
-        return HeldHere(pieces)
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
+        return LocalShards(pieces)
 
 
-here = Here()
+LOCAL = LocalEngine()

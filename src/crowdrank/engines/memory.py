@@ -18,10 +18,10 @@ _MMAP_THRESHOLD = -3
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-def bytes_of(size: str | int) -> int:
+def parse_bytes(size: str | int) -> int:
     """ "4GB", "512 MiB" or a number of bytes.
 
-    >>> bytes_of("4GB"), bytes_of("1.5 GiB")
+    >>> parse_bytes("4GB"), parse_bytes("1.5 GiB")
     (4000000000, 1610612736)
     """
     found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?|)b?\s*", str(size), re.IGNORECASE)
@@ -34,7 +34,7 @@ def bytes_of(size: str | int) -> int:
     return count
 
 
-def in_use() -> int:
+def resident_memory() -> int:
     """Bytes of memory that this process takes up now."""
     try:
         with open("/proc/self/statm") as status:
@@ -46,7 +46,7 @@ def in_use() -> int:
         return most if sys.platform == "darwin" else most * 1024
 
 
-def give_back_at_once() -> None:
+def release_freed_memory() -> None:
     """Have large arrays given back to the system when they are freed.
 
     The C library would keep them for the thread that freed them, and have others ask for more: hundreds of megabytes.

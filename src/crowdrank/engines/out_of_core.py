@@ -12,26 +12,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdrank.engines.base import Held, Table, TableInParts, add
+from crowdrank.engines.base import ShardedData, StreamedTable, Table, add
 from crowdrank.engines.compilation import load_compiler
-from crowdrank.engines.local import HeldHere, cores, cut, threads
-from crowdrank.engines.memory import Room, Slot, bytes_of, give_back_at_once, in_use
+from crowdrank.engines.local import LocalShards, available_cores, cut, threads
+from crowdrank.engines.memory import Room, Slot, parse_bytes, release_freed_memory, resident_memory
 
 # Of the limit this share, and so many bytes at least, are left to what comes and goes: shards at work, sums, draws.
 _AT_WORK, _LEAST_AT_WORK = 0.25, 200_000_000
 
 
-class HeldInParts:
+class StreamedShards:
     """Shards in slots: some stay in memory, the others are made when they are needed."""
 
     def __init__(self, shelf: list[Slot], room: Room, spare: float):
         self.shelf, self.room, self.spare = shelf, room, spare
         weakref.finalize(self, room.clear, shelf)
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
+    def sum(self, formula: Callable[..., Any], *parameters: Any) -> Any:
         return add(self._each(lambda shard: formula(shard(), *parameters)))
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[HeldInParts, Any]:
+    def map_and_sum(self, formula: Callable[..., Any], *parameters: Any) -> tuple[StreamedShards, Any]:
         shelf = self.room.shelf()
 
         def work(shard: Slot) -> tuple[Slot, Any]:
@@ -47,11 +47,11 @@ class HeldInParts:
                 yield summed
 
         found = add(sums())
-        return HeldInParts(shelf, self.room, self.spare), found
+        return StreamedShards(shelf, self.room, self.spare), found
 
     def _each(self, work: Callable[[Slot], Any]) -> Iterator[Any]:
         """What `work` makes of each shard, in order; few are under way at a time, and the next are being read."""
-        ahead = cores() + 1
+        ahead = available_cores() + 1
         under_way: deque[Any] = deque()
         for place, shard in enumerate(self.shelf):
             if place + ahead < len(self.shelf):
@@ -71,21 +71,21 @@ class OutOfCore:
     """What all of this process may take up, such as "4GB" or "512MiB"."""
 
     def __post_init__(self) -> None:
-        bytes_of(self.memory)
+        parse_bytes(self.memory)
 
-    def hold(self, table: Table | TableInParts) -> Held:
-        if not isinstance(table, TableInParts):  # in memory already
-            return HeldHere(cut(table))
-        give_back_at_once()
+    def load(self, table: Table | StreamedTable) -> ShardedData:
+        if not isinstance(table, StreamedTable):  # in memory already
+            return LocalShards(cut(table))
+        release_freed_memory()
         load_compiler(table.rows)
-        limit = bytes_of(self.memory)
+        limit = parse_bytes(self.memory)
         spare = max(_AT_WORK * limit, _LEAST_AT_WORK)
-        room = Room(max(0, int(limit - spare) - in_use()))
+        room = Room(max(0, int(limit - spare) - resident_memory()))
         shelf = room.shelf(Slot(recipe, recipe.read_ahead) for recipe in table.recipes)
         for slot in shelf:
             if room.left > 0:
                 room.keep(slot, slot.make(), shelf)
-        return HeldInParts(shelf, room, spare)
+        return StreamedShards(shelf, room, spare)
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
-        return HeldHere(pieces)  # in memory already
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
+        return LocalShards(pieces)  # in memory already

@@ -18,7 +18,7 @@ _limits = ExitStack()
 
 
 @contextmanager
-def alone(size: int) -> Iterator[None]:
+def limit_blas_threads(size: int) -> Iterator[None]:
     """Linear algebra on matrices of this size, in one thread if they are small; who leaves last lifts the limit."""
     global _inside
     if size > _SMALL:

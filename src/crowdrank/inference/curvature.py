@@ -25,7 +25,7 @@ class Curvature(Protocol):
 
 
 @dataclass(frozen=True)
-class Dense:
+class DenseCurvature:
     """A matrix small enough to factor."""
 
     matrix: FloatArray
@@ -41,7 +41,7 @@ class Dense:
 
 
 @dataclass(frozen=True)
-class Sparse:
+class MatrixFreeCurvature:
     """A matrix known by its products; preconditioned by its diagonal."""
 
     product: Callable[[FloatArray], FloatArray]
@@ -52,7 +52,7 @@ class Sparse:
         return found
 
 
-dense, sparse = Dense, Sparse
+dense, sparse = DenseCurvature, MatrixFreeCurvature
 
 
 def conjugate_gradients(
@@ -93,7 +93,7 @@ DAMPINGS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True)
-class Damped:
+class DampedCurvature:
     """A matrix that may bend the wrong way in places, held up there by a positive diagonal.
 
     What it solves to is always a way uphill, and Newton's own where the matrix allows.

@@ -23,7 +23,7 @@ from crowdrank.data import (
 )
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
-from crowdrank.engines import Engine, here
+from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
 from crowdrank.results import OUTRIGHT, Annotators, Convergence, Ranking, Uncertainty
 
@@ -46,7 +46,7 @@ class FitOptions:
         Gold pairs and constraints on the quality of annotators.
     """
 
-    engine: Engine = here
+    engine: Engine = LOCAL
     init: FloatArray | None = None
     side_information: EncodedSideInformation = NO_SIDE_INFORMATION
 
@@ -84,7 +84,7 @@ class Model(ABC):
         self,
         judgments: Judgments,
         *,
-        engine: Engine = here,
+        engine: Engine = LOCAL,
         init: Ranking | None = None,
         side_information: SideInformation | None = None,
     ) -> Ranking:
@@ -186,7 +186,7 @@ class SolverSettings(Protocol):
     def max_steps(self) -> int: ...
 
 
-def settings_of(model: Model) -> dict[str, Any]:
+def model_settings(model: Model) -> dict[str, Any]:
     return {entry.name: getattr(model, entry.name) for entry in fields(model)}
 
 
@@ -225,7 +225,7 @@ def build_ranking(
     scores.flags.writeable = False
     return Ranking(
         model=name,
-        settings=settings_of(model),
+        settings=model_settings(model),
         items=items,
         scores=scores,
         tally=lambda: judgments.judged_of_item,
@@ -235,7 +235,7 @@ def build_ranking(
         convergence=convergence,
         native=judgments.native,
         measure=measure,
-        observe=lambda: health_of(judgments).notes() + _left_out(model, judgments),
+        observe=lambda: diagnose(judgments).notes() + _left_out(model, judgments),
     )
 
 
@@ -272,7 +272,7 @@ def check_solver(model: SolverSettings) -> None:
         raise SettingError("tolerance must be positive and max_steps at least 1.")
 
 
-def health_of(judgments: Judgments) -> Health:
+def diagnose(judgments: Judgments) -> Health:
     if isinstance(judgments, Ratings):
         return Health(ratings_to_links(judgments), graded=True)
     return Health(rankings_to_links(judgments) if isinstance(judgments, Rankings) else judgments)

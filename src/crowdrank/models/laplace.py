@@ -1,6 +1,6 @@
 """Draws from the normal approximation at a summit: exact where the matrix can be inverted, else by solving for noise.
 
-The curvature is held as shards of `Bends` plus what the prior adds to its diagonal; queries are its blocks.
+The curvature is held as shards of `PairCurvature` plus what the prior adds to its diagonal; queries are its blocks.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.engines.base import Held
-from crowdrank.engines.threads import alone
+from crowdrank.engines.base import ShardedData
+from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.inference.curvature import conjugate_gradients
 from crowdrank.models.pairwise.likelihood import blocks, noise, product, rows_of, strip
 
@@ -30,7 +30,7 @@ _DRAWS = 1000
 class Summit:
     """Curvature at the optimum, block by block."""
 
-    bends: Held
+    bends: ShardedData
     diagonal: FloatArray
     """Of the likelihood and the prior together."""
     prior: FloatArray
@@ -47,7 +47,7 @@ def draw(summit: Summit, seed: int) -> tuple[FloatArray, FloatArray]:
     sizes = np.diff(summit.starts)
     rng = np.random.default_rng(seed)
     if sizes.max() <= LARGEST_BLOCK and int((sizes**2).sum()) <= MOST_CELLS:
-        with alone(int(sizes.max())):
+        with limit_blas_threads(int(sizes.max())):
             return _by_inverting(summit, rng)
     return _by_solving(summit, rng)
 
@@ -57,7 +57,7 @@ def draw_from(
 ) -> tuple[FloatArray, FloatArray]:
     """The same where the whole covariance is known; `centre` takes the mean of each block out of every row."""
     rng, size = np.random.default_rng(seed), len(covariance)
-    with alone(size):
+    with limit_blas_threads(size):
         around = centre(rng.standard_normal((_DRAWS, size)) @ np.linalg.cholesky(covariance).T)
     return np.sqrt(np.maximum(np.diag(centre(centre(covariance).T)), 0.0)), around
 
@@ -69,7 +69,7 @@ def _by_inverting(summit: Summit, rng: np.random.Generator) -> tuple[FloatArray,
     ends = np.cumsum(sizes**2)
     local = np.arange(size) - np.repeat(starts[:-1], sizes)
     base = np.repeat(ends - sizes**2, sizes) + local * np.repeat(sizes, sizes)
-    (cells,) = summit.bends.total(blocks, base, local, int(ends[-1]))
+    (cells,) = summit.bends.sum(blocks, base, local, int(ends[-1]))
     ranges = list(pairwise(starts))
     covariances = []
     lean = np.zeros(size)  # how the scores move with θ: A⁻¹b
@@ -105,7 +105,7 @@ def _by_solving(summit: Summit, rng: np.random.Generator) -> tuple[FloatArray, F
     size = len(summit.diagonal)
     # single precision throughout: these are random draws, and half the memory is twice the speed
     prior = summit.prior.astype(np.float32)[:, None]
-    (shaken,) = summit.bends.total(noise, size, _SOLVED_DRAWS, int(rng.integers(1 << 62)))
+    (shaken,) = summit.bends.sum(noise, size, _SOLVED_DRAWS, int(rng.integers(1 << 62)))
     shaken += np.sqrt(prior) * rng.standard_normal(shaken.shape, np.float32)
 
     multiply = _multiplying(summit, prior)
@@ -130,13 +130,13 @@ def _multiplying(summit: Summit, prior: Any) -> Callable[[Any], Any]:
     """Curvature times columns: over the rows, or by one matrix where there is room for it, and it has fewer cells."""
     size = len(summit.diagonal)
     too_large = size > LARGEST_MATRIX or 2 * 4 * size**2 > summit.bends.spare
-    if too_large or size**2 > 2 * summit.bends.total(rows_of)[0]:
-        return lambda x: summit.bends.total(product, x)[0] + prior * x
+    if too_large or size**2 > 2 * summit.bends.sum(rows_of)[0]:
+        return lambda x: summit.bends.sum(product, x)[0] + prior * x
     matrix = np.empty((size, size), np.float32)
     wide = max(1, _CELLS_AT_ONCE // size)
     for low in range(0, size, wide):
         high = min(low + wide, size)
-        (matrix[low:high],) = summit.bends.total(strip, low, high, size)
+        (matrix[low:high],) = summit.bends.sum(strip, low, high, size)
     diagonal = (matrix.sum(axis=1, dtype=np.float64)).astype(np.float32)[:, None]
     return lambda x: diagonal * x - matrix @ x + prior * x
 

@@ -14,19 +14,19 @@ from crowdrank.arrays import FloatArray
 from crowdrank.models.pairwise.likelihood import FORMULAS
 
 
-class PriorSlopes(NamedTuple):
+class PriorTerms(NamedTuple):
     value: float
     gradient: FloatArray
     bend: FloatArray
 
 
-def gaussian(scores: FloatArray, scale: float) -> PriorSlopes:
+def gaussian(scores: FloatArray, scale: float) -> PriorTerms:
     precision = 1.0 / scale**2
-    return PriorSlopes(-0.5 * precision * float(scores @ scores), -precision * scores, np.full(len(scores), precision))
+    return PriorTerms(-0.5 * precision * float(scores @ scores), -precision * scores, np.full(len(scores), precision))
 
 
-def virtual_node(scores: FloatArray, weight: float, formula: int) -> PriorSlopes:
+def virtual_node(scores: FloatArray, weight: float, formula: int) -> PriorTerms:
     """`formula` is that of the comparisons: LOGISTIC or PROBIT."""
     # a win and a loss of weight λ are one answer, shared half and half, of weight 2λ
     value, slope, bend, *_ = FORMULAS[formula](scores, 0.0, 0.0)
-    return PriorSlopes(2 * weight * float(value.sum()), 2 * weight * slope, 2 * weight * bend)
+    return PriorTerms(2 * weight * float(value.sum()), 2 * weight * slope, 2 * weight * bend)

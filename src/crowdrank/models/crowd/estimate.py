@@ -11,8 +11,8 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
-from crowdrank.engines.threads import alone
-from crowdrank.inference.newton import Found
+from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.inference.newton import OptimizeResult
 from crowdrank.models.base import Model, build_ranking, with_annotators
 from crowdrank.models.crowd import likelihood
 from crowdrank.models.crowd.objective import Curvature, Objective
@@ -27,7 +27,7 @@ LARGEST_INVERTED = 2_000
 class Summit:
     """Where a climb ended, with the judgments it was over."""
 
-    found: Found
+    found: OptimizeResult
     objective: Objective
     comparisons: Comparisons
     seed: int
@@ -50,7 +50,7 @@ class Summit:
 
     @cached_property
     def _marginal(self) -> tuple[FloatArray, FloatArray]:
-        with alone(self.objective.layout.items):
+        with limit_blas_threads(self.objective.layout.items):
             return self.curvature.marginal()
 
     def measure(self) -> Uncertainty:
@@ -61,7 +61,7 @@ class Summit:
             known = "scores and annotators together"
         else:
             parts = self.objective.layout.split(self.found.parameters)
-            bends, _ = self.objective.held.keep(likelihood.margins, *parts, self.objective.formula)
+            bends, _ = self.objective.held.map_and_sum(likelihood.margins, *parts, self.objective.formula)
             prior = self.curvature.prior.bend[: len(items)]
             tied = PairSummit(bends, self.curvature.slopes.scores_bend + prior, prior, items.starts)
             error, around = draw(tied, self.seed)

@@ -15,7 +15,7 @@ from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
-from crowdrank.models.pairwise.likelihood import LOGISTIC, chances
+from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.results import Ranking, Uncertainty
 
 
@@ -66,7 +66,7 @@ class Elo(Model):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns; Elo leaves no room for ties."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        return chances(margin * np.log(10) / self.scale, 0.0, LOGISTIC)
+        return outcome_probabilities(margin * np.log(10) / self.scale, 0.0, LOGISTIC)
 
     def _fold(self, comparisons: Comparisons) -> FloatArray:
         scores = np.full(len(comparisons.items), float(self.initial))

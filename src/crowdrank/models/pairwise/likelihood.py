@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
-from crowdrank.engines.compilation import COMPILE_FROM, compiled
+from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
 from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, hazard, log_cdf, teach_numba
 
 LOGISTIC, PROBIT, DAVIDSON, THRESHOLD = 0, 1, 2, 3
@@ -46,7 +46,7 @@ class Pairs(NamedTuple):
         ]
 
 
-class Bends(NamedTuple):
+class PairCurvature(NamedTuple):
     """A shard of curvature: how strongly each row ties its two items together."""
 
     left: Int32Array
@@ -59,10 +59,10 @@ class Bends(NamedTuple):
         return len(self.left)
 
 
-class Slopes(NamedTuple):
+class LikelihoodTerms(NamedTuple):
     """What one pass over a shard adds up: the log-likelihood with its first two derivatives.
 
-    `diagonal` holds −∂²/∂sᵢ²; `border` −∂²/∂sᵢ∂θ; the off-diagonal rest is in `Bends`.
+    `diagonal` holds −∂²/∂sᵢ²; `border` −∂²/∂sᵢ∂θ; the off-diagonal rest is in `PairCurvature`.
     """
 
     value: float
@@ -134,7 +134,7 @@ def threshold(d: Any, outcome: Any, theta: Any) -> Any:
 FORMULAS = (logistic, probit, davidson, threshold)
 
 
-def chances(margin: AnyArray, theta: float, formula: int) -> AnyArray:
+def outcome_probabilities(margin: AnyArray, theta: float, formula: int) -> AnyArray:
     """P(left), P(tie) and P(right) at each margin, as columns."""
     columns = [np.exp(FORMULAS[formula](margin, outcome, theta)[0]) for outcome in (1.0, 0.0, -1.0)]
     if formula in (LOGISTIC, PROBIT):  # no room for ties
@@ -145,7 +145,7 @@ def chances(margin: AnyArray, theta: float, formula: int) -> AnyArray:
 def tallies(shard: Pairs, size: int) -> tuple[AnyArray, AnyArray]:
     """Wins less losses of each item, and all its comparisons."""
     left, right, outcome, weight, _ = shard
-    if shard.rows < COMPILE_FROM:
+    if shard.rows < COMPILE_MIN_ROWS:
         lead = outcome * weight
         net = np.bincount(left, lead, size) - np.bincount(right, lead, size)
         return net, np.bincount(left, weight, size) + np.bincount(right, weight, size)
@@ -164,9 +164,9 @@ def _tallies_loop(left, right, outcome, weight, net, total):  # type: ignore[no-
         total[j] += w
 
 
-def slopes(shard: Pairs, scores: AnyArray, theta: float, formula: int) -> tuple[Bends, Slopes]:
+def slopes(shard: Pairs, scores: AnyArray, theta: float, formula: int) -> tuple[PairCurvature, LikelihoodTerms]:
     """One pass over a shard, at `scores` and θ."""
-    if shard.rows < COMPILE_FROM:
+    if shard.rows < COMPILE_MIN_ROWS:
         return _slopes_of_arrays(shard, scores, theta, formula)
     bend = np.empty(shard.rows, np.float32)
     if formula == LOGISTIC and shard.weight.strides == (0,) and np.max(np.abs(scores)) <= _FARTHEST:
@@ -175,10 +175,14 @@ def slopes(shard: Pairs, scores: AnyArray, theta: float, formula: int) -> tuple[
     gradient, diagonal, border = (np.zeros(len(scores)) for _ in range(3))
     columns = (gradient, diagonal, border)
     value, theta_gradient, corner = _slopes_loop(*shard[:4], scores, theta, formula, bend, *columns)
-    return Bends(shard.left, shard.right, bend, shard.start), Slopes(value, *columns, theta_gradient, corner)
+    return PairCurvature(shard.left, shard.right, bend, shard.start), LikelihoodTerms(
+        value, *columns, theta_gradient, corner
+    )
 
 
-def _slopes_of_arrays(shard: Pairs, scores: AnyArray, theta: float, formula: int) -> tuple[Bends, Slopes]:
+def _slopes_of_arrays(
+    shard: Pairs, scores: AnyArray, theta: float, formula: int
+) -> tuple[PairCurvature, LikelihoodTerms]:
     left, right, outcome, weight, _ = shard
     size = len(scores)
     parts = FORMULAS[formula](scores[left] - scores[right], outcome, theta)
@@ -187,7 +191,7 @@ def _slopes_of_arrays(shard: Pairs, scores: AnyArray, theta: float, formula: int
     def against(column: AnyArray) -> AnyArray:
         return np.bincount(left, column, size) - np.bincount(right, column, size)
 
-    found = Slopes(
+    found = LikelihoodTerms(
         value=float(value.sum()),
         gradient=against(slope),
         diagonal=np.bincount(left, bend, size) + np.bincount(right, bend, size),
@@ -195,14 +199,14 @@ def _slopes_of_arrays(shard: Pairs, scores: AnyArray, theta: float, formula: int
         theta_gradient=float(theta_slope.sum()),
         corner=float(theta_bend.sum()),
     )
-    return Bends(left, right, bend, shard.start), found
+    return PairCurvature(left, right, bend, shard.start), found
 
 
 # e^40 and sixteen-fold products of it stay well inside what a double holds.
 _FARTHEST, _FACTORS = 40.0, 16
 
 
-def _plain_logistic(shard: Pairs, scores: AnyArray, bend: AnyArray) -> tuple[Bends, Slopes]:
+def _plain_logistic(shard: Pairs, scores: AnyArray, bend: AnyArray) -> tuple[PairCurvature, LikelihoodTerms]:
     """The logistic pass for rows of one weight: e^s once an item, and one logarithm for sixteen rows."""
     # what a row reads and writes of an item lies side by side: its e^s, score, gradient and diagonal
     table = np.stack((np.exp(scores), scores, np.zeros(len(scores)), np.zeros(len(scores))), axis=1)
@@ -217,7 +221,9 @@ def _plain_logistic(shard: Pairs, scores: AnyArray, bend: AnyArray) -> tuple[Ben
             bend * np.float32(weight),
         )
     zeros = np.zeros(len(scores))
-    return Bends(shard.left, shard.right, bend, shard.start), Slopes(value, gradient, diagonal, zeros, 0.0, 0.0)
+    return PairCurvature(shard.left, shard.right, bend, shard.start), LikelihoodTerms(
+        value, gradient, diagonal, zeros, 0.0, 0.0
+    )
 
 
 @compiled()
@@ -272,10 +278,10 @@ def _slopes_loop(left, right, outcome, weight, scores, theta, formula, bend, gra
     return value, theta_gradient, corner
 
 
-def product(shard: Bends, vector: AnyArray) -> tuple[AnyArray]:
+def product(shard: PairCurvature, vector: AnyArray) -> tuple[AnyArray]:
     """Curvature times a vector (or each row of a matrix): Σ bend·(vₗ − vᵣ)·(eₗ − eᵣ)."""
     left, right, bend, _ = shard
-    if vector.ndim == 1 and shard.rows < COMPILE_FROM:
+    if vector.ndim == 1 and shard.rows < COMPILE_MIN_ROWS:
         pull = bend * (vector[left] - vector[right])
         return (np.bincount(left, pull, len(vector)) - np.bincount(right, pull, len(vector)),)
     out = np.zeros_like(vector)
@@ -302,7 +308,7 @@ def _block_product_loop(left, right, bend, vectors, out):  # type: ignore[no-unt
             out[j, k] -= pull
 
 
-def matrix(shard: Bends, size: int) -> tuple[AnyArray]:
+def matrix(shard: PairCurvature, size: int) -> tuple[AnyArray]:
     """The same curvature as a full matrix, for few items."""
     left, right, bend, _ = shard
     out = np.bincount(left * np.int64(size) + right, -bend, size * size).reshape(size, size)
@@ -311,22 +317,22 @@ def matrix(shard: Bends, size: int) -> tuple[AnyArray]:
     return (out,)
 
 
-def blocks(shard: Bends, base: IntArray, local: IntArray, cells: int) -> tuple[AnyArray]:
+def blocks(shard: PairCurvature, base: IntArray, local: IntArray, cells: int) -> tuple[AnyArray]:
     """Bends laid into the cells of one small matrix per query: row `left`, column `right`."""
     left, right, bend, _ = shard
     return (np.bincount(base[left] + local[right], bend, cells),)
 
 
-def rows_of(shard: Bends) -> tuple[int]:
+def rows_of(shard: PairCurvature) -> tuple[int]:
     """How many there are."""
     return (shard.rows,)
 
 
-def strip(shard: Bends, low: int, high: int, size: int) -> tuple[AnyArray]:
+def strip(shard: PairCurvature, low: int, high: int, size: int) -> tuple[AnyArray]:
     """Bends laid into some rows of one large matrix, from `low` up to `high`: row and column either way round."""
     left, right, bend, _ = shard
     out = np.zeros(((high - low), size), np.float32)
-    if shard.rows >= COMPILE_FROM:
+    if shard.rows >= COMPILE_MIN_ROWS:
         _strip_loop(left, right, bend, low, high, out)
         return (out,)
     for one, other in ((left, right), (right, left)):
@@ -345,7 +351,7 @@ def _strip_loop(left, right, bend, low, high, out):  # type: ignore[no-untyped-d
             out[j - low, i] += b
 
 
-def noise(shard: Bends, size: int, columns: int, seed: int) -> tuple[AnyArray]:
+def noise(shard: PairCurvature, size: int, columns: int, seed: int) -> tuple[AnyArray]:
     """Random vectors whose covariance is this shard's curvature: Σ ±√bend·(eₗ − eᵣ), a sign a row and column."""
     out = np.zeros((size, columns), np.float32)
     # another stream of signs for each shard

@@ -11,14 +11,14 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items, PairCounts
 from crowdrank.data.pair_counts import MOST_CELLS
-from crowdrank.engines import Held
+from crowdrank.engines import ShardedData
 from crowdrank.errors import DataError, SeparationError, SettingError
-from crowdrank.inference.curvature import Dense, Sparse
-from crowdrank.inference.newton import Found, Point, climb
-from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, health_of
+from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
+from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, diagnose
 from crowdrank.models.laplace import Summit, draw
 from crowdrank.models.pairwise import likelihood
-from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, Pairs, Slopes
+from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, LikelihoodTerms, Pairs
 from crowdrank.models.score_priors import gaussian, virtual_node
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
@@ -54,8 +54,8 @@ def check_ties(ties: str, allowed: tuple[str, ...]) -> None:
 class PairwiseCurvature:
     """The curvature at one point: products over shards, the prior on the diagonal, θ along the border."""
 
-    bends: Held
-    slopes: Slopes
+    bends: ShardedData
+    slopes: LikelihoodTerms
     prior: FloatArray
     theta_prior: float | None
     items: Items
@@ -66,14 +66,14 @@ class PairwiseCurvature:
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         if self.size <= _LARGEST_FACTORED:
-            return Dense(self._matrix()).solve(vector)
+            return DenseCurvature(self._matrix()).solve(vector)
         diagonal = self.slopes.diagonal + self.prior
         if self.theta_prior is not None:
             diagonal = np.append(diagonal, self.slopes.corner + self.theta_prior)
-        return Sparse(self._product, diagonal).solve(vector, tolerance)
+        return MatrixFreeCurvature(self._product, diagonal).solve(vector, tolerance)
 
     def _matrix(self) -> FloatArray:
-        (matrix,) = self.bends.total(likelihood.matrix, self.size)
+        (matrix,) = self.bends.sum(likelihood.matrix, self.size)
         matrix.flat[:: self.size + 1] += self.prior
         if not self.prior.any():  # a common shift of a query's scores changes nothing: hold it fixed
             together = self.items.query[:, None] == self.items.query if len(self.items.queries) > 1 else 1.0
@@ -85,9 +85,9 @@ class PairwiseCurvature:
 
     def _product(self, vector: FloatArray) -> FloatArray:
         if self.theta_prior is None:
-            return np.asarray(self.bends.total(likelihood.product, vector)[0] + self.prior * vector)
+            return np.asarray(self.bends.sum(likelihood.product, vector)[0] + self.prior * vector)
         scores, theta = vector[:-1], vector[-1]
-        pushed = self.bends.total(likelihood.product, np.ascontiguousarray(scores))[0] + self.prior * scores
+        pushed = self.bends.sum(likelihood.product, np.ascontiguousarray(scores))[0] + self.prior * scores
         corner = self.slopes.corner + self.theta_prior
         return np.append(pushed + self.slopes.border * theta, self.slopes.border @ scores + corner * theta)
 
@@ -107,7 +107,7 @@ class PairwiseCurvature:
 class Objective:
     """log P(judgments | scores, θ) + log prior, at x = scores, then θ where ties have one."""
 
-    held: Held
+    held: ShardedData
     items: Items
     formula: int
     prior_scale: float | None
@@ -117,11 +117,11 @@ class Objective:
     def has_theta(self) -> bool:
         return self.formula in (DAVIDSON, THRESHOLD)
 
-    def __call__(self, x: FloatArray) -> Point:
+    def __call__(self, x: FloatArray) -> Evaluation:
         scores, theta = (x[:-1], float(x[-1])) if self.has_theta else (x, 0.0)
         if self.formula == THRESHOLD and theta <= 0:  # nobody could ever tie
-            return Point(-np.inf, np.zeros_like(x), Dense(np.eye(len(x))))
-        bends, slopes = self.held.keep(likelihood.slopes, scores, theta, self.formula)
+            return Evaluation(-np.inf, np.zeros_like(x), DenseCurvature(np.eye(len(x))))
+        bends, slopes = self.held.map_and_sum(likelihood.slopes, scores, theta, self.formula)
         value, gradient, bend = slopes.value, slopes.gradient, np.zeros(len(scores))
         for prior in self._priors(scores):
             value, gradient, bend = value + prior.value, gradient + prior.gradient, bend + prior.bend
@@ -130,7 +130,7 @@ class Objective:
             theta_prior = 0.0 if self.prior_scale is None else 1.0 / self.prior_scale**2
             value -= 0.5 * theta_prior * theta**2
             gradient = np.append(gradient, slopes.theta_gradient - theta_prior * theta)
-        return Point(value, gradient, PairwiseCurvature(bends, slopes, bend, theta_prior, self.items))
+        return Evaluation(value, gradient, PairwiseCurvature(bends, slopes, bend, theta_prior, self.items))
 
     def _priors(self, scores: FloatArray) -> list[Any]:
         found = []
@@ -153,7 +153,7 @@ class Objective:
         return scores
 
     def _met_average(self) -> FloatArray:
-        net, total = self.held.total(likelihood.tallies, len(self.items))
+        net, total = self.held.sum(likelihood.tallies, len(self.items))
         scores = np.log((total + net + 1) / (total - net + 1))
         # the more opponents differ, the nearer to even every share of wins: stretch the scores back
         scores *= np.sqrt(1.0 + np.var(scores) / 2.9)
@@ -174,11 +174,11 @@ def fit_pairwise(
     formula = tied if ties and ties_setting not in ("half", "drop") else even
     if formula == tied and model.prior_scale is None and ties == len(comparisons):
         raise SeparationError("Every judgment is a tie, so no finite tie parameter fits. Set prior_scale.")
-    check_connected(health_of(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
-    held = options.engine.hold(reduce(comparisons, formula))
+    check_connected(diagnose(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
+    held = options.engine.load(reduce(comparisons, formula))
     objective = Objective(held, comparisons.items, formula, model.prior_scale, model.virtual_weight)
     start = objective.start(ties / len(comparisons), options.init)
-    found = climb(objective, start, tolerance=model.tolerance, max_steps=model.max_steps)
+    found = maximize(objective, start, tolerance=model.tolerance, max_steps=model.max_steps)
     curvature = found.point.curvature
     assert isinstance(curvature, PairwiseCurvature)
     size = len(comparisons.items)
@@ -193,7 +193,7 @@ def fit_pairwise(
     )
 
 
-def measure(found: Found, curvature: PairwiseCurvature, items: Items, seed: int) -> Uncertainty:
+def measure(found: OptimizeResult, curvature: PairwiseCurvature, items: Items, seed: int) -> Uncertainty:
     error, around = draw(curvature.summit(), seed)
     return Uncertainty(items.centre(found.parameters[: len(items)]) + around, error, "curvature at the optimum")
 

@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Comparisons, Items, Judgments, PairCounts
 from crowdrank.errors import IslandsError, SettingError
-from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, health_of, require_kind
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, diagnose, require_kind
 from crowdrank.models.bootstrap import bootstrap_counts
 from crowdrank.results import OUTRIGHT, Convergence, Ranking
 
@@ -46,7 +46,7 @@ class RankCentrality(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        health, items = health_of(comparisons), comparisons.items
+        health, items = diagnose(comparisons), comparisons.items
         if health.islands:
             raise IslandsError(f"{health.describe_islands()} Rank each by itself, or use a model with a prior.")
         scores, convergence = self._walk(comparisons.counts, items)

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.models.base import FitOptions, require_kind
-from crowdrank.models.pairwise.likelihood import PROBIT, THRESHOLD, chances
+from crowdrank.models.pairwise.likelihood import PROBIT, THRESHOLD, outcome_probabilities
 from crowdrank.models.pairwise.paired import PairwiseModel, check_ties, fit_pairwise
 from crowdrank.results import Ranking
 
@@ -40,4 +40,4 @@ class Thurstone(PairwiseModel):
         """Chances of left, tie and right for each comparison, as columns."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
         tie = ranking.parameters.get("tie")
-        return chances(margin, 0.0 if tie is None else tie, PROBIT if tie is None else THRESHOLD)
+        return outcome_probabilities(margin, 0.0 if tie is None else tie, PROBIT if tie is None else THRESHOLD)

@@ -11,18 +11,18 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Judgments, Ratings
-from crowdrank.engines import Held
-from crowdrank.engines.threads import alone
+from crowdrank.engines import ShardedData
+from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
-from crowdrank.inference.curvature import DAMPINGS, Damped
-from crowdrank.inference.newton import Found, Point, climb
+from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_connected,
     check_solver,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
@@ -81,9 +81,9 @@ class GradedResponse(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         ratings = require_kind(Ratings, judgments, self)
-        check_connected(health_of(ratings), has_prior=True)
+        check_connected(diagnose(ratings), has_prior=True)
         layout = Layout.of(ratings, Classes.of(ratings, self.bins))
-        objective = Objective(options.engine.hold(layout.graded), layout, self)
+        objective = Objective(options.engine.load(layout.graded), layout, self)
         summit = Summit(self._highest(objective, layout), layout, ratings, self.seed)
         found = summit.found
         ranking = build_ranking(
@@ -96,11 +96,13 @@ class GradedResponse(Model):
         )
         return with_annotators(ranking, ratings, summit.estimates)
 
-    def _highest(self, objective: Objective, layout: Layout) -> Found:
+    def _highest(self, objective: Objective, layout: Layout) -> OptimizeResult:
         """From annotators who are all alike; where many turn out reversed, from the other way up, too."""
 
-        def go(start: FloatArray) -> Found:
-            return climb(objective, start, tolerance=self.tolerance, max_steps=self.max_steps, longest=_LONGEST_STEP)
+        def go(start: FloatArray) -> OptimizeResult:
+            return maximize(
+                objective, start, tolerance=self.tolerance, max_steps=self.max_steps, max_step=_LONGEST_STEP
+            )
 
         found = go(layout.start)
         if np.mean(layout.sharpness(found.parameters) < 0) < _DOUBTFUL:
@@ -180,7 +182,7 @@ class Layout:
 class Curvature:
     """The curvature of the grades' likelihood and of the priors at one point."""
 
-    held: Held
+    held: ShardedData
     x: FloatArray
     value: float
     """log P of the grades alone."""
@@ -190,7 +192,7 @@ class Curvature:
     def _parts(self) -> tuple[Any, FloatArray]:
         from scipy.sparse import diags_array
 
-        matrix, steady = self.held.total(likelihood.curvature, self.x)
+        matrix, steady = self.held.sum(likelihood.curvature, self.x)
         return (matrix + diags_array(self.prior)).tocsr(), steady + self.prior
 
     @property
@@ -207,14 +209,16 @@ class Curvature:
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         matrix, diagonal = self._parts
         small = len(vector) <= _LARGEST_FACTORED
-        return Damped(lambda v: matrix @ v, diagonal, matrix.toarray if small else None).solve(vector, tolerance)
+        return DampedCurvature(lambda v: matrix @ v, diagonal, matrix.toarray if small else None).solve(
+            vector, tolerance
+        )
 
 
 @dataclass(frozen=True)
 class Objective:
     """log P(grades | parameters) + log prior."""
 
-    held: Held
+    held: ShardedData
     layout: Layout
     model: GradedResponse
 
@@ -222,18 +226,18 @@ class Objective:
     def _precision(self) -> FloatArray:
         return self.layout.scales(self.model) ** -2.0
 
-    def __call__(self, x: FloatArray) -> Point:
-        value, gradient = self.held.total(likelihood.slopes, x)
+    def __call__(self, x: FloatArray) -> Evaluation:
+        value, gradient = self.held.sum(likelihood.slopes, x)
         pulled = self._precision * x
         curvature = Curvature(self.held, x, value, self._precision)
-        return Point(value - 0.5 * float(x @ pulled), gradient - pulled, curvature)
+        return Evaluation(value - 0.5 * float(x @ pulled), gradient - pulled, curvature)
 
 
 @dataclass(frozen=True)
 class Summit:
     """Where the climb ended, and what it says of items and annotators."""
 
-    found: Found
+    found: OptimizeResult
     layout: Layout
     ratings: Ratings
     seed: int
@@ -266,10 +270,10 @@ class Summit:
             across = matrix[items:, :items].toarray()
             through = splu(matrix[items:, items:].tocsc()).solve(across)
             rest = matrix[:items, :items].toarray() - across.T @ through
-            with alone(items), suppress(np.linalg.LinAlgError):
+            with limit_blas_threads(items), suppress(np.linalg.LinAlgError):
                 np.linalg.cholesky(rest)  # which fails where it bends the wrong way
                 break
-        with alone(items):
+        with limit_blas_threads(items):
             covariance = np.linalg.inv(rest)
         more = np.sum((through @ covariance) * through, axis=1)[: 3 * self.layout.annotators]
         return covariance, np.sqrt(self._own + more)
