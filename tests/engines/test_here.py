@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crowdrank.engines import LOCAL, LocalEngine
 from crowdrank.engines.base import add
-from crowdrank.engines.local import MOST_SHARDS
+from crowdrank.engines.local import MAX_SHARDS
 
 
 class Column(NamedTuple):
@@ -42,7 +42,7 @@ def test_sums_are_the_same_however_the_rows_are_cut(rows, rows_per_shard):
     table = Column(np.arange(rows, dtype=float))
     whole, cut = LOCAL.load(table), LocalEngine(rows_per_shard=rows_per_shard).hold(table)
     assert len(whole.shards) == 1
-    assert len(cut.shards) == min(MOST_SHARDS, -(-rows // rows_per_shard))
+    assert len(cut.shards) == min(MAX_SHARDS, -(-rows // rows_per_shard))
     one, many = whole.sum(moments, 3), cut.total(moments, 3)
     assert isinstance(many, Sums)
     assert many.total == one.total

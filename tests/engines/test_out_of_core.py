@@ -9,7 +9,7 @@ import pytest
 
 from crowdrank.data.chunks import InParts
 from crowdrank.engines import OutOfCore
-from crowdrank.engines.memory import Room, Slot, parse_bytes, resident_memory, size_of
+from crowdrank.engines.memory import MemoryBudget, Slot, parse_bytes, resident_memory, size_of
 from crowdrank.errors import SettingError
 from tests.engines.test_here import Column, doubled, moments
 
@@ -39,7 +39,7 @@ def test_with_room_for_all_every_shard_is_made_once():
     kept, _ = held.map_and_sum(doubled, 2.0)
     for _ in range(3):
         kept.sum(moments, 2)
-    assert {recipe.calls for recipe in parts.recipes} == {1}
+    assert {recipe.calls for recipe in parts.loaders} == {1}
 
 
 def test_without_room_they_are_made_again_and_the_sums_are_the_same_to_the_last_bit():
@@ -48,7 +48,7 @@ def test_without_room_they_are_made_again_and_the_sums_are_the_same_to_the_last_
     (kept, sums), (again, sums_again) = roomy.keep(doubled, 3.0), tight.keep(doubled, 3.0)
     assert sums.total == sums_again.total
     assert kept.sum(moments, 3).total == again.total(moments, 3).total
-    assert {recipe.calls for recipe in parts.recipes} == {2}
+    assert {recipe.calls for recipe in parts.loaders} == {2}
 
 
 def test_few_shards_are_there_at_a_time():
@@ -75,7 +75,7 @@ def test_few_shards_are_there_at_a_time():
 
 
 def test_what_an_earlier_pass_left_makes_room_for_a_later_one():
-    room = Room(100)
+    room = MemoryBudget(100)
     judgments, old, new = (Slot(lambda: "made again", lambda: None) for _ in range(3))
     first, second, third = (room.shelf([slot]) for slot in (judgments, old, new))
     for slot, size, shelf in ((judgments, 40, first), (old, 60, second), (new, 50, third)):
@@ -85,7 +85,7 @@ def test_what_an_earlier_pass_left_makes_room_for_a_later_one():
 
 
 def test_what_something_else_leans_on_is_not_emptied_since_that_would_free_nothing():
-    room = Room(100)
+    room = MemoryBudget(100)
     judgments, other, curved, late = (Slot(lambda: "made again", lambda: None) for _ in range(4))
     first, second, third = room.shelf([judgments, other]), room.shelf([curved]), room.shelf([late])
     whole = (np.zeros(40, np.int8),)
@@ -98,7 +98,7 @@ def test_what_something_else_leans_on_is_not_emptied_since_that_would_free_nothi
 
 
 def test_what_was_made_of_judgments_that_are_gone_is_counted_whole():
-    room = Room(100)
+    room = MemoryBudget(100)
     judgments, curved = (Slot(lambda: None, lambda: None) for _ in range(2))
     room.shelf([judgments])
     shelf, whole = room.shelf([curved]), (np.zeros(40, np.int8),)
@@ -119,7 +119,7 @@ def test_what_nobody_needs_any_more_gives_its_room_back():
 def test_a_quarter_of_the_limit_is_spare():
     held = OutOfCore("4GB").load(table())
     kept, _ = held.map_and_sum(doubled, 2.0)
-    assert held.spare == kept.spare == 1e9
+    assert held.memory_left == kept.memory_left == 1e9
 
 
 def test_an_error_in_a_shard_reaches_the_caller():

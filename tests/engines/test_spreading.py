@@ -9,7 +9,8 @@ import pytest
 
 import crowdrank as cr
 from crowdrank.engines import LOCAL, Dask, OutOfCore, ProgressEngine
-from crowdrank.engines.local import MOST_PIECES, runs
+from crowdrank.engines.local import MAX_PIECES, piece_ranges
+from crowdrank.errors import SettingError
 from crowdrank.ltr import CrowdRanker, Features
 from crowdrank.models import REGISTRY
 from crowdrank.models.conversion import convert_for
@@ -73,10 +74,10 @@ def test_what_a_piece_leaves_is_there_the_next_time(place):
         assert found == [(n, *walk) for n, walk in enumerate(expected)]
 
 
-@pytest.mark.parametrize("count", [0, 1, MOST_PIECES, MOST_PIECES + 1, 1000])
+@pytest.mark.parametrize("count", [0, 1, MAX_PIECES, MAX_PIECES + 1, 1000])
 def test_runs_are_few_and_leave_nothing_out(count):
-    found = runs(count)
-    assert len(found) <= MOST_PIECES
+    found = piece_ranges(count)
+    assert len(found) <= MAX_PIECES
     assert [n for run in found for n in run] == list(range(count))
 
 
@@ -93,7 +94,7 @@ def test_crowd_agg_goes_through_its_queries_anywhere(pooled, topics, place, monk
     model = cr.CrowdAgg(pooled=pooled)
     whole = model.fit(topics)
     monkeypatch.setattr(query_blocks, "_FEWEST_ROWS", len(topics) // 5)
-    blocks, there = model.fit(topics), model.fit(topics, place)
+    blocks, there = model.fit(topics), model.fit(topics, engine=place)
     np.testing.assert_allclose(blocks.scores, whole.scores, atol=1e-12)
     np.testing.assert_array_equal(there.scores, blocks.scores)
     np.testing.assert_array_equal(there.annotators["quality"], blocks.annotators["quality"])
@@ -118,7 +119,7 @@ def test_queries_without_answers_make_no_block_of_their_own(topics, monkeypatch)
     "model", [cr.TPP(max_sweeps=60), cr.BayesianCrowdBT(draws=10, warmup=5, max_sweeps=40)], ids=repr
 )
 def test_chains_are_walked_anywhere(model, topics, place):
-    expected, found = model.fit(topics), model.fit(topics, place)
+    expected, found = model.fit(topics), model.fit(topics, engine=place)
     np.testing.assert_array_equal(found.scores, expected.scores)
     np.testing.assert_array_equal(found.uncertainty.draws, expected.uncertainty.draws)
 
@@ -177,7 +178,12 @@ class Spy:
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-def test_models_that_say_so_use_their_engine_and_no_others_do(name, votes):
+def test_distributable_models_use_their_engine_and_others_refuse_it(name, votes):
     model, engine = REGISTRY[name](), Spy()
-    model.fit(convert_for(model, votes.take(slice(0, 200)))[0], engine)
-    assert engine.asked == model.distributable
+    judgments = convert_for(model, votes.take(slice(0, 200)))[0]
+    if model.distributable:
+        model.fit(judgments, engine=engine)
+        assert engine.asked
+    else:
+        with pytest.raises(SettingError, match=f"{name} computes in this process only.*bradley-terry"):
+            model.fit(judgments, engine=engine)

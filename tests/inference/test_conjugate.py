@@ -40,7 +40,7 @@ def test_the_summit_is_the_one_newton_finds(formula):
     quick = maximize(objective, slow.parameters + 0.01, tolerance=1e-8, max_step=2.0)
     assert slow.converged
     assert slow.distance <= 1e-4
-    assert slow.point.value == pytest.approx(quick.point.value, abs=1e-6)
+    assert slow.evaluation.value == pytest.approx(quick.evaluation.value, abs=1e-6)
     np.testing.assert_allclose(slow.parameters, quick.parameters, atol=1e-3)
 
 

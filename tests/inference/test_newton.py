@@ -65,7 +65,7 @@ def test_every_step_goes_uphill():
         return point
 
     found = maximize(watched, np.array([4.0, -2.0]), tolerance=1e-9)
-    assert found.point.value == max(heights)
+    assert found.evaluation.value == max(heights)
 
 
 def test_stopping_short_is_not_called_converged():
@@ -125,4 +125,4 @@ def test_a_slope_that_bends_the_wrong_way_is_not_taken_for_a_summit(kind):
         return Evaluation(float(np.sum(x**2 - x**4)), 2 * x - 4 * x**3, curvature)
 
     found = maximize(at, np.array([0.1]), max_steps=50)
-    assert not found.converged or abs(found.point.gradient[0]) < 1e-3
+    assert not found.converged or abs(found.evaluation.gradient[0]) < 1e-3

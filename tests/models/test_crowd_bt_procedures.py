@@ -181,7 +181,7 @@ def summit_of(model, votes):
 
 
 def height(model, votes):
-    return summit_of(model, votes).found.point.value
+    return summit_of(model, votes).found.evaluation.value
 
 
 def objective_of(votes, formula=RELIABLE, **priors):
@@ -294,7 +294,7 @@ def test_several_starts_end_no_lower_than_one():
         starts = (CrowdBT(start=start, tolerance=1e-6) for start in ("several", "one"))
         several, one = (summit_of(model, crowd.judgments) for model in starts)
         if several.found.parameters[:12] @ one.found.parameters[:12] > 0:
-            gained.append(several.found.point.value - one.found.point.value)
+            gained.append(several.found.evaluation.value - one.found.evaluation.value)
     assert len(gained) > 8
     assert min(gained) > -1e-4
 

@@ -59,7 +59,7 @@ def test_it_stands_on_the_top(ratings):
     layout = Layout.of(ratings, Classes.of(ratings, model.bins))
     found = maximize(Objective(LOCAL.load(layout.graded), layout, model), layout.start, tolerance=1e-8, longest=2.0)
     top = log_posterior(model, ratings, found.parameters)
-    assert found.point.value == pytest.approx(top, rel=1e-9)
+    assert found.evaluation.value == pytest.approx(top, rel=1e-9)
     with islands_allowed():
         ranking = model.fit(ratings)
     centred = ratings.items.centre(found.parameters[: layout.items])
@@ -112,7 +112,7 @@ def test_errors_of_annotators_are_those_of_the_whole_curvature():
     model = GradedResponse()
     found = maximize(Objective(LOCAL.load(layout.graded), layout, model), layout.start, longest=2.0)
     covariance, errors = Summit(found, layout, ratings, 0)._marginal
-    inverse = np.linalg.inv(found.point.curvature.matrix.toarray())
+    inverse = np.linalg.inv(found.evaluation.curvature.matrix.toarray())
     np.testing.assert_allclose(covariance, inverse[:12, :12], rtol=1e-8, atol=1e-10)
     alone = np.sqrt(np.diag(inverse))[12:30]
     np.testing.assert_allclose(errors[12:], alone[12:], rtol=0.02)  # of sharpness

@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit, ndtr
 
 from crowdrank.data import Comparisons, Rankings
-from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone, laplace
+from crowdrank.inference import laplace
+from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone
 from crowdrank.models.lists import plackett_luce as list_models
 from crowdrank.models.lists import plackett_luce_likelihood as list_formulas
 from crowdrank.simulation import crowd_bt

@@ -101,6 +101,7 @@ def rank(
     """Rank the items of a file of judgments."""
     from crowdrank import models
     from crowdrank.data import Comparisons
+    from crowdrank.engines import LOCAL
     from crowdrank.models.conversion import convert_for
 
     _check_wishes(uncertainty, level, heat_map)
@@ -128,7 +129,9 @@ def rank(
         known_besides = side_information_of(fitting, gold_pairs, known, better, query)
         init = warm_start_of(fitting, warm_start)
         place = open_engine.enter_context(running(engine, scheduler, memory, f"Ranking {len(readable.items):,} items"))
-        ranking = fitting.fit(readable, engine=place, init=init, side_information=known_besides)
+        ranking = fitting.fit(
+            readable, engine=place if fitting.distributable else LOCAL, init=init, side_information=known_besides
+        )
         if uncertainty == "bootstrap":
             ranking = models.with_bootstrap(fitting, readable, ranking, side_information=known_besides)
         measured = uncertainty != "none"

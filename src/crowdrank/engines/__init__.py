@@ -1,4 +1,4 @@
-"""Where the arithmetic runs. A model asks for sums over shards and never learns where they were."""
+"""Engines: where sums over the judgments run. Models ask for sums over shards and do not know where they are."""
 
 from crowdrank.engines.base import Engine, ProgressEngine, ShardedData, StreamedTable, Table
 from crowdrank.engines.dask import Dask

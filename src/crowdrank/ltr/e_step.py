@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines import Engine, ShardedData
-from crowdrank.engines.local import runs
+from crowdrank.engines.local import piece_ranges
 from crowdrank.ltr.list_posterior import distances, exact, pair_weights
 from crowdrank.ltr.list_sampling import gibbs, transpositions
 from crowdrank.ltr.top_k_posterior import pull_of, top_distances, top_gibbs
@@ -56,7 +56,7 @@ def spread(queries: Sequence[Query], engine: Engine) -> ShardedData:
         for first in range(0, len(queries), _TOGETHER)
         for some in [queries[first : first + _TOGETHER]]
     ]
-    return engine.distribute([parts[run.start : run.stop] for run in runs(len(parts))])
+    return engine.distribute([parts[run.start : run.stop] for run in piece_ranges(len(parts))])
 
 
 @dataclass(frozen=True)

@@ -110,8 +110,11 @@ class Model(ABC):
         if init is not None and not self.supports_warm_start:
             raise SettingError(f"{_name(self)} has no starting values, so it cannot use init. Leave init out.")
         if side_information is not None and not self.accepts_side_information:
-            usable = ", ".join(_accepting_side_information())
+            usable = _names_of_models_where(lambda model: model.accepts_side_information)
             raise SettingError(f"{_name(self)} cannot use side information. Models that do: {usable}.")
+        if engine is not LOCAL and not self.distributable:
+            usable = _names_of_models_where(lambda model: model.distributable)
+            raise SettingError(f"{_name(self)} computes in this process only. Models that use an engine: {usable}.")
         options = FitOptions(
             engine=engine,
             init=None if init is None else aligned_scores(init, judgments.items),
@@ -140,10 +143,10 @@ def _name(model: Model) -> str:
     return name_of(model)
 
 
-def _accepting_side_information() -> list[str]:
+def _names_of_models_where(condition: Callable[[type[Model]], bool]) -> str:
     from crowdrank.models import REGISTRY
 
-    return [name for name, model in REGISTRY.items() if model.accepts_side_information]
+    return ", ".join(name for name, model in REGISTRY.items() if condition(model))
 
 
 def _encoded(side_information: SideInformation | None, judgments: Judgments) -> EncodedSideInformation:

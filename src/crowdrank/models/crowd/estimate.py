@@ -12,12 +12,11 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance
 from crowdrank.inference.newton import OptimizeResult
 from crowdrank.models.base import Model, build_ranking, with_annotators
 from crowdrank.models.crowd import likelihood
 from crowdrank.models.crowd.objective import Curvature, Objective
-from crowdrank.models.laplace import Summit as PairSummit
-from crowdrank.models.laplace import draw, draw_from
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 LARGEST_INVERTED = 2_000
@@ -34,8 +33,8 @@ class Summit:
 
     @property
     def curvature(self) -> Curvature:
-        assert isinstance(self.found.point.curvature, Curvature)
-        return self.found.point.curvature
+        assert isinstance(self.found.evaluation.curvature, Curvature)
+        return self.found.evaluation.curvature
 
     @cached_property
     def parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -57,14 +56,14 @@ class Summit:
         """Errors of the scores, those of the annotators counted in where the items are not too many."""
         items, centre = self.comparisons.items, self.comparisons.items.centre
         if self._exact:
-            error, around = draw_from(self._marginal[0], centre, self.seed)
+            error, around = draw_from_covariance(self._marginal[0], centre, self.seed)
             known = "scores and annotators together"
         else:
             parts = self.objective.layout.split(self.found.parameters)
             bends, _ = self.objective.held.map_and_sum(likelihood.margins, *parts, self.objective.formula)
             prior = self.curvature.prior.bend[: len(items)]
-            tied = PairSummit(bends, self.curvature.slopes.scores_bend + prior, prior, items.starts)
-            error, around = draw(tied, self.seed)
+            tied = LaplaceApproximation(bends, self.curvature.slopes.scores_bend + prior, prior, items.starts)
+            error, around = tied.draw(self.seed)
             known = "scores, given the annotators"
         return Uncertainty(centre(self.parts[0]) + around, error, f"curvature at the optimum, of {known}")
 

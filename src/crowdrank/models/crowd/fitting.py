@@ -149,7 +149,7 @@ def _highest(model: SolverSettings, objective: Objective, starts: list[FloatArra
     best = scouts[0]
     for scout in scouts[1:]:
         # equal summits are one: the first stands, so that rounding never chooses
-        if _foreseen(scout) > _foreseen(best) + 0.01 + 1e-7 * abs(best.point.value):
+        if _foreseen(scout) > _foreseen(best) + 0.01 + 1e-7 * abs(best.evaluation.value):
             best = scout
     left = model.max_steps - best.steps // (_CONJUGATE_STEPS if solver == "conjugate-gradients" else 1)
     if left < 1:
@@ -160,7 +160,7 @@ def _highest(model: SolverSettings, objective: Objective, starts: list[FloatArra
 
 def _foreseen(scout: OptimizeResult) -> float:
     """How high the summit in sight is, the ground being a parabola from here on."""
-    return scout.point.value + 0.5 * scout.distance**2
+    return scout.evaluation.value + 0.5 * scout.distance**2
 
 
 def _climb(

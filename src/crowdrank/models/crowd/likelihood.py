@@ -20,9 +20,9 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, Int32Array
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
+from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_cdf, teach_numba
 from crowdrank.models.crowd import crowd_bt_kernel
-from crowdrank.models.pairwise.likelihood import PairCurvature
 
 RELIABLE, PROBIT, SCALED, PULLED = 0, 1, 2, 3
 

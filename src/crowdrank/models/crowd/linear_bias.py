@@ -14,6 +14,8 @@ from crowdrank.engines import Engine
 from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import conjugate_gradients
+from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance
+from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.models.base import (
     FitOptions,
     Model,
@@ -24,8 +26,7 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.crowd.least_squares import Laplacian, Leanings
-from crowdrank.models.laplace import Summit, draw, draw_from
-from crowdrank.models.pairwise.likelihood import PairCurvature, Pairs
+from crowdrank.models.pairwise.likelihood import Pairs
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # No bias may be further than this from where its condition of the optimum would have it; an answer is 1 or -1.
@@ -213,7 +214,7 @@ class Lines:
                 (slope - penalty * signs)[chosen],
                 self.weight[chosen],
                 tolerance=1e-8,
-                most_steps=_MOST_STEPS,
+                max_iterations=_MOST_STEPS,
             )
         )
         crossing = (biases + away) * signs < 0
@@ -248,12 +249,14 @@ class Lines:
             within = self.laplacian.matrix - free.T @ (free / self.weight[fitted.biases != 0, None])
             with limit_blas_threads(len(items)):
                 covariance = fitted.noise**2 * np.linalg.inv(within.toarray())
-            error, around = draw_from(covariance, centre, seed)
+            error, around = draw_from_covariance(covariance, centre, seed)
             known = "scores and biases together"
         else:
             counts, ridge = self.comparisons.counts, np.full(len(items), self.laplacian.ridge)
             bends, _ = engine.load(Pairs(counts.first, counts.second, counts.net, counts.total)).map_and_sum(_as_bends)
-            error, around = draw(Summit(bends, self.laplacian.matrix.diagonal(), ridge, items.starts), seed)
+            error, around = LaplaceApproximation(bends, self.laplacian.matrix.diagonal(), ridge, items.starts).draw(
+                seed
+            )
             error, around, known = error * fitted.noise, around * fitted.noise, "scores, given the biases"
         return Uncertainty(centre(fitted.scores) + around, error, f"least squares, of {known}")
 

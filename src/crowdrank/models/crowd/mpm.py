@@ -14,6 +14,7 @@ from crowdrank.data import Comparisons, Items, Judgments
 from crowdrank.engines import LOCAL, Engine, ShardedData
 from crowdrank.errors import SettingError
 from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.laplace import draw_from_covariance
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.models.base import (
     FitOptions,
@@ -32,7 +33,6 @@ from crowdrank.models.crowd.estimate import LARGEST_INVERTED
 from crowdrank.models.crowd.fitting import LONGEST_STEP
 from crowdrank.models.crowd.likelihood import Answers, sigmoid
 from crowdrank.models.crowd.mpm_likelihood import Cells
-from crowdrank.models.laplace import draw_from
 from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.models.score_priors import gaussian
 from crowdrank.results import Convergence, Ranking, Uncertainty
@@ -178,7 +178,7 @@ class Objective:
         seen, slopes = self.held.map_and_sum(mpm_likelihood.look, scores, adherence)
         own, of_people = gaussian(scores, self.scale), gaussian(adherence - 1.0, self.adherence_scale)
         gradient = np.concatenate((slopes.by_score + own.gradient, slopes.by_adherence + of_people.gradient))
-        bend = np.concatenate((own.bend, of_people.bend))
+        bend = np.concatenate((own.curvature, of_people.curvature))
         curvature = Curvature(seen, self.items, slopes.value, bend)
         return Evaluation(slopes.value + own.value + of_people.value, gradient, curvature)
 
@@ -243,8 +243,8 @@ class Top:
 
     @property
     def curvature(self) -> Curvature:
-        assert isinstance(self.found.point.curvature, Curvature)
-        return self.found.point.curvature
+        assert isinstance(self.found.evaluation.curvature, Curvature)
+        return self.found.evaluation.curvature
 
     @property
     def scores(self) -> FloatArray:
@@ -263,7 +263,7 @@ class Top:
         return interval(self.objective.split(self.found.parameters)[1], error, np.array)
 
     def measure(self) -> Uncertainty:
-        error, around = draw_from(self._marginal[0], self.items.centre, self.seed)
+        error, around = draw_from_covariance(self._marginal[0], self.items.centre, self.seed)
         known = "curvature at the optimum, of scores and annotators together"
         return Uncertainty(self.items.centre(self.scores) + around, error, known)
 
@@ -281,7 +281,7 @@ def _upright(
 
     best, other = (go(start) for start in _starts(held, objective.annotators, items))
     # equal summits are one: the first stands, so that rounding never chooses
-    if other.point.value > best.point.value + 1e-3 + 1e-7 * abs(best.point.value):
+    if other.evaluation.value > best.evaluation.value + 1e-3 + 1e-7 * abs(best.evaluation.value):
         best = other
     scores = objective.split(best.parameters)[0]
     sided = np.sign(np.round(scores[answers.winner] - scores[answers.loser], 9))

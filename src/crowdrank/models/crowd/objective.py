@@ -77,7 +77,7 @@ class Curvature:
 
     def _by_inverting(self) -> tuple[FloatArray, FloatArray]:
         layout = self.layout
-        root = self.damped(factored=True).root()
+        root = self.damped(factored=True).cholesky()
         inverse = np.linalg.inv(root)
         covariance = inverse.T @ inverse
         _, gates, pulls = layout.split(np.sqrt(np.diag(covariance)))

@@ -18,7 +18,7 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.data.pair_counts import ROUNDING
 from crowdrank.engines import Engine, ShardedData
-from crowdrank.engines.local import MOST_PIECES
+from crowdrank.engines.local import MAX_PIECES
 from crowdrank.models.crowd_agg.contests import Reading, Utilities, contests_of
 
 Places = npt.NDArray[np.integer[Any]]
@@ -171,7 +171,7 @@ class Blocks:
 def _cut(comparisons: Comparisons, seats: Seats) -> Iterator[Answers]:
     """Queries side by side, about as many answers in each block; where it is cut depends on the data alone."""
     items, query = comparisons.items, comparisons.items.query[comparisons.left]
-    blocks = min(MOST_PIECES, max(1, len(comparisons) // _FEWEST_ROWS))
+    blocks = min(MAX_PIECES, max(1, len(comparisons) // _FEWEST_ROWS))
     answered = np.append(0, np.cumsum(np.bincount(query, minlength=len(items.queries))))
     cuts = np.searchsorted(answered, np.linspace(0, len(comparisons), blocks + 1)[1:-1])
     order = np.argsort(query, kind="stable")

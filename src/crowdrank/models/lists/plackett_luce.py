@@ -13,6 +13,7 @@ from crowdrank.engines import ShardedData
 from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature, conjugate_gradients
+from crowdrank.inference.laplace import draw_from_covariance
 from crowdrank.inference.newton import Evaluation, maximize
 from crowdrank.models.base import (
     FitOptions,
@@ -23,7 +24,6 @@ from crowdrank.models.base import (
     diagnose,
     require_kind,
 )
-from crowdrank.models.laplace import draw_from
 from crowdrank.models.lists import plackett_luce_likelihood as likelihood
 from crowdrank.models.lists.plackett_luce_likelihood import Lists, ListSlopes
 from crowdrank.models.score_priors import gaussian
@@ -65,7 +65,7 @@ class PlackettLuce(Model):
         held = options.engine.load(Lists(rankings.item, rankings.place, rankings.offsets, rankings.weights))
         objective = ListObjective(held, rankings.items, self.prior_scale)
         found = maximize(objective, np.zeros(len(rankings.items)), tolerance=self.tolerance, max_steps=self.max_steps)
-        curvature = found.point.curvature
+        curvature = found.evaluation.curvature
         assert isinstance(curvature, ListCurvature)
         return build_ranking(
             self,
@@ -113,7 +113,7 @@ class ListCurvature:
         if size <= _LARGEST_INVERTED:
             with limit_blas_threads(size):
                 covariance = np.asarray(np.linalg.inv(self._matrix()), np.float64)
-            error, drawn = draw_from(covariance, self.items.centre, seed)
+            error, drawn = draw_from_covariance(covariance, self.items.centre, seed)
         else:
             rng = np.random.default_rng(seed)
             columns = [self._solve_for_noise(rng) for _ in range(_SOLVED_DRAWS)]
@@ -142,5 +142,5 @@ class ListObjective:
         value, gradient, bend = slopes.value, slopes.gradient, np.zeros(len(scores))
         if self.prior_scale is not None:
             prior = gaussian(scores, self.prior_scale)
-            value, gradient, bend = value + prior.value, gradient + prior.gradient, prior.bend
+            value, gradient, bend = value + prior.value, gradient + prior.gradient, prior.curvature
         return Evaluation(value, gradient, ListCurvature(self.held, self.items, scores, slopes, bend))

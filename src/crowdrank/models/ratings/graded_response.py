@@ -15,6 +15,7 @@ from crowdrank.engines import ShardedData
 from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.laplace import draw_from_covariance
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.models.base import (
     FitOptions,
@@ -26,7 +27,6 @@ from crowdrank.models.base import (
     require_kind,
     with_annotators,
 )
-from crowdrank.models.laplace import draw_from
 from crowdrank.models.ratings import graded_response_likelihood as likelihood
 from crowdrank.models.ratings.grade_classes import Classes, check_bins
 from crowdrank.models.ratings.graded_response_likelihood import Graded, chance_to_order
@@ -109,7 +109,11 @@ class GradedResponse(Model):
             return found
         other = go(layout.mirrored(found.parameters))
         # equal summits are one: the first stands, so that rounding never chooses
-        return other if other.point.value > found.point.value + 1e-3 + 1e-7 * abs(found.point.value) else found
+        return (
+            other
+            if other.evaluation.value > found.evaluation.value + 1e-3 + 1e-7 * abs(found.evaluation.value)
+            else found
+        )
 
 
 @dataclass(frozen=True)
@@ -244,8 +248,8 @@ class Summit:
 
     @property
     def curvature(self) -> Curvature:
-        assert isinstance(self.found.point.curvature, Curvature)
-        return self.found.point.curvature
+        assert isinstance(self.found.evaluation.curvature, Curvature)
+        return self.found.evaluation.curvature
 
     @property
     def scores(self) -> FloatArray:
@@ -292,7 +296,7 @@ class Summit:
     def measure(self) -> Uncertainty:
         centre = self.ratings.items.centre
         if self._exact:
-            error, around = draw_from(self._marginal[0], centre, self.seed)
+            error, around = draw_from_covariance(self._marginal[0], centre, self.seed)
             known = "scores and annotators together"
             return Uncertainty(centre(self.scores) + around, error, f"curvature at the optimum, of {known}")
         error = 1.0 / np.sqrt(self.curvature.matrix.diagonal()[: self.layout.items])
