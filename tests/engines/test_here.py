@@ -40,17 +40,17 @@ def doubled(shard, factor):
 @given(rows=st.integers(1, 100), rows_per_shard=st.integers(1, 30))
 def test_sums_are_the_same_however_the_rows_are_cut(rows, rows_per_shard):
     table = Column(np.arange(rows, dtype=float))
-    whole, cut = LOCAL.load(table), LocalEngine(rows_per_shard=rows_per_shard).hold(table)
+    whole, cut = LOCAL.load(table), LocalEngine(rows_per_shard=rows_per_shard).load(table)
     assert len(whole.shards) == 1
     assert len(cut.shards) == min(MAX_SHARDS, -(-rows // rows_per_shard))
-    one, many = whole.sum(moments, 3), cut.total(moments, 3)
+    one, many = whole.sum(moments, 3), cut.sum(moments, 3)
     assert isinstance(many, Sums)
     assert many.total == one.total
     np.testing.assert_allclose(many.powers, one.powers)
 
 
 def test_what_is_kept_stays_beside_its_shard():
-    held = LocalEngine(rows_per_shard=3).hold(Column(np.arange(10.0)))
+    held = LocalEngine(rows_per_shard=3).load(Column(np.arange(10.0)))
     kept, sums = held.map_and_sum(doubled, 2.0)
     assert sums.total == 90.0
     assert sums.powers[0] == 10.0
@@ -61,14 +61,14 @@ def test_what_is_kept_stays_beside_its_shard():
 def test_shards_are_summed_in_their_own_order():
     """Rounding depends on it, and must not depend on which thread was first."""
     table = Column(np.array([1e16, 1.0, -1e16, 1.0] * 4))
-    held = LocalEngine(rows_per_shard=1).hold(table)
+    held = LocalEngine(rows_per_shard=1).load(table)
     results = {held.sum(moments, 1).total for _ in range(20)}
     assert len(results) == 1
 
 
 def test_a_small_table_starts_no_thread():
     seen = []
-    LOCAL.load(Column(np.zeros(5))).total(lambda shard: (seen.append(threading.current_thread()), shard.value)[1:])
+    LOCAL.load(Column(np.zeros(5))).sum(lambda shard: (seen.append(threading.current_thread()), shard.value)[1:])
     assert seen == [threading.current_thread()]
 
 
@@ -77,7 +77,7 @@ def test_an_error_in_a_shard_reaches_the_caller():
         raise ZeroDivisionError("in a shard")
 
     with pytest.raises(ZeroDivisionError, match="in a shard"):
-        LocalEngine(rows_per_shard=1).hold(Column(np.zeros(4))).total(broken)
+        LocalEngine(rows_per_shard=1).load(Column(np.zeros(4))).sum(broken)
 
 
 def test_plain_tuples_are_added_too():

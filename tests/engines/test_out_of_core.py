@@ -47,14 +47,14 @@ def test_without_room_they_are_made_again_and_the_sums_are_the_same_to_the_last_
     roomy, tight = OutOfCore("4GB").load(table()), OutOfCore(1).load(parts)
     (kept, sums), (again, sums_again) = roomy.keep(doubled, 3.0), tight.keep(doubled, 3.0)
     assert sums.total == sums_again.total
-    assert kept.sum(moments, 3).total == again.total(moments, 3).total
+    assert kept.sum(moments, 3).total == again.sum(moments, 3).total
     assert {recipe.calls for recipe in parts.loaders} == {2}
 
 
 def test_few_shards_are_there_at_a_time():
     alive, most, lock = 0, 0, threading.Lock()
 
-    class ProgressEngine(Counting):
+    class CountingLoader(Counting):
         def __call__(self):
             nonlocal alive, most
             with lock:
@@ -69,7 +69,7 @@ def test_few_shards_are_there_at_a_time():
         return (1,)
 
     values = np.zeros((100, 10))
-    held = OutOfCore(1).load(InParts(tuple(ProgressEngine(value) for value in values), 1000))
+    held = OutOfCore(1).load(InParts(tuple(CountingLoader(value) for value in values), 1000))
     assert held.sum(counted) == (100,)
     assert most <= 16
 
@@ -77,7 +77,7 @@ def test_few_shards_are_there_at_a_time():
 def test_what_an_earlier_pass_left_makes_room_for_a_later_one():
     room = MemoryBudget(100)
     judgments, old, new = (Slot(lambda: "made again", lambda: None) for _ in range(3))
-    first, second, third = (room.shelf([slot]) for slot in (judgments, old, new))
+    first, second, third = (room.new_group([slot]) for slot in (judgments, old, new))
     for slot, size, shelf in ((judgments, 40, first), (old, 60, second), (new, 50, third)):
         room.keep(slot, np.zeros(size, np.int8), shelf)
     assert (len(judgments()), old(), len(new())) == (40, "made again", 50)
@@ -87,33 +87,33 @@ def test_what_an_earlier_pass_left_makes_room_for_a_later_one():
 def test_what_something_else_leans_on_is_not_emptied_since_that_would_free_nothing():
     room = MemoryBudget(100)
     judgments, other, curved, late = (Slot(lambda: "made again", lambda: None) for _ in range(4))
-    first, second, third = room.shelf([judgments, other]), room.shelf([curved]), room.shelf([late])
+    first, second, third = room.new_group([judgments, other]), room.new_group([curved]), room.new_group([late])
     whole = (np.zeros(40, np.int8),)
     room.keep(judgments, whole, first)
     room.keep(other, (np.zeros(40, np.int8),), first)
     room.keep(curved, (whole[0], np.zeros(50, np.int8)), second, (judgments, whole))
-    assert (judgments.leaning, judgments.size, other.size, curved.size) == (1, 40, 0, 50)
+    assert (judgments.children, judgments.size, other.size, curved.size) == (1, 40, 0, 50)
     room.keep(late, (np.zeros(60, np.int8),), third)  # the curvature goes, and nothing leans any more
-    assert (judgments.leaning, judgments.size, curved.size, late.size) == (0, 40, 0, 60)
+    assert (judgments.children, judgments.size, curved.size, late.size) == (0, 40, 0, 60)
 
 
 def test_what_was_made_of_judgments_that_are_gone_is_counted_whole():
     room = MemoryBudget(100)
     judgments, curved = (Slot(lambda: None, lambda: None) for _ in range(2))
-    room.shelf([judgments])
-    shelf, whole = room.shelf([curved]), (np.zeros(40, np.int8),)
+    room.new_group([judgments])
+    shelf, whole = room.new_group([curved]), (np.zeros(40, np.int8),)
     room.keep(curved, (whole[0], np.zeros(50, np.int8)), shelf, (judgments, whole))
-    assert (curved.size, judgments.leaning, room.left) == (90, 0, 10)
+    assert (curved.size, judgments.children, room.left) == (90, 0, 10)
 
 
 def test_what_nobody_needs_any_more_gives_its_room_back():
     held = OutOfCore("4GB").load(table())
-    before = held.room.left
+    before = held.budget.left
     kept, _ = held.map_and_sum(doubled, 2.0)
-    assert held.room.left == before - 7 * 50 * 8
+    assert held.budget.left == before - 7 * 50 * 8
     del kept
     gc.collect()
-    assert held.room.left == before
+    assert held.budget.left == before
 
 
 def test_a_quarter_of_the_limit_is_spare():
@@ -124,7 +124,7 @@ def test_a_quarter_of_the_limit_is_spare():
 
 def test_an_error_in_a_shard_reaches_the_caller():
     with pytest.raises(ZeroDivisionError):
-        OutOfCore(1).load(table()).total(lambda shard: 1 / 0)
+        OutOfCore(1).load(table()).sum(lambda shard: 1 / 0)
 
 
 def test_shared_and_repeated_columns_take_no_room():
@@ -151,15 +151,15 @@ def test_memory_in_use_is_known():
 FREED = """
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-from crowdrank.engines.memory import give_back_at_once, in_use
-give_back_at_once()
+from crowdrank.engines.memory import release_freed_memory, resident_memory
+release_freed_memory()
 del (large := [np.ones(1 << 21)])[:]  # the C library learns from this that 16 MB come and go
-before = in_use()
+before = resident_memory()
 with ThreadPoolExecutor(4) as pool:
     held = list(pool.map(lambda _: [np.ones(1 << 20), np.ones(1 << 8)], range(24)))
     for pair in held:
         del pair[0]
-    print(in_use() - before)
+    print(resident_memory() - before)
 """
 
 

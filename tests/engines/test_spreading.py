@@ -60,7 +60,7 @@ def place(request):
 
 def test_pieces_come_back_in_their_order(place):
     for engine in (LOCAL, place):
-        (found,) = engine.distribute(list(range(20))).total(named, "!")
+        (found,) = engine.distribute(list(range(20))).sum(named, "!")
         assert found == [f"{n}!" for n in range(20)]
 
 
@@ -83,7 +83,7 @@ def test_runs_are_few_and_leave_nothing_out(count):
 
 def test_a_watched_engine_counts_what_is_spread():
     passes = []
-    held = ProgressEngine(LOCAL, passes.append).spread([1, 2])
+    held = ProgressEngine(LOCAL, passes.append).distribute([1, 2])
     held.sum(named, "")
     held.map_and_sum(lambda piece: (piece, ()))
     assert passes == [1, 2]
@@ -135,7 +135,7 @@ def test_a_function_is_learnt_from_true_lists_found_anywhere(settings, lesson, p
 def test_a_worker_killed_at_work_changes_nothing(client, tmp_path):
     marker = tmp_path / "strike"
     marker.touch()
-    (found,) = Dask(client).spread(list(range(8))).total(struck, str(marker), 5)
+    (found,) = Dask(client).distribute(list(range(8))).sum(struck, str(marker), 5)
     assert found == [n**2 for n in range(8)]
     assert not marker.exists()
 
