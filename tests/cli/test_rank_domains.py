@@ -10,22 +10,21 @@ import numpy as np
 import pytest
 
 from crowdrank import BradleyTerry, Comparisons, Ranking
-from crowdrank.engines import LOCAL, Engine
 from crowdrank.models import REGISTRY
+from crowdrank.models.base import FitOptions, Model
 from crowdrank.results import Domains
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByHand:
+class ByHand(Model):
     """Every query is a domain of its own, and everyone an expert but in the last of them."""
 
     reads: ClassVar[type] = Comparisons
     domains: int | Literal["auto"] = 3
 
-    def fit(self, judgments: Comparisons, engine: Engine = LOCAL) -> Ranking:
-        return replace(
-            BradleyTerry().fit(judgments, engine), settings={"domains": self.domains}, chart=lambda: chart(judgments)
-        )
+    def _fit(self, judgments: Comparisons, options: FitOptions) -> Ranking:
+        ranking = BradleyTerry().fit(judgments, engine=options.engine)
+        return replace(ranking, settings={"domains": self.domains}, chart=lambda: chart(judgments))
 
 
 def chart(judgments: Comparisons) -> Domains:

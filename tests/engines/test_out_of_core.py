@@ -45,7 +45,7 @@ def test_with_room_for_all_every_shard_is_made_once():
 def test_without_room_they_are_made_again_and_the_sums_are_the_same_to_the_last_bit():
     parts = table()
     roomy, tight = OutOfCore("4GB").load(table()), OutOfCore(1).load(parts)
-    (kept, sums), (again, sums_again) = roomy.keep(doubled, 3.0), tight.keep(doubled, 3.0)
+    (kept, sums), (again, sums_again) = roomy.map_and_sum(doubled, 3.0), tight.map_and_sum(doubled, 3.0)
     assert sums.total == sums_again.total
     assert kept.sum(moments, 3).total == again.sum(moments, 3).total
     assert {recipe.calls for recipe in parts.loaders} == {2}
