@@ -20,8 +20,8 @@ from fits import OURS, PUBLISHED, Found, Record, crowd_named, fits, keep, matche
 from measure import Key, Table, drawn, options, over_seeds, report
 
 from crowdrank import TPP, Comparisons
-from crowdrank.models.thurstonian.mcem import MonteCarloEM
 from crowdrank.models.thurstonian.layout import layout_from_comparisons
+from crowdrank.models.thurstonian.mcem import MonteCarloEM
 
 NAME = "DOC5SR0.5DEMO1 of 2 even domains"
 TOLD = "tpp, domains=2"

@@ -19,7 +19,13 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
 from crowdrank.engines.compilation import COMPILE_FROM, compiled
-from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, inverse_mills, log_normal_cdf, register_numba_overloads
+from crowdrank.inference.special import (
+    HALF_LOG_TWO_PI,
+    ROOT_HALF,
+    inverse_mills,
+    log_normal_cdf,
+    register_numba_overloads,
+)
 
 LOGISTIC, PROBIT, DAVIDSON, THRESHOLD = 0, 1, 2, 3
 

@@ -49,9 +49,9 @@ def draw_expertise(rng: Any, layout: Any, prior: Any, state: Any, buffers: Any) 
 
     Usually a Newton proposal with Gaussian noise, sometimes a random walk.
     """
-    # Rows of `current` and `proposed`: log posterior, gradient, curvature.
-    current, proposed, proposal = buffers[:3], buffers[3:6], buffers[6]
-    _expertise_log_posterior(layout, prior, state, state.expertise, current[0], current[1], current[2])
+    # Rows of `at_current` and `at_proposal`: log posterior, gradient, curvature.
+    at_current, at_proposal, proposal = buffers[:3], buffers[3:6], buffers[6]
+    _expertise_log_posterior(layout, prior, state, state.expertise, at_current[0], at_current[1], at_current[2])
     random_walk = rng.random() < _RANDOM_WALK_SHARE
     for k in range(len(proposal)):
         for m in range(proposal.shape[1]):
@@ -59,19 +59,21 @@ def draw_expertise(rng: Any, layout: Any, prior: Any, state: Any, buffers: Any) 
             if random_walk:
                 step = noise * prior.expertise_std[k, m] * math.exp(3.0 * rng.random() - 3.0)
             else:
-                step = current[1, k, m] / current[2, k, m] + noise / math.sqrt(current[2, k, m])
+                step = at_current[1, k, m] / at_current[2, k, m] + noise / math.sqrt(at_current[2, k, m])
             proposal[k, m] = state.expertise[k, m] + step
-    _expertise_log_posterior(layout, prior, state, proposal, proposed[0], proposed[1], proposed[2])
+    _expertise_log_posterior(layout, prior, state, proposal, at_proposal[0], at_proposal[1], at_proposal[2])
     for k in range(len(proposal)):
         for m in range(proposal.shape[1]):
-            log_ratio = proposed[0, k, m] - current[0, k, m]
+            log_ratio = at_proposal[0, k, m] - at_current[0, k, m]
             if not random_walk:
                 step = proposal[k, m] - state.expertise[k, m]
                 # Hastings correction: the densities of the forward and the backward proposal.
-                forward = step - current[1, k, m] / current[2, k, m]
-                backward = -step - proposed[1, k, m] / proposed[2, k, m]
-                log_ratio += 0.5 * (math.log(proposed[2, k, m] / current[2, k, m]) + current[2, k, m] * forward**2)
-                log_ratio -= 0.5 * proposed[2, k, m] * backward**2
+                forward = step - at_current[1, k, m] / at_current[2, k, m]
+                backward = -step - at_proposal[1, k, m] / at_proposal[2, k, m]
+                log_ratio += 0.5 * (
+                    math.log(at_proposal[2, k, m] / at_current[2, k, m]) + at_current[2, k, m] * forward**2
+                )
+                log_ratio -= 0.5 * at_proposal[2, k, m] * backward**2
             if math.log(rng.random()) < log_ratio:
                 state.expertise[k, m] = proposal[k, m]
 

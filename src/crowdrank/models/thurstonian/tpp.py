@@ -88,15 +88,15 @@ class TPP(BaseModel):
 
     Examples
     --------
-    >>> from crowdrank import Comparisons
-    >>> votes = Comparisons.of(
-    ...     ["a", "b", "a"] * 10, ["b", "c", "c"] * 10, ["a", "b", "a"] * 10, annotator=["x", "y", "z"] * 10
-    ... )
-    >>> ranking = TPP(draws=50, max_sweeps=400).fit(votes)
-    >>> ranking.table(uncertainty=False)["item"].to_list()
-    ['a', 'b', 'c']
+    >>> from crowdrank.simulation import domain_crowd
+    >>> votes = domain_crowd(queries=10, items=4, annotators=5, domains=1, sparsity=0.8, seed=1).judgments
+    >>> ranking = TPP().fit(votes)
+    >>> ranking.convergence.converged
+    True
     >>> ranking.domains
-    <Domains: 1, of 1 queries and 3 annotators>
+    <Domains: 1, of 10 queries and 5 annotators>
+    >>> ranking.domains.queries_frame().columns
+    ['query', 'difficulty', 'difficulty_low', 'difficulty_high', 'domain', 'probability']
     """
 
     reads: ClassVar[type] = Comparisons
