@@ -33,7 +33,7 @@ def charted(expertise, spread=0.1, judged=None, membership=((0.9, 0.1), (0.2, 0.
         expertise=(expertise, expertise - reach, expertise + reach),
         membership=np.array(membership),
         difficulty=(difficulty, difficulty / 2, difficulty * 2),
-        judged=np.full(expertise.shape, 9) if judged is None else np.array(judged),
+        n_judgments=np.full(expertise.shape, 9) if judged is None else np.array(judged),
     )
 
 
@@ -128,24 +128,24 @@ def test_the_table_is_empty_where_nothing_was_judged():
 def test_the_worth_of_an_answer_is_the_integral_it_is_said_to_be(middle, spread):
     row = charted([[middle, 0.0]], spread=[spread, 1.0]).ask().filter(domain=1).row(0, named=True)
     chance = expected(lambda p: p, middle, spread)
-    assert row["worth"] == pytest.approx(1 - bits(chance), abs=1e-4)
-    assert row["unknown"] == pytest.approx(bits(chance) - expected(bits, middle, spread), abs=1e-4)
+    assert row["item_information"] == pytest.approx(1 - bits(chance), abs=1e-4)
+    assert row["annotator_information"] == pytest.approx(bits(chance) - expected(bits, middle, spread), abs=1e-4)
 
 
 def test_who_is_known_teaches_of_items_and_who_is_not_of_themselves():
     asked = charted([[2.0, 1.0], [0.0, 1.0], [0.0, 1.0]], spread=[[0.0, 1], [3.0, 1], [0.0, 1]]).ask()
     first = asked.filter(domain=1)
     assert first["annotator"].to_list() == ["a", "b", "c"]
-    sums = (first["worth"] + first["unknown"]).to_list()
+    sums = (first["item_information"] + first["annotator_information"]).to_list()
     assert sums == sorted(sums, reverse=True)
-    assert (first["worth"].arg_max(), first["unknown"].arg_max()) == (0, 1)
-    assert first.select("worth", "unknown").row(2) == pytest.approx((0.0, 0.0), abs=1e-12)
+    assert (first["item_information"].arg_max(), first["annotator_information"].arg_max()) == (0, 1)
+    assert first.select("item_information", "annotator_information").row(2) == pytest.approx((0.0, 0.0), abs=1e-12)
 
 
 def test_surely_reversed_is_worth_as_much_as_surely_right():
     asked = charted([[2.0, -2.0], [-2.0, 2.0]]).ask()
     assert asked["annotator"].to_list() == ["a", "b", "a", "b"]
-    assert asked["worth"].to_list() == pytest.approx([asked["worth"][0]] * 4)
+    assert asked["item_information"].to_list() == pytest.approx([asked["item_information"][0]] * 4)
 
 
 def test_nobody_is_asked_about_a_domain_without_queries():

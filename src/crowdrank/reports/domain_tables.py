@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crowdrank.results import Domains
-from crowdrank.results.domains import EXPERT_FROM, RANDOM_BELOW
+from crowdrank.results.domains import EXPERT_QUALITY, RANDOM_QUALITY
 
 _TOLD = ("expert", "reversed", "random")
 _MOST_DOMAINS = 10
@@ -25,7 +25,7 @@ def domains_report(domains: Domains) -> RenderableType:
     """How many domains there are, who is who in them, and the hardest and easiest queries; a few names of each."""
     parts: list[RenderableType] = [Text(_headline(domains)), Padding(_table(domains), (1, 0))]
     if len(domains.annotators):
-        verdicts = f"Expert: a quality of {EXPERT_FROM} or more; random: below {RANDOM_BELOW}, or perhaps a coin; "
+        verdicts = f"Expert: a quality of {EXPERT_QUALITY} or more; random: below {RANDOM_QUALITY}, or perhaps a coin; "
         parts.append(Text(f"{verdicts}reversed: surely below a half.", style="dim"))
     if extremes := _extremes(domains):
         parts.append(Text(extremes))

@@ -162,7 +162,7 @@ def _heat_chart(domains: Domains) -> Any:
 
 def _cells(domains: Domains) -> list[dict[str, Any]]:
     quality, low, high = domains.quality
-    known = domains.judged > 0
+    known = domains.n_judgments > 0
     dark = known & (np.abs(quality - 0.5) > 0.33)
     return [
         {
@@ -172,7 +172,7 @@ def _cells(domains: Domains) -> list[dict[str, Any]]:
             "quality": float(quality[k, n]),
             "between": f"{low[k, n]:.2f}–{high[k, n]:.2f}",
             "verdict": domains.verdict[k, n],
-            "judgments": int(domains.judged[k, n]),
+            "judgments": int(domains.n_judgments[k, n]),
             "label": f"{quality[k, n]:.2f}" if known[k, n] else "?",
             "dark": bool(dark[k, n]),
         }
@@ -183,6 +183,6 @@ def _cells(domains: Domains) -> list[dict[str, Any]]:
 
 def _best_first(domains: Domains) -> list[int]:
     """By their mean quality where they judged, every judgment counting once; who judged nothing comes last."""
-    total = domains.judged.sum(axis=1)
-    mean = np.sum(domains.judged * domains.quality[0], axis=1) / np.maximum(total, 1)
+    total = domains.n_judgments.sum(axis=1)
+    mean = np.sum(domains.n_judgments * domains.quality[0], axis=1) / np.maximum(total, 1)
     return [int(k) for k in np.lexsort((-mean, total == 0))]

@@ -1,4 +1,4 @@
-"""What was concluded about hidden domains of queries, and who is at home in which."""
+"""Hidden domains of queries, and the expertise of annotators in them."""
 
 from __future__ import annotations
 
@@ -13,40 +13,58 @@ from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 
 Estimate = tuple[FloatArray, FloatArray, FloatArray]
 
-EXPERT_FROM = 0.87
-"""Quality from which an annotator is an expert of a domain."""
-RANDOM_BELOW = 0.65
-"""Quality below which an annotator is no better than random there."""
-COIN = 0.5
-"""Quality of a coin; who may be one is random, and who is surely below it is reversed."""
+EXPERT_QUALITY = 0.87
+"""Smallest quality of an expert in a domain."""
+RANDOM_QUALITY = 0.65
+"""Annotators of lower quality count as random in a domain."""
+CHANCE_QUALITY = 0.5
+"""Quality of random answers. An interval that includes it means random, an interval below it means reversed."""
 
-# Of the quadrature over beliefs about τ: right to four digits even where τ is known to ± 5 only.
-_NODES = 64
+# Gauss–Hermite nodes for expectations over τ: right to four digits even for a standard deviation of 5.
+_QUADRATURE_NODES = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Domains:
-    """What was learnt of hidden domains: which query is of which, who is expert where, and how hard queries are.
+    """Hidden domains: the domain and difficulty of each query, and the expertise of annotators in each domain.
 
-    Estimates come as (estimate, lower, upper end of its interval); the three are the same where no error is known.
-    Domains are numbered from 1, in the order of the columns.
+    Estimates are tuples (estimate, lower end, upper end of the interval). The three are equal if no uncertainty is
+    known. Domains are numbered from 1, in the order of the columns.
+
+    Parameters
+    ----------
+    annotators : array of labels
+        Empty if the judgments name no annotators.
+    queries : array of labels
+    expertise : tuple of three arrays of annotators × domains
+        τ, in the unit in which the mean difficulty is one; negative if answers are reversed.
+    membership : array of queries × domains
+        Probability of each domain; rows add up to one.
+    difficulty : tuple of three arrays per query
+        δ², with mean one.
+    n_judgments : integer array of annotators × domains
+        Number of judgments, each query counted in its most probable domain.
+    level : float, default 0.9
+        Probability of the intervals.
+
+    Examples
+    --------
+    >>> import crowdrank as cr
+    >>> lists = cr.Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"]], [["c"], ["d"]]], query=["x", "x", "y"])
+    >>> cr.TRM(chains=2).fit(lists).domains
+    <Domains: 1, of 2 queries and 0 annotators>
     """
 
     annotators: ObjectArray
-    """Empty where the judgments name nobody."""
     queries: ObjectArray
     expertise: Estimate
-    """τ, annotators × domains, negative where answers are reversed; in the unit in which the mean difficulty is one."""
     membership: FloatArray
-    """The chance that a query is of a domain, queries × domains; rows add to one."""
     difficulty: Estimate
-    """δ² of each query; their mean is one."""
-    judged: IntArray
-    """How many judgments each annotator gave in each domain."""
+    n_judgments: IntArray
     level: float = 0.9
 
     def __len__(self) -> int:
-        """How many domains there are."""
+        """Number of domains."""
         return int(self.membership.shape[1])
 
     def __repr__(self) -> str:
@@ -54,30 +72,41 @@ class Domains:
 
     @cached_property
     def quality(self) -> Estimate:
-        """Φ(τ/√2), annotators × domains: the chance to name the better of two items seen one unit apart."""
+        """Φ(τ/√2), annotators × domains: probability of naming the better of two items perceived one unit apart."""
         estimate, low, high = self.expertise
         return _quality(estimate), _quality(low), _quality(high)
 
     @cached_property
     def domain(self) -> IntArray:
-        """The likeliest domain of each query."""
+        """The most probable domain of each query, from 1."""
         return np.asarray(np.argmax(self.membership, axis=1) + 1)
 
     @cached_property
     def sizes(self) -> IntArray:
-        """How many queries each domain has, each query in its likeliest."""
+        """Number of queries per domain, each query in its most probable one."""
         return np.bincount(self.domain - 1, minlength=len(self))
 
     @cached_property
     def verdict(self) -> ObjectArray:
-        """A word for each annotator in each domain; unknown where they judged nothing of it."""
+        """A word per annotator and domain: expert, average, random, reversed, or unknown without judgments there."""
         quality, low, high = self.quality
-        cases = [self.judged == 0, high < COIN, (quality < RANDOM_BELOW) | (low < COIN), quality >= EXPERT_FROM]
+        cases = [
+            self.n_judgments == 0,
+            high < CHANCE_QUALITY,
+            (quality < RANDOM_QUALITY) | (low < CHANCE_QUALITY),
+            quality >= EXPERT_QUALITY,
+        ]
         words = np.select(cases, ["unknown", "reversed", "random", "expert"], default="average")
         return words.astype(object)
 
     def queries_frame(self) -> pl.DataFrame:
-        """Hardest first: the difficulty of each query, its likeliest domain, and the chance that it is that one."""
+        """One row per query, hardest first.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns query, difficulty with its interval, domain (the most probable one) and its probability.
+        """
         estimate, low, high = self.difficulty
         columns = {
             "query": self.queries.tolist(),
@@ -90,7 +119,13 @@ class Domains:
         return pl.DataFrame(columns).sort("difficulty", "query", descending=[True, False])
 
     def annotators_frame(self) -> pl.DataFrame:
-        """A row for each annotator in each domain; domain by domain, the best first."""
+        """One row per annotator and domain, sorted by domain and descending expertise.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns annotator, domain, expertise with its interval, quality, verdict and judgments.
+        """
         estimate, low, high = self.expertise
         columns = self._pairs() | {
             "expertise": estimate.ravel(),
@@ -98,61 +133,68 @@ class Domains:
             "expertise_high": high.ravel(),
             "quality": self.quality[0].ravel(),
             "verdict": self.verdict.ravel().tolist(),
-            "judgments": self.judged.ravel(),
+            "judgments": self.n_judgments.ravel(),
         }
         frame = pl.DataFrame(columns, schema_overrides={"annotator": pl.String, "verdict": pl.String})
         return frame.sort("domain", "expertise", "annotator", descending=[False, True, False])
 
     def table(self) -> pl.DataFrame:
-        """A row an annotator, a column a domain: quality, null where they judged nothing of it."""
-        quality = np.where(self.judged > 0, self.quality[0], np.nan)
+        """Quality with one row per annotator and one column per domain; null if they judged nothing there."""
+        quality = np.where(self.n_judgments > 0, self.quality[0], np.nan)
         columns: dict[str, Any] = {"annotator": self.annotators.tolist()}
         columns |= {f"domain_{n}": quality[:, n - 1] for n in range(1, len(self) + 1)}
         return pl.DataFrame(columns, schema_overrides={"annotator": pl.String}).fill_nan(None)
 
     def ask(self) -> pl.DataFrame:
-        """Whom to ask next about which domain; domain by domain, the best first.
+        """Whom to ask next about which domain: one row per domain and annotator, the most informative annotators first.
 
-        In bits, of an answer on two items one unit apart: `worth` is what it tells of which is better, `unknown` what
-        it tells of the annotator. They are sorted by the sum. Domains without a query are left out.
+        Returns
+        -------
+        polars.DataFrame
+            Columns domain, annotator, `item_information` and `annotator_information`: the expected information, in
+            bits, of an answer on two items one unit apart, about which item is better and about the annotator. Rows are
+            sorted by their sum. Domains without a query are left out.
         """
-        chance, certain = self._foretold()
+        probability, expected_entropy = self._expected_answer()
         columns = self._pairs() | {
-            "worth": (1.0 - _bits(chance)).ravel(),
-            "unknown": np.maximum(_bits(chance) - certain, 0.0).ravel(),
+            "item_information": (1.0 - _entropy(probability)).ravel(),
+            "annotator_information": np.maximum(_entropy(probability) - expected_entropy, 0.0).ravel(),
         }
         frame = pl.DataFrame(columns, schema_overrides={"annotator": pl.String})
         frame = frame.filter(pl.col("domain").is_in(np.flatnonzero(self.sizes) + 1))
-        best = (-pl.col("worth") - pl.col("unknown")).round(12)  # sums that differ by rounding alone are equal
-        return frame.sort("domain", best, "annotator").select("domain", "annotator", "worth", "unknown")
+        # Rounded, so that sums that differ only in the last bits are equal.
+        best = (-pl.col("item_information") - pl.col("annotator_information")).round(12)
+        return frame.sort("domain", best, "annotator").select(
+            "domain", "annotator", "item_information", "annotator_information"
+        )
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """All tables as plain values, for JSON."""
         tables = {"queries": self.queries_frame(), "annotators": self.annotators_frame(), "ask": self.ask()}
         content: dict[str, Any] = {"count": len(self), "sizes": self.sizes.tolist(), "level": self.level}
         return content | {name: table.fill_nan(None).to_dicts() for name, table in tables.items()}
 
     def _pairs(self) -> dict[str, Any]:
-        """Annotator and domain of each cell, row after row."""
+        """Annotator and domain of each cell, row by row."""
         return {
             "annotator": np.repeat(self.annotators, len(self)).tolist(),
             "domain": np.tile(np.arange(1, len(self) + 1), len(self.annotators)),
         }
 
-    def _foretold(self) -> tuple[FloatArray, FloatArray]:
-        """E[p] and the expected bits of p, where p = Φ(τ/√2) and τ is believed to be normal."""
+    def _expected_answer(self) -> tuple[FloatArray, FloatArray]:
+        """E[p] and E[H(p)] for p = Φ(τ/√2) and normal τ, by Gauss–Hermite quadrature."""
         from scipy.special import ndtri
 
-        middle, low, high = self.expertise
-        spread = (high - low) / (2.0 * ndtri(0.5 + 0.5 * self.level))
-        nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+        mean, low, high = self.expertise
+        std = (high - low) / (2.0 * ndtri(0.5 + 0.5 * self.level))
+        nodes, weights = np.polynomial.hermite_e.hermegauss(_QUADRATURE_NODES)
         weights = weights / weights.sum()
-        chance, certain = np.zeros_like(middle), np.zeros_like(middle)
+        probability, expected_entropy = np.zeros_like(mean), np.zeros_like(mean)
         for node, weight in zip(nodes, weights, strict=True):
-            likely = _quality(middle + node * spread)
-            chance += weight * likely
-            certain += weight * _bits(likely)
-        return chance, certain
+            quality = _quality(mean + node * std)
+            probability += weight * quality
+            expected_entropy += weight * _entropy(quality)
+        return probability, expected_entropy
 
 
 def _quality(expertise: FloatArray) -> FloatArray:
@@ -161,9 +203,9 @@ def _quality(expertise: FloatArray) -> FloatArray:
     return np.asarray(ndtr(expertise / np.sqrt(2.0)))
 
 
-def _bits(chance: FloatArray) -> FloatArray:
-    """The entropy of a coin that falls so."""
+def _entropy(probability: FloatArray) -> FloatArray:
+    """Entropy of a binary answer, in bits."""
     from scipy.special import entr
 
-    chance = np.clip(chance, 0.0, 1.0)
-    return np.asarray((entr(chance) + entr(1.0 - chance)) / np.log(2.0))
+    probability = np.clip(probability, 0.0, 1.0)
+    return np.asarray((entr(probability) + entr(1.0 - probability)) / np.log(2.0))

@@ -57,7 +57,7 @@ def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
             "expertise": [part.tolist() for part in chart.expertise],
             "membership": chart.membership.tolist(),
             "difficulty": [part.tolist() for part in chart.difficulty],
-            "judged": chart.judged.tolist(),
+            "judged": chart.n_judgments.tolist(),
             "level": chart.level,
         }
     if uncertainty and ranking.measure is not None:
@@ -126,7 +126,7 @@ def _domains(chart: dict[str, Any]) -> Domains:
         expertise=(expertise, low, high),
         membership=membership,
         difficulty=(difficulty, easiest, hardest),
-        judged=np.array(chart["judged"], np.int64).reshape(shape),
+        n_judgments=np.array(chart["judged"], np.int64).reshape(shape),
         level=chart["level"],
     )
 

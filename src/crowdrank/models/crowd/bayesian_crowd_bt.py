@@ -94,10 +94,10 @@ class BayesianCrowdBT(Model):
             partial(sampler.tune, steps=self.warmup),
             sampler.walk,
             _read,
-            settled=lambda found: Draws.of(found, comparisons, sampler).samples.r_hat <= self.r_hat,
+            converged=lambda found: Draws.of(found, comparisons, sampler).samples.r_hat <= self.r_hat,
             chains=self.chains,
-            first=_THIN * self.draws,
-            most=self.max_sweeps,
+            initial_sweeps=_THIN * self.draws,
+            max_sweeps=self.max_sweeps,
             draws=max(self.draws, _DIAGNOSED),
             seed=self.seed,
             engine=options.engine,
@@ -186,7 +186,7 @@ class Draws:
         quality = np.where(against[..., None], 1 - quality, quality)
         spreads = samples.draws[..., -3:]
         spreads = np.where(against[..., None], spreads[..., [0, 2, 1]], spreads)
-        upright = Samples(np.concatenate((scores, quality, spreads), axis=-1), samples.accepted)
+        upright = Samples(np.concatenate((scores, quality, spreads), axis=-1), samples.acceptance_rate)
         return cls(
             upright,
             scores.reshape(-1, items),
@@ -212,7 +212,7 @@ class Draws:
             "quality_prior_truths": truths,
             "quality_prior_lies": lies,
             "r_hat": self.samples.r_hat,
-            "effective_size": self.samples.effective_size,
-            "accepted": self.samples.accepted,
+            "effective_size": self.samples.effective_sample_size,
+            "accepted": self.samples.acceptance_rate,
             "turned": self.turned,
         }

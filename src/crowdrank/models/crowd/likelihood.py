@@ -21,7 +21,7 @@ import numpy as np
 from crowdrank.arrays import AnyArray, Int32Array
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
 from crowdrank.inference.pair_curvature import PairCurvature
-from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_cdf, teach_numba
+from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_cdf, register_numba_overloads
 from crowdrank.models.crowd import crowd_bt_kernel
 
 RELIABLE, PROBIT, SCALED, PULLED = 0, 1, 2, 3
@@ -129,7 +129,7 @@ def reliable(d: Any, gate: Any, pull: Any) -> Any:
 
 def probit(d: Any, gate: Any, pull: Any) -> Any:
     x = d * ROOT_HALF
-    won, lost = np.exp(log_cdf(x)), np.exp(log_cdf(-x))
+    won, lost = np.exp(log_normal_cdf(x)), np.exp(log_normal_cdf(-x))
     honest, lying = both(gate)
     side, doubt = honest - lying, honest * lying
     density = ROOT_HALF * np.exp(-0.5 * x * x - HALF_LOG_TWO_PI)
@@ -203,7 +203,7 @@ def slopes(
         return Rows(shard, tuple(bends)), LikelihoodTerms(
             value, slope, gate_slope, none, bend, gate_bend, none, own, gate_own
         )
-    teach_numba()
+    register_numba_overloads()
     shapes = (scores.shape, gates.shape, pulls.shape)
     sums = [np.zeros(shape) for shape in (*shapes, *shapes, *shapes[:2])]
     value = _slopes_loop(*shard[:5], scores, gates, pulls, formula, bends, *sums)
@@ -423,7 +423,7 @@ def _truthful(margin: AnyArray, formula: int) -> tuple[AnyArray, AnyArray]:
     """The chances of a truthful answer for and against the winner."""
     if formula == RELIABLE:
         return sigmoid(margin), sigmoid(-margin)
-    return np.exp(log_cdf(margin * ROOT_HALF)), np.exp(log_cdf(-margin * ROOT_HALF))
+    return np.exp(log_normal_cdf(margin * ROOT_HALF)), np.exp(log_normal_cdf(-margin * ROOT_HALF))
 
 
 def margins(
@@ -432,7 +432,7 @@ def margins(
     """Fisher's curvature by the margin alone, given the annotators: what ties two items together, never negative."""
     winner, loser, who, weight, features, _ = shard
     if shard.rows >= COMPILE_MIN_ROWS:
-        teach_numba()
+        register_numba_overloads()
         tied = np.empty(shard.rows, np.float32)
         _margins_loop(winner, loser, who, weight, features, scores, gates, pulls, formula, tied)
         return PairCurvature(winner, loser, tied, shard.start), ()

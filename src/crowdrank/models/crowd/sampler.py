@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    accepted: float
+    acceptance_rate: float
 
 
 @dataclass(frozen=True)

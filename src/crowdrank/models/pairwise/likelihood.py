@@ -20,7 +20,13 @@ import numpy as np
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
 from crowdrank.inference.pair_curvature import PairCurvature
-from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, hazard, log_cdf, teach_numba
+from crowdrank.inference.special import (
+    HALF_LOG_TWO_PI,
+    ROOT_HALF,
+    inverse_mills,
+    log_normal_cdf,
+    register_numba_overloads,
+)
 
 LOGISTIC, PROBIT, DAVIDSON, THRESHOLD = 0, 1, 2, 3
 
@@ -75,8 +81,8 @@ def logistic(d: Any, outcome: Any, theta: Any) -> Any:
 def probit(d: Any, outcome: Any, theta: Any) -> Any:
     x = d * ROOT_HALF
     won, lost = 0.5 + 0.5 * outcome, 0.5 - 0.5 * outcome
-    up, down = hazard(x), hazard(-x)
-    value = won * log_cdf(x) + lost * log_cdf(-x)
+    up, down = inverse_mills(x), inverse_mills(-x)
+    value = won * log_normal_cdf(x) + lost * log_normal_cdf(-x)
     curvature = 0.5 * (won * up * (up + x) + lost * down * (down - x))
     return value, ROOT_HALF * (won * up - lost * down), curvature, 0.0, 0.0, 0.0
 
@@ -97,12 +103,12 @@ def threshold(d: Any, outcome: Any, theta: Any) -> Any:
     decided = np.abs(outcome)
     # a decided answer: log Φ(u)
     u = (outcome * d - theta) * ROOT_HALF
-    h = hazard(u)
+    h = inverse_mills(u)
     c = 0.5 * h * (h + u)
     # a tie: log(Φ(b) − Φ(a)), computed in the tail where both are small, so that no digits cancel
     b, a = (theta - np.abs(d)) * ROOT_HALF, (-theta - np.abs(d)) * ROOT_HALF
-    log_b = log_cdf(b)
-    log_tie = log_b + np.log(-np.expm1(log_cdf(a) - log_b))
+    log_b = log_normal_cdf(b)
+    log_tie = log_b + np.log(-np.expm1(log_normal_cdf(a) - log_b))
     at_b = np.exp(-0.5 * b * b - HALF_LOG_TWO_PI - log_tie)
     at_a = np.exp(-0.5 * a * a - HALF_LOG_TWO_PI - log_tie)
     side = (d >= 0) * 2.0 - 1.0
@@ -111,7 +117,7 @@ def threshold(d: Any, outcome: Any, theta: Any) -> Any:
     mixed = side * 0.5 * (b * at_b + a * at_a)
     t = 1.0 - decided
     return (
-        decided * log_cdf(u) + t * log_tie,
+        decided * log_normal_cdf(u) + t * log_tie,
         ROOT_HALF * outcome * h + t * tie_d,
         decided * c + t * (tie_d * tie_d + own),
         -decided * ROOT_HALF * h + t * tie_t,
@@ -160,7 +166,7 @@ def evaluate(shard: Pairs, scores: AnyArray, theta: float, formula: int) -> tupl
     curvature = np.empty(shard.rows, np.float32)
     if formula == LOGISTIC and shard.weight.strides == (0,) and np.max(np.abs(scores)) <= _MAX_SCORE:
         return _equal_weight_logistic(shard, scores, curvature)
-    teach_numba()
+    register_numba_overloads()
     gradient, diagonal, border = (np.zeros(len(scores)) for _ in range(3))
     columns = (gradient, diagonal, border)
     value, theta_gradient, corner = _evaluate_loop(*shard[:4], scores, theta, formula, curvature, *columns)
@@ -240,7 +246,7 @@ def _equal_weight_logistic_loop(left, right, outcome, table, curvature, factors)
     return value - np.log(together)
 
 
-@compiled(logistic, probit, davidson, threshold, hazard)
+@compiled(logistic, probit, davidson, threshold, inverse_mills)
 def _evaluate_loop(left, right, outcome, weight, scores, theta, formula, curvature, gradient, diagonal, border):  # type: ignore[no-untyped-def]
     value = theta_gradient = corner = 0.0
     for row in range(len(left)):

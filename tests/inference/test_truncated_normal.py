@@ -1,23 +1,50 @@
-"""Normals cut off: the moments of truncated ones, in the far tails too."""
+"""Truncated normal draws have the right distribution, in the far tails too."""
 
 import numpy as np
 import pytest
 from scipy.stats import kstest, truncnorm
 
-from crowdrank.inference.truncated_normal import normals_between, positive_normals
+from crowdrank.engines.compilation import compiled
+from crowdrank.inference.truncated_normal import sample_positive_normal, sample_tail_excess, sample_truncated_normal
 
 COUNT = 40_000
 
 
+@compiled(sample_positive_normal)
+def _positive_normals(rng, means):
+    draws = np.empty_like(means)
+    for row in range(len(means)):
+        draws[row] = sample_positive_normal(rng, means[row])
+    return draws
+
+
+@compiled(sample_tail_excess, sample_truncated_normal)
+def _truncated_normals(rng, means, low, high):
+    draws = np.empty_like(means)
+    for row in range(len(means)):
+        draws[row] = sample_truncated_normal(rng, means[row], low[row], high[row])
+    return draws
+
+
+def positive_normals(rng, means):
+    return _positive_normals(rng, np.asarray(means, np.float64))
+
+
+def truncated_normals(rng, means, low, high):
+    columns = np.broadcast_arrays(*(np.asarray(column, np.float64) for column in (means, low, high)))
+    draws = _truncated_normals(rng, *(np.ascontiguousarray(column.ravel()) for column in columns))
+    return draws.reshape(columns[0].shape)
+
+
 def assert_moments(drawn, truth):
-    """Within four standard errors of what is expected, mean and mean square."""
+    """Mean and mean square are within four standard errors."""
     for power in (1, 2):
         values = drawn**power
         assert abs(values.mean() - truth.moment(power)) < 4 * values.std() / np.sqrt(len(values))
 
 
 @pytest.mark.parametrize("mean", [-30.0, -8.0, -2.0, -0.46, -0.44, 0.0, 1.0, 6.0, 30.0])
-def test_positive_normals_have_the_moments_of_truncated_ones(mean):
+def test_positive_normals_have_the_right_moments(mean):
     drawn = positive_normals(np.random.default_rng(1), np.full(COUNT, mean))
     assert drawn.min() > 0
     assert_moments(drawn, truncnorm(-mean, np.inf, loc=mean))
@@ -53,26 +80,26 @@ BOUNDS = [
 
 @pytest.mark.parametrize("mirrored", [False, True], ids=["as they are", "mirrored"])
 @pytest.mark.parametrize(("low", "high"), BOUNDS)
-def test_normals_between_bounds_have_the_moments_of_truncated_ones(low, high, mirrored):
+def test_truncated_normals_have_the_right_distribution(low, high, mirrored):
     low, high = (-high, -low) if mirrored else (low, high)
-    drawn = normals_between(np.random.default_rng(2), 0.0, np.full(COUNT, low), high)
+    drawn = truncated_normals(np.random.default_rng(2), 0.0, np.full(COUNT, low), high)
     assert np.all((low <= drawn) & (drawn <= high))
     assert kstest(drawn, truncnorm(low, high).cdf).pvalue > 1e-4
-    if max(low, -high) < 5:  # beyond, the spread past the edge is lost in moments about zero
+    if max(low, -high) < 5:  # beyond, moments about zero hide the spread past the bound
         assert_moments(drawn, truncnorm(low, high))
 
 
 def test_other_means_only_shift():
     still, moved = (
-        normals_between(np.random.default_rng(3), mean, np.linspace(-4, 4, 50) + mean, np.linspace(-3, 6, 50) + mean)
+        truncated_normals(np.random.default_rng(3), mean, np.linspace(-4, 4, 50) + mean, np.linspace(-3, 6, 50) + mean)
         for mean in (0.0, 64.0)
     )
     np.testing.assert_allclose(moved, still + 64.0, atol=1e-9)
 
 
-def test_another_normal_is_noticed():
-    """The negative control: a mean off by a twentieth."""
-    drawn = normals_between(np.random.default_rng(2), np.full(COUNT, 0.05), -1.0, 2.0)
+def test_another_mean_is_detected():
+    """Negative control: a mean that is off by a twentieth."""
+    drawn = truncated_normals(np.random.default_rng(2), np.full(COUNT, 0.05), -1.0, 2.0)
     with pytest.raises(AssertionError):
         assert_moments(drawn, truncnorm(-1.0, 2.0))
 
@@ -80,9 +107,5 @@ def test_another_normal_is_noticed():
 @pytest.mark.parametrize("mean", [-1e12, -40.0, 0.0, 40.0, 1e12])
 @pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (1.0, 1.0 + 1e-15), (1.0, 1.0 - 1e-15), (1.0, 2.0)])
 def test_bounds_that_meet_or_are_far_off_neither_hang_nor_overflow(mean, low, high):
-    drawn = normals_between(np.random.default_rng(4), np.full(100, mean), low, high)
+    drawn = truncated_normals(np.random.default_rng(4), np.full(100, mean), low, high)
     assert np.all((drawn >= min(low, high)) & (drawn <= max(low, high)))
-
-
-def test_shapes_are_kept():
-    assert normals_between(np.random.default_rng(5), np.zeros((2, 3)), -1.0, [0.0, 1.0, np.inf]).shape == (2, 3)
