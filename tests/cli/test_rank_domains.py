@@ -38,7 +38,7 @@ def chart(judgments: Comparisons) -> Domains:
         expertise=(expertise, expertise - 0.1, expertise + 0.1),
         membership=np.eye(len(queries)),
         difficulty=(difficulty,) * 3,
-        judged=np.full(expertise.shape, 4),
+        n_judgments=np.full(expertise.shape, 4),
     )
 
 

@@ -23,7 +23,7 @@ def chart(expertise, sizes, annotators=None, queries=None, judged=5):
         expertise=(expertise, expertise - 0.1, expertise + 0.1),
         membership=membership,
         difficulty=(difficulty, difficulty, difficulty),
-        judged=np.full(expertise.shape, judged),
+        n_judgments=np.full(expertise.shape, judged),
     )
 
 

@@ -26,7 +26,7 @@ def chart(people=3, sizes=(2, 1, 0)):
         expertise=(expertise, expertise - 0.1, expertise + 0.1),
         membership=membership,
         difficulty=(np.ones(len(membership)),) * 3,
-        judged=judged,
+        n_judgments=judged,
     )
 
 

@@ -120,10 +120,10 @@ class TPP(Model):
             raise SettingError(f'domains must be at least 1, or "auto", got {self.domains!r}.')
         if self.inference not in ("posterior", "mcem"):
             raise SettingError(f'inference must be "posterior" or "mcem", got {self.inference!r}.')
-        for name, value in (("expertise", self.expertise), ("difficulty", self.difficulty)):
-            if value not in ("each", "shared"):
-                raise SettingError(f'{name} must be "each" or "shared", got {value!r}.')
-            if value == "shared" and self.inference != "mcem":
+        for name, choice in (("expertise", self.expertise), ("difficulty", self.difficulty)):
+            if choice not in ("each", "shared"):
+                raise SettingError(f'{name} must be "each" or "shared", got {choice!r}.')
+            if choice == "shared" and self.inference != "mcem":
                 raise SettingError(f'{name}="shared" is a variant of the published method. Set inference="mcem".')
         for name, count, least in (
             ("chains", self.chains, 2),
