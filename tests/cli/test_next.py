@@ -74,7 +74,7 @@ def test_items_of_queries_are_asked_within_them(crowdrank, tmp_path):
 
 def test_how_near_a_decision_is_can_be_asked(crowdrank, votes):
     ended = crowdrank("next", votes, "--until", "top 1", "--count", 2)
-    assert "top 1: open, at 0." in ended.out
+    assert "top 1: not decided, probability 0." in ended.out
     assert "votes in all" in ended.out or "not in sight" in ended.out
 
 
@@ -84,7 +84,7 @@ def test_once_it_is_settled_nothing_is_asked(crowdrank, tmp_path):
     clear.write_text("\n".join(["worker,left,right,winner", *rows]))
     out = tmp_path / "tasks.csv"
     ended = crowdrank("next", clear, "--until", "top 1", "--repeats", "--out", out)
-    assert "top 1: settled." in ended.out
+    assert "top 1: decided." in ended.out
     assert f"Written to {out}, without a question." in ended.out
     assert pl.read_csv(out).is_empty()
     assert "questions for" not in ended.out
