@@ -68,16 +68,20 @@ def test_an_earlier_ranking_is_a_good_start(crowdrank, folder, tmp_path):
         (["--memory", "4GB", "--encoding", "latin-1"], "--encoding can be used only when"),
         (["--warm-start", "nowhere.json"], "is not a ranking"),
         (["--model", "borda", "--engine", "dask"], "borda computes on one machine: omit --engine dask"),
-        (
-            ["--model", "borda", "--warm-start", "RANKING"],
-            "--warm-start needs a model whose solver has starting values: bradley-terry",
-        ),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(crowdrank, arguments, message):
     ended = crowdrank("rank", VOTES, *arguments)
     assert ended.code == 1
     assert message in ended.err
+
+
+def test_a_model_without_starting_values_refuses_a_warm_start(crowdrank, tmp_path):
+    earlier = tmp_path / "ranking.json"
+    ranked(crowdrank, VOTES, "--out", earlier)
+    ended = crowdrank("rank", VOTES, "--model", "borda", "--warm-start", earlier)
+    assert ended.code == 1
+    assert "--warm-start needs a model whose solver has starting values: bradley-terry" in ended.err
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):

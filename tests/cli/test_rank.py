@@ -201,8 +201,15 @@ def test_a_value_that_is_not_a_choice_is_a_usage_error_that_lists_them(crowdrank
 
 @pytest.mark.parametrize(
     "words",
-    [("--gold", "nowhere.csv"), ("--items", "nowhere.csv"), ("--out", "r.docx"), ("--report", "r.pdf")]
-    + [("--warm-start", "nowhere.json"), ("--gold-pairs", "nowhere.csv"), ("--out", "nowhere/r.csv")],
+    [
+        ("--gold", "nowhere.csv"),
+        ("--items", "nowhere.csv"),
+        ("--warm-start", "nowhere.json"),
+        ("--gold-pairs", "nowhere.csv"),
+        ("--out", "r.docx"),
+        ("--out", "nowhere/r.csv"),
+        ("--report", "r.pdf"),
+    ],
     ids=" ".join,
 )
 def test_files_are_checked_before_the_fit(crowdrank, votes, words, monkeypatch):

@@ -10,22 +10,21 @@ import numpy as np
 import pytest
 
 from crowdrank import BradleyTerry, Comparisons, Ranking
-from crowdrank.engines import Engine, here
-from crowdrank.models import REGISTRY
+from crowdrank.models import REGISTRY, Model
+from crowdrank.models.base import FitOptions
 from crowdrank.results import Domains
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByHand:
+class ByHand(Model):
     """Every query is a domain of its own, and everyone an expert but in the last of them."""
 
     reads: ClassVar[type] = Comparisons
     domains: int | Literal["auto"] = 3
 
-    def fit(self, judgments: Comparisons, engine: Engine = here) -> Ranking:
-        return replace(
-            BradleyTerry().fit(judgments, engine), settings={"domains": self.domains}, chart=lambda: chart(judgments)
-        )
+    def _fit(self, judgments: Comparisons, options: FitOptions) -> Ranking:
+        ranking = BradleyTerry().fit(judgments)
+        return replace(ranking, settings={"domains": self.domains}, chart=lambda: chart(judgments))
 
 
 def chart(judgments: Comparisons) -> Domains:

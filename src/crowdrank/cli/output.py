@@ -43,9 +43,12 @@ _ARGUMENTS = (
     "uncertainty",
 )
 _FLAGS = {"init": "--warm-start"}
-_MAPPING = re.compile(rf"\b({'|'.join(_COLUMN_ARGUMENTS)})=\{{([^{{}}]*)\}}")
 _ENTRY = re.compile(r"""(['"]?)([^'":,{}]+)\1\s*:\s*('[^']*'|"[^"]*"|[^,'"]+)""")
-_ARGUMENT = re.compile(rf"\b({'|'.join(_ARGUMENTS)})=('[^']*'|\"[^\"]*\")?")
+# In one expression, because the options made of a mapping contain `query=`.
+_ARGUMENT = re.compile(
+    rf"\b(?:(?P<columns>{'|'.join(_COLUMN_ARGUMENTS)})=\{{(?P<roles>[^{{}}]*)\}}"
+    rf"|(?P<name>{'|'.join(_ARGUMENTS)})=(?P<value>'[^']*'|\"[^\"]*\")?)"
+)
 _WIDEST = 100
 
 
@@ -94,20 +97,18 @@ def with_flags(message: str) -> str:
     >>> with_flags("memory= limits engine='out-of-core'.")
     '--memory limits --engine out-of-core.'
     """
-    return _ARGUMENT.sub(_as_option, _MAPPING.sub(_as_column_options, message))
+    return _ARGUMENT.sub(_as_options, message)
 
 
-def _as_column_options(found: re.Match[str]) -> str:
-    option = _COLUMN_ARGUMENTS[found[1]]
-    entries = [(entry[2].strip(), entry[3].strip()) for entry in _ENTRY.finditer(found[2])]
+def _as_options(found: re.Match[str]) -> str:
+    if (name := found["name"]) is not None:
+        option = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+        return option if found["value"] is None else f"{option} {_unquoted(found['value'])}"
+    option = _COLUMN_ARGUMENTS[found["columns"]]
+    entries = [(entry[2].strip(), entry[3].strip()) for entry in _ENTRY.finditer(found["roles"])]
     if not entries:
         return f"{option} ROLE=COLUMN"
     return " ".join(f"{option} {role}={_unquoted(value)}" for role, value in entries)
-
-
-def _as_option(found: re.Match[str]) -> str:
-    option = _FLAGS.get(found[1], "--" + found[1].replace("_", "-"))
-    return option if found[2] is None else f"{option} {_unquoted(found[2])}"
 
 
 def _unquoted(value: str) -> str:
