@@ -449,7 +449,7 @@ def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
     settings = parse_settings(cls, options.settings, options.seed)
     if options.features and has_setting(cls, "features"):
         settings["features"] = tuple(options.features)
-    return cls(**settings) if given is None else replace(given, **settings)  # type: ignore[type-var]
+    return cls(**settings) if given is None else replace(given, **settings)
 
 
 def _fill_missing(judgments: Judgments, missing: str | None) -> tuple[Judgments, str]:
@@ -518,7 +518,9 @@ def _gold_pairs(options: RankOptions) -> Comparisons | Iterable[tuple[Any, Any]]
 
 
 def _load_init(options: RankOptions) -> Ranking | None:
-    return options.init if options.init is None or isinstance(options.init, Ranking) else Ranking.load(options.init)
+    if options.init is None or isinstance(options.init, Ranking):
+        return options.init
+    return Ranking.load(Path(options.init))
 
 
 def _check_warm_start(model: Model, init: Ranking | None) -> None:
@@ -551,7 +553,8 @@ def _compute_lazy_parts(ranking: Ranking) -> Ranking:
     """The ranking with uncertainty, annotators and domains computed, where it has them."""
     parts = {"measure": "uncertainty", "survey": "annotators", "chart": "domains"}
     computed = {thunk: getattr(ranking, part) for thunk, part in parts.items() if getattr(ranking, thunk) is not None}
-    return replace(ranking, **{thunk: (lambda value=value: value) for thunk, value in computed.items()})
+    constants: dict[str, Any] = {thunk: lambda value=value: value for thunk, value in computed.items()}
+    return replace(ranking, **constants)
 
 
 def load_gold(source: Any, columns: ColumnRoles) -> Gold | None:

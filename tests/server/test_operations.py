@@ -192,4 +192,4 @@ def test_serve_tells_machines_its_links_as_soon_as_it_answers(tmp_path, processe
 def test_there_is_nothing_to_export_or_back_up_where_nothing_is(tmp_path):
     for command in (["export", "nothing.db", "--out", "x.csv"], ["backup", "nothing.db", "--out", "x.db"]):
         done = runner.invoke(app, command)
-        assert "There is no collection nothing.db" in str(done.exception)
+        assert "nothing.db: no such collection" in str(done.exception)
