@@ -79,7 +79,7 @@ def fit_here(model: str, where: str, count: int, size: Sequence[int]) -> Entry:
 
     with _engine(where, count) as engine:
         judged = votes if where == "threads" else _in_files(votes)
-        fits = [_clock(lambda: _MODELS[model]().fit(judged, Watched(engine, tell))) for _ in range(3)]
+        fits = [_clock(lambda: _MODELS[model]().fit(judged, engine=Watched(engine, tell))) for _ in range(3)]
         seconds, ranking = min(fits[1:], key=lambda fit: fit[0])  # the first one compiles, and loads
         overhead = _overhead(engine, judged)
     return Entry(

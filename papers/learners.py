@@ -12,7 +12,7 @@ import numpy as np
 from measure import FIRST_SEED, Check, Key, Sampled, Table, standard_error
 from topics import p_value
 
-from crowdrank import Better, Between, Gold, Rankings
+from crowdrank import Gold, Rankings, SideInformation
 from crowdrank.data import Items
 from crowdrank.evaluation.relevance import Gain, ndcg
 from crowdrank.ltr import CrowdRanker, Features, RankingFunction
@@ -59,20 +59,24 @@ class Lesson:
         )
 
     @cached_property
-    def side(self) -> dict[str, list[Between | Better]]:
-        """What S2 and S3 are told of the best annotator."""
+    def side_information(self) -> dict[str, SideInformation]:
+        """What S2 and S3 know about the best annotator."""
         names, best = self.lists.annotators, int(np.argmin(self.expertise))
         low, high = self.expertise[best] * (1 + ABOUT), self.expertise[best] * (1 - ABOUT)
-        others = [Better(names[best], name) for n, name in enumerate(names) if n != best]
-        return {"ltrma-s2": [Between(names[best], float(low), float(high))], "ltrma-s3": [*others]}
+        others = [(names[best], name) for n, name in enumerate(names) if n != best]
+        return {
+            "ltrma-s2": SideInformation(between={names[best]: (float(low), float(high))}),
+            "ltrma-s3": SideInformation(better=others),
+        }
 
     def fit(self, method: str, settings: CrowdRanker | None = None) -> RankingFunction:
         """By the method's name, with the side information that belongs to it."""
-        told = replace(settings or CrowdRanker(), method=method, side=self.side.get(method, []))
+        known = self.side_information.get(method, SideInformation())
+        told = replace(settings or CrowdRanker(), method=method, side_information=known)
         if method not in (OURS, *WITH_SIDE):
             told = replace(told, held_out=0)  # they have nothing to choose
-        known = self.gold(TOLD_SHARE) if method == "ltrma-s1" else self.gold() if method == TRUTH else None
-        return told.fit(self.lists, self.features, known)
+        gold = self.gold(TOLD_SHARE) if method == "ltrma-s1" else self.gold() if method == TRUTH else None
+        return told.fit(self.lists, self.features, gold)
 
     def fits(self, methods: Sequence[str], settings: CrowdRanker | None = None) -> dict[str, RankingFunction]:
         """All of them; those with side information learn from what ltr-crowds chose to, and hold out no query again."""

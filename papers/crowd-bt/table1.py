@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from measure import FIRST_SEED, Key, Table, drawn, options, over_seeds, report
 
-from crowdrank import BayesianCrowdBT, BradleyTerry, Comparisons, CrowdBT
+from crowdrank import BayesianCrowdBT, BradleyTerry, Comparisons, CrowdBT, SideInformation
 from crowdrank.evaluation import accuracy
 from crowdrank.models import Model
 from crowdrank.simulation import Crowd, crowd_bt
@@ -63,15 +63,15 @@ columns the five gold pairs tell them which way is up, as they do *Gold*.
 
 def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
     crowd = crowd_bt(quality=f"beta({column})", seed=seed)
-    plain, gold = crowd.judgments, with_gold(crowd, seed)
-    told = gold if column in WITH_GOLD else plain
+    plain, (answered, gold) = crowd.judgments, with_gold(crowd, seed)
+    votes, known = (answered, gold) if column in WITH_GOLD else (plain, None)
     bayesian = BayesianCrowdBT(draws=10, warmup=10, max_sweeps=40) if quick else MODELS["bayesian-crowd-bt"]
     scores = {
         "Bradley-Terry": MODELS["Bradley-Terry"].fit(plain).scores,
         "Crowd-BT, One": BY_THE_PAPER.fit(plain).scores,
-        "Crowd-BT, Gold": replace(BY_THE_PAPER, start="gold").fit(gold).scores,
-        "crowd-bt": MODELS["crowd-bt"].fit(told).scores,
-        "bayesian-crowd-bt": bayesian.fit(told).scores,
+        "Crowd-BT, Gold": replace(BY_THE_PAPER, start="gold").fit(answered, side_information=gold).scores,
+        "crowd-bt": MODELS["crowd-bt"].fit(votes, side_information=known).scores,
+        "bayesian-crowd-bt": bayesian.fit(votes, side_information=known).scores,
     }
     found = {(name, f"({column})"): accuracy(values, crowd.truth) for name, values in scores.items()}
     if column == "2,2":
@@ -80,8 +80,8 @@ def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
     return found
 
 
-def with_gold(crowd: Crowd, seed: int) -> Comparisons:
-    """Five pairs that were not asked, answered by everyone, and known."""
+def with_gold(crowd: Crowd, seed: int) -> tuple[Comparisons, SideInformation]:
+    """The judgments with answers of every annotator to five more pairs, and these pairs as gold."""
     votes = crowd.judgments
     assert isinstance(votes, Comparisons)
     assert votes.annotator is not None
@@ -99,7 +99,7 @@ def with_gold(crowd: Crowd, seed: int) -> Comparisons:
         weight=np.concatenate((votes.weights, np.full(len(everyone), ASIDE))),
     )
     names = votes.items.labels
-    return more.knowing(gold=list(zip(names[better], names[worse], strict=True)), gold_weight=0)
+    return more, SideInformation(gold=list(zip(names[better], names[worse], strict=True)), gold_weight=0)
 
 
 def _unasked(votes: Comparisons, truth: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

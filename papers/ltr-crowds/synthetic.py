@@ -41,7 +41,7 @@ from learners import (
 )
 from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, report
 
-from crowdrank.data.side_information import known_of_annotators
+from crowdrank.data import SideInformation
 from crowdrank.engines import Held
 from crowdrank.ltr import CrowdRanker, Linear
 from crowdrank.ltr.e_step import Drawing, Posterior
@@ -122,9 +122,10 @@ def convergence(name: str, seed: int, quick: bool) -> Mapping[Key, float]:
 def distances(lesson: Lesson, method: str) -> Iterator[float]:
     gold = lesson.gold(TOLD_SHARE) if method == "ltrma-s1" else None
     taught = lesson_of(lesson.lists, lesson.features, gold, None)
-    known = known_of_annotators(lesson.lists.annotators, lesson.side.get(method, []), larger_is_better=False)
+    known = lesson.side_information.get(method, SideInformation())
+    encoded = known.encode_annotators(lesson.lists.annotators, larger_is_better=False)
     kept = Kept("paper" if method == PAPERS_SAMPLER else "auto")
-    EM(Linear(), kept, "map", 1.0, max(STEPS), 0.0, known).run(taught.crowd, taught.values)
+    EM(Linear(), kept, "map", 1.0, max(STEPS), 0.0, encoded).run(taught.crowd, taught.values)
     queries = taught.crowd.queries
     hidden = range(round(TOLD_SHARE * len(queries)), len(queries))
     for step in STEPS:

@@ -38,25 +38,25 @@ def assert_same(found, expected):
 def test_files_passed_over_are_as_judgments_in_memory(model, votes, folder, small_parts):
     scanned = cr.scan(folder)
     assert len(scanned.stored.parts) > 3
-    assert_same(model.fit(scanned, OutOfCore("4GB")), model.fit(votes))
+    assert_same(model.fit(scanned, engine=OutOfCore("4GB")), model.fit(votes))
 
 
 def test_they_are_even_without_room_for_any(votes, folder, small_parts):
-    assert_same(cr.CrowdBT().fit(cr.scan(folder), OutOfCore(1)), cr.CrowdBT().fit(votes))
+    assert_same(cr.CrowdBT().fit(cr.scan(folder), engine=OutOfCore(1)), cr.CrowdBT().fit(votes))
 
 
 @pytest.mark.parametrize("model", [cr.BradleyTerry(), cr.CrowdBT()], ids=repr)
 def test_a_cluster_is_as_this_machine(model, votes, folder, small_parts, client):
-    assert_same(model.fit(cr.scan(folder), Dask(client)), model.fit(votes))
+    assert_same(model.fit(cr.scan(folder), engine=Dask(client)), model.fit(votes))
 
 
 @pytest.mark.parametrize("engine", ["out-of-core", "dask"])
 def test_what_is_in_memory_already_is_the_same_anywhere(engine, votes, client):
     place = OutOfCore() if engine == "out-of-core" else Dask(client)
-    assert_same(cr.CrowdBT().fit(votes, place), cr.CrowdBT().fit(votes))
+    assert_same(cr.CrowdBT().fit(votes, engine=place), cr.CrowdBT().fit(votes))
     lists = votes.to_rankings()
-    assert_same(cr.PlackettLuce().fit(lists, place), cr.PlackettLuce().fit(lists))
-    assert_same(cr.models.MPM().fit(votes, place), cr.models.MPM().fit(votes))
+    assert_same(cr.PlackettLuce().fit(lists, engine=place), cr.PlackettLuce().fit(lists))
+    assert_same(cr.models.MPM().fit(votes, engine=place), cr.models.MPM().fit(votes))
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_what_is_in_memory_already_is_the_same_anywhere(engine, votes, client):
 def test_in_many_shards_it_is_as_in_one(model, votes):
     judgments, _ = as_read_by(model, votes)
     model = replace(model, tolerance=1e-7)
-    assert_same(model.fit(judgments, Here(rows_per_shard=60)), model.fit(judgments))
+    assert_same(model.fit(judgments, engine=Here(rows_per_shard=60)), model.fit(judgments))
 
 
 def test_scanned_judgments_are_passed_over_without_being_asked_for(votes, folder, small_parts):
-    assert_same(cr.CrowdBT().fit(cr.scan(folder)), cr.CrowdBT().fit(votes, here))
+    assert_same(cr.CrowdBT().fit(cr.scan(folder)), cr.CrowdBT().fit(votes, engine=here))
 
 
 def test_models_that_pass_over_nothing_read_the_columns(votes, folder):
@@ -82,13 +82,13 @@ def test_models_that_pass_over_nothing_read_the_columns(votes, folder):
 def test_a_climb_from_an_earlier_fit_ends_at_the_same_summit(model, votes, folder, small_parts):
     model = replace(model, tolerance=1e-8)
     first = model.fit(votes.take(slice(0, 800)))
-    started = cr.scan(folder).starting_at(first.items, first.scores)
-    assert_same(model.fit(started), model.fit(votes))
+    assert_same(model.fit(cr.scan(folder), init=first), model.fit(votes))
 
 
 def test_scores_to_start_from_must_be_of_these_items(votes):
+    others = cr.CrowdBT().fit(cr.Comparisons.of(["x"], ["y"], ["x"], annotator=["nobody"]))
     with pytest.raises(cr.errors.DataError, match="None of the items"):
-        votes.starting_at(cr.data.Items.plain(["nobody"]), np.zeros(1))
+        cr.CrowdBT().fit(votes, init=others)
 
 
 def test_repeated_answers_are_passed_over_once():

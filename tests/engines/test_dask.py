@@ -11,7 +11,7 @@ from crowdrank.engines import Dask, Watched
 
 def test_a_worker_killed_in_the_middle_changes_nothing(folder, small_parts, client):
     scanned = cr.scan(folder)
-    expected = cr.CrowdBT().fit(scanned, Dask(client))
+    expected = cr.CrowdBT().fit(scanned, engine=Dask(client))
     (victim, *_), passes = client.run(os.getpid).values(), []
 
     def tell(count):
@@ -19,7 +19,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder, small_parts, clie
         if count == 5:
             os.kill(victim, signal.SIGKILL)
 
-    found = cr.CrowdBT().fit(scanned, Watched(Dask(client), tell))
+    found = cr.CrowdBT().fit(scanned, engine=Watched(Dask(client), tell))
     assert passes[-1] > 5
     assert victim not in client.run(os.getpid).values()
     assert found.log_likelihood == expected.log_likelihood

@@ -93,7 +93,7 @@ def test_crowd_agg_goes_through_its_queries_anywhere(pooled, topics, place, monk
     model = cr.CrowdAgg(pooled=pooled)
     whole = model.fit(topics)
     monkeypatch.setattr(query_blocks, "_FEWEST_ROWS", len(topics) // 5)
-    blocks, there = model.fit(topics), model.fit(topics, place)
+    blocks, there = model.fit(topics), model.fit(topics, engine=place)
     np.testing.assert_allclose(blocks.scores, whole.scores, atol=1e-12)
     np.testing.assert_array_equal(there.scores, blocks.scores)
     np.testing.assert_array_equal(there.annotators["quality"], blocks.annotators["quality"])
@@ -118,7 +118,7 @@ def test_queries_without_answers_make_no_block_of_their_own(topics, monkeypatch)
     "model", [cr.TPP(max_sweeps=60), cr.BayesianCrowdBT(draws=10, warmup=5, max_sweeps=40)], ids=repr
 )
 def test_chains_are_walked_anywhere(model, topics, place):
-    expected, found = model.fit(topics), model.fit(topics, place)
+    expected, found = model.fit(topics), model.fit(topics, engine=place)
     np.testing.assert_array_equal(found.scores, expected.scores)
     np.testing.assert_array_equal(found.uncertainty.draws, expected.uncertainty.draws)
 
@@ -179,5 +179,5 @@ class Spy:
 @pytest.mark.parametrize("name", REGISTRY)
 def test_models_that_say_so_use_their_engine_and_no_others_do(name, votes):
     model, engine = REGISTRY[name](), Spy()
-    model.fit(as_read_by(model, votes.take(slice(0, 200)))[0], engine)
+    model.fit(as_read_by(model, votes.take(slice(0, 200)))[0], engine=engine)
     assert engine.asked == model.distributable

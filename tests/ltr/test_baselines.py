@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crowdrank.data import Better, Between, Known, Rankings
+from crowdrank.data import Rankings, SideInformation
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
 from crowdrank.ltr import METHODS, CrowdRanker, Features, RankingFunction
@@ -30,13 +30,15 @@ FEATURES = Features.of(
     np.column_stack((CROWD.features["x1"], CROWD.features["x2"])), item=ITEMS.labels, query=QUERY, names=["x1", "x2"]
 )
 TRUTH = Gold.of(ITEMS.labels, CROWD.truth, query=QUERY)
-SIDE = (Known("annotator1", -1.0), Between("annotator2", -2.0, -0.5), Better("annotator1", "annotator3"))
+KNOWN = SideInformation(
+    quality={"annotator1": -1.0}, between={"annotator2": (-2.0, -0.5)}, better=[("annotator1", "annotator3")]
+)
 
 
 def fitted(method: str, **more: Any) -> RankingFunction:
     truth = TRUTH if method == "truth" else None
-    side = SIDE if method.startswith("ltrma-s") else ()
-    settings = {"side": side, "held_out": 0, "iterations": 4, **more}
+    known = KNOWN if method.startswith("ltrma-s") else SideInformation()
+    settings = {"side_information": known, "held_out": 0, "iterations": 4, **more}
     return CrowdRanker(method=method, **settings).fit(LISTS, FEATURES, truth)
 
 
@@ -103,8 +105,8 @@ def test_the_two_stages_say_how_good_annotators_are() -> None:
 
 
 def test_methods_that_need_more_say_so() -> None:
-    for method, what in (("ltrma-s1", "Known"), ("ltrma-s2", "Between"), ("ltrma-s3", "Better")):
-        with pytest.raises(SettingError, match=f"give {what}"):
+    for method, what in (("ltrma-s1", "quality"), ("ltrma-s2", "between"), ("ltrma-s3", "better")):
+        with pytest.raises(SettingError, match=rf"give SideInformation\({what}=…\)"):
             CrowdRanker(method=method).fit(LISTS, FEATURES)
     with pytest.raises(DataError, match="there are none"):
         CrowdRanker(method="truth", held_out=0).fit(LISTS, FEATURES)

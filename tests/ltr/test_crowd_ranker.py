@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import crowdrank as cr
-from crowdrank.data import Better, Between, Known, Rankings
+from crowdrank.data import Rankings, SideInformation
 from crowdrank.errors import ConvergenceWarning, CrowdrankError, DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import kendall_correlation
 from crowdrank.ltr.crowd_ranker import CrowdRanker
@@ -128,36 +128,35 @@ def test_true_lists_tell_which_way_is_up():
 def test_what_is_known_of_annotators_is_heeded():
     crowd, features = crowd_of(expertise=-0.8)
     names = crowd.judgments.annotators
-    side = [Known(names[0], -2.5), Between(names[1], -0.3, 0), Better(names[2], names[3])]
-    theta = CrowdRanker(side=side, held_out=0).fit(crowd.judgments, features).annotators["expertise"]
+    known = SideInformation(quality={names[0]: -2.5}, between={names[1]: (-0.3, 0)}, better=[(names[2], names[3])])
+    theta = CrowdRanker(side_information=known, held_out=0).fit(crowd.judgments, features).annotators["expertise"]
     assert theta[0] == -2.5
     assert theta[1] == -0.3
     assert theta[2] <= theta[3]
 
 
 @pytest.mark.parametrize(
-    ("side", "said"),
+    ("known", "said"),
     [
-        ([Known("annotator1", -3), Between("annotator1", -2, -1)], "known to be -3, and to lie between -2 and -1"),
-        ([Known("annotator1", -1), Known("annotator1", -2)], "told twice"),
-        ([Better("annotator1", "annotator2"), Better("annotator2", "annotator1")], "goes in a circle"),
         (
-            [
-                Known("annotator1", -1),
-                Known("annotator3", -2),
-                Better("annotator1", "annotator2"),
-                Better("annotator2", "annotator3"),
-            ],
-            "annotator1 is told to be better than annotator3, but is known to be -1",
+            {"quality": {"annotator1": -3}, "between": {"annotator1": (-2, -1)}},
+            "known to be -3, and to lie between -2 and -1",
         ),
-        ([Between("annotator1", -1, -2)], "between a lower and a higher"),
-        (["annotator1"], "Known"),
+        ({"better": [("annotator1", "annotator2"), ("annotator2", "annotator1")]}, "is a cycle"),
+        (
+            {
+                "quality": {"annotator1": -1, "annotator3": -2},
+                "better": [("annotator1", "annotator2"), ("annotator2", "annotator3")],
+            },
+            "annotator1 is given as better than annotator3, but is known to be -1",
+        ),
+        ({"between": {"annotator1": (-1, -2)}}, "between a lower and a higher"),
     ],
 )
-def test_contradictions_are_refused(side, said):
+def test_contradictions_are_refused(known, said):
     crowd, features = crowd_of(queries=3)
     with pytest.raises(SettingError, match=said):
-        CrowdRanker(side=side).fit(crowd.judgments, features)
+        CrowdRanker(side_information=SideInformation(**known)).fit(crowd.judgments, features)
 
 
 def test_labels_are_chosen_by_queries_held_out():
@@ -274,4 +273,4 @@ def test_stopping_short_is_admitted():
 def test_every_error_is_ours():
     crowd, features = crowd_of(queries=2)
     with pytest.raises(CrowdrankError, match="annotator named 'nobody'"):
-        CrowdRanker(side=[Known("nobody", -1)]).fit(crowd.judgments, features)
+        CrowdRanker(side_information=SideInformation(quality={"nobody": -1})).fit(crowd.judgments, features)

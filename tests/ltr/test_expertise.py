@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from crowdrank.data import Better, Between, Known
-from crowdrank.data.side_information import NOTHING_KNOWN, known_of_annotators
+from crowdrank.data import SideInformation
+from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.ltr.expertise import Kinds, expertise_of
 from crowdrank.models.lists import mallows_likelihood
 
@@ -21,12 +21,12 @@ def kinds():
     )
 
 
-def told(*facts):
-    return known_of_annotators(PEOPLE, facts, larger_is_better=False)
+def encoded(**known):
+    return SideInformation(**known).encode_annotators(PEOPLE, larger_is_better=False)
 
 
 def test_theta_comes_back_from_the_distances(kinds):
-    found = expertise_of(kinds, kinds.totals(THETA), 0, NOTHING_KNOWN)
+    found = expertise_of(kinds, kinds.totals(THETA), 0, NO_SIDE_INFORMATION)
     assert found == pytest.approx(THETA, abs=1e-4)
 
 
@@ -37,14 +37,14 @@ def test_the_information_is_the_variance_of_the_distance(kinds):
 
 
 def test_who_is_without_fault_gets_a_number(kinds):
-    found = expertise_of(kinds, np.zeros(4), 0, NOTHING_KNOWN)
+    found = expertise_of(kinds, np.zeros(4), 0, NO_SIDE_INFORMATION)
     assert np.isfinite(found).all()
     assert (found <= -19).all()
 
 
 def test_lent_lists_draw_to_the_middle_of_the_crowd(kinds):
     distance = kinds.totals(THETA)
-    alone, lent = (expertise_of(kinds, distance, lists, NOTHING_KNOWN) for lists in (0, 5))
+    alone, lent = (expertise_of(kinds, distance, lists, NO_SIDE_INFORMATION) for lists in (0, 5))
     middle = lent.mean()
     assert (np.abs(lent - middle) < np.abs(alone - middle)).all()
     assert np.argsort(lent).tolist() == np.argsort(alone).tolist()
@@ -52,22 +52,22 @@ def test_lent_lists_draw_to_the_middle_of_the_crowd(kinds):
 
 def test_who_made_no_list_is_in_the_middle(kinds):
     idle = Kinds(np.vstack((COUNT, np.zeros(3))), np.array([30.0, 34, 51, 25, 0]), kinds.expected)
-    found = expertise_of(idle, np.append(kinds.totals(THETA), 0.0), 1, NOTHING_KNOWN)
+    found = expertise_of(idle, np.append(kinds.totals(THETA), 0.0), 1, NO_SIDE_INFORMATION)
     assert found[:4].min() < found[4] < found[:4].max()
 
 
 def test_known_values_are_held_and_ranges_kept_to(kinds):
-    facts = told(Known("ann", -1.5), Between("bob", -0.4, -0.2), Between("dan", -3, 0))
-    found = expertise_of(kinds, kinds.totals(THETA), 0, facts)
+    known = encoded(quality={"ann": -1.5}, between={"bob": (-0.4, -0.2), "dan": (-3, 0)})
+    found = expertise_of(kinds, kinds.totals(THETA), 0, known)
     assert found == pytest.approx([-1.5, -0.2, 0.7, -1.1], abs=1e-4)
 
 
 def test_those_in_the_wrong_order_are_pooled_by_lists(kinds):
-    found = expertise_of(kinds, kinds.totals(THETA), 0, told(Better("cem", "bob"), Better("ann", "dan")))
+    found = expertise_of(kinds, kinds.totals(THETA), 0, encoded(better=[("cem", "bob"), ("ann", "dan")]))
     pooled = (34 * -0.013 + 51 * 0.7) / 85
     assert found == pytest.approx([-2.3, pooled, pooled, -1.1], abs=1e-4)
 
 
 def test_who_is_better_than_a_known_one_is_no_worse(kinds):
-    found = expertise_of(kinds, kinds.totals(THETA), 0, told(Known("ann", -2.5), Better("bob", "ann")))
+    found = expertise_of(kinds, kinds.totals(THETA), 0, encoded(quality={"ann": -2.5}, better=[("bob", "ann")]))
     assert found[1] == pytest.approx(-2.5)

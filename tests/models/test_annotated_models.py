@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
-from crowdrank.engines import here
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
 from crowdrank.evaluation import accuracy, held_out
+from crowdrank.models.base import FitOptions
 from crowdrank.models.crowd import Priors, climb_from
 from crowdrank.models.crowd import estimate as shared
 from crowdrank.models.crowd.factor_bt import Scaled
@@ -117,7 +117,7 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model):
     features = None
     if formula == PULLED:
         features = Scaled(model.features, dict.fromkeys(model.features, 1.0))
-    summit = climb_from(model, votes, formula, Priors(scale=3.0, **of_gates), here, features)
+    summit = climb_from(model, votes, formula, Priors(scale=3.0, **of_gates), FitOptions(), features)
     whole = np.linalg.inv(summit.curvature.matrix())
     items, people = len(votes.items), len(votes.annotators)
     covariance, errors = summit.curvature.marginal()

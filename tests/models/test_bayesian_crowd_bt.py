@@ -8,7 +8,6 @@ import pytest
 from scipy.special import expit, ndtr
 
 from crowdrank import BayesianCrowdBT, Comparisons, CrowdBT
-from crowdrank.engines import here
 from crowdrank.errors import ConvergenceWarning, SettingError
 from crowdrank.evaluation import accuracy
 from crowdrank.inference.mcmc import sample
@@ -35,7 +34,7 @@ def drawn_from_the_model(seed):
 
 def posterior_of(model, votes):
     """All draws, of which a ranking shows but the intervals."""
-    sampler = model.sampler(votes, here)
+    sampler = model.sampler(votes)
     samples = sample(
         lambda rng: sampler.tune(rng, sampler.init(rng), model.warmup),
         sampler.walk,
@@ -217,7 +216,7 @@ def test_half_a_crowd_reversed_is_not_averaged_away():
 
 def test_a_draw_upside_down_is_turned_whole(crowd):
     model = BayesianCrowdBT(chains=2, draws=10)
-    sampler = model.sampler(crowd.judgments, here)
+    sampler = model.sampler(crowd.judgments)
     items, people = len(crowd.judgments.items), len(crowd.judgments.annotators)
     scores, quality = sampler.summit, expit(sampler.gates)
     upright = np.concatenate((scores, quality, np.log((2.0, 3.0, 0.5))))

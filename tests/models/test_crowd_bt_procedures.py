@@ -7,11 +7,12 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, log_expit, log_ndtr, logit, ndtr
 
-from crowdrank import Comparisons, CrowdBT, FactorBT, VarianceBT
+from crowdrank import Comparisons, CrowdBT, FactorBT, SideInformation, VarianceBT
 from crowdrank.data import Items
 from crowdrank.engines import here
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
+from crowdrank.models.base import FitOptions
 from crowdrank.models.cross_validation import CANDIDATES, folds_of, log_chances, tuned
 from crowdrank.models.crowd import Priors, climb_from
 from crowdrank.models.crowd.encoding import answers_of, right_on_gold
@@ -177,7 +178,7 @@ def test_in_turns_and_together_reach_the_same_summit(crowd, link, priors):
 def summit_of(model, votes):
     priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
     formula = RELIABLE if model.link == "logistic" else PROBIT
-    return climb_from(model, votes, formula, priors, here, start=model.start, solver=model.solver)
+    return climb_from(model, votes, formula, priors, FitOptions(), start=model.start, solver=model.solver)
 
 
 def height(model, votes):
@@ -245,29 +246,32 @@ def test_the_share_right_on_gold_is_counted():
         ["a", "a", "b", "tie", "c"],
         annotator=["ann", "ann", "bob", "cat", "dan"],
         weight=[1.0, 2.0, 1.0, 1.0, 1.0],
-    ).knowing(gold=[("a", "b")])
-    known = votes.knowledge
+    )
+    known = SideInformation(gold=[("a", "b")]).encode(votes)
     assert right_on_gold(votes, known.gold_better, known.gold_worse).tolist() == [1.0, 0.0, 0.5, 0.5]
 
 
 def test_a_start_from_gold_trusts_by_gold(crowd):
-    told = crowd.judgments.knowing(gold=gold_of(crowd), gold_weight=0.0)
-    objective = objective_of(told, quality=(3.0, 0.5))
-    (first,) = Starts(told, objective, len(told), 1e-4).named("gold", "alternating")
+    votes = crowd.judgments
+    known = SideInformation(gold=gold_of(crowd), gold_weight=0.0).encode(votes)
+    objective = objective_of(votes, quality=(3.0, 0.5))
+    starts = Starts(votes, objective, FitOptions(side_information=known), len(votes), 1e-4)
+    (first,) = starts.named("gold", "alternating")
     scores, gates, _ = objective.layout.split(first)
-    share = right_on_gold(told, told.knowledge.gold_better, told.knowledge.gold_worse)
+    share = right_on_gold(votes, known.gold_better, known.gold_worse)
     np.testing.assert_allclose(expit(gates), share, atol=1e-12)
     assert not scores.any()
-    (second,) = Starts(told, objective, len(told), 1e-4).named("one", "alternating")
+    (second,) = starts.named("one", "alternating")
     np.testing.assert_array_equal(objective.layout.split(second)[1], PERFECT)
 
 
 @pytest.mark.parametrize("solver", ["joint", "alternating"])
 def test_a_start_from_gold_turns_a_crowd_of_the_reversed(solver):
     crowd = mixed_crowd(items=12, kinds={"good": 4, "reversed": 6}, votes_each=40, seed=2)
-    told = crowd.judgments.knowing(gold=gold_of(crowd), gold_weight=0.0)
-    assert accuracy(CrowdBT(start="one", solver=solver, tolerance=1e-3).fit(told).scores, crowd.truth) < 0.2
-    assert accuracy(CrowdBT(start="gold", solver=solver, tolerance=1e-3).fit(told).scores, crowd.truth) > 0.9
+    known = SideInformation(gold=gold_of(crowd), gold_weight=0.0)
+    one, gold = (CrowdBT(start=start, solver=solver, tolerance=1e-3) for start in ("one", "gold"))
+    assert accuracy(one.fit(crowd.judgments, side_information=known).scores, crowd.truth) < 0.2
+    assert accuracy(gold.fit(crowd.judgments, side_information=known).scores, crowd.truth) > 0.9
 
 
 def test_a_start_from_gold_may_take_what_all_agree_on():
@@ -395,7 +399,7 @@ def test_a_setting_left_to_the_data_foretells_no_worse(sharp, name):
 
 
 def test_of_all_candidates_the_best_is_chosen(sharp):
-    chosen = tuned(CrowdBT(quality_prior="auto"), sharp.judgments, here)
+    chosen = tuned(CrowdBT(quality_prior="auto"), sharp.judgments, FitOptions())
     gained = [foretold(replace(chosen, quality_prior=value), sharp.judgments) for value in CANDIDATES["quality_prior"]]
     assert CANDIDATES["quality_prior"][int(np.argmax(gained))] == chosen.quality_prior
     assert max(gained) > foretold(CrowdBT(), sharp.judgments) + 1
@@ -417,7 +421,7 @@ def test_too_few_judgments_to_choose_by_leave_the_usual_setting():
 
 def test_nothing_is_tried_where_nothing_is_left_open(sharp):
     model = CrowdBT(prior_scale=2.0)
-    assert tuned(model, sharp.judgments, here) == model
+    assert tuned(model, sharp.judgments, FitOptions()) == model
 
 
 @pytest.mark.parametrize(

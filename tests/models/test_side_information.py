@@ -1,15 +1,13 @@
 """What is known beside the judgments is held, and gold says which way is up, in every model that weighs annotators."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT, FactorBT, PairwiseHITS, VarianceBT
+from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT, FactorBT, PairwiseHITS, SideInformation, VarianceBT
 from crowdrank.data import EncodedSideInformation
-from crowdrank.engines import here
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
+from crowdrank.models.base import FitOptions
 from crowdrank.models.crowd import Priors, climb_from
 from crowdrank.models.crowd.factor_bt import Scaled
 from crowdrank.models.crowd.likelihood import PROBIT, PULLED, RELIABLE, SCALED
@@ -53,8 +51,13 @@ def good_and_noisy(crowd):
     return [str(n) for n in names[kinds == "good"]], [str(n) for n in names[kinds == "noisy"]]
 
 
-def estimates(model, votes):
-    return dict(zip(map(str, votes.annotators), quality_of(model.fit(votes)), strict=True))
+def fit(model, votes, **known):
+    return model.fit(votes, side_information=SideInformation(**known))
+
+
+def estimates(model, votes, **known):
+    ranking = fit(model, votes, **known) if known else model.fit(votes)
+    return dict(zip(map(str, votes.annotators), quality_of(ranking), strict=True))
 
 
 def gold_pairs(crowd, apart=5):
@@ -65,7 +68,7 @@ def gold_pairs(crowd, apart=5):
 @every_model
 def test_known_quality_is_held(crowd, model):
     (good, *_), (noisy, *_) = good_and_noisy(crowd)
-    found = estimates(model, crowd.judgments.knowing(quality={good: 0.6, noisy: 0.9}))
+    found = estimates(model, crowd.judgments, quality={good: 0.6, noisy: 0.9})
     assert found[good] == pytest.approx(0.6, abs=0.01)
     assert found[noisy] == pytest.approx(0.9, abs=0.01)
 
@@ -73,7 +76,7 @@ def test_known_quality_is_held(crowd, model):
 @every_model
 def test_a_range_is_kept(crowd, model):
     (good, *_), (noisy, *_) = good_and_noisy(crowd)
-    found = estimates(model, crowd.judgments.knowing(between={good: (0.55, 0.6), noisy: (0.85, 0.9)}))
+    found = estimates(model, crowd.judgments, between={good: (0.55, 0.6), noisy: (0.85, 0.9)})
     assert 0.55 <= found[good] <= 0.6
     assert 0.85 <= found[noisy] <= 0.9
 
@@ -82,10 +85,9 @@ def test_a_range_is_kept(crowd, model):
 def test_a_range_that_holds_what_is_found_anyway_changes_little(crowd, model):
     found = quality_of(model.fit(crowd.judgments))
     names = [str(name) for name in crowd.judgments.annotators]
-    told = crowd.judgments.knowing(between={names[0]: (found[0] / 2, (1 + found[0]) / 2 if found[0] < 1 else 9.0)})
-    np.testing.assert_allclose(
-        quality_of(model.fit(told)), found, atol=0.08 if isinstance(model, BayesianCrowdBT) else 0.01
-    )
+    ends = (found[0] / 2, (1 + found[0]) / 2 if found[0] < 1 else 9.0)
+    ranking = fit(model, crowd.judgments, between={names[0]: ends})
+    np.testing.assert_allclose(quality_of(ranking), found, atol=0.08 if isinstance(model, BayesianCrowdBT) else 0.01)
 
 
 @every_model
@@ -93,14 +95,14 @@ def test_an_order_is_kept(crowd, model):
     (good, *_), (noisy, *_) = good_and_noisy(crowd)
     plain = estimates(model, crowd.judgments)
     assert plain[good] > plain[noisy]
-    found = estimates(model, crowd.judgments.knowing(better=[(noisy, good)]))
+    found = estimates(model, crowd.judgments, better=[(noisy, good)])
     assert found[noisy] >= found[good]
 
 
 @pytest.mark.parametrize("model", [CrowdBT(), FactorBT(), VarianceBT()], ids=["crowd-bt", "factor-bt", "variance-bt"])
 def test_an_order_of_three_is_kept(crowd, model):
     (good, better, *_), (noisy, *_) = good_and_noisy(crowd)
-    found = estimates(model, crowd.judgments.knowing(better=[(noisy, good), (good, better)]))
+    found = estimates(model, crowd.judgments, better=[(noisy, good), (good, better)])
     assert found[noisy] >= found[good] >= found[better]
 
 
@@ -108,11 +110,11 @@ def test_an_order_of_three_is_kept(crowd, model):
 def test_however_many_answers_there_are_what_is_known_stands(crowd, model):
     (good, *_), (noisy, other, *_) = good_and_noisy(crowd)
     many = crowd.judgments.reweighted(np.full(len(crowd.judgments), 500.0))
-    found = estimates(model, many.knowing(quality={good: 0.6}))
+    found = estimates(model, many, quality={good: 0.6})
     assert found[good] == pytest.approx(0.6, abs=0.01)
-    found = estimates(model, many.knowing(between={good: (0.5, 0.6)}))
+    found = estimates(model, many, between={good: (0.5, 0.6)})
     assert 0.5 <= found[good] <= 0.6
-    found = estimates(model, many.knowing(better=[(noisy, other), (noisy, good)]))
+    found = estimates(model, many, better=[(noisy, other), (noisy, good)])
     assert found[noisy] >= max(found[good], found[other])
 
 
@@ -120,13 +122,12 @@ def test_however_many_answers_there_are_what_is_known_stands(crowd, model):
 def test_gold_pulls_scores_its_way(crowd, model):
     votes = crowd.judgments
     worst, best = (str(votes.items.labels[n]) for n in np.argsort(crowd.truth)[[0, -1]])
-    told = votes.knowing(gold=[(worst, best)])
     at = [votes.items.index(name) for name in (worst, best)]
 
     def gap(ranking):
         return float(np.subtract(*ranking.scores[at]) / np.std(ranking.scores))
 
-    before, after = gap(model.fit(votes)), gap(model.fit(told))
+    before, after = gap(model.fit(votes)), gap(fit(model, votes, gold=[(worst, best)]))
     assert after > before + 0.02
 
 
@@ -149,13 +150,13 @@ def test_gold_pulls_scores_its_way(crowd, model):
 def test_gold_turns_a_mostly_reversed_crowd(mostly_reversed, model, weight):
     votes, truth = mostly_reversed.judgments, mostly_reversed.truth
     assert accuracy(model.fit(votes).scores, truth) < 0.3
-    told = votes.knowing(gold=gold_pairs(mostly_reversed), gold_weight=weight)
-    assert accuracy(model.fit(told).scores, truth) > 0.8
+    told = fit(model, votes, gold=gold_pairs(mostly_reversed), gold_weight=weight)
+    assert accuracy(told.scores, truth) > 0.8
 
 
 @every_model
 def test_the_judge_of_the_gold_is_never_seen(crowd, model):
-    ranking = model.fit(crowd.judgments.knowing(gold=gold_pairs(crowd)))
+    ranking = fit(model, crowd.judgments, gold=gold_pairs(crowd))
     people = ranking.annotators
     assert people.labels.tolist() == crowd.judgments.annotators.tolist()
     for parts in people.estimates.values():
@@ -166,16 +167,16 @@ def test_the_judge_of_the_gold_is_never_seen(crowd, model):
     assert ranking.uncertainty.std_error.shape == ranking.scores.shape
 
 
-def test_models_that_believe_all_alike_are_not_moved(crowd):
-    told = crowd.judgments.knowing(quality={str(crowd.judgments.annotators[0]): 0.1}, gold=gold_pairs(crowd))
-    np.testing.assert_array_equal(BradleyTerry().fit(told).scores, BradleyTerry().fit(crowd.judgments).scores)
+def test_models_without_annotator_parameters_refuse_side_information(crowd):
+    with pytest.raises(SettingError, match="bradley-terry cannot use side information. Models that do: .*crowd-bt"):
+        fit(BradleyTerry(), crowd.judgments, gold=gold_pairs(crowd))
 
 
 def test_a_known_annotator_is_never_turned():
     """Half the crowd is reversed: only the one who is known says which way is up, even with few answers."""
     crowd = mixed_crowd(items=12, kinds={"good": 5, "reversed": 5}, votes_each=40, seed=4)
     name = str(crowd.judgments.annotators[0])
-    ranking = BayesianCrowdBT(chains=2, draws=50, warmup=50).fit(crowd.judgments.knowing(quality={name: 0.8}))
+    ranking = fit(BayesianCrowdBT(chains=2, draws=50, warmup=50), crowd.judgments, quality={name: 0.8})
     estimate, low, high = (part[0] for part in ranking.annotators.estimates["quality"])
     assert (estimate, low, high) == pytest.approx((0.8, 0.8, 0.8))
     assert ranking.parameters["turned"] == 0
@@ -187,12 +188,12 @@ def test_a_known_annotator_is_never_turned():
 )
 def test_a_quality_the_model_does_not_know_is_refused(crowd, model, value, word):
     with pytest.raises(SettingError, match=word):
-        model.fit(crowd.judgments.knowing(quality={str(crowd.judgments.annotators[0]): value}))
+        fit(model, crowd.judgments, quality={str(crowd.judgments.annotators[0]): value})
 
 
 def test_a_sharpness_above_one_is_known_to_variance_bt(crowd):
     name = str(crowd.judgments.annotators[0])
-    assert estimates(VarianceBT(), crowd.judgments.knowing(quality={name: 2.5}))[name] == pytest.approx(2.5, abs=0.03)
+    assert estimates(VarianceBT(), crowd.judgments, quality={name: 2.5})[name] == pytest.approx(2.5, abs=0.03)
 
 
 # The formulas behind it.
@@ -267,14 +268,16 @@ def test_bends_of_priors_and_hints_agree_with_differences_of_slopes(formula):
 def test_errors_are_those_of_the_whole_inverse(crowd, model, formula, of_gates, ordered):
     (good, *_), (noisy, other, *_) = good_and_noisy(crowd)
     order = [(noisy, good), (noisy, other)] if ordered else []
-    told = crowd.judgments.knowing(better=order, between={other: (0.5, 0.9)}, gold=gold_pairs(crowd))
+    votes = crowd.judgments
+    known = SideInformation(better=order, between={other: (0.5, 0.9)}, gold=gold_pairs(crowd))
+    options = FitOptions(side_information=known.encode(votes))
     features = Scaled(("position",), {"position": 1.0}) if formula == PULLED else None
-    summit = climb_from(model, told, formula, Priors(scale=3.0, **of_gates), here, features)
+    summit = climb_from(model, votes, formula, Priors(scale=3.0, **of_gates), options, features)
     matrix = summit.curvature.matrix()
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())
     way = np.random.default_rng(0).normal(size=len(matrix))
     np.testing.assert_allclose(summit.curvature.product(way), matrix @ way, rtol=1e-8, atol=1e-6)
-    whole, items, people = np.linalg.inv(matrix), len(told.items), len(told.annotators)
+    whole, items, people = np.linalg.inv(matrix), len(votes.items), len(votes.annotators)
     covariance, errors = summit.curvature.marginal()
     np.testing.assert_allclose(covariance, whole[:items, :items], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(errors[:people, 0], np.sqrt(np.diag(whole))[items : items + people], rtol=1e-6)
@@ -282,8 +285,9 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model, formula, of_gates, 
 
 def test_the_whole_curvature_is_the_slope_of_the_gradient(crowd):
     (good, *_), (noisy, *_) = good_and_noisy(crowd)
-    told = crowd.judgments.knowing(better=[(noisy, good)], gold=gold_pairs(crowd))
-    summit = climb_from(CrowdBT(), told, RELIABLE, Priors(scale=3.0, quality=(3.0, 0.5)), here)
+    known = SideInformation(better=[(noisy, good)], gold=gold_pairs(crowd)).encode(crowd.judgments)
+    priors, options = Priors(scale=3.0, quality=(3.0, 0.5)), FitOptions(side_information=known)
+    summit = climb_from(CrowdBT(), crowd.judgments, RELIABLE, priors, options)
     objective, x = summit.objective, summit.found.parameters
     matrix = summit.curvature.matrix()
     for n in range(len(x)):
@@ -293,14 +297,13 @@ def test_the_whole_curvature_is_the_slope_of_the_gradient(crowd):
 
 
 def test_gold_of_no_weight_only_says_which_way_is_up(crowd):
-    told = crowd.judgments.knowing(gold=gold_pairs(crowd), gold_weight=0.0)
-    np.testing.assert_allclose(CrowdBT().fit(told).scores, CrowdBT().fit(crowd.judgments).scores, atol=1e-9)
+    told = fit(CrowdBT(), crowd.judgments, gold=gold_pairs(crowd), gold_weight=0.0)
+    np.testing.assert_allclose(told.scores, CrowdBT().fit(crowd.judgments).scores, atol=1e-9)
 
 
-def test_what_is_known_is_not_what_was_asked_of_another_crowd(crowd):
-    """Knowledge goes by code: judgments taken from the same crowd keep it, and it still binds."""
+def test_side_information_goes_by_name(crowd):
+    """It is encoded for the judgments of each fit, and applies to a part of them as well."""
     name = good_and_noisy(crowd)[0][0]
-    told = crowd.judgments.knowing(quality={name: 0.6})
-    half = told.take(np.arange(0, len(told), 2))
-    assert estimates(CrowdBT(), half)[name] == pytest.approx(0.6, abs=0.01)
-    assert estimates(CrowdBT(), replace(half, knowledge=EncodedSideInformation()))[name] > 0.7
+    half = crowd.judgments.take(np.arange(0, len(crowd.judgments), 2))
+    assert estimates(CrowdBT(), half, quality={name: 0.6})[name] == pytest.approx(0.6, abs=0.01)
+    assert estimates(CrowdBT(), half)[name] > 0.7

@@ -1,10 +1,9 @@
-"""What is known beside the judgments: names, ranges, gold pairs, and that they stay with the judgments."""
+"""Side information: names become codes, gold pairs are checked, contradictions are refused."""
 
-import numpy as np
 import pytest
 
-from crowdrank import Comparisons
-from crowdrank.data import Better, Between, Known, agreed_pairs
+from crowdrank import Comparisons, SideInformation
+from crowdrank.data import agreed_pairs
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
 
 
@@ -26,28 +25,40 @@ def pairs_of(votes, better, worse):
     return [(str(labels[a]), str(labels[b])) for a, b in zip(better, worse, strict=True)]
 
 
-def gold_of(votes):
-    return pairs_of(votes, votes.knowledge.gold_better, votes.knowledge.gold_worse)
+def encoded(votes, **known):
+    return SideInformation(**known).encode(votes)
 
 
-def test_nothing_is_known_unless_told(votes):
-    assert not votes.knowledge
-    assert not votes.knowing().knowledge
-    assert not votes.knowing(gold=[("a", "b")]).knowledge.of_annotators
+def gold_of(votes, gold):
+    known = encoded(votes, gold=gold)
+    return pairs_of(votes, known.gold_better, known.gold_worse)
+
+
+def test_nothing_is_known_by_default(votes):
+    assert not encoded(votes)
+    gold_only = encoded(votes, gold=[("a", "b")])
+    assert gold_only.has_gold
+    assert not gold_only.has_annotators
 
 
 def test_labels_become_codes(votes):
-    told = votes.knowing(quality={"ann": 0.9}, between={"bob": (0.2, 0.6)}, better=[("ann", "bob")], gold=[("c", "a")])
-    known = told.knowledge
+    known = encoded(
+        votes, quality={"ann": 0.9}, between={"bob": (0.2, 0.6)}, better=[("ann", "bob")], gold=[("c", "a")]
+    )
     assert (known.quality, known.between, known.better) == ({0: 0.9}, {1: (0.2, 0.6)}, ((0, 1),))
-    assert gold_of(told) == [("c", "a")]
+    assert pairs_of(votes, known.gold_better, known.gold_worse) == [("c", "a")]
     assert known
-    assert known.of_annotators
+    assert known.has_annotators
+
+
+def test_order_may_come_from_an_iterator(votes):
+    known = SideInformation(better=iter([("ann", "bob")]))
+    assert known.encode(votes).better == known.encode(votes).better == ((0, 1),)
 
 
 def test_names_that_are_numbers_are_found_by_number_or_text():
     votes = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"], annotator=["7", "8"])
-    assert votes.knowing(quality={7: 0.9, "8": 0.5}).knowledge.quality == {0: 0.9, 1: 0.5}
+    assert encoded(votes, quality={7: 0.9, "8": 0.5}).quality == {0: 0.9, 1: 0.5}
 
 
 @pytest.mark.parametrize(
@@ -55,72 +66,71 @@ def test_names_that_are_numbers_are_found_by_number_or_text():
 )
 def test_an_annotator_nobody_knows_is_refused_and_the_nearest_suggested(votes, told):
     with pytest.raises(UnknownNameError, match="No annotator named 'anna'; did you mean 'ann'"):
-        votes.knowing(**told)
+        encoded(votes, **told)
 
 
 @pytest.mark.parametrize("ends", [(0.9, 0.6), (0.6, 0.6), (float("nan"), 0.9)])
 def test_a_range_goes_up(votes, ends):
     with pytest.raises(SettingError, match="quality of ann must lie between a lower and a higher value"):
-        votes.knowing(between={"ann": ends})
+        encoded(votes, between={"ann": ends})
 
 
 def test_nobody_is_better_than_themselves(votes):
     with pytest.raises(SettingError, match="ann cannot be better than ann"):
-        votes.knowing(better=[("ann", "ann")])
+        encoded(votes, better=[("ann", "ann")])
 
 
 @pytest.mark.parametrize(
     ("better", "said"),
     [
-        ([("ann", "bob"), ("bob", "ann")], "(ann > bob > ann|bob > ann > bob) goes in a circle"),
+        ([("ann", "bob"), ("bob", "ann")], "(ann > bob > ann|bob > ann > bob) is a cycle"),
         (
             [("ann", "bob"), ("cem", "ann"), ("dev", "cem"), ("bob", "cem")],
-            "cannot be better than .*(ann > bob|bob > cem|cem > ann).* goes in a circle",
+            "cannot be better than .*(ann > bob|bob > cem|cem > ann).* is a cycle",
         ),
     ],
 )
 def test_better_does_not_go_in_circles(better, said):
     votes = Comparisons.of(["a"] * 4, ["b"] * 4, ["a"] * 4, annotator=["ann", "bob", "cem", "dev"])
     with pytest.raises(SettingError, match=said):
-        votes.knowing(better=better)
-    assert len(votes.knowing(better=[*better[:1], ("ann", "cem"), ("bob", "cem")]).knowledge.better) == 3
+        encoded(votes, better=better)
+    assert len(encoded(votes, better=[*better[:1], ("ann", "cem"), ("bob", "cem")]).better) == 3
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("inf"), float("nan")])
 def test_the_weight_of_gold_is_a_number(votes, weight):
     with pytest.raises(SettingError, match="gold_weight must be zero or more"):
-        votes.knowing(gold=[("a", "b")], gold_weight=weight)
+        encoded(votes, gold=[("a", "b")], gold_weight=weight)
 
 
 def test_gold_may_be_comparisons_whose_ties_say_nothing(votes):
     gold = Comparisons.of(["c", "a", "a"], ["a", "b", "c"], ["c", "b", "tie"])
-    assert gold_of(votes.knowing(gold=gold)) == [("c", "a"), ("b", "a")]
+    assert gold_of(votes, gold) == [("c", "a"), ("b", "a")]
 
 
 @pytest.mark.parametrize("pair", [("a", "b", "c"), ("a",), "ab"])
 def test_a_gold_pair_is_two_items(votes, pair):
     with pytest.raises(SettingError, match="two items, the better one first"):
-        votes.knowing(gold=[pair])
+        encoded(votes, gold=[pair])
 
 
 def test_gold_on_items_nobody_judged_is_left_out_and_told(votes):
     with pytest.warns(DataWarning, match="2 gold pairs name an item nobody judged"):
-        told = votes.knowing(gold=[("a", "b"), ("a", "z"), ("y", "z")])
-    assert gold_of(told) == [("a", "b")]
+        assert gold_of(votes, [("a", "b"), ("a", "z"), ("y", "z")]) == [("a", "b")]
     with pytest.warns(DataWarning, match="1 gold pair names an item nobody judged"):
-        votes.knowing(gold=[("a", "b"), ("a", "z")])
+        encoded(votes, gold=[("a", "b"), ("a", "z")])
 
 
 @pytest.mark.parametrize("gold", [[("y", "z")], []])
 def test_gold_of_which_nothing_can_be_used_is_refused(votes, gold):
     with pytest.raises(DataError, match="No gold pair"):
-        votes.knowing(gold=gold)
+        encoded(votes, gold=gold)
 
 
 def test_gold_belongs_to_its_query():
     votes = Comparisons.of(["a", "a"], ["b", "b"], ["a", "b"], annotator=["ann", "bob"], query=["one", "two"])
     gold = Comparisons.of(["b"], ["a"], ["b"], query=["two"])
-    known = votes.knowing(gold=gold).knowledge
+    known = encoded(votes, gold=gold)
     places = [*known.gold_better, *known.gold_worse]
     assert [str(votes.items.queries[votes.items.query[n]]) for n in places] == ["two", "two"]
     assert [str(votes.items.labels[n]) for n in places] == ["b", "a"]
@@ -128,15 +138,15 @@ def test_gold_belongs_to_its_query():
 
 def test_queries_are_named_on_both_sides_or_on_none(votes):
     with pytest.raises(DataError, match="The gold pairs name queries"):
-        votes.knowing(gold=Comparisons.of(["a"], ["b"], ["a"], query=["one"]))
+        encoded(votes, gold=Comparisons.of(["a"], ["b"], ["a"], query=["one"]))
     asked = Comparisons.of(["a"], ["b"], ["a"], annotator=["ann"], query=["one"])
     with pytest.raises(DataError, match="The judgments name queries"):
-        asked.knowing(gold=[("a", "b")])
+        encoded(asked, gold=[("a", "b")])
 
 
 def test_gold_is_pairs_or_agreed(votes):
     with pytest.raises(SettingError, match="got 'majority'"):
-        votes.knowing(gold="majority")
+        encoded(votes, gold="majority")
 
 
 @pytest.mark.parametrize(
@@ -158,10 +168,10 @@ def test_agreed_pairs_have_more_than_ten_annotators_of_whom_nine_in_ten_agree(fo
     votes = answered(for_a, for_b, ties)
     assert pairs_of(votes, *agreed_pairs(votes)) == gold
     if gold:
-        assert gold_of(votes.knowing(gold="agreed")) == gold
+        assert gold_of(votes, "agreed") == gold
     else:
         with pytest.raises(DataError, match="none can serve as gold"):
-            votes.knowing(gold="agreed")
+            encoded(votes, gold="agreed")
 
 
 def test_annotators_are_counted_not_their_answers_or_weights():
@@ -189,40 +199,28 @@ def test_judgments_that_name_nobody_are_one_answer_each():
     assert pairs_of(votes, *agreed_pairs(votes)) == [("a", "b")]
 
 
-def test_what_is_known_stays_with_the_judgments(votes):
-    told = votes.knowing(quality={"ann": 0.9}, gold=[("a", "c")], gold_weight=2.0)
-    some = told.take(np.array([0, 1]))
-    for kept in (some, told.reweighted(np.array([2.0, 1.0, 0.0])), told.swapped()):
-        assert kept.knowledge is told.knowledge
-    assert votes.knowledge is not told.knowledge
-    assert not told.knowing().knowledge
-
-
-def test_facts_say_the_same_as_words(votes):
-    by_words = votes.knowing(quality={"ann": 0.9}, between={"bob": (0.2, 0.6)}, better=[("ann", "bob")]).knowledge
-    by_facts = votes.knowing(Known("ann", 0.9), Between("bob", 0.2, 0.6), Better("ann", "bob")).knowledge
-    for name in ("quality", "between", "better"):
-        assert getattr(by_facts, name) == getattr(by_words, name)
-
-
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("known", "said"),
     [
-        ([Known("ann", 0.9), Known("ann", 0.8)], "told twice"),
-        ([Known("ann", 0.9), Between("ann", 0.1, 0.8)], "ann is known to be 0.9, and to lie between 0.1 and 0.8"),
-        ([Known("ann", 0.6), Known("bob", 0.9), Better("ann", "bob")], "ann is told to be better than bob"),
-        ([Between("ann", 0.5, 0.6), Between("bob", 0.7, 0.9), Better("ann", "bob")], "ann is told to be better"),
-        ([Known("ann", float("nan"))], "must be a number"),
-        (["ann"], "Known"),
+        (
+            {"quality": {"ann": 0.9}, "between": {"ann": (0.1, 0.8)}},
+            "ann is known to be 0.9, and to lie between 0.1 and 0.8",
+        ),
+        ({"quality": {"ann": 0.6, "bob": 0.9}, "better": [("ann", "bob")]}, "ann is given as better than bob"),
+        (
+            {"between": {"ann": (0.5, 0.6), "bob": (0.7, 0.9)}, "better": [("ann", "bob")]},
+            "ann is given as better than bob",
+        ),
+        ({"quality": {"ann": float("nan")}}, "must be a number"),
     ],
 )
-def test_what_cannot_all_be_true_is_refused(votes, facts, said):
+def test_contradictions_are_refused(votes, known, said):
     with pytest.raises(SettingError, match=said):
-        votes.knowing(*facts)
+        encoded(votes, **known)
 
 
-def test_ranges_that_meet_are_no_contradiction(votes):
-    ranges = votes.knowing(Between("ann", 0.5, 0.8), Between("bob", 0.7, 0.9), Better("ann", "bob")).knowledge
+def test_intervals_that_overlap_do_not_contradict_an_order(votes):
+    ranges = encoded(votes, between={"ann": (0.5, 0.8), "bob": (0.7, 0.9)}, better=[("ann", "bob")])
     assert (len(ranges.between), len(ranges.better)) == (2, 1)
-    equal = votes.knowing(Known("ann", 0.8), Known("bob", 0.8), Better("ann", "bob")).knowledge
+    equal = encoded(votes, quality={"ann": 0.8, "bob": 0.8}, better=[("ann", "bob")])
     assert (len(equal.quality), len(equal.better)) == (2, 1)
