@@ -19,7 +19,7 @@ import numpy as np
 from crowdrank import Comparisons, Rankings, Ratings
 from crowdrank.data import Judgments
 from crowdrank.errors import CrowdrankWarning, DataError
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 from crowdrank.online import Refits
 from crowdrank.results import Ranking
 from crowdrank.simulation import Crowd
@@ -147,7 +147,7 @@ def _rankings_by(model: Any) -> list[Ranking]:
     found = []
     for judgments in small_data():
         with suppress(DataError):
-            found.append(model.fit(as_read_by(model, judgments)[0]))
+            found.append(model.fit(convert_for(model, judgments)[0]))
     assert found, f"{model} reads none of the small data sets"
     return found
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings, SideInformation
-from crowdrank.engines import Engine, OutOfCore, Watched
+from crowdrank.engines import LOCAL, Engine, OutOfCore, ProgressEngine
 from crowdrank.engines.selection import check_engine, open_engine
 from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, FormatError, SettingError
 from crowdrank.io import (
@@ -31,7 +31,7 @@ from crowdrank.io import (
     scan_with_report,
 )
 from crowdrank.models import Model, by_name, name_of, with_bootstrap
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 from crowdrank.models.selection import ModelChoice, default_model, has_setting, models_that, parse_settings
 from crowdrank.results import Ranking, Systems, compare_systems
 
@@ -358,7 +358,7 @@ def prepare(source: Any, options: RankOptions, stage: Stage = silent) -> Prepare
     choice = _choose_model(judgments, items, options, stage)
     model = _make_model(choice, options)
     filled, filling = _fill_missing(judgments, options.missing)
-    converted, conversion = as_read_by(model, filled)
+    converted, conversion = convert_for(model, filled)
     if options.features and has_setting(type(model), "features") and isinstance(converted, Comparisons):
         converted = items.add_features(converted)
     return PreparedData(
@@ -538,11 +538,13 @@ def _engine(options: RankOptions, label: str, stage: Stage) -> Iterator[Engine]:
         engine: Any = options.engine
         if named:
             engine = stack.enter_context(open_engine(engine, options.scheduler, options.memory))
-        yield Watched(engine, lambda count: update(f"pass {count:,}"))
+        yield ProgressEngine(engine, lambda count: update(f"pass {count:,}"))
 
 
 def _fit(prepared: PreparedData, engine: Engine, init: Ranking | None, uncertainty: str) -> Ranking:
     model, data, known = prepared.model, prepared.converted, prepared.side_information
+    # Other models compute in this process; judgments that are streamed from disk reach them all the same.
+    engine = engine if model.distributable else LOCAL
     ranking = model.fit(data, engine=engine, init=init, side_information=known)
     if uncertainty == "bootstrap":
         return with_bootstrap(model, data, ranking, side_information=known)

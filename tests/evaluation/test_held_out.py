@@ -7,7 +7,7 @@ import pytest
 
 from crowdrank import BradleyTerry, Comparisons, Copeland, Elo, Thurstone
 from crowdrank.errors import SettingError
-from crowdrank.evaluation import held_out, log_chances
+from crowdrank.evaluation import held_out, log_probabilities
 from crowdrank.simulation import crowd_bt, mixed_crowd
 
 
@@ -22,7 +22,7 @@ def test_chances_are_those_of_the_formula():
     ranking = model.fit(votes)
     lead = ranking.scores[0] - ranking.scores[1]
     expected = -np.log1p(np.exp([-lead, lead, lead]))
-    np.testing.assert_allclose(log_chances(model, ranking, votes), expected)
+    np.testing.assert_allclose(log_probabilities(model, ranking, votes), expected)
 
 
 def test_kept_ties_are_given_their_own_chance():
@@ -31,7 +31,7 @@ def test_kept_ties_are_given_their_own_chance():
     ranking = model.fit(votes)
     chances = model.predict(ranking, votes)
     np.testing.assert_allclose(chances.sum(axis=1), 1)
-    kept = log_chances(model, ranking, votes, ties="keep")
+    kept = log_probabilities(model, ranking, votes, ties="keep")
     np.testing.assert_allclose(kept, np.log([chances[0, 0], chances[1, 2], chances[2, 0], chances[3, 1]]))
 
 

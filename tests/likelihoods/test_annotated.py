@@ -78,7 +78,7 @@ def test_the_compiled_loop_says_the_same(formula, monkeypatch):
     rows, plain = slopes(shard, *at, formula)
     way = [rng.normal(size=a.shape) for a in at]
     pushed = product(rows, *way)
-    monkeypatch.setattr(likelihood, "COMPILE_FROM", 1)
+    monkeypatch.setattr(likelihood, "COMPILE_MIN_ROWS", 1)
     fast_rows, fast = slopes(shard, *at, formula)
     for one, other in zip(plain, fast, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
@@ -154,7 +154,7 @@ def test_slopes_by_truth_are_finite_near_its_ends(formula):
 def test_ties_of_items_are_the_same_compiled(formula, monkeypatch):
     shard, at, _ = drawn(formula)
     plain, _ = margins(shard, *at, formula)
-    monkeypatch.setattr(likelihood, "COMPILE_FROM", 0)
+    monkeypatch.setattr(likelihood, "COMPILE_MIN_ROWS", 0)
     np.testing.assert_allclose(margins(shard, *at, formula)[0].bend, plain.bend, rtol=1e-6)
 
 

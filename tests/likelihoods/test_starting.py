@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.engines import Here, here
+from crowdrank.engines import LOCAL, LocalEngine
 from crowdrank.models.crowd import encoding
 from crowdrank.models.crowd.likelihood import RELIABLE, Answers, slopes
 
@@ -34,31 +34,31 @@ def by_hand(answers, trust=None, scores=None):
 
 
 @pytest.mark.parametrize("trust", [None, np.array([1.0, 0.3, -0.5])])
-@pytest.mark.parametrize("engine", [here, Here(rows_per_shard=7)])
+@pytest.mark.parametrize("engine", [LOCAL, LocalEngine(rows_per_shard=7)])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_counts_are_those_made_by_hand(answers, trust, engine, compiled, monkeypatch):
-    monkeypatch.setattr(encoding, "COMPILE_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(encoding, "COMPILE_MIN_ROWS", 0 if compiled else 10**9)
     scores = np.random.default_rng(1).normal(size=ITEMS)
     net, total, sided, spoken = by_hand(answers, trust, scores)
-    held = engine.hold(answers)
-    np.testing.assert_allclose(held.total(encoding.tallies, ITEMS, trust), (net, total), atol=1e-12)
-    np.testing.assert_allclose(held.total(encoding.sidings, scores, PEOPLE), (sided, spoken), atol=1e-12)
-    np.testing.assert_allclose(held.total(encoding.spoken, PEOPLE)[0], spoken)
+    held = engine.load(answers)
+    np.testing.assert_allclose(held.sum(encoding.tallies, ITEMS, trust), (net, total), atol=1e-12)
+    np.testing.assert_allclose(held.sum(encoding.sidings, scores, PEOPLE), (sided, spoken), atol=1e-12)
+    np.testing.assert_allclose(held.sum(encoding.spoken, PEOPLE)[0], spoken)
 
 
 def test_a_sample_is_of_the_same_rows_however_they_are_cut(answers):
     points = [(np.zeros(ITEMS), np.ones(PEOPLE)), (np.arange(ITEMS) / 2, np.zeros(PEOPLE) + 2.0)]
-    whole, cut = (engine.hold(answers) for engine in (here, Here(rows_per_shard=11)))
+    whole, cut = (engine.load(answers) for engine in (LOCAL, LocalEngine(rows_per_shard=11)))
     for every in (1, 4, 13):
-        sampled = whole.total(encoding.heights, points, RELIABLE, every)[0]
+        sampled = whole.sum(encoding.heights, points, RELIABLE, every)[0]
         np.testing.assert_allclose(cut.total(encoding.heights, points, RELIABLE, every)[0], sampled)
     none = np.zeros((PEOPLE, 0))
     expected = [slopes(answers, *point, none, RELIABLE)[1].value for point in points]
-    np.testing.assert_allclose(whole.total(encoding.heights, points, RELIABLE, 1)[0], expected)
+    np.testing.assert_allclose(whole.sum(encoding.heights, points, RELIABLE, 1)[0], expected)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_rounding_does_not_decide_with_whom_annotators_side(answers, compiled, monkeypatch):
-    monkeypatch.setattr(encoding, "COMPILE_FROM", 0 if compiled else 10**9)
+    monkeypatch.setattr(encoding, "COMPILE_MIN_ROWS", 0 if compiled else 10**9)
     nearly_tied = 1e-16 * np.random.default_rng(2).normal(size=ITEMS)
-    assert here.hold(answers).total(encoding.sidings, nearly_tied, PEOPLE)[0].tolist() == [0.0] * PEOPLE
+    assert LOCAL.load(answers).total(encoding.sidings, nearly_tied, PEOPLE)[0].tolist() == [0.0] * PEOPLE

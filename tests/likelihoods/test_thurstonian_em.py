@@ -13,9 +13,9 @@ from crowdrank.models.thurstonian.mcem_kernels import (
     Latent,
     Parameters,
     bounded,
-    climb,
     hazard_of_number,
     log_joint,
+    maximize,
     slopes,
     walk,
 )
@@ -150,7 +150,7 @@ def test_the_hazard_goes_with_its_argument_far_out(x):
 
 def test_newton_finds_the_top():
     sights, draws = some_draws(count=40)
-    found = climb(sights, draws, np.ones((2, 2)), 50)
+    found = maximize(sights, draws, np.ones((2, 2)), 50)
     value, slope, bend = slopes(sights, draws, found)
     assert np.abs(slope).max() < 1e-8
     assert bend.max() < 0
@@ -161,20 +161,20 @@ def test_newton_finds_the_top():
 @pytest.mark.parametrize("start", [-90.0, -1.0, 0.01, 90.0])
 def test_newton_gets_to_the_same_top_from_anywhere(start):
     sights, draws = some_draws(count=40)
-    expected = climb(sights, draws, np.ones((2, 2)), 50)
-    np.testing.assert_allclose(climb(sights, draws, np.full((2, 2), start), 80), expected, rtol=1e-6)
+    expected = maximize(sights, draws, np.ones((2, 2)), 50)
+    np.testing.assert_allclose(maximize(sights, draws, np.full((2, 2), start), 80), expected, rtol=1e-6)
 
 
 def test_a_step_is_no_longer_than_it_may_be():
     sights, draws = some_draws(count=40)
     start = np.full((2, 2), 5.0)
-    assert np.abs(climb(sights, draws, start, 1, longest=0.25) - start).max() == pytest.approx(0.25)
+    assert np.abs(maximize(sights, draws, start, 1, longest=0.25) - start).max() == pytest.approx(0.25)
 
 
 def test_unanimous_answers_send_expertise_to_its_bound_and_no_answers_leave_it():
     sights = sights_from([(0, 1, 0)] * 4)
     draws = Draws(np.zeros((3, 1), np.int64), np.tile([1.0, 0.0], (3, 1)))
-    found = climb(sights, draws, np.full((2, 2), 0.7), 60)
+    found = maximize(sights, draws, np.full((2, 2), 0.7), 60)
     assert LARGEST / 10 < found[0, 0] <= LARGEST
     np.testing.assert_array_equal(found.ravel()[1:], 0.7)
 

@@ -9,11 +9,11 @@ from scipy.special import expit, log_expit, log_ndtr, logit, ndtr
 
 from crowdrank import Comparisons, CrowdBT, FactorBT, SideInformation, VarianceBT
 from crowdrank.data import Items
-from crowdrank.engines import here
+from crowdrank.engines import LOCAL
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
 from crowdrank.models.base import FitOptions
-from crowdrank.models.cross_validation import CANDIDATES, folds_of, log_chances, tuned
+from crowdrank.models.cross_validation import CANDIDATES, assign_folds, log_probabilities, tuned
 from crowdrank.models.crowd import Priors, climb_from
 from crowdrank.models.crowd.encoding import answers_of, right_on_gold
 from crowdrank.models.crowd.fitting import Starts, best_gates
@@ -182,13 +182,13 @@ def summit_of(model, votes):
 
 
 def height(model, votes):
-    return summit_of(model, votes).found.point.value
+    return summit_of(model, votes).found.evaluation.value
 
 
 def objective_of(votes, formula=RELIABLE, **priors):
     answers = answers_of(votes)
     layout = Layout(len(votes.items), max(1, len(votes.annotators)))
-    return Objective(here.hold(answers), layout, formula, Priors(**({"scale": 3.0} | priors)))
+    return Objective(LOCAL.load(answers), layout, formula, Priors(**({"scale": 3.0} | priors)))
 
 
 @links
@@ -298,7 +298,7 @@ def test_several_starts_end_no_lower_than_one():
         starts = (CrowdBT(start=start, tolerance=1e-6) for start in ("several", "one"))
         several, one = (summit_of(model, crowd.judgments) for model in starts)
         if several.found.parameters[:12] @ one.found.parameters[:12] > 0:
-            gained.append(several.found.point.value - one.found.point.value)
+            gained.append(several.found.evaluation.value - one.found.evaluation.value)
     assert len(gained) > 8
     assert min(gained) > -1e-4
 
@@ -373,11 +373,11 @@ def test_weak_priors_tend_to_the_likelihood_s_own_summit(link):
 
 
 def foretold(model, votes):
-    fold = folds_of(votes, 5, "judgment", np.random.default_rng(model.seed))
+    fold = assign_folds(votes, 5, "judgment", np.random.default_rng(model.seed))
     total = 0.0
     for n in range(5):
         unseen = votes.take(np.flatnonzero(fold == n))
-        total += log_chances(model, model.fit(votes.take(np.flatnonzero(fold != n))), unseen).sum()
+        total += log_probabilities(model, model.fit(votes.take(np.flatnonzero(fold != n))), unseen).sum()
     return total
 
 

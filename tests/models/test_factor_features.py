@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from crowdrank import BradleyTerry, Comparisons, FactorBT, Ranking
 from crowdrank.errors import DataError, UnknownNameError
-from crowdrank.evaluation import accuracy, held_out, log_chances
+from crowdrank.evaluation import accuracy, held_out, log_probabilities
 from crowdrank.results import sways
 
 ITEMS, PEOPLE, EACH = 16, 12, 120
@@ -138,7 +138,7 @@ def test_a_saved_ranking_foretells_and_sways_the_same(fitted, tmp_path):
     votes, _, _, ranking = fitted
     ranking.save(tmp_path / "ranking.json", uncertainty=False)
     again = Ranking.load(tmp_path / "ranking.json")
-    np.testing.assert_allclose(log_chances(ALL, again, votes), log_chances(ALL, ranking, votes))
+    np.testing.assert_allclose(log_probabilities(ALL, again, votes), log_probabilities(ALL, ranking, votes))
     assert sways(again) == sways(ranking)
 
 

@@ -18,7 +18,7 @@ from crowdrank.models import (
     by_name,
     name_of,
 )
-from crowdrank.models.conversion import as_read_by, kinds_read
+from crowdrank.models.conversion import convert_for, kinds_read
 from crowdrank.models.selection import default_model
 
 VOTES = Comparisons.of(
@@ -82,7 +82,7 @@ def test_a_model_of_ones_own_is_called_by_its_class():
 def test_any_judgments_can_be_made_into_what_a_model_reads(kind):
     ratings = Ratings.of(["a", "b", "c"] * 2, [1, 2, 3, 3, 2, 1], annotator=["x"] * 3 + ["y"] * 3)
     for judgments in (VOTES, ratings, VOTES.to_rankings()):
-        read, rule = as_read_by(kind, judgments)
+        read, rule = convert_for(kind, judgments)
         assert isinstance(read, kinds_read(kind))
         assert (rule == "") == (read is judgments)
         if not (kind in (FactorBT, LinearBias) and not read.sided):  # they need to know the sides

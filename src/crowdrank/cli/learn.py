@@ -170,14 +170,14 @@ def _read(
     from crowdrank.io import read_with_report
     from crowdrank.io.feature_tables import read_features
     from crowdrank.ltr.features import features_of
-    from crowdrank.models.conversion import as_read_by
+    from crowdrank.models.conversion import convert_for
 
     with spinner(f"Reading {features.name}"):
         found = read_features(features, columns=columns)
         known = features_of(found, missing)  # type: ignore[arg-type]
     with spinner(f"Reading {lists.name}"):
         judgments, report = read_with_report(lists, columns=roles)
-    converted, conversion = as_read_by(SimpleNamespace(reads=(Rankings,)), judgments)
+    converted, conversion = convert_for(SimpleNamespace(reads=(Rankings,)), judgments)
     assert isinstance(converted, Rankings)
     ignored = f"Ignored columns of {features.name} that hold no numbers: {', '.join(found.left_out)}."
     notes = [*([ignored] if found.left_out else []), *found.notes, *filter(None, [report.dropped()])]

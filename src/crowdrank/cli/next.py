@@ -128,10 +128,10 @@ def next_questions(
 def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:
     from crowdrank.io import read
     from crowdrank.models import BayesianCrowdBT
-    from crowdrank.models.conversion import as_read_by
+    from crowdrank.models.conversion import convert_for
 
     with spinner(f"Reading {file.name}"):
-        votes: Any = as_read_by(BayesianCrowdBT(), read(file, columns=roles))[0]
+        votes: Any = convert_for(BayesianCrowdBT(), read(file, columns=roles))[0]
     return votes  # type: ignore[no-any-return]
 
 

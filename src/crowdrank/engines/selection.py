@@ -10,8 +10,8 @@ from typing import Any
 
 from crowdrank.engines.base import Engine
 from crowdrank.engines.dask import Dask
-from crowdrank.engines.local import cores, here
-from crowdrank.engines.memory import bytes_of
+from crowdrank.engines.local import LOCAL, available_cores
+from crowdrank.engines.memory import parse_bytes
 from crowdrank.engines.out_of_core import OutOfCore
 from crowdrank.errors import SettingError, UnknownNameError
 
@@ -25,7 +25,7 @@ def check_engine(name: str | None, scheduler: str | None = None, memory: str | i
     if scheduler is not None and name != "dask":
         raise SettingError("scheduler= is the address of a Dask cluster: also pass engine='dask'.")
     if memory is not None:
-        bytes_of(memory)
+        parse_bytes(memory)
         if name == "local" or scheduler is not None:
             raise SettingError(
                 "memory= limits engine='out-of-core' or a Dask cluster started here, not engine='local' or a cluster "
@@ -54,7 +54,7 @@ def open_engine(name: str | None, scheduler: str | None = None, memory: str | in
     elif name == "out-of-core" or memory is not None:
         yield OutOfCore() if memory is None else OutOfCore(memory)
     else:
-        yield here
+        yield LOCAL
 
 
 @contextmanager
@@ -71,8 +71,8 @@ def _dask_client(scheduler: str | None, memory: str | int | None) -> Iterator[An
         with client:
             yield client
         return
-    workers = cores()
-    limit = "auto" if memory is None else bytes_of(memory) // workers
+    workers = available_cores()
+    limit = "auto" if memory is None else parse_bytes(memory) // workers
     with (
         distributed.LocalCluster(
             n_workers=workers,

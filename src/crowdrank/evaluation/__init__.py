@@ -15,7 +15,7 @@ from crowdrank.evaluation.rank_correlation import (
 from crowdrank.evaluation.recommendation import Recommendation
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
 from crowdrank.evaluation.verdicts import Verdicts, verdicts
-from crowdrank.models.cross_validation import log_chances
+from crowdrank.models.cross_validation import log_probabilities
 
 __all__ = [
     "Evaluation",
@@ -36,7 +36,7 @@ __all__ = [
     "kendall_correlation",
     "kendall_distance",
     "leave_out",
-    "log_chances",
+    "log_probabilities",
     "ndcg",
     "precision_at",
     "rbp",

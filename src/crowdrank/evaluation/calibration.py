@@ -14,7 +14,7 @@ from crowdrank.data import TIE, Comparisons
 from crowdrank.errors import CrowdrankWarning, SettingError
 from crowdrank.evaluation.annotator_tests import wilson
 from crowdrank.models import name_of
-from crowdrank.models.cross_validation import folds_of
+from crowdrank.models.cross_validation import assign_folds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +73,7 @@ def calibration(model: Any, comparisons: Comparisons, *, folds: int = 3, parts: 
     """Each of the folds in turn is foretold by the model fitted to the others; with `parts`, only so many of them."""
     if not hasattr(model, "predict"):
         raise SettingError(f"{name_of(model)} gives an order, not chances: it cannot foretell judgments.")
-    fold = folds_of(comparisons, folds, "judgment", np.random.default_rng(seed))
+    fold = assign_folds(comparisons, folds, "judgment", np.random.default_rng(seed))
     found = [_foretell(model, comparisons, fold == n) for n in range(parts or folds)]
     chance, right = (np.concatenate(columns) for columns in zip(*found, strict=True))
     if not len(chance):

@@ -20,8 +20,8 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
 from crowdrank.errors import ConvergenceWarning, CrowdrankError, CrowdrankWarning, SettingError
 from crowdrank.models import Model, name_of
-from crowdrank.models.conversion import as_read_by
-from crowdrank.models.cross_validation import folds_of, log_chances
+from crowdrank.models.conversion import convert_for
+from crowdrank.models.cross_validation import assign_folds, log_probabilities
 from crowdrank.results import Ranking
 
 By = Literal["judgment", "annotator"]
@@ -61,7 +61,7 @@ def folds_by(judgments: Judgments, by: By, folds: int, seed: int, most: int | No
     """Judgments, or whole annotators, dealt into folds; only the first `most` of them, where they are many."""
     known: Any = judgments
     units = len(known.annotators) if by == "annotator" else len(known)
-    fold = folds_of(known, min(folds, units), by, np.random.default_rng(seed))
+    fold = assign_folds(known, min(folds, units), by, np.random.default_rng(seed))
     parts = [
         Fold(known.take(np.flatnonzero(fold != n)), _answers(known.take(np.flatnonzero(fold == n))))
         for n in range(min(folds, units) if most is None else most)
@@ -93,7 +93,7 @@ def fit_quietly(
     """The ranking, and whether the solver got there."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", CrowdrankWarning)
-        ranking = model.fit(as_read_by(model, judgments)[0], side_information=side_information)
+        ranking = model.fit(convert_for(model, judgments)[0], side_information=side_information)
     return ranking, not any(issubclass(w.category, ConvergenceWarning) for w in heard)
 
 
@@ -103,7 +103,7 @@ def _ask(name: str, model: Any, fold: Fold, found: Foretold) -> None:
     answers = fold.answers
     if hasattr(model, "predict"):
         with np.errstate(divide="ignore"):
-            chance = np.maximum(log_chances(model, ranking, answers), _LEAST)
+            chance = np.maximum(log_probabilities(model, ranking, answers), _LEAST)
         found.chance.setdefault(name, []).append(chance)
     ahead = np.sign(ranking.scores[answers.left] - ranking.scores[answers.right])
     found.agreed.setdefault(name, []).append((1.0 + ahead * answers.outcome) / 2)
@@ -147,12 +147,12 @@ def held_out(
     """Cross-validated log-likelihood, whole judgments or whole annotators held out in turn."""
     if not hasattr(model, "predict"):
         raise SettingError(f"{name_of(model)} gives an order, not chances: it cannot foretell judgments.")
-    fold = folds_of(comparisons, folds, by, np.random.default_rng(seed))
+    fold = assign_folds(comparisons, folds, by, np.random.default_rng(seed))
     gained, weights = [], []
     for n in range(folds):
         unseen = comparisons.take(np.flatnonzero(fold == n))
         ranking = model.fit(comparisons.take(np.flatnonzero(fold != n)))
-        gained.append(log_chances(model, ranking, unseen, ties))
+        gained.append(log_probabilities(model, ranking, unseen, ties))
         weights.append(unseen.weights[unseen.outcome != 0] if ties == "drop" else unseen.weights)
     value, weight = np.concatenate(gained), np.concatenate(weights)
     mean = float(np.average(value, weights=weight))

@@ -15,7 +15,7 @@ from crowdrank.errors import SettingError
 from crowdrank.evaluation.cross_validation import fit_quietly
 from crowdrank.evaluation.influence import TRUST, Pushes, chains, pushes
 from crowdrank.models import by_name
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 from crowdrank.results import Ranking
 
 MOST_REFITTED = 50_000
@@ -106,7 +106,7 @@ def explain(
         by_name(name)  # a misspelt name is another mistake
         raise SettingError(f"{name} cannot be explained: use one of {', '.join(TRUST)}.")
     fitting = by_name(name)()
-    read, rule = as_read_by(fitting, judgments)
+    read, rule = convert_for(fitting, judgments)
     assert isinstance(read, Comparisons)
     a, b = read.items.index(item, query), read.items.index(above, query)
     if a == b:

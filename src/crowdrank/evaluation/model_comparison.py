@@ -26,7 +26,7 @@ from crowdrank.evaluation.cross_validation import (
 )
 from crowdrank.evaluation.gold import Evaluation, Gold, accuracy_gains, grades
 from crowdrank.evaluation.recommendation import Recommendation, recommend
-from crowdrank.models.base import settings_of
+from crowdrank.models.base import model_settings
 from crowdrank.results import Ranking
 
 FEWEST = 20
@@ -197,7 +197,7 @@ def _conclude(
     entrants = [
         Entrant(
             name,
-            settings_of(model),
+            model_settings(model),
             _of(name, chance),
             _of(name, agreement),
             graded[name][0] if graded else None,

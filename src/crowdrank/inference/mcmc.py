@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.engines import Engine, here
+from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import DataError
 
 _COLUMNS_AT_ONCE = 256
@@ -179,11 +179,11 @@ def sample(
     draws: int,
     thin: int,
     seed: int,
-    engine: Engine = here,
+    engine: Engine = LOCAL,
 ) -> Samples:
     """Run the chains side by side; of each, forget `warmup` steps and keep what `read` says of every `thin`-th."""
-    held = engine.spread(np.random.SeedSequence(seed).spawn(chains))
-    (walked,) = held.total(_run, init, walk, read, warmup, draws, thin)
+    held = engine.distribute(np.random.SeedSequence(seed).spawn(chains))
+    (walked,) = held.sum(_run, init, walk, read, warmup, draws, thin)
     return _together(walked)
 
 
@@ -199,7 +199,7 @@ def sample_until(
     most: int,
     draws: int,
     seed: int,
-    engine: Engine = here,
+    engine: Engine = LOCAL,
 ) -> tuple[Samples, int]:
     """Walk `first` steps, and as long as they are not settled forget them and walk twice as far, up to `most` in all.
 
@@ -207,9 +207,9 @@ def sample_until(
     are kept, evenly spaced; with them comes how many steps each chain took.
     """
     steps, taken = min(first, most), 0
-    held, _ = engine.spread(np.random.SeedSequence(seed).spawn(chains)).keep(_start, init)
+    held, _ = engine.distribute(np.random.SeedSequence(seed).spawn(chains)).map_and_sum(_start, init)
     while True:
-        held, (walked,) = held.keep(_go_on, tune, walk, read, steps, draws)
+        held, (walked,) = held.map_and_sum(_go_on, tune, walk, read, steps, draws)
         samples = _together(walked)
         taken += steps
         if settled(samples) or taken + 2 * steps > most:

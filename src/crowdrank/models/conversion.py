@@ -13,7 +13,7 @@ def kinds_read(model: Any) -> tuple[type, ...]:
     return reads if isinstance(reads, tuple) else (reads,)
 
 
-def as_read_by(model: Any, judgments: Judgments) -> tuple[Judgments, str]:
+def convert_for(model: Any, judgments: Judgments) -> tuple[Judgments, str]:
     """The judgments as the model reads them, and the rule by which they were made so ("" if none was needed)."""
     kinds = kinds_read(model)
     if isinstance(judgments, kinds):

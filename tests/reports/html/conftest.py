@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 from crowdrank.reports import Findings
 from crowdrank.simulation import mixed_crowd
 from tests.browser import browser  # noqa: F401  (a fixture)
@@ -14,7 +14,7 @@ from tests.browser import browser  # noqa: F401  (a fixture)
 
 def found(judgments: Any, model: Any, **others: Any) -> Findings:
     """What a model makes of judgments, as the command line would put it together."""
-    readable, rule = as_read_by(model, judgments)
+    readable, rule = convert_for(model, judgments)
     ranking = model.fit(readable)
     return Findings(
         ranking=ranking, judgments=judgments, model=model, read_as=readable, rule=rule, notes=ranking.notes, **others

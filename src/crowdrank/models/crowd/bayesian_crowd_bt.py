@@ -17,7 +17,7 @@ from crowdrank.models.base import (
     Model,
     build_ranking,
     check_connected,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
@@ -26,7 +26,7 @@ from crowdrank.models.crowd.crowd_bt import CrowdBT
 from crowdrank.models.crowd.encoding import answers_of
 from crowdrank.models.crowd.likelihood import PROBIT, RELIABLE
 from crowdrank.models.crowd.sampler import Sampler, State, limits_of
-from crowdrank.models.pairwise.likelihood import LOGISTIC, chances
+from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.models.pairwise.likelihood import PROBIT as THURSTONE
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
@@ -87,7 +87,7 @@ class BayesianCrowdBT(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(counted(comparisons, self.ties)), has_prior=True)
         sampler = self.sampler(comparisons, options)
         samples, sweeps = sample_until(
             sampler.init,
@@ -144,7 +144,9 @@ class BayesianCrowdBT(Model):
         draws, formula = ranking.uncertainty.draws, LOGISTIC if self.link == "logistic" else THURSTONE
         truthful = np.zeros(len(comparisons))
         for scores in draws:
-            truthful += chances(scores[comparisons.left] - scores[comparisons.right], 0.0, formula)[:, 0] / len(draws)
+            truthful += outcome_probabilities(scores[comparisons.left] - scores[comparisons.right], 0.0, formula)[
+                :, 0
+            ] / len(draws)
         quality = ranking.annotators["quality"][comparisons.annotator]
         chance = quality * truthful + (1 - quality) * (1 - truthful)
         return np.stack((chance, np.zeros(len(chance)), 1 - chance), axis=1)

@@ -10,8 +10,8 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import SettingError
-from crowdrank.models.base import FitOptions, IterativeModel, check_connected, health_of, require_kind
-from crowdrank.models.cross_validation import is_auto, tuned
+from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
+from crowdrank.models.cross_validation import is_auto, tune_settings
 from crowdrank.models.crowd import Priors, Start, Ties, build_crowd_ranking, check_ties, climb_from, counted, likelihood
 from crowdrank.models.crowd.likelihood import PROBIT, RELIABLE, sigmoid
 from crowdrank.results import Ranking
@@ -67,8 +67,8 @@ class CrowdBT(IterativeModel):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
-        model: Any = tuned(self, comparisons, options)
+        check_connected(diagnose(counted(comparisons, self.ties)), has_prior=True)
+        model: Any = tune_settings(self, comparisons, options)
         priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
         formula = RELIABLE if self.link == "logistic" else PROBIT
         summit = climb_from(

@@ -15,8 +15,8 @@ import numpy as np
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
 from crowdrank.data import Comparisons, EncodedSideInformation, Items
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
-from crowdrank.engines import Held
-from crowdrank.engines.compilation import COMPILE_FROM, compiled
+from crowdrank.engines import ShardedData
+from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
 from crowdrank.errors import SettingError
 from crowdrank.models.crowd.likelihood import FORMULAS, LEAST, Answers
 
@@ -31,7 +31,7 @@ def spoken(shard: Answers, annotators: int) -> tuple[AnyArray]:
 
 def tallies(shard: Answers, size: int, trust: AnyArray | None) -> tuple[AnyArray, AnyArray]:
     """Wins less losses of each item, and all its answers, each counted by how far its annotator is trusted."""
-    if shard.rows >= COMPILE_FROM:
+    if shard.rows >= COMPILE_MIN_ROWS:
         found: tuple[AnyArray, AnyArray] = np.zeros(size), np.zeros(size)
         _tallies_loop(*shard[:4], np.empty(0) if trust is None else trust, *found)
         return found
@@ -58,7 +58,7 @@ def sidings(shard: Answers, scores: AnyArray, annotators: int) -> tuple[AnyArray
 
     Answers about tied scores count for neither side.
     """
-    if shard.rows >= COMPILE_FROM:
+    if shard.rows >= COMPILE_MIN_ROWS:
         found: tuple[AnyArray, AnyArray] = np.zeros(annotators), np.zeros(annotators)
         _sidings_loop(*shard[:4], scores, *found)
         return found
@@ -188,15 +188,15 @@ def _gold_answers(comparisons: Comparisons, known: EncodedSideInformation, featu
     return Answers(known.gold_better, known.gold_worse, who, weight, np.zeros((pairs, features)))
 
 
-def first_scores(held: Held, items: Items, trust: FloatArray | None = None) -> FloatArray:
+def first_scores(held: ShardedData, items: Items, trust: FloatArray | None = None) -> FloatArray:
     """Scores as if everyone had met average opponents, each answer counted by how far its annotator is trusted."""
-    net, total = held.total(tallies, len(items), trust)
+    net, total = held.sum(tallies, len(items), trust)
     return items.centre(np.log((total + net + 1) / (total - net + 1)))
 
 
-def agreement(held: Held, scores: FloatArray, annotators: int) -> FloatArray:
+def agreement(held: ShardedData, scores: FloatArray, annotators: int) -> FloatArray:
     """The logit of how often each annotator sided with the scores, two right and one wrong answer added."""
-    net, total = held.total(sidings, scores, annotators)
+    net, total = held.sum(sidings, scores, annotators)
     return np.asarray(np.log((total + net + 4) / (total - net + 2)))
 
 

@@ -11,13 +11,12 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
-from crowdrank.engines.threads import alone
-from crowdrank.inference.newton import Found
+from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance
+from crowdrank.inference.newton import OptimizeResult
 from crowdrank.models.base import Model, build_ranking, with_annotators
 from crowdrank.models.crowd import likelihood
 from crowdrank.models.crowd.objective import Curvature, Objective
-from crowdrank.models.laplace import Summit as PairSummit
-from crowdrank.models.laplace import draw, draw_from
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 LARGEST_INVERTED = 2_000
@@ -27,15 +26,15 @@ LARGEST_INVERTED = 2_000
 class Summit:
     """Where a climb ended, with the judgments it was over."""
 
-    found: Found
+    found: OptimizeResult
     objective: Objective
     comparisons: Comparisons
     seed: int
 
     @property
     def curvature(self) -> Curvature:
-        assert isinstance(self.found.point.curvature, Curvature)
-        return self.found.point.curvature
+        assert isinstance(self.found.evaluation.curvature, Curvature)
+        return self.found.evaluation.curvature
 
     @cached_property
     def parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -50,21 +49,21 @@ class Summit:
 
     @cached_property
     def _marginal(self) -> tuple[FloatArray, FloatArray]:
-        with alone(self.objective.layout.items):
+        with limit_blas_threads(self.objective.layout.items):
             return self.curvature.marginal()
 
     def measure(self) -> Uncertainty:
         """Errors of the scores, those of the annotators counted in where the items are not too many."""
         items, centre = self.comparisons.items, self.comparisons.items.centre
         if self._exact:
-            error, around = draw_from(self._marginal[0], centre, self.seed)
+            error, around = draw_from_covariance(self._marginal[0], centre, self.seed)
             known = "scores and annotators together"
         else:
             parts = self.objective.layout.split(self.found.parameters)
-            bends, _ = self.objective.held.keep(likelihood.margins, *parts, self.objective.formula)
+            bends, _ = self.objective.held.map_and_sum(likelihood.margins, *parts, self.objective.formula)
             prior = self.curvature.prior.bend[: len(items)]
-            tied = PairSummit(bends, self.curvature.slopes.scores_bend + prior, prior, items.starts)
-            error, around = draw(tied, self.seed)
+            tied = LaplaceApproximation(bends, self.curvature.slopes.scores_bend + prior, prior, items.starts)
+            error, around = tied.draw(self.seed)
             known = "scores, given the annotators"
         return Uncertainty(centre(self.parts[0]) + around, error, f"curvature at the optimum, of {known}")
 

@@ -12,7 +12,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.data.features import feature_columns
 from crowdrank.errors import SettingError
-from crowdrank.models.base import FitOptions, IterativeModel, check_connected, health_of, require_kind
+from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
 from crowdrank.models.crowd import (
     Priors,
     Ties,
@@ -69,7 +69,7 @@ class FactorBT(IterativeModel):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(counted(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=self.care_prior, pull=self.pull_scale)
         columns = feature_columns(comparisons, self.features)
         units = {name: _unit(column, comparisons.weights) for name, column in columns.items()}

@@ -15,7 +15,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, EncodedSideInformation, agreed_pairs
 from crowdrank.errors import SettingError
-from crowdrank.inference.newton import Found, Point, climb, climb_by_conjugate_gradients
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize, maximize_nonlinear_cg
 from crowdrank.models.base import FitOptions, IterativeModel, SolverSettings
 from crowdrank.models.crowd import encoding, likelihood
 from crowdrank.models.crowd.encoding import (
@@ -38,7 +38,7 @@ LONGEST_STEP = 2.0
 _MOST_HALVINGS = 60
 
 
-def climb_in_turns(objective: Objective, start: FloatArray, *, tolerance: float, max_steps: int) -> Found:
+def climb_in_turns(objective: Objective, start: FloatArray, *, tolerance: float, max_steps: int) -> OptimizeResult:
     """Turns until scores and qualities together are within `tolerance` standard errors of the summit."""
     x = start
     for step in range(1, max_steps + 1):
@@ -46,18 +46,18 @@ def climb_in_turns(objective: Objective, start: FloatArray, *, tolerance: float,
         point = objective(x)
         distance = _distance(point)
         if distance <= tolerance:
-            return Found(x, point, step, distance, True)
-    return Found(x, point, max_steps, distance, False)
+            return OptimizeResult(x, point, step, distance, True)
+    return OptimizeResult(x, point, max_steps, distance, False)
 
 
 def one_turn(objective: Objective, x: FloatArray, tolerance: float) -> FloatArray:
     """Scores, then qualities; what is known of annotators is on the scale of gates, so there these end."""
     scores, gates, pulls = objective.layout.split(x)
-    found = climb(objective.of_scores(gates, pulls), scores, tolerance=tolerance / 3, longest=LONGEST_STEP)
+    found = maximize(objective.of_scores(gates, pulls), scores, tolerance=tolerance / 3, max_step=LONGEST_STEP)
     scores, gates = found.parameters, best_gates(objective, found.parameters)
     if hints := objective.priors.hints:
         of_gates = objective.of_gates(scores, pulls)
-        gates = climb(of_gates, hints.held(gates), tolerance=tolerance / 3, longest=LONGEST_STEP).parameters
+        gates = maximize(of_gates, hints.held(gates), tolerance=tolerance / 3, max_step=LONGEST_STEP).parameters
     return objective.layout.join(scores, gates, pulls)
 
 
@@ -70,7 +70,7 @@ def best_gates(objective: Objective, scores: FloatArray) -> FloatArray:
     low, high = np.zeros(objective.layout.annotators), np.ones(objective.layout.annotators)
     eta = np.full(len(low), 0.75)
     for _ in range(_MOST_HALVINGS):
-        slope, bend = objective.held.total(likelihood.by_truth, scores, eta, objective.formula)
+        slope, bend = objective.held.sum(likelihood.by_truth, scores, eta, objective.formula)
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = slope + np.where(truths > 0, truths / eta, 0.0) - np.where(lies > 0, lies / (1 - eta), 0.0)
             bend = bend + np.where(truths > 0, truths / eta**2, 0.0) + np.where(lies > 0, lies / (1 - eta) ** 2, 0.0)
@@ -87,7 +87,7 @@ def best_gates(objective: Objective, scores: FloatArray) -> FloatArray:
         return np.asarray(np.clip(np.log(eta) - np.log1p(-eta), -PERFECT, PERFECT))
 
 
-def _distance(point: Point) -> float:
+def _distance(point: Evaluation) -> float:
     """How far the summit of scores and qualities together is, in standard errors."""
     gain = float(point.gradient @ point.curvature.solve(point.gradient, 1e-3))
     return float(np.sqrt(max(gain, 0.0)))
@@ -126,10 +126,10 @@ def climb_from(
     known = options.side_information
     judge = known.gold_annotator(comparisons)
     table = table_of(comparisons, features, ties, known)
-    held = options.engine.hold(table)
+    held = options.engine.load(table)
     people = max(1, len(comparisons.annotators)) + (judge is not None)
     layout = Layout(len(comparisons.items), people, 0 if features is None else len(features))
-    (spoken,) = held.total(encoding.spoken, people)
+    (spoken,) = held.sum(encoding.spoken, people)
     priors = replace(priors, hints=hints_of(known, formula, judge, spoken))
     objective = Objective(held, layout, formula, priors)
     starts = Starts(comparisons, objective, options, table.rows, model.tolerance).named(start, solver)
@@ -141,7 +141,7 @@ def climb_from(
     return Summit(best, objective, comparisons, model.seed)
 
 
-def _highest(model: SolverSettings, objective: Objective, starts: list[FloatArray], solver: Solver) -> Found:
+def _highest(model: SolverSettings, objective: Objective, starts: list[FloatArray], solver: Solver) -> OptimizeResult:
     """The summit of the start that leads highest: all climb until theirs is in sight, one goes on."""
     if len(starts) == 1:
         return _climb(model, objective, starts[0], solver, model.tolerance, model.max_steps)
@@ -149,7 +149,7 @@ def _highest(model: SolverSettings, objective: Objective, starts: list[FloatArra
     best = scouts[0]
     for scout in scouts[1:]:
         # equal summits are one: the first stands, so that rounding never chooses
-        if _foreseen(scout) > _foreseen(best) + 0.01 + 1e-7 * abs(best.point.value):
+        if _foreseen(scout) > _foreseen(best) + 0.01 + 1e-7 * abs(best.evaluation.value):
             best = scout
     left = model.max_steps - best.steps // (_CONJUGATE_STEPS if solver == "conjugate-gradients" else 1)
     if left < 1:
@@ -158,20 +158,22 @@ def _highest(model: SolverSettings, objective: Objective, starts: list[FloatArra
     return replace(last, steps=best.steps + last.steps)
 
 
-def _foreseen(scout: Found) -> float:
+def _foreseen(scout: OptimizeResult) -> float:
     """How high the summit in sight is, the ground being a parabola from here on."""
-    return scout.point.value + 0.5 * scout.distance**2
+    return scout.evaluation.value + 0.5 * scout.distance**2
 
 
 def _climb(
     model: SolverSettings, objective: Objective, start: FloatArray, solver: Solver, tolerance: float, max_steps: int
-) -> Found:
+) -> OptimizeResult:
     if solver == "alternating":
         return climb_in_turns(objective, start, tolerance=tolerance, max_steps=max_steps)
     if solver == "conjugate-gradients":
         most = _CONJUGATE_STEPS * max_steps
-        return climb_by_conjugate_gradients(objective, start, tolerance=tolerance, max_steps=most)
-    return climb(objective, start, tolerance=tolerance, max_steps=max_steps, longest=LONGEST_STEP, loosest=_LOOSEST)
+        return maximize_nonlinear_cg(objective, start, tolerance=tolerance, max_steps=most)
+    return maximize(
+        objective, start, tolerance=tolerance, max_steps=max_steps, max_step=LONGEST_STEP, cg_tolerance=_LOOSEST
+    )
 
 
 class Starts:
@@ -227,7 +229,7 @@ class Starts:
         parts = [self.objective.layout.split(start) for start in starts]
         points = [(wider * scores, surer * gates) for scores, gates, _ in parts for wider, surer in _FACTORS]
         every = max(1, self.rows // _SAMPLE)
-        (heights,) = self.objective.held.total(encoding.heights, points, self.objective.formula, every)
+        (heights,) = self.objective.held.sum(encoding.heights, points, self.objective.formula, every)
         return self._joined(*points[int(np.argmax(heights))])
 
     def _joined(self, scores: FloatArray, gates: FloatArray) -> FloatArray:
@@ -266,5 +268,5 @@ def mirrored(
     if known.has_annotators:
         this, that = (objective.priors.at(*layout.split(way), objective.formula).value for way in (x, other))
         return other if that > this + 1e-6 else None
-    net, total = objective.held.total(encoding.sidings, scores, layout.annotators)
+    net, total = objective.held.sum(encoding.sidings, scores, layout.annotators)
     return other if turned((total + net)[:people] / 2, total[:people]) else None

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdrank.arrays import AnyArray, Int32Array
-from crowdrank.engines.compilation import COMPILE_FROM, compiled
+from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
+from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_cdf, teach_numba
 from crowdrank.models.crowd import crowd_bt_kernel
-from crowdrank.models.pairwise.likelihood import Bends
 
 RELIABLE, PROBIT, SCALED, PULLED = 0, 1, 2, 3
 
@@ -79,7 +79,7 @@ class Rows(NamedTuple):
         return self.answers.rows
 
 
-class Slopes(NamedTuple):
+class LikelihoodTerms(NamedTuple):
     """Log-likelihood, its gradient and Fisher's diagonal, in scores, gates and pulls; the curvature's own diagonal."""
 
     value: float
@@ -189,26 +189,30 @@ def pulled(d: Any, gate: Any, pull: Any) -> Any:
 FORMULAS = (reliable, probit, scaled, pulled)
 
 
-def slopes(shard: Answers, scores: AnyArray, gates: AnyArray, pulls: AnyArray, formula: int) -> tuple[Rows, Slopes]:
+def slopes(
+    shard: Answers, scores: AnyArray, gates: AnyArray, pulls: AnyArray, formula: int
+) -> tuple[Rows, LikelihoodTerms]:
     """One pass over a shard."""
-    if shard.rows < COMPILE_FROM:
+    if shard.rows < COMPILE_MIN_ROWS:
         return _slopes_of_arrays(shard, scores, gates, pulls, formula)
     bends = np.empty((6 if formula == PULLED else 3, shard.rows), np.float32)
     if formula == RELIABLE and max(np.max(np.abs(scores)), np.max(np.abs(gates))) <= crowd_bt_kernel.FARTHEST:
         value, of_scores, of_gates = crowd_bt_kernel.plain_slopes(*shard[:4], scores, gates, bends)
         none = np.zeros_like(pulls)
         (slope, bend, own), (gate_slope, gate_bend, gate_own) = of_scores, of_gates
-        return Rows(shard, tuple(bends)), Slopes(value, slope, gate_slope, none, bend, gate_bend, none, own, gate_own)
+        return Rows(shard, tuple(bends)), LikelihoodTerms(
+            value, slope, gate_slope, none, bend, gate_bend, none, own, gate_own
+        )
     teach_numba()
     shapes = (scores.shape, gates.shape, pulls.shape)
     sums = [np.zeros(shape) for shape in (*shapes, *shapes, *shapes[:2])]
     value = _slopes_loop(*shard[:5], scores, gates, pulls, formula, bends, *sums)
-    return Rows(shard, tuple(bends)), Slopes(value, *sums)
+    return Rows(shard, tuple(bends)), LikelihoodTerms(value, *sums)
 
 
 def _slopes_of_arrays(
     shard: Answers, scores: AnyArray, gates: AnyArray, pulls: AnyArray, formula: int
-) -> tuple[Rows, Slopes]:
+) -> tuple[Rows, LikelihoodTerms]:
     winner, loser, who, weight, features, _ = shard
     pull = np.einsum("mf,mf->m", features, pulls[who]) if formula == PULLED else 0.0
     chance, other, d, g, z, dd, dg, gg, gz, zz = FORMULAS[formula](scores[winner] - scores[loser], gates[who], pull)
@@ -219,7 +223,7 @@ def _slopes_of_arrays(
         bends += [weight * d * z, weight * (g * z - gz / chance), weight * (z * z - zz / chance)]
     fisher = weight * chance / other
     items, people = len(scores), len(gates)
-    found = Slopes(
+    found = LikelihoodTerms(
         value=float(weight @ np.log(chance)),
         scores=np.bincount(winner, weight * d, items) - np.bincount(loser, weight * d, items),
         gates=np.bincount(who, weight * g, people),
@@ -310,12 +314,12 @@ def _slopes_loop(  # type: ignore[no-untyped-def]
 def product(shard: Rows, scores: AnyArray, gates: AnyArray, pulls: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Curvature times a direction."""
     (winner, loser, who, _, features, _), bends = shard
-    if shard.rows >= COMPILE_FROM and len(bends) == 3:
+    if shard.rows >= COMPILE_MIN_ROWS and len(bends) == 3:
         # what a row reads and writes of an item, or of an annotator, lies side by side
         items, people = (np.stack((column, np.zeros(len(column))), axis=1) for column in (scores, gates))
         _product_loop(winner, loser, who, *bends, items, people)
         return items[:, 1].copy(), people[:, 1].copy(), np.zeros_like(pulls)
-    if shard.rows >= COMPILE_FROM:
+    if shard.rows >= COMPILE_MIN_ROWS:
         out = np.zeros_like(scores), np.zeros_like(gates), np.zeros_like(pulls)
         _product_with_pulls_loop(winner, loser, who, features, *bends, scores, gates, pulls, *out)
         return out
@@ -424,18 +428,18 @@ def _truthful(margin: AnyArray, formula: int) -> tuple[AnyArray, AnyArray]:
 
 def margins(
     shard: Answers, scores: AnyArray, gates: AnyArray, pulls: AnyArray, formula: int
-) -> tuple[Bends, tuple[()]]:
+) -> tuple[PairCurvature, tuple[()]]:
     """Fisher's curvature by the margin alone, given the annotators: what ties two items together, never negative."""
     winner, loser, who, weight, features, _ = shard
-    if shard.rows >= COMPILE_FROM:
+    if shard.rows >= COMPILE_MIN_ROWS:
         teach_numba()
         tied = np.empty(shard.rows, np.float32)
         _margins_loop(winner, loser, who, weight, features, scores, gates, pulls, formula, tied)
-        return Bends(winner, loser, tied, shard.start), ()
+        return PairCurvature(winner, loser, tied, shard.start), ()
     pull = np.einsum("mf,mf->m", features, pulls[who]) if formula == PULLED else 0.0
     chance, other, d, *_ = FORMULAS[formula](scores[winner] - scores[loser], gates[who], pull)
     bend = weight * d * d / (np.maximum(chance, LEAST) * np.maximum(other, LEAST))
-    return Bends(winner, loser, bend.astype(np.float32), shard.start), ()
+    return PairCurvature(winner, loser, bend.astype(np.float32), shard.start), ()
 
 
 @compiled(both, reliable, probit, scaled, pulled)

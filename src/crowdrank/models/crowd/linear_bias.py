@@ -11,21 +11,22 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines import Engine
-from crowdrank.engines.threads import alone
+from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import conjugate_gradients
+from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance
+from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_connected,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
 from crowdrank.models.crowd.least_squares import Laplacian, Leanings
-from crowdrank.models.laplace import Summit, draw, draw_from
-from crowdrank.models.pairwise.likelihood import Bends, Pairs
+from crowdrank.models.pairwise.likelihood import Pairs
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # No bias may be further than this from where its condition of the optimum would have it; an answer is 1 or -1.
@@ -64,7 +65,7 @@ class LinearBias(Model):
         comparisons = require_kind(Comparisons, judgments, self)
         if not comparisons.sided:
             raise DataError("The judgments do not say what stood left and right: use a model without position bias.")
-        check_connected(health_of(comparisons), has_prior=True)
+        check_connected(diagnose(comparisons), has_prior=True)
         lines = Lines(comparisons, self.prior_scale)
         fitted = lines.choose() if self.penalty is None else lines.fit(self.penalty)
         parameters = {"penalty": fitted.penalty, "noise": fitted.noise}
@@ -213,7 +214,7 @@ class Lines:
                 (slope - penalty * signs)[chosen],
                 self.weight[chosen],
                 tolerance=1e-8,
-                most_steps=_MOST_STEPS,
+                max_iterations=_MOST_STEPS,
             )
         )
         crossing = (biases + away) * signs < 0
@@ -246,14 +247,16 @@ class Lines:
         if len(items) <= _LARGEST_INVERTED:
             free = self.net_left[np.flatnonzero(fitted.biases)]
             within = self.laplacian.matrix - free.T @ (free / self.weight[fitted.biases != 0, None])
-            with alone(len(items)):
+            with limit_blas_threads(len(items)):
                 covariance = fitted.noise**2 * np.linalg.inv(within.toarray())
-            error, around = draw_from(covariance, centre, seed)
+            error, around = draw_from_covariance(covariance, centre, seed)
             known = "scores and biases together"
         else:
             counts, ridge = self.comparisons.counts, np.full(len(items), self.laplacian.ridge)
-            bends, _ = engine.hold(Pairs(counts.first, counts.second, counts.net, counts.total)).keep(_as_bends)
-            error, around = draw(Summit(bends, self.laplacian.matrix.diagonal(), ridge, items.starts), seed)
+            bends, _ = engine.load(Pairs(counts.first, counts.second, counts.net, counts.total)).map_and_sum(_as_bends)
+            error, around = LaplaceApproximation(bends, self.laplacian.matrix.diagonal(), ridge, items.starts).draw(
+                seed
+            )
             error, around, known = error * fitted.noise, around * fitted.noise, "scores, given the biases"
         return Uncertainty(centre(fitted.scores) + around, error, f"least squares, of {known}")
 
@@ -262,6 +265,6 @@ def _shrink(values: FloatArray, by: FloatArray) -> FloatArray:
     return np.asarray(np.sign(values) * np.maximum(np.abs(values) - by, 0.0))
 
 
-def _as_bends(shard: Pairs) -> tuple[Bends, tuple[float]]:
+def _as_bends(shard: Pairs) -> tuple[PairCurvature, tuple[float]]:
     """Squares bend everywhere by their weight."""
-    return Bends(shard.left, shard.right, shard.weight.astype(np.float32), shard.start), (0.0,)
+    return PairCurvature(shard.left, shard.right, shard.weight.astype(np.float32), shard.start), (0.0,)

@@ -11,15 +11,15 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Health, Items, Judgments, PairCounts
 from crowdrank.engines import Engine
 from crowdrank.errors import DataError, IslandsError, SeparationError
-from crowdrank.inference.newton import climb
+from crowdrank.inference.newton import maximize
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_connected,
-    health_of,
+    diagnose,
+    model_settings,
     require_kind,
-    settings_of,
 )
 from crowdrank.models.bootstrap import bootstrap_counts
 from crowdrank.models.pairwise.bradley_terry import BradleyTerry
@@ -55,7 +55,7 @@ class MajorityBT(Model):
     """Of the bootstrap."""
 
     def __post_init__(self) -> None:
-        BradleyTerry(**settings_of(self))  # which has the same settings, and refuses what means nothing
+        BradleyTerry(**model_settings(self))  # which has the same settings, and refuses what means nothing
 
     @property
     def _has_prior(self) -> bool:
@@ -63,12 +63,12 @@ class MajorityBT(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        health, decided = health_of(comparisons), health_of(majorities(comparisons))
+        health, decided = diagnose(comparisons), diagnose(majorities(comparisons))
         check_connected(health, self._has_prior)
         if not self._has_prior:
             _refuse_unsound(decided)
         objective = self._objective(comparisons.counts, comparisons.items, options.engine)
-        found = climb(objective, objective.start(0.0), tolerance=self.tolerance, max_steps=self.max_steps)
+        found = maximize(objective, objective.start(0.0), tolerance=self.tolerance, max_steps=self.max_steps)
         ranking = build_ranking(
             self,
             comparisons,
@@ -82,21 +82,21 @@ class MajorityBT(Model):
         self, counts: PairCounts, items: Items, engine: Engine, weight: FloatArray | float = 1.0
     ) -> Objective:
         won = majority_of(counts)
-        held = engine.hold(Pairs(counts.first, counts.second, won, weight * np.abs(won)))  # a tied pair weighs nothing
+        held = engine.load(Pairs(counts.first, counts.second, won, weight * np.abs(won)))  # a tied pair weighs nothing
         return Objective(held, items, LOGISTIC, self.prior_scale, self.virtual_weight)
 
     def _measure(self, comparisons: Comparisons, scores: FloatArray, engine: Engine) -> Uncertainty:
         items, total = comparisons.items, comparisons.counts.total
 
         def again(counts: PairCounts) -> FloatArray:
-            if not self._has_prior and not health_of(_as_comparisons(counts, items)).sound:
+            if not self._has_prior and not diagnose(_as_comparisons(counts, items)).sound:
                 raise DataError(
                     "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
                 )
             # A majority of one cannot be outvoted by drawing it again. What a pair is drawn oftener or rarer than it
             # was judged is its weight, so that such pairs are as unsure as under Bradley-Terry.
             objective = self._objective(counts, items, engine, counts.total / total)
-            found = climb(objective, scores, tolerance=_NEAR_ENOUGH, max_steps=self.max_steps)
+            found = maximize(objective, scores, tolerance=_NEAR_ENOUGH, max_steps=self.max_steps)
             return items.centre(found.parameters)
 
         return bootstrap_counts(comparisons, again, seed=self.seed)

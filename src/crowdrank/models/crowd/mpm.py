@@ -11,17 +11,18 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray
 from crowdrank.data import Comparisons, Items, Judgments
-from crowdrank.engines import Engine, Held, here
+from crowdrank.engines import LOCAL, Engine, ShardedData
 from crowdrank.errors import SettingError
-from crowdrank.inference.curvature import DAMPINGS, Damped
-from crowdrank.inference.newton import Found, Point, climb
+from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.laplace import draw_from_covariance
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_connected,
     check_solver,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
@@ -32,8 +33,7 @@ from crowdrank.models.crowd.estimate import LARGEST_INVERTED
 from crowdrank.models.crowd.fitting import LONGEST_STEP
 from crowdrank.models.crowd.likelihood import Answers, sigmoid
 from crowdrank.models.crowd.mpm_likelihood import Cells
-from crowdrank.models.laplace import draw_from
-from crowdrank.models.pairwise.likelihood import LOGISTIC, chances
+from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.models.score_priors import gaussian
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
@@ -83,10 +83,10 @@ class MPM(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(counted(comparisons, self.ties)), has_prior=True)
         answers = self._answers(comparisons)
         objective = self._objective(answers, comparisons, options.engine)
-        held = options.engine.hold(answers)
+        held = options.engine.load(answers)
         found = _upright(answers, held, objective, comparisons.items, self.tolerance, self.max_steps)
         top = Top(found, objective, comparisons.items, self.seed)
         enough, again = len(comparisons.items) <= LARGEST_INVERTED, self._again(found, options.engine)
@@ -103,22 +103,22 @@ class MPM(Model):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns, given its pair; there is no room for ties."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        return chances(margin * ranking.annotators["adherence"][comparisons.annotator], 0.0, LOGISTIC)
+        return outcome_probabilities(margin * ranking.annotators["adherence"][comparisons.annotator], 0.0, LOGISTIC)
 
     def _answers(self, comparisons: Comparisons) -> Answers:
         return answers_of(comparisons, ties=self.ties)
 
-    def _objective(self, answers: Answers, comparisons: Comparisons, engine: Engine = here) -> Objective:
+    def _objective(self, answers: Answers, comparisons: Comparisons, engine: Engine = LOCAL) -> Objective:
         items, people = comparisons.items, max(1, len(comparisons.annotators))
         gather = cells_of_queries if self.given == "query" else cells_of_pairs
-        held = engine.hold(gather(answers, items, people))
+        held = engine.load(gather(answers, items, people))
         return Objective(held, len(items), people, self.prior_scale, self.adherence_scale)
 
-    def _again(self, found: Found, engine: Engine) -> Callable[[Comparisons], FloatArray]:
+    def _again(self, found: OptimizeResult, engine: Engine) -> Callable[[Comparisons], FloatArray]:
         def refit(resampled: Comparisons) -> FloatArray:
             objective = self._objective(self._answers(resampled), resampled, engine)
-            again = climb(
-                objective, found.parameters, tolerance=_NEAR_ENOUGH, max_steps=self.max_steps, longest=LONGEST_STEP
+            again = maximize(
+                objective, found.parameters, tolerance=_NEAR_ENOUGH, max_steps=self.max_steps, max_step=LONGEST_STEP
             )
             return resampled.items.centre(objective.split(again.parameters)[0])
 
@@ -164,7 +164,7 @@ def _added(where: AnyArray, values: FloatArray, size: int) -> FloatArray:
 class Objective:
     """Likelihood and priors of scores and, after them, adherences."""
 
-    held: Held
+    held: ShardedData
     items: int
     annotators: int
     scale: float
@@ -173,21 +173,21 @@ class Objective:
     def split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         return x[: self.items], x[self.items :]
 
-    def __call__(self, x: FloatArray) -> Point:
+    def __call__(self, x: FloatArray) -> Evaluation:
         scores, adherence = self.split(x)
-        seen, slopes = self.held.keep(mpm_likelihood.look, scores, adherence)
+        seen, slopes = self.held.map_and_sum(mpm_likelihood.look, scores, adherence)
         own, of_people = gaussian(scores, self.scale), gaussian(adherence - 1.0, self.adherence_scale)
         gradient = np.concatenate((slopes.by_score + own.gradient, slopes.by_adherence + of_people.gradient))
-        bend = np.concatenate((own.bend, of_people.bend))
+        bend = np.concatenate((own.curvature, of_people.curvature))
         curvature = Curvature(seen, self.items, slopes.value, bend)
-        return Point(slopes.value + own.value + of_people.value, gradient, curvature)
+        return Evaluation(slopes.value + own.value + of_people.value, gradient, curvature)
 
 
 @dataclass(frozen=True)
 class Curvature:
     """Of the likelihood and the priors at one point."""
 
-    seen: Held
+    seen: ShardedData
     items: int
     value: float
     """log P of the answers alone."""
@@ -195,18 +195,18 @@ class Curvature:
 
     @cached_property
     def diagonal(self) -> FloatArray:
-        return np.concatenate(self.seen.total(mpm_likelihood.diagonal)) + self.prior
+        return np.concatenate(self.seen.sum(mpm_likelihood.diagonal)) + self.prior
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         small = len(vector) <= _LARGEST_FACTORED
-        return Damped(self.product, self.diagonal, self.matrix if small else None).solve(vector, tolerance)
+        return DampedCurvature(self.product, self.diagonal, self.matrix if small else None).solve(vector, tolerance)
 
     def product(self, vector: FloatArray) -> FloatArray:
         parts = np.split(vector, [self.items])
-        return np.concatenate(self.seen.total(mpm_likelihood.product, *parts)) + self.prior * vector
+        return np.concatenate(self.seen.sum(mpm_likelihood.product, *parts)) + self.prior * vector
 
     def matrix(self) -> FloatArray:
-        own, across = self.seen.total(mpm_likelihood.blocks)
+        own, across = self.seen.sum(mpm_likelihood.blocks)
         full, items = np.diag(self.diagonal), self.items
         full[:items, :items] = own + np.diag(self.prior[:items])
         full[:items, items:] = across.toarray()
@@ -215,7 +215,7 @@ class Curvature:
 
     def marginal(self) -> tuple[FloatArray, FloatArray]:
         """Covariance of the scores and standard errors of adherences, each with the others unknown."""
-        own, across = self.seen.total(mpm_likelihood.blocks)
+        own, across = self.seen.sum(mpm_likelihood.blocks)
         items = self.items
         own.flat[:: items + 1] += self.prior[:items]
         for damping in DAMPINGS:
@@ -236,15 +236,15 @@ class Curvature:
 class Top:
     """Where the climb ended, and what it says of items and annotators."""
 
-    found: Found
+    found: OptimizeResult
     objective: Objective
     items: Items
     seed: int
 
     @property
     def curvature(self) -> Curvature:
-        assert isinstance(self.found.point.curvature, Curvature)
-        return self.found.point.curvature
+        assert isinstance(self.found.evaluation.curvature, Curvature)
+        return self.found.evaluation.curvature
 
     @property
     def scores(self) -> FloatArray:
@@ -263,25 +263,25 @@ class Top:
         return interval(self.objective.split(self.found.parameters)[1], error, np.array)
 
     def measure(self) -> Uncertainty:
-        error, around = draw_from(self._marginal[0], self.items.centre, self.seed)
+        error, around = draw_from_covariance(self._marginal[0], self.items.centre, self.seed)
         known = "curvature at the optimum, of scores and annotators together"
         return Uncertainty(self.items.centre(self.scores) + around, error, known)
 
 
 def _upright(
-    answers: Answers, held: Held, objective: Objective, items: Items, tolerance: float, max_steps: int
-) -> Found:
+    answers: Answers, held: ShardedData, objective: Objective, items: Items, tolerance: float, max_steps: int
+) -> OptimizeResult:
     """The highest summit, with the most annotators adhering.
 
     Negating scores and adherences together leaves the likelihood as it is.
     """
 
-    def go(start: FloatArray) -> Found:
-        return climb(objective, start, tolerance=tolerance, max_steps=max_steps, longest=LONGEST_STEP)
+    def go(start: FloatArray) -> OptimizeResult:
+        return maximize(objective, start, tolerance=tolerance, max_steps=max_steps, max_step=LONGEST_STEP)
 
     best, other = (go(start) for start in _starts(held, objective.annotators, items))
     # equal summits are one: the first stands, so that rounding never chooses
-    if other.point.value > best.point.value + 1e-3 + 1e-7 * abs(best.point.value):
+    if other.evaluation.value > best.evaluation.value + 1e-3 + 1e-7 * abs(best.evaluation.value):
         best = other
     scores = objective.split(best.parameters)[0]
     sided = np.sign(np.round(scores[answers.winner] - scores[answers.loser], 9))
@@ -291,7 +291,7 @@ def _upright(
     return go(-best.parameters) if turned(agreed, judged) else best
 
 
-def _starts(held: Held, people: int, items: Items) -> list[FloatArray]:
+def _starts(held: ShardedData, people: int, items: Items) -> list[FloatArray]:
     """Everyone adheres, or as far as they agree with the crowd."""
     trusted = first_scores(held, items)
     trust = 2.0 * sigmoid(agreement(held, trusted, people)) - 1.0

@@ -54,7 +54,7 @@ class Cells(NamedTuple):
         )
 
 
-class Slopes(NamedTuple):
+class LikelihoodTerms(NamedTuple):
     value: float
     by_score: FloatArray
     by_adherence: FloatArray
@@ -77,7 +77,7 @@ class Look(NamedTuple):
     """D, e, f and p of F."""
 
 
-def look(cells: Cells, scores: FloatArray, adherence: FloatArray) -> tuple[Look, Slopes]:
+def look(cells: Cells, scores: FloatArray, adherence: FloatArray) -> tuple[Look, LikelihoodTerms]:
     """Value and slopes of the log-likelihood, from one pass over the items of all cells."""
     slope, at = adherence[cells.who][cells.cell], scores[cells.item]
     x = 0.5 * slope * at
@@ -103,7 +103,7 @@ def look(cells: Cells, scores: FloatArray, adherence: FloatArray) -> tuple[Look,
         lean=lean,
     )
     by_score = _added(cells.item, slope * rest, cells.items)
-    return seen, Slopes(value, by_score, _added(cells.who[cells.cell], at * rest, cells.annotators))
+    return seen, LikelihoodTerms(value, by_score, _added(cells.who[cells.cell], at * rest, cells.annotators))
 
 
 def product(seen: Look, by_score: FloatArray, by_adherence: FloatArray) -> tuple[FloatArray, FloatArray]:

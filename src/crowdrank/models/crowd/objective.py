@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.engines import Held
-from crowdrank.inference.curvature import DAMPINGS, Damped
-from crowdrank.inference.newton import Point
+from crowdrank.engines import ShardedData
+from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.newton import Evaluation
 from crowdrank.models.crowd import likelihood
-from crowdrank.models.crowd.likelihood import Slopes
+from crowdrank.models.crowd.likelihood import LikelihoodTerms
 from crowdrank.models.crowd.priors import Layout, PriorPoint, Priors
 from crowdrank.models.crowd.side_information import Bonds
 
@@ -25,8 +25,8 @@ _LEAST_SHARE = 0.1
 class Curvature:
     """The curvature of the answers' likelihood and of the priors at one point."""
 
-    rows: Held
-    slopes: Slopes
+    rows: ShardedData
+    slopes: LikelihoodTerms
     prior: PriorPoint
     layout: Layout
 
@@ -46,11 +46,11 @@ class Curvature:
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         return self.damped(factored=self.layout.size <= _LARGEST_FACTORED).solve(vector, tolerance)
 
-    def damped(self, factored: bool) -> Damped:
-        return Damped(self.product, self.diagonal, self.matrix if factored else None, self.scale)
+    def damped(self, factored: bool) -> DampedCurvature:
+        return DampedCurvature(self.product, self.diagonal, self.matrix if factored else None, self.scale)
 
     def product(self, vector: FloatArray) -> FloatArray:
-        found = self.layout.join(*self.rows.total(likelihood.product, *self.layout.split(vector)))
+        found = self.layout.join(*self.rows.sum(likelihood.product, *self.layout.split(vector)))
         found += self.prior.bend * vector
         first, second, bend = self._bonds
         np.subtract.at(found, first, bend * vector[second])
@@ -58,7 +58,7 @@ class Curvature:
         return found
 
     def matrix(self) -> FloatArray:
-        (matrix,) = self.rows.total(likelihood.matrix, self.layout.items, self.layout.annotators, self.layout.features)
+        (matrix,) = self.rows.sum(likelihood.matrix, self.layout.items, self.layout.annotators, self.layout.features)
         matrix[np.diag_indices(self.layout.size)] += self.prior.bend
         first, second, bend = self._bonds
         np.subtract.at(matrix, (first, second), bend)
@@ -77,7 +77,7 @@ class Curvature:
 
     def _by_inverting(self) -> tuple[FloatArray, FloatArray]:
         layout = self.layout
-        root = self.damped(factored=True).root()
+        root = self.damped(factored=True).cholesky()
         inverse = np.linalg.inv(root)
         covariance = inverse.T @ inverse
         _, gates, pulls = layout.split(np.sqrt(np.diag(covariance)))
@@ -88,7 +88,7 @@ class Curvature:
         from scipy.sparse import bsr_array
 
         layout, width = self.layout, 1 + self.layout.features
-        own, across, small = self.rows.total(likelihood.blocks, layout.items, layout.annotators, layout.features)
+        own, across, small = self.rows.sum(likelihood.blocks, layout.items, layout.annotators, layout.features)
         diagonal, gates, pulls = layout.split(self.diagonal)
         spare = np.column_stack((gates, pulls))
         prior, gate_prior, pull_prior = layout.split(self.prior.bend)
@@ -117,32 +117,32 @@ class Curvature:
 class Objective:
     """What is to be climbed."""
 
-    held: Held
+    held: ShardedData
     layout: Layout
     formula: int
     priors: Priors
 
-    def __call__(self, x: FloatArray) -> Point:
+    def __call__(self, x: FloatArray) -> Evaluation:
         parts = self.layout.split(x)
-        rows, slopes = self.held.keep(likelihood.slopes, *parts, self.formula)
+        rows, slopes = self.held.map_and_sum(likelihood.slopes, *parts, self.formula)
         prior = self.priors.at(*parts, self.formula)
         gradient = self.layout.join(slopes.scores, slopes.gates, slopes.pulls) + prior.slope
-        return Point(slopes.value + prior.value, gradient, Curvature(rows, slopes, prior, self.layout))
+        return Evaluation(slopes.value + prior.value, gradient, Curvature(rows, slopes, prior, self.layout))
 
-    def of_scores(self, gates: FloatArray, pulls: FloatArray) -> Callable[[FloatArray], Point]:
+    def of_scores(self, gates: FloatArray, pulls: FloatArray) -> Callable[[FloatArray], Evaluation]:
         """The same with the annotators held as they are."""
         part = slice(0, self.layout.items)
         return lambda scores: self._corner(self.layout.join(scores, gates, pulls), part)
 
-    def of_gates(self, scores: FloatArray, pulls: FloatArray) -> Callable[[FloatArray], Point]:
+    def of_gates(self, scores: FloatArray, pulls: FloatArray) -> Callable[[FloatArray], Evaluation]:
         """The same with all but the gates held."""
         part = slice(self.layout.items, self.layout.items + self.layout.annotators)
         return lambda gates: self._corner(self.layout.join(scores, gates, pulls), part)
 
-    def _corner(self, x: FloatArray, part: slice) -> Point:
+    def _corner(self, x: FloatArray, part: slice) -> Evaluation:
         point = self(x)
         assert isinstance(point.curvature, Curvature)
-        return Point(point.value, point.gradient[part], Corner(point.curvature, part))
+        return Evaluation(point.value, point.gradient[part], Corner(point.curvature, part))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Corner:
         factored = len(vector) <= _LARGEST_FACTORED
         matrix = (lambda: self.whole.matrix()[self.part, self.part]) if factored else None
         scales = (self.whole.diagonal[self.part], matrix, self.whole.scale[self.part])
-        return Damped(self._product, *scales).solve(vector, tolerance)
+        return DampedCurvature(self._product, *scales).solve(vector, tolerance)
 
     def _product(self, vector: FloatArray) -> FloatArray:
         padded = np.zeros(self.whole.layout.size)

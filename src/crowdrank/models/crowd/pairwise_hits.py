@@ -16,7 +16,7 @@ from crowdrank.models.base import (
     build_ranking,
     check_connected,
     check_solver,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
@@ -52,7 +52,7 @@ class PairwiseHITS(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        health = health_of(comparisons)
+        health = diagnose(comparisons)
         check_connected(health, has_prior=True)
         told, known = with_gold(comparisons, options.side_information)
         answers = Leanings(told)

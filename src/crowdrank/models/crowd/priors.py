@@ -70,7 +70,7 @@ class Priors:
     def at(self, scores: FloatArray, gates: FloatArray, pulls: FloatArray, formula: int) -> PriorPoint:
         value, slope, bend = 0.0, np.zeros(len(scores)), np.zeros(len(scores))
         for prior in self._of_scores(scores, formula):
-            value, slope, bend = value + prior.value, slope + prior.gradient, bend + prior.bend
+            value, slope, bend = value + prior.value, slope + prior.gradient, bend + prior.curvature
         gate_value, gate_slope, gate_bend = self._of_gates(gates)
         hint = self.hints.at(gates)
         pull_bend = np.zeros(pulls.size) if self.pull is None else np.full(pulls.size, self.pull**-2.0)

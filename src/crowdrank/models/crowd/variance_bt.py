@@ -10,10 +10,10 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import SettingError
-from crowdrank.models.base import FitOptions, IterativeModel, check_connected, health_of, require_kind
+from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
 from crowdrank.models.crowd import Priors, Ties, build_crowd_ranking, check_ties, climb_from, counted
 from crowdrank.models.crowd.likelihood import SCALED
-from crowdrank.models.pairwise.likelihood import LOGISTIC, chances
+from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.results import Ranking
 
 
@@ -45,7 +45,7 @@ class VarianceBT(IterativeModel):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(counted(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(counted(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, gate=(0.0, self.sharpness_scale))
         summit = climb_from(self, comparisons, SCALED, priors, options, ties=self.ties)
         return build_crowd_ranking(self, summit, lambda: {"sharpness": summit.of_gates(np.exp)})
@@ -53,4 +53,4 @@ class VarianceBT(IterativeModel):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        return chances(margin * ranking.annotators["sharpness"][comparisons.annotator], 0.0, LOGISTIC)
+        return outcome_probabilities(margin * ranking.annotators["sharpness"][comparisons.annotator], 0.0, LOGISTIC)

@@ -10,10 +10,10 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.engines import Engine, here
+from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import SettingError
 from crowdrank.inference.mcmc import Samples, effective_size, r_hat, sample_until
-from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, health_of, require_kind
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, diagnose, require_kind
 from crowdrank.models.thurstonian.postprocess import LEVEL, Reading, given_in, interval, read, with_domains
 from crowdrank.models.thurstonian.transfer import Known, known_of
 from crowdrank.results import Convergence, Ranking, Uncertainty
@@ -82,14 +82,14 @@ class TPP(Model):
             return conclude_published(self, comparisons)
         return self._sample(comparisons, options.engine)
 
-    def update(self, ranking: Ranking, judgments: Judgments, engine: Engine = here) -> Ranking:
+    def update(self, ranking: Ranking, judgments: Judgments, engine: Engine = LOCAL) -> Ranking:
         """Rank new queries with what a fit has learnt of annotators and domains."""
         return self._sample(self._checked(judgments), engine, known_of(ranking))
 
     def _checked(self, judgments: Judgments) -> Comparisons:
         comparisons = require_kind(Comparisons, judgments, self)
         decided = comparisons.take(np.flatnonzero(comparisons.outcome))
-        check_connected(health_of(decided if len(decided) else comparisons), has_prior=True)
+        check_connected(diagnose(decided if len(decided) else comparisons), has_prior=True)
         return comparisons
 
     def _sample(self, comparisons: Comparisons, engine: Engine, known: Known | None = None) -> Ranking:

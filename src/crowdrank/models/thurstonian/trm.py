@@ -13,7 +13,7 @@ from crowdrank.data import Items, Judgments, Rankings
 from crowdrank.engines import Engine
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.mcmc import Samples, sample
-from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, health_of, require_kind
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, diagnose, require_kind
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.thurstonian.trm_kernels import State, lists_of
 from crowdrank.models.thurstonian.trm_sampler import Sampler
@@ -63,7 +63,7 @@ class TRM(Model):
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         rankings = require_kind(Rankings, judgments, self)
         sampler = self.sampler(rankings)
-        check_connected(health_of(rankings), has_prior=True)
+        check_connected(diagnose(rankings), has_prior=True)
         if self.inference == "mcem":
             return self._climb(rankings, sampler)
         return self._sample(rankings, sampler, options.engine)

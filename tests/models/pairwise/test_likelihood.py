@@ -8,8 +8,18 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import expit
 from scipy.stats import norm
 
+from crowdrank.inference import pair_curvature
+from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.models.pairwise import likelihood
-from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, LOGISTIC, PROBIT, THRESHOLD, Bends, Pairs, chances
+from crowdrank.models.pairwise.likelihood import (
+    DAVIDSON,
+    FORMULAS,
+    LOGISTIC,
+    PROBIT,
+    THRESHOLD,
+    Pairs,
+    outcome_probabilities,
+)
 
 every_formula = pytest.mark.parametrize("formula", [LOGISTIC, PROBIT, DAVIDSON, THRESHOLD])
 with_ties = pytest.mark.parametrize("formula", [DAVIDSON, THRESHOLD])
@@ -17,6 +27,12 @@ OUTCOMES = np.array([1.0, 0.0, -1.0])
 SHARES = np.array([1.0, 0.3, 0.0, -0.6, -1.0])
 MARGINS = np.array([-9.0, -2.5, -1.0, -0.1, 0.0, 1e-3, 0.4, 1.7, 3.0, 8.0])
 THETAS = [0.3, 1.0, 2.5]
+
+
+def compile_from(monkeypatch, rows):
+    """Use the compiled loops for tables of at least this many rows."""
+    for module in (likelihood, pair_curvature):
+        monkeypatch.setattr(module, "COMPILE_MIN_ROWS", rows)
 
 
 def grid(formula, theta_values=THETAS):
@@ -55,7 +71,7 @@ def test_value_is_the_log_chance(formula):
 
 
 @every_formula
-def test_slopes_are_the_differences_of_the_value(formula):
+def test_gradients_equal_finite_differences_of_the_value(formula):
     d, outcome, theta = grid(formula)
     f = FORMULAS[formula]
     found = f(d, outcome, theta)
@@ -65,29 +81,29 @@ def test_slopes_are_the_differences_of_the_value(formula):
 
 
 @every_formula
-def test_bends_are_the_differences_of_the_slopes(formula):
+def test_curvatures_equal_finite_differences_of_the_gradients(formula):
     d, outcome, theta = grid(formula)
     f = FORMULAS[formula]
-    _, _, bend, _, cross, theta_bend = (part + 0 * d for part in f(d, outcome, theta))
-    np.testing.assert_allclose(bend, -difference(lambda x: f(x, outcome, theta)[1], d), rtol=1e-6, atol=1e-8)
+    _, _, curvature, _, cross, theta_curvature = (part + 0 * d for part in f(d, outcome, theta))
+    np.testing.assert_allclose(curvature, -difference(lambda x: f(x, outcome, theta)[1], d), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(cross, -difference(lambda x: f(d, outcome, x)[1], theta), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(
-        theta_bend, -difference(lambda x: f(d, outcome, x)[3] + 0 * d, theta), rtol=1e-6, atol=1e-8
+        theta_curvature, -difference(lambda x: f(d, outcome, x)[3] + 0 * d, theta), rtol=1e-6, atol=1e-8
     )
 
 
 @every_formula
-def test_bends_are_never_negative(formula):
+def test_curvatures_are_never_negative(formula):
     d, outcome, theta = grid(formula)
-    _, _, bend, _, cross, theta_bend = (part + 0 * d for part in FORMULAS[formula](d, outcome, theta))
-    assert (bend >= 0).all()
-    assert (theta_bend >= 0).all()
+    _, _, curvature, _, cross, theta_curvature = (part + 0 * d for part in FORMULAS[formula](d, outcome, theta))
+    assert (curvature >= 0).all()
+    assert (theta_curvature >= 0).all()
     # log-concave in margin and θ together
-    assert (bend * theta_bend - cross**2 >= -1e-12).all()
+    assert (curvature * theta_curvature - cross**2 >= -1e-12).all()
 
 
 @every_formula
-def test_slopes_are_wrong_if_they_belong_to_another_margin(formula):
+def test_gradients_are_wrong_if_they_belong_to_another_margin(formula):
     """The negative control of the tests above: they must be able to fail."""
     d, outcome, theta = grid(formula)
     f = FORMULAS[formula]
@@ -118,7 +134,7 @@ def test_turning_a_pair_round_turns_the_slope_round(formula):
 @pytest.mark.parametrize("theta", THETAS)
 def test_chances_sum_to_one(formula, theta):
     margins = np.append(MARGINS, [-800.0, 800.0])
-    found = chances(margins, theta, formula)
+    found = outcome_probabilities(margins, theta, formula)
     assert found.shape == (len(margins), 3)
     assert (found >= 0).all()
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
@@ -154,17 +170,17 @@ def table(rows=300, size=8, seed=0, shares=False):
 
 
 def value_at(shard, scores, theta, formula):
-    return likelihood.slopes(shard, scores, theta, formula)[1].value
+    return likelihood.evaluate(shard, scores, theta, formula)[1].value
 
 
 def gradient_at(shard, scores, theta, formula):
-    found = likelihood.slopes(shard, scores, theta, formula)[1]
+    found = likelihood.evaluate(shard, scores, theta, formula)[1]
     return np.append(found.gradient, found.theta_gradient)
 
 
-def full_curvature(bends, slopes, size):
-    (matrix,) = likelihood.matrix(bends, size)
-    return np.block([[matrix, slopes.border[:, None]], [slopes.border[None, :], np.array([[slopes.corner]])]])
+def full_curvature(pairs, terms, size):
+    (matrix,) = pair_curvature.hessian_matrix(pairs, size)
+    return np.block([[matrix, terms.border[:, None]], [terms.border[None, :], np.array([[terms.corner]])]])
 
 
 @every_formula
@@ -183,8 +199,8 @@ def test_a_shards_gradient_is_the_difference_of_its_value(formula):
 def test_a_shards_curvature_is_the_difference_of_its_gradient(formula):
     shard, scores = table()
     x = np.append(scores, 0.7)
-    bends, slopes = likelihood.slopes(shard, scores, 0.7, formula)
-    curvature = full_curvature(bends, slopes, len(scores))
+    pairs, terms = likelihood.evaluate(shard, scores, 0.7, formula)
+    curvature = full_curvature(pairs, terms, len(scores))
     for n in range(len(x)):
         step = np.zeros(len(x))
         step[n] = 1.0
@@ -196,18 +212,20 @@ def test_a_shards_curvature_is_the_difference_of_its_gradient(formula):
 def test_the_pieces_of_the_curvature_agree(formula):
     shard, scores = table()
     size = len(scores)
-    bends, slopes = likelihood.slopes(shard, scores, 0.7, formula)
-    (matrix,) = likelihood.matrix(bends, size)
-    np.testing.assert_allclose(np.diag(matrix), slopes.diagonal, rtol=1e-10)
+    pairs, terms = likelihood.evaluate(shard, scores, 0.7, formula)
+    (matrix,) = pair_curvature.hessian_matrix(pairs, size)
+    np.testing.assert_allclose(np.diag(matrix), terms.diagonal, rtol=1e-10)
     np.testing.assert_allclose(matrix, matrix.T)
     np.testing.assert_allclose(matrix.sum(axis=1), 0.0, atol=1e-9)
     vectors = np.random.default_rng(1).normal(size=(size, 3))
     np.testing.assert_allclose(
-        likelihood.product(bends, vectors[:, 0])[0], matrix @ vectors[:, 0], rtol=1e-9, atol=1e-9
+        pair_curvature.hessian_product(pairs, vectors[:, 0])[0], matrix @ vectors[:, 0], rtol=1e-9, atol=1e-9
     )
-    np.testing.assert_allclose(likelihood.product(bends, vectors)[0], matrix @ vectors, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        pair_curvature.hessian_product(pairs, vectors)[0], matrix @ vectors, rtol=1e-9, atol=1e-9
+    )
     local = np.arange(size)
-    (cells,) = likelihood.blocks(bends, local * size, local, size * size)
+    (cells,) = pair_curvature.hessian_blocks(pairs, local * size, local, size * size)
     off = cells.reshape(size, size)
     np.testing.assert_allclose(-(off + off.T), matrix - np.diag(np.diag(matrix)), atol=1e-9)
 
@@ -216,22 +234,22 @@ def test_the_pieces_of_the_curvature_agree(formula):
 @pytest.mark.parametrize("shares", [False, True], ids=["answers", "shares"])
 def test_the_compiled_loop_is_the_arrays(formula, shares, monkeypatch):
     shard, scores = table(rows=2_000, size=30, shares=shares and formula in (LOGISTIC, PROBIT))
-    bends, slopes = likelihood.slopes(shard, scores, 0.7, formula)
-    monkeypatch.setattr(likelihood, "COMPILE_FROM", 0)
-    fast_bends, fast = likelihood.slopes(shard, scores, 0.7, formula)
-    np.testing.assert_allclose(fast.value, slopes.value, rtol=1e-12)
-    np.testing.assert_allclose(fast.gradient, slopes.gradient, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(fast.theta_gradient, slopes.theta_gradient, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(fast.corner, slopes.corner, rtol=1e-11)
-    np.testing.assert_allclose(fast.border, slopes.border, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(fast.diagonal, slopes.diagonal, rtol=1e-11)
-    np.testing.assert_allclose(fast_bends.bend, bends.bend, rtol=1e-6)  # kept in single precision
+    pairs, terms = likelihood.evaluate(shard, scores, 0.7, formula)
+    compile_from(monkeypatch, 0)
+    fast_pairs, fast = likelihood.evaluate(shard, scores, 0.7, formula)
+    np.testing.assert_allclose(fast.value, terms.value, rtol=1e-12)
+    np.testing.assert_allclose(fast.gradient, terms.gradient, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(fast.theta_gradient, terms.theta_gradient, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(fast.corner, terms.corner, rtol=1e-11)
+    np.testing.assert_allclose(fast.border, terms.border, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(fast.diagonal, terms.diagonal, rtol=1e-11)
+    np.testing.assert_allclose(fast_pairs.curvature, pairs.curvature, rtol=1e-6)  # kept in single precision
     vector = np.random.default_rng(2).normal(size=30)
-    slow_product = likelihood._product_loop.function
+    slow_product = pair_curvature._product_loop.function
     expected = np.zeros(30)
-    slow_product(shard.left, shard.right, bends.bend, vector, expected)
-    np.testing.assert_allclose(likelihood.product(bends, vector)[0], expected, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(likelihood.tallies(shard, 30), tallies_by_hand(shard, 30), rtol=1e-11, atol=1e-11)
+    slow_product(shard.left, shard.right, pairs.curvature, vector, expected)
+    np.testing.assert_allclose(pair_curvature.hessian_product(pairs, vector)[0], expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(likelihood.win_loss_counts(shard, 30), counts_by_hand(shard, 30), rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.5])
@@ -242,17 +260,17 @@ def test_rows_of_one_weight_are_no_exception(weight, spread, rows, monkeypatch):
     shard, scores = table(rows=rows, size=30)
     shard = shard._replace(weight=np.broadcast_to(weight, rows))
     scores = np.clip(scores * spread / 1.5, -spread, spread)
-    bends, slopes = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
-    monkeypatch.setattr(likelihood, "COMPILE_FROM", 0)
-    fast_bends, fast = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
-    np.testing.assert_allclose(fast.value, slopes.value, rtol=1e-11)
-    np.testing.assert_allclose(fast.gradient, slopes.gradient, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(fast.diagonal, slopes.diagonal, rtol=1e-10, atol=1e-14)
-    np.testing.assert_allclose(fast_bends.bend, bends.bend, rtol=1e-6, atol=1e-30)
+    pairs, terms = likelihood.evaluate(shard, scores, 0.0, LOGISTIC)
+    compile_from(monkeypatch, 0)
+    fast_pairs, fast = likelihood.evaluate(shard, scores, 0.0, LOGISTIC)
+    np.testing.assert_allclose(fast.value, terms.value, rtol=1e-11)
+    np.testing.assert_allclose(fast.gradient, terms.gradient, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(fast.diagonal, terms.diagonal, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(fast_pairs.curvature, pairs.curvature, rtol=1e-6, atol=1e-30)
     assert (fast.theta_gradient, fast.corner, np.abs(fast.border).max()) == (0.0, 0.0, 0.0)
 
 
-def tallies_by_hand(shard, size):
+def counts_by_hand(shard, size):
     net, total = np.zeros(size), np.zeros(size)
     for i, j, outcome, weight in zip(*shard[:4], strict=True):
         net[i] += outcome * weight
@@ -263,25 +281,25 @@ def tallies_by_hand(shard, size):
 
 def test_tallies_are_wins_less_losses_and_all_comparisons():
     shard, _ = table()
-    np.testing.assert_allclose(likelihood.tallies(shard, 8), tallies_by_hand(shard, 8), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(likelihood.win_loss_counts(shard, 8), counts_by_hand(shard, 8), rtol=1e-12, atol=1e-12)
 
 
 def test_a_table_as_large_as_compiling_takes_the_compiled_road():
-    rows = likelihood.COMPILE_FROM
+    rows = likelihood.COMPILE_MIN_ROWS
     shard, scores = table(rows=rows, size=50)
-    bends, slopes = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
-    parts = [likelihood.slopes(part, scores, 0.0, LOGISTIC) for part in shard.split(2)]
-    assert bends.bend.dtype == np.float32
-    assert parts[0][0].bend.dtype == np.float64
-    assert slopes.value == pytest.approx(sum(part.value for _, part in parts), rel=1e-12)
-    np.testing.assert_allclose(slopes.gradient, sum(part.gradient for _, part in parts), rtol=1e-9, atol=1e-9)
+    pairs, terms = likelihood.evaluate(shard, scores, 0.0, LOGISTIC)
+    parts = [likelihood.evaluate(part, scores, 0.0, LOGISTIC) for part in shard.split(2)]
+    assert pairs.curvature.dtype == np.float32
+    assert parts[0][0].curvature.dtype == np.float64
+    assert terms.value == pytest.approx(sum(part.value for _, part in parts), rel=1e-12)
+    np.testing.assert_allclose(terms.gradient, sum(part.gradient for _, part in parts), rtol=1e-9, atol=1e-9)
 
 
 def test_noise_has_the_curvature_as_its_covariance():
     shard, scores = table(rows=60, size=5)
-    bends, _ = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
-    (matrix,) = likelihood.matrix(bends, 5)
-    drawn = np.concatenate([likelihood.noise(bends, 5, 256, seed)[0] for seed in range(60)], axis=1)
+    pairs, _ = likelihood.evaluate(shard, scores, 0.0, LOGISTIC)
+    (matrix,) = pair_curvature.hessian_matrix(pairs, 5)
+    drawn = np.concatenate([pair_curvature.sample_with_curvature(pairs, 5, 256, seed)[0] for seed in range(60)], axis=1)
     covariance = drawn @ drawn.T / drawn.shape[1]
     tolerance = 5 * matrix.max() / np.sqrt(drawn.shape[1])
     np.testing.assert_allclose(covariance, matrix, atol=tolerance)
@@ -291,13 +309,19 @@ def test_noise_has_the_curvature_as_its_covariance():
 
 def test_noise_repeats_with_its_seed_and_differs_between_shards():
     shard, scores = table(rows=60, size=5)
-    bends, _ = likelihood.slopes(shard, scores, 0.0, LOGISTIC)
-    other = Bends(bends.left[30:], bends.right[30:], bends.bend[30:])
-    np.testing.assert_array_equal(likelihood.noise(bends, 5, 8, 1)[0], likelihood.noise(bends, 5, 8, 1)[0])
-    assert not np.allclose(likelihood.noise(bends, 5, 8, 1)[0], likelihood.noise(bends, 5, 8, 2)[0])
-    first = Bends(bends.left[:30], bends.right[:30], np.ones(30))
-    again = Bends(other.left, other.right, np.ones(30))
-    assert not np.allclose(likelihood.noise(first, 5, 8, 1)[0], likelihood.noise(again, 5, 8, 1)[0])
+    pairs, _ = likelihood.evaluate(shard, scores, 0.0, LOGISTIC)
+    other = PairCurvature(pairs.left[30:], pairs.right[30:], pairs.curvature[30:])
+    np.testing.assert_array_equal(
+        pair_curvature.sample_with_curvature(pairs, 5, 8, 1)[0], pair_curvature.sample_with_curvature(pairs, 5, 8, 1)[0]
+    )
+    assert not np.allclose(
+        pair_curvature.sample_with_curvature(pairs, 5, 8, 1)[0], pair_curvature.sample_with_curvature(pairs, 5, 8, 2)[0]
+    )
+    first = PairCurvature(pairs.left[:30], pairs.right[:30], np.ones(30))
+    again = PairCurvature(other.left, other.right, np.ones(30))
+    assert not np.allclose(
+        pair_curvature.sample_with_curvature(first, 5, 8, 1)[0], pair_curvature.sample_with_curvature(again, 5, 8, 1)[0]
+    )
 
 
 @settings(max_examples=25, deadline=None)

@@ -32,10 +32,10 @@ def test_value_is_the_log_density(name):
 
 
 @pytest.mark.parametrize("name", PRIORS)
-def test_gradient_and_bend_are_differences(name):
+def test_gradient_and_curvature_are_differences(name):
     prior, _ = PRIORS[name]
     found = prior(SCORES)
     for n, step in enumerate(np.eye(len(SCORES)) * 1e-5):
         ahead, behind = prior(SCORES + step), prior(SCORES - step)
         assert found.gradient[n] == pytest.approx((ahead.value - behind.value) / 2e-5, rel=1e-6, abs=1e-8)
-        assert found.bend[n] == pytest.approx(-(ahead.gradient - behind.gradient)[n] / 2e-5, rel=1e-6)
+        assert found.curvature[n] == pytest.approx(-(ahead.gradient - behind.gradient)[n] / 2e-5, rel=1e-6)
