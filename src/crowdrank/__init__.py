@@ -61,6 +61,7 @@ _NAMES = {
         "WinRate",
         "ZRating",
     ),
+    "crowdrank.pipeline": ("rank",),
     "crowdrank.results": ("Ranking", "compare_systems", "sways"),
 }
 _HOME = {name: package for package, names in _NAMES.items() for name in names}
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
     from crowdrank.models import VarianceBT as VarianceBT
     from crowdrank.models import WinRate as WinRate
     from crowdrank.models import ZRating as ZRating
+    from crowdrank.pipeline import rank as rank
     from crowdrank.results import Ranking as Ranking
     from crowdrank.results import compare_systems as compare_systems
     from crowdrank.results import sways as sways

@@ -57,7 +57,7 @@ def test_lists_are_compared_by_agreement(crowdrank, tmp_path):
     code, out, _ = crowdrank("compare", tmp_path / "votes.csv", "--models", "borda,plackett-luce,median-rank")
     assert code == 0
     assert "agreement" in out
-    assert "log chance" not in out
+    assert "log score" not in out
 
 
 @pytest.mark.parametrize(
@@ -93,18 +93,18 @@ def test_auto_takes_the_model_that_suits_and_says_why(crowdrank, tmp_path):
     assert "nothing is surely gained" in answer["chosen_because"]
 
 
-def test_auto_on_few_judgments_takes_the_usual(crowdrank, votes):
+def test_auto_on_few_judgments_takes_the_default(crowdrank, votes):
     code, out, _ = crowdrank("rank", votes, "--model", "auto")
     assert code == 0
-    assert "crowd-bt is the usual model; no others were compared" in out
+    assert "crowd-bt is the default model; no others were compared" in out
 
 
-def test_auto_without_annotators_takes_the_usual(crowdrank, tmp_path):
+def test_auto_without_annotators_takes_the_default(crowdrank, tmp_path):
     path = tmp_path / "nameless.csv"
     path.write_text("left,right,winner\n" + "a,b,a\nb,c,b\nc,a,a\n" * 10)
     code, out, _ = crowdrank("rank", path, "--model", "auto")
     assert code == 0
-    assert "bradley-terry is the usual model; no others were compared" in out
+    assert "bradley-terry is the default model; no others were compared" in out
     assert "no telling annotators apart" in out
 
 

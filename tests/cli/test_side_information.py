@@ -1,4 +1,4 @@
-"""--known, --better and --gold-pairs, of `crowdrank rank` and `crowdrank annotators`."""
+"""--annotator-quality, --annotator-order and --gold-pairs, of `crowdrank rank` and `crowdrank annotators`."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ def scores(crowdrank):
 
 
 def test_a_known_quality_is_held(people):
-    found = people(CITIES, "--known", "boris=0.9", "--known", "hugo = 0.35")
+    found = people(CITIES, "--annotator-quality", "boris=0.9", "--annotator-quality", "hugo = 0.35")
     assert found["boris"]["quality"] == pytest.approx(0.9, abs=0.01)
     assert found["hugo"]["quality"] == pytest.approx(0.35, abs=0.01)
 
 
 def test_a_range_is_kept(people):
-    assert 0.85 <= people(CITIES, "--known", "boris=0.85..0.9")["boris"]["quality"] <= 0.9
+    assert 0.85 <= people(CITIES, "--annotator-quality", "boris=0.85..0.9")["boris"]["quality"] <= 0.9
 
 
 def test_an_order_is_kept(people):
     plain = people(CITIES)
     worst, best = (f(plain, key=lambda name: plain[name]["quality"]) for f in (min, max))
-    found = people(CITIES, "--better", f"{worst}>{best}")
+    found = people(CITIES, "--annotator-order", f"{worst}>{best}")
     assert found[worst]["quality"] >= found[best]["quality"]
-    assert found == people(CITIES, "--better", f" {worst} > {best} ")
+    assert found == people(CITIES, "--annotator-order", f" {worst} > {best} ")
 
 
-def test_what_is_known_of_annotators_moves_the_ranking(scores, votes):
-    plain, told = scores(votes), scores(votes, "--known", "bob=0.99", "--known", "ann=0.5")
+def test_known_quality_moves_the_ranking(scores, votes):
+    plain, told = scores(votes), scores(votes, "--annotator-quality", "bob=0.99", "--annotator-quality", "ann=0.5")
     assert plain["a"] > plain["b"]
     assert told["b"] > told["a"]
 
 
-def test_gold_pairs_pull_the_ranking(scores, people, votes, gold):
+def test_gold_pairs_move_the_ranking(scores, people, votes, gold):
     assert scores(votes)["c"] < 0
     told = scores(votes, "--gold-pairs", gold)
     assert max(told, key=told.get) == "c"
@@ -94,16 +94,26 @@ def test_gold_is_read_query_by_query(crowdrank, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--known", "borsi=0.9"), "No annotator named 'borsi'; did you mean 'boris'?"),
-        (("--better", "boris>hug"), "No annotator named 'hug'; did you mean 'hugo'?"),
-        (("--known", "boris"), "--known takes name=value, such as --known ann=0.95; got 'boris'"),
-        (("--known", "boris=good"), "--known takes a number or a range, such as ann=0.6..0.9; got 'good'"),
-        (("--known", "boris=0.6.."), "got '0.6..'"),
-        (("--known", "boris=0.9..0.6"), "must lie between a lower and a higher value, got 0.9 to 0.6"),
-        (("--known", "boris=1.5"), "must lie between 0 and 1, got 1.5"),
-        (("--better", "boris"), "--better takes two annotators, such as --better 'ann>bob'; got 'boris'"),
-        (("--better", "boris>"), "got 'boris>'"),
-        (("--better", "boris>boris"), "boris cannot be better than boris"),
+        (("--annotator-quality", "borsi=0.9"), "No annotator named 'borsi'; did you mean 'boris'?"),
+        (("--annotator-order", "boris>hug"), "No annotator named 'hug'; did you mean 'hugo'?"),
+        (("--annotator-quality", "boris=0.9", "--annotator-quality", "boris=0.8"), "gives boris twice"),
+        (
+            ("--annotator-quality", "boris"),
+            "--annotator-quality takes name=value, such as --annotator-quality ann=0.95; got 'boris'",
+        ),
+        (
+            ("--annotator-quality", "boris=good"),
+            "--annotator-quality takes a number or a range, such as ann=0.6..0.9; got 'good'",
+        ),
+        (("--annotator-quality", "boris=0.6.."), "got '0.6..'"),
+        (("--annotator-quality", "boris=0.9..0.6"), "must lie between a lower and a higher value, got 0.9 to 0.6"),
+        (("--annotator-quality", "boris=1.5"), "must lie between 0 and 1, got 1.5"),
+        (
+            ("--annotator-order", "boris"),
+            "--annotator-order takes two annotators, such as --annotator-order 'ann>bob'; got 'boris'",
+        ),
+        (("--annotator-order", "boris>"), "got 'boris>'"),
+        (("--annotator-order", "boris>boris"), "boris cannot be better than boris"),
         (("--gold-pairs", "no-such-file.csv"), "no such file"),
         (("--gold-pairs", "agreed"), "No pair was answered by more than 10 annotators of whom 90 % agree"),
     ],
@@ -116,31 +126,39 @@ def test_mistakes_are_answered_in_one_line(crowdrank, command, words, said):
     assert len(err.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [("--known", "boris=0.9"), ("--better", "boris>hugo"), ("--gold-pairs", "agreed")])
-def test_a_model_that_believes_all_alike_cannot_be_told(crowdrank, words):
+@pytest.mark.parametrize(
+    "words", [("--annotator-quality", "boris=0.9"), ("--annotator-order", "boris>hugo"), ("--gold-pairs", "agreed")]
+)
+def test_a_model_without_annotators_refuses_side_information(crowdrank, words):
     code, _, err = crowdrank("rank", CITIES, "--model", "bradley-terry", *words)
     assert code == 1
-    assert "a model that can be told: crowd-bt, bayesian-crowd-bt, factor-bt, variance-bt or pairwise-hits." in err
+    assert (
+        "a model that uses side information: crowd-bt, bayesian-crowd-bt, factor-bt, variance-bt or pairwise-hits."
+        in err
+    )
     code, _, err = crowdrank("annotators", CITIES, "--model", "bradley-terry", *words)
     assert code == 1
-    assert "bradley-terry believes all annotators alike" in err
+    assert "bradley-terry does not estimate the quality of annotators" in err
 
 
 @both
-def test_a_model_that_weighs_annotators_and_cannot_be_told_is_refused(crowdrank, command):
-    code, _, err = crowdrank(command, CITIES, "--model", "linear-bias", "--known", "boris=0.9")
+def test_a_model_with_annotators_that_cannot_use_side_information_is_refused(crowdrank, command):
+    code, _, err = crowdrank(command, CITIES, "--model", "linear-bias", "--annotator-quality", "boris=0.9")
     assert code == 1
-    assert "need comparisons and a model that can be told: crowd-bt" in err
+    assert "need comparisons and a model that uses side information: crowd-bt" in err
 
 
 @pytest.mark.parametrize("command", [("rank",), ("annotators", "--no-verdicts")])
-def test_what_was_told_is_confirmed(crowdrank, votes, gold, command):
+def test_side_information_is_summarised(crowdrank, votes, gold, command):
     name, *words = command
-    words += ["--gold-pairs", gold, "--known", "ann=0.9", "--better", "ann>bob"]
-    assert "\nTold: 2 gold pairs, the quality of 1 annotator, 1 order.\n" in crowdrank(name, votes, *words).out
-    known = ("--known", "ann=0.9", "--known", "bob=0.2..0.7")
-    assert "\nTold: the quality of 2 annotators.\n" in crowdrank(name, votes, *known).out
-    assert "Told" not in crowdrank(name, votes).out
+    words += ["--gold-pairs", gold, "--annotator-quality", "ann=0.9", "--annotator-order", "ann>bob"]
+    assert (
+        "\nSide information: 2 gold pairs, 1 annotator's quality, 1 annotator order.\n"
+        in crowdrank(name, votes, *words).out
+    )
+    known = ("--annotator-quality", "ann=0.9", "--annotator-quality", "bob=0.2..0.7")
+    assert "\nSide information: 2 annotators' quality.\n" in crowdrank(name, votes, *known).out
+    assert "Side information" not in crowdrank(name, votes).out
 
 
 @pytest.mark.parametrize("columns", ["left,right", "foo,bar", "left,right,winner,winner2"])
@@ -150,13 +168,13 @@ def test_gold_pairs_that_cannot_be_read_say_what_they_need(crowdrank, votes, tmp
     code, _, err = crowdrank("rank", votes, "--gold-pairs", path)
     assert code == 1
     assert "Gold pairs need the columns left, right and winner, or winner and loser." in err
-    assert "--map" not in err
+    assert "--column" not in err
 
 
-def test_judgments_that_name_nobody_cannot_be_told_of_annotators(crowdrank, tmp_path):
+def test_the_quality_of_an_annotator_who_is_not_named_is_refused(crowdrank, tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\na,b,a\nb,c,b\n")
-    code, _, err = crowdrank("rank", path, "--model", "crowd-bt", "--known", "ann=0.9")
+    code, _, err = crowdrank("rank", path, "--model", "crowd-bt", "--annotator-quality", "ann=0.9")
     assert code == 1
     assert "No annotator named 'ann'" in err
 
