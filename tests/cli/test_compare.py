@@ -18,7 +18,7 @@ FEW = ("--models", "bradley-terry,crowd-bt,factor-bt,borda")
 def test_the_answer_names_a_model_and_says_why(crowdrank):
     code, out, err = crowdrank("compare", VOTES, *FEW)
     assert (code, err) == (0, "")
-    assert "Take crowd-bt: annotators differ" in out
+    assert "Use crowd-bt: annotators differ" in out
     assert "nats each" in out
     assert "5 folds: 1,473 by judgment and 1,473 by annotator" in out
 
@@ -40,8 +40,8 @@ def test_machines_are_told_all(crowdrank):
     answer = json.loads(crowdrank("compare", VOTES, *FEW, "--json", "--gold", CITIES / "gold.csv").out)
     assert answer["recommended"] == "crowd-bt"
     rows = {row["model"]: row for row in answer["models"]}
-    assert rows["borda"]["chance"] == {}
-    gain = rows["crowd-bt"]["chance"]["judgment"]["gain"]
+    assert rows["borda"]["log_likelihood"] == {}
+    gain = rows["crowd-bt"]["log_likelihood"]["judgment"]["gain"]
     assert gain["value"] > 2 * gain["std_error"] > 0
     assert rows["crowd-bt"]["gold"]["accuracy"] > 0.9
 
@@ -86,7 +86,7 @@ def test_too_few_judgments_are_refused(crowdrank, votes):
 def test_auto_takes_the_model_that_suits_and_says_why(crowdrank, tmp_path):
     code, out, _ = crowdrank("rank", VOTES, "--model", "auto", "--top", 1)
     assert code == 0
-    assert "Ranked by crowd-bt.\nTake crowd-bt: annotators differ" in out
+    assert "Ranked by crowd-bt.\nUse crowd-bt: annotators differ" in out
     crowd_bt(items=15, annotators=10, pairs=60, votes=6, quality="1", labels="logistic", seed=1).write(tmp_path)
     answer = json.loads(crowdrank("rank", tmp_path / "votes.csv", "--model", "auto", "--json").out)
     assert answer["model"] == "bradley-terry"

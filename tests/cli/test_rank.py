@@ -93,7 +93,7 @@ def test_settings_are_passed_to_the_model(crowdrank, votes):
 
 def test_reversed_annotators_are_told_of(crowdrank):
     out = crowdrank("rank", EXAMPLE / "votes.csv").out
-    assert "3 annotators' answers were taken in reverse: boris, dev, liam" in " ".join(out.split())
+    assert "3 annotators appear to answer in reverse and were flipped: boris, dev, liam" in " ".join(out.split())
 
 
 def test_judgments_that_name_nobody_go_to_bradley_terry(crowdrank, tmp_path):

@@ -24,7 +24,8 @@ class ByHand:
 
     def fit(self, judgments: Comparisons, engine: Engine = here) -> Ranking:
         return replace(
-            BradleyTerry().fit(judgments, engine), settings={"domains": self.domains}, chart=lambda: chart(judgments)
+            BradleyTerry().fit(judgments, engine).with_parts(domains=lambda: chart(judgments)),
+            settings={"domains": self.domains},
         )
 
 
@@ -39,7 +40,7 @@ def chart(judgments: Comparisons) -> Domains:
         expertise=(expertise, expertise - 0.1, expertise + 0.1),
         membership=np.eye(len(queries)),
         difficulty=(difficulty,) * 3,
-        judged=np.full(expertise.shape, 4),
+        n_judgments=np.full(expertise.shape, 4),
     )
 
 

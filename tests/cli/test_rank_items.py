@@ -49,7 +49,7 @@ def test_features_come_from_both_files(crowdrank, pages):
     )
     told = answer(crowdrank("rank", pages, *words, "--json"))
     assert told["settings"]["features"] == ["position", "layout", "length", "style"]
-    names = [sway["feature"] for sway in told["sways"]]
+    names = [sway["feature"] for sway in told["bias_effects"]]
     assert names == ["position", "layout=grid", "layout=list", "length", "style=bold"]
     code, out, _ = crowdrank("rank", pages, *words)
     assert code == 0
@@ -60,7 +60,7 @@ def test_features_come_from_both_files(crowdrank, pages):
 def test_models_without_features_ignore_them(crowdrank, pages):
     words = ("--features", "length,layout", "--items", pages.with_name("items.csv"), "--json")
     told = answer(crowdrank("rank", pages, "--model", "bradley-terry", *words))
-    assert told["sways"] == []
+    assert told["bias_effects"] == []
 
 
 @pytest.mark.parametrize("from_file", [True, False], ids=["a column about items", "columns of the two sides"])
@@ -91,7 +91,7 @@ def test_without_uncertainty_there_are_no_intervals(crowdrank, pages):
     words = ("--model", "factor-bt", "--uncertainty", "none", "--system", "engine")
     told = answer(crowdrank("rank", pages, *words, "--json"))
     assert told["systems"]["pairs"][0]["low"] is None
-    assert told["sways"] == []
+    assert told["bias_effects"] == []
     assert "nan" not in crowdrank("rank", pages, *words).out
 
 

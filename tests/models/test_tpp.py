@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from crowdrank import Comparisons, Ranking, read
 from crowdrank.errors import ConvergenceWarning, DataWarning, SettingError
-from crowdrank.evaluation import held_out, kendall_distance
+from crowdrank.evaluation import cross_validate, kendall_distance
 from crowdrank.models.thurstonian.sampler import laid_out
 from crowdrank.models.thurstonian.start import head_count
 from crowdrank.models.thurstonian.tpp import TPP
@@ -121,7 +121,7 @@ def test_scores_have_a_root_mean_square_of_about_one():
 
 def test_domains_count_the_judgments_of_everyone():
     domains = ranking().domains
-    assert domains.judged.sum(axis=1) == pytest.approx(ranking().annotators.judged, abs=1)
+    assert domains.n_judgments.sum(axis=1) == pytest.approx(ranking().annotators.n_judgments, abs=1)
     np.testing.assert_allclose(domains.membership.sum(axis=1), 1.0)
 
 
@@ -152,7 +152,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
 
 @cache
 def foretold():
-    return held_out(TPP(domains=2), crowd().judgments, folds=2)
+    return cross_validate(TPP(domains=2), crowd().judgments, folds=2)
 
 
 def test_judgments_are_foretold_better_than_by_chance():
@@ -222,7 +222,7 @@ def test_a_query_of_ties_alone_gets_finite_scores(annotator, inference):
     assert np.all(np.isfinite(ranking.domains.difficulty))
     assert np.all(np.isfinite(TPP().predict(ranking, votes)))
     assert ranking.domains.expertise[0].shape == (0 if annotator is None else 2, len(ranking.domains))
-    assert (ranking.survey is None) == (annotator is None)
+    assert ranking.has_annotators == (annotator is not None)
 
 
 def test_islands_of_ties_are_told():
@@ -232,7 +232,9 @@ def test_islands_of_ties_are_told():
 
 
 def test_chains_cut_short_are_warned_of():
-    with pytest.warns(ConvergenceWarning, match="tpp stopped after 20 steps.*so the chains have not met: raise max_sw"):
+    with pytest.warns(
+        ConvergenceWarning, match="tpp did not converge in 20 steps.*the chains have not met.*aise max_sw"
+    ):
         ranking = few(r_hat=1.0001).fit(crowd().judgments)
     assert not ranking.convergence.converged
 
@@ -255,7 +257,7 @@ def test_an_annotator_with_one_judgment_is_hardly_known():
     rows = np.flatnonzero((votes.annotator != 3) | (np.cumsum(votes.annotator == 3) == 1))
     domains = TPP(domains=1, max_sweeps=100).fit(votes.take(rows)).domains
     _, low, high = (part[3, 0] for part in domains.expertise)
-    assert domains.judged[3, 0] == 1
+    assert domains.n_judgments[3, 0] == 1
     assert high - low > 1.5
     assert domains.verdict[3, 0] in ("random", "average")
 
@@ -309,7 +311,7 @@ def test_the_published_method_and_its_variants_rank_too(variant):
         np.testing.assert_array_equal(middle, np.broadcast_to(middle[0], middle.shape))
     if variant.get("difficulty") == "shared":
         np.testing.assert_allclose(found.domains.difficulty[0], 1.0)
-    chances = TPP(inference="mcem").predict(replace(found, measure=None), crowd().judgments)
+    chances = TPP(inference="mcem").predict(found.without_uncertainty(), crowd().judgments)
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
 
 

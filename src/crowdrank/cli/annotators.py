@@ -17,7 +17,7 @@ from crowdrank.errors import ConvergenceWarning, CrowdrankWarning, SettingError
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdrank.evaluation import Moves, Verdicts
+    from crowdrank.evaluation import RankChanges, Verdicts
 
 Words = list[str] | None
 
@@ -45,7 +45,7 @@ def annotators(
 ) -> None:
     """Say how far each annotator can be believed, with an interval, a verdict and its reason."""
     from crowdrank import models
-    from crowdrank.evaluation import leave_out
+    from crowdrank.evaluation import remove_annotators
     from crowdrank.io import read_with_report
     from crowdrank.models.conversion import as_read_by
     from crowdrank.reports import facts
@@ -63,7 +63,7 @@ def annotators(
         if excluding:
             names = excluded(exclude, exclude_file, judgments, lambda: _judge(judgments, level, seed))
             with doing("Ranking with and without them"):
-                moves = leave_out(fitting, readable, names)
+                moves = remove_annotators(fitting, readable, names)
         else:
             with doing("Weighing the annotators"):
                 frame = fitting.fit(readable).annotators.frame()
@@ -91,7 +91,7 @@ def _need_weights(chosen: type[Any], model: str) -> None:
         raise SettingError(f"{model} believes all annotators alike: use one of {', '.join(able)}.")
 
 
-def _tell_moves(moves: Moves, headline: str, out: Path | None, top: int, as_json: bool) -> None:
+def _tell_moves(moves: RankChanges, headline: str, out: Path | None, top: int, as_json: bool) -> None:
     if not as_json:
         show_moves(moves, headline, top)
     _hand_out(as_dict(moves), moves.frame(), out, as_json)

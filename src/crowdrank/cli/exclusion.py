@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdrank.data import Judgments
-    from crowdrank.evaluation import Moves, Verdicts
+    from crowdrank.evaluation import RankChanges, Verdicts
 
 Words = list[str] | None
 Exclude = Annotated[
@@ -32,7 +32,7 @@ def excluded(
     exclude: Words, file: Path | None, judgments: Judgments, judge: Callable[[], Verdicts | None]
 ) -> list[str]:
     """The annotators meant by name, in the file, or by a verdict; a name goes before a verdict of the same word."""
-    from crowdrank.evaluation.verdicts import WORDS
+    from crowdrank.evaluation.verdicts import VERDICTS
     from crowdrank.io import read_annotators
 
     names = [str(label) for label in judgments.annotators]
@@ -41,19 +41,19 @@ def excluded(
     for word in exclude or []:
         if word in names:
             meant.append(word)
-        elif word in WORDS:
+        elif word in VERDICTS:
             found = found or judge()
             if found is None:
                 raise SettingError("Verdicts need comparisons as they were made: name the annotators to leave out.")
             meant += [str(label) for label in found.annotators[found.verdict == word]]
         else:
-            raise UnknownNameError("annotator or verdict", word, [*names, *WORDS])
+            raise UnknownNameError("annotator or verdict", word, [*names, *VERDICTS])
     if not meant:
         raise SettingError("Nobody is left out: no annotator has such a verdict, or the file names none.")
     return list(dict.fromkeys(meant))
 
 
-def show_moves(moves: Moves, headline: str, top: int) -> None:
+def show_moves(moves: RankChanges, headline: str, top: int) -> None:
     """Who is out, how much that changes, and the items that move furthest."""
     from rich.console import Console
 
@@ -65,36 +65,36 @@ def show_moves(moves: Moves, headline: str, top: int) -> None:
     frame = moves.frame()
     for query in frame.partition_by("query", maintain_order=True) if "query" in frame.columns else [frame]:
         _show_query(console.print, query, top)
-    lost = int((~moves.kept).sum())
+    lost = int((~moves.still_judged).sum())
     if lost:
         whose = "1 item was" if lost == 1 else f"{lost:,} items were"
         console.print(f"Note: {whose} judged by nobody else, and can no longer be ranked.", style="yellow")
 
 
-def summary(moves: Moves) -> list[str]:
+def summary(moves: RankChanges) -> list[str]:
     names = ", ".join(moves.excluded[:_MOST_NAMED]) + (", …" if len(moves.excluded) > _MOST_NAMED else "")
     whom = "1 annotator" if len(moves.excluded) == 1 else f"{len(moves.excluded):,} annotators"
-    changed = f"{moves.moved:,} of {len(moves.kept):,} items change their rank"
+    changed = f"{moves.n_moved:,} of {len(moves.still_judged):,} items change their rank"
     told = "" if moves.correlation != moves.correlation else f" (Kendall correlation {moves.correlation:.3f})"
-    first = f"Without {whom} and their {moves.judgments:,} judgments: {names}."
-    if not moves.moved:
+    first = f"Without {whom} and their {moves.n_judgments:,} judgments: {names}."
+    if not moves.n_moved:
         return [first, "No item changes its rank."]
     return [first, f"{changed}{told}; furthest, {_furthest(moves)}."]
 
 
-def _furthest(moves: Moves) -> str:
+def _furthest(moves: RankChanges) -> str:
     import polars as pl
 
     frame = moves.frame().drop_nulls("moved").sort(pl.col("moved").abs(), descending=True, maintain_order=True)
     return ", ".join(f"{row['item']} ({_places(row['moved'])})" for row in frame.head(_MOST_FAR).iter_rows(named=True))
 
 
-def as_dict(moves: Moves) -> dict[str, object]:
+def as_dict(moves: RankChanges) -> dict[str, object]:
     correlation = moves.correlation
     return {
         "excluded": list(moves.excluded),
-        "judgments": moves.judgments,
-        "items_moved": moves.moved,
+        "judgments": moves.n_judgments,
+        "items_moved": moves.n_moved,
         "kendall_correlation": None if correlation != correlation else correlation,
         "converged": moves.converged,
         "ranking": moves.frame().to_dicts(),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from crowdrank.evaluation import Explanation
-    from crowdrank.evaluation.explanation import Chain, Voice
+    from crowdrank.evaluation.explanation import AnnotatorInfluence, Chain
 
 Words = list[str] | None
 
@@ -59,14 +59,14 @@ def _show(found: Explanation, top: int) -> None:
     console = Console(highlight=False, markup=False)
     for line in words(found):
         console.print(line)
-    asked = [voice for voice in found.voices if voice.above or voice.below or voice.ties]
+    asked = [voice for voice in found.annotators if voice.above or voice.below or voice.ties]
     if asked:
         console.print("\nAsked directly:")
         console.print(_voices_table(sorted(asked, key=lambda v: -abs(v.direct)), found, top))
     if found.chains:
         console.print("\nThrough others:")
         console.print(_chains_table(found.chains, top))
-    if found.without:
+    if found.refits:
         console.print("\nWithout some of them:")
         console.print(_without_table(found))
     console.print(
@@ -83,7 +83,7 @@ def words(found: Explanation) -> list[str]:
     lines = [
         f"{first} stands above {second} by {abs(found.difference):.2f}: the chance that it truly does is {chance:.2f}."
     ]
-    above, below, ties = (sum(getattr(v, name) for v in found.voices) for name in ("above", "below", "ties"))
+    above, below, ties = (sum(getattr(v, name) for v in found.annotators) for name in ("above", "below", "ties"))
     if found.judgments:
         tied = f", {ties:,} neither" if ties else ""
         said = f"Asked about the two directly, {above:,} said {found.item}, {below:,} {found.other}{tied}"
@@ -99,18 +99,18 @@ def _way(found: Explanation, push: float) -> str:
     return f"{found.item if push >= 0 else found.other} up by {abs(push):.2f}"
 
 
-def _voices_table(voices: list[Voice], found: Explanation, top: int) -> Table:
+def _voices_table(voices: list[AnnotatorInfluence], found: Explanation, top: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     table.add_column("annotator", overflow="fold", max_width=24)
-    trusted = voices[0].trust is not None
+    trusted = voices[0].reliability is not None
     heads = ["believed"] * trusted + [f"said {found.item}", f"said {found.other}", "ties", "push"]
     for head in heads:
         table.add_column(Text(head), justify="right", overflow="fold", max_width=24)
     for voice in voices[:top]:
-        trust = [] if voice.trust is None else [f"{voice.trust:.2f}"]
+        trust = [] if voice.reliability is None else [f"{voice.reliability:.2f}"]
         counts = [f"{n:,}" if n else "" for n in (voice.above, voice.below, voice.ties)]
         table.add_row(Text(voice.annotator or "all"), *trust, *counts, f"{voice.direct:+.2f}")
     if len(voices) > top:
@@ -127,7 +127,7 @@ def _chains_table(chains: tuple[Chain, ...], top: int) -> Table:
     for head in ("judgments", "push"):
         table.add_column(head, justify="right")
     for chain in chains[:top]:
-        table.add_row(Text(" – ".join(chain.items)), f"{chain.judgments:,}", f"{chain.push:+.2f}")
+        table.add_row(Text(" – ".join(chain.items)), f"{chain.judgments:,}", f"{chain.influence:+.2f}")
     if len(chains) > top:
         table.add_row(f"… and {len(chains) - top:,} more or thinner", style="dim")
     return table
@@ -141,6 +141,6 @@ def _without_table(found: Explanation) -> Table:
     table.add_column("without", overflow="fold", max_width=40)
     for head in ("judgments", "difference", "chance"):
         table.add_column(head, justify="right")
-    for row in found.without:
-        table.add_row(Text(row.what), f"{row.judgments:,}", f"{row.difference:+.2f}", f"{row.probability:.2f}")
+    for row in found.refits:
+        table.add_row(Text(row.left_out), f"{row.judgments:,}", f"{row.difference:+.2f}", f"{row.probability:.2f}")
     return table

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from crowdrank.data import Judgments
     from crowdrank.evaluation import Evaluation
     from crowdrank.io import ImportReport
-    from crowdrank.results import Domains, Ranking, Sway, Systems
+    from crowdrank.results import BiasEffect, Domains, Ranking, Systems
 
 Words = list[str] | None
 
@@ -134,9 +134,9 @@ def rank(
         measured = uncertainty != "none"
         if measured:
             _ = ranking.uncertainty
-        if ranking.survey is not None:
+        if ranking.has_annotators:
             _ = ranking.annotators
-        if ranking.chart is not None:
+        if ranking.has_domains:
             _ = ranking.domains
         grade = None if gold is None else _grade(ranking, gold, parse_columns(gold_columns, None))
         compared = about.systems(judgments, ranking, level=level, uncertainty=measured, seed=seed or 0)
@@ -187,36 +187,28 @@ class Answer:
     """Why this model, where it was chosen by comparing."""
 
     @property
-    def sways(self) -> list[Sway]:
+    def bias_effects(self) -> list[BiasEffect]:
         """What features did to the annotators, where that was to be measured."""
-        from crowdrank.results import sways
+        from crowdrank.results import bias_effects
 
-        return sways(self.ranking) if self.measured else []
+        return bias_effects(self.ranking) if self.measured else []
 
     @property
     def domains(self) -> Domains | None:
         """What was learnt of domains, by models that look for them."""
-        return None if self.ranking.chart is None else self.ranking.domains
+        return None if not self.ranking.has_domains else self.ranking.domains
 
     @property
     def notes(self) -> list[str]:
         """Warnings, then what the data lack, nothing twice."""
         known = " ".join(self.said)
         fresh = [note for note in self.ranking.notes if note.split(":")[0] not in known]
-        return self.said + fresh + self._of_annotators() + self._of_gold()
+        return self.said + fresh + self._of_gold()
 
     def _of_gold(self) -> list[str]:
         if self.grade is None or not self.grade.kendall_correlation < -0.2:
             return []
         return ["The ranking runs against the gold: if smaller is better there, say so with --gold-map rank=COLUMN."]
-
-    def _of_annotators(self) -> list[str]:
-        turned = [] if self.ranking.survey is None else self.ranking.annotators.reversed
-        if not turned:
-            return []
-        names = ", ".join(turned[:5]) + (", …" if len(turned) > 5 else "")
-        whose = "annotator's answers" if len(turned) == 1 else "annotators' answers"
-        return [f"{len(turned):,} {whose} were taken in reverse: {names}. See crowdrank annotators."]
 
 
 def _grade(ranking: Ranking, gold: Path, columns: dict[str, str | None]) -> Evaluation:
@@ -224,7 +216,7 @@ def _grade(ranking: Ranking, gold: Path, columns: dict[str, str | None]) -> Eval
     from crowdrank.io import read_gold
 
     known = read_gold(gold, columns=columns)
-    return evaluate(ranking.scores, ranking.items, Gold.of(known.item, known.value, query=known.query))
+    return evaluate(ranking, Gold.of(known.item, known.value, query=known.query))
 
 
 def _write(answer: Answer, out: Path) -> None:
@@ -233,7 +225,7 @@ def _write(answer: Answer, out: Path) -> None:
     if out.suffix.lower() == ".json":
         answer.ranking.save(out, uncertainty=answer.measured)
     else:
-        write_table(answer.ranking.frame(answer.level, answer.measured), out)
+        write_table(answer.ranking.to_polars(answer.level, answer.measured), out)
 
 
 def _draw(answer: Answer, heat_map: Path) -> None:
@@ -245,7 +237,14 @@ def _draw(answer: Answer, heat_map: Path) -> None:
 def _print_tables(answer: Answer, top: int, written: list[Path]) -> None:
     from rich.console import Console
 
-    from crowdrank.reports import domains_report, evaluation_table, facts, ranking_tables, sways_table, systems_table
+    from crowdrank.reports import (
+        bias_effects_table,
+        domains_report,
+        evaluation_table,
+        facts,
+        ranking_tables,
+        systems_table,
+    )
 
     console, ranking = Console(highlight=False, markup=False), answer.ranking
     console.print(f"{facts(answer.judgments)}.")
@@ -270,9 +269,9 @@ def _print_tables(answer: Answer, top: int, written: list[Path]) -> None:
         console.print(systems_table(answer.systems))
         like = "; the intervals are for queries like these" if answer.systems.resampled else ""
         console.print(f"Chance that an item of one beats one of another, mean over queries{like}.", style="dim")
-    if found := answer.sways:
+    if found := answer.bias_effects:
         console.print()
-        console.print(sways_table(found))
+        console.print(bias_effects_table(found))
         console.print("How far a feature moves the chance of an average annotator to say left.", style="dim")
     if answer.domains is not None:
         console.print()
@@ -295,11 +294,11 @@ def _print_json(answer: Answer) -> None:
         "settings": dict(ranking.settings),
         "chosen_because": answer.why or None,
         "import": answer.report.as_dict(),
-        "ranking": ranking.frame(answer.level, answer.measured).to_dicts(),
+        "ranking": ranking.to_polars(answer.level, answer.measured).to_dicts(),
         "parameters": dict(ranking.parameters),
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),
-        "sways": [sway._asdict() for sway in answer.sways],
+        "bias_effects": [sway._asdict() for sway in answer.bias_effects],
         "systems": None if systems is None else systems.as_dict(),
         "domains": None if domains is None else domains.as_dict(),
         "gold": None if grade is None else {m.metric: m.value for m in grade.measures},

@@ -82,7 +82,7 @@ class CrowdAgg(BaseModel):
             parameters={"cycle": settled.cycle},
             measure=lambda: self._measure(judgments, read, blocks, engine),
         )
-        ranking = replace(ranking, observe=lambda: health_of(judgments).notes() + settled.notes())
+        ranking = ranking.with_parts(notes=lambda: health_of(judgments).notes() + settled.notes())
         return with_annotators(ranking, judgments, lambda: {"quality": self._qualities(blocks.seats, settled)})
 
     def rank_distributions(self, judgments: Judgments) -> RankDistributions:

@@ -13,7 +13,7 @@ from crowdrank.engines import Engine, here
 from crowdrank.errors import IslandsError, SettingError
 from crowdrank.models.base import BaseModel, check_solver, conclude, health_of, need
 from crowdrank.models.bootstrap import bootstrap_counts
-from crowdrank.results import OUTRIGHT, Convergence, Ranking
+from crowdrank.results import CLOSED_FORM, Convergence, Ranking
 
 # Up to this many items the walk is solved outright; beyond it, it is followed until it settles.
 _LARGEST_SOLVED = 300
@@ -72,7 +72,7 @@ class RankCentrality(BaseModel):
         if counts.size <= _LARGEST_SOLVED:
             rate = np.zeros((counts.size, counts.size))
             rate[source, target] = move
-            return _log_time(rate, items.starts), OUTRIGHT
+            return _log_time(rate, items.starts), CLOSED_FORM
         return self._iterate(source, target, move, counts, items)
 
     def _iterate(

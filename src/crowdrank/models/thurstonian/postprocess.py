@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,7 +128,7 @@ def with_domains(
         expertise=(middle, low, high),
         membership=membership,
         difficulty=difficulty,
-        judged=judged,
+        n_judgments=judged,
         level=LEVEL,
     )
     if quality is None:
@@ -136,7 +136,7 @@ def with_domains(
         overall = np.sum(weight * ndtr(middle / np.sqrt(2)), axis=1)
         quality = overall, overall, overall
     told = quality
-    return with_annotators(replace(ranking, chart=lambda: domains), comparisons, lambda: {"quality": told})
+    return with_annotators(ranking.with_parts(domains=lambda: domains), comparisons, lambda: {"quality": told})
 
 
 def interval(draws: FloatArray, level: float) -> Estimate:

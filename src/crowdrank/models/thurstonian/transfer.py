@@ -45,7 +45,7 @@ def known_of(ranking: Ranking) -> Known:
     """From the intervals of a fit."""
     from scipy.special import ndtri
 
-    if ranking.chart is None or "spread" not in ranking.parameters:
+    if not ranking.has_domains or "spread" not in ranking.parameters:
         raise DataError(f"{ranking.model} learnt nothing of domains: fit tpp, and update what it gave.")
     domains = ranking.domains
     middle, low, high = domains.expertise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -107,7 +107,7 @@ class TRM(BaseModel):
         )
         if len(rankings.items.queries) == 1:  # of one query the difficulty is the unit
             return ranking
-        return replace(ranking, chart=lambda: _chart(samples, rankings.items))
+        return ranking.with_parts(domains=lambda: _chart(samples, rankings.items))
 
     def _climb(self, rankings: Rankings, sampler: Sampler) -> Ranking:
         scores, moved = climbed(sampler, self.rounds, self.seed)
@@ -142,7 +142,7 @@ def _chart(samples: Samples, items: Items) -> Domains:
         expertise=(nobody, nobody, nobody),
         membership=np.ones((len(items.queries), 1)),
         difficulty=difficulty_of(samples, items),
-        judged=np.zeros((0, 1), np.int64),
+        n_judgments=np.zeros((0, 1), np.int64),
     )
 
 

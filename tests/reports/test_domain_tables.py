@@ -1,4 +1,4 @@
-"""Domains on a terminal."""
+"""Domains for the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def chart(expertise, sizes, annotators=None, queries=None, judged=5):
         expertise=(expertise, expertise - 0.1, expertise + 0.1),
         membership=membership,
         difficulty=(difficulty, difficulty, difficulty),
-        judged=np.full(expertise.shape, judged),
+        n_judgments=np.full(expertise.shape, judged),
     )
 
 
