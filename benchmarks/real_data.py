@@ -231,7 +231,7 @@ def against_gold(source: Source, votes: cr.Comparisons, gold_file: Path) -> dict
     graded = {}
     for name, model in contenders(source, len(votes)).items():
         ranking = model.fit(votes)
-        grade = cr.evaluate(ranking.scores, ranking.items, gold)
+        grade = cr.evaluate(ranking, gold)
         graded[name] = {"accuracy": grade.accuracy, "kendall_distance": grade.kendall_distance}
     ranking = cr.CrowdBT().fit(votes)
     people = ranking.annotators.frame()
@@ -239,7 +239,7 @@ def against_gold(source: Source, votes: cr.Comparisons, gold_file: Path) -> dict
     told = judged.frame().select("annotator", "verdict", "decided", "agreed")
     least = people.tail(_LEAST).join(told, on="annotator", how="left", maintain_order="left")
     truth = dict(zip(map(str, known.item), known.value.tolist(), strict=True))
-    table = ranking.frame().select("rank", "item", "score", "std_error", "rank_low", "rank_high").to_dicts()
+    table = ranking.to_polars().select("rank", "item", "score", "std_error", "rank_low", "rank_high").to_dicts()
     return {
         "against_gold": graded,
         "ranking": [row | {"gold": truth[row["item"]]} for row in table],

@@ -136,7 +136,7 @@ def _fitted(model: Any) -> Kinds:
     quality: list[Vector] = []
     for ranking in _rankings_by(model):
         scores.append(ranking.scores)
-        if ranking.survey is not None and "quality" in ranking.annotators.estimates:
+        if ranking.has_annotators and "quality" in ranking.annotators.estimates:
             quality.append(ranking.annotators["quality"])
     found = Kinds(scores=np.concatenate(scores))
     return found if not quality else Kinds(found, quality=np.concatenate(quality))

@@ -343,7 +343,7 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
     notes = _collect_notes(ranking, raised, evaluation)
     return RankResult(
         **{name: getattr(prepared, name) for name in PreparedData.__dataclass_fields__},
-        ranking=replace(ranking, observe=lambda: notes),
+        ranking=ranking.with_parts(notes=lambda: notes),
         evaluation=evaluation,
         systems=systems,
         warnings=raised,
@@ -548,15 +548,16 @@ def _fit(prepared: PreparedData, engine: Engine, init: Ranking | None, uncertain
     ranking = model.fit(data, engine=engine, init=init, side_information=known)
     if uncertainty == "bootstrap":
         return with_bootstrap(model, data, ranking, side_information=known)
-    return replace(ranking, measure=None) if uncertainty == "none" else ranking
+    return ranking.without_uncertainty() if uncertainty == "none" else ranking
 
 
 def _compute_lazy_parts(ranking: Ranking) -> Ranking:
     """The ranking with uncertainty, annotators and domains computed, where it has them."""
-    parts = {"measure": "uncertainty", "survey": "annotators", "chart": "domains"}
-    computed = {thunk: getattr(ranking, part) for thunk, part in parts.items() if getattr(ranking, thunk) is not None}
-    constants: dict[str, Any] = {thunk: lambda value=value: value for thunk, value in computed.items()}
-    return replace(ranking, **constants)
+    parts: dict[str, Any] = {}
+    for name in ("uncertainty", "annotators", "domains"):
+        if getattr(ranking, f"has_{name}"):
+            parts[name] = lambda value=getattr(ranking, name): value
+    return ranking.with_parts(**parts)
 
 
 def load_gold(source: Any, columns: ColumnRoles) -> Gold | None:
@@ -572,28 +573,15 @@ def load_gold(source: Any, columns: ColumnRoles) -> Gold | None:
 def _evaluate(ranking: Ranking, gold: Gold) -> Evaluation:
     from crowdrank.evaluation import evaluate
 
-    return evaluate(ranking.scores, ranking.items, gold)
+    return evaluate(ranking, gold)
 
 
 def _collect_notes(ranking: Ranking, raised: Sequence[Warning], evaluation: Evaluation | None) -> list[str]:
-    """Warnings, then what weakens the data, annotators who answer in reverse, and gold that runs the other way."""
+    """Warnings, then the notes of the ranking, and a note if the gold runs the other way."""
     messages = [str(warning) for warning in raised]
     told = " ".join(messages)
     fresh = [note for note in ranking.notes if note.split(":")[0] not in told]
-    return messages + fresh + _note_on_reversed(ranking) + _note_on_gold(evaluation)
-
-
-def _note_on_reversed(ranking: Ranking) -> list[str]:
-    reversed_ = [] if ranking.survey is None else ranking.annotators.reversed
-    if not reversed_:
-        return []
-    names = ", ".join(reversed_[:5]) + (", …" if len(reversed_) > 5 else "")
-    who = (
-        "annotator appears to answer in reverse and was"
-        if len(reversed_) == 1
-        else ("annotators appear to answer in reverse and were")
-    )
-    return [f"{len(reversed_):,} {who} flipped: {names}."]
+    return messages + fresh + _note_on_gold(evaluation)
 
 
 def _note_on_gold(evaluation: Evaluation | None) -> list[str]:

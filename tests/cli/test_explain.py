@@ -29,7 +29,7 @@ def test_the_lower_item_may_be_asked_about_too(crowdrank):
 def test_machines_get_numbers_that_add_up(crowdrank):
     answer = json.loads(crowdrank("explain", VOTES, "--item", "Tokyo", "--above", "Cairo", "--json").out)
     assert answer["direct"] + answer["indirect"] == pytest.approx(answer["difference"], abs=1e-4)
-    assert sum(voice["push"] for voice in answer["voices"]) == pytest.approx(answer["difference"], abs=1e-4)
+    assert sum(row["influence"] for row in answer["annotators"]) == pytest.approx(answer["difference"], abs=1e-4)
     assert answer["model"] == "crowd-bt"
 
 

@@ -39,7 +39,7 @@ def test_the_page_says_how_to_get_the_same_again(crowdrank, votes, tmp_path):
     names: dict[str, object] = {}
     exec(python, names)
     expected = [row["score"] for row in json.loads(first.out)["ranking"]]
-    assert names["ranking"].frame(uncertainty=False)["score"].to_list() == pytest.approx(expected)  # type: ignore[attr-defined]
+    assert names["ranking"].to_polars(uncertainty=False)["score"].to_list() == pytest.approx(expected)  # type: ignore[attr-defined]
 
 
 def test_lists_and_their_conversion_are_repeated_in_python(crowdrank, tmp_path):

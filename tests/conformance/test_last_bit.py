@@ -204,7 +204,7 @@ class Stuck(Model):
         size = len(judgments.items)
         draws = np.random.default_rng(0).normal(size=(self.chains * self.draws, size)) + excess(judgments)
         uncertainty = Uncertainty(draws, draws.std(axis=0), "draws", sampled=True)
-        return replace(Borda().fit(judgments), scores=draws.mean(axis=0), measure=lambda: uncertainty)
+        return replace(Borda().fit(judgments).with_parts(uncertainty=lambda: uncertainty), scores=draws.mean(axis=0))
 
 
 def excess(judgments):

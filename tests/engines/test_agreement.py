@@ -26,12 +26,12 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(found.order, expected.order)
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-7)
     np.testing.assert_allclose(found.uncertainty.std_error, expected.uncertainty.std_error, rtol=1e-5)
-    assert found.judged.tolist() == expected.judged.tolist()
+    assert found.n_judgments.tolist() == expected.n_judgments.tolist()
     assert found.notes == expected.notes
-    if expected.survey is not None:
+    if expected.has_annotators:
         for name, (estimate, *_) in expected.annotators.estimates.items():
             np.testing.assert_allclose(found.annotators[name], estimate, atol=1e-6)
-        assert found.annotators.judged.tolist() == expected.annotators.judged.tolist()
+        assert found.annotators.n_judgments.tolist() == expected.annotators.n_judgments.tolist()
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)

@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit
 
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
-from crowdrank.evaluation import accuracy, held_out
+from crowdrank.evaluation import accuracy, cross_validate
 from crowdrank.models.base import FitOptions
 from crowdrank.models.crowd import Priors, climb_from
 from crowdrank.models.crowd import estimate as shared
@@ -167,7 +167,7 @@ def test_variance_bt_sees_who_is_sharp():
 
 @pytest.mark.parametrize("model", [CrowdBT(), CrowdBT(link="probit"), VarianceBT(), FactorBT()])
 def test_knowing_annotators_foretells_better(crowd, model):
-    assert held_out(model, crowd.judgments).mean > held_out(BradleyTerry(), crowd.judgments).mean + 0.02
+    assert cross_validate(model, crowd.judgments).mean > cross_validate(BradleyTerry(), crowd.judgments).mean + 0.02
 
 
 def test_perfect_annotators_make_crowd_bt_bradley_terry():
@@ -202,7 +202,7 @@ def test_settings_that_mean_nothing_are_refused(wrong):
 
 
 def test_models_blind_to_annotators_say_so(crowd):
-    with pytest.raises(DataError, match="learnt nothing of the annotators"):
+    with pytest.raises(DataError, match="has no estimates of annotators"):
         _ = BradleyTerry().fit(crowd.judgments).annotators
 
 

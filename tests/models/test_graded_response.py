@@ -154,7 +154,7 @@ def test_queries_on_different_scales_have_thresholds_of_their_own():
 def test_grades_that_name_nobody_are_one_annotators():
     ranking = GradedResponse().fit(Ratings.of(["a", "a", "b", "b", "c"], [2, 2, 1, 0, 0]))
     assert ranking.table(uncertainty=False)["item"].to_list() == ["a", "b", "c"]
-    assert ranking.survey is None
+    assert not ranking.has_annotators
 
 
 def test_grades_that_are_all_alike_are_refused():
@@ -164,7 +164,7 @@ def test_grades_that_are_all_alike_are_refused():
 
 def test_stopped_short_it_still_has_errors():
     ratings, *_ = crowd(5)
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 steps"):
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         ranking = GradedResponse(max_steps=1).fit(ratings)
     assert np.isfinite(ranking.uncertainty.std_error).all()
 

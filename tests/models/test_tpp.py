@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from crowdrank import Comparisons, Ranking, read
 from crowdrank.errors import ConvergenceWarning, DataWarning, SettingError
-from crowdrank.evaluation import held_out, kendall_distance
+from crowdrank.evaluation import cross_validate, kendall_distance
 from crowdrank.models.thurstonian.initialization import majority_scores
 from crowdrank.models.thurstonian.layout import layout_from_comparisons
 from crowdrank.models.thurstonian.tpp import TPP
@@ -121,7 +121,7 @@ def test_scores_have_a_root_mean_square_of_about_one():
 
 def test_domains_count_the_judgments_of_everyone():
     domains = ranking().domains
-    assert domains.n_judgments.sum(axis=1) == pytest.approx(ranking().annotators.judged, abs=1)
+    assert domains.n_judgments.sum(axis=1) == pytest.approx(ranking().annotators.n_judgments, abs=1)
     np.testing.assert_allclose(domains.membership.sum(axis=1), 1.0)
 
 
@@ -152,7 +152,7 @@ def test_intervals_have_about_their_nominal_coverage():
 
 @cache
 def cross_validated():
-    return held_out(TPP(domains=2), crowd().judgments, folds=2)
+    return cross_validate(TPP(domains=2), crowd().judgments, folds=2)
 
 
 def test_held_out_judgments_are_predicted_better_than_by_chance():
@@ -222,7 +222,7 @@ def test_a_query_of_ties_alone_gets_finite_scores(annotator, inference):
     assert np.all(np.isfinite(ranking.domains.difficulty))
     assert np.all(np.isfinite(TPP().predict(ranking, votes)))
     assert ranking.domains.expertise[0].shape == (0 if annotator is None else 2, len(ranking.domains))
-    assert (ranking.survey is None) == (annotator is None)
+    assert ranking.has_annotators == (annotator is not None)
 
 
 def test_disconnected_components_are_warned_of():
@@ -232,7 +232,7 @@ def test_disconnected_components_are_warned_of():
 
 
 def test_chains_that_have_not_converged_are_warned_of():
-    said = "tpp stopped after 20 steps.*so the chains have not converged: raise max_sweeps"
+    said = "tpp did not converge in 20 steps.*so the chains have not converged: raise max_sweeps"
     with pytest.warns(ConvergenceWarning, match=said):
         ranking = few(r_hat=1.0001).fit(crowd().judgments)
     assert not ranking.convergence.converged
@@ -310,7 +310,7 @@ def test_the_published_method_and_its_variants_give_rankings(variant):
         np.testing.assert_array_equal(middle, np.broadcast_to(middle[0], middle.shape))
     if variant.get("difficulty") == "shared":
         np.testing.assert_allclose(found.domains.difficulty[0], 1.0)
-    chances = TPP(inference="mcem").predict(replace(found, measure=None), crowd().judgments)
+    chances = TPP(inference="mcem").predict(found.without_uncertainty(), crowd().judgments)
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
 
 

@@ -124,7 +124,7 @@ def test_a_ranking_of_many_queries_reports_their_difficulty():
     assert (len(domains), len(domains.annotators)) == (1, 0)
     assert set(domains.queries_frame()["query"].to_list()[:3]) == {"q1", "q3", "q5"}
     assert domains.as_dict()["sizes"] == [QUERIES]
-    assert TRM(chains=2).fit(Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"]]])).chart is None
+    assert not TRM(chains=2).fit(Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"]]])).has_domains
 
 
 def test_reversed_lists_give_negated_scores():

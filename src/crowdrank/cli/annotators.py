@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdrank.data import Judgments
-    from crowdrank.evaluation import Moves, Verdicts
+    from crowdrank.evaluation import RankChanges, Verdicts
 
 
 def annotators(
@@ -60,7 +60,7 @@ def annotators(
 ) -> None:
     """Show how reliable each annotator is: estimate, interval, verdict and reason."""
     from crowdrank import models
-    from crowdrank.evaluation import leave_out
+    from crowdrank.evaluation import remove_annotators
     from crowdrank.pipeline import RankOptions, describe_side_information, prepare
     from crowdrank.reports import facts
 
@@ -85,7 +85,7 @@ def annotators(
         if excluding:
             names = excluded_annotators(exclude, exclude_file, judgments, lambda: _verdicts(judgments, level, seed))
             with spinner("Ranking with and without them"):
-                changes = leave_out(prepared.model, prepared.converted, names, side_information=known)
+                changes = remove_annotators(prepared.model, prepared.converted, names, side_information=known)
         else:
             with spinner("Estimating the quality of annotators"):
                 ranking = prepared.model.fit(prepared.converted, side_information=known)
@@ -114,7 +114,7 @@ def _check_models_annotators(cls: type[Any], name: str) -> None:
         raise SettingError(f"{name} does not estimate the quality of annotators: use one of {able}.")
 
 
-def _print_changes(changes: Moves, headline: str, out: Path | None, top: int, as_json: bool) -> None:
+def _print_changes(changes: RankChanges, headline: str, out: Path | None, top: int, as_json: bool) -> None:
     if not as_json:
         show_rank_changes(changes, headline, top)
     _deliver(as_dict(changes), changes.frame(), out, as_json)

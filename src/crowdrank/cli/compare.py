@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from crowdrank.evaluation import ModelComparison
-    from crowdrank.evaluation.cross_validation import Estimate, Mark
-    from crowdrank.evaluation.model_comparison import Entrant
+    from crowdrank.evaluation.cross_validation import PairedScore
+    from crowdrank.evaluation.estimates import Estimate
+    from crowdrank.evaluation.model_comparison import ModelScore
 
-_METRIC_NAMES = {"chance": "log score", "agreement": "agreement"}
+_METRIC_NAMES = {"log_likelihood": "log score", "agreement": "agreement"}
 
 
 def compare(
@@ -114,12 +115,12 @@ def _held_out(found: ModelComparison) -> str:
 def _legend(found: ModelComparison) -> str:
     unit = (
         "Log score: mean log probability of a held-out answer, in nats (coin toss: −0.693). "
-        if found.yardstick == "chance"
+        if found.criterion == "log_likelihood"
         else "Agreement: share of held-out pairs whose winner has the higher score. "
     )
     unknown = " New annotators: the same with whole annotators held out." if "annotator" in found.answers else ""
-    gold = " Accuracy: against gold." if found.entrants[0].grade is not None else ""
-    return f"{unit}Gain: over {found.plain}, ± the standard error of the difference.{unknown}{gold}"
+    gold = " Accuracy: against gold." if found.models[0].evaluation is not None else ""
+    return f"{unit}Gain: over {found.baseline}, ± the standard error of the difference.{unknown}{gold}"
 
 
 def _table(found: ModelComparison) -> Table:
@@ -127,37 +128,37 @@ def _table(found: ModelComparison) -> Table:
 
     table = Table(box=None, pad_edge=False)
     table.add_column("model", no_wrap=True)
-    graded = any(entrant.grade is not None for entrant in found.entrants)
-    heads = [_METRIC_NAMES[found.yardstick], "gain"]
+    graded = any(entrant.evaluation is not None for entrant in found.models)
+    heads = [_METRIC_NAMES[found.criterion], "gain"]
     heads += ["new annotators"] * ("annotator" in found.answers)
-    heads += ["agreement"] * (found.yardstick == "chance")
+    heads += ["agreement"] * (found.criterion == "log_likelihood")
     heads += ["accuracy", "gain"] * graded
     for head in heads:
         table.add_column(head, justify="right")
-    for entrant in found.entrants:
+    for entrant in found.models:
         style = "bold" if entrant.model == found.recommendation.model else ""
         table.add_row(entrant.model, *_cells(entrant, found, graded), style=style)
     return table
 
 
-def _cells(entrant: Entrant, found: ModelComparison, graded: bool) -> list[str]:
-    marks = entrant.chance if found.yardstick == "chance" else entrant.agreement
+def _cells(entrant: ModelScore, found: ModelComparison, graded: bool) -> list[str]:
+    marks = entrant.log_likelihood if found.criterion == "log_likelihood" else entrant.agreement
     main = marks.get(next(iter(found.answers)))
-    plain = entrant.model == found.plain
+    plain = entrant.model == found.baseline
     cells = [_mean(main), "" if plain or main is None else _signed(main.gain)]
     if "annotator" in found.answers:
         mark = marks.get("annotator")
         cells.append("" if plain or mark is None else _signed(mark.gain))
-    if found.yardstick == "chance":
+    if found.criterion == "log_likelihood":
         cells.append(_mean(entrant.agreement.get("judgment")))
     if graded:
-        cells.append("" if entrant.grade is None else f"{entrant.grade.accuracy:.3f}")
+        cells.append("" if entrant.evaluation is None else f"{entrant.evaluation.accuracy:.3f}")
         gain = entrant.accuracy_gain
         cells.append("" if gain is None or plain else _signed(gain))
     return cells
 
 
-def _mean(mark: Mark | None) -> str:
+def _mean(mark: PairedScore | None) -> str:
     return "" if mark is None else f"{mark.mean.value:.3f}"
 
 

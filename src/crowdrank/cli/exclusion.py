@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crowdrank.data import Judgments
-    from crowdrank.evaluation import Moves, Verdicts
+    from crowdrank.evaluation import RankChanges, Verdicts
 
 Exclude = Annotated[
     list[str] | None,
@@ -37,7 +37,7 @@ def excluded_annotators(
     exclude: list[str] | None, file: Path | None, judgments: Judgments, judge: Callable[[], Verdicts | None]
 ) -> list[str]:
     """Annotators given by name, in a file or by a verdict. A name takes precedence over a verdict of the same word."""
-    from crowdrank.evaluation.verdicts import WORDS
+    from crowdrank.evaluation.verdicts import VERDICTS
     from crowdrank.io import read_annotators
 
     names = [str(label) for label in judgments.annotators]
@@ -46,61 +46,61 @@ def excluded_annotators(
     for word in exclude or []:
         if word in names:
             chosen.append(word)
-        elif word in WORDS:
+        elif word in VERDICTS:
             found = found or judge()
             if found is None:
                 raise SettingError("Verdicts need comparisons, not lists or ratings: name the annotators to exclude.")
             chosen += [str(label) for label in found.annotators[found.verdict == word]]
         else:
-            raise UnknownNameError("annotator or verdict", word, [*names, *WORDS])
+            raise UnknownNameError("annotator or verdict", word, [*names, *VERDICTS])
     if not chosen:
         raise SettingError("No annotator to exclude: none has this verdict, or the file names none.")
     return list(dict.fromkeys(chosen))
 
 
-def show_rank_changes(changes: Moves, headline: str, top: int) -> None:
+def show_rank_changes(changes: RankChanges, headline: str, top: int) -> None:
     """Print who is excluded, how much that changes, and the items that move furthest."""
     screen = console()
     screen.print(headline)
     for line in _summary(changes):
         screen.print(line)
     screen.print()
-    frame = changes.frame()
+    frame = changes.to_polars()
     for query in frame.partition_by("query", maintain_order=True) if "query" in frame.columns else [frame]:
         _show_query(screen.print, query, top)
-    if lost := int((~changes.kept).sum()):
+    if lost := int((~changes.still_judged).sum()):
         items = "1 item was" if lost == 1 else f"{lost:,} items were"
         screen.print(f"Note: {items} judged by nobody else and cannot be ranked without them.", style="yellow")
 
 
-def _summary(changes: Moves) -> list[str]:
+def _summary(changes: RankChanges) -> list[str]:
     names = ", ".join(changes.excluded[:_MAX_NAMES]) + (", …" if len(changes.excluded) > _MAX_NAMES else "")
     count = "1 annotator" if len(changes.excluded) == 1 else f"{len(changes.excluded):,} annotators"
-    changed = f"{changes.moved:,} of {len(changes.kept):,} items change rank"
+    changed = f"{changes.n_moved:,} of {len(changes.still_judged):,} items change rank"
     correlation = (
         "" if changes.correlation != changes.correlation else f" (Kendall correlation {changes.correlation:.3f})"
     )
-    first = f"Without {count} and their {changes.judgments:,} judgments: {names}."
-    if not changes.moved:
+    first = f"Without {count} and their {changes.n_judgments:,} judgments: {names}."
+    if not changes.n_moved:
         return [first, "No item changes rank."]
     return [first, f"{changed}{correlation}; furthest, {_furthest(changes)}."]
 
 
-def _furthest(changes: Moves) -> str:
+def _furthest(changes: RankChanges) -> str:
     import polars as pl
 
-    frame = changes.frame().drop_nulls("moved").sort(pl.col("moved").abs(), descending=True, maintain_order=True)
+    frame = changes.to_polars().drop_nulls("moved").sort(pl.col("moved").abs(), descending=True, maintain_order=True)
     return ", ".join(
         f"{row['item']} ({_positions(row['moved'])})" for row in frame.head(_MAX_ITEMS).iter_rows(named=True)
     )
 
 
-def as_dict(changes: Moves) -> dict[str, object]:
+def as_dict(changes: RankChanges) -> dict[str, object]:
     correlation = changes.correlation
     return {
         "excluded": list(changes.excluded),
-        "judgments": changes.judgments,
-        "items_moved": changes.moved,
+        "judgments": changes.n_judgments,
+        "items_moved": changes.n_moved,
         "kendall_correlation": None if correlation != correlation else correlation,
         "converged": changes.converged,
         "ranking": changes.frame().to_dicts(),

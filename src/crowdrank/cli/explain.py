@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from crowdrank.evaluation import Explanation
-    from crowdrank.evaluation.explanation import Chain, Voice
+    from crowdrank.evaluation.explanation import AnnotatorInfluence, Chain
 
 
 def explain(
@@ -60,14 +60,14 @@ def _show(found: Explanation, top: int) -> None:
     screen = console()
     for line in sentences(found):
         screen.print(line)
-    asked = [voice for voice in found.voices if voice.above or voice.below or voice.ties]
+    asked = [voice for voice in found.annotators if voice.above or voice.below or voice.ties]
     if asked:
         screen.print("\nDirect judgments:")
         screen.print(_voices_table(sorted(asked, key=lambda v: -abs(v.direct)), found, top))
     if found.chains:
         screen.print("\nThrough other items:")
         screen.print(_chains_table(found.chains, top))
-    if found.without:
+    if found.refits:
         screen.print("\nWithout some of the judgments:")
         screen.print(_without_table(found))
     screen.print(
@@ -82,7 +82,7 @@ def sentences(found: Explanation) -> list[str]:
     probability = found.probability if found.difference >= 0 else 1 - found.probability
     margin = f"{first} ranks above {second} by {abs(found.difference):.2f}"
     lines = [f"{margin} (probability that it is truly better: {probability:.2f})."]
-    above, below, ties = (sum(getattr(v, name) for v in found.voices) for name in ("above", "below", "ties"))
+    above, below, ties = (sum(getattr(v, name) for v in found.annotators) for name in ("above", "below", "ties"))
     if found.judgments:
         tied = f", {ties:,} a tie" if ties else ""
         counts = f"Of the direct judgments, {above:,} chose {found.item}, {below:,} {found.other}{tied}"
@@ -98,18 +98,18 @@ def _direction(found: Explanation, influence: float) -> str:
     return f"{found.item if influence >= 0 else found.other} up by {abs(influence):.2f}"
 
 
-def _voices_table(voices: list[Voice], found: Explanation, top: int) -> Table:
+def _voices_table(voices: list[AnnotatorInfluence], found: Explanation, top: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     table.add_column("annotator", overflow="fold", max_width=24)
-    trusted = voices[0].trust is not None
+    trusted = voices[0].reliability is not None
     heads = ["quality"] * trusted + [f"chose {found.item}", f"chose {found.other}", "ties", "influence"]
     for head in heads:
         table.add_column(Text(head), justify="right", overflow="fold", max_width=24)
     for voice in voices[:top]:
-        trust = [] if voice.trust is None else [f"{voice.trust:.2f}"]
+        trust = [] if voice.reliability is None else [f"{voice.reliability:.2f}"]
         counts = [f"{n:,}" if n else "" for n in (voice.above, voice.below, voice.ties)]
         table.add_row(Text(voice.annotator or "all"), *trust, *counts, f"{voice.direct:+.2f}")
     if len(voices) > top:
@@ -126,7 +126,7 @@ def _chains_table(chains: tuple[Chain, ...], top: int) -> Table:
     for head in ("judgments", "influence"):
         table.add_column(head, justify="right")
     for chain in chains[:top]:
-        table.add_row(Text(" – ".join(chain.items)), f"{chain.judgments:,}", f"{chain.push:+.2f}")
+        table.add_row(Text(" – ".join(chain.items)), f"{chain.judgments:,}", f"{chain.influence:+.2f}")
     if len(chains) > top:
         table.add_row(f"… and {len(chains) - top:,} more or weaker", style="dim")
     return table
@@ -140,6 +140,6 @@ def _without_table(found: Explanation) -> Table:
     table.add_column("without", overflow="fold", max_width=40)
     for head in ("judgments", "difference", "probability"):
         table.add_column(head, justify="right")
-    for row in found.without:
-        table.add_row(Text(row.what), f"{row.judgments:,}", f"{row.difference:+.2f}", f"{row.probability:.2f}")
+    for row in found.refits:
+        table.add_row(Text(row.left_out), f"{row.judgments:,}", f"{row.difference:+.2f}", f"{row.probability:.2f}")
     return table

@@ -190,7 +190,7 @@ def _write(result: RankResult, out: Path | None, heat_map: Path | None, plot: Pa
         if out.suffix.lower() == ".json":
             ranking.save(out, uncertainty=result.has_uncertainty)
         else:
-            write_table(ranking.frame(level, result.has_uncertainty), out)
+            write_table(ranking.to_polars(level, result.has_uncertainty), out)
     if heat_map is not None:
         from crowdrank.errors import DataError
         from crowdrank.reports import draw_heat_map
@@ -212,13 +212,13 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
         "settings": dict(ranking.settings),
         "chosen_because": result.choice.reason if result.choice.compared else None,
         "import": None if result.report is None else result.report.as_dict(),
-        "ranking": ranking.frame(result.options.level, result.has_uncertainty).to_dicts(),
+        "ranking": ranking.to_polars(result.options.level, result.has_uncertainty).to_dicts(),
         "parameters": dict(ranking.parameters),
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),
         "bias_effects": [effect._asdict() for effect in _bias_effects(result)],
         "systems": None if systems is None else systems.as_dict(),
-        "domains": None if ranking.chart is None else ranking.domains.as_dict(),
+        "domains": None if not ranking.has_domains else ranking.domains.as_dict(),
         "gold": None if evaluation is None else {m.metric: m.value for m in evaluation.measures},
         "notes": [with_flags(note) for note in ranking.notes],
     }
@@ -226,9 +226,9 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
 
 def _bias_effects(result: RankResult) -> list[Any]:
     """What features did to the answers, if the model has features and the uncertainty is known."""
-    from crowdrank.results import sways
+    from crowdrank.results import bias_effects
 
-    return sways(result.ranking) if result.has_uncertainty else []
+    return bias_effects(result.ranking) if result.has_uncertainty else []
 
 
 def _print_tables(result: RankResult, top: int, written: list[Path]) -> None:
@@ -286,9 +286,9 @@ def _print_details(screen: Console, result: RankResult) -> None:
         )
     if effects := _bias_effects(result):
         screen.print()
-        screen.print(reports.sways_table(effects))
+        screen.print(reports.bias_effects_table(effects))
         screen.print("How far a feature moves the probability that an average annotator answers left.", style="dim")
-    if result.ranking.chart is not None:
+    if result.ranking.has_domains:
         screen.print()
         screen.print(reports.domains_report(result.ranking.domains))
     if result.evaluation is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -25,7 +25,8 @@ from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
-from crowdrank.results import OUTRIGHT, Annotators, Convergence, Ranking, Uncertainty
+from crowdrank.results import CLOSED_FORM, Annotators, Convergence, Ranking, Uncertainty
+from crowdrank.results.lazy import LazyParts
 
 Kind = TypeVar("Kind", Comparisons, Rankings, Ratings)
 
@@ -215,7 +216,7 @@ def build_ranking(
     measure: Callable[[], Uncertainty],
     parameters: Mapping[str, float] | None = None,
     log_likelihood: float | None = None,
-    convergence: Convergence = OUTRIGHT,
+    convergence: Convergence = CLOSED_FORM,
     centred: bool = True,
 ) -> Ranking:
     """The frozen result; warns if the solver stopped short."""
@@ -231,14 +232,17 @@ def build_ranking(
         settings=model_settings(model),
         items=items,
         scores=scores,
-        tally=lambda: judgments.judged_of_item,
-        counted_in=_COUNTED_IN[type(judgments)],
+        judgment_kind=_COUNTED_IN[type(judgments)],
         parameters=parameters or {},
         log_likelihood=log_likelihood,
         convergence=convergence,
         native=judgments.native,
-        measure=measure,
-        observe=lambda: diagnose(judgments).notes() + _left_out(model, judgments),
+        _lazy=LazyParts(
+            n_judgments=lambda: judgments.judged_of_item,
+            uncertainty=measure,
+            notes=lambda: diagnose(judgments).notes() + _left_out(model, judgments),
+            judgments=judgments,
+        ),
     )
 
 
@@ -264,9 +268,9 @@ def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[
             judged = judgments.judged_of_annotator
         else:
             judged = np.bincount(who, minlength=len(judgments.annotators))
-        return Annotators(labels=judgments.annotators, judged=judged, estimates=estimates())
+        return Annotators(labels=judgments.annotators, n_judgments=judged, estimates=estimates())
 
-    return replace(ranking, survey=survey)
+    return ranking.with_parts(annotators=survey)
 
 
 def check_solver(model: SolverSettings) -> None:

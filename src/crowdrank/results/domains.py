@@ -1,4 +1,4 @@
-"""Hidden domains of queries, and the expertise of annotators in them."""
+"""Latent domains of queries, and the expertise of annotators in each."""
 
 from __future__ import annotations
 
@@ -10,49 +10,47 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray, ObjectArray
+from crowdrank.results.frames import as_native
 
 Estimate = tuple[FloatArray, FloatArray, FloatArray]
+"""An estimate with the lower and upper ends of its interval."""
 
 EXPERT_QUALITY = 0.87
-"""Smallest quality of an expert in a domain."""
+"""Annotators of at least this quality are experts of a domain."""
 RANDOM_QUALITY = 0.65
-"""Annotators of lower quality count as random in a domain."""
+"""Annotators below this quality are no better than random in a domain."""
 CHANCE_QUALITY = 0.5
-"""Quality of random answers. An interval that includes it means random, an interval below it means reversed."""
+"""Quality of random answers: intervals that contain it mean "random", intervals below it "reversed"."""
 
-# Gauss–Hermite nodes for expectations over τ: right to four digits even for a standard deviation of 5.
-_QUADRATURE_NODES = 64
+# Nodes of the Gauss–Hermite quadrature over τ: four digits even where the standard error of τ is 5.
+_NODES = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Domains:
-    """Hidden domains: the domain and difficulty of each query, and the expertise of annotators in each domain.
+    """Estimated domains of queries: memberships, expertise of annotators, difficulty of queries.
 
-    Estimates are tuples (estimate, lower end, upper end of the interval). The three are equal if no uncertainty is
-    known. Domains are numbered from 1, in the order of the columns.
+    Estimates are tuples of the estimate and the lower and upper ends of its interval; the three are equal where no
+    error is known. Domains are numbered from 1, in the order of the columns.
 
     Parameters
     ----------
-    annotators : array of labels
-        Empty if the judgments name no annotators.
-    queries : array of labels
-    expertise : tuple of three arrays of annotators × domains
-        τ, in the unit in which the mean difficulty is one; negative if answers are reversed.
-    membership : array of queries × domains
-        Probability of each domain; rows add up to one.
-    difficulty : tuple of three arrays per query
-        δ², with mean one.
-    n_judgments : integer array of annotators × domains
-        Number of judgments, each query counted in its most probable domain.
+    annotators : array of str
+        Labels of the annotators; empty if the judgments do not name them.
+    queries : array of str
+        Labels of the queries.
+    expertise : tuple of arrays, annotators × domains
+        τ, negative where answers are reversed, in the unit in which the mean difficulty is one.
+    membership : array, queries × domains
+        Probability that a query belongs to a domain; every row sums to one.
+    difficulty : tuple of arrays
+        δ² of each query; their mean is one.
+    n_judgments : array of int, annotators × domains
+        Number of judgments of each annotator in each domain.
     level : float, default 0.9
-        Probability of the intervals.
-
-    Examples
-    --------
-    >>> import crowdrank as cr
-    >>> lists = cr.Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"]], [["c"], ["d"]]], query=["x", "x", "y"])
-    >>> cr.TRM(chains=2).fit(lists).domains
-    <Domains: 1, of 2 queries and 0 annotators>
+        Coverage of the intervals.
+    native : str, default "polars"
+        Data frame library of the tables.
     """
 
     annotators: ObjectArray
@@ -62,9 +60,10 @@ class Domains:
     difficulty: Estimate
     n_judgments: IntArray
     level: float = 0.9
+    native: str = "polars"
 
     def __len__(self) -> int:
-        """Number of domains."""
+        """Return the number of domains."""
         return int(self.membership.shape[1])
 
     def __repr__(self) -> str:
@@ -72,23 +71,23 @@ class Domains:
 
     @cached_property
     def quality(self) -> Estimate:
-        """Φ(τ/√2), annotators × domains: probability of naming the better of two items perceived one unit apart."""
+        """Φ(τ/√2), annotators × domains: the probability to choose the better of two items one unit apart."""
         estimate, low, high = self.expertise
         return _quality(estimate), _quality(low), _quality(high)
 
     @cached_property
     def domain(self) -> IntArray:
-        """The most probable domain of each query, from 1."""
+        """Most probable domain of each query."""
         return np.asarray(np.argmax(self.membership, axis=1) + 1)
 
     @cached_property
     def sizes(self) -> IntArray:
-        """Number of queries per domain, each query in its most probable one."""
+        """Number of queries per domain, each query counted in its most probable domain."""
         return np.bincount(self.domain - 1, minlength=len(self))
 
     @cached_property
     def verdict(self) -> ObjectArray:
-        """A word per annotator and domain: expert, average, random, reversed, or unknown without judgments there."""
+        """Verdict per annotator and domain: expert, average, random, reversed, or unknown without judgments."""
         quality, low, high = self.quality
         cases = [
             self.n_judgments == 0,
@@ -99,14 +98,12 @@ class Domains:
         words = np.select(cases, ["unknown", "reversed", "random", "expert"], default="average")
         return words.astype(object)
 
-    def queries_frame(self) -> pl.DataFrame:
-        """One row per query, hardest first.
+    def queries_frame(self) -> Any:
+        """Return one row per query, hardest first: difficulty, most probable domain and its probability."""
+        return as_native(self.queries_to_polars(), self.native)
 
-        Returns
-        -------
-        polars.DataFrame
-            Columns query, difficulty with its interval, domain (the most probable one) and its probability.
-        """
+    def queries_to_polars(self) -> pl.DataFrame:
+        """Return `queries_frame` as a polars data frame."""
         estimate, low, high = self.difficulty
         columns = {
             "query": self.queries.tolist(),
@@ -118,16 +115,14 @@ class Domains:
         }
         return pl.DataFrame(columns).sort("difficulty", "query", descending=[True, False])
 
-    def annotators_frame(self) -> pl.DataFrame:
-        """One row per annotator and domain, sorted by domain and descending expertise.
+    def annotators_frame(self) -> Any:
+        """Return one row per annotator and domain, domain by domain, best first."""
+        return as_native(self.annotators_to_polars(), self.native)
 
-        Returns
-        -------
-        polars.DataFrame
-            Columns annotator, domain, expertise with its interval, quality, verdict and judgments.
-        """
+    def annotators_to_polars(self) -> pl.DataFrame:
+        """Return `annotators_frame` as a polars data frame."""
         estimate, low, high = self.expertise
-        columns = self._pairs() | {
+        columns = self._cells() | {
             "expertise": estimate.ravel(),
             "expertise_low": low.ravel(),
             "expertise_high": high.ravel(),
@@ -138,63 +133,71 @@ class Domains:
         frame = pl.DataFrame(columns, schema_overrides={"annotator": pl.String, "verdict": pl.String})
         return frame.sort("domain", "expertise", "annotator", descending=[False, True, False])
 
-    def table(self) -> pl.DataFrame:
-        """Quality with one row per annotator and one column per domain; null if they judged nothing there."""
+    def table(self) -> Any:
+        """Return the quality of each annotator (rows) in each domain (columns); null without judgments."""
+        return as_native(self.to_polars(), self.native)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `table` as a polars data frame."""
         quality = np.where(self.n_judgments > 0, self.quality[0], np.nan)
         columns: dict[str, Any] = {"annotator": self.annotators.tolist()}
         columns |= {f"domain_{n}": quality[:, n - 1] for n in range(1, len(self) + 1)}
         return pl.DataFrame(columns, schema_overrides={"annotator": pl.String}).fill_nan(None)
 
-    def ask(self) -> pl.DataFrame:
-        """Whom to ask next about which domain: one row per domain and annotator, the most informative annotators first.
+    def ask(self) -> Any:
+        """Return whom to ask next about which domain, domain by domain, best first.
 
-        Returns
-        -------
-        polars.DataFrame
-            Columns domain, annotator, `item_information` and `annotator_information`: the expected information, in
-            bits, of an answer on two items one unit apart, about which item is better and about the annotator. Rows are
-            sorted by their sum. Domains without a query are left out.
+        Both columns are expected information of one answer on two items one unit apart, in bits: `item_information` on
+        which item is better, `annotator_information` on the expertise of the annotator. Rows are sorted by their sum.
+        Domains without queries are left out.
         """
-        probability, expected_entropy = self._expected_answer()
-        columns = self._pairs() | {
+        return as_native(self.ask_to_polars(), self.native)
+
+    def ask_to_polars(self) -> pl.DataFrame:
+        """Return `ask` as a polars data frame."""
+        probability, conditional_entropy = self._predictive()
+        columns = self._cells() | {
             "item_information": (1.0 - _entropy(probability)).ravel(),
-            "annotator_information": np.maximum(_entropy(probability) - expected_entropy, 0.0).ravel(),
+            "annotator_information": np.maximum(_entropy(probability) - conditional_entropy, 0.0).ravel(),
         }
         frame = pl.DataFrame(columns, schema_overrides={"annotator": pl.String})
         frame = frame.filter(pl.col("domain").is_in(np.flatnonzero(self.sizes) + 1))
-        # Rounded, so that sums that differ only in the last bits are equal.
-        best = (-pl.col("item_information") - pl.col("annotator_information")).round(12)
-        return frame.sort("domain", best, "annotator").select(
-            "domain", "annotator", "item_information", "annotator_information"
-        )
+        # Rounded: sums that differ only in the last bits count as equal and are sorted by name.
+        best_first = (-pl.col("item_information") - pl.col("annotator_information")).round(12)
+        columns_in_order = ("domain", "annotator", "item_information", "annotator_information")
+        return frame.sort("domain", best_first, "annotator").select(columns_in_order)
 
     def as_dict(self) -> dict[str, Any]:
-        """All tables as plain values, for JSON."""
-        tables = {"queries": self.queries_frame(), "annotators": self.annotators_frame(), "ask": self.ask()}
+        """Return everything as plain values for JSON."""
+        tables = {
+            "queries": self.queries_to_polars(),
+            "annotators": self.annotators_to_polars(),
+            "ask": self.ask_to_polars(),
+        }
         content: dict[str, Any] = {"count": len(self), "sizes": self.sizes.tolist(), "level": self.level}
         return content | {name: table.fill_nan(None).to_dicts() for name, table in tables.items()}
 
-    def _pairs(self) -> dict[str, Any]:
-        """Annotator and domain of each cell, row by row."""
+    def _cells(self) -> dict[str, Any]:
+        """Annotator and domain of each cell, row after row."""
         return {
             "annotator": np.repeat(self.annotators, len(self)).tolist(),
             "domain": np.tile(np.arange(1, len(self) + 1), len(self.annotators)),
         }
 
-    def _expected_answer(self) -> tuple[FloatArray, FloatArray]:
-        """E[p] and E[H(p)] for p = Φ(τ/√2) and normal τ, by Gauss–Hermite quadrature."""
+    def _predictive(self) -> tuple[FloatArray, FloatArray]:
+        """E[p] and E[H(p)] with p = Φ(τ/√2) and a normal posterior of τ."""
         from scipy.special import ndtri
 
         mean, low, high = self.expertise
-        std = (high - low) / (2.0 * ndtri(0.5 + 0.5 * self.level))
-        nodes, weights = np.polynomial.hermite_e.hermegauss(_QUADRATURE_NODES)
+        spread = (high - low) / (2.0 * ndtri(0.5 + 0.5 * self.level))
+        nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
         weights = weights / weights.sum()
-        probability, expected_entropy = np.zeros_like(mean), np.zeros_like(mean)
+        probability, conditional_entropy = np.zeros_like(mean), np.zeros_like(mean)
         for node, weight in zip(nodes, weights, strict=True):
-            quality = _quality(mean + node * std)
-            probability += weight * quality
-            expected_entropy += weight * _entropy(quality)
-        return probability, expected_entropy
+            given_tau = _quality(mean + node * spread)
+            probability += weight * given_tau
+            conditional_entropy += weight * _entropy(given_tau)
+        return probability, conditional_entropy
 
 
 def _quality(expertise: FloatArray) -> FloatArray:
@@ -204,7 +207,7 @@ def _quality(expertise: FloatArray) -> FloatArray:
 
 
 def _entropy(probability: FloatArray) -> FloatArray:
-    """Entropy of a binary answer, in bits."""
+    """Entropy of a Bernoulli variable, in bits."""
     from scipy.special import entr
 
     probability = np.clip(probability, 0.0, 1.0)

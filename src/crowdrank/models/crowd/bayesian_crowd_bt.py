@@ -147,7 +147,7 @@ class BayesianCrowdBT(Model):
             truthful += outcome_probabilities(scores[comparisons.left] - scores[comparisons.right], 0.0, formula)[
                 :, 0
             ] / len(draws)
-        quality = ranking.annotators["quality"][comparisons.annotator]
+        quality = ranking.annotators.estimate("quality")[comparisons.annotator]
         chance = quality * truthful + (1 - quality) * (1 - truthful)
         return np.stack((chance, np.zeros(len(chance)), 1 - chance), axis=1)
 

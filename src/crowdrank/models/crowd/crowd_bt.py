@@ -79,7 +79,7 @@ class CrowdBT(IterativeModel):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        quality = ranking.annotators["quality"][comparisons.annotator]
+        quality = ranking.annotators.estimate("quality")[comparisons.annotator]
         formula = likelihood.FORMULAS[RELIABLE if self.link == "logistic" else PROBIT]
         with np.errstate(divide="ignore"):
             left, right, *_ = formula(margin, np.log(quality) - np.log1p(-quality), 0.0)

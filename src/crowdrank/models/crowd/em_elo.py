@@ -80,7 +80,7 @@ class EMElo(Model):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        better, quality = sigmoid(margin * np.log(10) / self.scale), ranking.annotators["quality"]
+        better, quality = sigmoid(margin * np.log(10) / self.scale), ranking.annotators.estimate("quality")
         truth = quality[comparisons.annotator]
         left = truth * better + (1.0 - truth) * (1.0 - better)
         return np.stack((left, np.zeros(len(left)), 1.0 - left), axis=1)

@@ -25,7 +25,7 @@ from crowdrank.models.crowd import (
 )
 from crowdrank.models.crowd.likelihood import PULLED, sigmoid
 from crowdrank.results import Ranking
-from crowdrank.results.bias_effects import PULL_OF, UNIT_OF
+from crowdrank.results.bias_effects import FEATURE_UNIT_PREFIX, FEATURE_WEIGHT_PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +80,10 @@ class FactorBT(IterativeModel):
             pulls, errors = summit.parts[2], summit.errors_of_annotators[:, 1:]
             found = {"care": summit.of_gates(sigmoid)}
             for n, (name, unit) in enumerate(units.items()):
-                found[f"{PULL_OF}{name}"] = interval(pulls[:, n] / unit, errors[:, n] / unit, np.array)
+                found[f"{FEATURE_WEIGHT_PREFIX}{name}"] = interval(pulls[:, n] / unit, errors[:, n] / unit, np.array)
             return found
 
-        sizes = {f"{UNIT_OF}{name}": unit for name, unit in units.items() if unit != 1}
+        sizes = {f"{FEATURE_UNIT_PREFIX}{name}": unit for name, unit in units.items() if unit != 1}
         return replace(build_crowd_ranking(self, summit, estimates), parameters=sizes)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
@@ -95,8 +95,8 @@ class FactorBT(IterativeModel):
         who, people = comparisons.annotator, ranking.annotators
         care, pull = people["care"][who], np.zeros(len(comparisons))
         for name, column in feature_columns(comparisons, self.features).items():
-            if f"{PULL_OF}{name}" in people.estimates:
-                pull += people[f"{PULL_OF}{name}"][who] * column
+            if f"{FEATURE_WEIGHT_PREFIX}{name}" in people.estimates:
+                pull += people.estimate(f"{FEATURE_WEIGHT_PREFIX}{name}")[who] * column
         with np.errstate(divide="ignore"):
             left, right, *_ = likelihood.FORMULAS[PULLED](margin, np.log(care) - np.log1p(-care), pull)
         return np.stack((left, np.zeros(len(margin)), right), axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -76,7 +76,7 @@ class MajorityBT(Model):
             convergence=Convergence(found.converged, found.steps, found.distance),
             measure=lambda: self._measure(comparisons, found.parameters, options.engine),
         )
-        return replace(ranking, observe=lambda: _notes(health, decided))
+        return ranking.with_parts(notes=lambda: _notes(health, decided))
 
     def _objective(
         self, counts: PairCounts, items: Items, engine: Engine, weight: FloatArray | float = 1.0

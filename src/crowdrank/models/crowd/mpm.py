@@ -103,7 +103,9 @@ class MPM(Model):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns, given its pair; there is no room for ties."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        return outcome_probabilities(margin * ranking.annotators["adherence"][comparisons.annotator], 0.0, LOGISTIC)
+        return outcome_probabilities(
+            margin * ranking.annotators.estimate("adherence")[comparisons.annotator], 0.0, LOGISTIC
+        )
 
     def _answers(self, comparisons: Comparisons) -> Answers:
         return answers_of(comparisons, ties=self.ties)

@@ -64,7 +64,7 @@ class PairwiseHITS(Model):
             convergence=settled.convergence,
             measure=lambda: bootstrap(told, self._again(told, known), seed=self.seed),
         )
-        ranking = replace(ranking, observe=lambda: health.notes() + settled.notes())
+        ranking = ranking.with_parts(notes=lambda: health.notes() + settled.notes())
         return with_annotators(
             ranking, comparisons, lambda: {"ability": _of_named(comparisons, settled, answers.weight_of_annotator)}
         )

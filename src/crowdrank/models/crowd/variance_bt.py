@@ -53,4 +53,6 @@ class VarianceBT(IterativeModel):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        return outcome_probabilities(margin * ranking.annotators["sharpness"][comparisons.annotator], 0.0, LOGISTIC)
+        return outcome_probabilities(
+            margin * ranking.annotators.estimate("sharpness")[comparisons.annotator], 0.0, LOGISTIC
+        )

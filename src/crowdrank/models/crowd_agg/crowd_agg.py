@@ -90,7 +90,7 @@ class CrowdAgg(Model):
             parameters={"cycle": settled.cycle},
             measure=lambda: self._measure(judgments, read, blocks, options.engine),
         )
-        ranking = replace(ranking, observe=lambda: diagnose(judgments).notes() + settled.notes())
+        ranking = ranking.with_parts(notes=lambda: diagnose(judgments).notes() + settled.notes())
         return with_annotators(ranking, judgments, lambda: {"quality": self._qualities(blocks.seats, settled)})
 
     def rank_distributions(self, judgments: Judgments) -> RankDistributions:

@@ -12,7 +12,7 @@ from crowdrank.data import Comparisons, Items, Judgments, PairCounts
 from crowdrank.errors import IslandsError, SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, diagnose, require_kind
 from crowdrank.models.bootstrap import bootstrap_counts
-from crowdrank.results import OUTRIGHT, Convergence, Ranking
+from crowdrank.results import CLOSED_FORM, Convergence, Ranking
 
 # Up to this many items the stationary distribution is computed directly; beyond it, by power iteration.
 _LARGEST_SOLVED = 300
@@ -94,7 +94,7 @@ class RankCentrality(Model):
         if counts.size <= _LARGEST_SOLVED:
             rate = np.zeros((counts.size, counts.size))
             rate[source, target] = move
-            return _log_stationary(rate, items.starts), OUTRIGHT
+            return _log_stationary(rate, items.starts), CLOSED_FORM
         return self._iterate(source, target, move, counts, items)
 
     def _iterate(

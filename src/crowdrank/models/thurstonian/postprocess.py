@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -140,7 +140,7 @@ def attach_domains(
         overall = np.sum(weight * ndtr(estimate / np.sqrt(2)), axis=1)
         quality = overall, overall, overall
     estimates = {"quality": quality}
-    return with_annotators(replace(ranking, chart=lambda: domains), comparisons, lambda: estimates)
+    return with_annotators(ranking.with_parts(domains=lambda: domains), comparisons, lambda: estimates)
 
 
 def mean_and_interval(draws: FloatArray, level: float) -> Estimate:
@@ -174,7 +174,7 @@ class TransferredPrior:
         """Normal priors of τ with the means and interval widths of a fit."""
         from scipy.special import ndtri
 
-        if ranking.chart is None or "spread" not in ranking.parameters:
+        if not ranking.has_domains or "spread" not in ranking.parameters:
             raise DataError(f"A {ranking.model} ranking has no domains to transfer. Fit tpp and update its ranking.")
         domains = ranking.domains
         mean, low, high = domains.expertise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -143,7 +143,7 @@ class TRM(Model):
         )
         if len(rankings.items.queries) == 1:  # the difficulty of a single query is the unit
             return ranking
-        return replace(ranking, chart=lambda: _domains(samples, rankings.items))
+        return ranking.with_parts(domains=lambda: _domains(samples, rankings.items))
 
     def _fit_em(self, rankings: Rankings, sampler: Sampler) -> Ranking:
         scores, change = em_scores(sampler, self.rounds, self.seed)

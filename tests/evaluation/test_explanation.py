@@ -1,4 +1,4 @@
-"""Explanations: pushes add up to the difference, and agree with fits that leave judgments out."""
+"""Explanations: influences add up to the difference, and agree with refits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import explain
-from crowdrank.evaluation.influence import chains, pushes
+from crowdrank.evaluation.influence import judgment_influence, widest_chains
 from crowdrank.simulation import mixed_crowd
 
 VOTES = mixed_crowd(items=10, kinds={"good": 6, "noisy": 3, "reversed": 1, "left": 1}, votes_each=30, seed=2).judgments
@@ -28,14 +28,14 @@ def with_ties(votes: Comparisons) -> Comparisons:
 
 @pytest.mark.parametrize("model", ["bradley-terry", "crowd-bt", "factor-bt"])
 @pytest.mark.parametrize("votes", [VOTES, with_ties(VOTES)], ids=["decided", "with ties"])
-def test_pushes_add_up_to_the_difference(model, votes):
+def test_influences_add_up_to_the_difference(model, votes):
     found = explain(votes, "item03", "item07", model=model)
     assert found.direct + found.indirect == pytest.approx(found.difference, abs=1e-4)
-    assert sum(voice.push for voice in found.voices) == pytest.approx(found.difference, abs=1e-4)
-    assert sum(voice.direct for voice in found.voices) == pytest.approx(found.direct)
+    assert sum(row.influence for row in found.annotators) == pytest.approx(found.difference, abs=1e-4)
+    assert sum(row.direct for row in found.annotators) == pytest.approx(found.direct)
 
 
-def test_the_other_way_round_all_pushes_turn():
+def test_swapping_the_items_changes_the_sign():
     one, other = explain(VOTES, "item03", "item07"), explain(VOTES, "item07", "item03")
     assert other.difference == pytest.approx(-one.difference)
     assert other.direct == pytest.approx(-one.direct)
@@ -43,13 +43,14 @@ def test_the_other_way_round_all_pushes_turn():
 
 
 def test_chains_and_direct_answers_and_the_prior_make_the_whole():
-    model = BradleyTerry(prior_scale=1e4)  # a prior this wide takes no share
+    model = BradleyTerry(prior_scale=1e4)  # the influence of so wide a prior is negligible
     ranking = model.fit(VOTES)
-    found = pushes(model, "bradley-terry", ranking, VOTES, 2, 6)
+    found = judgment_influence(model, "bradley-terry", ranking, VOTES, 2, 6)
     direct = {2, 6}
-    own = sum(p for p, left, right in zip(found.push, found.left, found.right, strict=True) if {left, right} == direct)
-    through = sum(push for _, push in chains(found, 2, 6, 1000))
-    assert own + through == pytest.approx(ranking.scores[2] - ranking.scores[6], abs=0.01)
+    rows = zip(found.influence, found.left, found.right, strict=True)
+    own = sum(influence for influence, left, right in rows if {left, right} == direct)
+    indirect = sum(influence for _, influence in widest_chains(found, 2, 6, 1000))
+    assert own + indirect == pytest.approx(ranking.scores[2] - ranking.scores[6], abs=0.01)
 
 
 def test_chains_lead_from_one_to_the_other_through_others():
@@ -70,25 +71,25 @@ def test_direct_answers_are_counted_by_who_gave_them():
         annotator=["ann", "bob", "bob", "ann", "bob"],
     )
     found = explain(votes, "a", "b", model="bradley-terry")
-    told = {voice.annotator: (voice.above, voice.below, voice.ties) for voice in found.voices}
-    assert told == {"ann": (1, 0, 0), "bob": (1, 1, 0)}
+    counts = {row.annotator: (row.above, row.below, row.ties) for row in found.annotators}
+    assert counts == {"ann": (1, 0, 0), "bob": (1, 1, 0)}
     assert found.judgments == 3
 
 
-def test_without_tells_what_a_fit_of_the_rest_says():
+def test_refits_are_fits_to_the_remaining_judgments():
     found = explain(VOTES, "item03", "item07")
-    who = found.without[-1]
-    rest = VOTES.take(np.flatnonzero(VOTES.annotators[VOTES.annotator] != who.what))
+    refit = found.refits[-1]
+    rest = VOTES.take(np.flatnonzero(VOTES.annotators[VOTES.annotator] != refit.left_out))
     again = CrowdBT().fit(rest)
-    assert who.judgments == len(VOTES) - len(rest)
-    assert who.difference == pytest.approx(again.scores[2] - again.scores[6])
-    assert who.probability == pytest.approx(again.probability("item03", "item07"))
+    assert refit.judgments == len(VOTES) - len(rest)
+    assert refit.difference == pytest.approx(again.scores[2] - again.scores[6])
+    assert refit.probability == pytest.approx(again.probability("item03", "item07"))
 
 
-def test_the_reversed_push_by_the_opposite_of_what_they_say():
+def test_reversed_annotators_have_the_opposite_influence():
     found = explain(VOTES, "item03", "item07", model="crowd-bt")
-    worst = min(found.voices, key=lambda voice: voice.trust)
-    assert worst.trust < 0.3
+    worst = min(found.annotators, key=lambda row: row.reliability)
+    assert worst.reliability < 0.3
     assert (worst.above, worst.below) == (1, 0)
     assert worst.direct < 0
 
@@ -107,7 +108,7 @@ def test_queries_are_explained_by_their_own_judgments():
     assert explain(votes, "a", "b", query="y").difference < 0
 
 
-def test_grades_are_made_into_comparisons():
+def test_ratings_are_converted_to_comparisons():
     ratings = Ratings.of(["a", "b", "a", "b"], [3, 1, 2, 1], annotator=["ann", "ann", "bob", "bob"])
     found = explain(ratings, "a", "b")
     assert found.difference > 0
@@ -115,7 +116,7 @@ def test_grades_are_made_into_comparisons():
 
 
 @pytest.mark.parametrize(
-    ("words", "error", "said"),
+    ("arguments", "error", "message"),
     [
         ({"item": "item03", "above": "item3"}, UnknownNameError, "did you mean"),
         ({"item": "item03", "above": "item03"}, SettingError, "two different items"),
@@ -123,6 +124,6 @@ def test_grades_are_made_into_comparisons():
         ({"item": "item03", "above": "item07", "model": "crowdbt"}, UnknownNameError, "crowd-bt"),
     ],
 )
-def test_mistakes_are_told(words, error, said):
-    with pytest.raises(error, match=said):
-        explain(VOTES, **words)
+def test_invalid_arguments_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        explain(VOTES, **arguments)

@@ -1,4 +1,4 @@
-"""Domains on a terminal."""
+"""Domains for the terminal."""
 
 from __future__ import annotations
 

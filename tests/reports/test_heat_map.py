@@ -1,4 +1,4 @@
-"""The heat map, drawn."""
+"""The heat map of expertise."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_picture_has_the_best_first_and_the_unknown_marked(tmp_path):
     assert "3" not in texts  # no query is of the third domain
 
 
-def test_a_coin_is_pale_experts_are_blue_and_the_reversed_orange(tmp_path):
+def test_random_is_pale_experts_are_blue_and_reversed_annotators_orange(tmp_path):
     picture = drawn(tmp_path, ".svg").read_text(encoding="utf-8")
     fills = {}
     for tag in re.findall(r"<path [^>]*>", picture):
@@ -81,7 +81,7 @@ def test_a_large_crowd_is_drawn_whole_without_numbers_in_cells(tmp_path):
     assert len(re.findall(r'opacity="1">who', picture)) < 200  # names that would overlap are hidden
 
 
-def test_nobody_cannot_be_drawn(tmp_path):
+def test_a_heat_map_needs_annotators(tmp_path):
     with pytest.raises(DataError, match="the judgments name none"):
         drawn(tmp_path, ".svg", chart(people=0))
 

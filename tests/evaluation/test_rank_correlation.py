@@ -173,11 +173,11 @@ def test_every_metric_refuses_what_is_not_two_columns_of_numbers(metric: Callabl
         metric([1, np.nan], [1, 2])
     with pytest.raises(DataError, match="Row 1: truth must be a number, got nan"):
         metric([1, 2], [np.nan, 2])
-    with pytest.raises(DataError, match="same items, got 3 and 2"):
+    with pytest.raises(DataError, match="same length, got 3 and 2"):
         metric([1, 2, 3], [1, 2])
-    with pytest.raises(DataError, match="no items"):
+    with pytest.raises(DataError, match="are empty"):
         metric([], [])
-    with pytest.raises(DataError, match="one row of numbers, got 2 dimensions"):
+    with pytest.raises(DataError, match="one dimension, got 2"):
         metric([[1, 2]], [[1, 2]])
     with pytest.raises(DataError, match="scores must be numbers"):
         metric(["a"], [1])

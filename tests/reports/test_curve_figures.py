@@ -1,4 +1,4 @@
-"""Curves, drawn."""
+"""Figures of learning curves."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def test_other_endings_are_refused(tmp_path, name):
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(SettingError, match="there is no folder"):
+    with pytest.raises(SettingError, match="does not exist"):
         check_drawable(tmp_path / "nowhere" / "curves.svg")
 
 
 @pytest.mark.parametrize("missing", ["altair", "vl_convert"])
-def test_what_is_missing_can_be_installed(tmp_path, monkeypatch, missing):
+def test_a_missing_library_is_named(tmp_path, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(SettingError, match=r"pip install 'crowdrank\[reports\]'"):
         draw_curves(CURVES, tmp_path / "curves.svg")
 
 
-def test_what_cannot_be_written_is_told(tmp_path):
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "curves.svg").mkdir()
     with pytest.raises(SettingError, match="cannot be written"):
         draw_curves(CURVES, tmp_path / "curves.svg")

@@ -7,7 +7,7 @@ import pytest
 
 from crowdrank import BradleyTerry, Comparisons, Copeland, Elo, Thurstone
 from crowdrank.errors import SettingError
-from crowdrank.evaluation import held_out, log_probabilities
+from crowdrank.evaluation import cross_validate, log_probabilities
 from crowdrank.simulation import crowd_bt, mixed_crowd
 
 
@@ -36,48 +36,50 @@ def test_kept_ties_are_given_their_own_chance():
 
 
 def test_a_model_that_knows_the_items_beats_a_coin(votes):
-    score = held_out(BradleyTerry(), votes)
+    score = cross_validate(BradleyTerry(), votes)
     assert score.mean > np.log(0.5) + 5 * score.std_error
-    assert score.judgments == len(votes)
+    assert score.n_judgments == len(votes)
 
 
 def test_coin_tosses_cannot_be_foretold():
     noise = crowd_bt(items=12, annotators=30, pairs=60, votes=10, quality="0.5", seed=2).judgments
-    score = held_out(BradleyTerry(prior_scale=0.3), noise)
+    score = cross_validate(BradleyTerry(prior_scale=0.3), noise)
     assert abs(score.mean - np.log(0.5)) < 0.03
 
 
 def test_a_strong_prior_to_equality_loses_what_the_votes_say(votes):
-    assert held_out(BradleyTerry(prior_scale=0.01), votes).mean < held_out(BradleyTerry(), votes).mean - 0.05
+    assert (
+        cross_validate(BradleyTerry(prior_scale=0.01), votes).mean < cross_validate(BradleyTerry(), votes).mean - 0.05
+    )
 
 
 def test_whole_annotators_can_be_held_out(votes):
-    by_annotator = held_out(BradleyTerry(), votes, by="annotator", folds=5)
-    assert by_annotator.judgments == len(votes)
-    assert abs(by_annotator.mean - held_out(BradleyTerry(), votes).mean) < 0.05
+    by_annotator = cross_validate(BradleyTerry(), votes, by="annotator", folds=5)
+    assert by_annotator.n_judgments == len(votes)
+    assert abs(by_annotator.mean - cross_validate(BradleyTerry(), votes).mean) < 0.05
 
 
 def test_the_seed_decides_the_folds(votes):
-    assert held_out(Thurstone(), votes, seed=3) == held_out(Thurstone(), votes, seed=3)
-    assert held_out(Thurstone(), votes, seed=3) != held_out(Thurstone(), votes, seed=4)
+    assert cross_validate(Thurstone(), votes, seed=3) == cross_validate(Thurstone(), votes, seed=3)
+    assert cross_validate(Thurstone(), votes, seed=3) != cross_validate(Thurstone(), votes, seed=4)
 
 
 def test_elo_foretells_too(votes):
-    assert held_out(Elo(), votes).mean > np.log(0.5)
+    assert cross_validate(Elo(), votes).mean > np.log(0.5)
 
 
 def test_an_order_foretells_nothing(votes):
     with pytest.raises(SettingError, match="copeland gives an order"):
-        held_out(Copeland(), votes)
+        cross_validate(Copeland(), votes)
 
 
 @pytest.mark.parametrize("wrong", [{"folds": 1}, {"folds": 10**9}, {"by": "mood"}])
 def test_folds_that_cannot_be_are_refused(votes, wrong):
     with pytest.raises(SettingError):
-        held_out(BradleyTerry(), votes, **wrong)
+        cross_validate(BradleyTerry(), votes, **wrong)
 
 
 def test_annotators_cannot_be_held_out_where_none_are_known():
     votes = Comparisons.of(["a", "b", "a"], ["b", "c", "c"], ["a", "b", "c"])
     with pytest.raises(SettingError, match="annotators are known"):
-        held_out(BradleyTerry(), votes, by="annotator")
+        cross_validate(BradleyTerry(), votes, by="annotator")
