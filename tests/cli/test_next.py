@@ -51,7 +51,7 @@ def test_questions_for_one_annotator(crowdrank, votes):
 
 
 @pytest.mark.parametrize("policy", ["gain", "thompson", "random", "epsilon-greedy", "uncertainty", "coverage"])
-@pytest.mark.parametrize("beliefs", ["online", "refits"])
+@pytest.mark.parametrize("beliefs", ["online", "mcmc"])
 def test_every_policy_can_be_asked_whatever_steers(crowdrank, votes, items, policy, beliefs):
     words = ("next", votes, "--items", items, "--policy", policy, "--beliefs", beliefs, "--count", 3, "--json")
     questions = json.loads(crowdrank(*words).out)
@@ -103,7 +103,7 @@ def test_too_few_are_said_to_be_left(crowdrank, votes):
         (("next",), "nothing to ask about"),
         (("next", "--items", "{items}"), "Nobody to ask"),
         (("next", "{votes}", "--policy", "thomson"), "thompson"),
-        (("next", "{votes}", "--beliefs", "magic"), "auto, refits or online"),
+        (("next", "{votes}", "--beliefs", "magic"), "auto, mcmc or online"),
         (("next", "{votes}", "--annotators", "{bad}"), "quota of 'ann'"),
         (("next", "nowhere.csv"), "no such file"),
         (("next", "{votes}", "--until", "top three"), "top 3"),

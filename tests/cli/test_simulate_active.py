@@ -17,7 +17,7 @@ def test_a_table_has_votes_down_and_policies_across(crowdrank):
     assert ended.code == 0
     assert ended.err == ""
     lines = ended.out.splitlines()
-    assert lines[0] == "8 items, 5 annotators, 40 votes; 2 collections a policy, steered by refits."
+    assert lines[0] == "8 items, 5 annotators, 40 votes; 2 collections a policy, steered by mcmc."
     rows = [line.split() for line in lines if "±" in line and line.split()[0].isdigit()]
     assert [int(row[0]) for row in rows] == list(range(4, 41, 4))
     assert {len(row) for row in rows} == {7}
@@ -74,7 +74,7 @@ def test_settings_of_a_policy_reach_it(crowdrank):
         (("--budget", 1000), "at most 140"),
         (("--quality", "beta(2)"), "beta takes two numbers"),
         (("--labels", "magic"), "'order' or 'logistic'"),
-        (("--beliefs", "magic"), "'refits' or 'online'"),
+        (("--beliefs", "magic"), "'mcmc' or 'online'"),
         (("--plot", "curves.pdf"), "drawn as .html, .svg, .png"),
         (("--out", "curves.doc"), "tables are written as"),
     ],

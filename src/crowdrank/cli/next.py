@@ -38,7 +38,7 @@ def next_questions(
     ] = None,
     level: Annotated[float, typer.Option(help="How sure a decision must be to be settled.")] = 0.95,
     beliefs: Annotated[
-        str, typer.Option(help="What steers: refits, online, or auto by the size of the data.")
+        str, typer.Option(help="What steers: mcmc, online, or auto by the size of the data.")
     ] = "auto",
     query: Annotated[str | None, typer.Option(help="The column of the judgments that holds the query.")] = None,
     columns: Annotated[Words, typer.Option("--map", help="What a column of the judgments holds.")] = None,
@@ -52,8 +52,8 @@ def next_questions(
 
     from crowdrank import active, io, online
 
-    if beliefs not in ("auto", "refits", "online"):
-        raise SettingError(f"--beliefs must be auto, refits or online, got {beliefs!r}.")
+    if beliefs not in ("auto", "mcmc", "online"):
+        raise SettingError(f"--beliefs must be auto, mcmc or online, got {beliefs!r}.")
     kind = active.by_name(policy)
     chooser = kind(**parse_settings(kind, settings, None))
     known = None if items is None else io.read_items(items)
@@ -64,7 +64,7 @@ def next_questions(
     names = _annotators(votes, people, annotator)
     with doing("Making up our mind"):
         model, state = _beliefs(beliefs, votes, known, names, seed)
-        asked = active.Asked(state, _rules(known, people, quota, repeats), votes)
+        asked = active.QuestionHistory(state, _rules(known, people, quota, repeats), votes)
         settled, standing = _standing(until, level, model, state)
     if settled:
         count = 0
@@ -78,7 +78,7 @@ def next_questions(
 
         typer.echo(json.dumps(frame.to_dicts(), ensure_ascii=False))
         return
-    name = "refits" if isinstance(model, online.Refits) else "online beliefs"
+    name = "mcmc" if isinstance(model, online.SequentialMCMC) else "online beliefs"
     _show(frame, chosen, count, [f"{_facts(votes, state)}; steered by {name}.", *standing], out)
 
 
@@ -120,7 +120,7 @@ def _beliefs(
 
     many = votes is not None and len(votes) > _ONLINE_FROM
     online_wanted = wish == "online" or (wish == "auto" and many)
-    model: Any = online.CrowdBT() if online_wanted else online.Refits(seed=seed)
+    model: Any = online.CrowdBT() if online_wanted else online.SequentialMCMC(seed=seed)
     state = model.start(_items(known), names)
     if votes is not None:
         state = model.fold(state, votes)
@@ -172,23 +172,23 @@ def _facts(votes: Comparisons | None, state: Any) -> str:
 
 def _standing(until: str | None, level: float, model: Any, state: Any) -> tuple[bool, list[str]]:
     """Whether what is to be decided is settled, and how it stands, in words."""
-    from crowdrank.active import confirmed, decision, forecast
-    from crowdrank.online import Refits
+    from crowdrank.active import is_confirmed, decision, forecast
+    from crowdrank.online import SequentialMCMC
 
     if until is None:
         return False, []
     if not 0 < level < 1:
         raise SettingError(f"--level must lie between 0 and 1, got {level}.")
     wish = decision(until)
-    if not isinstance(model, Refits):
+    if not isinstance(model, SequentialMCMC):
         raise SettingError("--until needs joint beliefs: leave --beliefs online out.")
-    if not state.judged:
+    if not state.n_judgments:
         return False, [f"{until}: open, nothing was judged yet."]
-    if confirmed(wish, state, model, level):
+    if is_confirmed(wish, state, model, level):
         return True, [f"{until}: settled. Nothing more needs to be asked."]
-    longer = model.longer(state)
-    chance = wish.chance(longer.draws.scores, longer.items)
-    return False, [f"{until}: open, at {chance:.2f} of {wish.enough(level):.2f}; {forecast(longer, wish, level)}."]
+    longer = model.resample(state)
+    chance = wish.probability(longer.draws.scores, longer.items)
+    return False, [f"{until}: open, at {chance:.2f} of {wish.threshold(level):.2f}; {forecast(longer, wish, level)}."]
 
 
 def _show(frame: pl.DataFrame, chosen: list[Question], wanted: int, headlines: list[str], out: Path | None) -> None:

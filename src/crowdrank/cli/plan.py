@@ -32,7 +32,7 @@ def plan_collection(
     ] = "adaptive",
     price: Annotated[float, typer.Option(help="What one vote costs.")] = 1.0,
     trials: Annotated[int, typer.Option(help="How many collections are played through.", min=1)] = 10,
-    most: Annotated[int | None, typer.Option(help="Votes after which a collection is given up.", min=1)] = None,
+    max_votes: Annotated[int | None, typer.Option(help="Votes after which a collection is given up.", min=1)] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same plan.", min=0)] = 0,
     processes: Annotated[
         int | None, typer.Option(help="Collections played at a time; as many as cores, at most trials.", min=1)
@@ -55,7 +55,7 @@ def plan_collection(
             policy=parse_policy(policy),
             price=price,
             trials=trials,
-            most=most,
+            max_votes=max_votes,
             seed=seed,
             processes=processes_for(processes, trials),
             on_progress=tell,
@@ -97,8 +97,8 @@ def _print_json(found: Plan) -> None:
         "low": _finite(low),
         "high": _finite(high),
         "cost": _finite(found.cost),
-        "most": found.most,
-        "never": found.never,
+        "max_votes": found.max_votes,
+        "never": found.n_failed,
         "reached": [_finite(votes) for votes in found.reached],
         "curve": [{"votes": p.votes, "mean": p.mean, "std_error": _finite(p.std_error)} for p in found.curve],
     }

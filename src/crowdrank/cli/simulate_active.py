@@ -11,8 +11,8 @@ from crowdrank.cli.trials import bar, page, parse_policy, processes_for
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdrank.active import Curves
-    from crowdrank.active.policies import Chooser
+    from crowdrank.active import PolicyComparison
+    from crowdrank.active.policies import BasePolicy
 
 
 def simulate_active(
@@ -28,7 +28,7 @@ def simulate_active(
     labels: Annotated[str, typer.Option(help="How answers arise: order or logistic.")] = "order",
     scale: Annotated[float, typer.Option(help="With logistic labels, the standard deviation of true scores.")] = 2.0,
     trials: Annotated[int, typer.Option(help="How many crowds each policy asks.", min=1)] = 5,
-    beliefs: Annotated[str, typer.Option(help="What steers: refits or online.")] = "refits",
+    beliefs: Annotated[str, typer.Option(help="What steers: mcmc or online.")] = "mcmc",
     seed: Annotated[int, typer.Option(help="The same seed gives the same crowds and curves.", min=0)] = 0,
     processes: Annotated[
         int | None, typer.Option(help="Collections played at a time; as many as cores, at most trials.", min=1)
@@ -62,8 +62,8 @@ def simulate_active(
     _write(curves, out, plot, quiet=as_json)
 
 
-def _policies(text: str) -> dict[str, Chooser]:
-    chosen: dict[str, Chooser] = {}
+def _policies(text: str) -> dict[str, BasePolicy]:
+    chosen: dict[str, BasePolicy] = {}
     for name in (part.strip() for part in text.split(",") if part.strip()):
         if name in chosen:
             raise SettingError(f"--policies names {name!r} twice.")
@@ -71,7 +71,7 @@ def _policies(text: str) -> dict[str, Chooser]:
     return chosen
 
 
-def _show(curves: Curves) -> None:
+def _show(curves: PolicyComparison) -> None:
     from crowdrank import reports
 
     headline, verdict = curves.lines()
@@ -86,14 +86,14 @@ def _show(curves: Curves) -> None:
     console.print(verdict)
 
 
-def _print_json(curves: Curves) -> None:
+def _print_json(curves: PolicyComparison) -> None:
     import json
 
     found = {"best": curves.best, "areas": curves.areas().to_dicts(), "curves": curves.frame().to_dicts()}
     typer.echo(json.dumps(found, ensure_ascii=False))
 
 
-def _write(curves: Curves, out: Path | None, plot: Path | None, quiet: bool) -> None:
+def _write(curves: PolicyComparison, out: Path | None, plot: Path | None, quiet: bool) -> None:
     from crowdrank import io, reports
 
     if out is not None:

@@ -13,12 +13,12 @@ from crowdrank.errors import SettingError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from crowdrank.active.policies import Chooser
+    from crowdrank.active.policies import BasePolicy
 
 _WIDEST = 100
 
 
-def parse_policy(text: str) -> Chooser:
+def parse_policy(text: str) -> BasePolicy:
     """A policy and perhaps its settings: adaptive, or gain:exploration=5, or adaptive:epsilon=0.2:floor=5."""
     from crowdrank.active import by_name
 
