@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from machine import StandardErrors, made, record
 
-from crowdrank.active.null_simulation import Claims, claims
+from crowdrank.active.null_simulation import SeparatedPairs, separated_pairs
 from crowdrank.errors import CrowdrankWarning
 from crowdrank.models import CrowdBT
 from crowdrank.server.assignments import Desk, Outcome
@@ -51,7 +51,7 @@ class Trial:
     """What came of one collection."""
 
     model: str
-    board: Claims
+    board: SeparatedPairs
     plain: float
     """The share of pairs that crowd-bt with a fixed spread of scores would have told apart, from the same votes."""
     random: int
@@ -85,8 +85,8 @@ def judged(board: Board) -> Trial:
         raise SystemExit("Nothing was tossed: --sizes needs votes.")
     told = board.reliability or {"random": 0, "of_all": None}
     trusted = told["of_all"] is not None and not told["too_few"] and told["of_all"]["low"] > 0
-    plain = claims(CrowdBT(ties="half").fit(board.judgments)).separated
-    return Trial(board.model, claims(board.ranking), plain, told["random"], trusted)
+    plain = separated_pairs(CrowdBT(ties="half").fit(board.judgments)).by_scores
+    return Trial(board.model, separated_pairs(board.ranking), plain, told["random"], trusted)
 
 
 def row(size: Size, found: Sequence[Trial]) -> str:
@@ -94,7 +94,7 @@ def row(size: Size, found: Sequence[Trial]) -> str:
         error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
         return f"{100 * np.mean(values):.2f} ± {100 * error:.2f} %"
 
-    apart = [one.board.separated for one in found]
+    apart = [one.board.by_scores for one in found]
     cells = (
         f"{size.items:,}",
         f"{size.annotators:,}",
@@ -102,11 +102,11 @@ def row(size: Size, found: Sequence[Trial]) -> str:
         str(len(found)),
         found[0].model,
         told(apart),
-        told([one.board.sure for one in found]),
+        told([one.board.by_draws for one in found]),
         f"{100 * max(apart):.1f} %",
         told([one.plain for one in found]),
         f"{sum(one.trusted for one in found)} of {len(found)}",
-        "met" if max(np.mean(apart), np.mean([one.board.sure for one in found])) <= _ALLOWED else "MISSED",
+        "met" if max(np.mean(apart), np.mean([one.board.by_draws for one in found])) <= _ALLOWED else "MISSED",
     )
     return f"| {' | '.join(cells)} |"
 

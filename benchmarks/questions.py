@@ -18,9 +18,9 @@ from machine import made, record
 from report import duration
 from scipy.special import expit
 
-from crowdrank.active.branch_and_bound import Found
+from crowdrank.active.branch_and_bound import SearchResult
 from crowdrank.active.information_gain import best_pair, best_triplet
-from crowdrank.online.beliefs import Beliefs, Roll
+from crowdrank.online.beliefs import Beliefs, Vocabulary
 from crowdrank.online.moments import fold
 
 _RESULTS = Path(__file__).parent / "results"
@@ -98,16 +98,16 @@ STATES: dict[str, Callable[[int, int, np.random.Generator], Columns]] = {
 
 
 def believed(columns: Columns) -> Beliefs:
-    mean, variance, truths, lies = columns
+    mean, variance, alpha, beta = columns
     return Beliefs(
-        items=Roll.of(map(str, range(len(mean)))),
-        annotators=Roll.of(map(str, range(len(truths)))),
-        of_items={"mean": mean, "variance": variance},
-        of_annotators={"truths": truths, "lies": lies},
+        items=Vocabulary.of(map(str, range(len(mean)))),
+        annotators=Vocabulary.of(map(str, range(len(alpha)))),
+        item_columns={"mean": mean, "variance": variance},
+        annotator_columns={"alpha": alpha, "beta": beta},
     )
 
 
-def clock(ask: Callable[[], Found | None]) -> tuple[float, Found]:
+def clock(ask: Callable[[], SearchResult | None]) -> tuple[float, SearchResult]:
     """The best of several, and what was found."""
     best, found = np.inf, None
     for _ in range(_REPETITIONS):

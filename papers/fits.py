@@ -23,7 +23,7 @@ from crowdrank.evaluation import kendall_distance
 from crowdrank.models import Model
 from crowdrank.results import Ranking
 from crowdrank.simulation import Crowd, domain_crowd
-from crowdrank.simulation.domains import settings_of_name
+from crowdrank.simulation.domains import parse_dataset_name
 
 # The seeds on record for TPP; `measure` begins at others.
 measure.FIRST_SEED = 300
@@ -58,7 +58,7 @@ Found = Mapping[Key, Sequence[float]]
 def crowd_named(name: str, seed: int, quick: bool = False) -> Crowd:
     """By the paper's name; "… of 5 domains", "… of 2 even domains" where they are not ten of any size."""
     name, _, domains = name.partition(" of ")
-    settings = settings_of_name(name)
+    settings = parse_dataset_name(name)
     if domains:
         settings |= {"domains": int(domains.split()[0]), "even_domains": "even" in domains}
     if quick:

@@ -18,7 +18,7 @@ from crowdrank.evaluation.relevance import Gain, ndcg
 from crowdrank.ltr import CrowdRanker, Features, RankingFunction
 from crowdrank.simulation import Crowd, list_crowd
 from crowdrank.simulation.lists import mallows_lists
-from crowdrank.simulation.sampling import draw, items_in_queries, numbered
+from crowdrank.simulation.sampling import draw, items_in_queries, numbered_labels
 
 OURS, DIRECT, TRUTH = "ltr-crowds", "ltrma-d", "truth"
 WITH_SIDE = ("ltrma-s1", "ltrma-s2", "ltrma-s3")
@@ -197,7 +197,7 @@ def rankings_of(items: Items, lists: Sequence[np.ndarray], annotators: int) -> R
         offsets=np.append(0, np.cumsum(lengths)),
         item=np.concatenate(lists).astype(np.int32),
         place=np.concatenate([np.arange(n) for n in lengths]).astype(np.int32),
-        annotators=numbered("annotator", annotators),
+        annotators=numbered_labels("annotator", annotators),
         annotator=np.tile(np.arange(annotators, dtype=np.int32), len(lists) // annotators),
     )
 

@@ -12,13 +12,13 @@ import polars as pl
 from measure import Key, Table, decimals, standard_error
 
 from crowdrank import Comparisons
-from crowdrank.active import Asked, Policy, Question, Random, Rules
-from crowdrank.active.candidates import Choice, Choices
-from crowdrank.active.collection import Collection
-from crowdrank.active.gain_formulas import FORMULAS, items_gain, quality_gain
+from crowdrank.active import QuestionHistory, Policy, Question, Random, Rules
+from crowdrank.active.candidates import Candidate, CandidateSet
+from crowdrank.active.collection import SimulatedCollection
+from crowdrank.active.gain_formulas import FORMULAS, item_gain, quality_gain
 from crowdrank.engines.compilation import compiled
 from crowdrank.online import Beliefs, OnlineModel
-from crowdrank.online.moments import expected_lead
+from crowdrank.online.moments import win_probability
 
 AREA = "AUC"
 RANDOM = "random"
@@ -57,43 +57,43 @@ class PoolGain:
     def next(
         self,
         beliefs: Beliefs,
-        asked: Asked | None = None,
+        asked: QuestionHistory | None = None,
         annotator: str | None = None,
         rng: np.random.Generator | None = None,
     ) -> Question:
         assert asked is not None
         assert asked.pool is not None
-        choices, pool, rng = Choices(beliefs, asked), asked.pool, rng or np.random.default_rng()
+        choices, pool, rng = CandidateSet(beliefs, asked), asked.pool, rng or np.random.default_rng()
         self._score(beliefs, pool)
         rows = pool.rows()
         of_items, of_quality = self._gains[:, rows]
-        gain = of_items + self._weight(int(asked.load.sum())) * of_quality
+        gain = of_items + self._weight(int(asked.annotator_counts.sum())) * of_quality
         top = rows[gain >= gain.max() * (1 - 1e-12)]
         row = int(top[rng.integers(len(top))])
-        choice = Choice(int(pool.one[row]), int(pool.other[row]), int(pool.annotator[row]), 1 / len(top), "gain")
-        return choices.named(choice, rng)
+        choice = Candidate(int(pool.first[row]), int(pool.second[row]), int(pool.annotator[row]), 1 / len(top), "gain")
+        return choices.to_question(choice, rng)
 
     def _weight(self, asked: int) -> float:
         return self.exploration if self.halve_every is None else self.exploration * 0.5 ** (asked // self.halve_every)
 
     def _score(self, beliefs: Beliefs, pool: Any) -> None:
-        rows = np.arange(len(pool.one))
+        rows = np.arange(len(pool.first))
         if self._last is None:
             self._gains = np.zeros((2, len(rows)))
         else:
-            items = _changed(self._last.of_items, beliefs.of_items)
-            people = _changed(self._last.of_annotators, beliefs.of_annotators)
-            rows = rows[pool.left & (items[pool.one] | items[pool.other] | people[pool.annotator])]
+            items = _changed(self._last.item_columns, beliefs.item_columns)
+            people = _changed(self._last.annotator_columns, beliefs.annotator_columns)
+            rows = rows[pool.remaining & (items[pool.first] | items[pool.second] | people[pool.annotator])]
         self._last = beliefs
         _gains(
             rows,
-            pool.one,
-            pool.other,
+            pool.first,
+            pool.second,
             pool.annotator,
             beliefs.mean,
             beliefs.variance,
-            beliefs.truths,
-            beliefs.lies,
+            beliefs.alpha,
+            beliefs.beta,
             self._gains,
         )
 
@@ -103,14 +103,14 @@ def _changed(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) 
 
 
 @compiled(*FORMULAS)
-def _gains(rows, one, other, annotator, mean, variance, truths, lies, gains):  # type: ignore[no-untyped-def]
+def _gains(rows, one, other, annotator, mean, variance, alpha, beta, gains):  # type: ignore[no-untyped-def]
     """The two parts of eq. 10, that of the items and that which γ weighs."""
     for row in rows:
         i, j, k = one[row], other[row], annotator[row]
         lead = mean[i] - mean[j]
-        truthful = expected_lead(lead, variance[i] + variance[j])
-        gains[0, row] = items_gain(lead, variance[i], variance[j], truthful, truths[k], lies[k])
-        gains[1, row] = quality_gain(truthful, truths[k], lies[k])
+        truthful = win_probability(lead, variance[i] + variance[j])
+        gains[0, row] = item_gain(lead, variance[i], variance[j], truthful, alpha[k], beta[k])
+        gains[1, row] = quality_gain(truthful, alpha[k], beta[k])
 
 
 def policy_of(name: str, votes: int) -> Policy:
@@ -125,7 +125,7 @@ def curve(
     name: str, votes: Comparisons, model: OnlineModel, beliefs: Beliefs, grade: Grade, seed: int, every: int = 50
 ) -> Curve:
     """Accuracy of the online means after every so many of the votes, and after the last."""
-    run = Collection(policy=policy_of(name, len(votes)), model=model, rules=Rules(pool=votes))
+    run = SimulatedCollection(policy=policy_of(name, len(votes)), model=model, rules=Rules(pool=votes))
     steps = run.run(Recorded(votes), beliefs, len(votes), np.random.default_rng([seed, 1]))
     marks = {*range(every, len(votes), every), len(votes)}
     return {step.votes: grade(step.beliefs.mean) for step in steps if step.votes in marks}

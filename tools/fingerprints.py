@@ -20,7 +20,7 @@ from crowdrank import Comparisons, Rankings, Ratings
 from crowdrank.data import Judgments
 from crowdrank.errors import CrowdrankWarning, DataError
 from crowdrank.models.conversion import convert_for
-from crowdrank.online import Refits
+from crowdrank.online import SequentialMCMC
 from crowdrank.results import Ranking
 from crowdrank.simulation import Crowd
 
@@ -155,7 +155,7 @@ def _rankings_by(model: Any) -> list[Ranking]:
 def _folded(model: Any) -> Kinds:
     votes = _clear()
     believed = model.fold(model.start(votes.items, votes.annotators), votes)
-    return Kinds({f"belief {n}": values for n, values in enumerate(believed.of_items.values())})
+    return Kinds({f"belief {n}": values for n, values in enumerate(believed.item_columns.values())})
 
 
 def _asked(policy: Any, seed: int) -> Vector:
@@ -171,7 +171,7 @@ def _asked(policy: Any, seed: int) -> Vector:
 
 @cache
 def _beliefs() -> Any:
-    model, votes = Refits(), _clear()
+    model, votes = SequentialMCMC(), _clear()
     return model.fold(model.start(votes.items, votes.annotators), votes)
 
 

@@ -34,9 +34,9 @@ from measure import (
 from pools import RANDOM, Found, draw_curves, signed
 
 from crowdrank.active import Adaptive, InformationGain, Policy, Random, Thompson
-from crowdrank.active.collection import Collection, Step
+from crowdrank.active.collection import SimulatedCollection, Step
 from crowdrank.evaluation import accuracy
-from crowdrank.online import CrowdBT, OnlineModel, Refits
+from crowdrank.online import CrowdBT, OnlineModel, SequentialMCMC
 from crowdrank.simulation.crowd import Respondents, respondents
 
 BUDGETS = (100, 250, 500, 750, 1000, 1250, 1500)
@@ -48,9 +48,9 @@ WORLDS: dict[str, tuple[str, Literal["order", "logistic"]]] = {
     "Beta(10, 1), logistic": ("beta(10,1)", "logistic"),
 }
 PAPERS = "Beta(2, 1), true order"
-LEARNT, TWO = Refits(), Refits(quality_prior=(2.0, 1.0))
-TEN = Refits(quality_prior=(10.0, 1.0), prior_scale=10.0)
-SHRUNK = Refits(quality_prior=(10.0, 1.0))
+LEARNT, TWO = SequentialMCMC(), SequentialMCMC(quality_prior=(2.0, 1.0))
+TEN = SequentialMCMC(quality_prior=(10.0, 1.0), prior_scale=10.0)
+SHRUNK = SequentialMCMC(quality_prior=(10.0, 1.0))
 BOARDS = {"": LEARNT, ", prior (2,1)": TWO, ", prior (10,1)": TEN, ", prior (10,1), spread learnt": SHRUNK}
 GAIN, THOMPSON, ADAPTIVE = "gain, γ=1", "thompson", "adaptive"
 OWN_MEANS, LATE = ", online means", f"{ADAPTIVE}, ten at once, 50 late"
@@ -79,7 +79,7 @@ WAYS = {
     f"{ADAPTIVE}, prior (2,1)": Way(Adaptive(), TWO, boards=(", prior (2,1)",)),
     f"{ADAPTIVE}, prior (10,1)": Way(Adaptive(), TEN, boards=(", prior (10,1)",)),
     f"{ADAPTIVE}, prior (10,1), spread learnt": Way(Adaptive(), SHRUNK, boards=(", prior (10,1), spread learnt",)),
-    LATE: Way(Adaptive(), LEARNT, how={"at_once": 10, "lag": 50}),
+    LATE: Way(Adaptive(), LEARNT, how={"batch_size": 10, "lag": 50}),
 }
 SHOWS = {
     **{f"beliefs, {name}": way.model for name, way in WAYS.items()},
@@ -106,7 +106,7 @@ def trial(column: tuple[str, str], seed: int, quick: bool) -> Mapping[Key, float
     boards = way.boards if world == PAPERS else way.boards[:1]
     crowd = respondents(*((10, 8) if quick else (100, 100)), quality, labels, seed=seed)
     budgets, model = ((20, 40), shortened(way.model)) if quick else (BUDGETS, way.model)
-    run = Collection(policy=way.policy, model=model, **way.how)
+    run = SimulatedCollection(policy=way.policy, model=model, **way.how)
     found: dict[Key, float] = {}
     beliefs = model.start(crowd.items, crowd.annotators)
     for step in run.run(crowd, beliefs, budgets[-1], np.random.default_rng([seed, 1])):
@@ -128,11 +128,11 @@ def row_of(name: str, board: str) -> str:
 
 
 def shortened(model: OnlineModel) -> OnlineModel:
-    return replace(model, warmup=5, keep=10) if isinstance(model, Refits) else model
+    return replace(model, warmup=5, draws=10) if isinstance(model, SequentialMCMC) else model
 
 
-def graded(step: Step, crowd: Respondents, prior: Refits, quick: bool) -> float:
-    board = replace(prior, warmup=10, keep=20) if quick else replace(prior, warmup=600, keep=300, thin=5)
+def graded(step: Step, crowd: Respondents, prior: SequentialMCMC, quick: bool) -> float:
+    board = replace(prior, warmup=10, draws=20) if quick else replace(prior, warmup=600, draws=300, thin=5)
     believed = board.fold(board.start(crowd.items, crowd.annotators), step.log.comparisons())
     return accuracy(believed.mean, crowd.truth)
 

@@ -62,7 +62,7 @@ SHOWS = {
 def after_gold(beliefs: Beliefs, crowd: Crowd, seed: int) -> Beliefs:
     """What the answers to the gold pairs say of each annotator, a uniform prior before them."""
     right = np.random.default_rng([seed, GOLD_PAIRS]).binomial(GOLD_PAIRS, crowd.annotators["quality"]).astype(float)
-    return beliefs.changed(of_annotators={"truths": 1 + right, "lies": 1 + GOLD_PAIRS - right})
+    return beliefs.replace(annotator_columns={"alpha": 1 + right, "beta": 1 + GOLD_PAIRS - right})
 
 
 if __name__ == "__main__":

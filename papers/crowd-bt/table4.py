@@ -29,7 +29,7 @@ from crowdrank.simulation import crowd_bt
 SKILL, CROWD = "TrueSkill", "Online-Crowd-BT"
 MODELS: dict[str, OnlineModel] = {
     SKILL: TrueSkill(),
-    f"{SKILL}, no ties, no drift": TrueSkill(tie_share=0.0, drift=0.0),
+    f"{SKILL}, no ties, no drift": TrueSkill(tie_probability=0.0, drift=0.0),
     CROWD: CrowdBT(),
     f"{CROWD}, closed form": CrowdBT(moments="closed"),
 }

@@ -57,10 +57,10 @@ def trial(scale: float, seed: int, quick: bool) -> Mapping[Key, float]:
     people, true = ranking.annotators, crowd.annotators
     care = people["care"]
     pairs = {
-        "r₁": (people["pull_of_factor1"], true["pull"][:, 0]),
-        "r₂": (people["pull_of_factor2"], true["pull"][:, 1]),
-        "γ": (np.log(care / (1 - care)), true["care"]),
-        "f(γ)": (care, 1 / (1 + np.exp(-true["care"]))),
+        "r₁": (people["pull_of_factor1"], true["feature_weight"][:, 0]),
+        "r₂": (people["pull_of_factor2"], true["feature_weight"][:, 1]),
+        "γ": (np.log(care / (1 - care)), true["attention_logit"]),
+        "f(γ)": (care, 1 / (1 + np.exp(-true["attention_logit"]))),
         "s": (ranking.scores, crowd.truth),
     }
     found = {(named(scale), "ACC"): accuracy(ranking.scores, crowd.truth)}

@@ -19,16 +19,16 @@ from measure import Check, Key, StandardErrors, Table, drawn, options, over_seed
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT
 from crowdrank.active import POLICIES
-from crowdrank.active.null_simulation import claims, coin_tossers, played
+from crowdrank.active.null_simulation import separated_pairs, random_annotators, run_collection
 from crowdrank.errors import DataWarning
 from crowdrank.online import CrowdBT as Online
-from crowdrank.online import OnlineModel, Refits
+from crowdrank.online import OnlineModel, SequentialMCMC
 
 SETTINGS = {"60 items, 20 annotators": (60, 20), "20 items, 10 annotators": (20, 10)}
 VOTES, QUICK_VOTES = 400, 30
 MOST = 0.05
 STEERED: dict[str, tuple[str, OnlineModel]] = {
-    **{policy: (policy, Refits()) for policy in POLICIES},
+    **{policy: (policy, SequentialMCMC()) for policy in POLICIES},
     **{f"{policy}, by online Crowd-BT": (policy, Online()) for policy in ("gain", "epsilon-greedy", "uncertainty")},
 }
 OURS = "bayesian-crowd-bt"
@@ -43,13 +43,13 @@ SHOWS = {
     **BOARDS,
     **{f"{name}, standard errors": StandardErrors(model) for name, model in BOARDS.items()},
     **{f"policy {name}": policy() for name, policy in POLICIES.items()},
-    "resampled beliefs": Refits(),
+    "resampled beliefs": SequentialMCMC(),
     "online crowd-bt": Online(),
 }
 
 NOTES = """
 Rows are what chose the questions: all of a policy's defaults, steered by beliefs sampled anew every 25 answers
-(`online.Refits`) or, where it is said, by `online.CrowdBT`. Columns are the models that the board was fitted with, at
+(`online.SequentialMCMC`) or, where it is said, by `online.CrowdBT`. Columns are the models that the board was fitted with, at
 their defaults but for the prior on scores where it is named. A pair is told apart where its scores differ by more than
 1.96 standard deviations of the difference; *by its draws*, where more than 97.5 % of the posterior's draws agree.
 """
@@ -58,16 +58,18 @@ their defaults but for the prior on scores where it is named. A pair is told apa
 def trial(column: tuple[str, str], seed: int, quick: bool) -> Mapping[Key, float]:
     setting, steered = column
     policy, model = STEERED[steered]
-    if quick and isinstance(model, Refits):
-        model = Refits(warmup=10, keep=20)
+    if quick and isinstance(model, SequentialMCMC):
+        model = SequentialMCMC(warmup=10, draws=20)
     rng = np.random.default_rng([seed, *map(ord, steered)])
-    log = played(POLICIES[policy](), coin_tossers(*SETTINGS[setting]), QUICK_VOTES if quick else VOTES, model, rng)
+    log = run_collection(
+        POLICIES[policy](), random_annotators(*SETTINGS[setting]), QUICK_VOTES if quick else VOTES, model, rng
+    )
     boards = {**BOARDS, OURS: BayesianCrowdBT(draws=10, warmup=10, max_sweeps=40)} if quick else BOARDS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        found = {board: claims(model.fit(log.comparisons())) for board, model in boards.items()}
-    cells = {(steered, board): claim.separated for board, claim in found.items()}
-    return cells | {(steered, f"{OURS}, by its draws"): found[OURS].sure}
+        found = {board: separated_pairs(model.fit(log.comparisons())) for board, model in boards.items()}
+    cells = {(steered, board): claim.by_scores for board, claim in found.items()}
+    return cells | {(steered, f"{OURS}, by its draws"): found[OURS].by_draws}
 
 
 def kept(table: Table) -> list[Check]:

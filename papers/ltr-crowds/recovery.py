@@ -93,7 +93,7 @@ def floor(lesson: Lesson) -> Any:
 def sparse(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float]:
     where, queries = column
     told = _lists(quick) | {"queries": 24 if quick else queries}
-    lesson = synthetic(seed, expertise=RANGES[where], annotators=24, annotators_a_query=3, **told)
+    lesson = synthetic(seed, expertise=RANGES[where], annotators=24, annotators_per_query=3, **told)
     functions = {name: fit(lesson, name) for name in (ONE, TWO, NO_PRIOR, PRINTED)} | {FLOOR: floor(lesson)}
     return {
         (f"{SPARSE}, {ERROR}: {name}", f"{queries} queries, {where}"): lesson.error(found)

@@ -21,10 +21,10 @@ from measure import FIRST_SEED, Check, Key, Sampled, Table, options, over_seeds,
 
 from crowdrank import Comparisons
 from crowdrank.active import Adaptive
-from crowdrank.active.collection import Collection
+from crowdrank.active.collection import SimulatedCollection
 from crowdrank.active.forecasting import forecast
-from crowdrank.active.stopping import Top, confirmed
-from crowdrank.online import Posterior, Refits
+from crowdrank.active.stopping import Top, is_confirmed
+from crowdrank.online import Posterior, SequentialMCMC
 from crowdrank.simulation import crowd_bt
 from crowdrank.simulation.crowd import Respondents, respondents
 
@@ -83,7 +83,7 @@ class Played(NamedTuple):
 def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
     crowd = respondents(items=8 if quick else 12, annotators=30, scores="normal", seed=seed, **CROWDS[column])
     played = play(crowd, seed, MOST)
-    cells = {"settled": float(played.announced is not None)} | dict(foretold(played, quick, Refits(seed=seed)))
+    cells = {"settled": float(played.announced is not None)} | dict(foretold(played, quick, SequentialMCMC(seed=seed)))
     for row, look in (("right when announced", played.announced), ("right without confirming", played.hasty)):
         if look is not None:
             cells[row] = float(best(look.beliefs.mean) == best(crowd.truth))
@@ -91,16 +91,16 @@ def trial(column: str, seed: int, quick: bool) -> Mapping[Key, float]:
 
 
 def play(crowd: Respondents, seed: int, most: int) -> Played:
-    model = Refits(seed=seed, every=EVERY)
-    collection = Collection(policy=Adaptive(), model=model)
+    model = SequentialMCMC(seed=seed, refit_every=EVERY)
+    collection = SimulatedCollection(policy=Adaptive(), model=model)
     rng, looks, hasty = np.random.default_rng([seed, EVERY]), [], None
     for votes, beliefs, _ in collection.run(crowd, model.start(crowd.items, crowd.annotators), most, rng):
         if votes % EVERY:
             continue
         looks.append(Look(votes, cast(Posterior, beliefs)))
-        if BEST.settled(looks[-1].beliefs):
+        if BEST.decided_by(looks[-1].beliefs):
             hasty = hasty or looks[-1]
-            if confirmed(BEST, looks[-1].beliefs, model):
+            if is_confirmed(BEST, looks[-1].beliefs, model):
                 return Played(looks, looks[-1], hasty)
     return Played(looks, None, hasty)
 
@@ -109,7 +109,7 @@ def best(scores: np.ndarray) -> set[int]:
     return set(np.argsort(-scores)[: BEST.k].tolist())
 
 
-def foretold(played: Played, quick: bool, model: Refits) -> Iterator[tuple[str, float]]:
+def foretold(played: Played, quick: bool, model: SequentialMCMC) -> Iterator[tuple[str, float]]:
     at = {look.votes: look.beliefs for look in played.looks}
     took = np.inf if played.announced is None else played.announced.votes
     asked: dict[str, float] = {f"after {votes} votes": votes for votes in EARLY}
@@ -118,7 +118,7 @@ def foretold(played: Played, quick: bool, model: Refits) -> Iterator[tuple[str, 
     for name, votes in asked.items():
         if votes not in at or votes >= took:
             continue
-        told = forecast(model.longer(at[int(votes)]), BEST, paths=20 if quick else 100)
+        told = forecast(model.resample(at[int(votes)]), BEST, paths=20 if quick else 100)
         if np.isfinite(took):
             yield f"within {FACTOR}, {name}", float(took / FACTOR <= told.votes <= took * FACTOR)
         yield f"interval, {name}", float(told.low <= took <= told.high if np.isfinite(took) else told.high > MOST)
@@ -129,13 +129,16 @@ class OfFewVotes(Sampled):
     """What is forecast after 100 votes, most of them right."""
 
     def draw(self, seed: int) -> list[float]:
-        votes, model = crowd_bt(8, 10, pairs=20, votes=5, quality="beta(5,2)", seed=FIRST_SEED).judgments, Refits()
+        votes, model = (
+            crowd_bt(8, 10, pairs=20, votes=5, quality="beta(5,2)", seed=FIRST_SEED).judgments,
+            SequentialMCMC(),
+        )
         beliefs = model.fold(model.start(votes.items, votes.annotators), cast(Comparisons, votes))
         told = forecast(beliefs, BEST, paths=100, seed=seed)
         return [float(np.minimum(votes, MOST)) for votes in (told.votes, told.low, told.high)]
 
 
-SHOWS = {"beliefs": Refits(every=EVERY), "policy": Adaptive(), "forecast": OfFewVotes()}
+SHOWS = {"beliefs": SequentialMCMC(refit_every=EVERY), "policy": Adaptive(), "forecast": OfFewVotes()}
 
 
 def with_all(found: Mapping[Key, list[float]]) -> dict[Key, list[float]]:

@@ -556,7 +556,8 @@ def _compute_lazy_parts(ranking: Ranking) -> Ranking:
     parts: dict[str, Any] = {}
     for name in ("uncertainty", "annotators", "domains"):
         if getattr(ranking, f"has_{name}"):
-            parts[name] = lambda value=getattr(ranking, name): value
+            computed = getattr(ranking, name)
+            parts[name] = lambda computed=computed: computed
     return ranking.with_parts(**parts)
 
 

@@ -1,14 +1,14 @@
-"""What each policy is about."""
+"""The behaviour of each policy."""
 
 import numpy as np
 import pytest
 
 from crowdrank.active import (
     Adaptive,
-    Asked,
     Coverage,
     EpsilonGreedy,
     InformationGain,
+    QuestionHistory,
     Random,
     Rules,
     Thompson,
@@ -16,12 +16,12 @@ from crowdrank.active import (
     batch,
     by_name,
 )
-from crowdrank.active.candidates import Choices
-from crowdrank.active.information_gain import gains_of
-from crowdrank.active.policies.strategies import clarity_of
+from crowdrank.active.candidates import CandidateSet
+from crowdrank.active.information_gain import all_gains
+from crowdrank.active.strategies import z_scores
 from crowdrank.data import Comparison
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.online import CrowdBT, Refits
+from crowdrank.online import CrowdBT, SequentialMCMC
 
 ITEMS, PEOPLE = tuple("abcdefgh"), ("ann", "bob", "cid")
 
@@ -47,44 +47,44 @@ def test_random_of_a_pool_takes_every_answer_alike():
     from crowdrank.data import Comparisons
 
     pool = Comparisons.of(list("abcd"), list("bcde"), list("abcd"), annotator=["ann", "ann", "ann", "bob"])
-    asked = Asked(beliefs, Rules(pool=pool))
-    drawn = [Random().next(beliefs, asked, rng=seeded(n)) for n in range(200)]
+    history = QuestionHistory(beliefs, Rules(pool=pool))
+    drawn = [Random().next(beliefs, history, rng=seeded(n)) for n in range(200)]
     assert {question.probability for question in drawn} == {0.25}
     assert 130 < sum(question.annotator == "ann" for question in drawn) < 170
 
 
 def test_coverage_asks_about_every_item_before_any_item_twice():
     beliefs = CrowdBT().start(ITEMS, PEOPLE)
-    asked = Asked(beliefs)
-    questions = list(batch(Coverage(), beliefs, asked, 4, seeded()))
+    history = QuestionHistory(beliefs)
+    questions = list(batch(Coverage(), beliefs, history, 4, seeded()))
     assert sorted(label for q in questions for label in (q.left, q.right)) == sorted(ITEMS)
 
 
 def test_uncertainty_asks_about_the_pair_that_is_least_clear():
     beliefs = CrowdBT().start(ITEMS, PEOPLE)
     mean = np.array([0.0, 3.0, 6.0, 9.0, 9.5, 13.0, 17.0, 21.0])
-    beliefs = beliefs.changed(of_items={**beliefs.of_items, "mean": mean})
+    beliefs = beliefs.replace(item_columns={**beliefs.item_columns, "mean": mean})
     question = Uncertainty().next(beliefs, rng=seeded())
     assert {question.left, question.right} == {"d", "e"}
     assert question.probability == pytest.approx(1 / 3)
 
 
-def test_clarity_of_draws_reckons_with_what_two_items_share():
-    """Two items that rise and fall together are told apart though each is uncertain."""
+def test_z_scores_of_draws_use_the_correlation_of_two_items():
+    """Two correlated items are separated although each is uncertain."""
     rng = seeded()
-    model = Refits(keep=400)
+    model = SequentialMCMC(draws=400)
     beliefs = model.start(("a", "b", "c"), ("ann",))
     shared = rng.normal(scale=5, size=400)
     scores = np.stack((shared + 1, shared - 1, rng.normal(scale=0.1, size=400)), axis=1)
     scores[:, :2] += rng.normal(scale=0.1, size=(400, 2))
     from crowdrank.online.sequential_mcmc import Draws
 
-    beliefs = beliefs.changed(
+    beliefs = beliefs.replace(
         draws=Draws(scores, beliefs.draws.qualities),
-        of_items={"mean": scores.mean(axis=0), "variance": scores.var(axis=0)},
+        item_columns={"mean": scores.mean(axis=0), "variance": scores.var(axis=0)},
     )
-    choices = Choices(beliefs)
-    clear = dict(zip(zip(*choices.pairs(0), strict=True), clarity_of(beliefs, choices.pairs(0)), strict=True))
+    candidates = CandidateSet(beliefs)
+    clear = dict(zip(zip(*candidates.pairs(0), strict=True), z_scores(beliefs, candidates.pairs(0)), strict=True))
     assert clear[0, 1] > 5 > 1 > clear[0, 2]
     assert clear[0, 1] == pytest.approx(
         abs((scores[:, 0] - scores[:, 1]).mean() / (scores[:, 0] - scores[:, 1]).std(ddof=1))
@@ -94,7 +94,7 @@ def test_clarity_of_draws_reckons_with_what_two_items_share():
 def test_gain_is_the_largest_there_is():
     beliefs = after(CrowdBT(), Comparison("a", "b", "a", "ann"), Comparison("c", "d", "d", "bob"))
     question = InformationGain(exploration=2.0).next(beliefs, rng=seeded())
-    gains = gains_of(beliefs, exploration=2.0)
+    gains = all_gains(beliefs, exploration=2.0)
     found = gains[
         beliefs.annotators.index(question.annotator), *(beliefs.items.index(x) for x in (question.left, question.right))
     ]
@@ -104,48 +104,48 @@ def test_gain_is_the_largest_there_is():
 def test_exploration_is_halved_as_the_budget_is_spent():
     policy = InformationGain(exploration=8.0, halve_every=0.25, budget=8)
     beliefs = CrowdBT().start(ITEMS, PEOPLE)
-    asked, found = Asked(beliefs), []
+    history, found = QuestionHistory(beliefs), []
     for _ in range(8):
-        found.append(policy._exploration(Choices(beliefs, asked)))
-        asked.note(Random().next(beliefs, asked, rng=seeded(len(found))))
+        found.append(policy._current_exploration(CandidateSet(beliefs, history)))
+        history.add(Random().next(beliefs, history, rng=seeded(len(found))))
     assert found == [8, 8, 4, 4, 2, 2, 1, 1]
     with pytest.raises(SettingError, match="budget"):
         InformationGain(halve_every=0.25)
 
 
-def test_gain_reckons_with_answers_that_are_awaited():
-    """Everything being equal, the items of a question that is on its way are left alone."""
+def test_gain_takes_pending_answers_into_account():
+    """With equal beliefs, the items of a pending question are avoided."""
     beliefs = CrowdBT().start(ITEMS, PEOPLE)
-    questions = list(batch(InformationGain(exploration=0.0), beliefs, Asked(beliefs), 4, seeded()))
+    questions = list(batch(InformationGain(exploration=0.0), beliefs, QuestionHistory(beliefs), 4, seeded()))
     assert sorted(label for q in questions for label in (q.left, q.right)) == sorted(ITEMS)
 
 
-def test_thompson_asks_those_who_tell_most_the_reversed_too():
+def test_thompson_asks_the_most_informative_annotators_including_reversed_ones():
     beliefs = CrowdBT().start(ITEMS, PEOPLE)
-    counts = {"truths": np.array([50.0, 1.0, 30.0]), "lies": np.array([50.0, 80.0, 30.0])}
-    beliefs = beliefs.changed(of_annotators=counts)
+    counts = {"alpha": np.array([50.0, 1.0, 30.0]), "beta": np.array([50.0, 80.0, 30.0])}
+    beliefs = beliefs.replace(annotator_columns=counts)
     assert {Thompson().next(beliefs, rng=seeded(n)).annotator for n in range(20)} == {"bob"}
 
 
-def test_thompson_minds_the_price():
+def test_thompson_takes_prices_into_account():
     beliefs = CrowdBT().start(ITEMS, PEOPLE)
-    counts = {"truths": np.array([90.0, 95.0, 50.0]), "lies": np.array([10.0, 5.0, 50.0])}
-    beliefs = beliefs.changed(of_annotators=counts)
-    free, dear = Asked(beliefs), Asked(beliefs, Rules(price={"bob": 10.0}))
-    assert [Thompson().next(beliefs, asked, rng=seeded(1)).annotator for asked in (free, dear)] == ["bob", "ann"]
+    counts = {"alpha": np.array([90.0, 95.0, 50.0]), "beta": np.array([10.0, 5.0, 50.0])}
+    beliefs = beliefs.replace(annotator_columns=counts)
+    free, dear = QuestionHistory(beliefs), QuestionHistory(beliefs, Rules(price={"bob": 10.0}))
+    assert [Thompson().next(beliefs, history, rng=seeded(1)).annotator for history in (free, dear)] == ["bob", "ann"]
 
 
-def test_adaptive_covers_every_item_and_then_asks_in_doubt():
+def test_adaptive_covers_every_item_and_then_asks_about_uncertain_pairs():
     beliefs = CrowdBT().start(ITEMS, PEOPLE)
-    asked, policy = Asked(beliefs), Adaptive(epsilon=0.0, floor=2)
+    history, policy = QuestionHistory(beliefs), Adaptive(epsilon=0.0, floor=2)
     names = []
     for n in range(20):
-        question = policy.next(beliefs, asked, rng=seeded(n))
-        asked.note(question)
-        asked.settle(question)
+        question = policy.next(beliefs, history, rng=seeded(n))
+        history.add(question)
+        history.resolve(question)
         names.append(question.policy)
     assert names == ["coverage"] * 8 + ["thompson"] * 12
-    assert asked.seen.min() >= 2
+    assert history.item_counts.min() >= 2
 
 
 @pytest.mark.parametrize("policy", [Adaptive(epsilon=0.3), EpsilonGreedy(epsilon=0.3)], ids=["adaptive", "greedy"])
@@ -157,11 +157,11 @@ def test_a_share_is_drawn_at_random_and_says_so(policy):
     assert min(question.probability for question in drawn) > 0.999 * 0.3 / (28 * 3)
 
 
-def test_what_waits_for_a_walk_is_not_asked_again():
-    model = Refits(every=100, warmup=5, keep=20, thin=1)
+def test_pairs_that_wait_for_the_next_refit_are_not_asked_again():
+    model = SequentialMCMC(refit_every=100, warmup=5, draws=20, thin=1)
     beliefs = after(model, Comparison("a", "b", "a", "ann"))
-    asked = Asked(beliefs)
-    questions = list(batch(Uncertainty(), beliefs, asked, 27, seeded()))
+    history = QuestionHistory(beliefs)
+    questions = list(batch(Uncertainty(), beliefs, history, 27, seeded()))
     assert {"a", "b"} not in [{q.left, q.right} for q in questions]
     assert len(questions) == 27
 

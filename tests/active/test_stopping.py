@@ -1,19 +1,19 @@
 import numpy as np
 import pytest
 
-from crowdrank.active.stopping import Accuracy, Kendall, Order, Pair, Top, confirmed, decision
+from crowdrank.active.stopping import Accuracy, Kendall, Order, Pair, Top, decision, is_confirmed
 from crowdrank.data import Comparisons
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.online import Refits, Roll
+from crowdrank.online import SequentialMCMC, Vocabulary
 
-ABC = Roll.of("abc")
+ABC = Vocabulary.of("abc")
 DRAWS = np.array([[3.0, 2, 1], [3, 2, 1], [3, 1, 2], [1, 2, 0]])
 """By their means a, b, c; b is before a once, c before b once."""
-TWO_QUERIES = Roll(("a", "b", "a", "b"), ("x", "x", "y", "y"))
+TWO_QUERIES = Vocabulary(("a", "b", "a", "b"), ("x", "x", "y", "y"))
 
 
 @pytest.mark.parametrize(
-    ("wish", "chance"),
+    ("target", "chance"),
     [
         (Top(1), 3 / 4),
         (Top(2), 3 / 4),
@@ -26,26 +26,26 @@ TWO_QUERIES = Roll(("a", "b", "a", "b"), ("x", "x", "y", "y"))
         (Kendall(0.9), 10 / 12),
     ],
 )
-def test_a_chance_is_the_share_of_draws_that_agree_with_the_means(wish, chance):
-    assert wish.chance(DRAWS, ABC) == pytest.approx(chance)
+def test_the_probability_is_the_share_of_draws_that_agree_with_the_means(target, chance):
+    assert target.probability(DRAWS, ABC) == pytest.approx(chance)
 
 
-@pytest.mark.parametrize("wish", [Top(1), Order()])
-def test_a_decision_must_be_right_in_every_query_at_once(wish):
+@pytest.mark.parametrize("target", [Top(1), Order()])
+def test_a_decision_must_be_right_in_every_query_at_once(target):
     draws = np.array([[2.0, 1, 2, 1], [2, 1, 2, 1], [0, 1, 2, 1], [2, 1, 0, 1]])
-    assert wish.chance(draws, TWO_QUERIES) == 0.5
+    assert target.probability(draws, TWO_QUERIES) == 0.5
 
 
 def test_accuracy_compares_only_items_of_the_same_query():
     draws = np.array([[2.0, 1, 5, 4], [2, 1, 4, 5], [2, 1, 5, 4]])
-    assert Accuracy(0.9).chance(draws, TWO_QUERIES) == pytest.approx(5 / 6)
+    assert Accuracy(0.9).probability(draws, TWO_QUERIES) == pytest.approx(5 / 6)
 
 
 def test_the_codes_of_items_do_not_matter():
     shuffled = [2, 0, 1]
-    items = Roll.of([ABC.labels[n] for n in shuffled])
-    for wish in (Top(1), Top(2), Order(), Pair("b", "a"), Kendall(0.5)):
-        assert wish.chance(DRAWS[:, shuffled], items) == wish.chance(DRAWS, ABC)
+    items = Vocabulary.of([ABC.labels[n] for n in shuffled])
+    for target in (Top(1), Top(2), Order(), Pair("b", "a"), Kendall(0.5)):
+        assert target.probability(DRAWS[:, shuffled], items) == target.probability(DRAWS, ABC)
 
 
 def test_kendalls_tau_of_all_draws_is_what_the_accuracy_says():
@@ -53,22 +53,22 @@ def test_kendalls_tau_of_all_draws_is_what_the_accuracy_says():
     draws = np.arange(8.0) + 2 * rng.standard_normal((50, 8))
     order, pairs = np.argsort(draws.mean(axis=0)), np.triu_indices(8, 1)
     taus = [np.sign(row[order][pairs[1]] - row[order][pairs[0]]).mean() for row in draws]
-    assert 2 * Kendall(0.5).chance(draws, Roll.of("abcdefgh")) - 1 == pytest.approx(np.mean(taus))
-    assert Kendall(0.9).enough(0.5) == pytest.approx(0.95)
-    assert Accuracy(0.9).enough(0.5) == 0.9
+    assert 2 * Kendall(0.5).probability(draws, Vocabulary.of("abcdefgh")) - 1 == pytest.approx(np.mean(taus))
+    assert Kendall(0.9).threshold(0.5) == pytest.approx(0.95)
+    assert Accuracy(0.9).threshold(0.5) == 0.9
 
 
-def test_items_that_are_never_among_the_best_are_out_of_contention():
+def test_items_that_are_never_among_the_best_are_not_relevant():
     draws = np.array([[9.0, 8, 5, 1, 0], [9, 5, 8, 1, 0], [9, 8, 5, 1, 0]])
-    assert Top(2).contended(draws, Roll.of("abcde")).tolist() == [0, 1, 2]
-    assert Top(1).contended(draws, Roll.of("abcde")).tolist() == [0, 1]
-    assert Pair("e", "a").contended(draws, Roll.of("abcde")).tolist() == [4, 0]
+    assert Top(2).relevant_items(draws, Vocabulary.of("abcde")).tolist() == [0, 1, 2]
+    assert Top(1).relevant_items(draws, Vocabulary.of("abcde")).tolist() == [0, 1]
+    assert Pair("e", "a").relevant_items(draws, Vocabulary.of("abcde")).tolist() == [4, 0]
 
 
-def test_closeness_is_foretold_from_a_sample_of_items():
-    draws, many = np.zeros((3, 1000)), Roll.of(range(1000))
-    assert len(np.unique(Accuracy(0.9).contended(draws, many))) == 40
-    assert Accuracy(0.9).contended(DRAWS, ABC).tolist() == [0, 1, 2]
+def test_accuracy_is_forecast_from_a_sample_of_items():
+    draws, many = np.zeros((3, 1000)), Vocabulary.of(range(1000))
+    assert len(np.unique(Accuracy(0.9).relevant_items(draws, many))) == 40
+    assert Accuracy(0.9).relevant_items(DRAWS, ABC).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_decision_is_read_from_words(text, meant):
 
 
 @pytest.mark.parametrize("text", ["", "top", "top three", "best 3", "tau", "tau high", "a over", "a over b over c"])
-def test_words_that_are_no_decision_are_answered_with_those_that_are(text):
-    with pytest.raises(SettingError, match='Say "top 3"'):
+def test_an_unknown_decision_is_answered_with_the_known_ones(text):
+    with pytest.raises(SettingError, match='Use "top 3"'):
         decision(text)
 
 
@@ -108,14 +108,14 @@ def test_a_number_that_cannot_be_is_named(text, complaint):
         decision(text)
 
 
-def test_an_item_nobody_knows_is_named():
+def test_an_unknown_item_is_named():
     with pytest.raises(UnknownNameError, match="'bb'"):
-        Pair("a", "bb").chance(DRAWS, ABC)
+        Pair("a", "bb").probability(DRAWS, ABC)
 
 
 @pytest.fixture(scope="module")
 def model():
-    return Refits(keep=50, warmup=20, thin=1)
+    return SequentialMCMC(draws=50, warmup=20, thin=1)
 
 
 def told(model, wins, losses=0):
@@ -127,40 +127,40 @@ def told(model, wins, losses=0):
     return model.fold(model.start(), votes)
 
 
-def test_many_votes_settle_which_of_two_is_better_and_few_do_not(model):
+def test_many_votes_decide_which_of_two_is_better_and_few_do_not(model):
     clear, even = told(model, 40), told(model, 6, 6)
-    assert Top(1).settled(clear)
-    assert confirmed(Top(1), clear, model)
-    assert not Top(1).settled(even)
-    assert not confirmed(Top(1), even, model)
+    assert Top(1).decided_by(clear)
+    assert is_confirmed(Top(1), clear, model)
+    assert not Top(1).decided_by(even)
+    assert not is_confirmed(Top(1), even, model)
 
 
 @pytest.mark.parametrize("probability", [0.2, 1.0, float("nan")])
-def test_a_probability_that_settles_nothing_is_refused(model, probability):
+def test_an_impossible_probability_is_refused(model, probability):
     with pytest.raises(SettingError, match="probability must be"):
-        Top(1).settled(model.start("ab"), probability)
+        Top(1).decided_by(model.start("ab"), probability)
 
 
 class OneLook:
-    """A model whose longer walk sees something else."""
+    """A model that returns a given posterior when it draws again."""
 
-    def __init__(self, seen):
-        self.seen = seen
+    def __init__(self, resampled):
+        self.resampled = resampled
 
-    def longer(self, beliefs):
-        return self.seen
+    def resample(self, posterior):
+        return self.resampled
 
 
-def test_what_the_first_look_shows_must_be_seen_again(model):
+def test_a_decision_must_be_confirmed_by_new_draws(model):
     clear, even = told(model, 40), told(model, 6, 6)
-    assert not confirmed(Top(1), clear, OneLook(even))
-    assert confirmed(Top(1), clear, OneLook(clear))
-    assert not confirmed(Top(1), even, OneLook(clear))
+    assert not is_confirmed(Top(1), clear, OneLook(even))
+    assert is_confirmed(Top(1), clear, OneLook(clear))
+    assert not is_confirmed(Top(1), even, OneLook(clear))
 
 
-def test_the_longer_walk_is_longer_and_another(model):
+def test_resampling_gives_more_and_other_draws(model):
     beliefs = told(model, 5, 3)
-    longer = model.longer(beliefs)
+    longer = model.resample(beliefs)
     assert longer.draws.scores.shape == (200, 2)
     assert not np.isin(longer.draws.scores[:, 0], beliefs.draws.scores[:, 0]).any()
-    assert longer.judged == beliefs.judged
+    assert longer.n_judgments == beliefs.n_judgments

@@ -51,7 +51,7 @@ def test_questions_for_one_annotator(crowdrank, votes):
 
 
 @pytest.mark.parametrize("policy", ["gain", "thompson", "random", "epsilon-greedy", "uncertainty", "coverage"])
-@pytest.mark.parametrize("beliefs", ["online", "refits"])
+@pytest.mark.parametrize("beliefs", ["online", "mcmc"])
 def test_every_policy_can_be_asked_whatever_steers(crowdrank, votes, items, policy, beliefs):
     words = ("next", votes, "--items", items, "--policy", policy, "--beliefs", beliefs, "--count", 3, "--json")
     questions = json.loads(crowdrank(*words).out)
@@ -106,7 +106,7 @@ def test_too_few_are_said_to_be_left(crowdrank, votes):
         (("next", "{votes}", "--annotators", "{bad}"), "quota of 'ann'"),
         (("next", "nowhere.csv"), "no such file"),
         (("next", "{votes}", "--until", "top three"), "top 3"),
-        (("next", "{votes}", "--until", "top 1", "--beliefs", "online"), "--until needs posterior refits"),
+        (("next", "{votes}", "--until", "top 1", "--beliefs", "online"), "--until needs posterior mcmc"),
     ],
 )
 def test_mistakes_are_explained(crowdrank, votes, items, tmp_path, words, said):
@@ -120,4 +120,4 @@ def test_mistakes_are_explained(crowdrank, votes, items, tmp_path, words, said):
 def test_a_value_that_is_not_a_choice_is_a_usage_error(crowdrank, votes):
     ended = crowdrank("next", votes, "--beliefs", "magic")
     assert ended.code == 2
-    assert "'auto', 'refits', 'online'" in ended.err
+    assert "'auto', 'mcmc', 'online'" in ended.err

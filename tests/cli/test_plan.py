@@ -34,22 +34,22 @@ def test_json_says_the_same(crowdrank):
 
 
 def test_what_is_out_of_reach_is_null(crowdrank):
-    found = json.loads(crowdrank(*SMALL, "--target", "order", "--most", 5, "--json").out)
+    found = json.loads(crowdrank(*SMALL, "--target", "order", "--max-votes", 5, "--json").out)
     assert found["votes"] is None
     assert found["cost"] is None
     assert found["reached"] == [None, None]
     assert found["never"] == 2
-    assert "Out of reach" in crowdrank(*SMALL, "--target", "order", "--most", 5).out
+    assert "Out of reach" in crowdrank(*SMALL, "--target", "order", "--max-votes", 5).out
 
 
 def test_the_curve_is_of_what_was_asked_for(crowdrank):
     for target, head in (("tau 0.5", "tau"), ("top 2", "share of the top 2"), ("order", "accuracy")):
-        out = crowdrank(*SMALL, "--target", target, "--most", 10).out
+        out = crowdrank(*SMALL, "--target", target, "--max-votes", 10).out
         assert out.split("\n\n")[-1].splitlines()[0].split() == ["votes", "cost", *head.split()]
 
 
 def test_the_policy_takes_settings(crowdrank):
-    words = (*SMALL, "--most", 40, "--json", "--policy")
+    words = (*SMALL, "--max-votes", 40, "--json", "--policy")
     plain, settings, other = (
         json.loads(crowdrank(*words, policy).out)
         for policy in ("adaptive", "adaptive:epsilon=0.1:floor=6", "adaptive:epsilon=1")

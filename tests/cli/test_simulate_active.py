@@ -17,7 +17,7 @@ def test_a_table_has_votes_down_and_policies_across(crowdrank):
     assert ended.code == 0
     assert ended.err == ""
     lines = ended.out.splitlines()
-    assert lines[0] == "8 items, 5 annotators, 40 votes; 2 collections a policy, steered by refits."
+    assert lines[0] == "8 items, 5 annotators, 40 votes; 2 collections a policy, steered by mcmc."
     rows = [line.split() for line in lines if "±" in line and line.split()[0].isdigit()]
     assert [int(row[0]) for row in rows] == list(range(4, 41, 4))
     assert {len(row) for row in rows} == {7}
@@ -86,7 +86,7 @@ def test_mistakes_are_explained(crowdrank, words, said):
 
 @pytest.mark.parametrize(
     ("words", "choices"),
-    [(("--labels", "magic"), "'order', 'logistic'"), (("--beliefs", "magic"), "'refits', 'online'")],
+    [(("--labels", "magic"), "'order', 'logistic'"), (("--beliefs", "magic"), "'mcmc', 'online'")],
 )
 def test_a_value_that_is_not_a_choice_is_a_usage_error(crowdrank, words, choices):
     ended = crowdrank(*ONLINE, *words)

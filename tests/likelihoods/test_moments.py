@@ -12,13 +12,13 @@ from scipy.stats import norm
 
 from crowdrank.online import moments
 from crowdrank.online.moments import (
-    chance_of,
-    exact_pull,
-    expected_lead,
-    expected_lead_taylor,
-    pull,
-    quality_after,
-    shrinkage,
+    answer_probability,
+    exact_score_derivatives,
+    score_derivatives,
+    update_quality,
+    variance_factor,
+    win_probability,
+    win_probability_taylor,
 )
 
 LEADS = (-3.0, -1.0, 0.0, 0.5, 2.0)
@@ -76,15 +76,15 @@ def integrated(mu_i, mu_j, var_i, var_j, alpha, beta):
 def ours(mu_i, mu_j, var_i, var_j, alpha, beta, how):
     lead, both = mu_i - mu_j, var_i + var_j
     if how == "exact":
-        pulled, bend, truthful = exact_pull(lead, both, alpha, beta)
+        pulled, bend, truthful = exact_score_derivatives(lead, both, alpha, beta)
     else:
-        pulled, bend = pull(lead, alpha, beta)
-        truthful = (expected_lead_taylor if how == "taylor" else expected_lead)(lead, both)
-    truths, lies = quality_after(truthful, alpha, beta)
+        pulled, bend = score_derivatives(lead, alpha, beta)
+        truthful = (win_probability_taylor if how == "taylor" else win_probability)(lead, both)
+    truths, lies = update_quality(truthful, alpha, beta)
     return {
         "mean": (mu_i + var_i * pulled, mu_j - var_j * pulled),
-        "variance": (var_i * shrinkage(var_i, bend), var_j * shrinkage(var_j, bend)),
-        "chance": chance_of(truthful, alpha, beta),
+        "variance": (var_i * variance_factor(var_i, bend), var_j * variance_factor(var_j, bend)),
+        "chance": answer_probability(truthful, alpha, beta),
         "truths": truths,
         "lies": lies,
         "truthful": truthful,
@@ -164,43 +164,48 @@ def test_everything_stays_within_bounds(variance):
 
 
 def test_the_taylor_series_leaves_its_bounds_and_the_stable_form_does_not():
-    assert expected_lead_taylor(-2.0, 40.0) > 1 > expected_lead(-2.0, 40.0) > 0
-    assert expected_lead_taylor(2.0, 40.0) < 0 < expected_lead(2.0, 40.0) < 1
+    assert win_probability_taylor(-2.0, 40.0) > 1 > win_probability(-2.0, 40.0) > 0
+    assert win_probability_taylor(2.0, 40.0) < 0 < win_probability(2.0, 40.0) < 1
 
 
 @pytest.mark.parametrize("variance", [0.5, 2.0, 10.0, 100.0, 200.0])
 def test_the_stable_form_is_within_one_and_a_half_percent(variance):
     for lead in np.linspace(-12, 12, 25):
-        assert expected_lead(lead, variance) == pytest.approx(exact_pull(lead, variance, 2.0, 1.0)[2], abs=0.015)
+        assert win_probability(lead, variance) == pytest.approx(
+            exact_score_derivatives(lead, variance, 2.0, 1.0)[2], abs=0.015
+        )
 
 
 def test_an_answer_of_a_random_annotator_moves_no_score():
     for lead, variance in product(LEADS, (0.1, 10.0)):
-        for moved in (pull(lead, 3.0, 3.0), exact_pull(lead, variance, 3.0, 3.0)[:2]):
+        for moved in (score_derivatives(lead, 3.0, 3.0), exact_score_derivatives(lead, variance, 3.0, 3.0)[:2]):
             np.testing.assert_allclose(moved, 0.0, atol=1e-15)
 
 
 def test_a_reversed_annotator_is_a_truthful_one_who_says_the_opposite():
     for lead, (truths, lies) in product(LEADS, CROWDS):
         for as_said, turned in (
-            (pull(lead, truths, lies), pull(-lead, lies, truths)),
-            (exact_pull(lead, 3.0, truths, lies)[:2], exact_pull(-lead, 3.0, lies, truths)[:2]),
+            (score_derivatives(lead, truths, lies), score_derivatives(-lead, lies, truths)),
+            (
+                exact_score_derivatives(lead, 3.0, truths, lies)[:2],
+                exact_score_derivatives(-lead, 3.0, lies, truths)[:2],
+            ),
         ):
             np.testing.assert_allclose(turned, (-as_said[0], as_said[1]), rtol=1e-12, atol=1e-15)
 
 
 def test_quality_keeps_its_digits_after_very_many_answers():
     """Var η is the difference of near numbers here; the count must keep its digits."""
-    truths, lies = quality_after(0.5, 9e9, 1e9)
+    truths, lies = update_quality(0.5, 9e9, 1e9)
     assert truths + lies == pytest.approx(1e10, rel=1e-9)
     assert truths / (truths + lies) == pytest.approx(0.9, abs=1e-12)
 
 
 def test_arrays_give_what_numbers_give():
     leads = np.array(LEADS)
-    whole = pull(leads, 10.0, 1.0)
-    np.testing.assert_array_equal(np.transpose(whole), [pull(lead, 10.0, 1.0) for lead in LEADS])
-    np.testing.assert_array_equal(expected_lead(leads, 2.0), [expected_lead(lead, 2.0) for lead in LEADS])
+    whole = score_derivatives(leads, 10.0, 1.0)
+    np.testing.assert_array_equal(np.transpose(whole), [score_derivatives(lead, 10.0, 1.0) for lead in LEADS])
+    np.testing.assert_array_equal(win_probability(leads, 2.0), [win_probability(lead, 2.0) for lead in LEADS])
 
 
 @pytest.mark.parametrize("how", [(False, False), (False, True), (True, False)], ids=["stable", "taylor", "exact"])

@@ -17,6 +17,6 @@ def test_a_fold_is_the_fit_of_the_model(votes):
 
 
 @pytest.mark.parametrize("wrong", [{"step": 0.0}, {"scale": -400.0}, {"initial": np.inf}])
-def test_a_setting_that_cannot_be_is_refused(wrong):
+def test_impossible_settings_are_refused(wrong):
     with pytest.raises(SettingError, match=f"{next(iter(wrong))} must be"):
         Elo(**wrong)

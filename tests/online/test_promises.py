@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import DataError
-from crowdrank.online import Beliefs, CrowdBT, Elo, Glicko2, TrueSkill, sequential
+from crowdrank.online import Beliefs, CrowdBT, Elo, Glicko2, TrueSkill, base
 from tests.strategies import comparisons
 
 MODELS = {
     "crowd-bt": CrowdBT(),
     "crowd-bt, closed": CrowdBT(moments="closed", ties="half"),
-    "crowd-bt, as printed": CrowdBT(moments="closed", lead="taylor"),
+    "crowd-bt, as printed": CrowdBT(moments="closed", win_probability="taylor"),
     "trueskill": TrueSkill(),
     "elo": Elo(),
     "glicko-2": Glicko2(),
@@ -46,10 +46,12 @@ def one_by_one(votes):
 
 def believed(beliefs):
     """Everything, by name."""
-    found = {"judged": beliefs.judged, "left out": beliefs.left_out}
-    for roll, columns in ((beliefs.items, beliefs.of_items), (beliefs.annotators, beliefs.of_annotators)):
+    found = {"judged": beliefs.n_judgments, "left out": beliefs.n_ties_dropped}
+    for vocabulary, columns in ((beliefs.items, beliefs.item_columns), (beliefs.annotators, beliefs.annotator_columns)):
         for name, column in columns.items():
-            found |= {(name, *key): x for *key, x in zip(roll.queries, roll.labels, column.tolist(), strict=True)}
+            found |= {
+                (name, *key): x for *key, x in zip(vocabulary.queries, vocabulary.labels, column.tolist(), strict=True)
+            }
     return found
 
 
@@ -61,12 +63,12 @@ def after(model, judgments, beliefs=None):
 
 
 @every_model
-@pytest.mark.parametrize("plain_up_to", [0, 2_000], ids=["compiled", "plain"])
-def test_a_fold_is_its_updates(model, plain_up_to, monkeypatch):
+@pytest.mark.parametrize("compile_above", [0, 2_000], ids=["compiled", "plain"])
+def test_a_fold_is_its_updates(model, compile_above, monkeypatch):
     votes = random_votes()
     begun = model.update(model.start(["z"], ["zoe", "3"]), Comparison("5", "1", "5", "2", "0"))
     single = after(model, one_by_one(votes), begun)
-    monkeypatch.setattr(sequential, "PLAIN_UP_TO", plain_up_to)
+    monkeypatch.setattr(base, "COMPILE_ABOVE", compile_above)
     assert believed(model.fold(begun, votes)) == pytest.approx(believed(single), rel=1e-12, abs=1e-12)
 
 
@@ -82,7 +84,7 @@ def test_another_order_of_judgments_gives_other_beliefs(model):
 @every_model
 @few
 @given(votes=comparisons())
-def test_who_stood_left_does_not_matter(model, votes):
+def test_sides_do_not_matter(model, votes):
     turned = [j._replace(left=j.right, right=j.left) for j in one_by_one(votes)]
     assert believed(after(model, turned)) == pytest.approx(believed(after(model, one_by_one(votes))), rel=1e-12)
 
@@ -97,8 +99,8 @@ by_answer = pytest.mark.parametrize("model", [m for m in MODELS.values() if not 
 def test_weight_counts_as_repetition(model, votes, times):
     heavy = model.fold(model.start(), votes.reweighted(np.full(len(votes), float(times))))
     again = after(model, [j for j in one_by_one(votes) for _ in range(times)])
-    same = {"judged": len(votes), "left_out": votes.ties}
-    assert believed(again.changed(**same)) == pytest.approx(believed(heavy.changed(**same)), rel=1e-9, abs=1e-12)
+    same = {"n_judgments": len(votes), "n_ties_dropped": votes.ties}
+    assert believed(again.replace(**same)) == pytest.approx(believed(heavy.replace(**same)), rel=1e-9, abs=1e-12)
 
 
 @by_answer
@@ -108,7 +110,7 @@ def test_half_an_answer_moves_half_as_far(model, votes):
     votes = votes.take(slice(0, 1))
     start = model.start(votes.items, votes.annotators)
     half, whole = (model.fold(start, votes.reweighted(np.array([weight]))) for weight in (0.5, 1.0))
-    for kind in ("of_items", "of_annotators"):
+    for kind in ("item_columns", "annotator_columns"):
         for name, before in getattr(start, kind).items():
             middle = (before + getattr(whole, kind)[name]) / 2
             np.testing.assert_allclose(getattr(half, kind)[name], middle, rtol=1e-12, atol=1e-12)
@@ -120,7 +122,7 @@ def test_an_update_changes_nothing_of_what_was_believed(model):
     before = believed(start)
     later = model.update(start, Comparison("a", "b", "a", "ann"))
     assert believed(start) == before != believed(later)
-    for column in (*later.of_items.values(), *later.of_annotators.values()):
+    for column in (*later.item_columns.values(), *later.annotator_columns.values()):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1.0
 
@@ -128,14 +130,14 @@ def test_an_update_changes_nothing_of_what_was_believed(model):
 @every_model
 def test_items_nobody_judged_stay_as_they_are(model):
     later = model.update(model.start(["a", "b", "c"]), Comparison("a", "b", "a"))
-    assert {name: column[2] for name, column in later.of_items.items()} == model.of_new_item
+    assert {name: column[2] for name, column in later.item_columns.items()} == model.new_item
 
 
 @every_model
-def test_who_wins_rises(model):
+def test_the_winner_rises(model):
     beliefs = model.update(model.start(), Comparison("a", "b", "b"))
     assert beliefs.mean[1] > beliefs.mean[0]
-    assert beliefs.mean[beliefs.items.index("b")] - model.of_new_item["mean"] > 0
+    assert beliefs.mean[beliefs.items.index("b")] - model.new_item["mean"] > 0
 
 
 @every_model
@@ -144,8 +146,8 @@ def test_new_names_join_at_the_end_with_the_prior(model):
     assert beliefs.items.labels == ("b", "a", "c")
     assert beliefs.annotators.labels == ("bob", "ann")
     known = after(model, [Comparison("b", "a", "b", "bob"), Comparison("c", "a", "a", "ann")], model.start("abc"))
-    assert {k: v for k, v in believed(known).items() if k[0] in model.of_new_item} == {
-        k: v for k, v in believed(beliefs).items() if k[0] in model.of_new_item
+    assert {k: v for k, v in believed(known).items() if k[0] in model.new_item} == {
+        k: v for k, v in believed(beliefs).items() if k[0] in model.new_item
     }
 
 
@@ -153,7 +155,7 @@ def test_new_names_join_at_the_end_with_the_prior(model):
 def test_an_item_is_a_label_within_a_query(model):
     beliefs = after(model, [Comparison("a", "b", "a", query="x"), Comparison("a", "b", "b", query="y")])
     assert beliefs.items.queries == ("x", "x", "y", "y")
-    lead = beliefs.mean - model.of_new_item["mean"]
+    lead = beliefs.mean - model.new_item["mean"]
     assert lead[0] > 0 > lead[1]
     assert lead[2] < 0 < lead[3]
 
@@ -178,7 +180,7 @@ def test_judgments_without_annotators_are_those_of_one(model):
 
 
 @every_model
-def test_a_judgment_that_cannot_be_is_refused(model):
+def test_impossible_judgments_are_refused(model):
     with pytest.raises(DataError, match="winner must be 'a', 'b' or 'tie', got 'c'"):
         model.update(model.start(), Comparison("a", "b", "c"))
     with pytest.raises(DataError, match="'a' is compared with itself"):
@@ -186,7 +188,7 @@ def test_a_judgment_that_cannot_be_is_refused(model):
 
 
 @every_model
-def test_names_that_stand_there_twice_are_refused(model):
+def test_duplicate_names_are_refused(model):
     with pytest.raises(DataError, match="'a' is named twice"):
         model.start(["b", "a", "a"])
 
@@ -196,7 +198,7 @@ def test_names_that_stand_there_twice_are_refused(model):
 def test_beliefs_of_another_model_are_refused(mine, yours):
     judgment = Comparison("a", "b", "a")
     if mine == yours:
-        assert mine.update(yours.start(), judgment).judged == 1
+        assert mine.update(yours.start(), judgment).n_judgments == 1
         return
     with pytest.raises(DataError, match=f"another model's. Begin with {type(mine).__name__}"):
         mine.update(yours.start(), judgment)

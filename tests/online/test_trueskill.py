@@ -9,7 +9,7 @@ from scipy.stats import norm
 from crowdrank.data import Comparison
 from crowdrank.errors import SettingError
 from crowdrank.online import TrueSkill
-from crowdrank.online.trueskill import after_tie, after_win, hazard
+from crowdrank.online.trueskill import after_tie, after_win, inverse_mills_ratio
 
 
 def truncated(low, high):
@@ -23,7 +23,7 @@ def truncated(low, high):
 
 
 def integrated(mean, variance, noise, low, high):
-    """Moments of both scores once left's lead with noise lies between the bounds, over a grid of the scores."""
+    """Moments of both scores once left's lead with noise beta between the bounds, over a grid of the scores."""
     grids = [np.linspace(m - 9 * math.sqrt(v), m + 9 * math.sqrt(v), 1201) for m, v in zip(mean, variance, strict=True)]
     si, sj = grids[0][:, None], grids[1][None, :]
     scatter = math.sqrt(2) * noise
@@ -36,13 +36,13 @@ def integrated(mean, variance, noise, low, high):
 
 def beliefs_of(model, mean, variance):
     start = model.start(["a", "b"])
-    return start.changed(of_items={"mean": np.array(mean), "variance": np.array(variance)})
+    return start.replace(item_columns={"mean": np.array(mean), "variance": np.array(variance)})
 
 
 @pytest.mark.parametrize("drift", [0.0, 0.5])
 @pytest.mark.parametrize("winner", ["a", "b", "tie"])
 def test_an_update_has_the_moments_of_the_posterior(winner, drift):
-    model, mean, variance = TrueSkill(drift=drift, tie_share=0.3), [27.0, 22.0], [30.0, 9.0]
+    model, mean, variance = TrueSkill(drift=drift, tie_probability=0.3), [27.0, 22.0], [30.0, 9.0]
     low, high = {"a": (model.margin, np.inf), "b": (-np.inf, -model.margin), "tie": (-model.margin, model.margin)}[
         winner
     ]
@@ -72,7 +72,7 @@ def test_v_and_w_are_moments_of_a_truncated_normal(lead, margin):
         assert 1 - w == pytest.approx(variance, rel=1e-5)
 
 
-def test_a_slip_in_the_margin_would_be_noticed():
+def test_an_error_in_the_margin_would_be_noticed():
     """The negative control of the test above."""
     assert after_win(0.3, 0.05)[0] != pytest.approx(truncated(-0.05 - 0.3, np.inf)[0], rel=1e-2)
 
@@ -83,11 +83,11 @@ def test_a_tie_within_no_margin_is_the_limit_of_narrow_ones():
 
 
 @pytest.mark.parametrize("lead", [-500.0, -40.0, 40.0, 500.0])
-def test_hopeless_surprises_stay_finite(lead):
+def test_extreme_surprises_stay_finite(lead):
     for v, w in (after_win(lead, 0.1), after_tie(lead, 0.1)):
         assert math.isfinite(v)
         assert -1e-12 <= w <= 1 + 1e-6
-    assert hazard(-35.0 + 1e-9) == pytest.approx(hazard(-35.0 - 1e-9), rel=1e-9)
+    assert inverse_mills_ratio(-35.0 + 1e-9) == pytest.approx(inverse_mills_ratio(-35.0 - 1e-9), rel=1e-9)
 
 
 def test_ties_bring_two_together_and_make_them_surer():
@@ -99,8 +99,8 @@ def test_ties_bring_two_together_and_make_them_surer():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"noise": 0.0}, {"prior_scale": -1.0}, {"drift": -1.0}, {"tie_share": 1.0}, {"initial": np.nan}]
+    "wrong", [{"noise": 0.0}, {"prior_scale": -1.0}, {"drift": -1.0}, {"tie_probability": 1.0}, {"initial": np.nan}]
 )
-def test_a_setting_that_cannot_be_is_refused(wrong):
+def test_impossible_settings_are_refused(wrong):
     with pytest.raises(SettingError, match=f"{next(iter(wrong))} must be"):
         TrueSkill(**wrong)

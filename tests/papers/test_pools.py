@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crowdrank.active import InformationGain, Rules
-from crowdrank.active.collection import Collection
+from crowdrank.active.collection import SimulatedCollection
 from crowdrank.online import CrowdBT
 from crowdrank.simulation import crowd_bt
 
@@ -22,7 +22,7 @@ VOTES = crowd_bt(items=8, annotators=6, pairs=15, votes=3, seed=4).judgments
 
 def played(policy):
     model = CrowdBT()
-    run = Collection(policy=policy, model=model, rules=Rules(pool=VOTES))
+    run = SimulatedCollection(policy=policy, model=model, rules=Rules(pool=VOTES))
     *_, last = run.run(Recorded(VOTES), model.start(VOTES.items, VOTES.annotators), 45, np.random.default_rng(2))
     return [(q.left, q.right, q.annotator, q.probability) for q in last.log.questions], last.log.comparisons()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from crowdrank.active.null_simulation import claims
+from crowdrank.active.null_simulation import separated_pairs
 from crowdrank.cli import app
 from crowdrank.models import CrowdBT
 from crowdrank.server import annotator_summaries, boards
@@ -117,8 +117,8 @@ def test_large_collections_see_no_order_in_coin_tosses(tmp_path, monkeypatch):
     with Collection.open(tmp_path / "c.db", durable=False) as collection:
         live = tossed(collection, items=60, annotators=12, votes=360, seed=0)
         board = board_of(collection, live, live.touched)
-    told = claims(board.ranking).separated
-    blind = claims(boards.quietly(lambda: CrowdBT(ties="half").fit(board.judgments))).separated
+    told = separated_pairs(board.ranking).by_scores
+    blind = separated_pairs(boards.quietly(lambda: CrowdBT(ties="half").fit(board.judgments))).by_scores
     assert told <= 0.1 < blind
 
 
@@ -249,7 +249,7 @@ def test_coin_tosses_on_the_default_policy_do_not_become_an_order(tmp_path):
         with Collection.open(tmp_path / f"{trial}.db", durable=False) as collection:
             live = tossed(collection, items=30, annotators=12, votes=240, seed=trial)
             board = board_of(collection, live, live.touched)
-        apart.append(claims(board.ranking).separated)
+        apart.append(separated_pairs(board.ranking).by_scores)
         told = board.reliability["of_all"]
         reliable.append(told is not None and not board.reliability["too_few"] and told["low"] > 0.3)
     assert np.mean(apart) <= 0.05

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from crowdrank.active.information_gain import gains_of
+from crowdrank.active.information_gain import all_gains
 from crowdrank.errors import NothingToAskError
 from crowdrank.server.choice import choose
 from crowdrank.server.projection import Live
@@ -50,7 +50,7 @@ def asking(**told):
 def test_without_a_random_share_the_most_informative_pair_is_chosen(collection):
     live, ann, _ = begun(collection, votes=14, settings=asking(random_share=0.0, floor=0))
     chosen = choose(live, ann, [], np.random.default_rng(5))
-    gains = gains_of(live.beliefs, "ann")
+    gains = all_gains(live.beliefs, "ann")
     for pair in ann.had:
         gains[pair // 2**32, pair % 2**32] = gains[pair % 2**32, pair // 2**32] = np.nan
     one, other = live.items[chosen.left].code, live.items[chosen.right].code

@@ -49,9 +49,9 @@ def lively(collection, votes, seed=0, annotators=6):
 
 def same(one, other):
     for name in ("mean", "variance"):
-        np.testing.assert_array_equal(one.beliefs.of_items[name], other.beliefs.of_items[name])
-    for name in one.beliefs.of_annotators:
-        np.testing.assert_array_equal(one.beliefs.of_annotators[name], other.beliefs.of_annotators[name])
+        np.testing.assert_array_equal(one.beliefs.item_columns[name], other.beliefs.item_columns[name])
+    for name in one.beliefs.annotator_columns:
+        np.testing.assert_array_equal(one.beliefs.annotator_columns[name], other.beliefs.annotator_columns[name])
     np.testing.assert_array_equal(one.seen, other.seen)
     np.testing.assert_array_equal(one.folding.counts, other.folding.counts)
     assert one.policies == other.policies

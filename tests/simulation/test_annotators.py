@@ -58,7 +58,7 @@ def test_truth_stays_with_its_label():
     assert dict(zip(crowd.judgments.items.labels, crowd.truth, strict=True)) == ANIMALS
 
 
-def test_annotators_answer_different_pairs_as_many_as_were_asked_for():
+def test_annotators_answer_the_requested_number_of_different_pairs():
     votes = mixed_crowd(20, kinds={"good": 10}, votes_each="uniform(30,60)").judgments
     load = np.bincount(votes.annotator)
     assert load.min() >= 30
@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_crowd():
         ({"votes_each": 0}, "votes_each must lie between 1 and 780"),
         ({"kinds": {}}, "at least one annotator"),
         ({"kinds": {"good": -1}}, "The number of good annotators must be at least 0, got -1"),
-        ({"kinds": {"good": 2}, "names": ["ann", "ann"]}, "names must be 2 different ones"),
+        ({"kinds": {"good": 2}, "names": ["ann", "ann"]}, "names must be 2 different names"),
         ({"scale": -1.0}, "scale must be a number above zero"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Crowds that answer when they are asked."""
+"""Simulated annotators who answer single questions."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def share_right(crowd, rounds=4000, seed=0):
     return right / rounds
 
 
-def test_with_labels_of_order_the_truth_is_told_as_often_as_the_quality_says():
+def test_with_labels_of_order_the_truth_is_told_with_probability_quality():
     assert share_right(respondents(10, 1, quality=0.8)) == pytest.approx(0.8, abs=0.025)
 
 
@@ -25,7 +25,7 @@ def test_with_logistic_labels_close_items_are_hard():
     assert share_right(crowd) == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.025)
 
 
-def test_without_differences_every_answer_is_a_toss():
+def test_equal_items_give_random_answers():
     crowd = respondents(10, 1, quality=1.0, labels="logistic", scale=0.0)
     rng = np.random.default_rng(0)
     won = sum(crowd.winner("item01", "item02", "annotator1", rng) == "item01" for _ in range(2000))

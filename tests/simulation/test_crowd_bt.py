@@ -26,7 +26,7 @@ def test_true_scores_are_one_to_n_and_say_nothing_of_the_labels():
 
 
 @pytest.mark.parametrize("quality", ["beta(2,1)", "uniform(0.1,0.5)", 0.9])
-def test_annotators_tell_the_order_as_often_as_their_quality(quality):
+def test_annotators_tell_the_order_with_probability_quality(quality):
     crowd = crowd_bt(annotators=50, pairs=4000, votes=20, quality=quality, seed=1)
     told = right_answers(crowd)
     chance = crowd.annotators["quality"][crowd.judgments.annotator]
@@ -53,7 +53,7 @@ def test_logistic_answers_are_turned_round_by_liars():
     np.testing.assert_array_equal(honest.outcome, -lying.outcome)
 
 
-def test_sides_are_tossed():
+def test_sides_are_random():
     votes = crowd_bt(pairs=4000, votes=5).judgments
     assert (votes.left < votes.right).mean() == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(len(votes)))
 
@@ -77,7 +77,7 @@ def test_changing_the_quality_changes_the_answers_only():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"items": 10, "pairs": 46}, "pairs must be at most 45, all there are of 10 items, got 46"),
+        ({"items": 10, "pairs": 46}, "pairs must be at most 45, the number of pairs of 10 items, got 46"),
         ({"annotators": 5, "votes": 6}, "votes must be at most the number of annotators, 5, got 6"),
         ({"items": 1}, "items must be at least 2, got 1"),
         ({"pairs": 0}, "pairs must be at least 1, got 0"),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.simulation.sampling import draw, sampler
+from crowdrank.simulation.sampling import draw, parse_distribution
 
 MOMENTS = [
     ("beta(2,1)", 2 / 3, np.sqrt(1 / 18)),
@@ -16,7 +16,7 @@ MOMENTS = [
 
 @pytest.mark.parametrize(("text", "mean", "spread"), MOMENTS)
 def test_a_distribution_has_the_moments_it_is_named_for(text, mean, spread):
-    drawn = sampler(text)(np.random.default_rng(1), 100_000)
+    drawn = parse_distribution(text)(np.random.default_rng(1), 100_000)
     assert drawn.mean() == pytest.approx(mean, abs=5 * spread / np.sqrt(1e5) + 1e-9)
     assert drawn.std() == pytest.approx(spread, abs=0.02 * spread + 1e-9)
 
@@ -27,13 +27,13 @@ def test_a_distribution_has_the_moments_it_is_named_for(text, mean, spread):
 )
 def test_what_cannot_be_understood_is_refused_and_quoted(text):
     with pytest.raises(SettingError, match="quality") as caught:
-        sampler(text, "quality")
+        parse_distribution(text, "quality")
     assert repr(text) in str(caught.value)
 
 
 def test_an_unknown_family_suggests_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean 'uniform'"):
-        sampler("unifrom(0,1)")
+        parse_distribution("unifrom(0,1)")
 
 
 def test_numbers_outside_the_allowed_range_are_refused():

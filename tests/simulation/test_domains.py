@@ -6,7 +6,7 @@ import pytest
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import SettingError
 from crowdrank.simulation import domain_crowd, named_domain_crowd
-from crowdrank.simulation.domains import EXPERTISE, SHARES, pairs_each, settings_of_name
+from crowdrank.simulation.domains import EXPERTISE, EXPERTISE_SHARES, pairs_per_annotator, parse_dataset_name
 
 PAPER = {
     "DOC5SR1.0DEMO1": 10,
@@ -21,7 +21,7 @@ PAPER = {
 @pytest.mark.parametrize(("name", "each"), PAPER.items())
 def test_the_data_sets_of_the_paper_have_its_number_of_pairs(name, each):
     crowd = named_domain_crowd(name)
-    settings = settings_of_name(name)
+    settings = parse_dataset_name(name)
     votes, items = crowd.judgments, settings["items"]
     assert len(votes) == 100 * settings["annotators"] * each
     cell = votes.items.query[votes.left].astype(np.int64) * settings["annotators"] + votes.annotator
@@ -33,13 +33,13 @@ def test_the_data_sets_of_the_paper_have_its_number_of_pairs(name, each):
 
 def test_products_that_are_whole_numbers_are_not_rounded_below_them():
     assert 0.7 * 10 < 7.000001
-    assert [pairs_each(5, 0.7), pairs_each(5, 0.3), pairs_each(5, 1.0)] == [7, 3, 10]
+    assert [pairs_per_annotator(5, 0.7), pairs_per_annotator(5, 0.3), pairs_per_annotator(5, 1.0)] == [7, 3, 10]
 
 
 @pytest.mark.parametrize("name", ["DOC5", "DOC5SR0.5DEMO4", "doc5sr0.5", ""])
 def test_a_name_that_is_not_like_the_papers_is_refused(name):
     with pytest.raises(SettingError, match=r"DOC5SR0\.5DEMO1"):
-        settings_of_name(name)
+        parse_dataset_name(name)
 
 
 def test_true_scores_are_sums_of_gaps_in_no_order_of_labels():
@@ -56,11 +56,11 @@ def test_scores_as_printed_stay_below_one():
     assert truth.mean() == pytest.approx(0.5, abs=4 / np.sqrt(12 * 3000))
 
 
-@pytest.mark.parametrize("demographics", SHARES)
+@pytest.mark.parametrize("demographics", EXPERTISE_SHARES)
 def test_annotators_fall_into_the_categories_of_their_group(demographics):
     crowd = domain_crowd(queries=2, annotators=5000, items=5, sparsity=0.1, demographics=demographics)
     found = [np.mean(crowd.annotators["expertise"] == value) for value in EXPERTISE.values()]
-    np.testing.assert_allclose(found, SHARES[demographics], atol=4 * 0.5 / np.sqrt(50_000))
+    np.testing.assert_allclose(found, EXPERTISE_SHARES[demographics], atol=4 * 0.5 / np.sqrt(50_000))
 
 
 def test_domains_are_drawn_or_even():
@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_crowd_and_demographics_change_the_people_o
     [
         ({"sparsity": 0.0}, "sparsity must be above 0 and at most 1, got 0.0"),
         ({"sparsity": 1.5}, "at most 1, got 1.5"),
-        ({"items": 5, "sparsity": 0.05}, "less than one pair"),
+        ({"items": 5, "sparsity": 0.05}, "gives less than one of the 10 pairs"),
         ({"demographics": "DEMO4"}, "demographics must be 'DEMO1' or 'DEMO2' or 'DEMO3', got 'DEMO4'"),
         ({"scores": "normal"}, "scores must be"),
         ({"domains": 0}, "domains must be at least 1"),

@@ -27,22 +27,26 @@ def test_factors_belong_to_the_task_and_are_spread_evenly():
 
 def test_answers_follow_the_formula():
     crowd = factor_crowd(pairs=4000, votes=20, seed=2)
-    votes, care, pull = crowd.judgments, crowd.annotators["care"], crowd.annotators["pull"]
-    attentive = 1 / (1 + np.exp(-care))[votes.annotator]
+    votes, attention_logit, feature_weight = (
+        crowd.judgments,
+        crowd.annotators["attention_logit"],
+        crowd.annotators["feature_weight"],
+    )
+    attentive = 1 / (1 + np.exp(-attention_logit))[votes.annotator]
     shown = np.stack([votes.features["factor1"], votes.features["factor2"]], axis=1)
     seen = 1 / (1 + np.exp(crowd.truth[votes.right] - crowd.truth[votes.left]))
-    pulled = 1 / (1 + np.exp(-(shown * pull[votes.annotator]).sum(axis=1)))
-    chance = attentive * seen + (1 - attentive) * pulled
+    biased = 1 / (1 + np.exp(-(shown * feature_weight[votes.annotator]).sum(axis=1)))
+    chance = attentive * seen + (1 - attentive) * biased
     surprise = (votes.outcome == 1) - chance
-    for direction in (np.ones(len(votes)), seen - 0.5, pulled - 0.5, attentive - 0.5):
+    for direction in (np.ones(len(votes)), seen - 0.5, biased - 0.5, attentive - 0.5):
         error = np.sqrt((direction**2 * chance * (1 - chance)).sum())
         assert abs((surprise * direction).sum()) < 4 * error
 
 
 def test_annotators_are_standard_normal():
     crowd = factor_crowd(annotators=20_000, seed=3)
-    assert crowd.annotators["pull"].shape == (20_000, 2)
-    for drawn in (crowd.annotators["care"], crowd.annotators["pull"]):
+    assert crowd.annotators["feature_weight"].shape == (20_000, 2)
+    for drawn in (crowd.annotators["attention_logit"], crowd.annotators["feature_weight"]):
         assert drawn.mean() == pytest.approx(0, abs=4 / np.sqrt(20_000))
         assert drawn.std() == pytest.approx(1, abs=0.03)
 

@@ -82,9 +82,9 @@ def test_impossible_settings_are_refused(settings, message):
         list_crowd(**settings)
 
 
-def test_some_items_are_shown_to_some_annotators_who_tell_the_top():
+def test_some_items_are_shown_to_some_annotators_who_list_the_top():
     crowd = list_crowd(
-        queries=8, items=12, annotators=9, shown=6, top=4, annotators_a_query=3, labels="mallows", seed=1
+        queries=8, items=12, annotators=9, shown=6, top=4, annotators_per_query=3, labels="mallows", seed=1
     )
     lists = crowd.judgments
     assert set(lists.lengths) == {4}
@@ -102,7 +102,7 @@ def test_the_best_of_the_shown_come_first():
     assert np.mean(told[:, 0]) < np.mean(crowd.truth.reshape(30, 12).max(axis=1))
 
 
-@pytest.mark.parametrize("wrong", [{"shown": 16}, {"top": 16}, {"shown": 4, "top": 5}, {"annotators_a_query": 11}])
+@pytest.mark.parametrize("wrong", [{"shown": 16}, {"top": 16}, {"shown": 4, "top": 5}, {"annotators_per_query": 11}])
 def test_no_more_can_be_shown_than_there_is(wrong):
     with pytest.raises(SettingError, match="no more"):
         list_crowd(**wrong)

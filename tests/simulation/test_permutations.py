@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from crowdrank.errors import SettingError
-from crowdrank.simulation.lists import lists_at_distance, mahonian_table, mallows_lists
+from crowdrank.simulation.lists import lists_at_distance, mahonian_numbers, mallows_lists
 
 
 def kendall_distance(places):
@@ -20,12 +20,12 @@ def expected_mallows_distance(items, theta):
 
 def test_the_mahonian_table_counts_lists():
     counted = Counter(kendall_distance(np.array(list(permutations(range(6))))).tolist())
-    table = mahonian_table(6, 15)
+    table = mahonian_numbers(6, 15)
     assert table[6].tolist() == [counted[v] for v in range(16)]
-    np.testing.assert_array_equal(mahonian_table(6, 4), table[:, :5])
+    np.testing.assert_array_equal(mahonian_numbers(6, 4), table[:, :5])
 
 
-def test_lists_lie_at_the_distance_asked_for():
+def test_lists_have_the_requested_distance():
     distance = np.random.default_rng(0).integers(0, 106, 2000)
     places = lists_at_distance(np.random.default_rng(1), 15, distance)
     np.testing.assert_array_equal(np.sort(places, axis=1), np.tile(np.arange(15), (2000, 1)))

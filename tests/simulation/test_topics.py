@@ -45,7 +45,7 @@ def test_perfect_graders_without_noise_give_every_level_to_as_many_items():
     assert np.all(np.diff(grades.grade[order]) >= 0)
 
 
-def test_who_is_always_wrong_gives_the_opposite_grade_and_who_guesses_any():
+def test_reversed_annotators_give_the_opposite_grade_and_guessers_any():
     honest, wrong, guess = (
         rating_crowd(items=40, annotators=20, grades_each=40, levels=4, quality=q, seed=2) for q in (1.0, 0.0, 0.5)
     )

@@ -1,16 +1,16 @@
-"""What to ask next and of whom: information gain, policies, budgets, stopping."""
+"""Active collection: which question to ask next and of whom, when to stop, and how reliable the result is."""
 
-from crowdrank.active.batches import batch
 from crowdrank.active.budget import Budget
-from crowdrank.active.collection import Collection, Log
-from crowdrank.active.forecasting import Forecast, forecast
-from crowdrank.active.history import Asked
+from crowdrank.active.collection import AnswerLog, SimulatedCollection, run_collection
+from crowdrank.active.forecasting import Forecast, forecast, forecast_from_draws
+from crowdrank.active.history import QuestionHistory
 from crowdrank.active.information_gain import best_pair, best_triplet, expected_gain
-from crowdrank.active.null_simulation import NullCheck, null_check
+from crowdrank.active.null_simulation import NullSimulation, simulate_null
 from crowdrank.active.planning import Plan, plan
 from crowdrank.active.policies import (
     POLICIES,
     Adaptive,
+    BasePolicy,
     Coverage,
     EpsilonGreedy,
     InformationGain,
@@ -18,32 +18,35 @@ from crowdrank.active.policies import (
     Random,
     Thompson,
     Uncertainty,
+    batch,
     by_name,
 )
-from crowdrank.active.policy_comparison import Curves, compare_policies
-from crowdrank.active.question import Question, Rules
+from crowdrank.active.policy_comparison import PolicyComparison, compare_policies
+from crowdrank.active.questions import Question, Rules
 from crowdrank.active.reliability import Reliability, reliability
-from crowdrank.active.stopping import confirmed, decision
+from crowdrank.active.stopping import Decision, decision, is_confirmed
 
 __all__ = [
     "POLICIES",
     "Adaptive",
-    "Asked",
+    "AnswerLog",
+    "BasePolicy",
     "Budget",
-    "Collection",
     "Coverage",
-    "Curves",
+    "Decision",
     "EpsilonGreedy",
     "Forecast",
     "InformationGain",
-    "Log",
-    "NullCheck",
+    "NullSimulation",
     "Plan",
     "Policy",
+    "PolicyComparison",
     "Question",
+    "QuestionHistory",
     "Random",
     "Reliability",
     "Rules",
+    "SimulatedCollection",
     "Thompson",
     "Uncertainty",
     "batch",
@@ -51,11 +54,13 @@ __all__ = [
     "best_triplet",
     "by_name",
     "compare_policies",
-    "confirmed",
     "decision",
     "expected_gain",
     "forecast",
-    "null_check",
+    "forecast_from_draws",
+    "is_confirmed",
     "plan",
     "reliability",
+    "run_collection",
+    "simulate_null",
 ]

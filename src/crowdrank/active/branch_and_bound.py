@@ -1,9 +1,10 @@
-"""The pair, and the annotator to ask, of which the answer is expected to teach most: exact, without scoring them all.
+"""Branch-and-bound search for the pair and annotator with the largest expected information gain.
 
-Items lie in a tree of boxes (`tree`). A pair of boxes is dropped when no pair of items in them can teach more than the
-best one so far (`likelihoods.gain_bounds`), and parted otherwise, the most promising part first. Annotators of whom the
-same is believed, at the same price, are searched as one; the rest one after the other, the most promising first,
-against the best so far. Among questions that teach the same, to rounding, which one is found is left open.
+The search is exact, without scoring every triplet. The items of each query are the leaves of a tree of boxes in the
+plane of means and variances. A pair of boxes is dropped if the bound of its gain (`gain_bounds`) is not above the best
+gain so far, and split otherwise, the more promising part first. Annotators with the same beliefs and price are searched
+as one group; groups are searched one after the other, the most promising first. Among questions with the same gain, up
+to rounding, any may be returned.
 """
 
 from __future__ import annotations
@@ -12,83 +13,181 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdrank.active import bounding_boxes, exclusions
-from crowdrank.active.bounding_boxes import KNOTS, Tree, most_of_box, quality_at
-from crowdrank.active.exclusions import Excluded, first_allowed
-from crowdrank.active.gain_formulas import items_gain, quality_gain
-from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.active import gain_bounds, questions
+from crowdrank.active.gain_bounds import N_KNOTS, gain_bound, quality_gain_bound
+from crowdrank.active.gain_formulas import item_gain, quality_gain
+from crowdrank.active.questions import Exclusions, first_allowed
+from crowdrank.arrays import AnyArray, FloatArray, IntArray
 from crowdrank.engines.compilation import compiled
-from crowdrank.online.moments import expected_lead
+from crowdrank.online.moments import win_probability
 
+LEAF_SIZE = 4
+"""Nodes with at most this many items are not split."""
 TIE = 1.0 + 1e-13
-"""What teaches more by no more than this is as good: it may be rounding."""
+"""A gain larger by no more than this factor counts as equal: it may be rounding."""
 
 
-class Alike(NamedTuple):
-    """Annotators in groups of whom the same is believed, at the same price."""
+class QueryBlocks(NamedTuple):
+    """Items sorted by query, without queries of a single item.
 
-    truths: FloatArray
-    """The larger of the two counts of each group: the gain is the same when they change places."""
-    lies: FloatArray
+    `starts` is where the items of each query begin, and where the last one ends.
+    """
+
+    item: IntArray
+    starts: IntArray
+
+    @classmethod
+    def of(cls, query: AnyArray) -> QueryBlocks:
+        several = np.bincount(query, minlength=1) > 1
+        item = np.argsort(query, kind="stable")
+        item = item[several[query[item]]]
+        return cls(item, np.append(np.flatnonzero(np.diff(query[item], prepend=-1)), len(item)))
+
+
+class Tree(NamedTuple):
+    """Items in the order of the leaves, and the nodes above them, one root per query first.
+
+    `start` and `stop` delimit the items of a node. `child` is the first of its two children, which are adjacent; 0 for
+    a leaf. `box` has the smallest and largest mean, then the smallest and largest variance. `depth` is the number of
+    levels.
+    """
+
+    item: IntArray
+    mean: FloatArray
+    variance: FloatArray
+    roots: int
+    start: IntArray
+    stop: IntArray
+    child: IntArray
+    box: FloatArray
+    depth: int
+
+
+def build_tree(mean: FloatArray, variance: FloatArray, blocks: QueryBlocks) -> Tree:
+    """Build the tree of boxes over all queries."""
+    item, starts = blocks.item.copy(), blocks.starts
+    mean, variance = mean[item], variance[item]
+    return Tree(item, mean, variance, len(starts) - 1, *_split_nodes(item, mean, variance, starts, LEAF_SIZE))
+
+
+@compiled()
+def _split_nodes(item: Any, mean: Any, variance: Any, starts: Any, leaf_size: int) -> Any:
+    """Sort the items of every node into two halves of its longer side, until a node is small or all items are equal.
+
+    Variances are measured relative to half of their maximum, so that both sides of a box are comparable.
+    """
+    capacity, count = 2 * len(item), len(starts) - 1
+    start, stop, child = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
+    box, depth = np.zeros((capacity, 4)), np.ones(capacity, np.int64)
+    for root in range(count):
+        start[root], stop[root] = starts[root], starts[root + 1]
+    node = deepest = 0
+    while node < count:
+        first, last = start[node], stop[node]
+        low = high = mean[first]
+        min_variance = max_variance = variance[first]
+        for i in range(first + 1, last):
+            low, high = min(low, mean[i]), max(high, mean[i])
+            min_variance, max_variance = min(min_variance, variance[i]), max(max_variance, variance[i])
+        box[node, 0], box[node, 1], box[node, 2], box[node, 3] = low, high, min_variance, max_variance
+        deepest = max(deepest, depth[node])
+        if last - first > leaf_size and (high > low or max_variance > min_variance):
+            by_mean = (high - low) * max_variance >= 2.0 * (max_variance - min_variance)
+            key = mean if by_mean else variance
+            least, most = (low, high) if by_mean else (min_variance, max_variance)
+            middle = 0.5 * (least + most)
+            if middle >= most:  # the two are neighbouring floating-point numbers
+                middle = least
+            i, j = first, last - 1
+            while i <= j:
+                if key[i] <= middle:
+                    i += 1
+                else:
+                    item[i], item[j] = item[j], item[i]
+                    mean[i], mean[j] = mean[j], mean[i]
+                    variance[i], variance[j] = variance[j], variance[i]
+                    j -= 1
+            if first < i < last:
+                child[node] = count
+                start[count], stop[count], start[count + 1], stop[count + 1] = first, i, i, last
+                depth[count] = depth[count + 1] = depth[node] + 1
+                count += 2
+        node += 1
+    return start[:count], stop[:count], child[:count], box[:count], deepest
+
+
+class AnnotatorGroups(NamedTuple):
+    """Annotators grouped by equal beliefs and price.
+
+    `alpha` is the larger of the two parameters of each group: the gain is the same when they are exchanged. `starts` is
+    where the members of each group begin.
+    """
+
+    alpha: FloatArray
+    beta: FloatArray
     price: FloatArray
     members: IntArray
     starts: IntArray
-    """Where the members of each group begin."""
 
 
-class Found(NamedTuple):
-    """The best triplet; codes of −1 where none is allowed."""
+class SearchResult(NamedTuple):
+    """The best question: codes of the items and of the annotator (−1 if none is allowed), and its gain in nats.
+
+    `boxes` and `pairs` are the numbers of pairs of boxes and of items that the search evaluated.
+    """
 
     left: int
     right: int
     annotator: int
     gain: float
     boxes: int = 0
-    """How many pairs of boxes were looked at."""
     pairs: int = 0
-    """How many pairs of items were."""
 
 
-def group(annotators: IntArray, truths: FloatArray, lies: FloatArray, price: FloatArray) -> Alike:
-    """Those named by `annotators`; the other columns are theirs, in the same order."""
+def group_annotators(annotators: IntArray, alpha: FloatArray, beta: FloatArray, price: FloatArray) -> AnnotatorGroups:
+    """Group annotators, given by code; the other columns are theirs, in the same order."""
+    larger, smaller = np.maximum(alpha, beta), np.minimum(alpha, beta)
     if len(annotators) == 1:
-        return Alike(np.maximum(truths, lies), np.minimum(truths, lies), price, annotators, np.array([0, 1]))
-    columns = np.column_stack((np.maximum(truths, lies), np.minimum(truths, lies), price))
-    alike, place = np.unique(columns, axis=0, return_inverse=True)
-    place = place.reshape(-1)
-    order = np.argsort(place, kind="stable")
-    starts = np.searchsorted(place[order], np.arange(len(alike) + 1))
-    more, less, price = np.ascontiguousarray(alike.T)
-    return Alike(more, less, price, annotators[order], starts)
+        return AnnotatorGroups(larger, smaller, price, annotators, np.array([0, 1]))
+    unique, group = np.unique(np.column_stack((larger, smaller, price)), axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(len(unique) + 1))
+    larger, smaller, price = np.ascontiguousarray(unique.T)
+    return AnnotatorGroups(larger, smaller, price, annotators[order], starts)
 
 
-def search(tree: Tree, alike: Alike, kept: Excluded, exploration: float) -> Found:
-    hopes, of_queries = _hopes(tree, alike, exploration)
-    return Found(*_search(tree, alike, kept, exploration, hopes, np.argsort(-hopes), np.argsort(of_queries)))
+def search(tree: Tree, groups: AnnotatorGroups, exclusions: Exclusions, exploration: float) -> SearchResult:
+    """Return the question with the largest expected gain per unit of price."""
+    of_groups, of_queries = _root_bounds(tree, groups, exploration)
+    group_order, query_order = np.argsort(-of_groups), np.argsort(of_queries)
+    return SearchResult(*_search(tree, groups, exclusions, exploration, of_groups, group_order, query_order))
 
 
-def _bound(tree: Any, one: int, other: int, truths: float, lies: float, exploration: float, table: Any) -> Any:
+def _bound(tree: Any, one: int, other: int, alpha: float, beta: float, exploration: float, table: Any) -> Any:
     a, b = tree.box[one], tree.box[other]
     low, high = max(0.0, a[0] - b[1], b[0] - a[1]), max(a[1] - b[0], b[1] - a[0])
-    return most_of_box(low, high, a[3], b[3], a[2] + b[2], a[3] + b[3], truths, lies, exploration, table)
+    return gain_bound(low, high, a[3], b[3], a[2] + b[2], a[3] + b[3], alpha, beta, exploration, table)
 
 
 def _gain_above(
-    tree: Any, s: int, t: int, truths: float, lies: float, exploration: float, table: Any, best: float
+    tree: Any, s: int, t: int, alpha: float, beta: float, exploration: float, table: Any, best: float
 ) -> Any:
-    """The gain where it is above the best so far; something not above it elsewhere."""
+    """Return the gain of a pair if it is above the best so far, and otherwise any value not above it."""
     lead, u, v = abs(tree.mean[s] - tree.mean[t]), tree.variance[s], tree.variance[t]
-    truthful = expected_lead(lead, u + v)
-    value = items_gain(lead, u, v, truthful, truths, lies)
+    truthful = win_probability(lead, u + v)
+    value = item_gain(lead, u, v, truthful, alpha, beta)
     if exploration == 0.0:
         return value
+    # the interpolated bound is cheap; the exact gain takes gamma functions
     y = lead / np.sqrt(1.0 + 0.125 * np.pi * (u + v))
-    if value + exploration * quality_at(y, truths, lies, table) <= best:
+    if value + exploration * quality_gain_bound(y, alpha, beta, table) <= best:
         return best
-    return value + exploration * quality_gain(truthful, truths, lies)
+    return value + exploration * quality_gain(truthful, alpha, beta)
 
 
-def _alike(tree: Any, node: int) -> Any:
+def _is_point(tree: Any, node: int) -> Any:
+    """Whether all items of a node have the same mean and variance."""
     return tree.box[node, 0] == tree.box[node, 1] and tree.box[node, 2] == tree.box[node, 3]
 
 
@@ -96,35 +195,35 @@ def _scan(
     tree: Any,
     one: int,
     other: int,
-    truths: float,
-    lies: float,
+    alpha: float,
+    beta: float,
     members: Any,
-    kept: Any,
+    exclusions: Any,
     exploration: float,
     table: Any,
     best: float,
 ) -> Any:
-    """The best pair of two leaves. Where all items of the second are alike, the first that is allowed will do."""
-    i, j, k, looked = -1, -1, -1, 0
-    if _alike(tree, one):
+    """Return the best pair of two leaves. If all items of the second are equal, the first allowed one is enough."""
+    i, j, k, n_scored = -1, -1, -1, 0
+    if _is_point(tree, one):
         one, other = other, one
     for s in range(tree.start[one], tree.stop[one]):
         value = np.inf
         for t in range(s + 1 if one == other else tree.start[other], tree.stop[other]):
-            looked += 1
-            value = _gain_above(tree, s, t, truths, lies, exploration, table, best)
-            who = first_allowed(kept, members, tree.item[s], tree.item[t]) if value > best else -1
+            n_scored += 1
+            value = _gain_above(tree, s, t, alpha, beta, exploration, table, best)
+            who = first_allowed(exclusions, members, tree.item[s], tree.item[t]) if value > best else -1
             if who >= 0:
                 best, i, j, k = value, tree.item[s], tree.item[t], who
-            if value <= best and _alike(tree, other):
+            if value <= best and _is_point(tree, other):
                 break
-        if value <= best and _alike(tree, one) and _alike(tree, other):
+        if value <= best and _is_point(tree, one) and _is_point(tree, other):
             break
-    return best, i, j, k, looked
+    return best, i, j, k, n_scored
 
 
-def _parts(tree: Any, one: int, other: int) -> Any:
-    """A pair of nodes as two or three: the node that is split, by what it may be paired with."""
+def _split_pair(tree: Any, one: int, other: int) -> Any:
+    """Split the larger node of a pair: two new pairs, or three if a node is paired with itself."""
     if one == other:
         first = tree.child[one]
         return ((first, first), (first, first + 1), (first + 1, first + 1))
@@ -139,22 +238,22 @@ def _parts(tree: Any, one: int, other: int) -> Any:
 def _descend(
     tree: Any,
     roots: Any,
-    truths: float,
-    lies: float,
+    alpha: float,
+    beta: float,
     members: Any,
-    kept: Any,
+    exclusions: Any,
     exploration: float,
     table: Any,
     best: float,
 ) -> Any:
-    """The best pair for a group of annotators, if it is above the best so far: depth first."""
-    i, j, k, boxes, pairs = -1, -1, -1, 0, 0
-    room = tree.roots + 4 * tree.depth + 4
-    ones, others, bounds = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
+    """Depth-first search for the best pair for a group of annotators, if it is above the best so far."""
+    i, j, k, n_boxes, n_pairs = -1, -1, -1, 0, 0
+    capacity = tree.roots + 4 * tree.depth + 4
+    ones, others, bounds = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity)
     depth = 0
     for root in roots:
         ones[depth] = others[depth] = root
-        bounds[depth] = _bound(tree, root, root, truths, lies, exploration, table)
+        bounds[depth] = _bound(tree, root, root, alpha, beta, exploration, table)
         depth += 1
     while depth > 0:
         depth -= 1
@@ -162,56 +261,59 @@ def _descend(
             continue
         one, other = ones[depth], others[depth]
         if tree.child[one] == 0 and tree.child[other] == 0:
-            found = _scan(tree, one, other, truths, lies, members, kept, exploration, table, best)
-            pairs += found[4]
+            found = _scan(tree, one, other, alpha, beta, members, exclusions, exploration, table, best)
+            n_pairs += found[4]
             if found[3] >= 0:
                 best, i, j, k = found[0], found[1], found[2], found[3]
             continue
         bottom = depth
-        for a, b in _parts(tree, one, other):
+        for a, b in _split_pair(tree, one, other):
             if a < 0:
                 continue
-            boxes += 1
-            hope = _bound(tree, a, b, truths, lies, exploration, table)
-            if hope <= best * TIE:
+            n_boxes += 1
+            bound = _bound(tree, a, b, alpha, beta, exploration, table)
+            if bound <= best * TIE:
                 continue
+            # insertion sort: the largest bound ends on top of the stack
             place = depth
-            while place > bottom and bounds[place - 1] > hope:
+            while place > bottom and bounds[place - 1] > bound:
                 ones[place], others[place], bounds[place] = ones[place - 1], others[place - 1], bounds[place - 1]
                 place -= 1
-            ones[place], others[place], bounds[place] = a, b, hope
+            ones[place], others[place], bounds[place] = a, b, bound
             depth += 1
-    return best, i, j, k, boxes, pairs
+    return best, i, j, k, n_boxes, n_pairs
 
 
-@compiled(*bounding_boxes.FORMULAS, _bound)
-def _hopes(tree: Any, alike: Any, exploration: float) -> Any:
-    """What each group of annotators can be worth at most for its price, and each query."""
-    groups, table = len(alike.truths), np.empty(KNOTS)
-    of_groups, of_queries = np.zeros(groups), np.zeros(tree.roots)
-    for g in range(groups):
+@compiled(*gain_bounds.FORMULAS, _bound)
+def _root_bounds(tree: Any, groups: Any, exploration: float) -> Any:
+    """Bound of the gain per unit of price of each group of annotators, and of each query."""
+    n_groups, table = len(groups.alpha), np.empty(N_KNOTS)
+    of_groups, of_queries = np.zeros(n_groups), np.zeros(tree.roots)
+    for g in range(n_groups):
         table[:] = np.nan
         for root in range(tree.roots):
-            hope = _bound(tree, root, root, alike.truths[g], alike.lies[g], exploration, table) / alike.price[g]
-            of_groups[g] = max(of_groups[g], hope)
-            of_queries[root] = max(of_queries[root], hope)
+            bound = _bound(tree, root, root, groups.alpha[g], groups.beta[g], exploration, table) / groups.price[g]
+            of_groups[g] = max(of_groups[g], bound)
+            of_queries[root] = max(of_queries[root], bound)
     return of_groups, of_queries
 
 
-@compiled(*bounding_boxes.FORMULAS, *exclusions.FORMULAS, _bound, _gain_above, _alike, _scan, _parts, _descend)
-def _search(tree: Any, alike: Any, kept: Any, exploration: float, hopes: Any, groups: Any, roots: Any) -> Any:
-    table = np.empty(KNOTS)
-    best, i, j, k, boxes, pairs = -1.0, -1, -1, -1, 0, 0
+@compiled(*gain_bounds.FORMULAS, *questions.FORMULAS, _bound, _gain_above, _is_point, _scan, _split_pair, _descend)
+def _search(
+    tree: Any, groups: Any, exclusions: Any, exploration: float, bounds: Any, group_order: Any, query_order: Any
+) -> Any:
+    table = np.empty(N_KNOTS)
+    best, i, j, k, n_boxes, n_pairs = -1.0, -1, -1, -1, 0, 0
     gain = 0.0
-    for g in groups:
-        if hopes[g] <= best * TIE:
+    for g in group_order:
+        if bounds[g] <= best * TIE:
             break
-        truths, lies, price = alike.truths[g], alike.lies[g], alike.price[g]
-        members = alike.members[alike.starts[g] : alike.starts[g + 1]]
+        alpha, beta, price = groups.alpha[g], groups.beta[g], groups.price[g]
+        members = groups.members[groups.starts[g] : groups.starts[g + 1]]
         table[:] = np.nan
-        found = _descend(tree, roots, truths, lies, members, kept, exploration, table, best * price)
-        boxes, pairs = boxes + found[4], pairs + found[5]
+        found = _descend(tree, query_order, alpha, beta, members, exclusions, exploration, table, best * price)
+        n_boxes, n_pairs = n_boxes + found[4], n_pairs + found[5]
         if found[3] >= 0:
             gain, i, j, k = found[0], found[1], found[2], found[3]
             best = gain / price
-    return i, j, k, gain, boxes, pairs
+    return i, j, k, gain, n_boxes, n_pairs

@@ -1,7 +1,4 @@
-"""A collection played through: a policy asks, a crowd answers, beliefs follow, and every question is on record.
-
-Trials of a simulation, one after another or in several processes.
-"""
+"""Simulate a collection: a policy asks, a crowd answers, and the beliefs are updated."""
 
 from __future__ import annotations
 
@@ -12,31 +9,31 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from crowdrank.active.batches import batch
-from crowdrank.active.history import Asked
-from crowdrank.active.policies import Policy
-from crowdrank.active.question import Question, Rules
+from crowdrank.active.history import QuestionHistory
+from crowdrank.active.policies import Policy, batch
+from crowdrank.active.questions import Question, Rules
 from crowdrank.data import Comparisons
 from crowdrank.errors import SettingError
 from crowdrank.online import Beliefs, OnlineModel
+from crowdrank.simulation import Respondents
 
 
-class Crowd(Protocol):
-    """Anyone who answers."""
+class AnswerSource(Protocol):
+    """Anything that answers questions."""
 
     def winner(self, left: str, right: str, annotator: str, rng: np.random.Generator) -> str: ...
 
 
 class Step(NamedTuple):
-    """After so many answers, what is believed."""
+    """State of a simulated collection after a number of votes."""
 
     votes: int
     beliefs: Beliefs
-    log: Log
+    log: AnswerLog
 
 
-class Log:
-    """Every question with its answer, in the order of asking."""
+class AnswerLog:
+    """Questions with their answers, in the order of asking."""
 
     def __init__(self) -> None:
         self.questions: list[Question] = []
@@ -46,73 +43,126 @@ class Log:
         return len(self.questions)
 
     def add(self, question: Question, winner: str) -> None:
+        """Append a question and its answer."""
         self.questions.append(question)
         self.winners.append(winner)
 
-    def comparisons(self, chosen: Callable[[Question], bool] | None = None) -> Comparisons:
-        """The judgments; of the chosen questions only, where some are."""
-        rows = [n for n, q in enumerate(self.questions) if chosen is None or chosen(q)]
-        asked = [self.questions[n] for n in rows]
-        queries = [q.query for q in asked]
+    def comparisons(self, select: Callable[[Question], bool] | None = None) -> Comparisons:
+        """Return the judgments, or only those of the selected questions."""
+        rows = [n for n, question in enumerate(self.questions) if select is None or select(question)]
+        questions = [self.questions[n] for n in rows]
+        queries = [question.query for question in questions]
         return Comparisons.of(
-            [q.left for q in asked],
-            [q.right for q in asked],
+            [question.left for question in questions],
+            [question.right for question in questions],
             [self.winners[n] for n in rows],
-            annotator=[q.annotator for q in asked],
+            annotator=[question.annotator for question in questions],
             query=queries if any(queries) else None,
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Collection:
-    """How a collection goes."""
+class SimulatedCollection:
+    """A collection to be simulated.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy that chooses the questions.
+    model : OnlineModel
+        The model that updates the beliefs.
+    rules : Rules, optional
+        Limits to what may be asked; none by default.
+    batch_size : int, default 1
+        Number of questions that are open at the same time.
+    lag : int, default 0
+        Number of answers that the beliefs are behind.
+
+    Examples
+    --------
+    >>> from crowdrank.active import Random
+    >>> from crowdrank.online import CrowdBT
+    >>> from crowdrank.simulation import respondents
+    >>> crowd, model = respondents(items=4, annotators=2), CrowdBT()
+    >>> collection = SimulatedCollection(policy=Random(), model=model)
+    >>> beliefs = model.start(crowd.items, crowd.annotators)
+    >>> steps = list(collection.run(crowd, beliefs, budget=5, rng=np.random.default_rng(0)))
+    >>> steps[-1].votes, len(steps[-1].log)
+    (5, 5)
+    """
 
     policy: Policy
     model: OnlineModel
     rules: Rules | None = None
-    at_once: int = 1
-    """How many annotators hold a question at the same time."""
+    batch_size: int = 1
     lag: int = 0
-    """How many answers the beliefs are behind."""
 
-    def run(self, crowd: Crowd, beliefs: Beliefs, budget: int, rng: np.random.Generator) -> Iterator[Step]:
-        """Asks until the budget is spent or nothing is left to ask; a step for each round of answers."""
-        asked, log, late = Asked(beliefs, self.rules), Log(), deque[tuple[Question, str]]()
+    def run(self, crowd: AnswerSource, beliefs: Beliefs, budget: int, rng: np.random.Generator) -> Iterator[Step]:
+        """Ask until the budget is spent or no question is left; yields a step after each batch of answers."""
+        history, log = QuestionHistory(beliefs, self.rules), AnswerLog()
+        unprocessed = deque[tuple[Question, str]]()
         while len(log) < budget:
-            questions = list(batch(self.policy, beliefs, asked, min(self.at_once, budget - len(log)), rng))
+            count = min(self.batch_size, budget - len(log))
+            questions = list(batch(self.policy, beliefs, history, count, rng))
             for question in questions:
                 winner = crowd.winner(question.left, question.right, question.annotator, rng)
                 log.add(question, winner)
-                late.append((question, winner))
-            while len(late) > self.lag:
-                question, winner = late.popleft()
+                unprocessed.append((question, winner))
+            while len(unprocessed) > self.lag:
+                question, winner = unprocessed.popleft()
                 beliefs = self.model.update(beliefs, question.answered(winner))
-                asked.settle(question)
+                history.resolve(question)
             yield Step(len(log), beliefs, log)
             if not questions:
                 return
 
 
-Played = TypeVar("Played")
+def run_collection(
+    policy: Policy, crowd: Respondents, votes: int, model: OnlineModel, rng: np.random.Generator
+) -> AnswerLog:
+    """Simulate a whole collection and return its log.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy that chooses the questions.
+    crowd : Respondents
+        The simulated annotators.
+    votes : int
+        Number of questions.
+    model : OnlineModel
+        The model that updates the beliefs.
+    rng : numpy.random.Generator
+        Source of randomness.
+    """
+    log = AnswerLog()
+    beliefs = model.start(crowd.items, crowd.annotators)
+    for step in SimulatedCollection(policy=policy, model=model).run(crowd, beliefs, votes, rng):
+        log = step.log
+    return log
 
 
-def play_all(play: Callable[[int], Played], trials: int, processes: int = 1) -> Iterator[Played]:
-    """What comes of each trial, in their order, whatever the number of processes.
+Result = TypeVar("Result")
 
-    More than one process can only be started from a program that guards its main part.
+
+def run_trials(run: Callable[[int], Result], trials: int, processes: int = 1) -> Iterator[Result]:
+    """Yield the result of each trial, in order, whatever the number of processes.
+
+    More than one process can only be started from a program that guards its main part
+    (``if __name__ == "__main__":``).
     """
     if processes < 1:
         raise SettingError(f"processes must be at least 1, got {processes}.")
     if min(processes, trials) == 1:
-        yield from map(play, range(trials))
+        yield from map(run, range(trials))
         return
     import signal
     from concurrent.futures import ProcessPoolExecutor
     from functools import partial
     from multiprocessing import get_context
 
-    # an interrupted process ends at once, without a traceback of its own
-    quietly = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    # threads of ours may hold locks that a forked process would wait for
-    with ProcessPoolExecutor(min(processes, trials), get_context("spawn"), quietly) as pool:
-        yield from pool.map(play, range(trials))
+    # an interrupted worker ends at once, without a traceback of its own
+    ignore_traceback = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    # spawn, because our threads may hold locks that a forked process would wait for
+    with ProcessPoolExecutor(min(processes, trials), get_context("spawn"), ignore_traceback) as pool:
+        yield from pool.map(run, range(trials))

@@ -1,4 +1,4 @@
-"""How many votes a decision will take: futures drawn from what is believed now, each followed until it settles."""
+"""Forecast how many votes a decision will take, by simulating how the posterior may develop."""
 
 from __future__ import annotations
 
@@ -10,116 +10,210 @@ import numpy as np
 from crowdrank.active.stopping import Decision
 from crowdrank.arrays import FloatArray
 from crowdrank.errors import DataError, SettingError
-from crowdrank.online import Posterior, Roll
+from crowdrank.online import Posterior, Vocabulary
 
-PACE = 3.5
-"""c: after n votes in place of n₀ variances are (n₀ / n)ᶜ of what they were. More than 1: as it becomes clear whom to
-believe, old answers tell more too, and questions are asked where they matter. Set on simulated collections."""
-_SPREAD_OF_PACE = 0.25
-"""Of its logarithm, from one future to another."""
-FARTHEST = 100
-"""Times the votes so far, beyond which nothing is foretold."""
-_STEP = 1.1
-_SPREAD_FROM = 10
-"""Items from which a draw says how far scores are spread."""
-_LOOKED_AT = 200
-"""Draws by which it is told whether a future is settled."""
-_AS_MANY_AGAIN = 2.0
-_OWN = 0.7
-"""The weight of the futures, in logarithms, against as many votes again as there were. Set on simulated collections."""
+VARIANCE_EXPONENT = 3.5
+"""c: after n votes instead of n₀, variances are (n₀ / n)ᶜ of what they were. Above 1, because earlier answers become
+more informative as annotators become known, and because questions are asked where they matter. Fitted to
+simulations."""
+_EXPONENT_SPREAD = 0.25
+"""Standard deviation of log c between simulated paths."""
+HORIZON = 100
+"""Multiple of the present votes beyond which nothing is forecast."""
+_GRID_STEP = 1.1
+_STANDARDISE_FROM = 10
+"""Number of items from which on draws are scaled to unit standard deviation."""
+_CHECKED_DRAWS = 200
+"""Draws by which a simulated posterior is checked."""
+_PRIOR_FACTOR = 2.0
+_PATH_WEIGHT = 0.7
+"""Weight of the simulated median, in logarithms, against twice the present votes. Fitted to simulations."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """How many votes in all until a decision is settled; infinite where it will not be in sight."""
+    """Total number of votes until a decision is made; infinite if it is beyond the horizon.
+
+    Parameters
+    ----------
+    votes : float
+        Median.
+    low, high : float
+        10 % and 90 % quantiles.
+
+    Examples
+    --------
+    >>> print(Forecast(620, 450, 1100))
+    about 620 votes in total (450 to 1,100)
+    """
 
     votes: float
-    """As likely more as fewer."""
     low: float
-    """One in ten is below, …"""
     high: float
-    """… and one in ten above."""
 
     def __str__(self) -> str:
         if self.low == self.high < np.inf:
-            return f"settled after {self.votes:,.0f} votes"
+            return f"decided after {self.votes:,.0f} votes"
         if np.isinf(self.votes):
-            return f"not in sight (at least {self.low:,.0f} votes in all)" if np.isfinite(self.low) else "not in sight"
-        high = "any number" if np.isinf(self.high) else f"{self.high:,.0f}"
-        return f"about {self.votes:,.0f} votes in all ({self.low:,.0f} to {high})"
+            return (
+                f"out of reach (at least {self.low:,.0f} votes in total)" if np.isfinite(self.low) else "out of reach"
+            )
+        high = "no upper limit" if np.isinf(self.high) else f"{self.high:,.0f}"
+        return f"about {self.votes:,.0f} votes in total ({self.low:,.0f} to {high})"
 
 
 def forecast(
-    beliefs: Posterior,
+    posterior: Posterior,
     decision: Decision,
     probability: float = 0.95,
     votes: int | None = None,
     *,
-    pace: float = PACE,
+    exponent: float = VARIANCE_EXPONENT,
     paths: int = 100,
     seed: int = 0,
 ) -> Forecast:
-    """What it will take to settle a decision, asking on in the same way; `votes` is how many there were so far.
+    """Forecast how many votes a decision will take, from the draws of a posterior.
 
-    The beliefs are taken as normal. As votes come in, variances shrink, and the means wander by as much as is thereby
-    learnt (preposterior analysis): from where they are to where the truth is. That knows little, so its median is drawn
-    some way towards twice the votes so far: the median of who knows only that so many were not enough (Gott 1993).
-    The more draws, the less it depends on luck: `model.longer(beliefs)` has four times as many.
+    The more draws, the less the forecast depends on chance: pass ``model.resample(posterior)``, which has four times as
+    many.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Current beliefs.
+    votes : int, optional
+        Number of votes so far; by default those that the posterior includes.
+    decision, probability, exponent, paths, seed
+        See `forecast_from_draws`.
+
+    See Also
+    --------
+    forecast_from_draws : The same from draws alone.
     """
-    votes = beliefs.judged if votes is None else votes
+    votes = posterior.n_judgments if votes is None else votes
+    rng = np.random.default_rng([seed, len(posterior.winner)])
+    return _forecast(posterior.draws.scores, posterior.items, decision, probability, votes, exponent, paths, rng)
+
+
+def forecast_from_draws(
+    scores: FloatArray,
+    items: Vocabulary,
+    decision: Decision,
+    votes: int,
+    probability: float = 0.95,
+    *,
+    exponent: float = VARIANCE_EXPONENT,
+    paths: int = 100,
+    seed: int = 0,
+) -> Forecast:
+    """Forecast how many votes a decision will take if the collection continues in the same way.
+
+    Parameters
+    ----------
+    scores : array of shape (draws, items)
+        Joint posterior draws of the scores.
+    items : Vocabulary
+        The items, in the order of the columns.
+    decision : Decision
+        What is to be decided.
+    votes : int
+        Number of votes so far.
+    probability : float, default 0.95
+        How certain the decision must be.
+    exponent : float, default 3.5
+        c: after n votes instead of n₀, variances are (n₀ / n)ᶜ of what they were.
+    paths : int, default 100
+        Number of simulated paths, at least 10.
+    seed : int, default 0
+        Seed of the simulation.
+
+    Returns
+    -------
+    Forecast
+        Median and 80 % interval of the total number of votes.
+
+    Notes
+    -----
+    Preposterior analysis: the posterior is taken as normal. As votes come in, variances shrink, and the means move by
+    as much as is learnt, from where they are to a truth drawn from the posterior. This model knows little, so its
+    median is drawn towards twice the present votes, which is the median if all that is known is that the present votes
+    were not enough (Gott 1993).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> scores = np.array([1.0, 0.0]) + rng.normal(size=(200, 2))
+    >>> from crowdrank.active.stopping import Top
+    >>> found = forecast_from_draws(scores, Vocabulary.of(["a", "b"]), Top(1), votes=100)
+    >>> 100 < found.low <= found.votes <= found.high
+    True
+    """
+    rng = np.random.default_rng([seed, votes])
+    return _forecast(scores, items, decision, probability, votes, exponent, paths, rng)
+
+
+def _forecast(
+    scores: FloatArray,
+    items: Vocabulary,
+    decision: Decision,
+    probability: float,
+    votes: int,
+    exponent: float,
+    paths: int,
+    rng: np.random.Generator,
+) -> Forecast:
     if votes < 1:
-        raise DataError(
-            "Nothing was judged yet, so there is nothing to tell a forecast from: ask some questions first."
-        )
+        raise DataError("There are no votes yet, and a forecast needs some: ask some questions first.")
     if paths < 10:
         raise SettingError(f"paths must be at least 10, got {paths!r}.")
-    if decision.settled(beliefs, probability):
+    if decision.decided(scores, items, probability):
         return Forecast(votes, votes, votes)
-    scores, items = _contended(beliefs, decision)
+    scores, items = _relevant(scores, items, decision)
     mean = scores.mean(axis=0)
-    futures = _Futures(decision, decision.enough(probability), items, mean, scores - mean, pace)
-    rng = np.random.default_rng([seed, len(beliefs.winner)])
-    factors = [futures.settles(rng) for _ in range(paths)]
-    low, middle, high = np.quantile(factors, (0.1, 0.5, 0.9), method="inverted_cdf")
-    middle = np.clip(middle**_OWN * _AS_MANY_AGAIN ** (1 - _OWN), low, high)
-    return Forecast(*(float(np.ceil(votes * factor)) for factor in (middle, low, high)))
+    simulation = _Simulation(decision, decision.threshold(probability), items, mean, scores - mean, exponent)
+    factors = [simulation.run(rng) for _ in range(paths)]
+    low, median, high = np.quantile(factors, (0.1, 0.5, 0.9), method="inverted_cdf")
+    median = np.clip(median**_PATH_WEIGHT * _PRIOR_FACTOR ** (1 - _PATH_WEIGHT), low, high)
+    return Forecast(*(float(np.ceil(votes * factor)) for factor in (median, low, high)))
 
 
-def _contended(beliefs: Posterior, decision: Decision) -> tuple[FloatArray, Roll]:
-    scores, items = beliefs.draws.scores, beliefs.items
-    if len(items) >= _SPREAD_FROM:
-        # as wide as one another: how far scores are spread is uncertain for long, and decides nothing
+def _relevant(scores: FloatArray, items: Vocabulary, decision: Decision) -> tuple[FloatArray, Vocabulary]:
+    if len(items) >= _STANDARDISE_FROM:
+        # The scale of the scores stays uncertain for long, and decides nothing: give every draw the same scale.
         scores = scores / scores.std(axis=1, keepdims=True)
-    codes = decision.contended(scores, items)
-    return scores[:, codes], Roll(tuple(items.labels[n] for n in codes), tuple(items.queries[n] for n in codes))
+    codes = decision.relevant_items(scores, items)
+    return scores[:, codes], items.take(codes)
 
 
 @dataclass(frozen=True, eq=False)
-class _Futures:
+class _Simulation:
+    """Paths of the posterior; `centred` are the draws minus their mean."""
+
     decision: Decision
-    enough: float
-    items: Roll
+    threshold: float
+    items: Vocabulary
     mean: FloatArray
-    around: FloatArray
-    """Draws about their mean: combined with random weights they are draws of the same covariance."""
-    pace: float
+    centred: FloatArray
+    exponent: float
 
     @cached_property
-    def looked_at(self) -> FloatArray:
-        some = self.around[:: -(-len(self.around) // _LOOKED_AT)]
+    def checked_draws(self) -> FloatArray:
+        some = self.centred[:: -(-len(self.centred) // _CHECKED_DRAWS)]
         return np.asarray(some - some.mean(axis=0))
 
-    def settles(self, rng: np.random.Generator) -> float:
-        """One future: after how many times the votes so far."""
+    def run(self, rng: np.random.Generator) -> float:
+        """Simulate one path. Returns the multiple of the present votes at which the decision is made."""
         mean, before = self.mean, 1.0
-        pace = self.pace * np.exp(_SPREAD_OF_PACE * rng.standard_normal())
+        exponent = self.exponent * np.exp(_EXPONENT_SPREAD * rng.standard_normal())
         for factor in _FACTORS:
-            left = factor**-pace
-            learnt = np.sqrt((before - left) / (len(self.around) - 1))
-            mean, before = mean + learnt * rng.standard_normal(len(self.around)) @ self.around, left
-            if self.decision.chance(mean + np.sqrt(left) * self.looked_at, self.items) >= self.enough:
+            remaining = factor**-exponent
+            step = np.sqrt((before - remaining) / (len(self.centred) - 1))
+            # a random combination of centred draws is a normal draw with their covariance
+            mean, before = mean + step * rng.standard_normal(len(self.centred)) @ self.centred, remaining
+            scores = mean + np.sqrt(remaining) * self.checked_draws
+            if self.decision.probability(scores, self.items) >= self.threshold:
                 return float(factor)
         return np.inf
 
 
-_FACTORS = _STEP ** np.arange(1, int(np.log(FARTHEST) / np.log(_STEP)) + 1)
+_FACTORS = _GRID_STEP ** np.arange(1, int(np.log(HORIZON) / np.log(_GRID_STEP)) + 1)

@@ -1,4 +1,4 @@
-"""Decisions that judgments settle: the best few, which of two, the order, or an order that is close enough."""
+"""Decisions that judgments are collected for (the best few, which of two, the order), and whether they are made."""
 
 from __future__ import annotations
 
@@ -11,38 +11,53 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.errors import SettingError
-from crowdrank.online import Posterior, Refits, Roll
+from crowdrank.online import Posterior, SequentialMCMC, Vocabulary
 
-_SAMPLED = 40
-"""Items by which the closeness of an order is foretold."""
+_SAMPLE_SIZE = 40
+"""Number of items from which the accuracy of a whole order is forecast."""
 
 
 class Decision(ABC):
-    """What is to be decided. As things stand, the means of the draws decide it."""
+    """Something to be decided. The means of the posterior draws give the present answer.
+
+    In all methods `scores` are joint posterior draws, one row per draw and one column per item, and `items` is the
+    vocabulary of the columns (`Vocabulary.of(ranking.items)` for the draws behind a ranking).
+    """
 
     @abstractmethod
-    def chance(self, scores: FloatArray, items: Roll) -> float:
-        """The probability that the means are right; `scores` are joint draws, one row each."""
+    def probability(self, scores: FloatArray, items: Vocabulary) -> float:
+        """Return the posterior probability that the present answer is right."""
 
-    def enough(self, probability: float) -> float:
-        """The chance from which it is settled."""
+    def threshold(self, probability: float) -> float:
+        """Return the value of `probability` from which on it is decided."""
         return probability
 
-    def contended(self, scores: FloatArray, items: Roll) -> IntArray:
-        """Items that say what will become of it: a forecast can leave out the others."""
+    def relevant_items(self, scores: FloatArray, items: Vocabulary) -> IntArray:
+        """Return the codes of the items that determine the answer; a forecast can ignore the others."""
         return np.arange(len(items))
 
-    def settled(self, beliefs: Posterior, probability: float = 0.95) -> bool:
-        """Whether it looks settled, by the draws at hand; before you announce it, see that it is `confirmed`."""
-        return self.chance(beliefs.draws.scores, beliefs.items) >= self.enough(_checked(probability))
+    def decided(self, scores: FloatArray, items: Vocabulary, probability: float = 0.95) -> bool:
+        """Return whether the answer is certain enough by these draws. Use `is_confirmed` before you announce it."""
+        return self.probability(scores, items) >= self.threshold(_check(probability))
+
+    def decided_by(self, posterior: Posterior, probability: float = 0.95) -> bool:
+        """Return whether the answer is certain enough by the draws of a posterior."""
+        return self.decided(posterior.draws.scores, posterior.items, probability)
 
 
 @dataclass(frozen=True)
 class Top(Decision):
-    """Which are the best k of every query, in whatever order.
+    """Which are the best k items of every query, in any order.
 
+    Parameters
+    ----------
+    k : int
+        Number of items.
+
+    Examples
+    --------
     >>> scores = np.array([[3.0, 2.0, 1.0], [3.0, 1.0, 2.0], [3.0, 2.0, 1.0]])
-    >>> [round(Top(k).chance(scores, Roll.of("abc")), 2) for k in (1, 2, 3)]
+    >>> [round(Top(k).probability(scores, Vocabulary.of("abc")), 2) for k in (1, 2, 3)]
     [1.0, 0.67, 1.0]
     """
 
@@ -50,9 +65,9 @@ class Top(Decision):
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise SettingError(f"The best k must be one or more, got {self.k!r}.")
+            raise SettingError(f"The k of the best k must be one or more, got {self.k!r}.")
 
-    def chance(self, scores: FloatArray, items: Roll) -> float:
+    def probability(self, scores: FloatArray, items: Vocabulary) -> float:
         right = np.ones(len(scores), bool)
         for members in _best_first(scores, items):
             if len(members) > self.k:
@@ -60,8 +75,8 @@ class Top(Decision):
                 right &= scores[:, best].min(axis=1) > scores[:, rest].max(axis=1)
         return float(right.mean())
 
-    def contended(self, scores: FloatArray, items: Roll) -> IntArray:
-        """Those that are among the best in some draw, and the best of the others."""
+    def relevant_items(self, scores: FloatArray, items: Vocabulary) -> IntArray:
+        """Items that are among the best k in some draw, and the best of the others."""
         found = [np.zeros(0, np.int64)]
         for members in _best_first(scores, items):
             k = min(self.k, len(members))
@@ -72,7 +87,15 @@ class Top(Decision):
 
 @dataclass(frozen=True)
 class Pair(Decision):
-    """Which of two items is better, whichever it is."""
+    """Which of two items is better.
+
+    Parameters
+    ----------
+    a, b : str
+        Labels of the items.
+    query : str, default ""
+        Their query.
+    """
 
     a: str
     b: str
@@ -80,22 +103,22 @@ class Pair(Decision):
 
     def __post_init__(self) -> None:
         if self.a == self.b:
-            raise SettingError(f"Name two items, got {self.a!r} twice.")
+            raise SettingError(f"Name two different items, got {self.a!r} twice.")
 
-    def chance(self, scores: FloatArray, items: Roll) -> float:
-        one, other = self.contended(scores, items)
-        lead = scores[:, one] - scores[:, other]
-        return float(np.mean(lead > 0 if lead.mean() > 0 else lead < 0))
+    def probability(self, scores: FloatArray, items: Vocabulary) -> float:
+        one, other = self.relevant_items(scores, items)
+        difference = scores[:, one] - scores[:, other]
+        return float(np.mean(difference > 0 if difference.mean() > 0 else difference < 0))
 
-    def contended(self, scores: FloatArray, items: Roll) -> IntArray:
+    def relevant_items(self, scores: FloatArray, items: Vocabulary) -> IntArray:
         return np.array([items.index(name, self.query) for name in (self.a, self.b)])
 
 
 @dataclass(frozen=True)
 class Order(Decision):
-    """Which comes before which, all through every query."""
+    """The complete order of every query."""
 
-    def chance(self, scores: FloatArray, items: Roll) -> float:
+    def probability(self, scores: FloatArray, items: Vocabulary) -> float:
         right = np.ones(len(scores), bool)
         for members in _best_first(scores, items):
             right &= np.all(np.diff(scores[:, members], axis=1) < 0, axis=1)
@@ -104,7 +127,13 @@ class Order(Decision):
 
 @dataclass(frozen=True)
 class Accuracy(Decision):
-    """An order with at least this share of pairs (of the same query) expected to be right."""
+    """An order with an expected accuracy of at least `share`.
+
+    Parameters
+    ----------
+    share : float
+        Share of pairs (of the same query) in the right order, between 0.5 and 1.
+    """
 
     share: float
 
@@ -112,8 +141,8 @@ class Accuracy(Decision):
         if not 0.5 < self.share < 1:
             raise SettingError(f"The share of pairs in the right order must lie between 0.5 and 1, got {self.share!r}.")
 
-    def chance(self, scores: FloatArray, items: Roll) -> float:
-        """The probability that a pair, taken at random, is in the right order."""
+    def probability(self, scores: FloatArray, items: Vocabulary) -> float:
+        """Return the expected accuracy: the probability that a random pair is in the right order."""
         right = pairs = 0
         for members in _best_first(scores, items):
             ordered = scores[:, members]
@@ -122,39 +151,58 @@ class Accuracy(Decision):
             pairs += len(members) * (len(members) - 1) // 2
         return right / (pairs * len(scores)) if pairs else 1.0
 
-    def enough(self, probability: float) -> float:
+    def threshold(self, probability: float) -> float:
         return self.share
 
-    def contended(self, scores: FloatArray, items: Roll) -> IntArray:
-        """A sample: query by query in an order drawn by lot, as the items of each."""
-        lot = np.random.default_rng(0)
-        turn = lot.permutation(int(items.query.max(initial=-1)) + 1)[items.query]
-        return np.sort(np.lexsort((lot.random(len(items)), turn))[:_SAMPLED])
+    def relevant_items(self, scores: FloatArray, items: Vocabulary) -> IntArray:
+        """A random sample of items, query by query."""
+        rng = np.random.default_rng(0)
+        query_rank = rng.permutation(int(items.query.max(initial=-1)) + 1)[items.query]
+        return np.sort(np.lexsort((rng.random(len(items)), query_rank))[:_SAMPLE_SIZE])
 
 
 @dataclass(frozen=True)
 class Kendall(Accuracy):
-    """An order whose expected Kendall τ with the truth is at least so much: an accuracy of (1 + τ) / 2."""
+    """An order whose expected Kendall τ with the truth is at least `share`: an accuracy of (1 + τ) / 2.
+
+    Parameters
+    ----------
+    share : float
+        Kendall's τ, between 0 and 1.
+    """
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
             raise SettingError(f"Kendall's tau must lie between 0 and 1, got {self.share!r}.")
 
-    def enough(self, probability: float) -> float:
+    def threshold(self, probability: float) -> float:
         return (1 + self.share) / 2
 
 
-def confirmed(decision: Decision, beliefs: Posterior, model: Refits, probability: float = 0.95) -> bool:
-    """Whether it is settled by the draws at hand, and by four times as many drawn anew.
+def is_confirmed(decision: Decision, posterior: Posterior, model: SequentialMCMC, probability: float = 0.95) -> bool:
+    """Return whether a decision is made by the draws at hand, and again by four times as many new draws.
 
-    Few draws, looked at again and again, show sooner or later what one waits for.
+    A probability that is estimated from few draws, again and again, exceeds any threshold sooner or later.
+
+    Parameters
+    ----------
+    decision : Decision
+        What is to be decided.
+    posterior : Posterior
+        Current beliefs.
+    model : SequentialMCMC
+        The model that produced them; it draws again.
+    probability : float, default 0.95
+        How certain the decision must be.
     """
-    return decision.settled(beliefs, probability) and decision.settled(model.longer(beliefs), probability)
+    return decision.decided_by(posterior, probability) and decision.decided_by(model.resample(posterior), probability)
 
 
 def decision(text: str) -> Decision:
-    """What a text asks to be decided: "top 3", "order", "tau 0.9", "accuracy 0.95", or "a over b".
+    """Parse a decision: "top 3", "order", "tau 0.9", "accuracy 0.95" or "a over b".
 
+    Examples
+    --------
     >>> decision("top 3"), decision("Rome over Oslo")
     (Top(k=3), Pair(a='Rome', b='Oslo', query=''))
     """
@@ -173,18 +221,18 @@ def decision(text: str) -> Decision:
         if isinstance(error, SettingError):
             raise
     raise SettingError(
-        f'No decision reads {text!r}. Say "top 3" (the best three), "order" (all of it), "a over b" (which of the two '
-        f'is better), "tau 0.9" or "accuracy 0.95" (how close the order is expected to come).'
+        f'Unknown decision {text!r}. Use "top 3" (the best three), "order" (the complete order), "a over b" (which of '
+        f'two is better), "tau 0.9" or "accuracy 0.95" (expected accuracy of the order).'
     )
 
 
-def _best_first(scores: FloatArray, items: Roll) -> Iterator[IntArray]:
-    """The items of each query, in codes, by their means."""
+def _best_first(scores: FloatArray, items: Vocabulary) -> Iterator[IntArray]:
+    """Yield the codes of the items of each query, sorted by mean score."""
     order = np.lexsort((-scores.mean(axis=0), items.query))
     yield from np.split(order, np.flatnonzero(np.diff(items.query[order])) + 1)
 
 
-def _checked(probability: float) -> float:
+def _check(probability: float) -> float:
     if not 0.5 <= probability < 1:
         raise SettingError(f"probability must be at least 0.5 and below 1, got {probability!r}.")
     return probability

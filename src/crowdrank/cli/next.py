@@ -86,7 +86,7 @@ def next_questions(
     ] = None,
     beliefs: Annotated[
         options.Beliefs,
-        typer.Option(help="Posterior refits or online updates; auto decides by data size.", rich_help_panel=MODEL),
+        typer.Option(help="Posterior mcmc or online updates; auto decides by data size.", rich_help_panel=MODEL),
     ] = options.Beliefs.AUTO,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)] = 0,
     out: options.TableOut = None,
@@ -109,7 +109,7 @@ def next_questions(
     names = _annotators(votes, people, annotator)
     with spinner("Updating beliefs"):
         model, state = _beliefs(beliefs, votes, item_table, names, seed)
-        asked = active.Asked(state, _rules(item_table, people, quota, repeats), votes)
+        asked = active.QuestionHistory(state, _rules(item_table, people, quota, repeats), votes)
         decided, status = _decision_status(until, level, model, state)
     if decided:
         count = 0
@@ -121,7 +121,7 @@ def next_questions(
     if as_json:
         print_json(frame.to_dicts())
         return
-    name = "posterior refits" if isinstance(model, online.Refits) else "online updates"
+    name = "posterior mcmc" if isinstance(model, online.SequentialMCMC) else "online updates"
     _show(frame, chosen, count, [f"{_facts(votes, state)}; beliefs from {name}.", *status], out)
 
 
@@ -163,7 +163,7 @@ def _beliefs(
 
     many = votes is not None and len(votes) > _ONLINE_FROM
     use_online = kind == "online" or (kind == "auto" and many)
-    model: Any = online.CrowdBT() if use_online else online.Refits(seed=seed)
+    model: Any = online.CrowdBT() if use_online else online.SequentialMCMC(seed=seed)
     state = model.start(_items(item_table), names)
     if votes is not None:
         state = model.fold(state, votes)
@@ -215,23 +215,23 @@ def _facts(votes: Comparisons | None, state: Any) -> str:
 
 def _decision_status(until: str | None, level: float, model: Any, state: Any) -> tuple[bool, list[str]]:
     """Whether the decision of --until is made, and a sentence on how close it is."""
-    from crowdrank.active import confirmed, decision, forecast
-    from crowdrank.online import Refits
+    from crowdrank.active import decision, forecast, is_confirmed
+    from crowdrank.online import SequentialMCMC
 
     if until is None:
         return False, []
     if not 0 < level < 1:
         raise SettingError(f"--level must be between 0 and 1, got {level}.")
     target = decision(until)
-    if not isinstance(model, Refits):
-        raise SettingError("--until needs posterior refits: omit --beliefs online.")
-    if not state.judged:
+    if not isinstance(model, SequentialMCMC):
+        raise SettingError("--until needs posterior mcmc: omit --beliefs online.")
+    if not state.n_judgments:
         return False, [f"{until}: not decided, no judgments yet."]
-    if confirmed(target, state, model, level):
+    if is_confirmed(target, state, model, level):
         return True, [f"{until}: decided. No more questions are needed."]
-    longer = model.longer(state)
-    probability = target.chance(longer.draws.scores, longer.items)
-    needed = target.enough(level)
+    longer = model.resample(state)
+    probability = target.probability(longer.draws.scores, longer.items)
+    needed = target.threshold(level)
     outlook = forecast(longer, target, level)
     return False, [f"{until}: not decided, probability {probability:.2f} of {needed:.2f} needed; {outlook}."]
 

@@ -52,7 +52,7 @@ def plan_collection(
     trials: Annotated[
         int, typer.Option(help="Number of simulated collections.", min=1, rich_help_panel=SIMULATION)
     ] = 10,
-    most: Annotated[
+    max_votes: Annotated[
         int | None,
         typer.Option(help="Votes after which a simulated collection is stopped.", min=1, rich_help_panel=SIMULATION),
     ] = None,
@@ -76,7 +76,7 @@ def plan_collection(
             policy=parse_policy(policy),
             price=price,
             trials=trials,
-            most=most,
+            max_votes=max_votes,
             seed=seed,
             processes=process_count(processes, trials),
             on_progress=lambda done, total: show(done, total, ""),
@@ -116,8 +116,8 @@ def _as_dict(found: Plan) -> dict[str, Any]:
         "low": _finite(low),
         "high": _finite(high),
         "cost": _finite(found.cost),
-        "most": found.most,
-        "never": found.never,
+        "max_votes": found.max_votes,
+        "never": found.n_failed,
         "reached": [_finite(votes) for votes in found.reached],
         "curve": [{"votes": p.votes, "mean": p.mean, "std_error": _finite(p.std_error)} for p in found.curve],
     }

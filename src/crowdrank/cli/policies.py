@@ -9,10 +9,10 @@ from crowdrank.cli.parsing import parse_pairs
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdrank.active.policies import Chooser
+    from crowdrank.active.policies import BasePolicy
 
 
-def parse_policy(text: str) -> Chooser:
+def parse_policy(text: str) -> BasePolicy:
     """A policy with optional settings: adaptive, gain:exploration=5 or adaptive:epsilon=0.2:floor=5."""
     from crowdrank.active import by_name
     from crowdrank.models.selection import parse_settings

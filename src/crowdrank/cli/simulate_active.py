@@ -16,8 +16,8 @@ from crowdrank.cli.progress import progress_bar
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdrank.active import Curves
-    from crowdrank.active.policies import Chooser
+    from crowdrank.active import PolicyComparison
+    from crowdrank.active.policies import BasePolicy
 
 
 def simulate_active(
@@ -29,7 +29,7 @@ def simulate_active(
     ] = "adaptive,gain,random",
     budget: Annotated[int, typer.Option(help="Number of votes per policy.")] = 1000,
     beliefs: Annotated[
-        options.SimulatedBeliefs, typer.Option(help="Posterior refits, or online updates.")
+        options.SimulatedBeliefs, typer.Option(help="Posterior mcmc, or online updates.")
     ] = options.SimulatedBeliefs.REFITS,
     items: Annotated[int, typer.Option(help="Number of items.", rich_help_panel=SIMULATION)] = 100,
     annotators: Annotated[int, typer.Option(help="Number of annotators.", rich_help_panel=SIMULATION)] = 100,
@@ -87,8 +87,8 @@ def simulate_active(
     _write(curves, out, plot, quiet=as_json)
 
 
-def _policies(text: str) -> dict[str, Chooser]:
-    chosen: dict[str, Chooser] = {}
+def _policies(text: str) -> dict[str, BasePolicy]:
+    chosen: dict[str, BasePolicy] = {}
     for name in parse_names(text):
         if name in chosen:
             raise SettingError(f"--policies names {name!r} twice.")
@@ -96,7 +96,7 @@ def _policies(text: str) -> dict[str, Chooser]:
     return chosen
 
 
-def _show(curves: Curves) -> None:
+def _show(curves: PolicyComparison) -> None:
     from crowdrank import reports
 
     headline, verdict = curves.lines()
@@ -111,7 +111,7 @@ def _show(curves: Curves) -> None:
     screen.print(verdict)
 
 
-def _write(curves: Curves, out: Path | None, plot: Path | None, quiet: bool) -> None:
+def _write(curves: PolicyComparison, out: Path | None, plot: Path | None, quiet: bool) -> None:
     from crowdrank import io, reports
 
     if out is not None:

@@ -1,12 +1,12 @@
-"""Beliefs updated one judgment at a time: Crowd-BT, TrueSkill, Elo, Glicko-2."""
+"""Online models: beliefs updated one judgment at a time (Crowd-BT, TrueSkill, Elo, Glicko-2, sequential MCMC)."""
 
-from crowdrank.online.beliefs import Beliefs, Roll
+from crowdrank.online.base import OnlineModel
+from crowdrank.online.beliefs import Beliefs, Vocabulary
 from crowdrank.online.crowd_bt import CrowdBT
 from crowdrank.online.elo import Elo
 from crowdrank.online.glicko import Glicko2
-from crowdrank.online.sequential import OnlineModel
-from crowdrank.online.sequential_mcmc import Posterior, Refits
-from crowdrank.online.tpp_transfer import beliefs_of
+from crowdrank.online.sequential_mcmc import Posterior, SequentialMCMC
+from crowdrank.online.tpp_transfer import beliefs_from_ranking
 from crowdrank.online.trueskill import TrueSkill
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "Glicko2",
     "OnlineModel",
     "Posterior",
-    "Refits",
-    "Roll",
+    "SequentialMCMC",
     "TrueSkill",
-    "beliefs_of",
+    "Vocabulary",
+    "beliefs_from_ranking",
 ]

@@ -1,4 +1,4 @@
-"""Chen et al. 2013, §4.1: scores N(μ, σ²) and qualities Beta(α, β), their moments matched after every answer."""
+"""Online Crowd-BT (Chen et al. 2013, §4.1): scores N(μ, σ²) and qualities Beta(α, β), moments matched per answer."""
 
 from __future__ import annotations
 
@@ -12,17 +12,42 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.errors import DataWarning, SettingError
 from crowdrank.online import moments
-from crowdrank.online.columns import Columnar, check_positive
-from crowdrank.online.sequential import Answers
+from crowdrank.online.base import Answers, ColumnarModel, check_positive
 
-_LARGEST_CLOSED = 2.0
-"""Prior variance up to which the closed form can be trusted: soon beyond, variances burst or freeze at κ."""
+_MAX_CLOSED_VARIANCE = 2.0
+"""Prior variance up to which the closed form is usable: beyond it, variances soon explode or freeze at κ."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrowdBT(Columnar):
-    """Beliefs of items' scores and annotators' quality, updated together by each answer.
+class CrowdBT(ColumnarModel):
+    """Crowd-BT, one answer at a time: scores of items and quality of annotators are updated together.
 
+    Parameters
+    ----------
+    prior_scale : float, default 1.0
+        Standard deviation of the normal prior on scores.
+    quality_prior : tuple of two floats, default (10.0, 1.0)
+        Beta prior on an annotator's quality: pseudo-counts of true and of false answers.
+    moments : {"exact", "closed"}, default "exact"
+        Compute the posterior moments by numerical integration, or by the paper's formulas (eq. 12-18). The formulas
+        are usable for variances up to 2.
+    win_probability : {"stable", "taylor"}, default "stable"
+        How the closed form approximates C₁, the probability that a truthful annotator prefers the left item: by
+        MacKay's scaling, or by the Taylor series of the paper (eq. 19).
+    ties : {"drop", "half"}, default "drop"
+        Ignore ties, or count each as half an answer each way.
+
+    Notes
+    -----
+    The beliefs have the columns ``mean`` and ``variance`` of items, and ``alpha`` and ``beta`` of annotators. The
+    formulas are in `crowdrank.online.moments`.
+
+    References
+    ----------
+    Chen, Bennett, Collins-Thompson, Horvitz (2013): Pairwise ranking aggregation in a crowdsourced setting. WSDM.
+
+    Examples
+    --------
     >>> from crowdrank.data import Comparison
     >>> model = CrowdBT()
     >>> beliefs = model.update(model.start(["a", "b"]), Comparison("a", "b", "a", "ann"))
@@ -31,59 +56,54 @@ class CrowdBT(Columnar):
     """
 
     prior_scale: float = 1.0
-    """Standard deviation of the normal prior on scores."""
     quality_prior: tuple[float, float] = (10.0, 1.0)
-    """Beta prior on quality: truths and lies each annotator is credited with beforehand."""
     moments: Literal["exact", "closed"] = "exact"
-    """By numerical integration, or by the paper's formulas (eq. 12-18), which are for variances up to 2."""
-    lead: Literal["stable", "taylor"] = "stable"
-    """How the closed form takes C₁: by MacKay's scaling, or the Taylor series as printed (eq. 19)."""
+    win_probability: Literal["stable", "taylor"] = "stable"
     ties: Literal["drop", "half"] = "drop"
-    """A tie says nothing of who tells the truth: left out, or half an answer each way."""
 
     def __post_init__(self) -> None:
         check_positive(self, "prior_scale")
         if len(self.quality_prior) != 2 or not 0 < min(self.quality_prior) <= max(self.quality_prior) < np.inf:
             raise SettingError(f"quality_prior must be two positive numbers, got {self.quality_prior!r}.")
         if self.moments not in ("exact", "closed"):
-            raise SettingError(f"moments must be exact or closed, got {self.moments!r}.")
-        if self.lead not in ("stable", "taylor"):
-            raise SettingError(f"lead must be stable or taylor, got {self.lead!r}.")
+            raise SettingError(f"moments must be 'exact' or 'closed', got {self.moments!r}.")
+        if self.win_probability not in ("stable", "taylor"):
+            raise SettingError(f"win_probability must be 'stable' or 'taylor', got {self.win_probability!r}.")
         if self.ties not in ("drop", "half"):
-            raise SettingError(f"ties must be drop or half, got {self.ties!r}.")
-        if self.moments == "closed" and self.prior_scale**2 > _LARGEST_CLOSED:
+            raise SettingError(f"ties must be 'drop' or 'half', got {self.ties!r}.")
+        if self.moments == "closed" and self.prior_scale**2 > _MAX_CLOSED_VARIANCE:
             warnings.warn(
-                f"The closed form is for variances up to {_LARGEST_CLOSED:g}, and prior_scale={self.prior_scale:g} "
-                f'begins with {self.prior_scale**2:g}. Set moments="exact".',
+                f"The closed form is for variances up to {_MAX_CLOSED_VARIANCE:g}, but prior_scale="
+                f'{self.prior_scale:g} starts with a variance of {self.prior_scale**2:g}. Set moments="exact".',
                 DataWarning,
                 stacklevel=3,
             )
 
     @property
-    def of_new_item(self) -> Mapping[str, float]:
+    def new_item(self) -> Mapping[str, float]:
         return {"mean": 0.0, "variance": self.prior_scale**2}
 
     @property
-    def of_new_annotator(self) -> Mapping[str, float]:
-        return {"truths": self.quality_prior[0], "lies": self.quality_prior[1]}
+    def new_annotator(self) -> Mapping[str, float]:
+        return {"alpha": self.quality_prior[0], "beta": self.quality_prior[1]}
 
-    def take_in(
-        self, answers: Answers, of_items: Mapping[str, FloatArray], of_annotators: Mapping[str, FloatArray]
+    def update_columns(
+        self, answers: Answers, item_columns: Mapping[str, FloatArray], annotator_columns: Mapping[str, FloatArray]
     ) -> int:
         outside = answers.loop(moments.fold)(
             *answers,
-            of_items["mean"],
-            of_items["variance"],
-            of_annotators["truths"],
-            of_annotators["lies"],
+            item_columns["mean"],
+            item_columns["variance"],
+            annotator_columns["alpha"],
+            annotator_columns["beta"],
             self.moments == "exact",
-            self.lead == "taylor",
+            self.win_probability == "taylor",
             self.ties == "half",
         )
         if outside:
             warnings.warn(
-                f"Eq. 19 left [0, 1] in {outside} of {len(answers.left)} judgments, where the stable form was used: "
-                f'variances are too large for a Taylor series. Set lead="stable".',
+                f"Eq. 19 left [0, 1] in {outside} of {len(answers.left)} judgments; the stable form was used there. "
+                f'The variances are too large for a Taylor series. Set win_probability="stable".',
                 DataWarning,
                 stacklevel=4,
             )

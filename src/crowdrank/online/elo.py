@@ -1,4 +1,4 @@
-"""Elo 1978, one judgment at a time: the same ratings as the model `elo` fits."""
+"""Online Elo (Elo 1978): the same ratings as the model `elo` fits."""
 
 from __future__ import annotations
 
@@ -9,38 +9,56 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.models.pairwise import elo
-from crowdrank.online.columns import Columnar, check_finite, check_positive
-from crowdrank.online.sequential import Answers
+from crowdrank.online.base import Answers, ColumnarModel, check_finite, check_positive
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elo(Columnar):
-    """Ratings moved by each judgment as far as it surprised; how sure they are is not kept."""
+class Elo(ColumnarModel):
+    """Elo ratings, one judgment at a time. All annotators count alike, and a tie is half a win.
+
+    Parameters
+    ----------
+    step : float, default 32.0
+        Largest change of a rating by one judgment (Elo's K).
+    scale : float, default 400.0
+        Difference in rating that means odds of ten to one.
+    initial : float, default 1500.0
+        Rating of a new item.
+
+    Notes
+    -----
+    The beliefs have the column ``mean`` only: Elo keeps no variance. An update is a ← a + step·(result − E) with
+    E = 1/(1 + 10^((b − a)/scale)).
+
+    Examples
+    --------
+    >>> from crowdrank.data import Comparison
+    >>> model = Elo()
+    >>> model.update(model.start(["a", "b"]), Comparison("a", "b", "a")).mean.tolist()
+    [1516.0, 1484.0]
+    """
 
     step: float = 32.0
-    """How far one judgment can move a rating (Elo's K)."""
     scale: float = 400.0
-    """The lead in rating that means odds of ten to one."""
     initial: float = 1500.0
-    """Where every item starts."""
 
     def __post_init__(self) -> None:
         check_positive(self, "step", "scale")
         check_finite(self, "initial")
 
     @property
-    def of_new_item(self) -> Mapping[str, float]:
+    def new_item(self) -> Mapping[str, float]:
         return {"mean": self.initial}
 
-    def take_in(
-        self, answers: Answers, of_items: Mapping[str, FloatArray], of_annotators: Mapping[str, FloatArray]
+    def update_columns(
+        self, answers: Answers, item_columns: Mapping[str, FloatArray], annotator_columns: Mapping[str, FloatArray]
     ) -> int:
         answers.loop(elo.update_ratings)(
             answers.left,
             answers.right,
             answers.outcome,
             answers.weight,
-            of_items["mean"],
+            item_columns["mean"],
             self.step,
             np.log(10) / self.scale,
         )

@@ -1,4 +1,4 @@
-"""Beliefs as JSON, to go on from where they were left."""
+"""Save and load beliefs as JSON."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.errors import FormatError
-from crowdrank.online.beliefs import Beliefs, Roll
-from crowdrank.online.sequential_mcmc import Draws, Place, Posterior
+from crowdrank.online.beliefs import Beliefs, Vocabulary
+from crowdrank.online.sequential_mcmc import ChainState, Draws, Posterior
 
-VERSION = 1
+VERSION = 2
 
 
 def save(beliefs: Beliefs, path: str | Path) -> None:
-    """Write everything believed; numbers come back to the last bit."""
+    """Write beliefs to a file. Floats are written so that they are read back to the last bit."""
     content: dict[str, Any] = {
         "crowdrank_beliefs": VERSION,
         "item": beliefs.items.labels,
         "query": beliefs.items.queries,
         "annotator": beliefs.annotators.labels,
-        "of_items": {name: column.tolist() for name, column in beliefs.of_items.items()},
-        "of_annotators": {name: column.tolist() for name, column in beliefs.of_annotators.items()},
-        "judged": beliefs.judged,
-        "left_out": beliefs.left_out,
+        "item_columns": {name: column.tolist() for name, column in beliefs.item_columns.items()},
+        "annotator_columns": {name: column.tolist() for name, column in beliefs.annotator_columns.items()},
+        "n_judgments": beliefs.n_judgments,
+        "n_ties_dropped": beliefs.n_ties_dropped,
     }
     if isinstance(beliefs, Posterior):
-        content["posterior"] = _walk_of(beliefs)
+        content["posterior"] = _posterior_content(beliefs)
     Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
@@ -41,43 +41,48 @@ def load(path: str | Path) -> Beliefs:
         if version == VERSION:
             return _beliefs(content)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{path} does not hold beliefs saved by crowdrank.") from error
-    raise FormatError(f"{path} was saved in version {version} of the format; this crowdrank reads {VERSION}.")
+        raise FormatError(f"{path} does not contain beliefs saved by crowdrank.") from error
+    raise FormatError(
+        f"{path} has version {version} of the format, but this crowdrank reads version {VERSION}: "
+        "fold the judgments again and save the result."
+    )
 
 
 def _beliefs(content: dict[str, Any]) -> Beliefs:
-    told: dict[str, Any] = {
-        "items": Roll(tuple(content["item"]), tuple(content["query"])),
-        "annotators": Roll.of(content["annotator"]),
-        "of_items": _columns(content["of_items"]),
-        "of_annotators": _columns(content["of_annotators"]),
-        "judged": content["judged"],
-        "left_out": content["left_out"],
+    fields: dict[str, Any] = {
+        "items": Vocabulary(tuple(content["item"]), tuple(content["query"])),
+        "annotators": Vocabulary.of(content["annotator"]),
+        "item_columns": _columns(content["item_columns"]),
+        "annotator_columns": _columns(content["annotator_columns"]),
+        "n_judgments": content["n_judgments"],
+        "n_ties_dropped": content["n_ties_dropped"],
     }
-    return Posterior(**told, **_walk(content["posterior"])) if "posterior" in content else Beliefs(**told)
+    if "posterior" in content:
+        return Posterior(**fields, **_posterior_fields(content["posterior"]))
+    return Beliefs(**fields)
 
 
-def _walk_of(beliefs: Posterior) -> dict[str, Any]:
-    """What was said, the draws, and where the walk stopped."""
-    place = beliefs.place
+def _posterior_content(posterior: Posterior) -> dict[str, Any]:
+    """The judgments, the draws, and the state of the chain."""
+    chain = posterior.chain_state
     return {
-        "winner": beliefs.winner.tolist(),
-        "loser": beliefs.loser.tolist(),
-        "speaker": beliefs.speaker.tolist(),
-        "waiting": beliefs.waiting,
-        "scores": beliefs.draws.scores.tolist(),
-        "qualities": beliefs.draws.qualities.tolist(),
-        "place": None if place is None else [place.scores.tolist(), place.quality.tolist(), *place[2:]],
+        "winner": posterior.winner.tolist(),
+        "loser": posterior.loser.tolist(),
+        "annotator": posterior.annotator.tolist(),
+        "n_pending": posterior.n_pending,
+        "scores": posterior.draws.scores.tolist(),
+        "qualities": posterior.draws.qualities.tolist(),
+        "chain_state": None if chain is None else [chain.scores.tolist(), chain.quality.tolist(), *chain[2:]],
     }
 
 
-def _walk(content: dict[str, Any]) -> dict[str, Any]:
-    place, count = content["place"], len(content["scores"])
+def _posterior_fields(content: dict[str, Any]) -> dict[str, Any]:
+    chain, count = content["chain_state"], len(content["scores"])
     scores, qualities = (np.array(content[name], np.float64).reshape(count, -1) for name in ("scores", "qualities"))
-    codes = {name: np.array(content[name], np.int32) for name in ("winner", "loser", "speaker")}
-    if place is not None:
-        place = Place(np.array(place[0]), np.array(place[1]), *place[2:])
-    return {**codes, "waiting": content["waiting"], "draws": Draws(scores, qualities), "place": place}
+    codes = {name: np.array(content[name], np.int32) for name in ("winner", "loser", "annotator")}
+    if chain is not None:
+        chain = ChainState(np.array(chain[0]), np.array(chain[1]), *chain[2:])
+    return {**codes, "n_pending": content["n_pending"], "draws": Draws(scores, qualities), "chain_state": chain}
 
 
 def _columns(lists: dict[str, list[float]]) -> dict[str, FloatArray]:

@@ -1,4 +1,7 @@
-"""Crowd-BT's whole posterior, walked on as judgments arrive: slower than an update, and it knows what hangs on what."""
+"""The joint posterior of Crowd-BT, sampled by a Markov chain that continues as judgments arrive.
+
+Slower than a moment-matching update, but it keeps the correlations between scores and qualities.
+"""
 
 from __future__ import annotations
 
@@ -15,210 +18,264 @@ from crowdrank.models.crowd.encoding import answers_of
 from crowdrank.models.crowd.likelihood import RELIABLE
 from crowdrank.models.crowd.sampler import Sampler, State
 from crowdrank.models.crowd.sampler_kernels import LIES, SCALE, TRUTHS, Limits, thread
-from crowdrank.online.beliefs import Beliefs, Roll
-from crowdrank.online.sequential import Answers, Sequential
+from crowdrank.online.base import Answers, SequentialModel
+from crowdrank.online.beliefs import Beliefs, Vocabulary
 
-_NOBODY = np.zeros(0, np.int32)
-_COLD = 500
-"""Sweeps more that are forgotten where there was no walk before."""
+_NO_CODES = np.zeros(0, np.int32)
+_COLD_START_WARMUP = 500
+"""Additional warm-up sweeps of the first chain, which has no earlier state to continue from."""
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Scores and qualities drawn together, one row each; scores have mean zero in each query."""
+    """Joint posterior draws, one per row.
+
+    Parameters
+    ----------
+    scores : array of shape (draws, items)
+        Scores, with mean zero in each query.
+    qualities : array of shape (draws, annotators)
+        Qualities of the annotators.
+    """
 
     scores: FloatArray
     qualities: FloatArray
 
 
-class Place(NamedTuple):
-    """Where a walk stands."""
+class ChainState(NamedTuple):
+    """State of the Markov chain: scores, qualities and their hyperparameters."""
 
     scores: FloatArray
     quality: FloatArray
     scale: float
-    truths: float
-    lies: float
+    alpha: float
+    beta: float
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Posterior(Beliefs):
-    """Beliefs as joint draws; means and variances are the draws'."""
+    """Beliefs with joint posterior draws; means and variances are those of the draws.
+
+    Parameters
+    ----------
+    draws : Draws
+        The draws.
+    winner, loser, annotator : array of int
+        Codes of all decided judgments, in the order in which they came.
+    n_pending : int, default 0
+        How many of these came after the last run of the chain, so that the draws do not include them yet.
+    chain_state : ChainState, optional
+        Where the last run of the chain ended.
+
+    See Also
+    --------
+    Beliefs : The other parameters.
+    """
 
     draws: Draws
     winner: Int32Array
-    """All that was said and decided …"""
     loser: Int32Array
-    speaker: Int32Array
-    waiting: int = 0
-    """… of which so many came after the last walk."""
-    place: Place | None = None
-    """Where that walk stopped."""
+    annotator: Int32Array
+    n_pending: int = 0
+    chain_state: ChainState | None = None
 
     @property
-    def unheard(self) -> Int32Array:
-        """The pairs that were answered since the last walk, two columns."""
-        latest = slice(len(self.winner) - self.waiting, None)
+    def pending_pairs(self) -> Int32Array:
+        """The pairs of judgments that the draws do not include yet, as two columns."""
+        latest = slice(len(self.winner) - self.n_pending, None)
         return np.stack((self.winner[latest], self.loser[latest]), axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refits(Sequential):
-    """Crowd-BT's posterior, sampled anew after every few judgments, from where the last walk ended.
+class SequentialMCMC(SequentialModel):
+    """The posterior of Crowd-BT, sampled again after every few judgments, from where the last run ended.
 
-    Between walks new judgments wait, and new items and annotators are what the prior says. Ties are left out.
+    Between two runs new judgments wait, and new items and annotators follow the prior. Ties are dropped.
+
+    Parameters
+    ----------
+    prior_scale : float or "learnt", default "learnt"
+        Standard deviation of the normal prior on scores.
+    quality_prior : tuple of two floats or "learnt", default "learnt"
+        Beta prior on an annotator's quality: pseudo-counts of true and of false answers.
+    refit_every : int, default 25
+        Number of judgments, given one at a time, after which the chain runs again. `fold` always runs it.
+    warmup : int, default 100
+        Sweeps discarded in each run.
+    draws : int, default 200
+        Draws kept in each run.
+    thin : int, default 1
+        Sweeps per draw.
+    seed : int, default 0
+        Seed of the chain. The same judgments and seed give the same draws.
+
+    Examples
+    --------
+    >>> from crowdrank.data import Comparisons
+    >>> votes = Comparisons.of(["a"] * 9, ["b"] * 9, ["a"] * 9, annotator=list("xyz") * 3)
+    >>> model = SequentialMCMC(draws=50)
+    >>> posterior = model.fold(model.start(), votes)
+    >>> posterior.draws.scores.shape
+    (50, 2)
+    >>> bool(posterior.mean[0] > posterior.mean[1])
+    True
     """
 
     prior_scale: float | Literal["learnt"] = "learnt"
-    """Standard deviation of the normal prior on scores."""
     quality_prior: tuple[float, float] | Literal["learnt"] = "learnt"
-    """Beta prior on η: truths and lies each annotator is credited with beforehand."""
-    every: int = 25
-    """How many judgments, coming one at a time, wait for a walk; `fold` always walks."""
+    refit_every: int = 25
     warmup: int = 100
-    """Sweeps forgotten after new judgments."""
-    keep: int = 200
-    """Draws kept."""
+    draws: int = 200
     thin: int = 1
-    """Sweeps for one draw that is kept."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         self._model()  # which checks the priors
-        if min(self.every, self.keep, self.thin) < 1 or self.warmup < 0:
-            raise SettingError("every, keep and thin must be at least 1, and warmup not negative.")
+        for name in ("refit_every", "draws", "thin"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{name} must be at least 1, got {getattr(self, name)!r}.")
+        if self.warmup < 0:
+            raise SettingError(f"warmup must be zero or more, got {self.warmup!r}.")
 
     def fold(self, beliefs: Beliefs, comparisons: Comparisons) -> Posterior:
-        told = cast(Posterior, super().fold(beliefs, comparisons))
-        return self._walked(told) if told.waiting else told
+        """Return the posterior after a table of judgments; the chain always runs."""
+        posterior = cast(Posterior, super().fold(beliefs, comparisons))
+        return self._refit(posterior) if posterior.n_pending else posterior
 
-    def nobody(self) -> Posterior:
-        nothing = np.zeros((self.keep, 0))
+    def empty(self) -> Posterior:
+        nothing = np.zeros((self.draws, 0))
         return Posterior(
-            items=Roll.of(()),
-            annotators=Roll.of(()),
-            winner=_NOBODY,
-            loser=_NOBODY,
-            speaker=_NOBODY,
-            **_believed(nothing, nothing),
+            items=Vocabulary.of(()),
+            annotators=Vocabulary.of(()),
+            winner=_NO_CODES,
+            loser=_NO_CODES,
+            annotator=_NO_CODES,
+            **_summary(nothing, nothing),
         )
 
-    def after(self, beliefs: Beliefs, items: Roll, annotators: Roll, answers: Answers) -> Posterior:
+    def apply(self, beliefs: Beliefs, items: Vocabulary, annotators: Vocabulary, answers: Answers) -> Posterior:
         if not isinstance(beliefs, Posterior):
-            raise DataError("Refits goes on from beliefs of its own: begin with Refits().start().")
-        told = self._joined(beliefs, items, annotators)
+            raise DataError(
+                "SequentialMCMC needs a posterior of its own, got other beliefs: begin with SequentialMCMC().start()."
+            )
+        posterior = self._extended(beliefs, items, annotators)
         decided = answers.outcome != TIE
         left, right, left_won = answers.left[decided], answers.right[decided], answers.outcome[decided] > 0
-        told = told.changed(
-            winner=np.concatenate((told.winner, np.where(left_won, left, right))),
-            loser=np.concatenate((told.loser, np.where(left_won, right, left))),
-            speaker=np.concatenate((told.speaker, answers.annotator[decided])),
-            judged=told.judged + len(decided),
-            left_out=told.left_out + int(np.sum(~decided)),
-            waiting=told.waiting + int(np.sum(decided)),
+        posterior = posterior.replace(
+            winner=np.concatenate((posterior.winner, np.where(left_won, left, right))),
+            loser=np.concatenate((posterior.loser, np.where(left_won, right, left))),
+            annotator=np.concatenate((posterior.annotator, answers.annotator[decided])),
+            n_judgments=posterior.n_judgments + len(decided),
+            n_ties_dropped=posterior.n_ties_dropped + int(np.sum(~decided)),
+            n_pending=posterior.n_pending + int(np.sum(decided)),
         )
-        return self._walked(told) if told.waiting >= self.every else told
+        return self._refit(posterior) if posterior.n_pending >= self.refit_every else posterior
 
-    def longer(self, beliefs: Posterior, times: int = 4) -> Posterior:
-        """The same judgments, walked on from the same place, drawn anew and so many times as often."""
-        return replace(self, keep=times * self.keep, seed=self.seed + 1)._walked(beliefs)
+    def resample(self, posterior: Posterior, times: int = 4) -> Posterior:
+        """Draw again from the posterior of the same judgments, with another seed and `times` as many draws."""
+        return replace(self, draws=times * self.draws, seed=self.seed + 1)._refit(posterior)
 
-    def _joined(self, beliefs: Posterior, items: Roll, annotators: Roll) -> Posterior:
-        """With whoever is new drawn from the prior."""
-        new_items, new_people = len(items) - len(beliefs.items), len(annotators) - len(beliefs.annotators)
-        if not new_items and not new_people:
-            return beliefs
+    def _extended(self, posterior: Posterior, items: Vocabulary, annotators: Vocabulary) -> Posterior:
+        """Add new items and annotators, drawn from the prior."""
+        new_items = len(items) - len(posterior.items)
+        new_annotators = len(annotators) - len(posterior.annotators)
+        if not new_items and not new_annotators:
+            return posterior
         rng = np.random.default_rng([self.seed, len(items), len(annotators)])
-        place = beliefs.place
-        scale, truths, lies = self._spreads() if place is None else place[2:]
-        scores = np.hstack((beliefs.draws.scores, scale * rng.standard_normal((self.keep, new_items))))
-        qualities = np.hstack((beliefs.draws.qualities, rng.beta(truths, lies, (self.keep, new_people))))
-        if place is not None:
-            place = place._replace(
-                scores=np.append(place.scores, scores[-1, len(place.scores) :]),
-                quality=np.append(place.quality, qualities[-1, len(place.quality) :]),
+        chain = posterior.chain_state
+        scale, alpha, beta = self._hyperparameters() if chain is None else chain[2:]
+        scores = np.hstack((posterior.draws.scores, scale * rng.standard_normal((self.draws, new_items))))
+        qualities = np.hstack((posterior.draws.qualities, rng.beta(alpha, beta, (self.draws, new_annotators))))
+        if chain is not None:
+            chain = chain._replace(
+                scores=np.append(chain.scores, scores[-1, len(chain.scores) :]),
+                quality=np.append(chain.quality, qualities[-1, len(chain.quality) :]),
             )
-        return beliefs.changed(items=items, annotators=annotators, place=place, **_believed(scores, qualities))
+        return posterior.replace(items=items, annotators=annotators, chain_state=chain, **_summary(scores, qualities))
 
-    def _walked(self, beliefs: Posterior) -> Posterior:
-        """On from where the last walk stopped; the same beliefs and judgments give the same walk."""
-        rng = np.random.default_rng([self.seed, len(beliefs.winner)])
-        order, place = _by_query(beliefs.items), beliefs.place
-        said = _comparisons(beliefs, order)
-        if place is None:
-            sampler = self._model().sampler(said)
-            state, warmup = sampler.init(rng), self.warmup + _COLD
+    def _refit(self, posterior: Posterior) -> Posterior:
+        """Run the chain on all judgments, from where it stopped last."""
+        # The generator depends on the number of judgments alone, so the same beliefs always give the same draws.
+        rng = np.random.default_rng([self.seed, len(posterior.winner)])
+        order, chain = _by_query(posterior.items), posterior.chain_state
+        comparisons = _comparisons(posterior, order)
+        if chain is None:
+            sampler = self._model().sampler(comparisons)
+            state, warmup = sampler.init(rng), self.warmup + _COLD_START_WARMUP
         else:
-            sampler = self._resumed(said)
-            state, warmup = sampler.at(place.scores[order], place.quality.copy(), *place[2:]), self.warmup
+            sampler = self._resumed_sampler(comparisons)
+            state, warmup = sampler.at(chain.scores[order], chain.quality.copy(), *chain[2:]), self.warmup
         state = sampler.tune(rng, state, warmup)
-        scores, qualities = np.empty((self.keep, len(order))), np.empty((self.keep, len(beliefs.annotators)))
-        for draw in range(self.keep):
+        scores, qualities = np.empty((self.draws, len(order))), np.empty((self.draws, len(posterior.annotators)))
+        for draw in range(self.draws):
             state, _ = sampler.walk(rng, state, self.thin)
             scores[draw, order], qualities[draw] = sampler.items.centre(state.scores), state.quality
         if self.quality_prior == "learnt":
-            state = _upright(state, scores, qualities)
-        ended = np.empty(len(order))
-        ended[order] = state.scores
-        place = Place(ended, state.quality, state.scale, state.truths, state.lies)
-        return beliefs.changed(waiting=0, place=place, **_believed(scores, qualities))
+            state = _resolve_sign(state, scores, qualities)
+        last_scores = np.empty(len(order))
+        last_scores[order] = state.scores
+        chain = ChainState(last_scores, state.quality, state.scale, state.truths, state.lies)
+        return posterior.replace(n_pending=0, chain_state=chain, **_summary(scores, qualities))
 
     def _model(self) -> BayesianCrowdBT:
         return BayesianCrowdBT(prior_scale=self.prior_scale, quality_prior=self.quality_prior)
 
-    def _spreads(self) -> tuple[float, float, float]:
-        """What is believed before anything was said: of the scores, and of the truths and lies of annotators."""
+    def _hyperparameters(self) -> tuple[float, float, float]:
+        """Scale of the scores, and α and β of the qualities, before any judgment."""
         scale = SCALE if self.prior_scale == "learnt" else self.prior_scale
         return scale, *((TRUTHS, LIES) if self.quality_prior == "learnt" else self.quality_prior)
 
-    def _resumed(self, said: Comparisons) -> Sampler:
-        """No need to look for a place to start from."""
-        people = len(said.annotators)
+    def _resumed_sampler(self, comparisons: Comparisons) -> Sampler:
+        """A sampler without starting values: the chain brings its own."""
+        n_annotators = len(comparisons.annotators)
         return Sampler(
-            thread(answers_of(said), len(said.items), people, RELIABLE),
-            said.items,
-            np.zeros(len(said.items)),
-            np.zeros(people),
-            Limits(np.zeros(people), np.ones(people), _NOBODY, _NOBODY),
+            thread(answers_of(comparisons), len(comparisons.items), n_annotators, RELIABLE),
+            comparisons.items,
+            np.zeros(len(comparisons.items)),
+            np.zeros(n_annotators),
+            Limits(np.zeros(n_annotators), np.ones(n_annotators), _NO_CODES, _NO_CODES),
             None if self.prior_scale == "learnt" else self.prior_scale,
             None if self.quality_prior == "learnt" else self.quality_prior,
         )
 
 
-def _comparisons(beliefs: Posterior, order: Int32Array) -> Comparisons:
-    """All that was said, the items query by query, as `Items` stand."""
-    code, query = np.argsort(order).astype(np.int32), beliefs.items.query[order]
-    labels, people = (np.array(roll.labels, dtype=object) for roll in (beliefs.items, beliefs.annotators))
+def _comparisons(posterior: Posterior, order: Int32Array) -> Comparisons:
+    """All decided judgments, with the items sorted by query, as `Items` requires."""
+    code, query = np.argsort(order).astype(np.int32), posterior.items.query[order]
+    labels, annotators = (np.array(names.labels, dtype=object) for names in (posterior.items, posterior.annotators))
     return Comparisons(
         items=Items(labels[order], query, np.unique(query).astype(object)),
-        left=code[beliefs.winner],
-        right=code[beliefs.loser],
-        outcome=np.ones(len(beliefs.winner), np.int8),
-        annotators=people,
-        annotator=beliefs.speaker,
+        left=code[posterior.winner],
+        right=code[posterior.loser],
+        outcome=np.ones(len(posterior.winner), np.int8),
+        annotators=annotators,
+        annotator=posterior.annotator,
     )
 
 
-def _by_query(items: Roll) -> Int32Array:
+def _by_query(items: Vocabulary) -> Int32Array:
     return np.argsort(items.query, kind="stable").astype(np.int32)
 
 
-def _upright(state: State, scores: FloatArray, qualities: FloatArray) -> State:
-    """Scores and qualities can all be reversed at once: the side is the one on which most annotators tell the truth."""
-    turned = np.mean(qualities > 0.5, axis=1) < 0.5
-    scores[turned] *= -1
-    qualities[turned] = 1 - qualities[turned]
-    if not turned[-1]:
+def _resolve_sign(state: State, scores: FloatArray, qualities: FloatArray) -> State:
+    """Choose the sign of each draw so that most annotators tell the truth.
+
+    The likelihood is the same when all scores change sign and every quality η becomes 1 − η.
+    """
+    reversed_ = np.mean(qualities > 0.5, axis=1) < 0.5
+    scores[reversed_] *= -1
+    qualities[reversed_] = 1 - qualities[reversed_]
+    if not reversed_[-1]:
         return state
     return state._replace(scores=-state.scores, quality=1 - state.quality, truths=state.lies, lies=state.truths)
 
 
-def _believed(scores: FloatArray, qualities: FloatArray) -> dict[str, Any]:
-    """Draws, and what they come to for each item and each annotator."""
-    quality, spread = qualities.mean(axis=0), np.maximum(qualities.var(axis=0), 1e-12)
-    count = np.maximum(quality * (1 - quality) / spread - 1, 1e-3)
+def _summary(scores: FloatArray, qualities: FloatArray) -> dict[str, Any]:
+    """The draws, and their moments per item and annotator; a Beta matches mean and variance of each quality."""
+    quality, variance = qualities.mean(axis=0), np.maximum(qualities.var(axis=0), 1e-12)
+    count = np.maximum(quality * (1 - quality) / variance - 1, 1e-3)
     return {
         "draws": Draws(scores, qualities),
-        "of_items": {"mean": scores.mean(axis=0), "variance": np.maximum(scores.var(axis=0), 1e-12)},
-        "of_annotators": {"truths": count * quality, "lies": count * (1 - quality)},
+        "item_columns": {"mean": scores.mean(axis=0), "variance": np.maximum(scores.var(axis=0), 1e-12)},
+        "annotator_columns": {"alpha": count * quality, "beta": count * (1 - quality)},
     }

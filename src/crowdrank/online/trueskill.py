@@ -1,12 +1,10 @@
-"""TrueSkill (Herbrich et al. 2006), two players: sᵢ ~ N(μᵢ, σᵢ²), and i wins if sᵢ − sⱼ + noise is above a margin ε.
+"""TrueSkill (Herbrich et al. 2006) for two: sᵢ ~ N(μᵢ, σᵢ²), and i wins if sᵢ − sⱼ + noise is above a margin ε.
 
-With c² = 2β² + σᵢ² + σⱼ², t = (μᵢ − μⱼ)/c and ε in units of c, σ² having first grown by τ²:
+With c² = 2β² + σᵢ² + σⱼ², t = (μᵢ − μⱼ)/c, ε in units of c, and σ² first increased by τ²:
 
 μᵢ ← μᵢ + σᵢ²/c·v,   μⱼ ← μⱼ − σⱼ²/c·v,   σ² ← σ²·(1 − σ²/c²·w)   of both
 
-v is the mean of z ~ N(0, 1) and 1 − w its variance, once it is known that z > ε − t (i won), or |z + t| < ε (a tie).
-
-TrueSkill (Herbrich et al. 2006) between two: scores N(μ, σ²), normal noise, and a margin within which two tie.
+v is the mean and 1 − w the variance of z ~ N(0, 1), given that z > ε − t (i won) or |z + t| < ε (a tie).
 """
 
 from __future__ import annotations
@@ -20,42 +18,41 @@ from crowdrank.arrays import FloatArray
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
 from crowdrank.inference.special import ROOT_HALF
-from crowdrank.online.columns import Columnar, check_finite, check_positive
-from crowdrank.online.sequential import Answers
+from crowdrank.online.base import Answers, ColumnarModel, check_finite, check_positive
 
 _ROOT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 
 
-def hazard(x: float) -> float:
-    """φ(x)/Φ(x) of one number."""
+def inverse_mills_ratio(x: float) -> float:
+    """φ(x)/Φ(x), for a single number."""
     if x > -35.0:
         return _ROOT_TWO_OVER_PI * math.exp(-0.5 * x * x) / math.erfc(-x * ROOT_HALF)
-    # both underflow: the asymptotic series of their ratio
+    # φ and Φ underflow long before their ratio does: use its asymptotic series
     y = 1.0 / (x * x)
     return -x / (1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y)))
 
 
 def after_win(lead: float, margin: float) -> tuple[float, float]:
-    """v and w when the one with this lead won."""
-    v = hazard(lead - margin)
+    """v and w when the item with this lead won."""
+    v = inverse_mills_ratio(lead - margin)
     return v, v * (v + lead - margin)
 
 
 def after_tie(lead: float, margin: float) -> tuple[float, float]:
-    """v and w when it was a tie."""
-    if margin < 1e-6:  # an interval as narrow as this is a point
+    """v and w after a tie."""
+    if margin < 1e-6:  # an interval this narrow is a point
         return -lead, 1.0
     low, high = abs(lead) - margin, abs(lead) + margin
-    # φ(high)/φ(low): everything is measured by φ(low), which may underflow
-    fall = math.exp(-2.0 * abs(lead) * margin)
-    inside = 1.0 / hazard(-low) - fall / hazard(-high)
+    # Everything is divided by φ(low), which may underflow; `ratio` is φ(high)/φ(low).
+    ratio = math.exp(-2.0 * abs(lead) * margin)
+    inside = 1.0 / inverse_mills_ratio(-low) - ratio / inverse_mills_ratio(-high)
     mean = -math.expm1(-2.0 * abs(lead) * margin) / inside
-    return -math.copysign(mean, lead), mean * mean - (low - high * fall) / inside
+    return -math.copysign(mean, lead), mean * mean - (low - high * ratio) / inside
 
 
-@compiled(hazard, after_win, after_tie)
+@compiled(inverse_mills_ratio, after_win, after_tie)
 def fold(left, right, outcome, weight, mean, variance, noise, drift, margin):  # type: ignore[no-untyped-def]
-    """Row by row, in place; an answer of weight w is taken in w times, what is left of it in part."""
+    """Update the columns in place, row by row. An answer of weight w is applied w times, a fraction in part."""
     for row in range(len(left)):
         i, j = left[row], right[row]
         rest = weight[row]
@@ -78,47 +75,71 @@ def fold(left, right, outcome, weight, mean, variance, noise, drift, margin):  #
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrueSkill(Columnar):
-    """Beliefs of items' scores, all annotators taken alike; ties teach that two are near each other."""
+class TrueSkill(ColumnarModel):
+    """TrueSkill between two items. All annotators count alike; a tie says that two scores are close.
+
+    Parameters
+    ----------
+    initial : float, default 25.0
+        Mean score of a new item.
+    prior_scale : float, default 25/3
+        Standard deviation of a new item's score.
+    noise : float, default 25/6
+        Standard deviation of an item's performance around its score (TrueSkill's β).
+    drift : float, default 25/300
+        Standard deviation by which a score may change between judgments (TrueSkill's τ); 0 if items do not change.
+    tie_probability : float, default 0.1
+        Probability that two items of equal score tie. It determines the margin.
+
+    Notes
+    -----
+    The beliefs have the columns ``mean`` and ``variance``.
+
+    References
+    ----------
+    Herbrich, Minka, Graepel (2006): TrueSkill: a Bayesian skill rating system. NIPS.
+
+    Examples
+    --------
+    >>> from crowdrank.data import Comparison
+    >>> model = TrueSkill()
+    >>> model.update(model.start(["a", "b"]), Comparison("a", "b", "a")).mean.round(2).tolist()
+    [29.4, 20.6]
+    """
 
     initial: float = 25.0
-    """The mean of what is believed of a new item."""
     prior_scale: float = 25 / 3
-    """Its standard deviation."""
     noise: float = 25 / 6
-    """How far one showing of an item scatters around its score (β), as a standard deviation."""
     drift: float = 25 / 300
-    """How far a score may wander from one judgment to the next (τ), as a standard deviation; 0 where items stay."""
-    tie_share: float = 0.1
-    """How often two items of equal score tie: it sets the margin."""
+    tie_probability: float = 0.1
 
     def __post_init__(self) -> None:
         check_positive(self, "prior_scale", "noise")
         check_finite(self, "initial", "drift")
         if self.drift < 0:
             raise SettingError(f"drift must be zero or more, got {self.drift!r}.")
-        if not 0 <= self.tie_share < 1:
-            raise SettingError(f"tie_share must be at least 0 and below 1, got {self.tie_share!r}.")
+        if not 0 <= self.tie_probability < 1:
+            raise SettingError(f"tie_probability must be at least 0 and below 1, got {self.tie_probability!r}.")
 
     @property
     def margin(self) -> float:
-        """The lead, noise included, up to which it is a tie (ε)."""
-        return NormalDist(sigma=2**0.5 * self.noise).inv_cdf(0.5 + 0.5 * self.tie_share)
+        """ε: the largest difference in performance that is a tie."""
+        return NormalDist(sigma=2**0.5 * self.noise).inv_cdf(0.5 + 0.5 * self.tie_probability)
 
     @property
-    def of_new_item(self) -> Mapping[str, float]:
+    def new_item(self) -> Mapping[str, float]:
         return {"mean": self.initial, "variance": self.prior_scale**2}
 
-    def take_in(
-        self, answers: Answers, of_items: Mapping[str, FloatArray], of_annotators: Mapping[str, FloatArray]
+    def update_columns(
+        self, answers: Answers, item_columns: Mapping[str, FloatArray], annotator_columns: Mapping[str, FloatArray]
     ) -> int:
         answers.loop(fold)(
             answers.left,
             answers.right,
             answers.outcome,
             answers.weight,
-            of_items["mean"],
-            of_items["variance"],
+            item_columns["mean"],
+            item_columns["variance"],
             float(self.noise),
             float(self.drift),
             self.margin,

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from crowdrank.arrays import BoolArray, IntArray
 from crowdrank.engines.compilation import Compiled
-from crowdrank.online import Beliefs, CrowdBT, Roll
-from crowdrank.online.sequential import Answers
+from crowdrank.online import Beliefs, CrowdBT, Vocabulary
+from crowdrank.online.base import Answers
 
 _KEPT_EVERY = 1_000
 """Votes after which beliefs are kept, so that a vote that is taken back costs no more than these."""
@@ -30,12 +30,12 @@ class Folding:
 
     def __init__(self, model: CrowdBT) -> None:
         self.model = model
-        self.items, self.annotators = Roll.of(()), Roll.of(())
+        self.items, self.annotators = Vocabulary.of(()), Vocabulary.of(())
         self.left = self.right = self.annotator = np.zeros(0, np.int32)
         self.outcome = np.zeros(0, np.int8)
         self.counts = np.zeros(0, bool)
         """Whether each vote is one that beliefs hear of: decided, standing, and of someone who is not excluded."""
-        self._kept: list[tuple[int, Beliefs]] = [(0, model.nobody())]
+        self._kept: list[tuple[int, Beliefs]] = [(0, model.empty())]
         self._now: tuple[int, Beliefs] = self._kept[0]
 
     def __len__(self) -> int:
@@ -45,9 +45,9 @@ class Folding:
         """New items, each a query and a label, and new annotators: their codes follow those that are there."""
         if items:
             queries, labels = zip(*items, strict=True)
-            self.items = Roll(self.items.labels + labels, self.items.queries + queries)
+            self.items = Vocabulary(self.items.labels + labels, self.items.queries + queries)
         if annotators:
-            self.annotators = Roll(
+            self.annotators = Vocabulary(
                 self.annotators.labels + tuple(annotators), self.annotators.queries + ("",) * len(annotators)
             )
 
@@ -89,4 +89,4 @@ class Folding:
         answers = _Rows(
             self.left[heard], self.right[heard], self.outcome[heard], self.annotator[heard], np.ones(len(heard))
         )
-        return self.model.after(beliefs, self.items, self.annotators, answers)
+        return self.model.apply(beliefs, self.items, self.annotators, answers)

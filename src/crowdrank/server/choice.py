@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from crowdrank.active.candidates import Choice, Choices
-from crowdrank.active.exclusions import EVERYONE
-from crowdrank.active.history import Asked, packed
-from crowdrank.active.pending import Triplet, expect
-from crowdrank.active.policies import Chooser, InformationGain, by_name
+from crowdrank.active.candidates import Candidate, CandidateSet
+from crowdrank.active.history import QuestionHistory, pack_pair
+from crowdrank.active.policies import BasePolicy, InformationGain, by_name
+from crowdrank.active.questions import EVERYONE
 from crowdrank.arrays import IntArray
 from crowdrank.errors import NothingToAskError
-from crowdrank.online import Beliefs, Roll
+from crowdrank.online import Beliefs, Vocabulary
+from crowdrank.online.moments import Triplet, fantasize
 from crowdrank.server.projection import Live, Person
 from crowdrank.server.settings import Asking
 from crowdrank.storage import Pending
@@ -51,15 +51,15 @@ class Outlook:
             self._live, self.out = live, list(pending)
             self.triplets: list[Triplet] = []
             self.beliefs = whole = live.beliefs
-            self._variance, self._truths, self._lies = whole.variance.copy(), whole.truths.copy(), whole.lies.copy()
+            self._variance, self._alpha, self._beta = whole.variance.copy(), whole.alpha.copy(), whole.beta.copy()
             self._expect(self.out)
 
     @property
-    def foreseen(self) -> Beliefs:
+    def fantasized(self) -> Beliefs:
         whole = self.beliefs
-        return whole.changed(
-            of_items={**whole.of_items, "variance": self._variance.copy()},
-            of_annotators={**whole.of_annotators, "truths": self._truths.copy(), "lies": self._lies.copy()},
+        return whole.replace(
+            item_columns={**whole.item_columns, "variance": self._variance.copy()},
+            annotator_columns={**whole.annotator_columns, "alpha": self._alpha.copy(), "beta": self._beta.copy()},
         )
 
     def add(self, pending: Pending) -> None:
@@ -70,7 +70,7 @@ class Outlook:
         fresh = [self._triplet(one) for one in pending]
         self.triplets += fresh
         if fresh:
-            expect(np.array(fresh, np.int64), self.beliefs.mean, self._variance, self._truths, self._lies)
+            fantasize(np.array(fresh, np.int64), self.beliefs.mean, self._variance, self._alpha, self._beta)
 
     def without(self, annotator: int) -> Outlook:
         """As it is for someone who will not answer what they were asked last."""
@@ -108,15 +108,15 @@ def choose(live: Live, person: Person, pending: Iterable[Pending] | Outlook, rng
     choice = part.pick(policy, rng)
     with live.lock:
         left_over = 1 - shares[GOLD] - shares[REPEAT]
-        one, other = int(codes[choice.one]), int(codes[choice.other])
-        return _shown(live, person, one, other, choice.by, choice.probability * left_over, rng)
+        one, other = int(codes[choice.first]), int(codes[choice.second])
+        return _shown(live, person, one, other, choice.policy, choice.probability * left_over, rng)
 
 
 class _Part:
     """What one person may be asked about, in codes of its own: hidden items and their own are not in it."""
 
     def __init__(self, live: Live, person: Person, codes: IntArray, outlook: Outlook) -> None:
-        self.beliefs, self.foreseen = (_of(whole, codes, person) for whole in (outlook.beliefs, outlook.foreseen))
+        self.beliefs, self.fantasized = (_of(whole, codes, person) for whole in (outlook.beliefs, outlook.fantasized))
         self.name, self.seen = person.name, live.seen[codes]
         self.had = np.fromiter(person.had, np.int64, len(person.had))
         out = np.array(outlook.triplets, np.int64).reshape(-1, 3)[:, :2].T
@@ -125,31 +125,31 @@ class _Part:
             place[codes] = np.arange(len(codes))
             out, (one, other) = place[out], place[np.stack((self.had // 2**32, self.had % 2**32))]
             out = out[:, (out >= 0).all(axis=0)]
-            self.had = packed(one, other)[(one >= 0) & (other >= 0)]
+            self.had = pack_pair(one, other)[(one >= 0) & (other >= 0)]
         self.had.sort()
         self.out = np.sort(out, axis=0)
         """Pairs that others hold, the smaller code first."""
 
-    def pick(self, policy: Chooser, rng: np.random.Generator) -> Choice:
+    def pick(self, policy: BasePolicy, rng: np.random.Generator) -> Candidate:
         """Two items, how likely they were, and what chose them."""
-        return policy.pick(Choices(self.beliefs, _Ledger(self), self.name), rng)
+        return policy.pick(CandidateSet(self.beliefs, _Ledger(self), self.name), rng)
 
 
-class _Ledger(Asked):
+class _Ledger(QuestionHistory):
     """The ledger of a part. Others stand in it only by the questions that they hold."""
 
     def __init__(self, part: _Part) -> None:
         super().__init__(part.beliefs)
-        self.seen = part.seen + np.bincount(part.out.ravel(), minlength=len(part.seen))
-        self.waiting = Counter((i, j, EVERYONE) for i, j in part.out.T.tolist())  # of whom does not matter here
+        self.item_counts = part.seen + np.bincount(part.out.ravel(), minlength=len(part.seen))
+        self.pending = Counter((i, j, EVERYONE) for i, j in part.out.T.tolist())  # of whom does not matter here
         self._me, self._mine = part.beliefs.annotators.index(part.name, kind="annotator"), part.had
-        self._foreseen = part.foreseen
-        self.load[self._me] = len(part.had)
+        self._foreseen = part.fantasized
+        self.annotator_counts[self._me] = len(part.had)
 
-    def had_by(self, annotator: int) -> IntArray:
+    def asked_pairs(self, annotator: int) -> IntArray:
         return self._mine if annotator == self._me else np.zeros(0, np.int64)
 
-    def foreseen(self, beliefs: Beliefs) -> Beliefs:
+    def fantasized(self, beliefs: Beliefs) -> Beliefs:
         return self._foreseen
 
 
@@ -159,14 +159,14 @@ def _of(whole: Beliefs, codes: IntArray, person: Person) -> Beliefs:
     return Beliefs(
         items=whole.items if every else _roll(whole.items, codes.tobytes()),
         annotators=_roll_of(person.name),
-        of_items={name: column if every else column[codes] for name, column in whole.of_items.items()},
-        of_annotators={name: column[[person.code]] for name, column in whole.of_annotators.items()},
+        item_columns={name: column if every else column[codes] for name, column in whole.item_columns.items()},
+        annotator_columns={name: column[[person.code]] for name, column in whole.annotator_columns.items()},
     )
 
 
 @lru_cache(maxsize=4096)
-def _roll_of(name: str) -> Roll:
-    return Roll.of([name])
+def _roll_of(name: str) -> Vocabulary:
+    return Vocabulary.of([name])
 
 
 def _askable(live: Live, person: Person) -> IntArray:
@@ -180,23 +180,23 @@ def _askable(live: Live, person: Person) -> IntArray:
 
 
 @lru_cache(maxsize=256)
-def _roll(items: Roll, codes: bytes) -> Roll:
+def _roll(items: Vocabulary, codes: bytes) -> Vocabulary:
     rows = np.frombuffer(codes, np.int64)
-    return Roll(tuple(items.labels[n] for n in rows), tuple(items.queries[n] for n in rows))
+    return Vocabulary(tuple(items.labels[n] for n in rows), tuple(items.queries[n] for n in rows))
 
 
 class _Searched(InformationGain):
     """By the compiled search from the first pair on: a server has it compiled anyway."""
 
-    plain_up_to = 0
+    exhaustive_up_to = 0
 
 
-def _policy(asking: Asking) -> Chooser:
+def _policy(asking: Asking) -> BasePolicy:
     kind: Any = by_name(asking.policy)
     if kind is InformationGain:
         return _Searched()
     told = {"epsilon": asking.random_share, "floor": asking.floor, "best": _Searched()}
-    chooser: Chooser = kind(**{f.name: told[f.name] for f in fields(kind) if f.name in told})
+    chooser: BasePolicy = kind(**{f.name: told[f.name] for f in fields(kind) if f.name in told})
     return chooser
 
 
@@ -213,7 +213,9 @@ def _gold_left(live: Live, person: Person, codes: IntArray) -> list[tuple[int, i
         for good, bad in live.settings.gold
         for better in by_label.get(good, ())
         for worse in by_label.get(bad, ())
-        if queries[better] == queries[worse] and {better, worse} <= askable and packed(better, worse) not in person.had
+        if queries[better] == queries[worse]
+        and {better, worse} <= askable
+        and pack_pair(better, worse) not in person.had
     ]
 
 

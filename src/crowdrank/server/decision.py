@@ -16,7 +16,7 @@ from crowdrank.active import decision, forecast, reliability
 from crowdrank.data import Comparisons
 from crowdrank.errors import CrowdrankError
 from crowdrank.models import CrowdBT
-from crowdrank.online import Roll
+from crowdrank.online import Vocabulary
 from crowdrank.results import Ranking
 
 
@@ -38,13 +38,13 @@ def standing_of(ranking: Ranking, wish: str, level: float, votes: int) -> Standi
     """By the draws behind a board."""
     wanted, items = decision(wish), ranking.items
     queries = items.queries[items.query] if items.has_queries else [""] * len(items)
-    roll = Roll(tuple(str(one) for one in items.labels), tuple(str(one) for one in queries))
+    roll = Vocabulary(tuple(str(one) for one in items.labels), tuple(str(one) for one in queries))
     draws = ranking.uncertainty.draws
     # what a posterior is looked at for, and no more
     beliefs: Any = SimpleNamespace(draws=SimpleNamespace(scores=draws), items=roll, judged=votes, winner=range(votes))
     try:
-        chance = wanted.chance(draws, roll)
-        settled = chance >= wanted.enough(level)
+        chance = wanted.probability(draws, roll)
+        settled = chance >= wanted.threshold(level)
         more = 0.0 if settled else forecast(beliefs, wanted, level, votes, paths=50).votes - votes
     except CrowdrankError as error:  # an item that nobody has judged yet
         return Standing(decision=wish, level=level, settled=False, chance=0.0, more_votes=None, sentence=str(error))
@@ -89,7 +89,7 @@ def reliability_of(told: Comparisons) -> Json | None:
         "judgments": found.judgments,
         "random": found.random,
         "too_few": found.too_few,
-        "of_all": estimate(found.of_all),
+        "of_all": estimate(found.projected),
         "separation": estimate(found.separation),
         "split_half": estimate(found.split_half),
         "lines": found.lines(),

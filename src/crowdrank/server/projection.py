@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdrank.active.history import packed
+from crowdrank.active.history import pack_pair
 from crowdrank.arrays import IntArray
 from crowdrank.online import Beliefs, CrowdBT
 from crowdrank.server.beliefs import Folding
@@ -265,7 +265,8 @@ class Live:
         people = [self.people[n] for n in votes.annotator.tolist()]
         begin = len(self.folding)
         for row, (person, pair, seq, asked) in enumerate(
-            zip(people, packed(left, right).tolist(), votes.seq.tolist(), votes.assignment.tolist(), strict=True), begin
+            zip(people, pack_pair(left, right).tolist(), votes.seq.tolist(), votes.assignment.tolist(), strict=True),
+            begin,
         ):
             person.votes.append(row)
             person.had.add(pair)

@@ -126,8 +126,8 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 def warm() -> None:
     """Have compiled what a question needs, so that the first one who asks does not wait for it."""
     from crowdrank.active.information_gain import best_triplet
-    from crowdrank.active.pending import expect
     from crowdrank.online import CrowdBT
+    from crowdrank.online.moments import fantasize
     from crowdrank.server.beliefs import Folding
 
     folding = Folding(CrowdBT())
@@ -135,9 +135,9 @@ def warm() -> None:
     one = np.ones(1, np.int64)
     folding.add(0 * one, one, 0 * one, np.ones(1, np.int8), np.ones(1, bool))
     beliefs = folding.beliefs()
-    best_triplet(beliefs, plain_up_to=0)
-    columns = (beliefs.variance, beliefs.truths, beliefs.lies)
-    expect(np.array([[0, 1, 0]]), beliefs.mean, *(column.copy() for column in columns))
+    best_triplet(beliefs, exhaustive_up_to=0)
+    columns = (beliefs.variance, beliefs.alpha, beliefs.beta)
+    fantasize(np.array([[0, 1, 0]]), beliefs.mean, *(column.copy() for column in columns))
 
 
 def service_of(request: Request) -> Service:

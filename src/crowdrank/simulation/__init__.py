@@ -1,4 +1,4 @@
-"""Crowds with a known truth: every paper's generator, and crowds mixed of all kinds of annotators."""
+"""Simulated crowds with a known truth: the generators of the papers, and crowds of mixed annotators."""
 
 from crowdrank.simulation.annotators import mixed_crowd
 from crowdrank.simulation.crowd import Crowd, Respondents, respondents

@@ -1,4 +1,4 @@
-"""Crowds as one meets them: the good, the noisy, the careless, those who misread the question, those who never look."""
+"""Mixed crowds: good and noisy annotators, random ones, reversed ones, and ones who always choose the same side."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from crowdrank.data import Comparisons, Items
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.simulation.crowd import Crowd
 from crowdrank.simulation.sampling import (
-    above_zero,
-    at_least,
+    bernoulli,
+    check_at_least,
+    check_positive,
     codes,
-    distinct_pairs,
+    count_pairs,
     draw,
-    happens,
     logistic,
-    numbered,
-    on_screen,
-    outcome_of,
-    pairs_of,
+    numbered_labels,
+    outcomes,
+    random_sides,
+    sample_pairs,
+    spawn_generators,
     standardised,
-    streams,
     true_scores,
 )
 
@@ -35,10 +35,10 @@ QUALITIES = {
     "left": "0.5",
     "right": "0.5",
 }
-"""Each kind, and the probability that one of them says what they see rather than the opposite. Those called left or
-right choose that side whatever is shown."""
+"""Distribution of the quality of each kind: the probability of reporting what they perceive rather than the opposite.
+Annotators of kind "left" or "right" always choose that side."""
 
-MIX = {"good": 12, "noisy": 6, "random": 2, "reversed": 2, "left": 1, "right": 1}
+DEFAULT_KINDS = {"good": 12, "noisy": 6, "random": 2, "reversed": 2, "left": 1, "right": 1}
 
 
 def mixed_crowd(
@@ -50,32 +50,60 @@ def mixed_crowd(
     names: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Crowd:
-    """Each annotator answers `votes_each` different pairs (a number, or a distribution of numbers).
+    """Simulate comparisons by a mix of good, noisy, random, reversed and one-sided annotators.
 
-    `items` is how many, or their true values by label. What an annotator sees is a logistic draw on the standardised
-    values (their logarithms, with `log`) times `scale`: close items are hard for everyone. `kinds` says how many there
-    are of each kind in `QUALITIES`; `names` is what to call them.
+    Parameters
+    ----------
+    items : int or mapping of str to float, default 40
+        Number of items, or their true values by label.
+    kinds : mapping of str to int, optional
+        Number of annotators of each kind: "good", "noisy", "random", "reversed", "left" and "right". By default 12, 6,
+        2, 2, 1 and 1.
+    votes_each : int or str, default 50
+        Number of different pairs per annotator, or a distribution such as "uniform(35,65)".
+    scale : float, default 3.0
+        Standard deviation of the scores that answers are drawn from.
+    log : bool, default False
+        Use the logarithms of the true values.
+    names : sequence of str, optional
+        Names of the annotators; numbered by default.
+    seed : int, default 0
+        Seed of the generator.
 
+    Returns
+    -------
+    Crowd
+        The comparisons with their truth. Columns of annotators: ``kind`` and ``quality``.
+
+    Notes
+    -----
+    An annotator perceives left as better with probability 1/(1 + e^−(s_left − s_right)), where s are the standardised
+    values times `scale`, and reports it with probability `quality`. Close items are hard for everyone.
+
+    Examples
+    --------
     >>> mixed_crowd({"ant": 1, "cat": 4, "cow": 600}, kinds={"good": 3, "left": 1}, votes_each=3)
     Crowd(Comparisons(12 judgments, 3 items, 4 annotators) by mixed_crowd)
     """
-    above_zero(scale=scale)
-    kinds = dict(MIX if kinds is None else kinds)
-    for_truth, for_kinds, for_quality, for_load, for_pairs, for_sides, for_sight, for_honesty = streams(seed, 8)
-    labels, truth = _truth(for_truth, items)
-    kind = for_kinds.permutation(_kinds(kinds))
+    check_positive(scale=scale)
+    kinds = dict(DEFAULT_KINDS if kinds is None else kinds)
+    truth_rng, kind_rng, quality_rng, load_rng, pair_rng, side_rng, perception_rng, truthful_rng = spawn_generators(
+        seed, 8
+    )
+    labels, truth = _truth(truth_rng, items)
+    kind = kind_rng.permutation(_kinds(kinds))
     annotators = _names(names, len(kind))
-    quality = _qualities(for_quality, kind)
-    who, first, second = _questions(for_load, for_pairs, votes_each, len(kind), len(labels))
-    left, right = on_screen(for_sides, first, second)
+    quality = _qualities(quality_rng, kind)
+    who, first, second = _questions(load_rng, pair_rng, votes_each, len(kind), len(labels))
+    left, right = random_sides(side_rng, first, second)
     scores = scale * standardised(_logarithms(truth) if log else truth)
-    left_better = happens(for_sight, logistic(scores[left] - scores[right]))
-    left_won = _choose_side(left_better == happens(for_honesty, quality[who]), kind[who])
+    left_better = bernoulli(perception_rng, logistic(scores[left] - scores[right]))
+    left_won = _choose_side(left_better == bernoulli(truthful_rng, quality[who]), kind[who])
     judgments = Comparisons(
         items=Items.plain(labels.tolist()),
         left=codes(left),
         right=codes(right),
-        outcome=outcome_of(left_won),
+        outcome=outcomes(left_won),
         annotators=annotators,
         annotator=codes(who),
     )
@@ -93,10 +121,10 @@ def mixed_crowd(
 
 def _truth(rng: np.random.Generator, items: int | Mapping[str, float]) -> tuple[ObjectArray, FloatArray]:
     if not isinstance(items, Mapping):
-        at_least(2, items=items)
-        return numbered("item", items), true_scores(rng, items)
+        check_at_least(2, items=items)
+        return numbered_labels("item", items), true_scores(rng, items)
     if len(items) < 2:
-        raise SettingError(f"items must be at least two, got {len(items)}.")
+        raise SettingError(f"items must name at least two items, got {len(items)}.")
     labels = sorted(items)
     truth = np.array([items[label] for label in labels], dtype=np.float64)
     if (bad := np.flatnonzero(~np.isfinite(truth))).size:
@@ -114,7 +142,7 @@ def _kinds(kinds: Mapping[str, int]) -> ObjectArray:
     for kind, count in kinds.items():
         if kind not in QUALITIES:
             raise UnknownNameError("kind of annotator", kind, QUALITIES)
-        at_least(0, **{f"The number of {kind} annotators": count})
+        check_at_least(0, **{f"The number of {kind} annotators": count})
     found = [kind for kind, count in kinds.items() for _ in range(count)]
     if not found:
         raise SettingError("kinds must name at least one annotator.")
@@ -123,9 +151,9 @@ def _kinds(kinds: Mapping[str, int]) -> ObjectArray:
 
 def _names(names: Sequence[str] | None, count: int) -> ObjectArray:
     if names is None:
-        return numbered("annotator", count)
+        return numbered_labels("annotator", count)
     if len(set(names)) != count or len(names) != count:
-        raise SettingError(f"names must be {count} different ones, got {len(names)} ({len(set(names))} different).")
+        raise SettingError(f"names must be {count} different names, got {len(names)} ({len(set(names))} different).")
     return np.array(sorted(names), dtype=object)
 
 
@@ -137,14 +165,14 @@ def _qualities(rng: np.random.Generator, kind: ObjectArray) -> FloatArray:
 
 
 def _questions(
-    for_load: np.random.Generator, for_pairs: np.random.Generator, votes_each: int | str, annotators: int, items: int
+    load_rng: np.random.Generator, pair_rng: np.random.Generator, votes_each: int | str, annotators: int, items: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Who is asked about which pair, in the order of asking: annotators come and go."""
-    load = np.rint(draw(votes_each, "votes_each", for_load, annotators, 1, pairs_of(items))).astype(np.int64)
+    """Annotator and pair of each question, in random order."""
+    load = np.rint(draw(votes_each, "votes_each", load_rng, annotators, 1, count_pairs(items))).astype(np.int64)
     who = np.repeat(np.arange(annotators), load)
-    pairs = [distinct_pairs(for_pairs, items, int(count)) for count in load]
+    pairs = [sample_pairs(pair_rng, items, int(count)) for count in load]
     first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    order = for_load.permutation(len(who))
+    order = load_rng.permutation(len(who))
     return who[order], first[order], second[order]
 
 

@@ -1,7 +1,4 @@
-"""A simulated crowd: what was said, and the truth it was said about.
-
-Annotators who answer when they are asked: a crowd with a known truth, question by question.
-"""
+"""Simulated crowds: judgments with their truth, and annotators who answer single questions."""
 
 from __future__ import annotations
 
@@ -19,41 +16,58 @@ import polars as pl
 from crowdrank.arrays import AnyArray, FloatArray
 from crowdrank.data import Judgments
 from crowdrank.simulation.sampling import (
-    above_zero,
-    at_least,
+    check_at_least,
+    check_choice,
+    check_positive,
     draw,
     logistic,
-    numbered,
-    one_of,
+    numbered_labels,
+    spawn_generators,
     standardised,
-    streams,
     true_scores,
 )
 
 
-def _nothing() -> Mapping[str, AnyArray]:
+def _empty() -> Mapping[str, AnyArray]:
     return MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Crowd:
-    """Judgments with their known truth.
+    """Simulated judgments with their truth.
 
-    Items nobody was asked about, and annotators nobody asked, keep their codes and their truth: they are missing
-    from votes.csv only.
+    Items that nobody was asked about, and annotators whom nobody asked, keep their codes and their truth. They are
+    missing from votes.csv only.
+
+    Parameters
+    ----------
+    judgments : Comparisons, Ratings or Rankings
+        The judgments.
+    truth : array of float
+        True score of each of `judgments.items`; larger is better.
+    annotators : mapping of str to array, optional
+        True properties of each of `judgments.annotators`, by name; a matrix has one column per domain or factor.
+    queries : mapping of str to array, optional
+        True properties of each of `judgments.items.queries`, by name.
+    features : mapping of str to array, optional
+        Features of each of `judgments.items` that a ranking function may use, by name.
+    settings : mapping of str to object
+        The name of the generator and its settings.
+
+    Examples
+    --------
+    >>> from crowdrank.simulation import crowd_bt
+    >>> crowd = crowd_bt(items=4, annotators=3, pairs=5, votes=2)
+    >>> crowd.gold().columns, crowd.annotator_table().columns
+    (['item', 'label'], ['annotator', 'quality'])
     """
 
     judgments: Judgments
     truth: FloatArray
-    """The true score of each of `judgments.items`; larger is better."""
-    annotators: Mapping[str, AnyArray] = field(default_factory=_nothing)
-    """What is true of each of `judgments.annotators`; a matrix has one column for each domain."""
-    queries: Mapping[str, AnyArray] = field(default_factory=_nothing)
-    """What is true of each of `judgments.items.queries`."""
-    features: Mapping[str, AnyArray] = field(default_factory=_nothing)
-    """What a ranking function may see of each of `judgments.items`."""
+    annotators: Mapping[str, AnyArray] = field(default_factory=_empty)
+    queries: Mapping[str, AnyArray] = field(default_factory=_empty)
+    features: Mapping[str, AnyArray] = field(default_factory=_empty)
     settings: Mapping[str, Any]
-    """The generator, and what it was told."""
 
     def __post_init__(self) -> None:
         for column in (self.truth, *(c for group in self._groups for c in group.values())):
@@ -67,16 +81,18 @@ class Crowd:
         return f"Crowd({self.judgments!r} by {self.settings['generator']})"
 
     def gold(self) -> pl.DataFrame:
-        """Every item with its true score, as `label`."""
+        """Return every item with its true score in the column `label`."""
         return self._item_names().with_columns(_series("label", self.truth))
 
     def annotator_table(self) -> pl.DataFrame:
-        """Every annotator with what is true of them."""
+        """Return every annotator with their true properties."""
         return _table("annotator", self.judgments.annotators, self.annotators)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Writes votes.csv, gold.csv, annotators.csv and settings.json; queries.csv and items.csv where there is more
-        to tell of them. Returns what was written."""
+        """Write votes.csv, gold.csv, annotators.csv and settings.json to a folder.
+
+        Also queries.csv and items.csv if queries have properties or items have features. Returns the paths.
+        """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         tables = {"votes": self.judgments.to_frame(), "gold": self.gold(), "annotators": self.annotator_table()}
@@ -113,7 +129,7 @@ def _table(key: str, labels: AnyArray, columns: Mapping[str, AnyArray]) -> pl.Da
 
 
 def _series(name: str, column: AnyArray) -> pl.Series:
-    """Whole numbers are written without a decimal point."""
+    """Store a column of whole numbers as integers, so that they are written without a decimal point."""
     if column.dtype == np.float64 and np.all(column == np.rint(column)):
         return pl.Series(name, column.astype(np.int64))
     return pl.Series(name, column.tolist() if column.dtype == object else np.ascontiguousarray(column))
@@ -121,27 +137,38 @@ def _series(name: str, column: AnyArray) -> pl.Series:
 
 @dataclass(frozen=True, eq=False)
 class Respondents:
-    """Who can be asked, about what, and how they answer."""
+    """Simulated annotators who answer single questions. Use `respondents` to create them.
+
+    Parameters
+    ----------
+    items, annotators : tuple of str
+        Labels of the items and of the annotators.
+    truth : array of float
+        True score of each item, on the scale of the answers.
+    quality : array of float
+        Probability with which each annotator tells the truth.
+    labels : {"order", "logistic"}
+        Whether the truth is the true order, or a logistic draw on the difference of the scores.
+    """
 
     items: tuple[str, ...]
     annotators: tuple[str, ...]
     truth: FloatArray
-    """The true score of each item, on the scale on which answers are given."""
     quality: FloatArray
     labels: Literal["order", "logistic"]
 
     def winner(self, left: str, right: str, annotator: str, rng: np.random.Generator) -> str:
-        """What this annotator says now; asked again, they may say the opposite."""
-        place, who = self._places
-        lead = self.truth[place[left]] - self.truth[place[right]]
+        """Return the item that an annotator prefers; each call draws a new answer."""
+        item_code, annotator_code = self._codes
+        lead = self.truth[item_code[left]] - self.truth[item_code[right]]
         chance = float(lead > 0) + 0.5 * float(lead == 0) if self.labels == "order" else float(logistic(lead))
-        honest = self.quality[who[annotator]]
-        return left if rng.random() < honest * chance + (1 - honest) * (1 - chance) else right
+        quality = self.quality[annotator_code[annotator]]
+        return left if rng.random() < quality * chance + (1 - quality) * (1 - chance) else right
 
     @cached_property
-    def _places(self) -> tuple[dict[str, int], dict[str, int]]:
-        item, person = ({name: n for n, name in enumerate(names)} for names in (self.items, self.annotators))
-        return item, person
+    def _codes(self) -> tuple[dict[str, int], dict[str, int]]:
+        items, annotators = ({name: n for n, name in enumerate(names)} for names in (self.items, self.annotators))
+        return items, annotators
 
 
 def respondents(
@@ -153,23 +180,42 @@ def respondents(
     scores: Literal["even", "normal"] = "even",
     seed: int = 0,
 ) -> Respondents:
-    """A crowd as `crowd_bt` draws it, to be asked: with labels "order" an annotator names the truly better item with
-    probability `quality`; with "logistic" what is better is itself a draw, on scores of standard deviation `scale`.
-    Scores are evenly spaced, or normal. A `scale` of zero makes all items equal, and every answer a coin toss.
+    """Simulate annotators who answer single questions, with the model of `crowd_bt`.
 
+    Parameters
+    ----------
+    items, annotators : int, default 100
+        Their numbers.
+    quality : str or float, default "beta(2,1)"
+        Probability with which an annotator tells the truth: a number, or a distribution that it is drawn from.
+    labels : {"order", "logistic"}, default "order"
+        What the truth is: the better item, or a Bradley–Terry draw, so that close items are hard to tell apart.
+    scale : float, default 2.0
+        Standard deviation of the true scores. Zero makes all items equal.
+    scores : {"even", "normal"}, default "even"
+        Whether true scores are evenly spaced or drawn from a normal distribution.
+    seed : int, default 0
+        Seed of the generator.
+
+    Returns
+    -------
+    Respondents
+
+    Examples
+    --------
     >>> crowd = respondents(items=3, annotators=2, quality=1.0)
     >>> crowd.winner("item1", "item2", "annotator1", np.random.default_rng(0)) in ("item1", "item2")
     True
     """
-    at_least(2, items=items)
-    at_least(1, annotators=annotators)
-    one_of("labels", labels, ("order", "logistic"))
-    one_of("scores", scores, ("even", "normal"))
+    check_at_least(2, items=items)
+    check_at_least(1, annotators=annotators)
+    check_choice("labels", labels, ("order", "logistic"))
+    check_choice("scores", scores, ("even", "normal"))
     if scale:
-        above_zero(scale=scale)
-    for_truth, for_quality = streams(seed, 2)
-    drawn = true_scores(for_truth, items) if scores == "even" else for_truth.standard_normal(items)
-    honesty = draw(quality, "quality", for_quality, annotators, 0, 1)
+        check_positive(scale=scale)
+    truth_rng, quality_rng = spawn_generators(seed, 2)
+    drawn = true_scores(truth_rng, items) if scores == "even" else truth_rng.standard_normal(items)
+    qualities = draw(quality, "quality", quality_rng, annotators, 0, 1)
     truth = scale * (standardised(drawn) if scores == "even" else drawn)
-    names = tuple(numbered("item", items).tolist()), tuple(numbered("annotator", annotators).tolist())
-    return Respondents(*names, truth, honesty, labels)
+    names = tuple(numbered_labels("item", items).tolist()), tuple(numbered_labels("annotator", annotators).tolist())
+    return Respondents(*names, truth, qualities, labels)

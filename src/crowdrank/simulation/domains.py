@@ -1,4 +1,4 @@
-"""TPP's simulated study (Wang et al. 2016, §III and §V.A): annotators know some domains, and lie in others."""
+"""The simulation of the TPP paper (Wang et al. 2016, §III and §V.A): expertise differs between domains."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from crowdrank.data import Comparisons
 from crowdrank.errors import SettingError
 from crowdrank.simulation.crowd import Crowd
 from crowdrank.simulation.sampling import (
-    at_least,
+    check_at_least,
+    check_choice,
     codes,
-    distinct_in_rows,
+    count_pairs,
     items_in_queries,
-    numbered,
-    on_screen,
-    one_of,
-    outcome_of,
-    pair_of_number,
-    pairs_of,
-    streams,
+    numbered_labels,
+    outcomes,
+    pair_at_index,
+    random_sides,
+    sample_rows,
+    spawn_generators,
 )
 
 Demographics = Literal["DEMO1", "DEMO2", "DEMO3"]
 
 EXPERTISE = {"expert": 10.0, "average": 5.0, "spammer": 1.0, "malicious": -10.0}
-SHARES = {"DEMO1": (0.2, 0.6, 0.1, 0.1), "DEMO2": (0.2, 0.4, 0.3, 0.1), "DEMO3": (0.2, 0.4, 0.1, 0.3)}
+EXPERTISE_SHARES = {"DEMO1": (0.2, 0.6, 0.1, 0.1), "DEMO2": (0.2, 0.4, 0.3, 0.1), "DEMO3": (0.2, 0.4, 0.1, 0.3)}
 
 _NAME = re.compile(r"(?:ANNO(\d+))?(?:DOC(\d+))?SR(\d+(?:\.\d+)?)(?:(DEMO[123]))?")
 
@@ -44,43 +44,70 @@ def domain_crowd(
     even_domains: bool = False,
     seed: int = 0,
 ) -> Crowd:
-    """Every annotator answers a share `sparsity` (rounded down) of the pairs of every query.
+    """Simulate comparisons by annotators whose expertise differs between hidden domains of queries.
 
-    True scores are sums of U[0,1] gaps, which alone matches the published Table II; "uniform" takes §V.A by its word.
-    `even_domains` gives every domain as many queries, as Figure 3 does; otherwise they are drawn.
+    Parameters
+    ----------
+    queries : int, default 100
+        Number of queries.
+    items : int, default 30
+        Number of items per query.
+    annotators : int, default 10
+        Number of annotators; each judges every query.
+    domains : int, default 10
+        Number of domains.
+    sparsity : float, default 0.1
+        Share of the pairs of a query that each annotator answers, rounded down.
+    demographics : {"DEMO1", "DEMO2", "DEMO3"}, default "DEMO1"
+        Shares of experts, average annotators, spammers and malicious annotators, as in the paper.
+    scores : {"gaps", "uniform"}, default "gaps"
+        True scores are sums of U[0,1] gaps, which alone reproduces Table II of the paper, or uniform as §V.A says.
+    even_domains : bool, default False
+        Give every domain the same number of queries, as in Figure 3; otherwise domains are drawn.
+    seed : int, default 0
+        Seed of the generator.
 
+    Returns
+    -------
+    Crowd
+        Column of annotators: ``expertise`` per domain. Columns of queries: ``domain`` and ``difficulty``.
+
+    Examples
+    --------
     >>> domain_crowd(queries=4, items=5, sparsity=0.5)
     Crowd(Comparisons(200 judgments, 20 items, 4 queries, 10 annotators) by domain_crowd)
     """
     settings = dict(locals())
-    at_least(2, items=items)
-    at_least(1, queries=queries, annotators=annotators, domains=domains)
-    one_of("demographics", demographics, tuple(SHARES))
-    one_of("scores", scores, ("gaps", "uniform"))
-    each = pairs_each(items, sparsity)
-    for_truth, for_difficulty, for_domain, for_expertise, for_pairs, for_sides, for_sight, for_noise = streams(seed, 8)
-    truth = _true_scores(for_truth, queries, items, scores)
-    difficulty = 0.1 * for_difficulty.random(queries)
-    domain = for_domain.integers(0, domains, queries)
+    check_at_least(2, items=items)
+    check_at_least(1, queries=queries, annotators=annotators, domains=domains)
+    check_choice("demographics", demographics, tuple(EXPERTISE_SHARES))
+    check_choice("scores", scores, ("gaps", "uniform"))
+    each = pairs_per_annotator(items, sparsity)
+    truth_rng, difficulty_rng, domain_rng, expertise_rng, pair_rng, side_rng, perception_rng, noise_rng = (
+        spawn_generators(seed, 8)
+    )
+    truth = _true_scores(truth_rng, queries, items, scores)
+    difficulty = 0.1 * difficulty_rng.random(queries)
+    domain = domain_rng.integers(0, domains, queries)
     if even_domains:
-        domain = for_domain.permutation(np.arange(queries) % domains)
-    expertise = for_expertise.choice([*EXPERTISE.values()], (annotators, domains), p=SHARES[demographics])
+        domain = domain_rng.permutation(np.arange(queries) % domains)
+    expertise = expertise_rng.choice([*EXPERTISE.values()], (annotators, domains), p=EXPERTISE_SHARES[demographics])
 
-    asked = distinct_in_rows(for_pairs, queries * annotators, pairs_of(items), each).ravel()
-    left, right = on_screen(for_sides, *pair_of_number(asked))
+    asked = sample_rows(pair_rng, queries * annotators, count_pairs(items), each).ravel()
+    left, right = random_sides(side_rng, *pair_at_index(asked))
     query, who = np.divmod(np.repeat(np.arange(queries * annotators), each), annotators)
-    blur = for_sight.normal(size=(queries, annotators, items))
-    seen = truth[:, None] + np.sqrt(difficulty)[:, None, None] * blur
-    trust = expertise[who, domain[query]]
-    # Two noisy scores of variance τ⁻² each: their difference has twice that.
-    margin = np.sign(trust) * (seen[query, who, left] - seen[query, who, right])
-    margin += for_noise.normal(size=len(margin)) * (np.sqrt(2) / np.abs(trust))
+    perception_noise = perception_rng.normal(size=(queries, annotators, items))
+    perceived = truth[:, None] + np.sqrt(difficulty)[:, None, None] * perception_noise
+    expertise_in_domain = expertise[who, domain[query]]
+    # The difference of two noisy scores has twice the variance τ⁻² of each.
+    margin = np.sign(expertise_in_domain) * (perceived[query, who, left] - perceived[query, who, right])
+    margin += noise_rng.normal(size=len(margin)) * (np.sqrt(2) / np.abs(expertise_in_domain))
     judgments = Comparisons(
         items=items_in_queries(queries, items),
         left=codes(query * items + left),
         right=codes(query * items + right),
-        outcome=outcome_of(margin >= 0),
-        annotators=numbered("annotator", annotators),
+        outcome=outcomes(margin >= 0),
+        annotators=numbered_labels("annotator", annotators),
         annotator=codes(who),
     )
     return Crowd(
@@ -92,32 +119,36 @@ def domain_crowd(
     )
 
 
-def pairs_each(items: int, sparsity: float) -> int:
-    """How many pairs an annotator answers in each query.
+def pairs_per_annotator(items: int, sparsity: float) -> int:
+    """Return how many pairs an annotator answers per query.
 
-    >>> [pairs_each(30, 0.05), pairs_each(30, 0.1)]
+    Examples
+    --------
+    >>> [pairs_per_annotator(30, 0.05), pairs_per_annotator(30, 0.1)]
     [21, 43]
     """
     if not 0 < sparsity <= 1:
         raise SettingError(f"sparsity must be above 0 and at most 1, got {sparsity}.")
-    # The small addition keeps products such as 0.7 × 10 from falling just below the whole number they are.
-    each = int(sparsity * pairs_of(items) + 1e-9)
+    # The small addition keeps products such as 0.7 × 10 from falling just below the integer they should be.
+    each = int(sparsity * count_pairs(items) + 1e-9)
     if each == 0:
         raise SettingError(
-            f"sparsity {sparsity} of the {pairs_of(items)} pairs of {items} items is less than one pair."
+            f"sparsity={sparsity} gives less than one of the {count_pairs(items)} pairs of {items} items: increase it."
         )
     return each
 
 
-def settings_of_name(name: str) -> dict[str, Any]:
-    """What a data set of the paper is made with; parts left out are 10 annotators, 30 items, DEMO1.
+def parse_dataset_name(name: str) -> dict[str, Any]:
+    """Parse the name of a data set of the paper; missing parts are 10 annotators, 30 items and DEMO1.
 
-    >>> settings_of_name("DOC5SR0.5DEMO1")
+    Examples
+    --------
+    >>> parse_dataset_name("DOC5SR0.5DEMO1")
     {'annotators': 10, 'items': 5, 'sparsity': 0.5, 'demographics': 'DEMO1'}
     """
     found = _NAME.fullmatch(name)
     if not found:
-        raise SettingError(f'A data set is called like "DOC5SR0.5DEMO1" or "ANNO100SR0.01", got {name!r}.')
+        raise SettingError(f'The name of a data set must look like "DOC5SR0.5DEMO1" or "ANNO100SR0.01", got {name!r}.')
     annotators, items, sparsity, demographics = found.groups()
     return {
         "annotators": int(annotators or 10),
@@ -128,8 +159,8 @@ def settings_of_name(name: str) -> dict[str, Any]:
 
 
 def named_domain_crowd(name: str, seed: int = 0) -> Crowd:
-    """A data set of the paper by its name, drawn anew."""
-    return domain_crowd(**settings_of_name(name), seed=seed)
+    """Simulate a data set of the paper by its name, such as "DOC5SR0.5DEMO1"."""
+    return domain_crowd(**parse_dataset_name(name), seed=seed)
 
 
 def _true_scores(rng: np.random.Generator, queries: int, items: int, scores: str) -> FloatArray:

@@ -6,7 +6,7 @@ import pytest
 from crowdrank import TPP, BradleyTerry
 from crowdrank.active import best_triplet
 from crowdrank.errors import DataError, UnknownNameError
-from crowdrank.online import beliefs_of
+from crowdrank.online import beliefs_from_ranking
 from crowdrank.simulation import domain_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdrank.errors.ConvergenceWarning")
@@ -24,7 +24,7 @@ def ranking(crowd):
 
 def test_scores_keep_their_order_and_errors_their_proportions(ranking):
     query = ranking.items.queries[3]
-    beliefs = beliefs_of(ranking, query)
+    beliefs = beliefs_from_ranking(ranking, query)
     block = ranking.items.of_query(3)
     assert beliefs.items.labels == tuple(map(str, ranking.items.labels[block]))
     assert set(beliefs.items.queries) == {str(query)}
@@ -34,14 +34,14 @@ def test_scores_keep_their_order_and_errors_their_proportions(ranking):
 
 
 def test_quality_follows_expertise_and_reversed_annotators_are_below_one_half(crowd, ranking):
-    quality = beliefs_of(ranking, ranking.items.queries[0]).quality
+    quality = beliefs_from_ranking(ranking, ranking.items.queries[0]).quality
     expertise = crowd.annotators["expertise"][:, 0]
     assert np.all(quality[expertise < 0] < 0.5)
     assert np.all(quality[expertise >= 5] > 0.7)
 
 
 def test_they_choose_questions(ranking):
-    beliefs = beliefs_of(ranking, ranking.items.queries[0])
+    beliefs = beliefs_from_ranking(ranking, ranking.items.queries[0])
     found = best_triplet(beliefs)
     assert found is not None
     sure = np.abs(beliefs.quality - 0.5)
@@ -50,6 +50,6 @@ def test_they_choose_questions(ranking):
 
 def test_another_model_or_query_is_refused(crowd, ranking):
     with pytest.raises(DataError, match="fit tpp"):
-        beliefs_of(BradleyTerry(prior_scale=1.0).fit(crowd.judgments), ranking.items.queries[0])
+        beliefs_from_ranking(BradleyTerry(prior_scale=1.0).fit(crowd.judgments), ranking.items.queries[0])
     with pytest.raises(UnknownNameError):
-        beliefs_of(ranking, "no such query")
+        beliefs_from_ranking(ranking, "no such query")

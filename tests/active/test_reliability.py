@@ -1,4 +1,4 @@
-"""Reliability is told from the random share: near the truth for an order, none for coin tosses."""
+"""Reliability is measured from the random share: close to the truth for an order, none for random answers."""
 
 from dataclasses import replace
 
@@ -7,11 +7,11 @@ import pytest
 
 import crowdrank as cr
 from crowdrank.active import Adaptive, Random, Thompson, Uncertainty
-from crowdrank.active.collection import Log
-from crowdrank.active.null_simulation import coin_tossers, played
-from crowdrank.active.prequential import foretold
-from crowdrank.active.question import Question
-from crowdrank.active.reliability import Estimate, Reliability, fitted, reliability
+from crowdrank.active.collection import AnswerLog
+from crowdrank.active.null_simulation import random_annotators, run_collection
+from crowdrank.active.prequential import prequential_score
+from crowdrank.active.questions import Question
+from crowdrank.active.reliability import Estimate, Reliability, fit_quietly, reliability
 from crowdrank.errors import DataError, SettingError
 from crowdrank.online import CrowdBT as OnlineCrowdBT
 from crowdrank.simulation.crowd import respondents
@@ -20,7 +20,7 @@ QUICK = cr.BayesianCrowdBT(chains=2, draws=50, warmup=100)
 
 
 def collected(policy, crowd, votes, seed=0):
-    return played(policy, crowd, votes, OnlineCrowdBT(), np.random.default_rng(seed))
+    return run_collection(policy, crowd, votes, OnlineCrowdBT(), np.random.default_rng(seed))
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def good():
 
 
 def true_reliability(crowd, votes, model):
-    board = fitted(model, votes)
+    board = fit_quietly(model, votes)
     truth = crowd.truth[[crowd.items.index(label) for label in board.items.labels]]
     return np.corrcoef(board.scores, truth)[0, 1] ** 2
 
@@ -47,36 +47,36 @@ def test_the_random_share_alone_is_measured(good):
     assert not found.too_few
 
 
-def test_the_default_board_tells_the_same(good):
+def test_the_default_model_agrees(good):
     crowd, log = good
     found = reliability(log, model=QUICK, halves=2)
     assert found.model == "bayesian-crowd-bt"
     truth = true_reliability(crowd, log.comparisons(lambda question: question.policy == "random"), QUICK)
     assert found.separation.low <= truth <= found.separation.high
     assert found.split_half.value == pytest.approx(truth, abs=0.2)
-    assert found.foretold.gain > 3 * found.foretold.std_error
-    assert abs(found.foretold.z) < 3
+    assert found.prequential.gain > 3 * found.prequential.std_error
+    assert abs(found.prequential.z) < 3
 
 
-def test_coin_tosses_have_none():
-    log = collected(Adaptive(epsilon=0.5), coin_tossers(12, 6), 400)
+def test_random_answers_have_no_reliability():
+    log = collected(Adaptive(epsilon=0.5), random_annotators(12, 6), 400)
     found = reliability(log, model=QUICK, halves=2)
     assert found.split_half.low < 0.1
     assert found.split_half.value < 0.5
-    assert found.foretold.gain < 0.02
+    assert found.prequential.gain < 0.02
     assert "no better than a coin toss" in " ".join(found.lines())
 
 
-def test_a_board_that_claims_too_much_is_caught_by_the_random_share():
-    """Adaptive coin tosses, and next to no prior: the share drawn at random says so."""
-    log = collected(Adaptive(epsilon=0.5), coin_tossers(40, 10), 400)
+def test_an_overconfident_leaderboard_is_caught_by_the_random_share():
+    """Random answers to adaptive questions, and hardly any prior."""
+    log = collected(Adaptive(epsilon=0.5), random_annotators(40, 10), 400)
     found = reliability(log, model=cr.BradleyTerry(prior_scale=10.0))
-    assert found.foretold.overconfident
-    assert found.foretold.expected > found.foretold.right + 0.05
-    assert "claims too much" in " ".join(found.lines())
+    assert found.prequential.overconfident
+    assert found.prequential.expected > found.prequential.accuracy + 0.05
+    assert "overconfident" in " ".join(found.lines())
 
 
-def test_written_votes_tell_the_same_as_the_log(good, tmp_path):
+def test_votes_from_a_file_give_the_same_result_as_the_log(good, tmp_path):
     _, log = good
     frame = log.comparisons().to_frame()
     told = frame.with_columns(
@@ -90,22 +90,22 @@ def test_written_votes_tell_the_same_as_the_log(good, tmp_path):
     assert reliability(plain, policy=[q.policy for q in log.questions], model=cr.BradleyTerry()) == first
 
 
-def test_the_second_half_is_foretold_by_what_came_before():
+def test_the_second_half_is_predicted_from_earlier_judgments():
     crowd = respondents(8, 4, quality=0.95, labels="order", seed=1)
     found = reliability(collected(Random(), crowd, 100), model=cr.BradleyTerry())
     assert found.random == found.judgments == 100
-    assert found.foretold.answers == 50
-    assert found.foretold.right > 0.7
+    assert found.prequential.answers == 50
+    assert found.prequential.accuracy > 0.7
 
 
-def test_nothing_is_foretold_by_what_came_after():
-    """Answers to random questions have part in choosing what is asked after them: only the past is innocent."""
+def test_later_judgments_are_not_used_to_predict():
+    """Answers to random questions influence later questions: only earlier ones are independent of them."""
     log = collected(Random(), respondents(6, 3, quality=1.0, labels="order", seed=1), 40)
-    turned = Log()
+    turned = AnswerLog()
     for n, (question, winner) in enumerate(zip(log.questions, log.winners, strict=True)):
         other = question.right if winner == question.left else question.left
         turned.add(question, winner if n < 20 else other)
-    assert reliability(turned, model=cr.BradleyTerry()).foretold.right < 0.5
+    assert reliability(turned, model=cr.BradleyTerry()).prequential.accuracy < 0.5
 
 
 def test_votes_that_carry_times_are_read_in_their_order(good):
@@ -119,58 +119,58 @@ def test_votes_that_carry_times_are_read_in_their_order(good):
     assert first == second
 
 
-def test_without_a_random_share_nothing_can_be_told():
+def test_without_random_judgments_nothing_is_measured():
     log = collected(Uncertainty(), respondents(6, 3), 40)
     found = reliability(log)
     assert found.random == 0
     assert found.too_few
-    assert found.separation is found.split_half is found.foretold is None
-    assert "cannot be told" in found.lines()[1]
+    assert found.separation is found.split_half is found.prequential is None
+    assert "cannot be measured" in found.lines()[1]
 
 
-def test_a_small_random_share_is_said_to_be_small():
+def test_too_few_random_judgments_are_reported():
     log = collected(Adaptive(epsilon=0.05), respondents(20, 5, quality=0.8, labels="logistic", seed=1), 300)
     found = reliability(log, model=cr.BradleyTerry())
     assert 4 <= found.random < 30
     assert found.too_few
-    assert "too small a share" in " ".join(found.lines())
+    assert "too few random judgments" in " ".join(found.lines())
 
 
-def test_a_share_that_a_model_cannot_be_fitted_to_is_too_small():
+def test_random_judgments_that_a_model_cannot_be_fitted_to_are_too_few():
     log = collected(Adaptive(epsilon=0.05), respondents(20, 5), 200)
     found = reliability(log, model=cr.BradleyTerry(prior_scale=None))
     assert found.separation is None
     assert "too few to fit bradley-terry" in found.lines()[1]
 
 
-def test_an_order_without_chances_foretells_nothing(good):
+def test_a_model_without_probabilities_has_no_prequential_score(good):
     found = reliability(good[1], model=cr.Borda())
-    assert found.foretold is None
+    assert found.prequential is None
     assert found.split_half.value > 0.5
 
 
 def test_spearman_and_brown_by_hand():
-    assert Estimate(0.5, 0.0, 1.0).lengthened(2) == pytest.approx((2 / 3, 0.0, 1.0))
+    assert Estimate(0.5, 0.0, 1.0).extrapolate(2) == pytest.approx((2 / 3, 0.0, 1.0))
     found = Reliability(model="m", items=5, judgments=40, random=20, split_half=Estimate(0.5, 0.4, 0.6))
-    assert found.of_all == pytest.approx((2 / 3, 0.8 / 1.4, 0.75))
+    assert found.projected == pytest.approx((2 / 3, 0.8 / 1.4, 0.75))
     assert not found.too_few
 
 
-def test_chances_are_held_against_what_came():
+def test_predictions_are_compared_with_the_answers():
     outcome = np.array([1] * 60 + [-1] * 40, np.int8)
-    found = foretold(np.full(100, 0.9), outcome)
-    assert (found.answers, found.expected, found.right) == (100, pytest.approx(0.9), pytest.approx(0.6))
+    found = prequential_score(np.full(100, 0.9), outcome)
+    assert (found.answers, found.expected, found.accuracy) == (100, pytest.approx(0.9), pytest.approx(0.6))
     assert found.z == pytest.approx(-30 / np.sqrt(100 * 0.09))
     assert found.gain == pytest.approx(np.log(2) + 0.6 * np.log(0.9) + 0.4 * np.log(0.1))
     (only,) = found.bins
-    assert (only.answers, only.right) == (100, pytest.approx(0.6))
-    fair = foretold(np.full(100, 0.5), outcome)
+    assert (only.answers, only.accuracy) == (100, pytest.approx(0.6))
+    fair = prequential_score(np.full(100, 0.5), outcome)
     assert fair.z == fair.gain == 0
-    assert not foretold(np.full(100, 0.6), outcome).overconfident
+    assert not prequential_score(np.full(100, 0.6), outcome).overconfident
 
 
-def test_ties_foretell_nothing():
-    assert foretold(np.array([0.8, 0.8]), np.array([1, 0], np.int8)).answers == 1
+def test_ties_are_not_scored():
+    assert prequential_score(np.array([0.8, 0.8]), np.array([1, 0], np.int8)).answers == 1
 
 
 def test_judgments_that_do_not_say_what_chose_them_are_refused():
@@ -183,12 +183,12 @@ def test_judgments_that_do_not_say_what_chose_them_are_refused():
         reliability(votes, policy=["random"] * 2, halves=0)
 
 
-def test_an_empty_log_is_told_about():
-    assert "0 of 0" in reliability(Log()).lines()[0]
+def test_an_empty_log_is_reported():
+    assert "0 of 0" in reliability(AnswerLog()).lines()[0]
 
 
 def test_thompson_keeps_no_random_share():
-    asked = Question(left="a", right="b", annotator="x", probability=0.2, policy=Thompson.name)
-    log = Log()
-    log.add(asked, "a")
+    history = Question(left="a", right="b", annotator="x", probability=0.2, policy=Thompson.name)
+    log = AnswerLog()
+    log.add(history, "a")
     assert reliability(log).random == 0

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from crowdrank.active.bounding_boxes import Leaves, grow
-from crowdrank.active.branch_and_bound import group, search
-from crowdrank.active.exclusions import Excluded
+from crowdrank.active.branch_and_bound import QueryBlocks, build_tree, group_annotators, search
 from crowdrank.active.gain_formulas import expected_gain
+from crowdrank.active.questions import Exclusions
 
 
 def state(seed):
@@ -24,37 +23,42 @@ def state(seed):
             mean[:] = 0
         case 3:
             variance = 10 ** rng.uniform(-4, -2, items)
-    truths, lies = 10 ** rng.uniform(np.log10(0.5), np.log10(200), (2, people))
+    alpha, beta = 10 ** rng.uniform(np.log10(0.5), np.log10(200), (2, people))
     if rng.random() < 0.3:
-        truths, lies = np.round(truths) + 1, np.round(lies)
-        lies += lies == truths
+        alpha, beta = np.round(alpha) + 1, np.round(beta)
+        beta += beta == alpha
     price = rng.choice([0.5, 1.0, 2.0], people) if rng.random() < 0.5 else np.ones(people)
     query = rng.integers(0, rng.integers(1, 4), items)
-    kept = Excluded(items)
+    exclusions = Exclusions(items)
     if rng.random() < 0.7:
         count = int(rng.integers(1, items * items * people // 2 + 2))
         one = rng.integers(items, size=count)
         other = (one + rng.integers(1, items, size=count)) % items
-        kept = kept.adding(rng.integers(-(rng.random() < 0.3), people, size=count), one, other)
+        exclusions = exclusions.with_pairs(rng.integers(-(rng.random() < 0.3), people, size=count), one, other)
     if rng.random() < 0.4:
-        kept = kept.adding_items(rng.integers(-1, people, size=3), rng.integers(items, size=3))
+        exclusions = exclusions.with_items(rng.integers(-1, people, size=3), rng.integers(items, size=3))
     exploration = float(rng.choice([0, 0.5, 1, 5, 30]))
-    return mean, variance, query, truths, lies, price, kept, exploration
+    return mean, variance, query, alpha, beta, price, exclusions, exploration
 
 
-def score_all(mean, variance, query, truths, lies, price, kept, exploration):
-    """Gains for their price, annotators by items by items; −inf where it must not be asked."""
+def score_all(mean, variance, query, alpha, beta, price, exclusions, exploration):
+    """Gains per price, annotators by items by items; −inf where excluded."""
     codes = np.arange(len(mean))
     one, other = codes[:, None], codes
-    who = np.arange(len(truths))[:, None, None]
-    gains = expected_gain(mean[one] - mean[other], variance[one], variance[other], truths[who], lies[who], exploration)
-    allowed = kept.allows(who, one, other) & (query[one] == query[other]) & (one != other)
+    who = np.arange(len(alpha))[:, None, None]
+    gains = expected_gain(mean[one] - mean[other], variance[one], variance[other], alpha[who], beta[who], exploration)
+    allowed = exclusions.allows(who, one, other) & (query[one] == query[other]) & (one != other)
     return np.where(allowed, gains / price[who], -np.inf)
 
 
-def look(mean, variance, query, truths, lies, price, kept, exploration):
-    everyone = np.arange(len(truths))
-    return search(grow(mean, variance, Leaves.of(query)), group(everyone, truths, lies, price), kept, exploration)
+def look(mean, variance, query, alpha, beta, price, exclusions, exploration):
+    everyone = np.arange(len(alpha))
+    return search(
+        build_tree(mean, variance, QueryBlocks.of(query)),
+        group_annotators(everyone, alpha, beta, price),
+        exclusions,
+        exploration,
+    )
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -78,7 +82,7 @@ def test_it_is_found_among_many():
         rng.uniform(5, 20, 2),
         np.ones(2),
         np.ones(2),
-        Excluded(300),
+        Exclusions(300),
         3.0,
     )
     found = look(*given)
@@ -89,32 +93,32 @@ def test_it_is_found_among_many():
 @pytest.mark.parametrize("exploration", [0.0, 1.0, 10.0])
 def test_a_million_ties_are_no_burden(exploration):
     given = (np.zeros(2000), np.ones(2000), np.zeros(2000, int), np.full(50, 10.0), np.ones(50), np.ones(50))
-    found = look(*given, Excluded(2000).adding(-1, 0, np.arange(1, 2000)), exploration)
+    found = look(*given, Exclusions(2000).with_pairs(-1, 0, np.arange(1, 2000)), exploration)
     assert found.pairs < 5000
     assert found.annotator >= 0
     assert 0 not in (found.left, found.right)
 
 
-def test_who_may_answer_is_found_among_annotators_believed_alike():
-    kept = Excluded(2).adding(np.arange(4), 0, 1)
+def test_an_annotator_who_may_answer_is_found_within_a_group_of_equal_beliefs():
+    exclusions = Exclusions(2).with_pairs(np.arange(4), 0, 1)
     given = (np.zeros(2), np.ones(2), np.zeros(2, int), np.full(5, 3.0), np.ones(5), np.ones(5))
-    assert look(*given, kept, 1.0).annotator == 4
+    assert look(*given, exclusions, 1.0).annotator == 4
 
 
-def test_who_always_lies_is_worth_as_much_as_who_never_does():
-    alike = group(np.arange(3), np.array([9.0, 1.0, 9.0]), np.array([1.0, 9.0, 2.0]), np.ones(3))
-    assert len(alike.truths) == 2
+def test_always_wrong_is_as_informative_as_always_right():
+    alike = group_annotators(np.arange(3), np.array([9.0, 1.0, 9.0]), np.array([1.0, 9.0, 2.0]), np.ones(3))
+    assert len(alike.alpha) == 2
 
 
-def test_where_nothing_can_be_learnt_some_question_is_found_all_the_same():
-    given = (np.zeros(5), np.ones(5), np.zeros(5, int), np.ones(2), np.ones(2), np.ones(2), Excluded(5), 0.0)
+def test_a_question_is_found_even_if_no_gain_is_possible():
+    given = (np.zeros(5), np.ones(5), np.zeros(5, int), np.ones(2), np.ones(2), np.ones(2), Exclusions(5), 0.0)
     found = look(*given)
     assert found.annotator >= 0
     assert found.gain == 0
 
 
 def test_queries_of_one_item_hold_no_pair():
-    given = (np.zeros(3), np.ones(3), np.arange(3), np.ones(1), np.ones(1), np.ones(1), Excluded(3), 1.0)
+    given = (np.zeros(3), np.ones(3), np.arange(3), np.ones(1), np.ones(1), np.ones(1), Exclusions(3), 1.0)
     assert look(*given).annotator == -1
 
 
@@ -122,7 +126,7 @@ def test_a_tree_holds_every_item_once_in_boxes_that_hold_them():
     rng = np.random.default_rng(0)
     mean, variance, query = rng.normal(size=300), rng.uniform(size=300), rng.integers(0, 3, 300)
     mean[:50], variance[:50] = 0, 1
-    tree = grow(mean, variance, Leaves.of(query))
+    tree = build_tree(mean, variance, QueryBlocks.of(query))
     assert sorted(tree.item) == list(range(300))
     np.testing.assert_array_equal(tree.mean, mean[tree.item])
     for node, (start, stop) in enumerate(zip(tree.start, tree.stop, strict=True)):
@@ -134,5 +138,5 @@ def test_a_tree_holds_every_item_once_in_boxes_that_hold_them():
 
 def test_a_tree_of_neighbouring_numbers_ends():
     mean = np.repeat([1.0, np.nextafter(1.0, 2.0)], 10)
-    tree = grow(mean, np.zeros(20), Leaves.of(np.zeros(20, int)))
+    tree = build_tree(mean, np.zeros(20), QueryBlocks.of(np.zeros(20, int)))
     assert len(tree.start) == 3

@@ -1,4 +1,4 @@
-"""Beliefs by refits: the posterior of Crowd-BT, walked on as judgments arrive."""
+"""Sequential MCMC: the posterior of Crowd-BT, sampled again as judgments arrive."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,10 @@ import pytest
 from crowdrank import BayesianCrowdBT
 from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import DataError, SettingError
-from crowdrank.online import Beliefs, CrowdBT, Posterior, Refits
+from crowdrank.online import Beliefs, CrowdBT, Posterior, SequentialMCMC
 from crowdrank.simulation import crowd_bt
 
-QUICK = Refits(every=10, warmup=20, keep=30, thin=1)
+QUICK = SequentialMCMC(refit_every=10, warmup=20, draws=30, thin=1)
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +22,9 @@ def rows(votes):
         yield Comparison(row["left"], row["right"], row["winner"], row["annotator"])
 
 
-def test_it_is_the_posterior_that_bayesian_crowd_bt_walks(votes):
+def test_it_is_the_posterior_of_bayesian_crowd_bt(votes):
     settings = {"prior_scale": 2.0, "quality_prior": (4.0, 1.0)}
-    model = Refits(**settings, keep=1500, thin=5)
+    model = SequentialMCMC(**settings, draws=1500, thin=5)
     beliefs = model.fold(model.start(votes.items, votes.annotators), votes)
     known = BayesianCrowdBT(**settings, draws=800).fit(votes)
     error = known.uncertainty.std_error
@@ -33,27 +33,27 @@ def test_it_is_the_posterior_that_bayesian_crowd_bt_walks(votes):
     np.testing.assert_allclose(beliefs.quality, known.annotators["quality"], atol=0.03)
 
 
-def test_a_walk_in_many_steps_ends_where_one_walk_does(votes):
-    model = Refits(prior_scale=2.0, quality_prior=(4.0, 1.0), every=20, warmup=100, keep=800, thin=5)
+def test_many_refits_agree_with_a_single_one(votes):
+    model = SequentialMCMC(prior_scale=2.0, quality_prior=(4.0, 1.0), refit_every=20, warmup=100, draws=800, thin=5)
     stepwise = model.start(votes.items, votes.annotators)
     for judgment in rows(votes):
         stepwise = model.update(stepwise, judgment)
-    assert stepwise.waiting == 0
+    assert stepwise.n_pending == 0
     once = model.fold(model.start(votes.items, votes.annotators), votes)
     assert np.abs(stepwise.mean - once.mean).max() < 0.25 * np.sqrt(once.variance).mean()
 
 
-def test_judgments_wait_for_a_walk_and_a_fold_always_walks(votes):
+def test_judgments_wait_for_the_next_refit_and_a_fold_always_refits(votes):
     beliefs = QUICK.start(votes.items, votes.annotators)
     judgments = list(rows(votes))
     for number, judgment in enumerate(judgments[:9], 1):
         later = QUICK.update(beliefs, judgment)
-        assert later.waiting == number
+        assert later.n_pending == number
         assert later.draws is beliefs.draws
         beliefs = later
-    assert len(beliefs.unheard) == 9
-    assert QUICK.update(beliefs, judgments[9]).waiting == 0
-    assert QUICK.fold(beliefs, votes.take(np.arange(2))).waiting == 0
+    assert len(beliefs.pending_pairs) == 9
+    assert QUICK.update(beliefs, judgments[9]).n_pending == 0
+    assert QUICK.fold(beliefs, votes.take(np.arange(2))).n_pending == 0
 
 
 def test_the_same_judgments_give_the_same_draws_and_nothing_is_changed(votes):
@@ -62,12 +62,12 @@ def test_the_same_judgments_give_the_same_draws_and_nothing_is_changed(votes):
     first, second = QUICK.fold(start, votes), QUICK.fold(start, votes)
     np.testing.assert_array_equal(first.draws.scores, second.draws.scores)
     np.testing.assert_array_equal(start.draws.scores, before)
-    assert start.judged == 0
+    assert start.n_judgments == 0
     assert len(start.winner) == 0
 
 
-def test_newcomers_are_what_the_prior_says_until_the_next_walk(votes):
-    model = Refits(prior_scale=2.0, quality_prior=(4.0, 1.0), every=10, keep=400)
+def test_new_items_and_annotators_follow_the_prior_until_the_next_refit(votes):
+    model = SequentialMCMC(prior_scale=2.0, quality_prior=(4.0, 1.0), refit_every=10, draws=400)
     beliefs = model.fold(model.start(votes.items, votes.annotators), votes)
     grown = model.update(beliefs, Comparison("new", "item1", "new", "zoe"))
     assert grown.items.labels[-1] == "new"
@@ -104,15 +104,15 @@ def test_a_crowd_that_is_mostly_reversed_is_taken_at_the_word_of_the_most():
             left.append(str(i)), right.append(str(j)), who.append(person)
             winner.append(str(best if rng.random() < 0.95 else other))
     votes = Comparisons.of(left, right, winner, annotator=who)
-    beliefs = Refits(keep=100).fold(Refits(keep=100).start(votes.items, votes.annotators), votes)
+    beliefs = SequentialMCMC(draws=100).fold(SequentialMCMC(draws=100).start(votes.items, votes.annotators), votes)
     assert beliefs.mean[5] > beliefs.mean[0]
     assert beliefs.quality[5] < 0.5 < beliefs.quality[:5].min()
 
 
-def test_ties_are_left_out_and_counted():
+def test_ties_are_dropped_and_counted():
     votes = Comparisons.of(["a", "a"], ["b", "b"], ["tie", "a"], annotator=["x", "x"])
     beliefs = QUICK.fold(QUICK.start(), votes)
-    assert (beliefs.judged, beliefs.left_out, len(beliefs.winner)) == (2, 1, 1)
+    assert (beliefs.n_judgments, beliefs.n_ties_dropped, len(beliefs.winner)) == (2, 1, 1)
 
 
 def test_what_is_saved_is_loaded_and_goes_on_the_same_way(votes, tmp_path):
@@ -122,17 +122,17 @@ def test_what_is_saved_is_loaded_and_goes_on_the_same_way(votes, tmp_path):
     assert isinstance(loaded, Posterior)
     one, other = (QUICK.fold(each, votes.take(np.arange(3))) for each in (beliefs, loaded))
     np.testing.assert_array_equal(one.draws.scores, other.draws.scores)
-    np.testing.assert_array_equal(one.truths, other.truths)
+    np.testing.assert_array_equal(one.alpha, other.alpha)
 
 
 def test_beliefs_of_another_model_are_refused(votes):
-    with pytest.raises(DataError, match="Refits"):
+    with pytest.raises(DataError, match="SequentialMCMC"):
         QUICK.fold(CrowdBT().start(votes.items), votes)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"prior_scale": -1}, {"quality_prior": (0, 1)}, {"every": 0}, {"keep": 0}, {"warmup": -1}]
+    "wrong", [{"prior_scale": -1}, {"quality_prior": (0, 1)}, {"refit_every": 0}, {"draws": 0}, {"warmup": -1}]
 )
 def test_settings_make_sense(wrong):
     with pytest.raises(SettingError):
-        Refits(**wrong)
+        SequentialMCMC(**wrong)

@@ -1,0 +1,396 @@
+"""Policies: which question to ask next, and the probability with which it was chosen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from crowdrank.active.candidates import Candidate, CandidateSet
+from crowdrank.active.gain_formulas import expected_gain
+from crowdrank.active.history import AnswerPool, QuestionHistory
+from crowdrank.active.information_gain import EXHAUSTIVE_UP_TO, best_triplet
+from crowdrank.active.questions import Question
+from crowdrank.active.strategies import (
+    AnnotatorStrategy,
+    LeastShownPair,
+    MaxEntropyPair,
+    PairStrategy,
+    ThompsonAnnotator,
+    UniformAnnotator,
+    UniformPair,
+)
+from crowdrank.arrays import IntArray
+from crowdrank.errors import NothingToAskError, SettingError, UnknownNameError
+from crowdrank.online import Beliefs
+from crowdrank.online.moments import Triplet
+
+
+class Policy(Protocol):
+    """Anything that chooses questions."""
+
+    def next(
+        self,
+        beliefs: Beliefs,
+        history: QuestionHistory | None = None,
+        annotator: str | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Question:
+        """Choose the next question."""
+        ...
+
+
+class BasePolicy(ABC):
+    """Base class of the policies. A policy is its settings; choosing a question changes nothing."""
+
+    name: ClassVar[str]
+
+    def next(
+        self,
+        beliefs: Beliefs,
+        history: QuestionHistory | None = None,
+        annotator: str | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Question:
+        """Choose the next question.
+
+        Parameters
+        ----------
+        beliefs : Beliefs
+            Current beliefs.
+        history : QuestionHistory, optional
+            Questions asked so far, with the rules; nothing asked and no rules by default.
+        annotator : str, optional
+            Whom to ask. By default the policy chooses the annotator too.
+        rng : numpy.random.Generator, optional
+            Source of randomness.
+
+        Returns
+        -------
+        Question
+            With the probability of this choice. The history is not changed: call ``history.add(question)``.
+
+        Raises
+        ------
+        NothingToAskError
+            If no question is left.
+        """
+        rng = np.random.default_rng() if rng is None else rng
+        candidates = CandidateSet(beliefs, history, annotator)
+        return candidates.to_question(self.pick(candidates, rng), rng)
+
+    @abstractmethod
+    def pick(self, candidates: CandidateSet, rng: np.random.Generator) -> Candidate:
+        """Choose one of the candidates."""
+
+    @abstractmethod
+    def probability(self, candidates: CandidateSet, first: int, second: int, annotator: int) -> float:
+        """Return the probability that `pick` chooses this pair and annotator."""
+
+
+class TwoStagePolicy(BasePolicy):
+    """A policy that chooses an annotator first, and then a pair for them."""
+
+    annotator_strategy: ClassVar[AnnotatorStrategy]
+    pair_strategy: ClassVar[PairStrategy]
+
+    def pick(self, candidates: CandidateSet, rng: np.random.Generator) -> Candidate:
+        probabilities = self.annotator_strategy.probabilities(candidates)
+        row = int(rng.choice(len(probabilities), p=probabilities))
+        annotator = int(candidates.annotators[row])
+        first, second, probability = self.pair_strategy.pick(candidates, annotator, rng)
+        return Candidate(first, second, annotator, float(probabilities[row]) * probability, self.name)
+
+    def probability(self, candidates: CandidateSet, first: int, second: int, annotator: int) -> float:
+        probabilities = self.annotator_strategy.probabilities(candidates)
+        of_annotator = float(probabilities[candidates.annotators == annotator].sum())
+        if not of_annotator:
+            return 0.0
+        return of_annotator * self.pair_strategy.probability(candidates, first, second, annotator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Random(TwoStagePolicy):
+    """Any pair for any annotator, uniformly at random. The only policy that does not depend on earlier answers.
+
+    Examples
+    --------
+    >>> from crowdrank.online import CrowdBT
+    >>> beliefs = CrowdBT().start(["a", "b", "c"], ["ann"])
+    >>> round(Random().next(beliefs, rng=np.random.default_rng(0)).probability, 3)
+    0.333
+    """
+
+    name = "random"
+    annotator_strategy = UniformAnnotator()
+    pair_strategy = UniformPair()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage(TwoStagePolicy):
+    """Any annotator, with the items that were asked about least."""
+
+    name = "coverage"
+    annotator_strategy = UniformAnnotator()
+    pair_strategy = LeastShownPair()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uncertainty(TwoStagePolicy):
+    """Any annotator, with the pair whose order is least certain."""
+
+    name = "uncertainty"
+    annotator_strategy = UniformAnnotator()
+    pair_strategy = MaxEntropyPair()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThompsonCoverage(TwoStagePolicy):
+    """An annotator chosen by Thompson sampling, with the items that were asked about least."""
+
+    name = "coverage"
+    annotator_strategy = ThompsonAnnotator()
+    pair_strategy = LeastShownPair()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thompson(TwoStagePolicy):
+    """An annotator chosen by Thompson sampling of their qualities, with the pair whose order is least certain."""
+
+    name = "thompson"
+    annotator_strategy = ThompsonAnnotator()
+    pair_strategy = MaxEntropyPair()
+
+
+@dataclass(frozen=True, kw_only=True)
+class InformationGain(BasePolicy):
+    """The pair and annotator with the largest expected information gain per unit of price (Chen et al. 2013, eq. 10).
+
+    Parameters
+    ----------
+    exploration : float, default 1.0
+        γ: weight of the information about the annotator, relative to that about the items.
+    halve_every : float, optional
+        Share of the budget after which the exploration is halved, repeatedly; never by default.
+    budget : int, optional
+        Total number of questions; required by `halve_every`.
+    """
+
+    name = "gain"
+
+    exhaustive_up_to: ClassVar[int] = EXHAUSTIVE_UP_TO
+    exploration: float = 1.0
+    halve_every: float | None = None
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.exploration < np.inf:
+            raise SettingError(f"exploration must be zero or more, got {self.exploration!r}.")
+        if self.halve_every is not None and (not 0 < self.halve_every <= 1 or not self.budget):
+            raise SettingError(
+                f"halve_every must be a share of the budget between 0 and 1, with the budget set; "
+                f"got halve_every={self.halve_every!r}, budget={self.budget!r}."
+            )
+
+    def pick(self, candidates: CandidateSet, rng: np.random.Generator) -> Candidate:
+        best = self._best(candidates)
+        return Candidate(*best[int(rng.integers(len(best)))], 1 / len(best), self.name)
+
+    def probability(self, candidates: CandidateSet, first: int, second: int, annotator: int) -> float:
+        best = self._best(candidates)
+        return float((min(first, second), max(first, second), annotator) in best) / len(best)
+
+    def _best(self, candidates: CandidateSet) -> list[Triplet]:
+        exploration = self._current_exploration(candidates)
+        key = (self.name, exploration)
+        if key not in candidates.cache:
+            pool = candidates.history.pool
+            if pool is None:
+                candidates.cache[key] = _search(candidates, exploration, self.exhaustive_up_to)
+            else:
+                candidates.cache[key] = _best_of_pool(candidates, pool, exploration)
+        best: list[Triplet] = candidates.cache[key]
+        return best
+
+    def _current_exploration(self, candidates: CandidateSet) -> float:
+        if self.halve_every is None or self.budget is None:
+            return self.exploration
+        n_asked = int(candidates.history.annotator_counts.sum())
+        return float(self.exploration * 0.5 ** (n_asked // max(1, round(self.halve_every * self.budget))))
+
+
+def _search(candidates: CandidateSet, exploration: float, exhaustive_up_to: int) -> list[Triplet]:
+    history = candidates.history
+    beliefs = history.fantasized(candidates.beliefs)
+    found = best_triplet(
+        beliefs, exploration, candidates.annotators, history.prices, candidates.exclusions(), exhaustive_up_to
+    )
+    if found is None:  # cannot be: every annotator of the candidates has a pair
+        raise AssertionError("no pair is left")
+    return [(min(found.left, found.right), max(found.left, found.right), found.annotator)]
+
+
+def _best_of_pool(candidates: CandidateSet, pool: AnswerPool, exploration: float) -> list[Triplet]:
+    """Score every remaining answer, and return all that tie for the best."""
+    beliefs = candidates.history.fantasized(candidates.beliefs)
+    rows = pool.rows(candidates.only_annotator)
+    rows = rows[np.isin(pool.annotator[rows], candidates.annotators)]
+    first, second, who = pool.first[rows], pool.second[rows], pool.annotator[rows]
+    gain = (
+        expected_gain(
+            beliefs.mean[first] - beliefs.mean[second],
+            beliefs.variance[first],
+            beliefs.variance[second],
+            beliefs.alpha[who],
+            beliefs.beta[who],
+            exploration,
+        )
+        / candidates.history.prices[who]
+    )
+    best: IntArray = np.flatnonzero(gain >= gain.max() * (1 - 1e-12))
+    return list(zip(first[best].tolist(), second[best].tolist(), who[best].tolist(), strict=True))
+
+
+class MixedPolicy(BasePolicy):
+    """A random question with probability ε, and the choice of another policy otherwise."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.epsilon <= 1:
+            raise SettingError(f"epsilon must lie between 0 and 1, got {self.epsilon}.")
+
+    @abstractmethod
+    def greedy(self, candidates: CandidateSet) -> BasePolicy:
+        """Return the policy that chooses with probability 1 − ε."""
+
+    def pick(self, candidates: CandidateSet, rng: np.random.Generator) -> Candidate:
+        policy = Random() if rng.random() < self.epsilon else self.greedy(candidates)
+        first, second, annotator, _, name = policy.pick(candidates, rng)
+        return Candidate(first, second, annotator, self.probability(candidates, first, second, annotator), name)
+
+    def probability(self, candidates: CandidateSet, first: int, second: int, annotator: int) -> float:
+        at_random = Random().probability(candidates, first, second, annotator)
+        greedy = self.greedy(candidates).probability(candidates, first, second, annotator)
+        return self.epsilon * at_random + (1 - self.epsilon) * greedy
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonGreedy(MixedPolicy):
+    """The most informative question, except for a share ε drawn at random (Chen et al. 2013, §4).
+
+    Parameters
+    ----------
+    epsilon : float, default 0.1
+        Share of questions drawn at random.
+    floor : int, default 0
+        How often every item is asked about before questions are chosen by information gain.
+    best : BasePolicy, default InformationGain()
+        The policy that chooses the other questions.
+    """
+
+    name = "epsilon-greedy"
+
+    epsilon: float = 0.1
+    floor: int = 0
+    best: BasePolicy = field(default_factory=InformationGain)
+
+    def greedy(self, candidates: CandidateSet) -> BasePolicy:
+        return self.best if _covered(candidates, self.floor) else Coverage()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adaptive(MixedPolicy):
+    """The default: a random share; every item a few times; then uncertain pairs for the most informative annotators.
+
+    Parameters
+    ----------
+    epsilon : float, default 0.1
+        Share of questions drawn at random, from which the reliability of the result is measured.
+    floor : int, default 6
+        How often every item is asked about before pairs are chosen by their uncertainty.
+
+    Examples
+    --------
+    >>> from crowdrank.online import CrowdBT
+    >>> beliefs = CrowdBT().start(["a", "b", "c"], ["ann", "bob"])
+    >>> Adaptive(epsilon=0.2).next(beliefs, annotator="bob", rng=np.random.default_rng(0)).annotator
+    'bob'
+    """
+
+    name = "adaptive"
+
+    epsilon: float = 0.1
+    floor: int = 6
+
+    def greedy(self, candidates: CandidateSet) -> BasePolicy:
+        return Thompson() if _covered(candidates, self.floor) else ThompsonCoverage()
+
+
+def _covered(candidates: CandidateSet, floor: int) -> bool:
+    """Whether every askable item was asked about at least `floor` times."""
+    return bool((candidates.history.item_counts[candidates.askable_items] >= floor).all())
+
+
+POLICIES: dict[str, type[BasePolicy]] = {
+    policy.name: policy
+    for policy in (Adaptive, Thompson, InformationGain, EpsilonGreedy, Uncertainty, Coverage, Random)
+}
+"""All policies, by the name that their questions carry."""
+
+
+def by_name(name: str) -> type[BasePolicy]:
+    """Return the policy of this name.
+
+    Examples
+    --------
+    >>> by_name("gain")(exploration=5.0)
+    InformationGain(exploration=5.0, halve_every=None, budget=None)
+    """
+    if name not in POLICIES:
+        raise UnknownNameError("policy", name, POLICIES)
+    return POLICIES[name]
+
+
+def batch(
+    policy: Policy,
+    beliefs: Beliefs,
+    history: QuestionHistory,
+    count: int,
+    rng: np.random.Generator,
+    annotator: str | None = None,
+) -> Iterator[Question]:
+    """Choose several questions at once and add them to the history.
+
+    Each question is chosen as if those before it were pending: no pair is put to two annotators at a time while others
+    are left, and policies that predict what an answer teaches take the pending answers into account.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy that chooses.
+    beliefs : Beliefs
+        Current beliefs.
+    history : QuestionHistory
+        Questions asked so far; the new ones are added.
+    count : int
+        Number of questions. Fewer are returned if no more are left.
+    rng : numpy.random.Generator
+        Source of randomness.
+    annotator : str, optional
+        Ask this annotator only.
+
+    Yields
+    ------
+    Question
+    """
+    for _ in range(count):
+        try:
+            question = policy.next(beliefs, history, annotator, rng)
+        except NothingToAskError:
+            return
+        history.add(question)
+        yield question
