@@ -192,7 +192,7 @@ def test_judgments_that_name_nobody_are_one_answer_each():
 def test_what_is_known_stays_with_the_judgments(votes):
     told = votes.knowing(quality={"ann": 0.9}, gold=[("a", "c")], gold_weight=2.0)
     some = told.take(np.array([0, 1]))
-    for kept in (some, told.reweighted(np.array([2.0, 1.0, 0.0])), told.swapped()):
+    for kept in (some, told.reweighted(np.array([2.0, 1.0, 0.0])), told.with_outcomes_reversed()):
         assert kept.knowledge is told.knowledge
     assert votes.knowledge is not told.knowledge
     assert not told.knowing().knowledge

@@ -37,7 +37,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_files_passed_over_are_as_judgments_in_memory(model, votes, folder, small_parts):
     scanned = cr.scan(folder)
-    assert len(scanned.stored.parts) > 3
+    assert len(scanned.storage.chunks) > 3
     assert_same(model.fit(scanned, OutOfCore("4GB")), model.fit(votes))
 
 
@@ -88,7 +88,7 @@ def test_a_climb_from_an_earlier_fit_ends_at_the_same_summit(model, votes, folde
 
 def test_scores_to_start_from_must_be_of_these_items(votes):
     with pytest.raises(cr.errors.DataError, match="None of the items"):
-        votes.starting_at(cr.data.Items.plain(["nobody"]), np.zeros(1))
+        votes.starting_at(cr.data.Items.of(["nobody"]), np.zeros(1))
 
 
 def test_repeated_answers_are_passed_over_once():

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from crowdrank.data.chunks import InParts
+from crowdrank.data.chunks import ChunkedTable
 from crowdrank.engines import OutOfCore
 from crowdrank.engines.memory import Room, Slot, bytes_of, in_use, size_of
 from crowdrank.errors import SettingError
@@ -30,7 +30,7 @@ class Counting:
 
 def table(shards=7, rows=50):
     values = np.random.default_rng(0).normal(size=(shards, rows))
-    return InParts(tuple(Counting(value) for value in values), shards * rows)
+    return ChunkedTable(tuple(Counting(value) for value in values), shards * rows)
 
 
 def test_with_room_for_all_every_shard_is_made_once():
@@ -39,7 +39,7 @@ def test_with_room_for_all_every_shard_is_made_once():
     kept, _ = held.keep(doubled, 2.0)
     for _ in range(3):
         kept.total(moments, 2)
-    assert {recipe.calls for recipe in parts.recipes} == {1}
+    assert {recipe.calls for recipe in parts.loaders} == {1}
 
 
 def test_without_room_they_are_made_again_and_the_sums_are_the_same_to_the_last_bit():
@@ -48,7 +48,7 @@ def test_without_room_they_are_made_again_and_the_sums_are_the_same_to_the_last_
     (kept, sums), (again, sums_again) = roomy.keep(doubled, 3.0), tight.keep(doubled, 3.0)
     assert sums.total == sums_again.total
     assert kept.total(moments, 3).total == again.total(moments, 3).total
-    assert {recipe.calls for recipe in parts.recipes} == {2}
+    assert {recipe.calls for recipe in parts.loaders} == {2}
 
 
 def test_few_shards_are_there_at_a_time():
@@ -69,7 +69,7 @@ def test_few_shards_are_there_at_a_time():
         return (1,)
 
     values = np.zeros((100, 10))
-    held = OutOfCore(1).hold(InParts(tuple(Watched(value) for value in values), 1000))
+    held = OutOfCore(1).hold(ChunkedTable(tuple(Watched(value) for value in values), 1000))
     assert held.total(counted) == (100,)
     assert most <= 16
 

@@ -50,4 +50,4 @@ def test_answers_are_counted_by_side():
 
 def test_there_are_no_sides_of_winner_and_loser():
     with pytest.raises(DataError, match="no sides"):
-        sides(Comparisons.of(["a"], ["b"], ["a"], sided=False))
+        sides(Comparisons.of(["a"], ["b"], ["a"], positions_known=False))

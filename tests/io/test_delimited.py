@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from crowdrank.errors import DataWarning, FormatError
-from crowdrank.io import Malformed, read, read_with_report
+from crowdrank.io import MalformedRow, read, read_with_report
 from crowdrank.io.delimited import read_delimited
 from crowdrank.io.sources import _check_utf8
-from crowdrank.io.tables import Place
+from crowdrank.io.source_table import RowLocation
 
 HEADER = b"worker,left,right,winner\n"
 GOOD = b"ann,x,y,x\n"
@@ -158,10 +158,10 @@ def test_lines_are_counted_past_blanks_and_quoted_newlines(tmp_path: Path) -> No
     _, report = read_with_report(save(tmp_path, data))
     assert report.unit == "line"
     assert report.malformed == (
-        Malformed(7, "winner", "'nobody' is neither 'x', 'y', a tie nor a skip"),
-        Malformed(8, "right", "'x' is compared with itself"),
-        Malformed(10, "", "3 fields where the header has 5"),
-        Malformed(13, "left", "the left is missing"),
+        MalformedRow(7, "winner", "'nobody' is neither 'x', 'y', a tie nor a skip"),
+        MalformedRow(8, "right", "'x' is compared with itself"),
+        MalformedRow(10, "", "3 fields where the header has 5"),
+        MalformedRow(13, "left", "the left is missing"),
     )
     assert (report.rows_read, report.kept) == (9, 5)
 
@@ -170,9 +170,9 @@ def test_rows_with_too_many_fields_are_left_out(tmp_path: Path) -> None:
     data = HEADER + GOOD + b'\n"a\nb",x,y,x\nann,x,y,x,extra,\nann,x,y,y,\nann,x\n' + GOOD + b"ann,x,y,q\n" + GOOD
     _, report = read_with_report(save(tmp_path, data))
     assert report.malformed == (
-        Malformed(6, "", "6 fields where the header has 4"),
-        Malformed(8, "", "2 fields where the header has 4"),
-        Malformed(10, "winner", "'q' is neither 'x', 'y', a tie nor a skip"),
+        MalformedRow(6, "", "6 fields where the header has 4"),
+        MalformedRow(8, "", "2 fields where the header has 4"),
+        MalformedRow(10, "winner", "'q' is neither 'x', 'y', a tie nor a skip"),
     )
     assert (report.rows_read, report.kept) == (8, 5)
 
@@ -223,7 +223,7 @@ def test_numbers_are_labels_as_they_are_written(tmp_path: Path) -> None:
 
 def test_files_too_long_to_walk_count_rows_and_say_so() -> None:
     table = read_delimited(HEADER + GOOD + b"\nann,x,y,q\n" + GOOD, "votes.csv", longest_walk=10)
-    assert (table.unit, table.locate([2])) == ("row", [Place(3)])
+    assert (table.unit, table.locate([2])) == ("row", [RowLocation(3)])
     assert "too long to number its lines" in table.notes[0]
     table = read_delimited(HEADER + GOOD + b"ann,x,y,y,extra\n", "votes.csv", longest_walk=10)
     assert table.rows == 2

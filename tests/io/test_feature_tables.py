@@ -50,7 +50,7 @@ def test_files_and_frames_are_read_alike(tmp_path: Path) -> None:
         found = read_features(source)
         np.testing.assert_array_equal(found.values, [[3], [5], [8]])
         assert found.item.tolist() == ["a", "b", "a"]
-    assert read_features(frame.to_pandas()).native == "pandas"
+    assert read_features(frame.to_pandas()).frame_backend == "pandas"
 
 
 def test_a_row_is_named_by_its_line(tmp_path: Path) -> None:

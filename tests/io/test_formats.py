@@ -13,11 +13,11 @@ import pytest
 
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import FormatError, SettingError
-from crowdrank.io import FORMATS, ImportReport, read, read_with_report
+from crowdrank.io import list_formats, ImportReport, read, read_with_report
 from crowdrank.io.sources import open_source
 
 FIXTURES = Path(__file__).parent / "fixtures"
-NAMES = [known.name for known in FORMATS]
+NAMES = [known.name for known in list_formats()]
 
 # fixture: (format, judgments, dropped)
 COMPARED = {
@@ -125,7 +125,7 @@ def test_every_format_has_a_fixture_and_every_fixture_a_test() -> None:
 @pytest.mark.parametrize("fixture", ALL)
 def test_no_two_formats_claim_the_same_file(fixture: str) -> None:
     source = open_source(FIXTURES / fixture)
-    claimed = [known.name for known in FORMATS[:-1] if known.recognises(source)]
+    claimed = [known.name for known in list_formats()[:-1] if known.recognises(source)]
     assert claimed == [name for name in [expected_format(fixture)] if name != "tidy"]
 
 
@@ -178,13 +178,13 @@ def test_whose_format_it_is_does_not_depend_on_the_container(fixture: str, tmp_p
     table = open_source(FIXTURES / fixture).table
     table.load(table.columns, None).write_parquet(tmp_path / "same.parquet")
     source = open_source(tmp_path / "same.parquet")
-    assert next(known.name for known in FORMATS if known.recognises(source)) == expected_format(fixture)
+    assert next(known.name for known in list_formats() if known.recognises(source)) == expected_format(fixture)
 
 
 def test_sides_are_kept_apart_from_who_won() -> None:
-    assert load("mturk.csv")[0].sided
-    assert not load("gavel.csv")[0].sided
-    assert not load("alpaca-eval.json")[0].sided
+    assert load("mturk.csv")[0].positions_known
+    assert not load("gavel.csv")[0].positions_known
+    assert not load("alpaca-eval.json")[0].positions_known
 
 
 def test_swapped_sides_are_turned_back_whatever_names_the_items() -> None:
@@ -333,7 +333,7 @@ def test_ticked_boxes_of_crowd_html_are_answers(tmp_path: Path) -> None:
 
 def test_every_format_describes_itself() -> None:
     assert NAMES[-1] == "tidy"
-    assert all(known.name and known.description.endswith(".") and known.known_by for known in FORMATS)
+    assert all(known.name and known.description.endswith(".") and known.known_by for known in list_formats())
     assert len(set(NAMES)) == len(NAMES)
 
 
@@ -346,5 +346,5 @@ def test_frames_are_recognised_too() -> None:
 def test_every_format_has_its_row_and_its_section_on_the_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
     rows = {line.split("]")[0][3:]: line.split("|")[4].strip() for line in page.splitlines() if line.startswith("| [")}
-    assert rows == {known.name: "yes" if known.writer else "" for known in FORMATS}
+    assert rows == {known.name: "yes" if known.writer else "" for known in list_formats()}
     assert all(f"\n## {name}\n" in page for name in NAMES)

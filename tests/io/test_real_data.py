@@ -48,7 +48,7 @@ def load(folder: Path, name: str, **options: Any) -> Any:
 def test_real_comparisons_load_whole(data_folder: Path, name: str) -> None:
     found = load(data_folder, name)
     assert isinstance(found, Comparisons)
-    assert found.sided
+    assert found.positions_known
     counts = (len(found), len(found.items), len(found.annotators), found.ties, len(found.items.queries))
     assert counts == COMPARISONS[name]
 
@@ -147,5 +147,5 @@ def test_real_judgments_survive_a_round_trip(
     again, report = read_with_report(tmp_path / f"again{suffix}")
     assert (report.format, report.malformed_count, report.skips) == (to, 0, 0)
     assert again.items.labels.tolist() == found.items.labels.tolist()
-    assert again.judged_of_item.tolist() == found.judged_of_item.tolist() or to == "preflib"  # which counts equal lists
+    assert again.n_judgments_per_item.tolist() == found.n_judgments_per_item.tolist() or to == "preflib"  # which counts equal lists
     assert np.sum(again.weights) == np.sum(found.weights)

@@ -282,7 +282,7 @@ def test_unanimous_annotators_are_believed(times):
 def test_a_crowd_mostly_reversed_comes_out_upside_down():
     """Nothing but a head count can say which way is up."""
     votes = crowd().judgments
-    ahead, back = few(domains=1).fit(votes), few(domains=1).fit(votes.swapped())
+    ahead, back = few(domains=1).fit(votes), few(domains=1).fit(votes.with_outcomes_reversed())
     assert np.corrcoef(ahead.scores, back.scores)[0, 1] < -0.9
 
 

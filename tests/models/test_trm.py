@@ -122,7 +122,7 @@ def test_a_ranking_of_many_queries_says_which_are_hard():
 
 def test_upside_down_scores_are_mirrored():
     lists, _, _ = crowd(0)
-    there, back = fitted(0)[0], TRM().fit(lists.swapped())
+    there, back = fitted(0)[0], TRM().fit(lists.with_outcomes_reversed())
     error = there.uncertainty.std_error
     assert np.all(np.abs(there.scores + back.scores) < 6 * error / np.sqrt(there.parameters["effective_size"]))
 

@@ -37,7 +37,7 @@ def ranking(scores, items=ITEMS, draws=None, **others):
 
 def votes(native="polars"):
     return Comparisons.of(
-        ["a", "b", "c", "a", "b"], ["b", "c", "a", "c", "a"], ["a", "b", "c", "a", "b"], native=native
+        ["a", "b", "c", "a", "b"], ["b", "c", "a", "c", "a"], ["a", "b", "c", "a", "b"], frame_backend=native
     )
 
 
@@ -103,7 +103,7 @@ def test_groups_open_where_an_item_is_surely_below_the_first_of_the_last():
 
 def test_a_chain_of_small_steps_is_cut_at_its_own_head():
     """Each is hardly below the one before, yet the last is surely below the first."""
-    items = Items.plain("abcdef")
+    items = Items.of("abcdef")
     rng = np.random.default_rng(0)
     found = ranking(-0.5 * np.arange(6), items, draws=rng.normal(size=(4_000, 6)) * 0.5)
     assert found.groups.tolist() == [1, 1, 1, 2, 2, 2]

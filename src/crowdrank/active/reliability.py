@@ -18,7 +18,7 @@ from crowdrank.active.collection import Log
 from crowdrank.active.prequential import Foretold, chances_of_left, foretold
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import Comparisons
-from crowdrank.errors import CrowdrankWarning, DataError, IslandsError, SeparationError, SettingError
+from crowdrank.errors import CrowdrankWarning, DataError, DisconnectedError, SeparationError, SettingError
 from crowdrank.models import BayesianCrowdBT, name_of
 from crowdrank.results import Ranking
 
@@ -134,7 +134,7 @@ def reliability(
         board = fitted(model, random)
         pairs = [_both(model, random, rng) for _ in range(halves)]
         told = _foretold(model, comparisons, drawn) if hasattr(model, "predict") else None
-    except (IslandsError, SeparationError):
+    except (DisconnectedError, SeparationError):
         return found
     return replace(
         found,

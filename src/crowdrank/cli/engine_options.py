@@ -60,9 +60,9 @@ def read_or_scan(
     `at_once` are wishes that only files read at once can grant.
     """
     from crowdrank.cli.progress import doing
-    from crowdrank.io import is_long, read_with_report, scan_with_report
+    from crowdrank.io import needs_scan, read_with_report, scan_with_report
 
-    if not is_long(file) and engine != "out-of-core" and memory is None:
+    if not needs_scan(file) and engine != "out-of-core" and memory is None:
         with doing(f"Reading {file.name}"):
             return read_with_report(file, columns=roles, strict=strict, **at_once)
     for name, value in at_once.items():
@@ -70,7 +70,7 @@ def read_or_scan(
             what = "--features other than position" if name == "features" else f"--{name}"
             raise SettingError(f"{what} is of files that are read into memory; {file} is passed over.")
     with watching(f"Reading {file.name}", "{:,} judgments") as tell:
-        return scan_with_report(file, columns=roles, strict=strict, tell=tell)
+        return scan_with_report(file, columns=roles, strict=strict, progress=tell)
 
 
 def check_spreads(engine: str | None, model: str) -> None:

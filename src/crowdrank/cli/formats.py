@@ -11,7 +11,7 @@ def formats(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List the formats: what each is, what it is recognised by, and whether it can be written."""
-    from crowdrank.io import FORMATS
+    from crowdrank.io import list_formats
 
     rows = [
         {
@@ -21,7 +21,7 @@ def formats(
             "writes": [] if known.writer is None else list(known.writer.kinds),
             "suffixes": [] if known.writer is None else list(known.writer.suffixes),
         }
-        for known in FORMATS
+        for known in list_formats()
     ]
     if as_json:
         import json

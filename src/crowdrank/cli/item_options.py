@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crowdrank.data import Comparisons, Judgments
-    from crowdrank.io import ItemColumns
+    from crowdrank.io import ItemTable
     from crowdrank.results import Ranking, Systems
 
 ITEM = "item"
@@ -19,7 +19,7 @@ ITEM = "item"
 class AboutItems:
     """Where each feature and the system is to be found: in the file about items, or beside the judgments."""
 
-    columns: ItemColumns | None
+    columns: ItemTable | None
     features: tuple[str, ...]
     system: str | None
     sides: tuple[str, ...]
@@ -36,7 +36,7 @@ class AboutItems:
         columns = self.columns
         if columns is None:
             return comparisons
-        found = {name: columns.along(comparisons.items, name) for name in self.features if self._of_items(name)}
+        found = {name: columns.align(comparisons.items, name) for name in self.features if self._of_items(name)}
         return comparisons.with_item_features(found)
 
     def systems(self, judgments: Judgments, ranking: Ranking, **wishes: Any) -> Systems | None:
@@ -49,15 +49,15 @@ class AboutItems:
 
     def _system_of_item(self, judgments: Judgments, ranking: Ranking) -> Any:
         from crowdrank.data import Comparisons
-        from crowdrank.data.features import column_of_items
-        from crowdrank.io import labels_of
+        from crowdrank.data.features import item_labels_from_sides
+        from crowdrank.io import as_labels
 
         assert self.system is not None
         if self.sides and isinstance(judgments, Comparisons):
-            left, right = (labels_of(judgments.features[name]) for name in self.sides)
-            return column_of_items(judgments, left, right, self.system)
+            left, right = (as_labels(judgments.features[name]) for name in self.sides)
+            return item_labels_from_sides(judgments, left, right, self.system)
         if self.columns is not None and self.system in self.columns:
-            return labels_of(self.columns.along(ranking.items, self.system))
+            return as_labels(self.columns.align(ranking.items, self.system))
         return ranking.items.labels
 
     def _of_items(self, name: str) -> bool:
@@ -73,8 +73,8 @@ def about_items(
     encoding: str | None,
 ) -> AboutItems:
     """Read the file about items, if there is one, and find out who tells the system."""
-    from crowdrank.io import columns_of_sides, read_items
+    from crowdrank.io import find_side_columns, read_items
 
     columns = None if items is None else read_items(items, roles)
     told = not system or system == ITEM or (columns is not None and system in columns)
-    return AboutItems(columns, features, system, () if told else columns_of_sides(judgments, str(system), encoding))
+    return AboutItems(columns, features, system, () if told else find_side_columns(judgments, str(system), encoding))

@@ -136,7 +136,7 @@ def _read(
     readable, rule = as_read_by(SimpleNamespace(reads=(Rankings,)), judgments)
     assert isinstance(readable, Rankings)
     left_out = f"Columns of {features.name} without numbers are no features: {', '.join(found.left_out)}."
-    notes = [*([left_out] if found.left_out else []), *found.notes, *filter(None, [report.dropped()])]
+    notes = [*([left_out] if found.left_out else []), *found.notes, *filter(None, [report.dropped_summary()])]
     return Lesson(readable, known, rule, notes)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from crowdrank.active import Question, Rules
     from crowdrank.data import Comparisons, Items
-    from crowdrank.io import ItemColumns, People
+    from crowdrank.io import ItemTable, AnnotatorTable
 
 Words = list[str] | None
 _ONLINE_FROM = 50_000
@@ -92,7 +92,7 @@ def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:
     return votes  # type: ignore[no-any-return]
 
 
-def _annotators(votes: Comparisons | None, people: People | None, only: str | None) -> list[str]:
+def _annotators(votes: Comparisons | None, people: AnnotatorTable | None, only: str | None) -> list[str]:
     """Those of the file, those who judged before, and the one who was asked for."""
     told = [] if people is None else list(people.annotators)
     before = [] if votes is None else ([""] if votes.annotator is None else votes.annotators.tolist())
@@ -102,7 +102,7 @@ def _annotators(votes: Comparisons | None, people: People | None, only: str | No
     return names
 
 
-def _items(known: ItemColumns | None) -> Items | list[str]:
+def _items(known: ItemTable | None) -> Items | list[str]:
     from crowdrank.data.labels import encode_items
 
     if known is None:
@@ -113,7 +113,7 @@ def _items(known: ItemColumns | None) -> Items | list[str]:
 
 
 def _beliefs(
-    wish: str, votes: Comparisons | None, known: ItemColumns | None, names: list[str], seed: int
+    wish: str, votes: Comparisons | None, known: ItemTable | None, names: list[str], seed: int
 ) -> tuple[Any, Any]:
     """What is believed of everything, by the posterior or, for many judgments, by one update after another."""
     from crowdrank import online
@@ -127,13 +127,13 @@ def _beliefs(
     return model, state
 
 
-def _rules(known: ItemColumns | None, people: People | None, quota: int | None, repeats: bool) -> Rules:
+def _rules(known: ItemTable | None, people: AnnotatorTable | None, quota: int | None, repeats: bool) -> Rules:
     from crowdrank.active import Rules
-    from crowdrank.io import labels_of
+    from crowdrank.io import as_labels
 
     own: dict[str, set[str]] = {}
     if known is not None and "owner" in known:
-        for item, owner in zip(known.item, labels_of(known.columns["owner"]), strict=True):
+        for item, owner in zip(known.item, as_labels(known.columns["owner"]), strict=True):
             own.setdefault(owner, set()).add(item)
     limits: Any = quota
     if people is not None and people.quota:

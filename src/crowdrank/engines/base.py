@@ -22,7 +22,7 @@ class Table(Protocol):
     def split(self, parts: int) -> Sequence[Table]: ...
 
 
-class Recipe(Protocol):
+class ChunkLoader(Protocol):
     """A shard that is not there yet: called, it makes the shard. It is small, and can be sent anywhere."""
 
     def __call__(self) -> Any: ...
@@ -40,7 +40,7 @@ class TableInParts(Protocol):
     def rows(self) -> int: ...
 
     @property
-    def recipes(self) -> Sequence[Recipe]: ...
+    def loaders(self) -> Sequence[ChunkLoader]: ...
 
 
 class Held(Protocol):

@@ -88,7 +88,7 @@ class Dask:
 
     def hold(self, table: Table | TableInParts) -> Held:
         if isinstance(table, TableInParts):
-            shards = [self.client.submit(_make, recipe, pure=False) for recipe in table.recipes]
+            shards = [self.client.submit(_make, recipe, pure=False) for recipe in table.loaders]
         else:
             shards = [_sent(self.client, shard) for shard in cut(table)]
         return HeldByDask(self.client, shards)

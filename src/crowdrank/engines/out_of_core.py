@@ -81,7 +81,7 @@ class OutOfCore:
         limit = bytes_of(self.memory)
         spare = max(_AT_WORK * limit, _LEAST_AT_WORK)
         room = Room(max(0, int(limit - spare) - in_use()))
-        shelf = room.shelf(Slot(recipe, recipe.read_ahead) for recipe in table.recipes)
+        shelf = room.shelf(Slot(recipe, recipe.read_ahead) for recipe in table.loaders)
         for slot in shelf:
             if room.left > 0:
                 room.keep(slot, slot.make(), shelf)

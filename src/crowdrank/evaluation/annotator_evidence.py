@@ -96,7 +96,7 @@ def gather(comparisons: Comparisons, expected: Expected, level: float) -> Eviden
         "above_half": agreement.chance(),
         "below_half": agreement.reversed().chance(),
         "below_typical": below(agreement, typical),
-        "one_sided": either_way(leaning) if comparisons.sided else nothing,
+        "one_sided": either_way(leaning) if comparisons.positions_known else nothing,
         "hasty": nothing if pace is None else pace.chance,
         "taste": shared.chance,
     }

@@ -86,6 +86,6 @@ def leave_out(model: Any, judgments: Judgments, annotators: Iterable[str]) -> Mo
         judgments=int(np.count_nonzero(out)),
         before=before,
         after=after,
-        kept=rest.judged_of_item > 0,
+        kept=rest.n_judgments_per_item > 0,
         converged=well and also,
     )

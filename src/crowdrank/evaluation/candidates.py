@@ -116,7 +116,7 @@ def _features(judgments: Judgments) -> tuple[str, ...]:
 
 def _shown_both_ways(comparisons: Comparisons) -> bool:
     first = float(np.mean(comparisons.left < comparisons.right)) if len(comparisons) else 0.0
-    return comparisons.sided and _BOTH_WAYS <= first <= 1 - _BOTH_WAYS
+    return comparisons.positions_known and _BOTH_WAYS <= first <= 1 - _BOTH_WAYS
 
 
 def _unfit(kind: type[Any], name: str, judgments: Judgments, features: tuple[str, ...]) -> str:

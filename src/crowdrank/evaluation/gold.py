@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
-from crowdrank.data.columns import freeze, numbers
+from crowdrank.data.tables import freeze, number_column
 from crowdrank.data.labels import Items, encode_items
 from crowdrank.errors import DataError
 from crowdrank.evaluation.cross_validation import Estimate
@@ -80,7 +80,7 @@ class Gold:
         if not len(codes):
             raise DataError("There is no gold: the columns are empty.")
         _refuse_repeats(items, codes)
-        given = numbers(value, "value", len(codes))
+        given = number_column(value, "value", len(codes))
         values = np.empty(len(items))
         values[codes] = given if larger_is_better else -given
         if graded is None:
@@ -150,7 +150,7 @@ def evaluate(scores: npt.ArrayLike, items: Items, gold: Gold, k: int = 10, *, th
     are relevant.
 
     >>> gold = Gold.of(item=["a", "b", "c"], value=[310.5, 82.1, 67.3])
-    >>> evaluate([2.0, 1.0, 0.5], Items.plain(["a", "b", "d"]), gold).accuracy
+    >>> evaluate([2.0, 1.0, 0.5], Items.of(["a", "b", "d"]), gold).accuracy
     1.0
     """
     estimate = _check_scores(scores, items)

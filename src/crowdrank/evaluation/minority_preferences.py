@@ -74,7 +74,7 @@ def decided(comparisons: Comparisons, expected: FloatArray) -> Answers:
 
 def means(scores: FloatArray, asked: Comparisons, judged: Comparisons) -> FloatArray:
     """2σ(left − right) − 1 for what is asked; 0 where an item was not judged at all by those who made the scores."""
-    known = judged.judged_of_item > 0
+    known = judged.n_judgments_per_item > 0
     margin = np.tanh((scores[asked.left] - scores[asked.right]) / 2)
     return np.where(known[asked.left] & known[asked.right], margin, 0.0)
 
@@ -119,7 +119,7 @@ def _second_direction(others: Comparisons, answers: Answers, rng: np.random.Gene
     rows, items = others.take(np.flatnonzero(others.outcome)), len(others.items)
     trust = np.nan_to_num(2 * quality_of(answers.along(answers.expected)) - 1)
     rest = answers.side - trust[answers.who] * answers.expected
-    asked = np.sqrt(np.maximum(1.0, rows.judged_of_item))
+    asked = np.sqrt(np.maximum(1.0, rows.n_judgments_per_item))
     load = np.sqrt(np.maximum(1.0, np.bincount(answers.who, minlength=answers.people)))
     direction = others.items.centre(rng.standard_normal(items))
     for _ in range(_TURNS):

@@ -47,7 +47,7 @@ def sides(comparisons: Comparisons) -> Sides:
     >>> sides(Comparisons.of(["a", "b"] * 50, ["b", "a"] * 50, ["a", "b"] * 50)).chosen
     1.0
     """
-    if not comparisons.sided:
+    if not comparisons.positions_known:
         raise DataError("There are no sides: the judgments name winner and loser only.")
     outcome = comparisons.outcome
     cells, pair = np.unique(

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.data import Comparisons, Health, Judgments, Rankings, Ratings
+from crowdrank.data import Comparisons, DataDiagnostics, Judgments, Rankings, Ratings
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.engines import Engine, here
-from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
+from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, SettingError
 from crowdrank.results import OUTRIGHT, Annotators, Convergence, Ranking, Uncertainty
 
 Kind = TypeVar("Kind", Comparisons, Rankings, Ratings)
@@ -106,12 +106,12 @@ def conclude(
         settings=settings_of(model),
         items=items,
         scores=scores,
-        tally=lambda: judgments.judged_of_item,
+        tally=lambda: judgments.n_judgments_per_item,
         counted_in=_COUNTED_IN[type(judgments)],
         parameters=parameters or {},
         log_likelihood=log_likelihood,
         convergence=convergence,
-        native=judgments.native,
+        native=judgments.frame_backend,
         measure=measure,
         observe=lambda: health_of(judgments).notes() + _left_out(model, judgments),
     )
@@ -136,7 +136,7 @@ def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[
 
     def survey() -> Annotators:
         if isinstance(judgments, Comparisons):
-            judged = judgments.judged_of_annotator
+            judged = judgments.n_judgments_per_annotator
         else:
             judged = np.bincount(who, minlength=len(judgments.annotators))
         return Annotators(labels=judgments.annotators, judged=judged, estimates=estimates())
@@ -150,20 +150,20 @@ def check_solver(model: SolverSettings) -> None:
         raise SettingError("tolerance must be positive and max_steps at least 1.")
 
 
-def health_of(judgments: Judgments) -> Health:
+def health_of(judgments: Judgments) -> DataDiagnostics:
     if isinstance(judgments, Ratings):
-        return Health(ratings_to_links(judgments), graded=True)
-    return Health(rankings_to_links(judgments) if isinstance(judgments, Rankings) else judgments)
+        return DataDiagnostics(ratings_to_links(judgments), from_ratings=True)
+    return DataDiagnostics(rankings_to_links(judgments) if isinstance(judgments, Rankings) else judgments)
 
 
-def check_connected(health: Health, has_prior: bool) -> None:
+def check_connected(health: DataDiagnostics, has_prior: bool) -> None:
     """Islands and separation are errors without a prior; with one, islands are worth a warning."""
     if has_prior:
-        if health.islands:
-            warnings.warn(health.describe_islands(), DataWarning, stacklevel=4)
-    elif not health.sound:
-        if health.islands:
-            raise IslandsError(f"{health.describe_islands()} Set prior_scale to rank them all the same.")
+        if health.disconnected_components:
+            warnings.warn(health.describe_components(), DataWarning, stacklevel=4)
+    elif not health.strongly_connected:
+        if health.disconnected_components:
+            raise DisconnectedError(f"{health.describe_components()} Set prior_scale to rank them all the same.")
         raise SeparationError(
             f"{health.names(health.separated)}: never both won and lost within the rest, so no finite score fits. "
             f"Set prior_scale, or leave them out."

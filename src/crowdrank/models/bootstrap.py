@@ -16,7 +16,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments, PairCounts
 from crowdrank.data.pair_counts import pair_cells
-from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
+from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError
 from crowdrank.results import Ranking, Uncertainty
 
 # Fewer annotators than this say too little of annotators in general.
@@ -74,7 +74,7 @@ def with_bootstrap(model: Any, judgments: Any, ranking: Ranking, replicates: int
             warnings.simplefilter("ignore", DataWarning)
             try:
                 found: FloatArray = model.fit(again).scores
-            except (IslandsError, SeparationError) as error:
+            except (DisconnectedError, SeparationError) as error:
                 raise DataError(
                     "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
                 ) from error

@@ -92,7 +92,7 @@ class Sequential(ABC):
 
         Answers that name no annotator are taken as those of one, named "".
         """
-        comparisons = comparisons.in_order_of_time()
+        comparisons = comparisons.sorted_by_time()
         anonymous = comparisons.annotator is None
         things, people = Roll.of(comparisons.items), Roll.of(("",) if anonymous else comparisons.annotators)
         items, annotators = beliefs.items.joined(things), beliefs.annotators.joined(people)

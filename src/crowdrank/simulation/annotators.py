@@ -72,7 +72,7 @@ def mixed_crowd(
     left_better = happens(for_sight, logistic(scores[left] - scores[right]))
     left_won = _choose_side(left_better == happens(for_honesty, quality[who]), kind[who])
     judgments = Comparisons(
-        items=Items.plain(labels.tolist()),
+        items=Items.of(labels.tolist()),
         left=codes(left),
         right=codes(right),
         outcome=outcome_of(left_won),

@@ -70,7 +70,7 @@ def crowd_bt(
         scores = scale * standardised(truth)
         left_better = happens(for_noise, logistic(scores[left] - scores[right]))
     judgments = Comparisons(
-        items=Items.plain(numbered("item", items).tolist()),
+        items=Items.of(numbered("item", items).tolist()),
         left=codes(left),
         right=codes(right),
         outcome=outcome_of(left_better == happens(for_honesty, honesty[who])),
@@ -111,7 +111,7 @@ def factor_crowd(
     drawn_left = logistic((shown * pull[who]).sum(axis=1))
     chance = attentive * logistic(truth[left] - truth[right]) + (1 - attentive) * drawn_left
     judgments = Comparisons(
-        items=Items.plain(numbered("item", items).tolist()),
+        items=Items.of(numbered("item", items).tolist()),
         left=codes(left),
         right=codes(right),
         outcome=outcome_of(happens(for_answers, chance)),

@@ -54,7 +54,7 @@ class LinearBias(BaseModel):
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
-        if not comparisons.sided:
+        if not comparisons.positions_known:
             raise DataError("The judgments do not say what stood left and right: use a model without position bias.")
         check_connected(health_of(comparisons), has_prior=True)
         lines = Lines(comparisons, self.prior_scale)

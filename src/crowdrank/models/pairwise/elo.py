@@ -59,7 +59,7 @@ class Elo(BaseModel):
             raise SettingError(f"step and scale must be positive, got {self.step} and {self.scale}.")
 
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
-        comparisons = need(Comparisons, judgments, self).in_order_of_time()
+        comparisons = need(Comparisons, judgments, self).sorted_by_time()
         return conclude(
             self, comparisons, self._fold(comparisons), centred=False, measure=lambda: self._bootstrap(comparisons)
         )

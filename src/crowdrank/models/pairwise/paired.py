@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items, PairCounts
-from crowdrank.data.pair_counts import MOST_CELLS
+from crowdrank.data.pair_counts import MAX_CELLS
 from crowdrank.engines import Engine, Held
 from crowdrank.errors import DataError, SeparationError, SettingError
 from crowdrank.inference.curvature import Dense, Sparse
@@ -199,10 +199,10 @@ def measure(found: Found, curvature: PairwiseCurvature, items: Items, seed: int)
 def reduce(comparisons: Comparisons, formula: int) -> Any:
     """Rows as they are, or one row a pair where many judgments fall on few pairs; a table for an engine."""
     cells = len(comparisons.items) ** 2
-    counting = -(-cells // MOST_CELLS)  # passes over the rows
+    counting = -(-cells // MAX_CELLS)  # passes over the rows
     if cells * counting <= 2 * len(comparisons):
-        return comparisons.counts_as(partial(pairs_of_counts, formula=formula))
-    return comparisons.rows_as(pairs_of_rows)
+        return comparisons.map_count_chunks(partial(pairs_of_counts, formula=formula))
+    return comparisons.map_chunks(pairs_of_rows)
 
 
 def pairs_of_rows(comparisons: Comparisons) -> Pairs:

@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Comparisons, Items, Judgments, PairCounts
 from crowdrank.engines import Engine, here
-from crowdrank.errors import IslandsError, SettingError
+from crowdrank.errors import DisconnectedError, SettingError
 from crowdrank.models.base import BaseModel, check_solver, conclude, health_of, need
 from crowdrank.models.bootstrap import bootstrap_counts
 from crowdrank.results import OUTRIGHT, Convergence, Ranking
@@ -48,8 +48,8 @@ class RankCentrality(BaseModel):
     def fit(self, judgments: Judgments, engine: Engine = here) -> Ranking:
         comparisons = need(Comparisons, judgments, self)
         health, items = health_of(comparisons), comparisons.items
-        if health.islands:
-            raise IslandsError(f"{health.describe_islands()} Rank each by itself, or use a model with a prior.")
+        if health.disconnected_components:
+            raise DisconnectedError(f"{health.describe_components()} Rank each by itself, or use a model with a prior.")
         scores, convergence = self._walk(comparisons.counts, items)
         return conclude(
             self,

@@ -62,14 +62,14 @@ def _possible(findings: Findings) -> int:
 
 
 def _hanging_together(findings: Findings) -> str:
-    islands = findings.health.islands
+    islands = findings.health.disconnected_components
     if not islands:
         return "Chains of judgments join all items that are ranked together."
     return f"{count(len(islands), 'island')} of items stand apart: no judgment joins them."
 
 
 def _islands(findings: Findings) -> Html:
-    islands, names = findings.health.islands, findings.ranking.items
+    islands, names = findings.health.disconnected_components, findings.ranking.items
     if not islands:
         return Html("")
     entries = [f"{count(len(g), 'item')}: {several([names.name(int(p)) for p in g], 6)}" for g in islands]

@@ -20,7 +20,7 @@ def position(findings: Findings) -> Section | None:
     given, title = findings.judgments, "Left or right"
     if not isinstance(given, Comparisons):
         return None
-    if not given.sided:
+    if not given.positions_known:
         unknown = "The file names winners and losers only: whether the side of the screen mattered cannot be known."
         return section("position", title, paragraph(unknown), _swayed(findings))
     found = sides(given)

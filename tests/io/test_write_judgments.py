@@ -12,9 +12,9 @@ import pytest
 
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import FormatError
-from crowdrank.io import FORMATS, read_with_report, write
+from crowdrank.io import list_formats, read_with_report, write
 
-WRITERS = {known.name: known.writer for known in FORMATS if known.writer is not None}
+WRITERS = {known.name: known.writer for known in list_formats() if known.writer is not None}
 PAIRS = {"left": ["x", "y, z", "tie"], "right": ["y, z", 'q "r"', "x"], "winner": ["x", 'q "r"', "x"]}
 FULL = Comparisons.of(
     **PAIRS,
@@ -53,12 +53,12 @@ HELD: dict[str, list[tuple[Any, set[str]]]] = {
 CASES = [(name, n) for name, cases in HELD.items() for n in range(len(cases))]
 
 
-def rows(judgments: Any, columns: set[str], sided: bool = True) -> list[tuple[Any, ...]]:
+def rows(judgments: Any, columns: set[str], positions_known: bool = True) -> list[tuple[Any, ...]]:
     """All that was said, in an order of its own."""
     frame = judgments.to_frame()
     if isinstance(judgments, Rankings):
         frame = frame.with_columns(weight=pl.Series(judgments.weights[judgments.list_of_row]))
-    if isinstance(judgments, Comparisons) and not sided:
+    if isinstance(judgments, Comparisons) and not positions_known:
         loser = pl.when(pl.col("winner") == pl.col("left")).then("right").otherwise("left")
         frame = frame.with_columns(loser=loser).drop("left", "right")
     said = [c for c in frame.columns if c in columns | {"left", "right", "winner", "loser", "item", "grade", "rank"}]
@@ -78,8 +78,8 @@ def test_what_a_format_can_hold_comes_back(name: str, number: int, tmp_path: Pat
         found, report = read_with_report(path)
         assert report.format == name
         assert (report.malformed_count, report.skips, report.set_aside) == (0, 0, {})
-        sided = getattr(found, "sided", True)
-        assert rows(found, columns, sided) == rows(judgments, columns, sided)
+        positions_known = getattr(found, "positions_known", True)
+        assert rows(found, columns, positions_known) == rows(judgments, columns, positions_known)
 
 
 def test_what_a_format_cannot_hold_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from crowdrank.io import read, read_with_report
-from crowdrank.io.cells import labels, moments, numbers
+from crowdrank.io.parse import labels, moments, numbers
 
 NEW_YEAR = 1_577_836_800.0
 

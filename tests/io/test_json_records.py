@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crowdrank.errors import FormatError
-from crowdrank.io import Malformed, read, read_with_report
+from crowdrank.io import MalformedRow, read, read_with_report
 
 VOTES = [
     {"worker": "ann", "left": "x", "right": "y", "winner": "x"},
@@ -65,12 +65,12 @@ def test_broken_lines_are_left_out_by_their_number(tmp_path: Path) -> None:
 def test_line_numbers_skip_blank_lines(tmp_path: Path) -> None:
     bad = {"worker": "ann", "left": "x", "right": "y", "winner": "z"}
     _, report = read_with_report(save(tmp_path, lines("", VOTES[0], "", "", bad, VOTES[1])))
-    assert report.malformed == (Malformed(5, "winner", "'z' is neither 'x', 'y', a tie nor a skip"),)
+    assert report.malformed == (MalformedRow(5, "winner", "'z' is neither 'x', 'y', a tie nor a skip"),)
 
 
 def test_entries_of_a_list_are_counted_from_one(tmp_path: Path) -> None:
     _, report = read_with_report(save(tmp_path, json.dumps([*VOTES, 7, *VOTES]), "v.json"))
-    assert report.malformed == (Malformed(3, "", "expected an object, got 7"),)
+    assert report.malformed == (MalformedRow(3, "", "expected an object, got 7"),)
     assert report.unit == "row"
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import DataWarning, FormatError, SettingError, UnknownNameError
-from crowdrank.io import ImportReport, Malformed, read, read_with_report
-from crowdrank.io.builders import count_repeats
+from crowdrank.io import ImportReport, MalformedRow, read, read_with_report
+from crowdrank.io.builders import count_duplicates
 
 
 def votes(*rows: str, header: str = "worker left right winner") -> dict[str, list[Any]]:
@@ -79,7 +79,7 @@ def test_names_of_items_come_before_words_for_sides() -> None:
 def test_a_word_that_names_an_item_is_no_word_elsewhere(word: str) -> None:
     rows = votes("ann x y x", "ann x y x", f"ann x {word} x", f"ann x y {word.lower()}")
     _, report = read_with_report(rows)
-    assert report.malformed == (Malformed(4, "winner", f"{word.lower()!r} is neither 'x', 'y', a tie nor a skip"),)
+    assert report.malformed == (MalformedRow(4, "winner", f"{word.lower()!r} is neither 'x', 'y', a tie nor a skip"),)
 
 
 @pytest.mark.parametrize("word", ["skip", "Skipped", "can't tell", "unknown", "none", "n/a"])
@@ -109,7 +109,7 @@ def test_rows_all_skipped_are_no_judgments() -> None:
 def test_winner_and_loser_have_no_sides(header: str) -> None:
     found = read(votes("x y", "y z", header=header))
     assert isinstance(found, Comparisons)
-    assert not found.sided
+    assert not found.positions_known
     assert wins(found) == [("x", "y", 1), ("y", "z", 1)]
 
 
@@ -136,7 +136,7 @@ def test_winner_and_loser_have_no_sides(header: str) -> None:
 )
 def test_sides_go_by_many_names(header: str) -> None:
     found = read(votes("p q p", "q r r", header=header))
-    assert found.sided
+    assert found.positions_known
     assert wins(found) == [("p", "q", 1), ("q", "r", -1)]
 
 
@@ -276,9 +276,9 @@ def test_orders_that_cannot_be_lists_are_left_out() -> None:
     _, report = read_with_report(table)
     assert report.kept == 4
     assert report.malformed == (
-        Malformed(3, "order", "'a>b>a' names an item twice"),
-        Malformed(4, "order", "'a>>b' leaves a place empty"),
-        Malformed(6, "order", "the order is missing"),
+        MalformedRow(3, "order", "'a>b>a' names an item twice"),
+        MalformedRow(4, "order", "'a>>b' leaves a place empty"),
+        MalformedRow(6, "order", "the order is missing"),
     )
 
 
@@ -310,7 +310,7 @@ def test_an_item_twice_in_a_list_counts_once() -> None:
     table = votes("ann x 1", "ann y 2", "ann x 3", "bob x 1", header="worker item rank")
     found, report = read_with_report(table)
     assert found.lengths.tolist() == [2, 1]
-    assert report.malformed == (Malformed(3, "item", "'x' already stands in this list"),)
+    assert report.malformed == (MalformedRow(3, "item", "'x' already stands in this list"),)
 
 
 def test_every_unusable_row_is_named_with_its_column_and_reason() -> None:
@@ -332,17 +332,17 @@ def test_every_unusable_row_is_named_with_its_column_and_reason() -> None:
     )
     found, report = read_with_report(table)
     assert report.malformed == (
-        Malformed(2, "winner", "'z' is neither 'x', 'y', a tie nor a skip"),
-        Malformed(3, "worker", "the annotator is missing"),
-        Malformed(4, "left", "the left is missing"),
-        Malformed(5, "right", "'x' is compared with itself"),
-        Malformed(6, "winner", "the winner is missing"),
-        Malformed(7, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '0'"),
-        Malformed(8, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '-2'"),
-        Malformed(9, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'nan'"),
-        Malformed(10, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'inf'"),
-        Malformed(11, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'heavy'"),
-        Malformed(12, "weight", "the weight must be a positive number (1e-09 to 1e+09), got nothing"),
+        MalformedRow(2, "winner", "'z' is neither 'x', 'y', a tie nor a skip"),
+        MalformedRow(3, "worker", "the annotator is missing"),
+        MalformedRow(4, "left", "the left is missing"),
+        MalformedRow(5, "right", "'x' is compared with itself"),
+        MalformedRow(6, "winner", "the winner is missing"),
+        MalformedRow(7, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '0'"),
+        MalformedRow(8, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '-2'"),
+        MalformedRow(9, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'nan'"),
+        MalformedRow(10, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'inf'"),
+        MalformedRow(11, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'heavy'"),
+        MalformedRow(12, "weight", "the weight must be a positive number (1e-09 to 1e+09), got nothing"),
     )
     assert (report.rows_read, report.kept, report.malformed_count) == (24, 13, 11)
     assert (report.self_comparisons, report.duplicates, len(found)) == (1, 11, 13)
@@ -351,7 +351,7 @@ def test_every_unusable_row_is_named_with_its_column_and_reason() -> None:
 
 def test_ranks_and_grades_must_be_numbers() -> None:
     _, report = read_with_report(votes("x 1", "y second", "z 3", header="item rank"))
-    assert report.malformed == (Malformed(2, "rank", "the rank must be a finite number, got 'second'"),)
+    assert report.malformed == (MalformedRow(2, "rank", "the rank must be a finite number, got 'second'"),)
     _, report = read_with_report(votes("x 1", "y good", "z inf", "u 3", header="item grade"))
     assert [m.line for m in report.malformed] == [2, 3]
 
@@ -386,8 +386,8 @@ def test_repeats_are_counted_for_named_annotators_only() -> None:
 
 def test_repeats_are_counted_when_codes_outgrow_a_number() -> None:
     codes = np.array([2**30, 2**30, 5, 2**30], np.int32)
-    assert count_repeats(codes, codes, codes) == 2
-    assert count_repeats(codes, np.array([1, 2, 1, 1]), np.array([1, 1, 1, 1])) == 1
+    assert count_duplicates(codes, codes, codes) == 2
+    assert count_duplicates(codes, np.array([1, 2, 1, 1]), np.array([1, 1, 1, 1])) == 1
 
 
 def test_repeated_grades_are_counted() -> None:
