@@ -5,7 +5,7 @@ import pytest
 
 from crowdrank import Comparisons
 from crowdrank.data import features
-from crowdrank.data.features import item_labels_from_sides, feature_columns
+from crowdrank.data.features import feature_columns, item_labels_from_sides
 from crowdrank.errors import DataError, UnknownNameError
 
 

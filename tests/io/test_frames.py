@@ -128,7 +128,9 @@ def test_names_that_are_no_text_are_matched_as_text() -> None:
 
 @pytest.mark.parametrize("source", [None, 3, [1, 2], [{"left": "x"}], object(), b"votes.csv", pl.Series([1])])
 def test_what_holds_no_judgments_is_refused(source: Any) -> None:
-    with pytest.raises(FormatError, match="Judgments come from a file, a data frame or a dict of columns"):
+    with pytest.raises(
+        FormatError, match="Cannot read judgments from .*Pass the path of a file, a data frame or a dict of columns"
+    ):
         read(source)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import CrowdrankError
-from crowdrank.io import list_formats, MalformedRow, read_with_report
+from crowdrank.io import MalformedRow, list_formats, read_with_report
 
 pytestmark = pytest.mark.slow
 

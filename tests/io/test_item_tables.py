@@ -12,7 +12,7 @@ import pytest
 from crowdrank import Comparisons
 from crowdrank.data import Items
 from crowdrank.errors import DataError, FormatError, UnknownNameError
-from crowdrank.io import find_side_columns, as_labels, read_items
+from crowdrank.io import as_labels, find_side_columns, read_items
 
 
 def table(**more: Any) -> dict[str, Any]:
@@ -61,14 +61,14 @@ def test_items_without_queries_hold_in_all_of_them() -> None:
 
 def test_judgments_without_queries_need_items_that_are_the_same_in_all() -> None:
     found = read_items({"query": ["p", "q"], "item": ["x", "x"], "style": ["bold", "bold"], "length": [1, 2]})
-    assert found.align(Items.normalize_name(["x"]), "style").tolist() == ["bold"]
-    with pytest.raises(DataError, match="item 'x' differs between queries"):
-        found.align(Items.normalize_name(["x"]), "length")
+    assert found.align(Items.of(["x"]), "style").tolist() == ["bold"]
+    with pytest.raises(DataError, match="item 'x' has different values in several queries"):
+        found.align(Items.of(["x"]), "length")
 
 
 def test_items_that_are_missing_are_counted_and_named() -> None:
     votes = Comparisons.of(list("abcdx"), list("bcday"), list("abcdx"))
-    with pytest.raises(DataError, match="says nothing of 4 of 6 items, such as a, b, c"):
+    with pytest.raises(DataError, match="no row for 4 of 6 items, such as a, b, c"):
         read_items(table(length=[1, 2, 3])).align(votes.items, "length")
 
 
@@ -85,10 +85,10 @@ def test_roles_can_be_told() -> None:
     source = {"page": ["x", "y"], "system": ["g", "h"], "topic": ["new", "old"]}
     found = read_items(source, {"item": "page", "query": None})
     assert list(found.columns) == ["system", "topic"]
-    assert found.align(Items.normalize_name(["y", "x"]), "topic").tolist() == ["old", "new"]
+    assert found.align(Items.of(["y", "x"]), "topic").tolist() == ["old", "new"]
     with pytest.raises(UnknownNameError, match="role"):
         read_items(source, {"value": "page"})
-    with pytest.raises(FormatError, match="no column is the item"):
+    with pytest.raises(FormatError, match="no column for the item"):
         read_items({"page": ["x"]})
 
 
@@ -118,7 +118,7 @@ def test_columns_of_the_two_sides_are_found(first: str, second: str) -> None:
 
 
 def test_columns_of_sides_that_are_not_there_are_described() -> None:
-    with pytest.raises(FormatError, match="no columns tell the engine of the left and of the right item"):
+    with pytest.raises(FormatError, match="no columns for the engine of the left and the right item"):
         find_side_columns({"left": ["x"], "right": ["y"], "left_engine": ["g"]}, "engine")
 
 

@@ -199,7 +199,7 @@ def test_what_was_compared_comes_before_its_text() -> None:
 def test_two_columns_that_match_equally_well_are_left_to_the_user() -> None:
     table = votes("x y x ann bob", header="left right winner worker judge")
     with pytest.raises(
-        FormatError, match=r"'worker' and 'judge' could each be the annotator.*--map annotator='worker'"
+        FormatError, match=r"'worker' and 'judge' could each be the annotator.*columns={'annotator': 'worker'}"
     ):
         read(table)
     assert read(table, columns={"annotator": "judge"}).annotators.tolist() == ["bob"]
@@ -238,7 +238,12 @@ def test_a_missing_role_is_told_with_the_columns_found_and_the_remedy() -> None:
     with pytest.raises(FormatError) as caught:
         read({"left": ["x"], "right": ["y"], "comment": ["z"]})
     message = str(caught.value)
-    for part in ("no column for winner", "'left', 'right', 'comment'", "--map winner=COLUMN", "left, right and winner"):
+    for part in (
+        "no column for winner",
+        "'left', 'right', 'comment'",
+        "columns={'winner': 'COLUMN'}",
+        "left, right and winner",
+    ):
         assert part in message
 
 
@@ -283,7 +288,7 @@ def test_orders_that_cannot_be_lists_are_left_out() -> None:
 
 
 def test_orders_without_any_order_are_refused() -> None:
-    with pytest.raises(FormatError, match="holds no lists like 'a>b=c>d'"):
+    with pytest.raises(FormatError, match="contains no lists such as 'a>b=c>d'"):
         read({"order": ["1", "2"]})
 
 
@@ -310,7 +315,7 @@ def test_an_item_twice_in_a_list_counts_once() -> None:
     table = votes("ann x 1", "ann y 2", "ann x 3", "bob x 1", header="worker item rank")
     found, report = read_with_report(table)
     assert found.lengths.tolist() == [2, 1]
-    assert report.malformed == (MalformedRow(3, "item", "'x' already stands in this list"),)
+    assert report.malformed == (MalformedRow(3, "item", "'x' is already in this list"),)
 
 
 def test_every_unusable_row_is_named_with_its_column_and_reason() -> None:
@@ -358,7 +363,7 @@ def test_ranks_and_grades_must_be_numbers() -> None:
 
 def test_reading_warns_in_one_sentence_of_rows_left_out() -> None:
     table = votes("ann x y x", "ann x y z", "ann x y y")
-    with pytest.warns(DataWarning, match=r"1 of 3 rows could not be used and was left out; the first: Row 2, column"):
+    with pytest.warns(DataWarning, match=r"1 of 3 rows could not be used and was left out. The first: Row 2, column"):
         assert len(read(table)) == 2
 
 
@@ -368,7 +373,7 @@ def test_strict_reading_stops_at_the_first_unusable_row() -> None:
 
 
 def test_mostly_unusable_rows_mean_a_wrong_mapping() -> None:
-    with pytest.raises(FormatError, match=r"2 of 3 rows cannot be used.*Row 2, column 'winner'.*--map"):
+    with pytest.raises(FormatError, match=r"2 of 3 rows cannot be used.*Row 2, column 'winner'.*columns="):
         read(votes("ann x y x", "ann x y z", "ann x y w"))
 
 
@@ -420,7 +425,7 @@ def test_the_report_speaks_plainly_and_in_json() -> None:
     assert report.lines() == [
         "the columns: comparisons from the columns left, right, winner, worker as annotator.",
         "7 rows read, 4 kept (1 tie), 1 skipped by the annotator, 2 left out (1 compare an item with itself, "
-        "1 name a winner that was not shown).",
+        "1 name a winner that is not one of the two items).",
         "1 exact repeat of an annotator's own answer kept.",
         "Row 2, column 'winner': 'z' is neither 'x', 'y', a tie nor a skip.",
         "Row 6, column 'right': 'x' is compared with itself.",
@@ -447,7 +452,7 @@ def test_long_cells_are_cut_in_messages() -> None:
 
 
 def test_strict_reading_refuses_skips_too() -> None:
-    with pytest.raises(FormatError, match=r"some rows are no judgments: skip \(1\); without --strict"):
+    with pytest.raises(FormatError, match=r"1 rows are not judgments: skip \(1\)\. Pass strict=False"):
         read(votes("ann x y x", "ann x y skip"), strict=True)
 
 

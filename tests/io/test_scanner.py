@@ -24,7 +24,7 @@ ROWS = {
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(scanner, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(scanner, "ROWS_PER_BATCH", 2)
     monkeypatch.setattr(chunks, "ROWS_PER_CHUNK", 3)
 
 
@@ -80,7 +80,7 @@ def test_counts_over_parts_are_those_of_the_whole(tmp_path, monkeypatch):
     def pairs(given):
         return pairs_of_counts(given, LOGISTIC)
 
-    table = found.counts_as(pairs)
+    table = found.map_count_chunks(pairs)
     together = [recipe() for recipe in table.loaders]
     assert table.rows == len(expected.counts) == sum(part.rows for part in together)
     assert [part.start for part in together] == [0, 3]
@@ -117,14 +117,14 @@ def test_every_row_is_accounted_for(tmp_path):
 
 def test_progress_is_told(tmp_path):
     heard = []
-    scan_with_report(written(tmp_path), tell=heard.append)
+    scan_with_report(written(tmp_path), progress=heard.append)
     assert heard == sorted(heard)
     assert heard[-1] == 7
 
 
 def test_the_files_go_with_the_judgments(tmp_path):
     found = scan(written(tmp_path))
-    beside = found.stored.folder.path
+    beside = found.storage.folder.path
     later = found.take(np.array([0])).left[0]
     assert beside.exists()
     del found
@@ -156,5 +156,5 @@ def test_parts_must_have_the_same_columns(tmp_path):
 
 def test_a_folder_without_judgments_is_refused(tmp_path):
     Path(tmp_path / "notes.md").write_text("nothing")
-    with pytest.raises(FormatError, match="no file that ends in"):
+    with pytest.raises(FormatError, match="no file with one of the suffixes"):
         scan(tmp_path)

@@ -85,29 +85,31 @@ def test_what_a_format_can_hold_comes_back(name: str, number: int, tmp_path: Pat
 def test_what_a_format_cannot_hold_is_told(tmp_path: Path) -> None:
     assert write(TIED, tmp_path / "v.csv", "crowd-kit") == ["1 tie was left out: crowd-kit has none."]
     assert write(TIED, tmp_path / "v.csv", "asap") == [
-        "A tie is half a win for each.",
-        "Left out, because asap does not hold it: annotator.",
+        "Each tie was written as half a win for both items.",
+        "Left out, because asap has no column for it: annotator.",
     ]
-    assert write(FULL, tmp_path / "v.csv", "evalica") == ["Left out, because evalica does not hold it: time, duration."]
+    assert write(FULL, tmp_path / "v.csv", "evalica") == [
+        "Left out, because evalica has no column for it: time, duration."
+    ]
     spaced = Rankings.of(item=["a b", "c"], rank=[1, 2], annotator=["s", "s"])
-    assert write(spaced, tmp_path / "v.txt", "trec-run")[0].startswith("Spaces in names were made underscores")
+    assert write(spaced, tmp_path / "v.txt", "trec-run")[0].startswith("Spaces in names were replaced by underscores")
 
 
 def test_other_kinds_are_made_what_the_format_holds_by_a_rule_that_is_told(tmp_path: Path) -> None:
     said = write(RUNS, tmp_path / "v.csv", "evalica")
-    assert said == ["Rankings were made comparisons: every two items of a list, ties dropped."]
+    assert said == ["Rankings were converted to comparisons: every two items of a list, without ties."]
     assert len(read_with_report(tmp_path / "v.csv")[0]) == 4
 
 
 @pytest.mark.parametrize(
     ("judgments", "name", "path", "message"),
     [
-        (TIED, "gavel", "v.csv", "gavel is read and not written; what can be written: preflib"),
+        (TIED, "gavel", "v.csv", "gavel can be read but not written. Formats that can be written: preflib"),
         (TIED, "evalica", "v.soi", "evalica files end in .csv, .tsv, .jsonl, .parquet, got '.soi'"),
-        (RUNS, "preflib", "v.toi", "one election, and here are 2 queries"),
-        (replace(LISTS, weight=np.array([0.5, 1, 1])), "preflib", "v.toi", "not whole numbers"),
-        (FULL, "asap", "v.csv", "has no queries"),
-        (BARE, "crowd-kit", "v.csv", "here nobody is named"),
+        (RUNS, "preflib", "v.toi", "one election, and the judgments have 2 queries"),
+        (replace(LISTS, weight=np.array([0.5, 1, 1])), "preflib", "v.toi", "needs whole numbers"),
+        (FULL, "asap", "v.csv", "cannot hold the queries"),
+        (BARE, "crowd-kit", "v.csv", "have no annotators"),
         (TIED, "evalica", "nowhere/v.csv", "cannot be written"),
         (RUNS, "trec-run", "nowhere/v.txt", "cannot be written"),
     ],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from crowdrank.active import Question, Rules
     from crowdrank.data import Comparisons, Items
-    from crowdrank.io import ItemTable, AnnotatorTable
+    from crowdrank.io import AnnotatorTable, ItemTable
 
 Words = list[str] | None
 _ONLINE_FROM = 50_000

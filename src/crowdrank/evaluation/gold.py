@@ -16,8 +16,8 @@ import numpy.typing as npt
 import polars as pl
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
-from crowdrank.data.tables import freeze, number_column
 from crowdrank.data.labels import Items, encode_items
+from crowdrank.data.tables import freeze, number_column
 from crowdrank.errors import DataError
 from crowdrank.evaluation.cross_validation import Estimate
 from crowdrank.evaluation.rank_correlation import (

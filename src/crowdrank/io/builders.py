@@ -125,7 +125,7 @@ def _duration(rows: Rows) -> FloatArray | None:
     seconds = _recorded(rows, values / DURATIONS.get(normalize_name(name), 1.0), "duration")
     if seconds is not None and np.nanmedian(seconds) > _MAX_MEDIAN_SECONDS:
         rows.note(
-            f"Half of the answers took over {_MAX_MEDIAN_SECONDS:,.0f} s. If {name!r} is in ms, divide by 1000."
+            f"Half of the answers took over {_MAX_MEDIAN_SECONDS:,.0f} s. If {name!r} is in milliseconds, divide it."
         )
     return seconds
 

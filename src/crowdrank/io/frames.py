@@ -113,7 +113,7 @@ def _column(name: str, values: Any) -> pl.Series:
     if isinstance(values, pl.Series):
         return values.alias(name)
     if not hasattr(values, "__len__") or isinstance(values, str | bytes):
-        raise FormatError(f"Column {name!r} must be a list or an array, got {type(values).__name__}.")
+        raise FormatError(f"column {name!r} must be a list or an array, got {type(values).__name__}.")
     try:
         return pl.Series(name, values)
     except Exception:  # mixed values: convert one by one

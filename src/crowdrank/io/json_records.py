@@ -82,9 +82,9 @@ def _list_of(data: bytes, name: str) -> list[Any]:
     try:
         records = json.loads(data)
     except json.JSONDecodeError as error:
-        raise FormatError(f"{name}: line {error.lineno}: is not JSON ({error.msg}).") from error
+        raise FormatError(f"{name}: line {error.lineno}: is not valid JSON ({error.msg}).") from error
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{name}: the JSON cannot be read ({error}).") from error
+        raise FormatError(f"{name}: is not valid JSON ({error}).") from error
     if not isinstance(records, list):
         raise FormatError(f"{name}: expected a list of objects, got {_shown(records)}.")
     return records
@@ -146,7 +146,7 @@ def _named(frame: pl.DataFrame, keys: Sequence[str], name: str) -> SourceTable:
 
 def _shown(value: Any) -> str:
     if isinstance(value, Exception):
-        return f"something that is not JSON ({value})"
+        return f"text that is not valid JSON ({value})"
     if isinstance(value, dict):
         return "one object"
     text = repr(value)

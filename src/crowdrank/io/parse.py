@@ -35,13 +35,13 @@ def _text(column: pl.Series) -> pl.Series:
     if kind == pl.String:
         return column
     if kind.is_nested() or kind == pl.Object:
-        raise FormatError(f"Column {name!r} holds lists or objects; it must hold one value per row.")
+        raise FormatError(f"column {name!r} holds lists or objects; it must hold one value per row.")
     try:
         if kind.is_float() or kind.is_decimal():
             return _number_text(column.cast(pl.Float64))
         return column.cast(pl.String)
     except pl.exceptions.PolarsError as error:
-        raise FormatError(f"Column {name!r} ({kind}) cannot be read as text.") from error
+        raise FormatError(f"column {name!r} ({kind}) cannot be read as text.") from error
 
 
 def _number_text(column: pl.Series) -> pl.Series:

@@ -137,7 +137,7 @@ def _open_path(path: Path, encoding: str | None) -> Source:
     except (OSError, ValueError) as error:
         raise FormatError(f"{str(path)[:100]!r} is not a valid path ({error}).") from error
     if not exists:
-        raise FormatError(f"{path}: file not found.")
+        raise FormatError(f"{path}: there is no such file.")
     if is_folder:
         raise FormatError(f"{path}: is a folder, not a file.", remedy="Use crowdrank.scan for folders of files.")
     suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()

@@ -13,8 +13,8 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray, ObjectArray
 from crowdrank.data import Items
-from crowdrank.data.tables import freeze
 from crowdrank.data.labels import encode_items
+from crowdrank.data.tables import freeze
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
 from crowdrank.io.feature_tables import FeatureTable, read_features
 

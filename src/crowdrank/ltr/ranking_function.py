@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import FloatArray
-from crowdrank.errors import DataError, FormatError
 from crowdrank.data.tables import FRAME_BACKENDS
+from crowdrank.errors import DataError, FormatError
 from crowdrank.ltr.expertise import Teachers
 from crowdrank.ltr.features import Features
 from crowdrank.ltr.rankers.boosted import Trees

@@ -83,7 +83,7 @@ def _head(path: Path) -> list[str]:
 def read_letor(path: Path, features: bool = True) -> Letor:
     """Read a file, with or without its features; a line that cannot be parsed is an error."""
     if not path.is_file():
-        raise FormatError(f"{path}: file not found.")
+        raise FormatError(f"{path}: there is no such file.")
     text = as_utf8(read_bytes(path), path.name).decode()
     lines = pl.Series("line", [text], dtype=pl.String).str.split("\n").explode()
     body = lines.str.extract(r"^([^#]*)").str.strip_chars()

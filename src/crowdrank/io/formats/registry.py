@@ -158,7 +158,7 @@ _NOT_JUDGMENTS = {
 def detect_format(source: Source) -> str:
     """Return the name of the first format that recognises the source; "tidy" if no other does."""
     for signature in SIGNATURES[:-1]:
-        if signature.fits(source) and _confirms(signature.name, source):
+        if signature.fits(source) and confirms_format(signature.name, source):
             return signature.name
     for columns, description in _NOT_JUDGMENTS.items():
         if columns <= source.names:
@@ -166,7 +166,8 @@ def detect_format(source: Source) -> str:
     return TIDY
 
 
-def _confirms(name: str, source: Source) -> bool:
+def confirms_format(name: str, source: Source) -> bool:
+    """Return whether a format whose signature fits also recognises the content of the source."""
     recognises = get_format(name).recognises
     return recognises is None or recognises(source)
 

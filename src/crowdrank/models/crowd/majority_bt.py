@@ -108,7 +108,11 @@ def _as_comparisons(counts: PairCounts, items: Items) -> Comparisons:
     won = majority_of(counts)
     rows = np.flatnonzero(won)
     return Comparisons(
-        items=items, left=counts.first[rows], right=counts.second[rows], outcome=won[rows].astype(np.int8), positions_known=False
+        items=items,
+        left=counts.first[rows],
+        right=counts.second[rows],
+        outcome=won[rows].astype(np.int8),
+        positions_known=False,
     )
 
 
