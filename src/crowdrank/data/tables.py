@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -125,7 +125,8 @@ def as_backend(frame: pl.DataFrame, backend: str) -> IntoDataFrame:
         return frame
     import narwhals
 
-    converted: IntoDataFrame = narwhals.from_dict(frame.to_dict(as_series=False), backend=backend).to_native()
+    library = cast("Literal['pandas', 'pyarrow']", backend)
+    converted: IntoDataFrame = narwhals.from_dict(frame.to_dict(as_series=False), backend=library).to_native()
     return converted
 
 

@@ -53,7 +53,7 @@ def _read_one_hot(source: Source) -> SourceTable:
 
 def _write(votes: Comparisons, path: Path) -> list[str]:
     frame = renamed_frame(votes, {"left": "model_a", "right": "model_b"})
-    more = {} if votes.annotator is None else {"judge": votes.to_frame()["annotator"]}
+    more = {} if votes.annotator is None else {"judge": votes.to_polars()["annotator"]}
     # The column tstamp makes the file recognisable as an arena's, even if the times are unknown.
     times = pl.Series([None] * len(votes), dtype=pl.Float64) if votes.time is None else pl.Series(votes.time)
     frame = frame.with_columns(winner=winner_sides(votes, "model_a", "model_b", "tie"), **more, tstamp=times)

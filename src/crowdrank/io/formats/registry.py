@@ -205,6 +205,6 @@ def list_formats() -> tuple[Format, ...]:
     Examples
     --------
     >>> [known.name for known in list_formats() if known.writer][:3]
-    ['trec-qrels', 'trec-run', 'asap']
+    ['preflib', 'trec-qrels', 'trec-run']
     """
     return tuple(get_format(name) for name in _BY_NAME)
