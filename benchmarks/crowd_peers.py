@@ -31,7 +31,7 @@ def draw(items: int, annotators: int, rows: int, seed: int = 0) -> Drawn:
     truth = rng.random(total) < expit(scores[left] - scores[right])
     outcome = np.where(truth == (rng.random(total) < quality[who]), 1, -1).astype(np.int8)
     votes = Comparisons(
-        items=Items.plain([f"item {n:05d}" for n in range(items)]),
+        items=Items.of([f"item {n:05d}" for n in range(items)]),
         left=left,
         right=right,
         outcome=outcome,

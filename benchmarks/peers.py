@@ -80,7 +80,7 @@ class Crowdrank(Contender):
         from crowdrank.data import LEFT, RIGHT, Comparisons, Items
 
         outcome = np.where(votes.left_won, LEFT, RIGHT)
-        return Comparisons(items=Items.plain(range(votes.items)), left=votes.left, right=votes.right, outcome=outcome)
+        return Comparisons(items=Items.of(range(votes.items)), left=votes.left, right=votes.right, outcome=outcome)
 
     def fresh(self, native: Any) -> Any:
         return replace(native, items=replace(native.items))

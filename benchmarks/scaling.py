@@ -32,8 +32,8 @@ from machine import describe, record, sentence
 
 import crowdrank as cr
 from crowdrank.data import Comparisons
-from crowdrank.data.chunks import Folder, store
-from crowdrank.data.comparisons import columns_of
+from crowdrank.data.chunks import TemporaryFolder, write_columns
+from crowdrank.data.comparisons import stored_columns
 from crowdrank.engines import LOCAL, Dask, Engine, ProgressEngine
 from crowdrank.models.crowd import likelihood
 from crowdrank.models.crowd.encoding import table_of
@@ -102,7 +102,7 @@ def _overhead(engine: Engine, votes: Comparisons) -> float:
 
 def _in_files(votes: Comparisons) -> Comparisons:
     """As `crowdrank.scan` would give them."""
-    return votes.of_storage(store(iter([columns_of(votes)]), Folder()))
+    return votes.with_storage(write_columns(iter([stored_columns(votes)]), TemporaryFolder()))
 
 
 @contextmanager

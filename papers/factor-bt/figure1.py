@@ -122,7 +122,7 @@ def one_side_a_pair(votes: Judgments, seed: int) -> Comparisons:
     swap = (np.random.default_rng([seed, 1]).random(int(pair.max()) + 1) < 0.5)[pair]
     left, right = np.where(swap, high, low), np.where(swap, low, high)
     outcome = np.where(left == votes.left, votes.outcome, -votes.outcome)
-    return replace(votes, left=left, right=right, outcome=outcome, sided=True)
+    return replace(votes, left=left, right=right, outcome=outcome, positions_known=True)
 
 
 def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float]:

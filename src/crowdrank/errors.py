@@ -1,28 +1,59 @@
-"""What can go wrong, as one tree.
+"""Exceptions and warnings of crowdrank.
 
 CrowdrankError
-├── DataError               the judgments themselves
-│   ├── FormatError         a file cannot be read, or its columns cannot be understood
-│   ├── IslandsError        items that cannot be compared, and no prior to bridge them
-│   └── SeparationError     items that only win or only lose, and no prior to hold them
-├── NothingToAskError       every question that may be put has been
-├── SettingError            a setting of a model, a command or an engine
-├── UnknownNameError        no such model, item, column or query; names the nearest
-└── AmbiguousNameError      an item of several queries, named without its query
+├── DataError               the judgments cannot be used
+│   ├── FormatError         a file cannot be read, or its columns cannot be identified
+│   ├── DisconnectedError   some items were never compared with the others, and the model has no prior
+│   └── SeparationError     some items only won or only lost, and the model has no prior
+├── NothingToAskError       no question is left to ask
+├── SettingError            a setting of a model, a command or an engine is invalid
+└── UnknownNameError        there is no such model, item, column or query; suggests the nearest name
 
 CrowdrankWarning
-├── ConvergenceWarning      a solver stopped before its tolerance was met
-└── DataWarning             the answer stands, but the data weaken it
+├── ConvergenceWarning      a solver stopped before it reached its tolerance
+└── DataWarning             the result is valid, but something in the data weakens it
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+
+_MAX_NAMES_SHOWN = 8
 
 
 class CrowdrankError(Exception):
-    """Anything crowdrank raises on purpose."""
+    """Base class of all errors that crowdrank raises on purpose.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, where, and what was found.
+    remedy : str, default ""
+        What to change in a Python call. ``str(error)`` is the problem followed by the remedy.
+    option : str, default ""
+        The parameter that the remedy sets, for example ``"columns"``. Another interface (the command line) can use
+        it to describe the remedy in its own words, in place of `remedy`.
+    value : str or mapping, optional
+        An example value for `option`, for example ``{"winner": "COLUMN"}``.
+
+    Examples
+    --------
+    >>> error = FormatError("votes.csv: not UTF-8.", remedy="Pass encoding='latin-1'.", option="encoding")
+    >>> str(error)
+    "votes.csv: not UTF-8. Pass encoding='latin-1'."
+    >>> error.problem, error.option
+    ('votes.csv: not UTF-8.', 'encoding')
+    """
+
+    def __init__(
+        self, problem: str = "", *, remedy: str = "", option: str = "", value: str | Mapping[str, str] | None = None
+    ):
+        super().__init__(problem)
+        self.problem, self.remedy, self.option, self.value = problem, remedy, option, value
+
+    def __str__(self) -> str:
+        return f"{self.problem} {self.remedy}" if self.remedy else self.problem
 
 
 class DataError(CrowdrankError, ValueError):
@@ -30,40 +61,56 @@ class DataError(CrowdrankError, ValueError):
 
 
 class FormatError(DataError):
-    """A file cannot be read, or its columns cannot be understood."""
+    """A file cannot be read, or its columns cannot be identified."""
 
 
-class IslandsError(DataError):
-    """Some items cannot be compared with others, even indirectly."""
+class DisconnectedError(DataError):
+    """Some items cannot be compared with others, not even indirectly."""
 
 
 class SeparationError(DataError):
-    """Some items only win, or only lose: their scores have no finite value."""
+    """Some items only won or only lost, so their scores have no finite estimate."""
 
 
 class NothingToAskError(CrowdrankError):
-    """Every question that may be put has been, or nobody can be asked."""
+    """No question is left to ask, or no annotator is available."""
 
 
 class SettingError(CrowdrankError, ValueError):
-    """A setting has a value it cannot have."""
+    """A setting has an invalid value."""
 
 
 class UnknownNameError(CrowdrankError, KeyError):
-    """Nothing goes by this name."""
+    """There is nothing of this name.
+
+    Parameters
+    ----------
+    kind : str
+        What was looked for: "item", "column", "model".
+    name : object
+        The name that was given.
+    known : iterable
+        The names that exist. The message suggests the nearest one, or lists the first few.
+
+    Examples
+    --------
+    >>> print(UnknownNameError("item", "Tokio", ["Tokyo", "Delhi"]))
+    No item named 'Tokio'; did you mean 'Tokyo'?
+    """
 
     def __init__(self, kind: str, name: object, known: Iterable[object]):
         names = [str(k) for k in known]
-        near = get_close_matches(str(name), names, n=1, cutoff=0.5)
-        if near:
-            hint = f"did you mean {near[0]!r}?"
-        else:
-            hint = "known: " + ", ".join(names[:8]) + (", …" if len(names) > 8 else "") + "."
-        self.message = f"No {kind} named {str(name)!r}; {hint}"
-        super().__init__(kind, name, names)  # as it was made, so that it can be sent from one process to another
+        super().__init__(f"No {kind} named {str(name)!r}; {_suggestion(kind, str(name), names)}")
+        # Exceptions are pickled as type and args; these rebuild the error in another process.
+        self.args = (kind, name, names)
 
-    def __str__(self) -> str:
-        return self.message
+
+def _suggestion(kind: str, name: str, known: list[str]) -> str:
+    if nearest := get_close_matches(name, known, n=1, cutoff=0.5):
+        return f"did you mean {nearest[0]!r}?"
+    if not [other for other in known if other]:
+        return f"no {kind} has a name here."
+    return "known: " + ", ".join(known[:_MAX_NAMES_SHOWN]) + (", …" if len(known) > _MAX_NAMES_SHOWN else ".")
 
 
 class AmbiguousNameError(CrowdrankError, KeyError):
@@ -74,12 +121,12 @@ class AmbiguousNameError(CrowdrankError, KeyError):
 
 
 class CrowdrankWarning(UserWarning):
-    """Anything crowdrank warns of on purpose."""
+    """Base class of all warnings that crowdrank emits on purpose."""
 
 
 class ConvergenceWarning(CrowdrankWarning):
-    """A solver stopped before its tolerance was met."""
+    """A solver stopped before it reached its tolerance."""
 
 
 class DataWarning(CrowdrankWarning):
-    """The answer stands, but something in the data weakens it."""
+    """The result is valid, but something in the data weakens it."""

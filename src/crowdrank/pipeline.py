@@ -20,10 +20,10 @@ from crowdrank.engines.selection import check_engine, open_engine
 from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, FormatError, SettingError
 from crowdrank.io import (
     ImportReport,
-    ItemColumns,
-    columns_of_sides,
-    is_long,
-    labels_of,
+    ItemTable,
+    as_labels,
+    find_side_columns,
+    needs_scan,
     read,
     read_gold,
     read_items,
@@ -297,7 +297,7 @@ def rank(
         level=level,
     )
     result = run(source, options)
-    if result.report is not None and (sentence := result.report.dropped()):
+    if result.report is not None and (sentence := result.report.dropped_summary()):
         warnings.warn(sentence, DataWarning, stacklevel=2)
     for warning in result.warnings:
         warnings.warn(warning, stacklevel=2)
@@ -402,13 +402,13 @@ def _read_judgments(
             )
     with stage(label) as update:
         return scan_with_report(
-            source, columns=options.roles, strict=options.strict, tell=lambda rows: update(f"{rows:,} judgments")
+            source, columns=options.roles, strict=options.strict, progress=lambda rows: update(f"{rows:,} judgments")
         )
 
 
 def _is_streamed(source: str | PathLike[str], options: RankOptions) -> bool:
     out_of_core = options.engine == "out-of-core" or isinstance(options.engine, OutOfCore)
-    return out_of_core or options.memory is not None or is_long(source)
+    return out_of_core or options.memory is not None or needs_scan(source)
 
 
 def _choose_model(judgments: Judgments, items: ItemInformation, options: RankOptions, stage: Stage) -> ModelChoice:
@@ -610,7 +610,7 @@ class ItemInformation:
         Columns of the judgments that name the systems of the left and right items; empty if they come from elsewhere.
     """
 
-    table: ItemColumns | None
+    table: ItemTable | None
     features: tuple[str, ...]
     system: str | None
     side_columns: tuple[str, ...]
@@ -622,7 +622,7 @@ class ItemInformation:
         system = options.system
         elsewhere = not system or system == "item" or (table is not None and system in table)
         header = {name: [] for name in getattr(source, "features", ())} if _is_judgments(source) else source
-        sides = () if elsewhere else columns_of_sides(header, str(system), options.encoding)
+        sides = () if elsewhere else find_side_columns(header, str(system), options.encoding)
         return cls(table, tuple(options.features), system, sides)
 
     @property
@@ -635,7 +635,7 @@ class ItemInformation:
         """The comparisons with the features that are columns of the table about items."""
         if self.table is None:
             return comparisons
-        columns = {n: self.table.along(comparisons.items, n) for n in self.features if self._in_table(n)}
+        columns = {n: self.table.align(comparisons.items, n) for n in self.features if self._in_table(n)}
         return comparisons.with_item_features(columns)
 
     def compare_systems(self, judgments: Judgments, ranking: Ranking, options: RankOptions) -> Systems | None:
@@ -650,14 +650,14 @@ class ItemInformation:
         )
 
     def _system_of_item(self, judgments: Judgments, ranking: Ranking) -> Any:
-        from crowdrank.data.features import column_of_items
+        from crowdrank.data.features import item_labels_from_sides
 
         assert self.system is not None
         if self.side_columns and isinstance(judgments, Comparisons):
-            left, right = (labels_of(judgments.features[name]) for name in self.side_columns)
-            return column_of_items(judgments, left, right, self.system)
+            left, right = (as_labels(judgments.features[name]) for name in self.side_columns)
+            return item_labels_from_sides(judgments, left, right, self.system)
         if self.table is not None and self.system in self.table:
-            return labels_of(self.table.along(ranking.items, self.system))
+            return as_labels(self.table.align(ranking.items, self.system))
         return ranking.items.labels
 
     def _in_table(self, name: str) -> bool:

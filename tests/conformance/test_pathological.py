@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crowdrank.data import Comparisons, Rankings, Ratings
-from crowdrank.errors import ConvergenceWarning, DataError, DataWarning, IslandsError, SeparationError
+from crowdrank.errors import ConvergenceWarning, DataError, DataWarning, DisconnectedError, SeparationError
 from crowdrank.models import REGISTRY
 from tests.strategies import brief, comparisons_of, few_draws_allowed, kinds_read, samples
 
@@ -132,7 +132,7 @@ def test_tells_of_islands(kind):
         try:
             with few_draws_allowed():
                 ranking = brief(kind).fit(data)
-        except IslandsError as refused:
+        except DisconnectedError as refused:
             assert "i0, i1; i2, i3" in str(refused)
             return
     assert np.isfinite(ranking.scores).all()
@@ -155,7 +155,7 @@ with_prior = pytest.mark.parametrize(
 @with_prior
 def test_refuses_islands_without_a_prior(kind):
     data = judgments(kind, [(0, 0, 1, 1), (0, 0, 1, -1), (0, 2, 3, 1), (0, 2, 3, -1)])
-    with pytest.raises(IslandsError, match="i0, i1; i2, i3.*prior_scale"):
+    with pytest.raises(DisconnectedError, match="i0, i1; i2, i3.*prior_scale"):
         kind(prior_scale=None).fit(data)
 
 

@@ -197,7 +197,7 @@ def test_reverses_when_reversed(kind, data):
         pytest.skip("turned round, other random numbers: tests/models allow for them")
     wishes = MIRROR_ONLY.get(name_of(kind()), {})
     judgments = data.draw(unanimous(kind) if order_only(kind) else judgments_for(kind, **wishes))
-    ahead, back = fit(precise(kind), judgments), fit(precise(kind), judgments.swapped())
+    ahead, back = fit(precise(kind), judgments), fit(precise(kind), judgments.with_outcomes_reversed())
     middle = ahead.scores + back.scores
     np.testing.assert_allclose(middle, middle.mean(), rtol=1e-6, atol=1e-6)
 

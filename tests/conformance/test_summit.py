@@ -148,7 +148,7 @@ def test_plackett_luce_stands_on_the_top(prior_scale, data):
 def both_ways(lists):
     from crowdrank.data import Rankings
 
-    mirror = lists.swapped()
+    mirror = lists.with_outcomes_reversed()
     return Rankings(
         items=lists.items,
         item=np.concatenate((lists.item, mirror.item)),

@@ -67,7 +67,7 @@ def test_an_item_called_tie_can_win():
         ({"weight": [1.0, 2.0]}, "weight: 2 values for 3 rows"),
         ({"weight": ["heavy", 1, 2]}, "weight must be numbers"),
         ({"time": [1.0, 2.0, float("inf")]}, "Row 3: time must be a finite number, got inf"),
-        ({"features": {"font": [1, 2]}}, "Feature 'font': 2 values for 3 judgments"),
+        ({"features": {"font": [1, 2]}}, "judgments: 3, feature 'font': 2"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_row(change, said):
@@ -135,25 +135,25 @@ def test_reweighting_leaves_out_what_weighs_nothing(votes, data):
 @quick
 @given(votes=comparisons())
 def test_swapping_turns_every_answer_round_and_back(votes):
-    turned = votes.swapped()
+    turned = votes.with_outcomes_reversed()
     np.testing.assert_array_equal(turned.outcome, -votes.outcome)
     np.testing.assert_array_equal(turned.left, votes.left)
-    same(turned.swapped(), votes)
+    same(turned.with_outcomes_reversed(), votes)
 
 
 def test_order_of_time_is_that_of_the_clock_and_keeps_equal_times_as_they_stand():
-    assert whole().in_order_of_time().time.tolist() == [10, 20, 30]
+    assert whole().sorted_by_time().time.tolist() == [10, 20, 30]
     plain = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])
-    assert plain.in_order_of_time() is plain
+    assert plain.sorted_by_time() is plain
     level = Comparisons.of(["a", "b", "c"], ["b", "c", "a"], ["a", "b", "c"], time=[1, 0, 1])
-    assert level.in_order_of_time().left.tolist() == [1, 0, 2]
+    assert level.sorted_by_time().left.tolist() == [1, 0, 2]
 
 
 @quick
 @given(votes=comparisons())
 def test_items_are_counted_in_every_row_they_appear_in(votes):
     expected = [np.count_nonzero((votes.left == n) | (votes.right == n)) for n in range(len(votes.items))]
-    assert votes.judged_of_item.tolist() == expected
+    assert votes.n_judgments_per_item.tolist() == expected
 
 
 @quick

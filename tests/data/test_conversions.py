@@ -53,7 +53,7 @@ def test_lists_become_their_pairs(pairs, ties, lists):
     made = lists.to_comparisons(pairs, ties)
     assert answers(made) == from_lists(lists, pairs, ties)
     assert made.items is lists.items
-    assert not made.sided
+    assert not made.positions_known
 
 
 def test_weights_of_lists_go_to_their_pairs():
@@ -159,13 +159,13 @@ def test_a_comparison_is_two_grades():
     np.testing.assert_allclose(MeanRating(prior_count=0).fit(grades).scores, WinRate().fit(votes).scores)
 
 
-def test_islands_of_grades_are_items_that_no_annotator_joins():
+def test_components_of_grades_are_items_without_a_common_annotator():
     grades = Ratings.of(["a", "b", "c", "d", "c"], [1, 2, 3, 4, 5], annotator=["x", "x", "y", "y", "z"])
     health = diagnose(grades)
-    assert [group.tolist() for group in health.islands] == [[0, 1], [2, 3]]
+    assert [group.tolist() for group in health.disconnected_components] == [[0, 1], [2, 3]]
     assert health.notes() == [
-        "2 groups of items were never graded by one annotator: a, b; c, d. "
-        "Only the scale of grades says how they stand to each other."
+        "2 groups of items were never graded by a common annotator: a, b; c, d. "
+        "Only the scale of the grades relates one group to another."
     ]
     assert diagnose(Ratings.of(["a", "b"], [1, 2])).notes() == []
 

@@ -5,7 +5,7 @@ import pytest
 
 from crowdrank import Comparisons
 from crowdrank.data import features
-from crowdrank.data.features import column_of_items, feature_columns
+from crowdrank.data.features import feature_columns, item_labels_from_sides
 from crowdrank.errors import DataError, UnknownNameError
 
 
@@ -86,9 +86,9 @@ def test_a_feature_that_is_not_there_is_named():
 
 def test_names_that_are_taken_are_refused():
     told = votes(features={"length": [1, 2, 3]})
-    with pytest.raises(DataError, match="feature 'length' already"):
+    with pytest.raises(DataError, match="already a feature 'length'"):
         told.with_item_features({"length": [1, 2, 3]})
-    with pytest.raises(DataError, match="feature 'position' already"):
+    with pytest.raises(DataError, match="already a feature 'position'"):
         told.with_item_features({"position": [1, 2, 3]})
 
 
@@ -98,22 +98,22 @@ def test_a_column_needs_a_value_for_each_item():
 
 
 def test_names_are_not_taken_for_kinds(monkeypatch):
-    monkeypatch.setattr(features, "MOST_CATEGORIES", 2)
+    monkeypatch.setattr(features, "MAX_CATEGORIES", 2)
     with pytest.raises(DataError, match="has 3 categories, such as 'p'"):
         columns(votes(features={"id": ["p", "q", "r"]}), "id")
 
 
 def test_sides_that_nobody_knows_draw_to_no_side():
     """Where only winner and loser are told, the left is the winner, and a column of ones would foretell everything."""
-    told = votes(features={"layout": ["grid", "list", "grid"]}, sided=False)
+    told = votes(features={"layout": ["grid", "list", "grid"]}, positions_known=False)
     for name in ("position", "layout"):
-        with pytest.raises(DataError, match=f"left and right: leave the feature {name} out"):
+        with pytest.raises(DataError, match=f"needs screen positions.*Leave '{name}' out"):
             columns(told, name)
     assert columns(told.with_item_features({"length": [10, 4, 1]}), "length")["length"] == [6.0, 3.0, -9.0]
 
 
 def test_rows_tell_one_thing_of_each_item():
     told = votes()
-    assert column_of_items(told, ["g", "y", ""], ["y", "", "g"], "engine").tolist() == ["g", "y", ""]
+    assert item_labels_from_sides(told, ["g", "y", ""], ["y", "", "g"], "engine").tolist() == ["g", "y", ""]
     with pytest.raises(DataError, match="Item a has more than one engine: 'g' and 'y'"):
-        column_of_items(told, ["g", "y", "z"], ["y", "z", "y"], "engine")
+        item_labels_from_sides(told, ["g", "y", "z"], ["y", "z", "y"], "engine")

@@ -36,7 +36,7 @@ def test_items_are_labels_within_queries(rows, largest):
     """By a table of all cells, and by sorting where the table would be too large."""
     item, query = (list(column) for column in zip(*rows, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file, "_LARGEST_TABLE", largest)
+        patch.setattr(file, "_MAX_TABLE_CELLS", largest)
         items, (codes,) = encode_items([item], ["item"], query)
     assert items.labels[codes].tolist() == item
     assert items.queries[items.query[codes]].tolist() == query
@@ -51,7 +51,7 @@ def test_both_roads_to_codes_give_the_same_codes(monkeypatch):
     rng = np.random.default_rng(0)
     left, right, query = (rng.integers(20, size=200).astype(str) for _ in range(3))
     items, codes = encode_items([left, right], ["left", "right"], query)
-    monkeypatch.setattr(file, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(file, "_MAX_TABLE_CELLS", 0)
     again, same = encode_items([left, right], ["left", "right"], query)
     assert items.labels.tolist() == again.labels.tolist()
     np.testing.assert_array_equal(items.query, again.query)
@@ -121,7 +121,7 @@ def test_nobody_named_is_nobody():
 
 
 def plain():
-    return Items.plain(["a", "b", "c"])
+    return Items.of(["a", "b", "c"])
 
 
 def queried():
@@ -138,7 +138,7 @@ def test_items_are_found_by_name():
         queried().index("c", "q")
     with pytest.raises(UnknownNameError, match="No query named 'r'"):
         queried().index("a", "r")
-    with pytest.raises(DataError, match="Name the query: there are 2"):
+    with pytest.raises(DataError, match="There are 2 queries: name one"):
         queried().index("a")
 
 

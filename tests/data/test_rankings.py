@@ -70,12 +70,12 @@ def test_a_choice_must_be_one_of_several(offered):
 
 
 def test_an_item_twice_in_a_list_is_refused():
-    with pytest.raises(DataError, match="Item a stands twice in one list"):
+    with pytest.raises(DataError, match="Item a is in one list twice"):
         Rankings.of(["a", "b", "a"], [1, 2, 3])
 
 
 def test_no_lists_are_refused():
-    with pytest.raises(DataError, match="no lists"):
+    with pytest.raises(DataError, match="The lists name no items"):
         Rankings.of_lists([])
 
 
@@ -86,7 +86,7 @@ def test_weights_stay_with_their_lists():
     assert as_lists(lists)[0][2] == (("b",), ("a",))
     with pytest.raises(DataError, match="Row 2: weight must be positive"):
         Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"]]], weight=[1.0, 0.0])
-    with pytest.raises(DataError, match="only to lists without query and annotator"):
+    with pytest.raises(DataError, match="only for lists without query and annotator"):
         Rankings.of_lists([[["a"], ["b"]]], weight=[1.0], annotator=["x"])
 
 
@@ -119,9 +119,9 @@ def test_reweighting_leaves_out_what_weighs_nothing(lists, data):
 @quick
 @given(lists=rankings())
 def test_swapping_turns_every_list_upside_down_and_back(lists):
-    turned = lists.swapped()
+    turned = lists.with_outcomes_reversed()
     assert as_lists(turned) == [(q, who, places[::-1]) for q, who, places in as_lists(lists)]
-    assert as_lists(turned.swapped()) == as_lists(lists)
+    assert as_lists(turned.with_outcomes_reversed()) == as_lists(lists)
 
 
 @quick
@@ -155,7 +155,7 @@ def test_items_are_counted_in_every_list_they_stand_in(lists):
         sum(label in sum(places, ()) and q == query for q, _, places in as_lists(lists))
         for query, label in zip(lists.items.queries[lists.items.query], lists.items.labels, strict=True)
     ]
-    assert lists.judged_of_item.tolist() == expected
+    assert lists.n_judgments_per_item.tolist() == expected
 
 
 def test_columns_cannot_be_written_to():

@@ -9,7 +9,7 @@ import typer
 
 import crowdrank
 from crowdrank.cli import app
-from crowdrank.io.column_roles import DURATIONS, SYNONYMS, plain
+from crowdrank.io.column_roles import DURATIONS, SYNONYMS, normalize_name
 from crowdrank.io.role_matching import SHAPES
 from crowdrank.models import REGISTRY
 from crowdrank.models.conversion import kinds_read
@@ -85,7 +85,7 @@ def test_every_name_of_a_column_is_told(role):
 
 def words_of_role(role):
     (cell,) = (row[1] for row in table(section(DOCS / "guides" / "your-data.md", "Columns")) if row[0] == role)
-    return {plain(word) for word in re.findall(r"`([^`]+)`", cell)} - {"id"}
+    return {normalize_name(word) for word in re.findall(r"`([^`]+)`", cell)} - {"id"}
 
 
 def test_every_name_of_a_duration_is_told():

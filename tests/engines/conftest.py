@@ -32,7 +32,7 @@ def folder(votes, tmp_path_factory):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts of few rows, so that a small table has many."""
-    monkeypatch.setattr(chunks, "ROWS_PER_PART", 250)
+    monkeypatch.setattr(chunks, "ROWS_PER_CHUNK", 250)
 
 
 @pytest.fixture(scope="package")

@@ -37,7 +37,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_files_passed_over_are_as_judgments_in_memory(model, votes, folder, small_parts):
     scanned = cr.scan(folder)
-    assert len(scanned.stored.parts) > 3
+    assert len(scanned.storage.chunks) > 3
     assert_same(model.fit(scanned, engine=OutOfCore("4GB")), model.fit(votes))
 
 

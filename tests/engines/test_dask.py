@@ -27,10 +27,10 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder, small_parts, clie
 
 
 def test_sums_are_added_in_a_tree_of_one_shape(client):
-    from crowdrank.data.chunks import InParts, Made
+    from crowdrank.data.chunks import ChunkedTable, LoadedShard
     from tests.engines.test_here import Column, moments
 
     values = np.array([1e16, 1.0, -1e16, 1.0] * 5)
-    shards = tuple(Made(Column(values[n : n + 1])) for n in range(20))
-    held = Dask(client).load(InParts(shards, 20))
+    shards = tuple(LoadedShard(Column(values[n : n + 1])) for n in range(20))
+    held = Dask(client).load(ChunkedTable(shards, 20))
     assert len({held.sum(moments, 1).total for _ in range(3)}) == 1

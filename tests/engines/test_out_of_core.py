@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from crowdrank.data.chunks import InParts
+from crowdrank.data.chunks import ChunkedTable
 from crowdrank.engines import OutOfCore
 from crowdrank.engines.memory import MemoryBudget, Slot, parse_bytes, resident_memory, size_of
 from crowdrank.errors import SettingError
@@ -30,7 +30,7 @@ class Counting:
 
 def table(shards=7, rows=50):
     values = np.random.default_rng(0).normal(size=(shards, rows))
-    return InParts(tuple(Counting(value) for value in values), shards * rows)
+    return ChunkedTable(tuple(Counting(value) for value in values), shards * rows)
 
 
 def test_with_room_for_all_every_shard_is_made_once():
@@ -69,7 +69,7 @@ def test_few_shards_are_there_at_a_time():
         return (1,)
 
     values = np.zeros((100, 10))
-    held = OutOfCore(1).load(InParts(tuple(CountingLoader(value) for value in values), 1000))
+    held = OutOfCore(1).load(ChunkedTable(tuple(CountingLoader(value) for value in values), 1000))
     assert held.sum(counted) == (100,)
     assert most <= 16
 

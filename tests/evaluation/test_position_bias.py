@@ -50,4 +50,4 @@ def test_answers_are_counted_by_side():
 
 def test_winner_and_loser_without_sides_are_refused():
     with pytest.raises(DataError, match="needs sides"):
-        position_bias(Comparisons.of(["a"], ["b"], ["a"], sided=False))
+        position_bias(Comparisons.of(["a"], ["b"], ["a"], positions_known=False))

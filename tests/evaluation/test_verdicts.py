@@ -31,7 +31,7 @@ def crowd(kinds, votes=60, items=15, scale=3.0, likeness=0.0, seed=0):
     sees_left = rng.random(len(who)) < 1 / (1 + np.exp(scores[who, right] - scores[who, left]))
     says_left = sees_left == (rng.random(len(who)) < quality[who])
     judgments = Comparisons(
-        items=Items.plain([f"item {n:03}" for n in range(items)]),
+        items=Items.of([f"item {n:03}" for n in range(items)]),
         left=left.astype(np.int32),
         right=right.astype(np.int32),
         outcome=np.where(says_left, 1, -1).astype(np.int8),
@@ -180,7 +180,7 @@ def test_the_quick_are_hasty_unless_they_are_reliable():
 
 def test_sides_are_not_held_against_anyone_where_they_are_unknown(mixed):
     judgments, kind, _ = mixed
-    found = verdicts(replace(judgments, sided=False))
+    found = verdicts(replace(judgments, positions_known=False))
     assert "one-sided" not in found.counts
     assert found.verdict[kind == "left"][0] in ("random", "too few to say", "noisy")
 

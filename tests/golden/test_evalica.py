@@ -67,9 +67,9 @@ def test_points_counted(data_folder, case):
     """A win is a point and a tie half of one: our win rate times comparisons, and half of Borda plus comparisons."""
     votes = read(data_folder, case)
     points = golden(data_folder, case, "counting", votes)
-    np.testing.assert_allclose(WinRate().fit(votes).scores * votes.judged_of_item, points, rtol=1e-12)
+    np.testing.assert_allclose(WinRate().fit(votes).scores * votes.n_judgments_per_item, points, rtol=1e-12)
     borda = Borda().fit(votes).scores
-    np.testing.assert_allclose((borda + votes.judged_of_item) / 2, points, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose((borda + votes.n_judgments_per_item) / 2, points, rtol=1e-12, atol=1e-12)
 
 
 def test_another_treatment_of_ties_would_not_pass(data_folder):

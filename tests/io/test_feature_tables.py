@@ -24,7 +24,7 @@ def test_columns_of_numbers_are_features_and_the_rest_is_told() -> None:
     assert found.left_out == ("split",)
     assert found.grade is not None
     assert found.grade.tolist() == [0, 1, 2]
-    assert any("'label' was read as the grade" in note for note in found.notes)
+    assert any("'label' was read as the relevance grade" in note for note in found.notes)
 
 
 def test_roles_can_be_told() -> None:
@@ -38,7 +38,7 @@ def test_features_can_be_chosen() -> None:
     assert read_features(table(odds=[1, 2, 3]), features=["odds"]).names == ("odds",)
     with pytest.raises(UnknownNameError):
         read_features(table(), features=["lenght"])
-    with pytest.raises(FormatError, match="'split' holds no numbers"):
+    with pytest.raises(FormatError, match="'split' contains no numbers"):
         read_features(table(split=["x"] * 3), features=["split"])
 
 
@@ -50,7 +50,7 @@ def test_files_and_frames_are_read_alike(tmp_path: Path) -> None:
         found = read_features(source)
         np.testing.assert_array_equal(found.values, [[3], [5], [8]])
         assert found.item.tolist() == ["a", "b", "a"]
-    assert read_features(frame.to_pandas()).native == "pandas"
+    assert read_features(frame.to_pandas()).frame_backend == "pandas"
 
 
 def test_a_row_is_named_by_its_line(tmp_path: Path) -> None:
@@ -67,14 +67,14 @@ def test_a_letor_file_has_features_by_number(tmp_path: Path) -> None:
     found = read_features(path, features=["f2"])
     assert found.names == ("f2",)
     np.testing.assert_array_equal(found.values, [[7], [0]])
-    with pytest.raises(FormatError, match="features are called f1 to f2, got 'f3'"):
+    with pytest.raises(FormatError, match="features of a LETOR file are called f1 to f2, got 'f3'"):
         read_features(path, features=["f3"])
-    with pytest.raises(FormatError, match="leave their roles out"):
+    with pytest.raises(FormatError, match="have no names. Leave columns out"):
         read_features(path, columns={"item": "doc"})
 
 
 def test_a_table_without_items_or_features_is_refused() -> None:
-    with pytest.raises(FormatError, match="no column is the item"):
+    with pytest.raises(FormatError, match="no column for the item"):
         read_features({"x": [1, 2]})
-    with pytest.raises(FormatError, match="no column holds features"):
+    with pytest.raises(FormatError, match="no column contains numbers that could be features"):
         read_features({"item": ["a", "b"], "style": ["x", "y"]})

@@ -14,13 +14,13 @@ import pytest
 
 from crowdrank.data import Comparisons
 from crowdrank.errors import FormatError
-from crowdrank.io import Malformed, read, read_with_report
+from crowdrank.io import MalformedRow, read, read_with_report
 
 VOTES = {"worker": ["ann", "bob"], "left": ["x", "x"], "right": ["y", "y"], "winner": ["x", "tie"]}
 
 
 @pytest.mark.parametrize(
-    ("frame", "native"),
+    ("frame", "frame_backend"),
     [
         (pl.DataFrame(VOTES), "polars"),
         (pl.LazyFrame(VOTES), "polars"),
@@ -32,9 +32,9 @@ VOTES = {"worker": ["ann", "bob"], "left": ["x", "x"], "right": ["y", "y"], "win
         ({name: pl.Series(cells) for name, cells in VOTES.items()}, "polars"),
     ],
 )
-def test_frames_of_every_kind_are_remembered(frame: Any, native: str) -> None:
+def test_frames_of_every_kind_are_remembered(frame: Any, frame_backend: str) -> None:
     found = read(frame)
-    assert found.native == native
+    assert found.frame_backend == frame_backend
     assert found.outcome.tolist() == [1, 0]
     assert found.annotators.tolist() == ["ann", "bob"]
 
@@ -61,7 +61,7 @@ def test_floats_made_by_a_missing_value_are_whole_labels() -> None:
     frame = pd.DataFrame({"left": [1.0, 2.0, np.nan], "right": [3, 3, 3], "winner": [1.0, 3.0, 3.0]})
     found, report = read_with_report(frame)
     assert found.items.labels.tolist() == ["1", "2", "3"]
-    assert report.malformed == (Malformed(3, "left", "the left is missing"),)
+    assert report.malformed == (MalformedRow(3, "left", "the left is missing"),)
     assert report.unit == "row"
 
 
@@ -128,7 +128,9 @@ def test_names_that_are_no_text_are_matched_as_text() -> None:
 
 @pytest.mark.parametrize("source", [None, 3, [1, 2], [{"left": "x"}], object(), b"votes.csv", pl.Series([1])])
 def test_what_holds_no_judgments_is_refused(source: Any) -> None:
-    with pytest.raises(FormatError, match="Judgments come from a file, a data frame or a dict of columns"):
+    with pytest.raises(
+        FormatError, match="Cannot read judgments from .*Pass the path of a file, a data frame or a dict of columns"
+    ):
         read(source)
 
 
@@ -165,7 +167,7 @@ def test_nulls_in_parquet_are_missing(tmp_path: Path) -> None:
     frame = pl.DataFrame({"left": ["x", None, "x"], "right": ["y"] * 3, "winner": ["x", "y", "y"]})
     frame.write_parquet(tmp_path / "votes.parquet")
     _, report = read_with_report(tmp_path / "votes.parquet")
-    assert report.malformed == (Malformed(2, "left", "the left is missing"),)
+    assert report.malformed == (MalformedRow(2, "left", "the left is missing"),)
     assert report.unit == "row"
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import CrowdrankError
-from crowdrank.io import FORMATS, Malformed, read_with_report
+from crowdrank.io import MalformedRow, list_formats, read_with_report
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +115,7 @@ def outcome(path: Path, **options: Any) -> Any:
     assert report.rows_read == report.kept + report.skips + report.malformed_count + sum(report.set_aside.values())
     assert report.kept > 0
     assert len(report.malformed) == min(report.malformed_count, 100)
-    assert all(isinstance(m, Malformed) and m.reason for m in report.malformed)
+    assert all(isinstance(m, MalformedRow) and m.reason for m in report.malformed)
     json.dumps(report.as_dict())
     assert all(isinstance(line, str) for line in report.lines())
     assert found.to_frame().height > 0
@@ -235,7 +235,7 @@ def test_exports_with_pieces_missing_or_doubled_are_read_or_refused(tmp_path: Pa
     path = tmp_path / f"any{fixture.suffix}"
     path.write_bytes(text[:start] + stray + text[end:])
     outcome(path)
-    outcome(path, format=data.draw(st.sampled_from([known.name for known in FORMATS])))
+    outcome(path, format=data.draw(st.sampled_from([known.name for known in list_formats()])))
 
 
 @given(data=st.data())

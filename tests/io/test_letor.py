@@ -75,12 +75,12 @@ def test_files_without_queries_are_one_query(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 qid:1 1:1\n1 qid:1 2:x\n", "line 2: a feature is written index:value, such as 3:0.5, got '2:x'"),
-        ("1 qid:1 1:1\n1 qid:1 0:1\n", "line 2: a feature is written"),
-        ("1 qid:1 1:nan\n", "line 1: a feature is written"),
-        ("1 qid:1 999999999:1\n", "line 1: a feature is written"),
-        ("1 qid:1 word\n", "line 1: a feature is written"),
-        ("1 qid:1 1:1 1:2\n", "line 1: feature 1 stands twice"),
+        ("1 qid:1 1:1\n1 qid:1 2:x\n", "line 2: a feature must be index:value, such as 3:0.5, got '2:x'"),
+        ("1 qid:1 1:1\n1 qid:1 0:1\n", "line 2: a feature must be index:value"),
+        ("1 qid:1 1:nan\n", "line 1: a feature must be index:value"),
+        ("1 qid:1 999999999:1\n", "line 1: a feature must be index:value"),
+        ("1 qid:1 word\n", "line 1: a feature must be index:value"),
+        ("1 qid:1 1:1 1:2\n", "line 1: feature 1 is given twice"),
         ("\nbad qid:1 1:1\n", "line 2: the grade must be a number, got 'bad'"),
         ("1 qid:1 1:1\n1 1:1\n", "line 2: no qid:"),
         ("1 qid:1\n", "no line has features"),

@@ -48,7 +48,7 @@ def load(folder: Path, name: str, **options: Any) -> Any:
 def test_real_comparisons_load_whole(data_folder: Path, name: str) -> None:
     found = load(data_folder, name)
     assert isinstance(found, Comparisons)
-    assert found.sided
+    assert found.positions_known
     counts = (len(found), len(found.items), len(found.annotators), found.ties, len(found.items.queries))
     assert counts == COMPARISONS[name]
 
@@ -76,7 +76,7 @@ def test_races_are_lists_of_the_same_drivers_when_told_so(data_folder: Path) -> 
 
 def test_races_read_as_queries_earn_a_note(data_folder: Path) -> None:
     _, report = read_with_report(data_folder / "reference_small/nascar2002_rankings.csv")
-    assert any("--column list='query' --column query=" in note for note in report.notes)
+    assert any("columns={'list': 'query', 'query': None}" in note for note in report.notes)
 
 
 def test_repeated_trials_are_kept_and_counted(data_folder: Path) -> None:
@@ -147,5 +147,7 @@ def test_real_judgments_survive_a_round_trip(
     again, report = read_with_report(tmp_path / f"again{suffix}")
     assert (report.format, report.malformed_count, report.skips) == (to, 0, 0)
     assert again.items.labels.tolist() == found.items.labels.tolist()
-    assert again.judged_of_item.tolist() == found.judged_of_item.tolist() or to == "preflib"  # which counts equal lists
+    assert (
+        again.n_judgments_per_item.tolist() == found.n_judgments_per_item.tolist() or to == "preflib"
+    )  # which counts equal lists
     assert np.sum(again.weights) == np.sum(found.weights)

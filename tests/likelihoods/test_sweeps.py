@@ -29,7 +29,7 @@ def answers_of(rows=ROWS, weight=None):
 def sampler_of(answers, formula=RELIABLE, scale=1.0, quality=(3.0, 1.5), items=ITEMS, people=PEOPLE):
     free = Limits(np.zeros(people), np.ones(people), np.zeros(0, np.int64), np.zeros(0, np.int64))
     threads = thread(answers, items, people, formula)
-    named = Items.plain([f"i{n}" for n in range(items)])
+    named = Items.of([f"i{n}" for n in range(items)])
     return Sampler(threads, named, np.zeros(items), np.ones(people), free, scale, quality)
 
 

@@ -73,7 +73,7 @@ def test_reversed_annotators_are_found_and_the_mirror_is_refused():
     crowd, features = crowd_of(expertise=-0.8, seed=2)
     lists = crowd.judgments
     upside_down = lists.annotator < 2
-    turned = lists.swapped()
+    turned = lists.with_outcomes_reversed()
     mixed = Rankings(
         items=lists.items,
         offsets=lists.offsets,
@@ -120,7 +120,9 @@ def test_ties_are_pairs_left_open():
 def test_true_lists_tell_which_way_is_up():
     """A crowd of which most are reversed: three true lists put it right (S1)."""
     crowd, features = crowd_of(expertise="uniform(-1.0,-0.4)", seed=3)
-    model = CrowdRanker(held_out=0, method="ltrma-s1").fit(crowd.judgments.swapped(), features, gold_of(crowd, 20))
+    model = CrowdRanker(held_out=0, method="ltrma-s1").fit(
+        crowd.judgments.with_outcomes_reversed(), features, gold_of(crowd, 20)
+    )
     assert agreement(model, crowd, features) > 0.9
     assert (model.annotators["expertise"] > 0).all()
 

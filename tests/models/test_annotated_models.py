@@ -181,7 +181,7 @@ def test_features_that_are_not_there_are_named():
     with pytest.raises(UnknownNameError, match="length"):
         FactorBT(features=("lenght",)).fit(votes)
     with pytest.raises(DataError, match="left and right"):
-        FactorBT().fit(Comparisons.of(["a"], ["b"], ["a"], annotator=["x"], sided=False))
+        FactorBT().fit(Comparisons.of(["a"], ["b"], ["a"], annotator=["x"], positions_known=False))
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_names_of_items_do_not_matter(crowd, ranking):
 
 
 def test_answers_turned_round_turn_the_scores(crowd, ranking):
-    turned = BayesianCrowdBT(chains=2).fit(crowd.judgments.swapped())
+    turned = BayesianCrowdBT(chains=2).fit(crowd.judgments.with_outcomes_reversed())
     assert np.all(np.abs(turned.scores + ranking.scores) < 6 * error_of(ranking))
     near = np.abs(turned.annotators["quality"] - ranking.annotators["quality"])
     assert near.max() < 0.05

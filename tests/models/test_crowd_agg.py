@@ -297,7 +297,7 @@ def test_scores_are_what_the_rank_distributions_promise(votes):
     items, compared = votes.items, np.zeros(len(votes.items))
     for who in range(len(votes.annotators)):
         own = votes.take(np.flatnonzero(votes.annotator == who))
-        compared += own.judged_of_item > 0
+        compared += own.n_judgments_per_item > 0
     scores = np.zeros(len(items))
     for query, table in enumerate(CrowdAgg().rank_distributions(votes).tables):
         block, discount = items.of_query(query), log_discount(np.arange(len(table)))

@@ -321,7 +321,7 @@ def test_even_handed_priors_side_with_the_most_annotators(kinds, quality_prior):
     ranking = CrowdBT(quality_prior=quality_prior).fit(crowd.judgments.reweighted(often))
     assert np.mean(ranking.annotators["quality"] > 0.5) > 0.5
     assert accuracy(ranking.scores, crowd.truth) > 0.9
-    turned = CrowdBT(quality_prior=quality_prior).fit(crowd.judgments.swapped())
+    turned = CrowdBT(quality_prior=quality_prior).fit(crowd.judgments.with_outcomes_reversed())
     assert np.mean(turned.annotators["quality"] > 0.5) > 0.5
     assert accuracy(turned.scores, crowd.truth) < 0.1
 
@@ -341,7 +341,7 @@ def strongly_connected():
     outcome = np.where(left_won, 1, -1).astype(np.int8)
     people = np.array(["a", "b", "c"], dtype=object)
     return Comparisons(
-        items=Items.plain(list("abcd")),
+        items=Items.of(list("abcd")),
         left=left.astype(np.int32),
         right=right.astype(np.int32),
         outcome=outcome,

@@ -218,7 +218,7 @@ def test_no_way_from_the_answer_costs_less(votes):
 
 def test_judgments_that_do_not_tell_the_sides_are_refused():
     with pytest.raises(DataError, match="left and right"):
-        LinearBias().fit(Comparisons.of(["a"], ["b"], ["a"], annotator=["x"], sided=False))
+        LinearBias().fit(Comparisons.of(["a"], ["b"], ["a"], annotator=["x"], positions_known=False))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from crowdrank.errors import ConvergenceWarning, IslandsError, SettingError
+from crowdrank.errors import ConvergenceWarning, DisconnectedError, SettingError
 from crowdrank.models import BradleyTerry, RankCentrality
 from crowdrank.models.pairwise import rank_centrality as file
 from tests.strategies import comparisons, comparisons_of
@@ -107,7 +107,7 @@ def test_many_judgments_lead_to_bradley_terrys_scores():
 
 
 def test_refuses_islands():
-    with pytest.raises(IslandsError, match="i0, i1; i2, i3.*Rank each by itself"):
+    with pytest.raises(DisconnectedError, match="i0, i1; i2, i3.*Rank each by itself"):
         RankCentrality().fit(comparisons_of(None, [0, 2], [1, 3], [1, 1]))
 
 

@@ -85,7 +85,7 @@ def test_any_judgments_can_be_made_into_what_a_model_reads(kind):
         read, rule = convert_for(kind, judgments)
         assert isinstance(read, kinds_read(kind))
         assert (rule == "") == (read is judgments)
-        if not (kind in (FactorBT, LinearBias) and not read.sided):  # they need to know the sides
+        if not (kind in (FactorBT, LinearBias) and not read.positions_known):  # they need to know the sides
             assert np.isfinite(kind().fit(read).scores).all()
 
 

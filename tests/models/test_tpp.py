@@ -283,7 +283,7 @@ def test_unanimous_annotators_are_believed(times):
 def test_a_mostly_reversed_crowd_gives_a_reversed_ranking():
     """Only the majority determines the orientation."""
     votes = crowd().judgments
-    ahead, back = few(domains=1).fit(votes), few(domains=1).fit(votes.swapped())
+    ahead, back = few(domains=1).fit(votes), few(domains=1).fit(votes.with_outcomes_reversed())
     assert np.corrcoef(ahead.scores, back.scores)[0, 1] < -0.9
 
 

@@ -129,7 +129,7 @@ def test_a_ranking_of_many_queries_reports_their_difficulty():
 
 def test_reversed_lists_give_negated_scores():
     lists, _, _ = crowd(0)
-    there, back = fitted(0)[0], TRM().fit(lists.swapped())
+    there, back = fitted(0)[0], TRM().fit(lists.with_outcomes_reversed())
     error = there.uncertainty.std_error
     assert np.all(np.abs(there.scores + back.scores) < 6 * error / np.sqrt(there.parameters["effective_size"]))
 

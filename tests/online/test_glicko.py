@@ -36,7 +36,7 @@ def test_the_worked_example_comes_out(compile_above, monkeypatch):
 def test_another_result_would_not_give_the_worked_example():
     """The negative control of the test above."""
     model = Glicko2(system_constant=0.5, period="call")
-    after = model.fold(example(model), games().swapped())
+    after = model.fold(example(model), games().with_outcomes_reversed())
     assert abs(after.mean[0] - 1464.06) > 10
 
 

@@ -39,7 +39,7 @@ def random_votes(rows=300, items=12, annotators=5, seed=0):
 
 def one_by_one(votes):
     """The rows of a table as single judgments, in the order of time."""
-    for row in votes.in_order_of_time().to_frame().iter_rows(named=True):
+    for row in votes.sorted_by_time().to_frame().iter_rows(named=True):
         judgment = Comparison(row["left"], row["right"], row["winner"])
         yield judgment._replace(annotator=row.get("annotator", ""), query=row.get("query", ""))
 

@@ -38,7 +38,7 @@ def ranking(scores, items=ITEMS, draws=None, **others):
 
 def votes(native="polars"):
     return Comparisons.of(
-        ["a", "b", "c", "a", "b"], ["b", "c", "a", "c", "a"], ["a", "b", "c", "a", "b"], native=native
+        ["a", "b", "c", "a", "b"], ["b", "c", "a", "c", "a"], ["a", "b", "c", "a", "b"], frame_backend=native
     )
 
 
@@ -104,7 +104,7 @@ def test_groups_open_where_an_item_is_surely_below_the_first_of_the_last():
 
 def test_a_chain_of_small_steps_is_cut_at_its_own_head():
     """Each is hardly below the one before, yet the last is surely below the first."""
-    items = Items.plain("abcdef")
+    items = Items.of("abcdef")
     rng = np.random.default_rng(0)
     found = ranking(-0.5 * np.arange(6), items, draws=rng.normal(size=(4_000, 6)) * 0.5)
     assert found.groups.tolist() == [1, 1, 1, 2, 2, 2]
@@ -148,9 +148,7 @@ def test_repr_shows_the_model_and_the_best_items():
     found = repr(ranking([1.0, 3.0, 2.0, -1.0, 5.0]))
     assert found == "<Ranking of 5 items in 2 queries by by hand: p: b 3.00, c 2.00, a 1.00, …>"
     assert repr(BradleyTerry().fit(votes())).startswith("<Ranking of 3 items by bradley-terry: ")
-    assert repr(ranking(np.arange(7.0), Items.plain("abcdefg"))).endswith(
-        ": g 6.00, f 5.00, e 4.00, d 3.00, c 2.00, …>"
-    )
+    assert repr(ranking(np.arange(7.0), Items.of("abcdefg"))).endswith(": g 6.00, f 5.00, e 4.00, d 3.00, c 2.00, …>")
 
 
 def test_not_converging_is_warned_of():
@@ -204,7 +202,7 @@ def test_saved_files_are_plain_json(tmp_path):
 
 
 def test_a_ranking_is_a_small_mapping():
-    found = ranking([1.0, 3.0, 2.0], Items.plain("abc"), draws=np.tile([1.0, 3.0, 2.0], (40, 1)))
+    found = ranking([1.0, 3.0, 2.0], Items.of("abc"), draws=np.tile([1.0, 3.0, 2.0], (40, 1)))
     assert len(found) == 3
     assert list(found) == ["b", "c", "a"]
     assert "a" in found
@@ -217,7 +215,7 @@ def test_a_ranking_is_a_small_mapping():
 
 
 def test_a_row_has_no_errors_without_uncertainty():
-    assert ranking([1.0, 2.0, 3.0], Items.plain("abc"))["a"].std_error is None
+    assert ranking([1.0, 2.0, 3.0], Items.of("abc"))["a"].std_error is None
 
 
 def test_items_of_queries_are_found_by_pairs_or_alone_if_unambiguous():

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 def ranking_of(scores, query=None, error=0.3, model="bradley-terry", seed=0, draws=400):
     scores = np.asarray(scores, float)
-    items = Items.plain([f"i{n}" for n in range(len(scores))])
+    items = Items.of([f"i{n}" for n in range(len(scores))])
     if query is not None:
         code = np.asarray(query, np.int32)
         items = Items(items.labels, code, np.array([f"q{n:03d}" for n in range(code.max() + 1)], dtype=object))

@@ -18,7 +18,7 @@ from crowdrank.active.collection import AnswerLog
 from crowdrank.active.prequential import PredictiveModel, PrequentialScore, prequential_score, probability_left_wins
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import Comparisons
-from crowdrank.errors import CrowdrankWarning, DataError, IslandsError, SeparationError, SettingError
+from crowdrank.errors import CrowdrankWarning, DataError, DisconnectedError, SeparationError, SettingError
 from crowdrank.models import BayesianCrowdBT, name_of
 from crowdrank.models.base import Model
 from crowdrank.results import Ranking
@@ -184,7 +184,7 @@ def reliability(
         board = fit_quietly(model, random)
         pairs = [_fit_halves(model, random, rng) for _ in range(halves)]
         prequential = _prequential(model, comparisons, at_random) if isinstance(model, PredictiveModel) else None
-    except (IslandsError, SeparationError):
+    except (DisconnectedError, SeparationError):
         return found
     fits = (board, *(fit for pair in pairs for fit in pair))
     return replace(

@@ -50,7 +50,7 @@ def compare(
     folds: Annotated[int, typer.Option(help="Number of cross-validation folds.", rich_help_panel=MODEL)] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the split into folds.", min=0, rich_help_panel=MODEL)] = 0,
     gold: options.Gold = None,
-    gold_columns: options.GoldColumns = None,
+    gold_columns: options.GoldTable = None,
     out: options.TableOut = None,
     as_json: options.Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ from crowdrank.cli.output import console, print_json
 
 def formats(as_json: Json = False) -> None:
     """List the file formats: what recognises each, and whether it can be written."""
-    from crowdrank.io import FORMATS
+    from crowdrank.io import list_formats
 
     rows = [
         {
@@ -18,7 +18,7 @@ def formats(as_json: Json = False) -> None:
             "writes": [] if known.writer is None else list(known.writer.kinds),
             "suffixes": [] if known.writer is None else list(known.writer.suffixes),
         }
-        for known in FORMATS
+        for known in list_formats()
     ]
     if as_json:
         print_json(rows, indent=2)

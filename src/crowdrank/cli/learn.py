@@ -49,7 +49,7 @@ def learn(
         str | None,
         typer.Option(metavar="COLUMN", help="Column of the lists that holds the query.", rich_help_panel=INPUT),
     ] = None,
-    features_columns: options.FeatureColumns = None,
+    features_columns: options.FeatureTable = None,
     missing_features: options.MissingFeatureCells = options.MissingFeatures.REFUSE,
     method: Annotated[
         str, typer.Option(metavar="NAME", help="Learning method: ltr-crowds, or a baseline.", rich_help_panel=MODEL)
@@ -180,7 +180,7 @@ def _read(
     converted, conversion = convert_for(SimpleNamespace(reads=(Rankings,)), judgments)
     assert isinstance(converted, Rankings)
     ignored = f"Ignored columns of {features.name} that hold no numbers: {', '.join(found.left_out)}."
-    notes = [*([ignored] if found.left_out else []), *found.notes, *filter(None, [report.dropped()])]
+    notes = [*([ignored] if found.left_out else []), *found.notes, *filter(None, [report.dropped_summary()])]
     return _TrainingData(converted, known, conversion, notes)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from crowdrank.active import Question, Rules
     from crowdrank.data import Comparisons, Items
-    from crowdrank.io import ItemColumns, People
+    from crowdrank.io import AnnotatorTable, ItemTable
 
 # From this number of judgments on, updating is faster than refitting by enough to matter.
 _ONLINE_FROM = 50_000
@@ -135,7 +135,7 @@ def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:
     return votes  # type: ignore[no-any-return]
 
 
-def _annotators(votes: Comparisons | None, people: People | None, only: str | None) -> list[str]:
+def _annotators(votes: Comparisons | None, people: AnnotatorTable | None, only: str | None) -> list[str]:
     """Annotators of the file, those who judged before, and the one named on the command line."""
     listed = [] if people is None else list(people.annotators)
     before = [] if votes is None else ([""] if votes.annotator is None else votes.annotators.tolist())
@@ -145,7 +145,7 @@ def _annotators(votes: Comparisons | None, people: People | None, only: str | No
     return names
 
 
-def _items(item_table: ItemColumns | None) -> Items | list[str]:
+def _items(item_table: ItemTable | None) -> Items | list[str]:
     from crowdrank.data.labels import encode_items
 
     if item_table is None:
@@ -156,7 +156,7 @@ def _items(item_table: ItemColumns | None) -> Items | list[str]:
 
 
 def _beliefs(
-    kind: options.Beliefs, votes: Comparisons | None, item_table: ItemColumns | None, names: list[str], seed: int
+    kind: options.Beliefs, votes: Comparisons | None, item_table: ItemTable | None, names: list[str], seed: int
 ) -> tuple[Any, Any]:
     """The online model and its state after these votes."""
     from crowdrank import online
@@ -170,13 +170,13 @@ def _beliefs(
     return model, state
 
 
-def _rules(item_table: ItemColumns | None, people: People | None, quota: int | None, repeats: bool) -> Rules:
+def _rules(item_table: ItemTable | None, people: AnnotatorTable | None, quota: int | None, repeats: bool) -> Rules:
     from crowdrank.active import Rules
-    from crowdrank.io import labels_of
+    from crowdrank.io import as_labels
 
     own: dict[str, set[str]] = {}
     if item_table is not None and "owner" in item_table:
-        for item, owner in zip(item_table.item, labels_of(item_table.columns["owner"]), strict=True):
+        for item, owner in zip(item_table.item, as_labels(item_table.columns["owner"]), strict=True):
             own.setdefault(owner, set()).add(item)
     limits: Any = quota
     if people is not None and people.quota:

@@ -88,9 +88,9 @@ def complete_policy(incomplete: str) -> list[str]:
 
 def complete_format(incomplete: str) -> list[str]:
     """Names of formats that begin with what was typed."""
-    from crowdrank.io import FORMATS
+    from crowdrank.io import list_formats
 
-    return [known.name for known in FORMATS if known.name.startswith(incomplete)]
+    return [known.name for known in list_formats() if known.name.startswith(incomplete)]
 
 
 Judgments = Annotated[
@@ -143,7 +143,7 @@ MissingFeatureCells = Annotated[
     MissingFeatures,
     typer.Option(help="How to treat features without a number: refuse the file, or read zero.", rich_help_panel=INPUT),
 ]
-FeatureColumns = Annotated[
+FeatureTable = Annotated[
     list[str] | None,
     typer.Option(
         "--features-column",
@@ -165,7 +165,7 @@ Gold = Annotated[
     Path | None,
     typer.Option(help="File with the true values of items, to evaluate against.", rich_help_panel=SIDE_INFORMATION),
 ]
-GoldColumns = Annotated[
+GoldTable = Annotated[
     list[str] | None,
     typer.Option(
         "--gold-column",

@@ -21,7 +21,7 @@ _MAX_QUERIES_SHOWN = 10
 def predict(
     model: Annotated[Path, typer.Argument(help="Ranking function written by `crowdrank learn`.")],
     file: Annotated[Path, typer.Argument(help="Features of the items to rank (.csv, .parquet, LETOR …).")],
-    columns: options.FeatureColumns = None,
+    columns: options.FeatureTable = None,
     missing_features: options.MissingFeatureCells = options.MissingFeatures.REFUSE,
     top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=options.OUTPUT)] = 20,
     out: options.TableOut = None,

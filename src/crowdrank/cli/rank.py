@@ -76,7 +76,7 @@ def rank(
         ),
     ] = None,
     gold: options.Gold = None,
-    gold_columns: options.GoldColumns = None,
+    gold_columns: options.GoldTable = None,
     gold_pairs: options.GoldPairs = None,
     annotator_quality: options.AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,

@@ -1,12 +1,14 @@
-"""What people said: comparisons, ratings, rankings; as immutable columns of codes."""
+"""Judgments as immutable tables of codes: comparisons, ratings and rankings, with conversions and diagnostics."""
 
 from crowdrank.data.comparisons import LEFT, RIGHT, TIE, Comparison, Comparisons
-from crowdrank.data.diagnostics import Health
+from crowdrank.data.diagnostics import DataDiagnostics
+from crowdrank.data.import_report import ImportReport, MalformedRow
 from crowdrank.data.labels import Items
 from crowdrank.data.pair_counts import PairCounts
 from crowdrank.data.rankings import Rankings
 from crowdrank.data.ratings import Ratings
 from crowdrank.data.side_information import EncodedSideInformation, SideInformation, agreed_pairs
+from crowdrank.data.tables import JudgmentTable
 
 Judgments = Comparisons | Ratings | Rankings
 
@@ -16,10 +18,13 @@ __all__ = [
     "TIE",
     "Comparison",
     "Comparisons",
+    "DataDiagnostics",
     "EncodedSideInformation",
-    "Health",
+    "ImportReport",
     "Items",
+    "JudgmentTable",
     "Judgments",
+    "MalformedRow",
     "PairCounts",
     "Rankings",
     "Ratings",

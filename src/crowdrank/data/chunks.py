@@ -1,4 +1,4 @@
-"""Columns kept in files: written once from the first row to the last, mapped a part at a time."""
+"""Columns kept in files: written once, then memory-mapped one chunk at a time."""
 
 from __future__ import annotations
 
@@ -19,25 +19,40 @@ from crowdrank.arrays import AnyArray, Int32Array
 
 Columns = Mapping[str, AnyArray]
 
-# Enough that a pass spends its time on rows, few enough that a part is a small share of any memory.
-ROWS_PER_PART = 1 << 20
+# Large enough that a pass spends its time on rows, small enough that a chunk fits in any memory.
+ROWS_PER_CHUNK = 1 << 20
 
 
-class Folder:
-    """A folder that goes when nobody needs it any more, at the latest when Python ends."""
+class TemporaryFolder:
+    """A folder that is deleted when it is no longer referenced, at the latest when Python ends.
 
-    def __init__(self, beside: str | Path | None = None):
-        self.path = Path(tempfile.mkdtemp(prefix="crowdrank-", dir=beside))
+    Parameters
+    ----------
+    parent : str or Path, optional
+        Where to create the folder; the system's temporary folder by default.
+    """
+
+    def __init__(self, parent: str | Path | None = None):
+        self.path = Path(tempfile.mkdtemp(prefix="crowdrank-", dir=parent))
         self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some rows of columns in files; small itself, so that it can be sent to wherever these are needed."""
+class Chunk:
+    """Consecutive rows of columns in files. The object itself is small and can be sent to another process.
+
+    Parameters
+    ----------
+    folder : str
+        The folder of the files, one per column.
+    dtypes : tuple of (str, str)
+        The name and the type of each column.
+    start, stop : int
+        The rows of the chunk.
+    """
 
     folder: str
-    kinds: tuple[tuple[str, str], ...]
-    """The columns and their types."""
+    dtypes: tuple[tuple[str, str], ...]
     start: int
     stop: int
 
@@ -46,51 +61,61 @@ class Part:
         return self.stop - self.start
 
     def load(self) -> dict[str, AnyArray]:
-        """The columns, mapped: what is not read takes no memory, and what was is given back with the last array."""
+        """Memory-map the columns."""
         found: dict[str, AnyArray] = {}
-        for name, kind in self.kinds:
-            offset = self.start * np.dtype(kind).itemsize
-            found[name] = np.memmap(f"{self.folder}/{name}", kind, "r", offset, (self.rows,))
+        for name, dtype in self.dtypes:
+            offset = self.start * np.dtype(dtype).itemsize
+            found[name] = np.memmap(f"{self.folder}/{name}", dtype, "r", offset, (self.rows,))
         return found
 
     def read_ahead(self) -> None:
-        """Have the system read these rows while something else is being computed."""
+        """Ask the system to read these rows in the background."""
         if not hasattr(os, "posix_fadvise"):
             return
-        for name, kind in self.kinds:
-            size = np.dtype(kind).itemsize
+        for name, dtype in self.dtypes:
+            size = np.dtype(dtype).itemsize
             with Path(self.folder, name).open("rb") as file:
                 os.posix_fadvise(file.fileno(), self.start * size, self.rows * size, os.POSIX_FADV_WILLNEED)
 
 
 @dataclass(frozen=True, eq=False)
-class Storage:
-    """Columns in the files of a folder, and where they are cut."""
+class ColumnStore:
+    """Columns in the files of a folder, cut into chunks.
 
-    folder: Folder
+    Parameters
+    ----------
+    folder : TemporaryFolder
+        Keeps the files alive.
+    path : str
+        The folder of the files, within `folder`.
+    dtypes : tuple of (str, str)
+        The name and the type of each column.
+    bounds : tuple of int
+        The first row of each chunk, and the number of rows at the end.
+    """
+
+    folder: TemporaryFolder
     path: str
-    """Of a folder within."""
-    kinds: tuple[tuple[str, str], ...]
-    cuts: tuple[int, ...]
-    """Where each part begins, and the end of the last."""
+    dtypes: tuple[tuple[str, str], ...]
+    bounds: tuple[int, ...]
 
     @property
     def rows(self) -> int:
-        return self.cuts[-1]
+        return self.bounds[-1]
 
     @property
-    def parts(self) -> list[Part]:
-        return [Part(self.path, self.kinds, a, b) for a, b in pairwise(self.cuts)]
+    def chunks(self) -> list[Chunk]:
+        return [Chunk(self.path, self.dtypes, a, b) for a, b in pairwise(self.bounds)]
 
-    def whole(self) -> dict[str, AnyArray]:
-        """All rows, mapped."""
-        return Part(self.path, self.kinds, 0, self.rows).load()
+    def load_all(self) -> dict[str, AnyArray]:
+        """Memory-map all rows."""
+        return Chunk(self.path, self.dtypes, 0, self.rows).load()
 
 
-def store(pieces: Iterator[Columns], folder: Folder) -> Storage:
-    """Write pieces of columns one after another."""
+def write_columns(pieces: Iterator[Columns], folder: TemporaryFolder) -> ColumnStore:
+    """Write pieces of columns one after the other."""
     path = Path(tempfile.mkdtemp(dir=folder.path))
-    kinds: dict[str, str] = {}
+    dtypes: dict[str, str] = {}
     rows = 0
     with ExitStack() as open_files:
         files: dict[str, BinaryIO] = {}
@@ -98,52 +123,67 @@ def store(pieces: Iterator[Columns], folder: Folder) -> Storage:
             for name, column in columns.items():
                 if name not in files:
                     files[name] = open_files.enter_context((path / name).open("wb"))
-                    kinds[name] = column.dtype.str
+                    dtypes[name] = column.dtype.str
                 np.ascontiguousarray(column).tofile(files[name])
             rows += len(column)
-    return Storage(folder, str(path), tuple(kinds.items()), (*range(0, rows, ROWS_PER_PART), rows))
+    return ColumnStore(folder, str(path), tuple(dtypes.items()), (*range(0, rows, ROWS_PER_CHUNK), rows))
 
 
-def renumber(storage: Storage, places: Mapping[str, Int32Array]) -> None:
-    """Give the codes of some columns the places they have in the end."""
-    for part in storage.parts:
-        for name, place in places.items():
-            kind = dict(part.kinds)[name]
-            offset = part.start * np.dtype(kind).itemsize
-            column = np.memmap(f"{part.folder}/{name}", kind, "r+", offset, (part.rows,))
-            column[:] = place[column]
+def remap_codes(store: ColumnStore, new_codes: Mapping[str, Int32Array]) -> None:
+    """Replace the codes of some columns in place: code c becomes `new_codes[name][c]`."""
+    for chunk in store.chunks:
+        for name, new_code in new_codes.items():
+            dtype = dict(chunk.dtypes)[name]
+            offset = chunk.start * np.dtype(dtype).itemsize
+            column = np.memmap(f"{chunk.folder}/{name}", dtype, "r+", offset, (chunk.rows,))
+            column[:] = new_code[column]
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A shard that is not there yet: call it, and it is made of its part. It can be sent anywhere."""
+class ChunkLoader:
+    """Builds one shard of a table from its chunk when called. It is small and can be sent to another process.
 
-    part: Part
-    make: Callable[..., Any]
-    """Takes the columns, and the row of the whole that they begin with."""
+    Parameters
+    ----------
+    chunk : Chunk
+        The rows of the shard.
+    build : callable
+        Builds the shard from the columns and the number of their first row in the whole table.
+    """
+
+    chunk: Chunk
+    build: Callable[..., Any]
 
     def __call__(self) -> Any:
-        return self.make(self.part.load(), self.part.start)
+        return self.build(self.chunk.load(), self.chunk.start)
 
     def read_ahead(self) -> None:
-        self.part.read_ahead()
+        self.chunk.read_ahead()
 
 
 @dataclass(frozen=True)
-class InParts:
-    """A table whose shards are made when they are needed."""
+class ChunkedTable:
+    """A table whose shards are built when they are needed.
+
+    Parameters
+    ----------
+    loaders : tuple of callables
+        Each builds one shard.
+    rows : int
+        Number of rows of all shards.
+    """
 
     loaders: tuple[Any, ...]
     rows: int
 
-    def joined(self, shard: Any) -> InParts:
-        """With one more shard, which is there already."""
-        return InParts((*self.loaders, Made(shard)), self.rows + shard.rows)
+    def joined(self, shard: Any) -> ChunkedTable:
+        """Return the table with one more shard, which is in memory."""
+        return ChunkedTable((*self.loaders, LoadedShard(shard)), self.rows + shard.rows)
 
 
 @dataclass(frozen=True)
-class Made:
-    """A shard that is there."""
+class LoadedShard:
+    """A shard in memory, with the interface of `ChunkLoader`."""
 
     shard: Any
 
@@ -151,4 +191,4 @@ class Made:
         return self.shard
 
     def read_ahead(self) -> None:
-        """Nothing to read."""
+        """Do nothing: the shard is in memory."""

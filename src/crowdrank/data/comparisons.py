@@ -1,7 +1,4 @@
-"""One answer on its own, as it arrives: the row that a table of comparisons is made of.
-
-Which of two: one row says what an annotator answered when shown `left` beside `right`.
-"""
+"""Pairwise comparisons: which of two items an annotator preferred."""
 
 from __future__ import annotations
 
@@ -15,22 +12,39 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray, ObjectArray
-from crowdrank.data.chunks import InParts, Recipe, Storage, store
-from crowdrank.data.columns import check_weight, freeze, numbers
+from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
+from crowdrank.data.chunks import ChunkedTable, ChunkLoader, ColumnStore, write_columns
 from crowdrank.data.features import item_features, numbers_or_text
 from crowdrank.data.labels import Items, as_series, encode_annotators, encode_items
-from crowdrank.data.pair_counts import MOST_CELLS, PairCounts, count_in_ranges, count_pairs, joined_counts
+from crowdrank.data.pair_counts import MAX_CELLS, PairCounts, concat_counts, count_in_ranges, count_pairs
+from crowdrank.data.tables import (
+    JudgmentTable,
+    check_codes,
+    check_column_lengths,
+    check_lengths,
+    number_column,
+    text_series,
+    weight_column,
+)
 from crowdrank.errors import DataError
 
 
 class Comparison(NamedTuple):
-    """What one annotator said of two items."""
+    """One answer to one question, as the online models receive it.
+
+    Parameters
+    ----------
+    left, right : str
+        The two items, as they were shown.
+    winner : str
+        The item that won, or "tie".
+    annotator, query : str, default ""
+        Who answered, and in which query; empty if unknown.
+    """
 
     left: str
     right: str
     winner: str
-    """The item that won, or "tie"."""
     annotator: str = ""
     query: str = ""
 
@@ -43,33 +57,72 @@ LEFT, TIE, RIGHT = np.int8(1), np.int8(0), np.int8(-1)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Comparisons:
-    """Pairwise answers as columns of codes. Build one with `Comparisons.of` or `crowdrank.read`."""
+class Comparisons(JudgmentTable):
+    """Pairwise comparisons as columns of integer codes. Build them with `Comparisons.of` or `crowdrank.read`.
 
-    items: Items
+    Parameters
+    ----------
+    items : Items
+        The items that were compared.
+    left, right : array of int32
+        The two items of each comparison, as positions in `items`.
+    outcome : array of int8
+        1 if left won, -1 if right won, 0 for a tie.
+    annotators : array of str
+        Names of the annotators; empty if the annotators are unknown.
+    annotator : array of int32, optional
+        Who answered, as positions in `annotators`. None if the annotators are unknown.
+    weight : array of float, optional
+        One weight per comparison; None if all weights are 1.
+    features : mapping of str to array, optional
+        Columns that describe the task as it was shown, by name.
+    time : array of float, optional
+        When the annotator answered, in seconds since 1970 or by any other clock that runs forward; NaN if unknown.
+    duration : array of float, optional
+        Seconds that the annotator took; NaN if unknown.
+    positions_known : bool, default True
+        Whether `left` and `right` are positions on the screen. False if the source names winner and loser only.
+    frame_backend : {"polars", "pandas", "pyarrow"}
+        The kind of data frame that `to_frame` returns.
+    import_report : ImportReport, optional
+        What became of each row of the source.
+    storage : ColumnStore, optional
+        The files that hold these rows if `crowdrank.scan` made them. The columns are then memory-mapped.
+
+    Examples
+    --------
+    >>> votes = Comparisons.of(left=["a", "b"], right=["b", "c"], winner=["a", "tie"], annotator=["ann", "bob"])
+    >>> votes
+    Comparisons(2 judgments, 3 items, 2 annotators)
+    >>> votes.to_frame()["winner"].to_list()
+    ['a', 'tie']
+    """
+
     left: Int32Array
     right: Int32Array
     outcome: npt.NDArray[np.int8]
-    """1 where left won, -1 where right won, 0 for a tie."""
-    annotators: ObjectArray = field(default_factory=lambda: np.array([], dtype=object))
-    annotator: Int32Array | None = None
-    """None where nobody wrote down who judged."""
-    weight: FloatArray | None = None
     features: Mapping[str, AnyArray] = field(default_factory=lambda: MappingProxyType({}))
-    """Columns that describe the task as it was shown, by name."""
     time: FloatArray | None = None
-    """When it was answered, in seconds since 1970 (or any clock that runs forward)."""
     duration: FloatArray | None = None
-    """Seconds the annotator took."""
-    sided: bool = True
-    """False where the file names winner and loser only, so the screen positions are unknown."""
-    native: str = "polars"
-    """The kind of data frame these came in, and tables go out as."""
-    stored: Storage | None = None
-    """The files that hold these rows, where `crowdrank.scan` made them: then columns are mapped, not in memory."""
+    positions_known: bool = True
+    storage: ColumnStore | None = None
 
-    def __post_init__(self) -> None:
-        freeze(self)
+    def _validate(self) -> None:
+        optional = {"time": self.time, "duration": self.duration, **self.features}
+        columns = {name: column for name, column in optional.items() if column is not None}
+        columns |= {"left": self.left, "right": self.right, "outcome": self.outcome}
+        check_lengths({name: len(column) for name, column in columns.items()})
+        # Files are checked while they are written, and chunks of them hold codes without the names.
+        if self.storage is not None or isinstance(self.items, _UnnamedItems):
+            return
+        super()._validate()
+        check_codes(self.left, "left", len(self.items))
+        check_codes(self.right, "right", len(self.items))
+        if (same := np.flatnonzero(self.left == self.right)).size:
+            row = int(same[0])
+            raise DataError(f"Row {row + 1}: {self.items.name(int(self.left[row]))!r} is compared with itself.")
+        if self.outcome.size and not (self.outcome.min() >= RIGHT and self.outcome.max() <= LEFT):
+            raise DataError(f"outcome must be 1, 0 or -1, got {self.outcome.min()} to {self.outcome.max()}.")
 
     def __len__(self) -> int:
         return len(self.left)
@@ -95,41 +148,54 @@ class Comparisons:
         features: Mapping[str, Any] | None = None,
         time: Any = None,
         duration: Any = None,
-        sided: bool = True,
-        native: str = "polars",
+        positions_known: bool = True,
+        frame_backend: str = "polars",
     ) -> Comparisons:
-        """From columns of labels; `winner` holds the item that won, or "tie".
+        """Build comparisons from columns of labels.
 
-        >>> votes = Comparisons.of(left=["a", "b"], right=["b", "c"], winner=["a", "tie"])
-        >>> votes
+        Parameters
+        ----------
+        left, right : sequence of labels
+            The two items of each comparison.
+        winner : sequence of labels
+            The item that won, or "tie".
+        annotator : sequence of labels, optional
+            Who answered.
+        query : sequence of labels, optional
+            The query of each comparison. The same label in two queries is two items.
+        weight : sequence of float, optional
+            Positive weights, 1e-9 to 1e9.
+        features : mapping of str to sequence, optional
+            Columns that describe the task as it was shown.
+        time, duration : sequence of float, optional
+            When the annotator answered, and in how many seconds.
+        positions_known : bool, default True
+            Whether left and right are positions on the screen.
+        frame_backend : {"polars", "pandas", "pyarrow"}
+            The kind of data frame that `to_frame` returns.
+
+        Returns
+        -------
+        Comparisons
+
+        Raises
+        ------
+        DataError
+            If columns differ in length, a winner is not one of the two items, an item is compared with itself, a
+            label is missing, or a number is not finite.
+
+        Examples
+        --------
+        >>> Comparisons.of(left=["a", "b"], right=["b", "c"], winner=["a", "tie"])
         Comparisons(2 judgments, 3 items)
         """
-        items, (lefts, rights) = encode_items([left, right], ["left", "right"], query)
+        given = {"left": left, "right": right, "winner": winner, "annotator": annotator, "query": query}
+        check_column_lengths(given)
         left_labels, right_labels = as_series(left, "left"), as_series(right, "right")
-        won = as_series(winner, "winner")
-        outcome = (
-            pl.select(
-                pl.when(won == left_labels)
-                .then(1)
-                .when(won == right_labels)
-                .then(-1)
-                .when(won == "tie")
-                .then(0)
-                .otherwise(9)
-                .cast(pl.Int8)
-            )
-            .to_series()
-            .to_numpy()
-        )
-        if (bad := np.flatnonzero(outcome == 9)).size:
-            row = int(bad[0])
-            raise DataError(
-                f"Row {row + 1}: winner must be {left_labels[row]!r}, {right_labels[row]!r} or 'tie', got {won[row]!r}."
-            )
-        if (same := np.flatnonzero(lefts == rights)).size:
-            row = int(same[0])
-            raise DataError(f"Row {row + 1}: {left_labels[row]!r} is compared with itself.")
+        items, (lefts, rights) = encode_items([left_labels, right_labels], ["left", "right"], query)
+        outcome = _outcomes(left_labels, right_labels, as_series(winner, "winner"))
         annotators, code = encode_annotators(annotator)
+        rows = len(lefts)
         return cls(
             items=items,
             left=lefts,
@@ -137,171 +203,192 @@ class Comparisons:
             outcome=outcome,
             annotators=annotators,
             annotator=code,
-            weight=None if weight is None else check_weight(numbers(weight, "weight", len(lefts))),
-            features={k: _feature(v, k, len(lefts)) for k, v in (features or {}).items()},
-            time=None if time is None else numbers(time, "time", len(lefts)),
-            duration=None if duration is None else numbers(duration, "duration", len(lefts)),
-            sided=sided,
-            native=native,
+            weight=weight_column(weight, rows),
+            features={k: _feature(v, k, rows) for k, v in (features or {}).items()},
+            time=None if time is None else number_column(time, "time", rows),
+            duration=None if duration is None else number_column(duration, "duration", rows),
+            positions_known=positions_known,
+            frame_backend=frame_backend,
         )
 
-    @cached_property
-    def weights(self) -> FloatArray:
-        """One weight a row, ones where none were given."""
-        return np.broadcast_to(1.0, len(self)) if self.weight is None else self.weight
+    def chunks(self) -> Iterator[Comparisons]:
+        """Iterate over the rows, as many at a time as fit in memory; chunks of files have codes but no names."""
+        return iter([self]) if self.storage is None else (load() for load in self._loaders(None))
 
-    def parts(self) -> Iterator[Comparisons]:
-        """The same rows, no more at a time than fit in memory; in codes alone where they come from files."""
-        return iter([self]) if self.stored is None else (recipe() for recipe in self._recipes(None))
+    def map_chunks(self, build: Callable[[Comparisons], Any]) -> Any:
+        """Return `build(self)`; for rows in files, a table that builds its shards when they are needed."""
+        return build(self) if self.storage is None else ChunkedTable(self._loaders(build), len(self))
 
-    def rows_as(self, make: Callable[[Comparisons], Any]) -> Any:
-        """What `make` makes of the rows; where they are in files, a table that is made a part at a time."""
-        return make(self) if self.stored is None else InParts(self._recipes(make), len(self))
-
-    def _recipes(self, make: Callable[[Comparisons], Any] | None) -> tuple[Recipe, ...]:
-        assert self.stored is not None
-        made = partial(_made_of_columns, make=make, sided=self.sided)
-        return tuple(Recipe(part, made) for part in self.stored.parts)
+    def _loaders(self, build: Callable[[Comparisons], Any] | None) -> tuple[ChunkLoader, ...]:
+        assert self.storage is not None
+        from_columns = partial(_build_from_columns, build=build, positions_known=self.positions_known)
+        return tuple(ChunkLoader(chunk, from_columns) for chunk in self.storage.chunks)
 
     @cached_property
     def ties(self) -> int:
-        return sum(int(np.count_nonzero(part.outcome == TIE)) for part in self.parts())
+        """Number of ties."""
+        return sum(int(np.count_nonzero(chunk.outcome == TIE)) for chunk in self.chunks())
 
     @cached_property
     def decided(self) -> Comparisons:
-        """The rows that are no ties."""
+        """The comparisons that are not ties."""
         if not self.ties:
             return self
-        if self.stored is None:
+        if self.storage is None:
             return self.take(np.flatnonzero(self.outcome))
-        pieces = (columns_of(part.take(np.flatnonzero(part.outcome))) for part in self.parts())
-        return self.of_storage(store(pieces, self.stored.folder))
+        columns = (stored_columns(chunk.take(np.flatnonzero(chunk.outcome))) for chunk in self.chunks())
+        return self.with_storage(write_columns(columns, self.storage.folder))
 
-    def of_storage(self, stored: Storage) -> Comparisons:
-        """The same items and annotators with the rows that are in files."""
-        columns: dict[str, Any] = dict.fromkeys(_ROW_COLUMNS) | stored.whole()
-        return replace(self, **columns, stored=stored)
+    def with_storage(self, storage: ColumnStore) -> Comparisons:
+        """Return the same items and annotators with the rows that are in files."""
+        columns: dict[str, Any] = dict.fromkeys(_ROW_COLUMNS) | storage.load_all()
+        return replace(self, **columns, storage=storage)
 
     @cached_property
     def counts(self) -> PairCounts:
-        """How often each won against each: all that models blind to annotators need."""
-        if self.stored is None:
+        """How often each item won against each: the sufficient statistic of models without annotators."""
+        if self.storage is None:
             return count_pairs(len(self.items), self.left, self.right, self.outcome, self.weight)
-        return joined_counts(list(count_in_ranges(len(self.items), self.parts)))
+        return concat_counts(list(count_in_ranges(len(self.items), self.chunks)))
 
-    def counts_as(self, make: Callable[[PairCounts], Any]) -> Any:
-        """What `make` makes of the counts; where there are too many pairs for memory, a table made a part at a time."""
+    def map_count_chunks(self, build: Callable[[PairCounts], Any]) -> Any:
+        """Return `build(self.counts)`; for more pairs than fit in memory, a table that builds shards when needed."""
         size = len(self.items)
-        if self.stored is None or size**2 <= MOST_CELLS:
-            return make(self.counts)
-        kept = store((counts.columns for counts in count_in_ranges(size, self.parts)), self.stored.folder)
-        made = partial(_made_of_counts, make=make, size=size)
-        return InParts(tuple(Recipe(part, made) for part in kept.parts), kept.rows)
+        if self.storage is None or size**2 <= MAX_CELLS:
+            return build(self.counts)
+        counts = (counts.columns for counts in count_in_ranges(size, self.chunks))
+        store = write_columns(counts, self.storage.folder)
+        from_columns = partial(_build_from_counts, build=build, size=size)
+        return ChunkedTable(tuple(ChunkLoader(chunk, from_columns) for chunk in store.chunks), store.rows)
 
     @cached_property
-    def judged_of_item(self) -> IntArray:
-        """How many rows each item appears in."""
+    def n_judgments_per_item(self) -> IntArray:
+        """Number of comparisons of each item."""
         n = len(self.items)
         return sum(
-            (np.bincount(side, minlength=n) for part in self.parts() for side in (part.left, part.right)),
+            (np.bincount(side, minlength=n) for chunk in self.chunks() for side in (chunk.left, chunk.right)),
             np.zeros(n, np.int64),
         )
 
     @cached_property
-    def judged_of_annotator(self) -> IntArray:
-        """How many rows each annotator gave."""
+    def n_judgments_per_annotator(self) -> IntArray:
+        """Number of comparisons by each annotator."""
         n = len(self.annotators)
-        given = (part.annotator for part in self.parts())
+        given = (chunk.annotator for chunk in self.chunks())
         return sum((np.bincount(who, minlength=n) for who in given if who is not None), np.zeros(n, np.int64))
 
     def take(self, rows: AnyArray | slice) -> Comparisons:
-        """Some of the rows, in the given order; items and annotators keep their codes."""
+        """Return some of the rows, in the given order; items and annotators keep their codes."""
         columns: dict[str, Any] = {name: getattr(self, name) for name in _ROW_COLUMNS}
         chosen: dict[str, Any] = {name: None if c is None else c[rows] for name, c in columns.items()}
-        return replace(self, **chosen, features={k: v[rows] for k, v in self.features.items()}, stored=None)
+        return replace(self, **chosen, features={k: v[rows] for k, v in self.features.items()}, storage=None)
 
     def reweighted(self, weight: FloatArray) -> Comparisons:
-        """The same rows with other weights; rows of weight zero are left out."""
-        changed = replace(self, weight=np.asarray(weight, dtype=np.float64), stored=None)
-        return changed if np.all(weight > 0) else changed.take(np.flatnonzero(weight > 0))
+        """Return the same rows with other weights, without those of weight zero."""
+        in_memory = self if self.storage is None else replace(self, storage=None)
+        return super(Comparisons, in_memory).reweighted(weight)
 
-    def swapped(self) -> Comparisons:
-        """Every answer turned round: who won, lost."""
-        return replace(self, outcome=-self.outcome, stored=None)
+    def with_outcomes_reversed(self) -> Comparisons:
+        """Return the same comparisons with winner and loser exchanged."""
+        return replace(self, outcome=-self.outcome, storage=None)
 
     def with_item_features(self, columns: Mapping[str, Any]) -> Comparisons:
-        """The same judgments with columns about the items, one value for each of `items`, as features of the task.
+        """Return the same comparisons with features of the items.
 
-        A number becomes left less right. A text becomes one feature a category, (left is of it) − (right is of it);
-        of two categories the first alone, which is the opposite of the second.
+        Parameters
+        ----------
+        columns : mapping of str to sequence
+            One value per item, in the order of `items`. A number becomes the feature left minus right. A text becomes
+            one feature per category, (left has it) − (right has it); of two categories only the first, because the
+            second is its negative.
 
+        Examples
+        --------
         >>> votes = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])
-        >>> told = votes.with_item_features({"length": [3, 5, 9], "style": ["bold", "bold", "plain"]})
-        >>> {name: column.tolist() for name, column in told.features.items()}
+        >>> votes = votes.with_item_features({"length": [3, 5, 9], "style": ["bold", "bold", "plain"]})
+        >>> {name: column.tolist() for name, column in votes.features.items()}
         {'length': [-2.0, -4.0], 'style=bold': [0.0, 1.0]}
         """
         fresh = item_features(self.items, self.left, self.right, columns)
         if taken := fresh.keys() & {"position", *self.features}:
-            raise DataError(f"There is a feature {min(taken)!r} already: give the column about items another name.")
-        return replace(self, features={**self.features, **fresh}, stored=None)
+            raise DataError(f"There is already a feature {min(taken)!r}.", remedy="Rename the column of the items.")
+        return replace(self, features={**self.features, **fresh}, storage=None)
 
-    def in_order_of_time(self) -> Comparisons:
-        """Rows as they were answered; as they stand where no times were recorded."""
+    def sorted_by_time(self) -> Comparisons:
+        """Return the rows in the order in which they were answered; unchanged if no times are known."""
         return self if self.time is None else self.take(np.argsort(self.time, kind="stable"))
 
     def to_rankings(self) -> Rankings:
-        """Each annotator's own list per query: items by wins minus losses (CrowdAgg eq. 7), equal ones tied."""
+        """Convert to one list per annotator and query: items by wins minus losses, equal ones tied.
+
+        Notes
+        -----
+        Equation 7 of Niu et al. (2015), CrowdAgg.
+        """
         from crowdrank.data.conversions import comparisons_to_rankings
 
         return comparisons_to_rankings(self)
 
     def to_ratings(self) -> Ratings:
-        """Every comparison as two grades: 1 for the winner and 0 for the loser, ½ each for a tie."""
+        """Convert every comparison to two grades: 1 for the winner and 0 for the loser, ½ each for a tie."""
         from crowdrank.data.conversions import comparisons_to_ratings
 
         return comparisons_to_ratings(self)
 
-    def to_frame(self) -> pl.DataFrame:
-        """The canonical columns, labels in place of codes."""
-        items, labels = self.items, self.items.labels
-        won = np.where(self.outcome == LEFT, self.left, self.right)
-        winner = np.where(self.outcome == TIE, "tie", labels[won])
-        columns: dict[str, Any] = {}
-        if items.has_queries:
-            columns["query"] = items.queries[items.query[self.left]]
-        if self.annotator is not None:
-            columns["annotator"] = self.annotators[self.annotator]
-        columns |= {"left": labels[self.left], "right": labels[self.right], "winner": winner}
-        frame = pl.DataFrame({k: pl.Series(v.tolist(), dtype=pl.String) for k, v in columns.items()})
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per comparison, with labels in place of codes."""
+        labels = self.items.labels
+        winner_code = np.where(self.outcome == LEFT, self.left, self.right)
+        columns = {"left": labels[self.left], "right": labels[self.right]}
+        columns["winner"] = np.where(self.outcome == TIE, "tie", labels[winner_code])
+        frame = pl.DataFrame(
+            self._label_columns(self.left, self.annotator) | {k: text_series(v) for k, v in columns.items()}
+        )
         extra = {"weight": self.weight, "time": self.time, "duration": self.duration, **self.features}
         return frame.with_columns(pl.Series(k, v) for k, v in extra.items() if v is not None)
 
 
+class _UnnamedItems(Items):
+    """Items of a chunk, which holds codes only."""
+
+
 _ROW_COLUMNS = ("left", "right", "outcome", "annotator", "weight", "time", "duration")
-_UNNAMED = Items.plain([])
+_UNNAMED = _UnnamedItems.of([])
+_UNKNOWN_WINNER = 9
 
 
-def columns_of(comparisons: Comparisons) -> dict[str, AnyArray]:
-    """What is stored of each row."""
+def _outcomes(left: pl.Series, right: pl.Series, winner: pl.Series) -> npt.NDArray[np.int8]:
+    won_left = pl.when(winner == left).then(int(LEFT))
+    by_name = won_left.when(winner == right).then(int(RIGHT)).when(winner == "tie").then(int(TIE))
+    outcome = pl.select(by_name.otherwise(_UNKNOWN_WINNER).cast(pl.Int8)).to_series().to_numpy()
+    if (bad := np.flatnonzero(outcome == _UNKNOWN_WINNER)).size:
+        row = int(bad[0])
+        raise DataError(f"Row {row + 1}: winner must be {left[row]!r}, {right[row]!r} or 'tie', got {winner[row]!r}.")
+    return outcome
+
+
+def stored_columns(comparisons: Comparisons) -> dict[str, AnyArray]:
+    """Return the columns that are kept in files."""
     found = {name: getattr(comparisons, name) for name in ("left", "right", "outcome", "annotator", "weight")}
     return {name: column for name, column in found.items() if column is not None}
 
 
-def _made_of_columns(
-    columns: Mapping[str, Any], start: int, make: Callable[[Comparisons], Any] | None, sided: bool
+def _build_from_columns(
+    columns: Mapping[str, Any], start: int, build: Callable[[Comparisons], Any] | None, positions_known: bool
 ) -> Any:
-    part = Comparisons(items=_UNNAMED, **columns, sided=sided)
-    return part if make is None else make(part)._replace(start=start)
+    chunk = Comparisons(items=_UNNAMED, **columns, positions_known=positions_known)
+    return chunk if build is None else build(chunk)._replace(start=start)
 
 
-def _made_of_counts(columns: Mapping[str, Any], start: int, make: Callable[[PairCounts], Any], size: int) -> Any:
-    return make(PairCounts(size, **columns))._replace(start=start)
+def _build_from_counts(columns: Mapping[str, Any], start: int, build: Callable[[PairCounts], Any], size: int) -> Any:
+    return build(PairCounts(size, **columns))._replace(start=start)
 
 
 def _feature(values: Any, name: str, rows: int) -> AnyArray:
+    check_column_lengths({"judgments": range(rows), f"feature {name!r}": values})
     column = np.array(values)
-    if column.dtype.kind in "UO":  # from the values once more: beside text numpy makes a text of NaN
+    if column.dtype.kind in "UO":  # convert the values themselves: next to text, numpy turns NaN into "nan"
         column = numbers_or_text(np.array(values, dtype=object))
-    if len(column) != rows:
-        raise DataError(f"Feature {name!r}: {len(column)} values for {rows} judgments.")
+    if column.ndim != 1:
+        raise DataError(f"Feature {name!r} must be one column, got an array of shape {column.shape}.")
     return column

@@ -1,4 +1,4 @@
-"""From one kind of judgment to another, each by a named rule."""
+"""Conversions between comparisons, ratings and rankings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crowdrank.errors import DataError
 
 
 def pairs_within(offsets: IntArray) -> tuple[IntArray, IntArray]:
-    """All (earlier row, later row) of each group of consecutive rows."""
+    """Return all pairs (earlier row, later row) within each group of consecutive rows."""
     ends = np.repeat(offsets[1:], np.diff(offsets))
     followers = ends - np.arange(offsets[0], offsets[-1]) - 1
     first = np.repeat(np.arange(offsets[0], offsets[-1]), followers)
@@ -25,13 +25,13 @@ def pairs_within(offsets: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def ratings_to_rankings(ratings: Ratings) -> Rankings:
-    """Each annotator's items per query, best grade first (mean grade where one was graded twice)."""
+    """List each annotator's items per query, best grade first (the mean of repeated grades)."""
     assert ratings.annotator is not None
     return _lists_by_value(ratings, ratings.annotator, ratings.item, ratings.grade, ratings.weights)
 
 
 def comparisons_to_rankings(comparisons: Comparisons) -> Rankings:
-    """Each annotator's items per query, most net wins first."""
+    """List each annotator's items per query, most net wins first."""
     who = comparisons.annotator
     if who is None:
         who = np.zeros(len(comparisons), np.int32)
@@ -51,7 +51,7 @@ def _lists_by_value(
     value: FloatArray,
     weight: FloatArray | None = None,
 ) -> Rankings:
-    """Lists by the sum of an item's values; by their mean, where they have weights. Equal but for rounding is tied."""
+    """Order items by the sum of their values, or by their weighted mean; values that differ by rounding are tied."""
     items = source.items
     cells, row = np.unique(who.astype(np.int64) * len(items) + item, return_inverse=True)
     terms = value if weight is None else value * weight
@@ -60,37 +60,38 @@ def _lists_by_value(
     if weight is not None:
         count = np.bincount(row, weight)
         total, slack = total / count, slack / count
-    owner, thing = cells // len(items), cells % len(items)
-    list_key = owner * len(items.queries) + items.query[thing]
-    order = np.lexsort((thing, -total, list_key))
+    owner, item = cells // len(items), cells % len(items)
+    list_key = owner * len(items.queries) + items.query[item]
+    order = np.lexsort((item, -total, list_key))
     key, total, slack = list_key[order], total[order], slack[order]
     new_list = np.append(True, key[1:] != key[:-1])
     new_place = new_list | np.append(True, total[:-1] - total[1:] > np.maximum(slack[:-1], slack[1:]))
     offsets = np.append(np.flatnonzero(new_list), len(key)).astype(np.int64)
     place = np.cumsum(new_place) - 1
-    order = order[np.lexsort((thing[order], place))]  # rounding may have put the tied in any order
+    # Tied items by code: rounding may have put them in any order.
+    order = order[np.lexsort((item[order], place))]
     place -= np.repeat(place[offsets[:-1]], np.diff(offsets))
     named = source.annotator is not None
     return Rankings(
         items=items,
-        item=thing[order].astype(np.int32),
+        item=item[order].astype(np.int32),
         place=place.astype(np.int32),
         offsets=offsets,
         annotators=source.annotators,
-        native=source.native,
+        frame_backend=source.frame_backend,
         annotator=owner[order][offsets[:-1]].astype(np.int32) if named else None,
     )
 
 
 def ratings_to_comparisons(ratings: Ratings, ties: Literal["drop", "keep"] = "drop") -> Comparisons:
-    """CrowdAgg eq. 5: within one annotator and query, the better grade wins."""
+    """Compare grades within one annotator and query; the better grade wins (CrowdAgg, eq. 5)."""
     return rankings_to_comparisons(ratings_to_rankings(ratings), "all", ties)
 
 
 def rankings_to_comparisons(
     rankings: Rankings, pairs: Literal["all", "adjacent"] = "all", ties: Literal["drop", "keep"] = "drop"
 ) -> Comparisons:
-    """Pairs of each list; which of them stood left on a screen is not known."""
+    """Compare pairs of items of each list; their positions on the screen are unknown."""
     first, second = pairs_within(rankings.offsets)
     steps = rankings.place[second] - rankings.place[first]
     wanted = steps <= 1 if pairs == "adjacent" else np.ones(len(steps), bool)
@@ -98,7 +99,10 @@ def rankings_to_comparisons(
         wanted &= steps > 0
     first, second, steps = first[wanted], second[wanted], steps[wanted]
     if not len(first):
-        raise DataError("These lists order no two items: nothing can be compared.")
+        raise DataError(
+            "The lists order no two items, so nothing can be compared.",
+            remedy="Give lists of at least two items that are not tied.",
+        )
     of_list = rankings.list_of_row[first]
     return Comparisons(
         items=rankings.items,
@@ -108,13 +112,13 @@ def rankings_to_comparisons(
         annotators=rankings.annotators,
         annotator=None if rankings.annotator is None else rankings.annotator[of_list],
         weight=None if rankings.weight is None else rankings.weight[of_list],
-        sided=False,
-        native=rankings.native,
+        positions_known=False,
+        frame_backend=rankings.frame_backend,
     )
 
 
 def rankings_to_ratings(rankings: Rankings) -> Ratings:
-    """A grade is the share of the others of its list that an item was put above; who is tied counts half."""
+    """Grade each item by the share of the others in its list that are below it; tied items count half."""
     lengths = rankings.lengths[rankings.list_of_row]
     return Ratings(
         items=rankings.items,
@@ -123,12 +127,12 @@ def rankings_to_ratings(rankings: Rankings) -> Ratings:
         annotators=rankings.annotators,
         annotator=None if rankings.annotator is None else rankings.annotator[rankings.list_of_row],
         weight=None if rankings.weight is None else rankings.weight[rankings.list_of_row],
-        native=rankings.native,
+        frame_backend=rankings.frame_backend,
     )
 
 
 def margins(rankings: Rankings) -> IntArray:
-    """Of each row: items below it in its list, less items above."""
+    """Return, for each row, the number of items below it in its list minus the number above."""
     rows, of_list = np.arange(len(rankings.item)), rankings.list_of_row
     fresh = np.append(True, rankings.place[1:] != rankings.place[:-1])
     fresh[rankings.offsets[:-1]] = True
@@ -139,7 +143,7 @@ def margins(rankings: Rankings) -> IntArray:
 
 
 def comparisons_to_ratings(comparisons: Comparisons) -> Ratings:
-    """Every comparison is two grades: 1 for the winner and 0 for the loser, ½ each for a tie."""
+    """Turn every comparison into two grades: 1 for the winner and 0 for the loser, ½ each for a tie."""
     who, weight, points = comparisons.annotator, comparisons.weight, comparisons.outcome / 2
     return Ratings(
         items=comparisons.items,
@@ -148,12 +152,12 @@ def comparisons_to_ratings(comparisons: Comparisons) -> Ratings:
         annotators=comparisons.annotators,
         annotator=None if who is None else np.tile(who, 2),
         weight=None if weight is None else np.tile(weight, 2),
-        native=comparisons.native,
+        frame_backend=comparisons.frame_backend,
     )
 
 
 def ratings_to_links(ratings: Ratings) -> Comparisons:
-    """Few comparisons, all tied, that join items one annotator graded; all of a query where nobody is named."""
+    """Connect the items that one annotator graded by a chain of ties; all of a query if annotators are unknown."""
     who = np.zeros(len(ratings), np.int32) if ratings.annotator is None else ratings.annotator
     query = ratings.items.query[ratings.item]
     order = np.lexsort((ratings.item, query, who))
@@ -164,15 +168,15 @@ def ratings_to_links(ratings: Ratings) -> Comparisons:
         left=item[joined],
         right=item[joined + 1],
         outcome=np.zeros(len(joined), np.int8),
-        sided=False,
-        native=ratings.native,
+        positions_known=False,
+        frame_backend=ratings.frame_backend,
     )
 
 
 def rankings_to_links(rankings: Rankings) -> Comparisons:
-    """Few comparisons that join items as the lists do: each row with the one before it.
+    """Connect the items of each list by comparing each row with the one before it.
 
-    What is tied on the last place was left unordered: those rows meet only the one just above their place.
+    Items tied on the last place were left unordered, so each of them is compared only with the row above that place.
     """
     rows, place, of_list = np.arange(len(rankings.item)), rankings.place, rankings.list_of_row
     last = place[rankings.offsets[1:] - 1][of_list]
@@ -186,17 +190,17 @@ def rankings_to_links(rankings: Rankings) -> Comparisons:
         left=rankings.item[above],
         right=rankings.item[rows],
         outcome=(place[above] < place[rows]).astype(np.int8),
-        sided=False,
-        native=rankings.native,
+        positions_known=False,
+        frame_backend=rankings.frame_backend,
     )
 
 
 def add_missing_last(rankings: Rankings) -> Rankings:
-    """What a list leaves out of its query's items comes after all it names, tied."""
+    """Add the items of the query that a list does not name, tied on one more place at its end."""
     items, query = rankings.items, rankings.items.query[rankings.item[rankings.offsets[:-1]]]
     sizes = np.diff(items.starts)[query]
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    # Lay out every item of each list's query, marked with its place, then sort by place within the list.
+    # Write every item of each list's query with its place, then sort by place within the list.
     item = np.arange(offsets[-1]) + np.repeat(items.starts[query] - offsets[:-1], sizes)
     place = np.full(offsets[-1], np.iinfo(np.int32).max, np.int64)
     begins = offsets[:-1][rankings.list_of_row] - items.starts[query][rankings.list_of_row]
@@ -213,5 +217,5 @@ def add_missing_last(rankings: Rankings) -> Rankings:
         annotators=rankings.annotators,
         annotator=rankings.annotator,
         weight=rankings.weight,
-        native=rankings.native,
+        frame_backend=rankings.frame_backend,
     )

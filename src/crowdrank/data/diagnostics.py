@@ -1,4 +1,4 @@
-"""What the data can and cannot say: islands that never meet, items that only win."""
+"""Diagnostics of comparison data: disconnected components, and items that only won or only lost."""
 
 from __future__ import annotations
 
@@ -13,113 +13,132 @@ from crowdrank.arrays import BoolArray, Int32Array, IntArray
 from crowdrank.data.comparisons import Comparisons
 from crowdrank.data.labels import Items
 
-# Up to this many items a table of who beat whom is quicker than a sparse graph.
-_LARGEST_TABLE = 500
+# Up to this many items a dense table of who beat whom is faster than a sparse graph.
+_MAX_DENSE_ITEMS = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Health:
-    """Looked at lazily: connectivity of the comparison graph, whole and by who beat whom."""
+class DataDiagnostics:
+    """Connectivity of the comparison graph, computed when it is first needed.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        The judgments. Ratings and rankings are reduced to comparisons that connect the same items.
+    from_ratings : bool, default False
+        Whether the comparisons stand for ratings: grades of different annotators share a scale, even where no
+        annotator graded both items.
+
+    Examples
+    --------
+    >>> votes = Comparisons.of(["a", "c"], ["b", "d"], ["a", "c"])
+    >>> print(DataDiagnostics(votes).describe_components())
+    2 groups of items were never compared with each other: a, b; c, d.
+    """
 
     comparisons: Comparisons
-    graded: bool = False
-    """Whether these comparisons only join items that one annotator graded: grades have a scale of their own."""
+    from_ratings: bool = False
 
     @property
     def items(self) -> Items:
         return self.comparisons.items
 
     @cached_property
-    def island_of_item(self) -> Int32Array:
-        """Items joined by a chain of comparisons share a number."""
+    def component_of_item(self) -> Int32Array:
+        """The connected component of each item: items joined by a chain of comparisons share a number."""
         return self._components("weak")
 
     @cached_property
-    def islands(self) -> list[IntArray]:
-        """The items of each island, in queries that fall apart into several; largest first."""
-        island = self.island_of_item
-        if int(island.max(initial=0)) < len(self.items.queries):
+    def disconnected_components(self) -> list[IntArray]:
+        """The items of each component, for queries that have several; largest first, empty if all are connected."""
+        component = self.component_of_item
+        if int(component.max(initial=0)) < len(self.items.queries):
             return []
-        of_query = np.unique(np.stack((self.items.query, island)), axis=1)
-        torn = np.bincount(of_query[0], minlength=len(self.items.queries)) > 1
-        order = np.argsort(island, kind="stable")
-        groups = np.split(order, np.flatnonzero(np.diff(island[order])) + 1)
-        return sorted((g for g in groups if torn[self.items.query[g[0]]]), key=len, reverse=True)
+        of_query = np.unique(np.stack((self.items.query, component)), axis=1)
+        has_several = np.bincount(of_query[0], minlength=len(self.items.queries)) > 1
+        order = np.argsort(component, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(component[order])) + 1)
+        return sorted((g for g in groups if has_several[self.items.query[g[0]]]), key=len, reverse=True)
 
     @cached_property
-    def circle_of_item(self) -> Int32Array:
-        """Items that chains of wins join in both directions share a number."""
+    def strong_component_of_item(self) -> Int32Array:
+        """The strongly connected component of each item: chains of wins lead both ways between its members."""
         return self._components("strong")
 
     @property
-    def sound(self) -> bool:
-        """Whether every query hangs together so that all its scores are finite without a prior."""
-        return int(self.circle_of_item.max(initial=0)) < len(self.items.queries)
+    def strongly_connected(self) -> bool:
+        """Whether every query is strongly connected, so that the maximum-likelihood scores are finite."""
+        return int(self.strong_component_of_item.max(initial=0)) < len(self.items.queries)
 
     @cached_property
     def separated(self) -> IntArray:
-        """Items whose score has no finite maximum: no chain of wins leads both to them and from them."""
-        if self.sound:
+        """Items whose maximum-likelihood score is infinite, because no chain of wins leads both to and from them."""
+        if self.strongly_connected:
             return np.array([], np.int64)
-        strong, island = self.circle_of_item, self.island_of_item
-        # Within each island the largest circle of mutual wins is held to be the body; the rest hang off it.
+        strong, component = self.strong_component_of_item, self.component_of_item
+        # The largest strong component of each component keeps its finite scores; the others are separated from it.
         sizes = np.bincount(strong)
-        body = np.empty(int(island.max()) + 1, np.int64)
+        body = np.empty(int(component.max()) + 1, np.int64)
         largest_last = np.argsort(sizes[strong], kind="stable")
-        body[island[largest_last]] = strong[largest_last]
-        alone = (strong != body[island]) | (sizes[strong] == 1)
-        return np.flatnonzero(alone & (self.comparisons.judged_of_item > 0))
+        body[component[largest_last]] = strong[largest_last]
+        alone = (strong != body[component]) | (sizes[strong] == 1)
+        return np.flatnonzero(alone & (self.comparisons.n_judgments_per_item > 0))
 
-    def _components(self, kind: str) -> Int32Array:
+    def _components(self, connection: str) -> Int32Array:
         size = len(self.items)
-        if size <= _LARGEST_TABLE and len(self.items.queries) == 1 and _all_reach_all(size, self.comparisons):
+        if size <= _MAX_DENSE_ITEMS and len(self.items.queries) == 1 and _all_reach_all(size, self.comparisons):
             return np.zeros(size, np.int32)
         labels = np.arange(size, dtype=np.int32)
-        apart: tuple[Int32Array, Int32Array] = (labels[:0], labels[:0])
+        edges: tuple[Int32Array, Int32Array] = (labels[:0], labels[:0])
         for piece in self._pieces():
             source, target = (labels[end] for end in _edges(piece))
-            apart = _once(np.concatenate((apart[0], source)), np.concatenate((apart[1], target)), size)
-            # what hangs together in a piece does so in the whole: it is one point from then on
-            point = _components(int(labels.max(initial=0)) + 1, *apart, kind)
-            labels, apart = point[labels], (point[apart[0]], point[apart[1]])
+            edges = _unique_edges(np.concatenate((edges[0], source)), np.concatenate((edges[1], target)), size)
+            # Items that are connected within a piece stay connected, so they are contracted to one node.
+            node = _components(int(labels.max(initial=0)) + 1, *edges, connection)
+            labels, edges = node[labels], (node[edges[0]], node[edges[1]])
             if labels.max(initial=0) < len(self.items.queries):
                 break
         return labels
 
     def _pieces(self) -> Iterator[Comparisons]:
-        """A first piece of a long table settles nearly all of it."""
+        """Cut the rows so that a small first piece can settle the connectivity of a long table."""
         size = len(self.items)
-        for part in self.comparisons.parts():
-            cuts = [cut for cut in (0, 8 * size, 64 * size) if cut < len(part)]
-            yield from (part.take(slice(a, b)) for a, b in pairwise([*cuts, len(part)]))
+        for chunk in self.comparisons.chunks():
+            cuts = [cut for cut in (0, 8 * size, 64 * size) if cut < len(chunk)]
+            yield from (chunk.take(slice(a, b)) for a, b in pairwise([*cuts, len(chunk)]))
 
     def notes(self) -> list[str]:
-        """What a reader of the ranking should know, in plain words."""
+        """Return sentences for the reader of a ranking; none if the data determine all scores."""
         found = []
-        if self.islands:
-            alone = "Only the scale of grades says" if self.graded else "No judgment says"
-            found.append(f"{self.describe_islands()} {alone} how they stand to each other.")
+        if self.disconnected_components:
+            scale = "Only the scale of the grades relates" if self.from_ratings else "The data do not relate"
+            found.append(f"{self.describe_components()} {scale} one group to another.")
         if self.separated.size:
             whose = "its score" if self.separated.size == 1 else "their scores"
-            found.append(
-                f"{self.names(self.separated)} never both won and lost within the rest: "
-                f"the judgments alone set no limit to {whose}."
-            )
+            found.append(f"{self.describe_separation()}, so the data alone do not bound {whose}.")
         return found
 
-    def describe_islands(self) -> str:
-        parts = "; ".join(self.names(group, 3) for group in self.islands[:4])
-        more = "; …" if len(self.islands) > 4 else ""
-        never = "graded by one annotator" if self.graded else "compared with each other"
-        return f"{len(self.islands)} groups of items were never {never}: {parts}{more}."
+    def describe_components(self) -> str:
+        """Return a sentence that names the disconnected components."""
+        groups = "; ".join(self.names(group, 3) for group in self.disconnected_components[:4])
+        more = "; …" if len(self.disconnected_components) > 4 else ""
+        never = "graded by a common annotator" if self.from_ratings else "compared with each other"
+        return f"{len(self.disconnected_components)} groups of items were never {never}: {groups}{more}."
 
-    def names(self, places: IntArray, most: int = 5) -> str:
-        shown = ", ".join(self.items.name(int(p)) for p in places[:most])
-        return shown + (f", … ({len(places)} in all)" if len(places) > most else "")
+    def describe_separation(self) -> str:
+        """Return a clause that names the separated items, without a full stop."""
+        count = self.separated.size
+        items = "1 item" if count == 1 else f"{count:,} items"
+        return f"{items} only won or only lost against the rest ({self.names(self.separated)})"
+
+    def names(self, items: IntArray, most: int = 5) -> str:
+        """Return the names of some items, at most so many."""
+        shown = ", ".join(self.items.name(int(index)) for index in items[:most])
+        return shown + (f", … ({len(items)} in all)" if len(items) > most else "")
 
 
 def _edges(table: Comparisons) -> tuple[Int32Array, Int32Array]:
-    """From winners to losers; a tie counts both ways."""
+    """Return edges from winners to losers; a tie counts both ways."""
     if not table.ties:
         won = table.outcome > 0
         return np.where(won, table.left, table.right), np.where(won, table.right, table.left)
@@ -130,10 +149,10 @@ def _edges(table: Comparisons) -> tuple[Int32Array, Int32Array]:
     )
 
 
-def _once(source: Int32Array, target: Int32Array, size: int) -> tuple[Int32Array, Int32Array]:
-    """Edges from one point to another, each once where they are many."""
-    apart = source != target
-    source, target = source[apart], target[apart]
+def _unique_edges(source: Int32Array, target: Int32Array, size: int) -> tuple[Int32Array, Int32Array]:
+    """Drop loops, and duplicates if there are many."""
+    no_loop = source != target
+    source, target = source[no_loop], target[no_loop]
     if len(source) <= 64 * size:
         return source, target
     cells = np.unique(source.astype(np.int64) * size + target)
@@ -141,10 +160,10 @@ def _once(source: Int32Array, target: Int32Array, size: int) -> tuple[Int32Array
 
 
 def _all_reach_all(size: int, table: Comparisons) -> bool:
-    """Whether chains of wins lead from the first item to every other, and back."""
+    """Return whether chains of wins lead from the first item to every other and back."""
     beat = np.zeros((size, size), bool)
-    for part in table.parts():
-        beat[_edges(part)] = True
+    for chunk in table.chunks():
+        beat[_edges(chunk)] = True
     return _reaches_all(beat) and _reaches_all(beat.T)
 
 
@@ -157,10 +176,10 @@ def _reaches_all(beat: BoolArray) -> bool:
     return count == len(reached)
 
 
-def _components(size: int, source: Int32Array, target: Int32Array, kind: str) -> Int32Array:
+def _components(size: int, source: Int32Array, target: Int32Array, connection: str) -> Int32Array:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     graph = coo_array((np.ones(len(source), np.int8), (source, target)), shape=(size, size))
-    _, label = connected_components(graph.tocsr(), directed=True, connection=kind)
+    _, label = connected_components(graph.tocsr(), directed=True, connection=connection)
     return np.asarray(label, np.int32)

@@ -1,4 +1,4 @@
-"""What should not matter, as columns of numbers: positive where it speaks for the left item."""
+"""Features of comparisons as columns of numbers, positive where they favour the left item."""
 
 from __future__ import annotations
 
@@ -15,19 +15,31 @@ if TYPE_CHECKING:
     from crowdrank.data.labels import Items
 
 
+# The feature that every comparison has: one item was on the left. Its weight is the position bias.
 POSITION = "position"
-"""The feature every comparison has: something stood on the left."""
-# A text column of more values than this holds names, not kinds.
-MOST_CATEGORIES = 50
-_FIRST_FEW = 3
+# A text column with more values than this holds names, not categories.
+MAX_CATEGORIES = 50
+_MAX_ITEMS_SHOWN = 3
 
 
 def feature_columns(comparisons: Comparisons, names: Sequence[str]) -> dict[str, FloatArray]:
-    """Features by name, each a column of numbers; a feature that is text becomes one column a category.
+    """Return features as columns of numbers; a text feature becomes one column per category.
 
-    `position` is 1 in every row. The text `layout` becomes `layout=grid`, … : 1 where the task was shown so, and 0
-    elsewhere. The categories of items that `with_item_features` made go by their common name, too.
+    Parameters
+    ----------
+    comparisons : Comparisons
+        The judgments with their features.
+    names : sequence of str
+        Names of features. `position` is 1 in every row. The text `layout` becomes `layout=grid`, `layout=list`, …,
+        each 1 where the task was shown that way and 0 elsewhere. `style` also stands for all categories
+        (`style=bold`, …) that `Comparisons.with_item_features` made of a column `style`.
 
+    Returns
+    -------
+    dict of str to array of float
+
+    Examples
+    --------
     >>> from crowdrank.data import Comparisons
     >>> votes = Comparisons.of(["a", "b"], ["b", "a"], ["a", "a"], features={"layout": ["grid", "list"]})
     >>> {name: column.tolist() for name, column in feature_columns(votes, ["position", "layout"]).items()}
@@ -42,14 +54,14 @@ def feature_columns(comparisons: Comparisons, names: Sequence[str]) -> dict[str,
 def _columns_of(comparisons: Comparisons, name: str) -> dict[str, FloatArray]:
     given = comparisons.features
     if name == POSITION:
-        _need_sides(comparisons, name)
+        _require_positions(comparisons, name)
         return {name: np.broadcast_to(1.0, len(comparisons))}
     if name in given:
         column = numbers_or_text(given[name])
         _refuse_missing(column, name)
         if column.dtype != object:
             return {name: column}
-        _need_sides(comparisons, name)  # what holds of both items can draw to a side only
+        _require_positions(comparisons, name)  # a property of the whole task can favour a side, but not an item
         return {f"{name}={kind}": 1.0 * (column == kind) for kind in _categories(column, name)}
     if not (of_items := {key: numbers_or_text(v) for key, v in given.items() if key.startswith(f"{name}=")}):
         raise UnknownNameError("feature", name, [POSITION, *given])
@@ -57,16 +69,18 @@ def _columns_of(comparisons: Comparisons, name: str) -> dict[str, FloatArray]:
 
 
 def item_features(items: Items, left: Any, right: Any, columns: Mapping[str, Any]) -> dict[str, FloatArray]:
-    """Columns about items as features of comparisons: left less right.
+    """Turn columns of items into features of comparisons: left minus right.
 
-    Of a text, one feature a category: (left is of it) − (right is of it), called `style=bold`. Of two categories the
-    first alone: the second is its opposite, and would share its pull.
+    A text becomes one feature per category, (left has it) − (right has it), called `style=bold`. Of two categories
+    only the first is used: the second is its negative, and the two weights could not be told apart.
     """
     found: dict[str, FloatArray] = {}
     for name, values in columns.items():
         column = numbers_or_text(values)
         if len(column) != len(items):
-            raise DataError(f"Feature {name!r}: {len(column)} values for {len(items)} items.")
+            raise DataError(
+                f"Feature {name!r}: {len(column)} values for {len(items)} items.", remedy="Give one value per item."
+            )
         _refuse_missing(column, name, items)
         by_name = {name: column}
         if column.dtype == object:
@@ -76,8 +90,8 @@ def item_features(items: Items, left: Any, right: Any, columns: Mapping[str, Any
     return found
 
 
-def column_of_items(comparisons: Comparisons, left: Any, right: Any, name: str) -> ObjectArray:
-    """One label an item, from what the rows say of their left and their right item, which must agree; else ""."""
+def item_labels_from_sides(comparisons: Comparisons, left: Any, right: Any, name: str) -> ObjectArray:
+    """Return one label per item, from columns about the left and the right item of each row; "" if none says."""
     codes = np.concatenate((comparisons.left, comparisons.right))
     labels = np.concatenate((np.asarray(left, dtype=object), np.asarray(right, dtype=object)))
     codes, labels = codes[labels != ""], labels[labels != ""]
@@ -87,13 +101,13 @@ def column_of_items(comparisons: Comparisons, left: Any, right: Any, name: str) 
         item, label = int(codes[other[0]]), labels[other[0]]
         raise DataError(
             f"Item {comparisons.items.name(item)} has more than one {name}: {label!r} and {found[item]!r}. "
-            "Give the items of each their own labels, or name the query that tells them apart."
+            "Give each its own item label, or name the query that distinguishes them."
         )
     return found
 
 
 def numbers_or_text(values: Any) -> AnyArray:
-    """Numbers as they are, NaN where missing; anything else as text, "" where missing."""
+    """Return numbers with NaN where missing, or text with "" where missing if any value is not a number."""
     column = np.asarray(values)
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
@@ -105,28 +119,31 @@ def numbers_or_text(values: Any) -> AnyArray:
 
 def _categories(column: AnyArray, name: str) -> list[str]:
     found = sorted(set(column.tolist()))
-    if len(found) > MOST_CATEGORIES:
+    if len(found) > MAX_CATEGORIES:
         raise DataError(
-            f"Feature {name!r} has {len(found):,} categories, such as {found[0]!r}; at most {MOST_CATEGORIES} can be "
-            "told apart. Make it numbers, or put its values into fewer kinds."
+            f"Feature {name!r} has {len(found):,} categories, such as {found[0]!r}; the maximum is {MAX_CATEGORIES}.",
+            remedy="Use a number, or fewer categories.",
         )
     return found
 
 
-def _need_sides(comparisons: Comparisons, name: str) -> None:
-    if not comparisons.sided:
-        raise DataError(f"The judgments do not say what stood left and right: leave the feature {name} out.")
+def _require_positions(comparisons: Comparisons, name: str) -> None:
+    if not comparisons.positions_known:
+        raise DataError(
+            f"Feature {name!r} needs screen positions, and the judgments do not say which item was on the left.",
+            remedy=f"Leave {name!r} out of features.",
+        )
 
 
 def _refuse_missing(column: AnyArray, name: str, items: Items | None = None) -> None:
     missing = np.flatnonzero(column == "" if column.dtype == object else ~np.isfinite(column))
     if not missing.size:
         return
-    where, of_which = "comparisons", ""
+    rows, examples = "comparisons", ""
     if items is not None:
-        where, few = "items", [items.name(int(place)) for place in missing[:_FIRST_FEW]]
-        of_which = f" ({', '.join(few)}{', …' if missing.size > _FIRST_FEW else ''})"
+        rows, shown = "items", [items.name(int(index)) for index in missing[:_MAX_ITEMS_SHOWN]]
+        examples = f" ({', '.join(shown)}{', …' if missing.size > _MAX_ITEMS_SHOWN else ''})"
     raise DataError(
-        f"Feature {name!r} has missing values: {missing.size:,} of {len(column):,} {where}{of_which}. "
-        "Fill them in, or leave the feature out."
+        f"Feature {name!r} has missing values: {missing.size:,} of {len(column):,} {rows}{examples}.",
+        remedy="Fill them in, or leave the feature out.",
     )

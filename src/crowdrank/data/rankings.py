@@ -1,18 +1,26 @@
-"""Ordered lists: full, partial or only a top, ties allowed."""
+"""Rankings: ordered lists of items, complete, partial or top-k, with ties."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
-from crowdrank.arrays import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, ObjectArray
-from crowdrank.data.columns import check_weight, freeze, numbers
-from crowdrank.data.labels import Items, encode_annotators, encode_items, encode_labels
+from crowdrank.arrays import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from crowdrank.data.labels import encode_annotators, encode_items, encode_labels
+from crowdrank.data.tables import (
+    JudgmentTable,
+    check_codes,
+    check_column_lengths,
+    check_lengths,
+    number_column,
+    text_series,
+    weight_column,
+)
 from crowdrank.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,24 +29,52 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Rankings:
-    """Lists laid end to end, best item first. Build one with `Rankings.of`, `of_choices` or `crowdrank.read`."""
+class Rankings(JudgmentTable):
+    """Ordered lists, best item first. Build them with `Rankings.of`, `of_lists`, `of_choices` or `crowdrank.read`.
 
-    items: Items
+    Parameters
+    ----------
+    items : Items
+        The items that were ranked.
+    item : array of int32
+        The items of all lists, one list after the other, as positions in `items`.
+    place : array of int32
+        The place of each row in its list: 0 for the best. Items on one place are tied.
+    offsets : array of int64
+        Where each list begins in `item`; one more entry than there are lists.
+    annotators : array of str
+        Names of the annotators; empty if the annotators are unknown.
+    annotator : array of int32, optional
+        Who made each list, as positions in `annotators`. None if the annotators are unknown.
+    weight : array of float, optional
+        One weight per list; None if all weights are 1.
+    frame_backend : {"polars", "pandas", "pyarrow"}
+        The kind of data frame that `to_frame` returns.
+    import_report : ImportReport, optional
+        What became of each row of the source.
+
+    Examples
+    --------
+    >>> lists = Rankings.of_lists([[["a"], ["b", "c"]], [["b"], ["a"]]], annotator=["ann", "bob"])
+    >>> lists
+    Rankings(2 lists, 3 items, 2 annotators)
+    >>> lists.to_comparisons()
+    Comparisons(3 judgments, 3 items, 2 annotators)
+    """
+
     item: Int32Array
-    """The items of all lists, one list after the other."""
     place: Int32Array
-    """0 for the best place of its list; items on one place are tied."""
     offsets: IntArray
-    """Where each list begins in `item`; one more entry than there are lists."""
-    annotators: ObjectArray = field(default_factory=lambda: np.array([], dtype=object))
-    annotator: Int32Array | None = None
-    """Who made each list."""
-    weight: FloatArray | None = None
-    native: str = "polars"
 
-    def __post_init__(self) -> None:
-        freeze(self)
+    def _validate(self) -> None:
+        check_lengths({"item": len(self.item), "place": len(self.place)})
+        check_codes(self.item, "item", len(self.items))
+        lengths = np.diff(self.offsets)
+        if not len(self.offsets) or self.offsets[0] or self.offsets[-1] != len(self.item) or (lengths < 1).any():
+            raise DataError(
+                f"offsets must increase from 0 to {len(self.item)} (the rows), got {self.offsets[:5].tolist()}."
+            )
+        super()._validate()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -55,19 +91,43 @@ class Rankings:
         annotator: Any = None,
         query: Any = None,
         list: Any = None,  # noqa: A002 - the word users have for it
-        native: str = "polars",
+        frame_backend: str = "polars",
     ) -> Rankings:
-        """From long columns: rank 1 is the top, equal ranks are ties; a list is one (query, annotator, list).
+        """Build rankings from long columns, one row per item of a list.
 
+        Parameters
+        ----------
+        item : sequence of labels
+            The item of each row.
+        rank : sequence of float
+            Its rank in the list: 1 is the best, equal ranks are ties.
+        annotator, query, list : sequence of labels, optional
+            A list is what one annotator ranked in one query, under one name of a list.
+        frame_backend : {"polars", "pandas", "pyarrow"}
+            The kind of data frame that `to_frame` returns.
+
+        Returns
+        -------
+        Rankings
+
+        Raises
+        ------
+        DataError
+            If columns differ in length, a label is missing, a rank is not a finite number, or a list names an item
+            twice.
+
+        Examples
+        --------
         >>> Rankings.of(item=["a", "b", "c"], rank=[1, 2, 2], annotator=["ann"] * 3)
         Rankings(1 lists, 3 items, 1 annotators)
         """
+        check_column_lengths({"item": item, "rank": rank, "annotator": annotator, "query": query, "list": list})
         items, (codes,) = encode_items([item], ["item"], query)
-        ranks = numbers(rank, "rank", len(codes))
+        ranks = number_column(rank, "rank", len(codes))
         keys: dict[str, Any] = {"query": items.query[codes]}
-        labels, who = encode_annotators(annotator)
-        if who is not None:
-            keys["annotator"] = who
+        annotators, annotator_codes = encode_annotators(annotator)
+        if annotator_codes is not None:
+            keys["annotator"] = annotator_codes
         if list is not None:
             _, (keys["list"],) = encode_labels([list], ["list"])
         # lexsort's last key counts most: query, annotator, list, rank, item
@@ -82,25 +142,43 @@ class Rankings:
             item=codes[order],
             place=place,
             offsets=offsets,
-            annotators=labels,
-            annotator=None if who is None else who[order][offsets[:-1]],
-            native=native,
+            annotators=annotators,
+            annotator=None if annotator_codes is None else annotator_codes[order][offsets[:-1]],
+            frame_backend=frame_backend,
         )
-        found._refuse_repeats()
+        found._refuse_repeated_items()
         return found
 
     @classmethod
     def of_choices(cls, chosen: Sequence[Any], offered: Sequence[Sequence[Any]], *, annotator: Any = None) -> Rankings:
-        """Best of a set (Crowd-BT eq. 2): `chosen[n]` was picked among `offered[n]`.
+        """Build rankings from choices of the best of a set.
 
+        Parameters
+        ----------
+        chosen : sequence of labels
+            The item that was chosen.
+        offered : sequence of sequences of labels
+            The items that it was chosen from, itself included; at least two.
+        annotator : sequence of labels, optional
+            Who chose.
+
+        Notes
+        -----
+        Equation 2 of Chen et al. (2013), Crowd-BT: the chosen item is first, the others are tied in second place.
+
+        Examples
+        --------
         >>> Rankings.of_choices(["x", "y"], [["x", "y", "z"], ["y", "z"]])
         Rankings(2 lists, 3 items, 0 annotators)
         """
+        check_column_lengths({"chosen": chosen, "offered": offered, "annotator": annotator})
         lists = []
         for n, (best, choice) in enumerate(zip(chosen, offered, strict=True)):
             rest = [o for o in choice if o != best]
             if len(rest) == len(choice) or not rest:
-                raise DataError(f"Row {n + 1}: the chosen item must be one of several offered, got {best!r}.")
+                raise DataError(
+                    f"Row {n + 1}: the chosen item must be one of several offered, got {best!r} from {choice!r}."
+                )
             lists.append([[best], rest])
         return cls.of_lists(lists, annotator=annotator)
 
@@ -113,53 +191,75 @@ class Rankings:
         query: Any = None,
         weight: Any = None,
     ) -> Rankings:
-        """From Python lists of places, best first, each place the items tied on it."""
+        """Build rankings from Python lists.
+
+        Parameters
+        ----------
+        lists : sequence of lists of places
+            One list per ranking, best place first; a place is the list of the items tied on it.
+        annotator, query : sequence of labels, optional
+            Who made each list, and for which query.
+        weight : sequence of float, optional
+            One weight per list; only for lists without annotators and queries.
+
+        Examples
+        --------
+        >>> Rankings.of_lists([[["a"], ["b", "c"]]])
+        Rankings(1 lists, 3 items, 0 annotators)
+        """
+        check_column_lengths({"lists": lists, "annotator": annotator, "query": query, "weight": weight})
         rows = [(n, str(label), p) for n, places in enumerate(lists) for p, tied in enumerate(places) for label in tied]
         if not rows:
-            raise DataError("There are no lists.")
+            raise DataError("The lists name no items.", remedy="Give lists of places, such as [[['a'], ['b', 'c']]].")
         number, label, place = zip(*rows, strict=True)
-        of_row = np.array(number)
+        list_of_row = np.array(number)
         found = cls.of(
             item=label,
             rank=np.array(place) + 1,
             list=[f"{n:09d}" for n in number],
-            annotator=None if annotator is None else np.asarray(annotator, dtype=object)[of_row],
-            query=None if query is None else np.asarray(query, dtype=object)[of_row],
+            annotator=None if annotator is None else np.asarray(annotator, dtype=object)[list_of_row],
+            query=None if query is None else np.asarray(query, dtype=object)[list_of_row],
         )
         if weight is None:
             return found
         if query is not None or annotator is not None:
-            raise DataError("Weights can be given only to lists without query and annotator columns.")
-        given = check_weight(numbers(weight, "weight", len(lists)))
-        return replace(found, weight=given[np.unique(of_row)])  # lists that name nothing are left out
+            raise DataError("weight works only for lists without query and annotator.")
+        given = weight_column(weight, len(lists))
+        assert given is not None
+        return replace(found, weight=given[np.unique(list_of_row)])  # lists that name no items are dropped
 
-    def _refuse_repeats(self) -> None:
+    def _refuse_repeated_items(self) -> None:
         key = self.list_of_row * len(self.items) + self.item
         order = np.argsort(key, kind="stable")
         if (twice := np.flatnonzero(key[order][1:] == key[order][:-1])).size:
-            place = int(self.item[order[twice[0]]])
-            raise DataError(f"Item {self.items.name(place)} stands twice in one list.")
+            index = int(self.item[order[twice[0]]])
+            raise DataError(
+                f"Item {self.items.name(index)} is in one list twice.",
+                remedy="Name the lists (list=…) if an annotator made several.",
+            )
 
     @property
     def lengths(self) -> IntArray:
+        """Number of items in each list."""
         return np.diff(self.offsets)
 
     @property
     def list_of_row(self) -> IntArray:
-        """Which list each row of `item` belongs to."""
+        """The list that each row of `item` belongs to."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @cached_property
-    def judged_of_item(self) -> IntArray:
-        """How many lists each item appears in."""
+    def n_judgments_per_item(self) -> IntArray:
+        """Number of lists that contain each item."""
         return np.bincount(self.item, minlength=len(self.items))
 
-    @property
+    @cached_property
     def weights(self) -> FloatArray:
+        """One weight per list; ones if no weights were given."""
         return np.ones(len(self)) if self.weight is None else self.weight
 
     def take(self, lists: AnyArray) -> Rankings:
-        """Some of the lists, in the given order; items and annotators keep their codes."""
+        """Return some of the lists, in the given order; items and annotators keep their codes."""
         lengths = self.lengths[lists]
         offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][lists] - offsets[:-1], lengths)
@@ -172,19 +272,14 @@ class Rankings:
             weight=None if self.weight is None else self.weight[lists],
         )
 
-    def reweighted(self, weight: FloatArray) -> Rankings:
-        """The same lists with other weights; lists of weight zero are left out."""
-        changed = replace(self, weight=np.asarray(weight, dtype=np.float64))
-        return changed if np.all(weight > 0) else changed.take(np.flatnonzero(weight > 0))
-
-    def swapped(self) -> Rankings:
-        """Every list upside down."""
+    def with_outcomes_reversed(self) -> Rankings:
+        """Return every list in reverse order."""
         rows = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, self.lengths) - np.arange(len(self.item))
         last = np.repeat(self.place[self.offsets[1:] - 1], self.lengths)
         return replace(self, item=self.item[rows], place=last - self.place[rows])
 
     def with_missing_last(self) -> Rankings:
-        """Items of the query that a list leaves out, tied on one more place at its end: a top-k list made whole."""
+        """Return complete lists: the items of the query that a list does not name are tied for last."""
         from crowdrank.data.conversions import add_missing_last
 
         return add_missing_last(self)
@@ -192,25 +287,30 @@ class Rankings:
     def to_comparisons(
         self, pairs: Literal["all", "adjacent"] = "all", ties: Literal["drop", "keep"] = "drop"
     ) -> Comparisons:
-        """Every two items of a list, or only items on neighbouring places."""
+        """Compare the items of each list.
+
+        Parameters
+        ----------
+        pairs : {"all", "adjacent"}
+            Every two items of a list, or only items on neighbouring places.
+        ties : {"drop", "keep"}
+            Whether tied items are left out, or become ties.
+        """
         from crowdrank.data.conversions import rankings_to_comparisons
 
         return rankings_to_comparisons(self, pairs, ties)
 
     def to_ratings(self) -> Ratings:
-        """Every item of a list graded from 0 to 1: the share of the others it was put above, tied ones by half."""
+        """Grade every item of a list from 0 to 1: the share of the others below it, tied ones counted half."""
         from crowdrank.data.conversions import rankings_to_ratings
 
         return rankings_to_ratings(self)
 
-    def to_frame(self) -> pl.DataFrame:
-        """Long canonical columns, ranks from 1, labels in place of codes."""
-        columns: dict[str, Any] = {}
-        if self.items.has_queries:
-            columns["query"] = self.items.queries[self.items.query[self.item]].tolist()
-        if self.annotator is not None:
-            columns["annotator"] = self.annotators[self.annotator[self.list_of_row]].tolist()
-        columns |= {"list": self.list_of_row, "item": self.items.labels[self.item].tolist(), "rank": self.place + 1}
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per item of a list, with ranks from 1 and labels in place of codes."""
+        who = None if self.annotator is None else self.annotator[self.list_of_row]
+        columns: dict[str, Any] = dict(self._label_columns(self.item, who))
+        columns |= {"list": self.list_of_row, "item": text_series(self.items.labels[self.item]), "rank": self.place + 1}
         return pl.DataFrame(columns)
 
 

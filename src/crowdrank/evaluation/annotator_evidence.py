@@ -127,7 +127,7 @@ def collect_evidence(comparisons: Comparisons, expected: ExpectedAnswers, level:
         "above_half": agreement.p_value(),
         "below_half": agreement.negated().p_value(),
         "below_typical": p_value_below(agreement, typical),
-        "one_sided": two_sided_p_value(side) if comparisons.sided else not_tested,
+        "one_sided": two_sided_p_value(side) if comparisons.positions_known else not_tested,
         "hasty": not_tested if times is None else times.p_value,
         "taste": minority.p_value,
     }

@@ -135,6 +135,6 @@ def remove_annotators(
         n_judgments=int(np.count_nonzero(removed)),
         before=before,
         after=after,
-        still_judged=rest.judged_of_item > 0,
+        still_judged=rest.n_judgments_per_item > 0,
         converged=converged and converged_without,
     )

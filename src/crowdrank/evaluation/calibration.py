@@ -115,7 +115,7 @@ def calibration(
     confidence, correct = (np.concatenate(columns) for columns in zip(*found, strict=True))
     if not len(confidence):
         raise DataError("Calibration needs decided judgments, but every judgment is a tie.")
-    return Calibration(confidence, correct, comparisons.native)
+    return Calibration(confidence, correct, comparisons.frame_backend)
 
 
 def _predict(model: Any, comparisons: Comparisons, held_out: BoolArray) -> tuple[FloatArray, FloatArray]:

@@ -130,7 +130,7 @@ def _default_features(judgments: Judgments) -> tuple[str, ...]:
 
 def _sides_are_randomised(comparisons: Comparisons) -> bool:
     share = float(np.mean(comparisons.left < comparisons.right)) if len(comparisons) else 0.0
-    return comparisons.sided and _MIN_BOTH_ORDERS <= share <= 1 - _MIN_BOTH_ORDERS
+    return comparisons.positions_known and _MIN_BOTH_ORDERS <= share <= 1 - _MIN_BOTH_ORDERS
 
 
 def _reason_against(kind: type[Any], name: str, judgments: Judgments, features: tuple[str, ...]) -> str:

@@ -118,4 +118,4 @@ def disagreement(comparisons: Comparisons, max_annotators: int = 300) -> Disagre
     answers = coo_array((direction, where), shape=(len(chosen), len(cells))).tocsr()  # adds up repeated answers
     answers.data = np.sign(answers.data)
     shared, net = (abs(answers) @ abs(answers).T).toarray(), (answers @ answers.T).toarray()
-    return Disagreement(comparisons.annotators[chosen], shared, (shared - net) // 2, comparisons.native)
+    return Disagreement(comparisons.annotators[chosen], shared, (shared - net) // 2, comparisons.frame_backend)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import polars as pl
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
-from crowdrank.data.columns import freeze, numbers
 from crowdrank.data.labels import Items, encode_items
+from crowdrank.data.tables import freeze, number_column
 from crowdrank.errors import DataError
 from crowdrank.evaluation.estimates import Estimate
 from crowdrank.evaluation.rank_correlation import (
@@ -100,7 +100,7 @@ class Gold:
         if not len(codes):
             raise DataError("The gold is empty: pass at least one item with its value.")
         _refuse_repeats(items, codes)
-        given = numbers(value, "value", len(codes))
+        given = number_column(value, "value", len(codes))
         values = np.empty(len(items))
         values[codes] = given if larger_is_better else -given
         if graded is None:
@@ -288,7 +288,7 @@ def evaluate_scores(
     Examples
     --------
     >>> gold = Gold.of(item=["a", "b", "c"], value=[310.5, 82.1, 67.3])
-    >>> evaluate_scores([2.0, 1.0, 0.5], Items.plain(["a", "b", "d"]), gold).accuracy
+    >>> evaluate_scores([2.0, 1.0, 0.5], Items.of(["a", "b", "d"]), gold).accuracy
     1.0
     """
     estimate = _check_scores(scores, items)

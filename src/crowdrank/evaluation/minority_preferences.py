@@ -83,7 +83,7 @@ def decided_answers(comparisons: Comparisons, expected: FloatArray) -> Answers:
 
 def expected_answers(scores: FloatArray, asked: Comparisons, fitted: Comparisons) -> FloatArray:
     """Return 2σ(left − right) − 1 for each pair asked; 0 if the fitted comparisons do not contain one of the items."""
-    known = fitted.judged_of_item > 0
+    known = fitted.n_judgments_per_item > 0
     margin = np.tanh((scores[asked.left] - scores[asked.right]) / 2)
     return np.where(known[asked.left] & known[asked.right], margin, 0.0)
 
@@ -129,7 +129,7 @@ def _residual_direction(others: Comparisons, answers: Answers, rng: np.random.Ge
     rows, items = others.take(np.flatnonzero(others.outcome)), len(others.items)
     slope = np.nan_to_num(2 * estimate_quality(answers.weighted_sum(answers.expected)) - 1)
     residual = answers.answer - slope[answers.annotator] * answers.expected
-    item_norm = np.sqrt(np.maximum(1.0, rows.judged_of_item))
+    item_norm = np.sqrt(np.maximum(1.0, rows.n_judgments_per_item))
     annotator_norm = np.sqrt(np.maximum(1.0, np.bincount(answers.annotator, minlength=answers.n_annotators)))
     direction = others.items.centre(rng.standard_normal(items))
     for _ in range(_POWER_ITERATIONS):

@@ -286,7 +286,7 @@ def _comparison(
         folds=folds,
         answers={by: len(found.weight) for by, found in predictions.items()},
         recommendation=recommend(judgments, candidates, scores, values, found.weight, found.annotator, criterion),
-        native=judgments.native,
+        native=judgments.frame_backend,
     )
 
 

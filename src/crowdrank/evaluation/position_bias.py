@@ -69,7 +69,7 @@ def position_bias(comparisons: Comparisons) -> PositionBias:
     >>> position_bias(Comparisons.of(["a", "b"] * 50, ["b", "a"] * 50, ["a", "b"] * 50)).left_share
     1.0
     """
-    if not comparisons.sided:
+    if not comparisons.positions_known:
         raise DataError("Position bias needs sides, but these judgments only name winner and loser.")
     outcome = comparisons.outcome
     cells, pair = np.unique(

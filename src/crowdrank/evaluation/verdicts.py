@@ -195,7 +195,7 @@ def verdicts(
         p_values=evidence.p_values,
         typical=evidence.typical,
         level=level,
-        native=comparisons.native,
+        native=comparisons.frame_backend,
     )
 
 

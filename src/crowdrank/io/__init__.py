@@ -1,25 +1,25 @@
-"""The door: files and frames in, judgments out, with a report of what was left out and why."""
+"""Read and write judgments: sources, column roles, row validation, formats, and the tables beside the judgments."""
 
-from crowdrank.io.annotator_table import People, read_annotators
-from crowdrank.io.converter import write
-from crowdrank.io.formats import FORMATS, Format
-from crowdrank.io.import_report import ImportReport, Malformed
-from crowdrank.io.item_tables import GoldColumns, ItemColumns, columns_of_sides, labels_of, read_gold, read_items
+from crowdrank.data.import_report import ImportReport, MalformedRow
+from crowdrank.io.annotator_table import AnnotatorTable, read_annotators
+from crowdrank.io.formats import Format, list_formats
+from crowdrank.io.item_tables import GoldTable, ItemTable, as_labels, find_side_columns, read_gold, read_items
 from crowdrank.io.reader import read, read_with_report
-from crowdrank.io.scanner import is_long, scan, scan_with_report
-from crowdrank.io.writer import write_table
+from crowdrank.io.scanner import scan, scan_with_report
+from crowdrank.io.sources import needs_scan
+from crowdrank.io.writer import write, write_table
 
 __all__ = [
-    "FORMATS",
+    "AnnotatorTable",
     "Format",
-    "GoldColumns",
+    "GoldTable",
     "ImportReport",
-    "ItemColumns",
-    "Malformed",
-    "People",
-    "columns_of_sides",
-    "is_long",
-    "labels_of",
+    "ItemTable",
+    "MalformedRow",
+    "as_labels",
+    "find_side_columns",
+    "list_formats",
+    "needs_scan",
     "read",
     "read_annotators",
     "read_gold",

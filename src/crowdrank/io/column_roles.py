@@ -1,10 +1,11 @@
-"""The words people use for the columns of judgments, and which of them count first.
+"""The column names that are recognised for each role, in order of precedence.
 
-Names are compared without regard to case and punctuation: "Candidate.Chosen" is "candidate_chosen". For each role the
-names stand in tiers. The first tier with a match gives the column; two matches in one tier are left to the user.
+Names are compared without case and punctuation: "Candidate.Chosen" equals "candidate_chosen". The names of a role are
+grouped in tiers. The first tier with a match decides; two matches in one tier are an error that asks the user.
 
-Left out on purpose, because as often as not each row has its own: `prompt`, `question_id`, `task` and `id` are no
-query, `response_a` and `output_1` stand behind `model_a`, and `count` is no weight. Name such a column yourself.
+Some names are missing on purpose, because they often have a different value in every row: `prompt`, `question_id`,
+`task` and `id` are not read as the query, and `count` is not read as a weight. `response_a` and `output_1` come after
+`model_a`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ Tiers = tuple[tuple[str, ...], ...]
 PairTiers = tuple[tuple[tuple[str, str], ...], ...]
 
 
-def plain(name: str) -> str:
-    """A name without case and punctuation; a name of nothing but punctuation stays as it is."""
+def normalize_name(name: str) -> str:
+    """Return a name without case and punctuation, unless it is nothing but punctuation."""
     return "".join(c for c in name.casefold() if c.isalnum()) or name.strip()
 
 
@@ -23,7 +24,7 @@ def _tiers(*lines: str) -> Tiers:
 
 
 def each(names: str) -> Tiers:
-    """Strict precedence: every name a tier of its own."""
+    """Return tiers of one name each."""
     return tuple((name,) for name in names.split())
 
 
@@ -31,22 +32,34 @@ def _with_id(names: str) -> tuple[str, ...]:
     return tuple(f"{name}id" for name in names.split())
 
 
-_PEOPLE = "worker judge rater observer voter assessor performer coder labeler labeller evaluator reviewer grader juror"
-_MORE_PEOPLE = "user participant person respondent subject visitor"
-_THINGS = (
+_ANNOTATOR_WORDS = (
+    "worker judge rater observer voter assessor performer coder labeler labeller evaluator reviewer grader juror"
+)
+_PARTICIPANT_WORDS = "user participant person respondent subject visitor"
+_ITEM_WORDS = (
     "item object document doc candidate stimulus option entity alternative condition image img video model system "
     "generator player team driver method essay project product submission representation choice argument"
 )
-_TEXTS = "response output answer text conversation"
-_TOOK = "duration timetaken responsetime worktime reactiontime decisiontime leadtime timespent elapsed work response"
-_UNITS = {1.0: ("", "s", "sec", "secs", "seconds", "inseconds"), 1000.0: ("ms", "msec", "millis", "milliseconds")}
+_TEXT_WORDS = "response output answer text conversation"
+_DURATION_WORDS = (
+    "duration timetaken responsetime worktime reactiontime decisiontime leadtime timespent elapsed work response"
+)
+_DURATION_UNITS = {
+    1.0: ("", "s", "sec", "secs", "seconds", "inseconds"),
+    1000.0: ("ms", "msec", "millis", "milliseconds"),
+}
 
 
 def _durations() -> dict[str, float]:
-    """Names of durations, and by what to divide for seconds."""
-    named = {f"{word}{unit}": by for word in _TOOK.split() for by, units in _UNITS.items() for unit in units}
-    alone = {unit: by for by, units in _UNITS.items() for unit in units if len(unit) > 2}
-    # Bare "work" and "response" are no durations; only their units make them so.
+    """Return the names of durations, and the divisor that gives seconds."""
+    named = {
+        f"{word}{unit}": by
+        for word in _DURATION_WORDS.split()
+        for by, units in _DURATION_UNITS.items()
+        for unit in units
+    }
+    alone = {unit: by for by, units in _DURATION_UNITS.items() for unit in units if len(unit) > 2}
+    # "work" and "response" name a duration only together with a unit.
     return {name: by for name, by in (named | alone).items() if name not in ("work", "response", "responses", "works")}
 
 
@@ -56,10 +69,10 @@ SYNONYMS: dict[str, Tiers] = {
     "annotator": (
         ("annotator",),
         ("annotatorid",),
-        tuple(_PEOPLE.split()),
-        _with_id(_PEOPLE),
-        tuple(_MORE_PEOPLE.split()),
-        _with_id(_MORE_PEOPLE),
+        tuple(_ANNOTATOR_WORDS.split()),
+        _with_id(_ANNOTATOR_WORDS),
+        tuple(_PARTICIPANT_WORDS.split()),
+        _with_id(_PARTICIPANT_WORDS),
     ),
     "query": each("query queryid qid topic topicid scene sceneid context contextid"),
     "winner": _tiers(
@@ -68,7 +81,7 @@ SYNONYMS: dict[str, Tiers] = {
         "preferred choice chosen selected selection vote result answer label preference verdict outcome judgment "
         "judgement decision better pick",
     ),
-    "item": (("item",), ("itemid",), ("itemname",), tuple(_THINGS.split()[1:]), (*_with_id(_THINGS), "docno")),
+    "item": (("item",), ("itemid",), ("itemname",), tuple(_ITEM_WORDS.split()[1:]), (*_with_id(_ITEM_WORDS), "docno")),
     "grade": _tiers("grade", "rating", "score", "stars relevance label mark points judgment judgement"),
     "rank": _tiers("rank", "position", "place placement", "ranking"),
     "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid"),
@@ -81,15 +94,15 @@ SYNONYMS: dict[str, Tiers] = {
 }
 
 
-def _sides() -> PairTiers:
-    def pairs(things: str, first: str, second: str) -> list[tuple[str, str]]:
-        return [(first.format(t), second.format(t)) for t in things.split()]
+def _side_pairs() -> PairTiers:
+    def pairs(words: str, first: str, second: str) -> list[tuple[str, str]]:
+        return [(first.format(w), second.format(w)) for w in words.split()]
 
-    def by_side(things: str, end: str = "") -> list[tuple[str, str]]:
-        return pairs(things, f"left{{}}{end}", f"right{{}}{end}") + pairs(things, f"{{}}left{end}", f"{{}}right{end}")
+    def by_side(words: str, end: str = "") -> list[tuple[str, str]]:
+        return pairs(words, f"left{{}}{end}", f"right{{}}{end}") + pairs(words, f"{{}}left{end}", f"{{}}right{end}")
 
-    def by_letter(things: str, end: str = "") -> list[tuple[str, str]]:
-        return [p for a, b in ("ab", "12", "xy") for p in pairs(things, f"{{}}{a}{end}", f"{{}}{b}{end}")]
+    def by_letter(words: str, end: str = "") -> list[tuple[str, str]]:
+        return [p for a, b in ("ab", "12", "xy") for p in pairs(words, f"{{}}{a}{end}", f"{{}}{b}{end}")]
 
     bare = [("a", "b"), ("x", "y"), ("l", "r"), ("lhs", "rhs"), ("first", "second")]
     return tuple(
@@ -98,24 +111,24 @@ def _sides() -> PairTiers:
             [("left", "right")],
             [("leftid", "rightid")],
             [("leftname", "rightname")],
-            by_side(_THINGS),
-            by_side(_THINGS, "id"),
-            by_letter(_THINGS),
-            by_letter(_THINGS, "id"),
-            by_letter(_THINGS, "name"),
+            by_side(_ITEM_WORDS),
+            by_side(_ITEM_WORDS, "id"),
+            by_letter(_ITEM_WORDS),
+            by_letter(_ITEM_WORDS, "id"),
+            by_letter(_ITEM_WORDS, "name"),
             bare,
             [("lhsid", "rhsid")],
             [("id1", "id2")],
-            by_side(_TEXTS),
-            by_letter(_TEXTS),
-            by_letter(_TEXTS, "id"),
+            by_side(_TEXT_WORDS),
+            by_letter(_TEXT_WORDS),
+            by_letter(_TEXT_WORDS, "id"),
         )
     )
 
 
-SIDES = _sides()
+SIDE_PAIRS = _side_pairs()
 
-BEATEN: PairTiers = (
+WINNER_LOSER_PAIRS: PairTiers = (
     (("winner", "loser"),),
     (("winnerid", "loserid"),),
     (("winnername", "losername"), ("winneritem", "loseritem")),
@@ -143,8 +156,8 @@ ROLES = (
     "duration",
 )
 
-SINGLE: dict[str, Tiers] = SYNONYMS | {
-    "left": tuple(tuple(left for left, _ in tier) for tier in SIDES),
-    "right": tuple(tuple(right for _, right in tier) for tier in SIDES),
-    "loser": tuple(tuple(loser for _, loser in tier) for tier in BEATEN),
+NAMES_BY_ROLE: dict[str, Tiers] = SYNONYMS | {
+    "left": tuple(tuple(left for left, _ in tier) for tier in SIDE_PAIRS),
+    "right": tuple(tuple(right for _, right in tier) for tier in SIDE_PAIRS),
+    "loser": tuple(tuple(loser for _, loser in tier) for tier in WINNER_LOSER_PAIRS),
 }

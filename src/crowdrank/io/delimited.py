@@ -1,4 +1,4 @@
-"""Comma-, semicolon-, tab- and bar-separated text: polars reads it, Python's csv module finds what is wrong with it."""
+"""Read comma-, semicolon-, tab- and bar-separated text with polars; Python's csv module locates what is wrong."""
 
 from __future__ import annotations
 
@@ -15,103 +15,103 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray
 from crowdrank.errors import FormatError
-from crowdrank.io.tables import NOWHERE, Place, Table, table_of, told_apart
+from crowdrank.io.source_table import UNKNOWN_LOCATION, RowLocation, SourceTable, dedupe_names, table_from_frame
 
 DELIMITERS = ",;\t|"
-# Beyond this many bytes nobody waits for Python to walk through the lines.
-LONGEST_WALK = 500_000_000
-_THE_END = "\ue000 the end \ue000"
+# Larger files are not parsed line by line in Python, which would take minutes.
+MAX_SCAN_BYTES = 500_000_000
+_END_MARK = "\ue000 the end \ue000"
 
 
 class _Record(NamedTuple):
-    line: int
-    """Where it begins, counted from 1."""
+    line: int  # where the record begins, counted from 1
     fields: list[str]
 
 
-class _UnclosedQuote(Exception):  # noqa: N818 - found and answered within this file
+class _UnclosedQuote(Exception):  # noqa: N818 - raised and caught within this module
     def __init__(self, line: int):
         self.line = line
 
 
 @dataclass(frozen=True)
 class _Text:
-    """The text of a file from its header on."""
+    """The text of a file, without the lines before the header."""
 
     name: str
     data: bytes
     delimiter: str
-    skipped: int
-    """Lines of the file before the header."""
-    walkable: bool
+    skipped: int  # lines of the file before the header
+    scannable: bool  # whether it is short enough to be parsed in Python
 
     def parse(self, ragged: bool = False) -> pl.DataFrame:
         return pl.read_csv(self.data, separator=self.delimiter, infer_schema=False, truncate_ragged_lines=ragged)
 
-    def walk(self, quoting: int = csv.QUOTE_MINIMAL) -> Iterator[_Record]:
-        """Every record, the header first; a blank line is a record without fields."""
-        # A limit meant for other programs: real cells hold whole conversations.
+    def records(self, quoting: int = csv.QUOTE_MINIMAL) -> Iterator[_Record]:
+        """Iterate over the records, header first; a blank line is a record without fields."""
+        # The default limit is too small for cells that hold whole conversations.
         csv.field_size_limit(max(csv.field_size_limit(), (1 << 31) - 1))
-        lines = chain((line.decode() for line in io.BytesIO(self.data)), [_THE_END])
+        lines = chain((line.decode() for line in io.BytesIO(self.data)), [_END_MARK])
         reader = csv.reader(lines, delimiter=self.delimiter, quoting=quoting)  # type: ignore[arg-type]
         line = self.skipped + 1
         for fields in reader:
-            if fields and fields[-1].endswith(_THE_END):
+            if fields and fields[-1].endswith(_END_MARK):
                 if line == self.skipped + reader.line_num:
                     return
-                # The mark after the last line was taken into a cell that began before it.
+                # The mark after the last line became part of a cell, so a quote was never closed.
                 raise _UnclosedQuote(line)
             yield _Record(line, fields)
             line = self.skipped + reader.line_num + 1
 
     def header(self) -> list[str]:
         try:
-            return [field.strip() for field in next(self.walk()).fields]
+            return [field.strip() for field in next(self.records()).fields]
         except _UnclosedQuote as quote:
             raise FormatError(f"{self.name}: line {quote.line}: a quote is opened and never closed.") from None
 
 
-def read_delimited(data: bytes, name: str, prefer: str = ",", longest_walk: int = LONGEST_WALK) -> Table:
-    """UTF-8 text with a header, as a table of strings."""
-    text = _open(data, name, prefer, longest_walk)
-    columns, repeated = told_apart(text.header())
+def read_delimited(data: bytes, name: str, prefer: str = ",", max_scan_bytes: int = MAX_SCAN_BYTES) -> SourceTable:
+    """Read UTF-8 text with a header as a table of strings."""
+    text = _open(data, name, prefer, max_scan_bytes)
+    columns, repeated_names = dedupe_names(text.header())
     try:
-        table = _parsed(text, columns)
+        table = _parse_with_polars(text, columns)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        table = _walk_through(text, columns) if text.walkable else _cut_to_header(text, columns)
-    return replace(table, repeated=repeated, trimmed=True, blank=_blank(table.load(columns, None)))
+        table = _parse_in_python(text, columns) if text.scannable else _truncate_to_header(text, columns)
+    return replace(
+        table, repeated_names=repeated_names, strip_spaces=True, blank_rows=_blank(table.load(columns, None))
+    )
 
 
-def _parsed(text: _Text, columns: Sequence[str], ragged: bool = False) -> Table:
-    """What polars makes of it; the lines of a long file are not numbered."""
+def _parse_with_polars(text: _Text, columns: Sequence[str], ragged: bool = False) -> SourceTable:
+    """Parse with polars; rows of a long file are counted, because finding their lines would take minutes."""
     frame = text.parse(ragged)
     frame.columns = list(columns)
-    table = table_of(frame, text.name)
-    if text.walkable:
+    table = table_from_frame(frame, text.name)
+    if text.scannable:
         return replace(table, unit="line", locate=_Locator(text, frame))
-    return replace(table, notes=("The file is too long to number its lines; rows are counted instead.",))
+    return replace(table, notes=("The file is too large to count its lines; numbers are those of rows.",))
 
 
-def _open(data: bytes, name: str, prefer: str, longest_walk: int) -> _Text:
+def _open(data: bytes, name: str, prefer: str, max_scan_bytes: int) -> _Text:
     body, declared = data.lstrip(b"\n"), None
-    # Spreadsheets may name the delimiter on a line of its own.
+    # Spreadsheets may declare the delimiter on the first line.
     if found := re.match(rb'"?sep=([,;\t|])"?\n+', body, re.IGNORECASE):
         body, declared = body[found.end() :], found[1].decode()
     if not re.search(rb"\S", body):
         raise FormatError(f"{name}: is empty.")
     skipped = data.count(b"\n", 0, len(data) - len(body))
-    return _Text(name, body, declared or _sniff(body, prefer), skipped, len(body) <= longest_walk)
+    return _Text(name, body, declared or _sniff(body, prefer), skipped, len(body) <= max_scan_bytes)
 
 
 def _sniff(body: bytes, prefer: str) -> str:
-    """The delimiter that splits the header into most fields."""
+    """Return the delimiter that splits the header into most fields."""
     header = body[: body.find(b"\n") + 1 or None].decode()
     outside_quotes = re.sub(r'"[^"]*"', "", header)
     return max(prefer + DELIMITERS, key=outside_quotes.count)
 
 
 def _blank(frame: pl.DataFrame) -> BoolArray:
-    """Rows that stand for empty lines, or lines of spaces."""
+    """Return which rows are empty lines, or lines of spaces."""
     first = (pl.nth(0).str.strip_chars() == "").fill_null(True)
     rest = [pl.nth(n).is_null() for n in range(1, frame.width)]
     return frame.select(pl.all_horizontal(first, *rest)).to_series().to_numpy()
@@ -119,63 +119,65 @@ def _blank(frame: pl.DataFrame) -> BoolArray:
 
 @dataclass(frozen=True)
 class _Locator:
-    """From rows of the parsed table back to lines of the file."""
+    """Finds the line of the file that a row of the parsed table comes from."""
 
     text: _Text
     frame: pl.DataFrame
 
-    def __call__(self, rows: Sequence[int]) -> list[Place]:
-        wanted, found = set(rows), dict.fromkeys(rows, NOWHERE)
+    def __call__(self, rows: Sequence[int]) -> list[RowLocation]:
+        wanted, found = set(rows), dict.fromkeys(rows, UNKNOWN_LOCATION)
         with suppress(_UnclosedQuote):
-            for row, record in enumerate(self.text.walk(), -1):
+            for row, record in enumerate(self.text.records(), -1):
                 if row in wanted:
                     wanted.discard(row)
-                    found[row] = self._place(row, record)
+                    found[row] = self._location(row, record)
                 if not wanted:
                     break
         return [found[row] for row in rows]
 
-    def _place(self, row: int, record: _Record) -> Place:
-        # polars and csv part ways over text after a closing quote; then no line is better than a wrong one.
+    def _location(self, row: int, record: _Record) -> RowLocation:
+        # polars and csv disagree on text after a closing quote; then no line number is better than a wrong one.
         missing = [""] * (self.frame.width - len(record.fields))
         same = [cell or "" for cell in self.frame.row(row)] == record.fields + missing
-        return Place(record.line, _remark(len(record.fields), self.frame.width)) if same else NOWHERE
+        return RowLocation(record.line, _remark(len(record.fields), self.frame.width)) if same else UNKNOWN_LOCATION
 
 
 def _remark(fields: int, width: int) -> str:
     return "" if fields == width else f"{fields} {'field' if fields == 1 else 'fields'} where the header has {width}"
 
 
-def _walk_through(text: _Text, columns: Sequence[str]) -> Table:
-    """What polars refuses, record by record: rows with too many fields are marked, short ones filled up."""
+def _parse_in_python(text: _Text, columns: Sequence[str]) -> SourceTable:
+    """Parse what polars refuses: rows with too many fields are unreadable, short ones are filled up."""
     records, notes = _records(text, len(columns))
     width, body = len(columns), records[1:]
     long = (n for n, record in enumerate(body) if any(map(str.strip, record.fields[width:])))
     cells = [[r.fields[n] or None if n < len(r.fields) else None for r in body] for n in range(width)]
     frame = pl.DataFrame({name: pl.Series(c, dtype=pl.String) for name, c in zip(columns, cells, strict=True)})
 
-    def locate(rows: Sequence[int]) -> list[Place]:
-        return [Place(body[row].line, _remark(len(body[row].fields), width)) for row in rows]
+    def locate(rows: Sequence[int]) -> list[RowLocation]:
+        return [RowLocation(body[row].line, _remark(len(body[row].fields), width)) for row in rows]
 
-    broken = {n: _remark(len(body[n].fields), width) for n in long}
-    return replace(table_of(frame, text.name), unit="line", locate=locate, broken=broken, notes=notes)
+    unreadable_rows = {n: _remark(len(body[n].fields), width) for n in long}
+    return replace(
+        table_from_frame(frame, text.name), unit="line", locate=locate, unreadable_rows=unreadable_rows, notes=notes
+    )
 
 
 def _records(text: _Text, width: int) -> tuple[list[_Record], tuple[str, ...]]:
     try:
-        return list(text.walk()), ()
+        return list(text.records()), ()
     except _UnclosedQuote as quote:
-        # Where every line has the right number of fields without them, quotes are ordinary characters.
-        records = list(text.walk(csv.QUOTE_NONE))
+        # If every line has the right number of fields without quoting, quotes are ordinary characters.
+        records = list(text.records(csv.QUOTE_NONE))
         if all(len(record.fields) in (0, width) for record in records):
             return records, ("Quotes are not balanced, so they were read as ordinary characters.",)
         raise FormatError(f"{text.name}: line {quote.line}: a quote is opened and never closed.") from None
 
 
-def _cut_to_header(text: _Text, columns: Sequence[str]) -> Table:
-    """What polars refuses and is too long to walk through."""
+def _truncate_to_header(text: _Text, columns: Sequence[str]) -> SourceTable:
+    """Parse what polars refuses and is too large for Python."""
     try:
-        table = _parsed(text, columns, ragged=True)
+        table = _parse_with_polars(text, columns, ragged=True)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise FormatError(f"{text.name}: cannot be read as delimited text: {str(error).splitlines()[0]}.") from error
     return replace(table, notes=(*table.notes, "Rows with more fields than the header were cut to its length."))

@@ -1,4 +1,4 @@
-"""Features of items: one row an item of a query, its features as columns of numbers; grades where they are known."""
+"""Tables of features of items, for learning to rank: one row per item of a query, and grades if they are known."""
 
 from __future__ import annotations
 
@@ -13,37 +13,63 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, ObjectArray
 from crowdrank.errors import FormatError
-from crowdrank.io import cells
+from crowdrank.io import parse
 from crowdrank.io.column_roles import each
 from crowdrank.io.formats.letor import looks_like_letor, read_letor
-from crowdrank.io.role_matching import Match, Search, find_column, refuse_repeated, told_roles
+from crowdrank.io.role_matching import (
+    RoleMatch,
+    RoleMatcher,
+    find_column,
+    refuse_repeated_name,
+    require_role,
+    resolve_columns,
+)
 from crowdrank.io.rows import Rows
+from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import open_table
-from crowdrank.io.tables import Table
 
 _ROLES = ("item", "query", "grade")
 _GRADES = each("grade relevance label gold truth")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FeatureColumns:
-    """What a source says of items: rows in its own order."""
+class FeatureTable:
+    """Features of items, in the order of the source.
+
+    Parameters
+    ----------
+    source : str
+        The name in messages.
+    item : array of str
+        The label of each row.
+    query : array of str, optional
+        The query of each row.
+    names : tuple of str
+        Names of the features.
+    values : array of float, shape (rows, features)
+        The features; NaN if a cell is not a number.
+    grade : array of float, optional
+        The true grade of each row, NaN if unknown.
+    frame_backend : {"polars", "pandas", "pyarrow"}
+        The kind of data frame the source is.
+    left_out : tuple of str
+        Columns that contain no numbers.
+    notes : tuple of str
+        Remarks on how columns were understood.
+    where : callable
+        Returns the place of a row in the source, in words.
+    """
 
     source: str
-    """How messages call it."""
     item: ObjectArray
     query: ObjectArray | None
     names: tuple[str, ...]
     values: FloatArray
-    """One row an item, one column a feature; NaN where a cell holds no number."""
     grade: FloatArray | None = None
-    """How good an item truly is, where the source says so; NaN where it does not."""
-    native: str = "polars"
+    frame_backend: str = "polars"
     left_out: tuple[str, ...] = ()
-    """Columns that hold no numbers."""
     notes: tuple[str, ...] = ()
     where: Callable[[int], str] = lambda row: f"row {row + 1}"
-    """The place of a row in its source, in words."""
 
 
 def read_features(
@@ -52,59 +78,72 @@ def read_features(
     columns: Mapping[str, str | None] | None = None,
     features: Sequence[str] | None = None,
     encoding: str | None = None,
-) -> FeatureColumns:
-    """Features from a CSV, Parquet or LETOR file, a data frame or a dict of columns.
+) -> FeatureTable:
+    """Read features of items from a CSV, Parquet or LETOR file, a data frame or a dict of columns.
 
-    `columns` names the column of a role, `item`, `query` or `grade` (None for "there is none"). All others that hold
-    numbers are features, unless `features` says which.
+    Parameters
+    ----------
+    source : path, data frame or mapping of str to sequence
+        One row per item of a query.
+    columns : mapping of str to str or None, optional
+        The column of the roles `item`, `query` and `grade`; None for a role without a column.
+    features : sequence of str, optional
+        Names of the features. By default all other columns that contain numbers.
+    encoding : str, optional
+        The encoding of a text file that is not UTF-8.
 
+    Returns
+    -------
+    FeatureTable
+
+    Examples
+    --------
     >>> read_features({"query": [1, 1], "doc": ["a", "b"], "label": [0, 1], "length": [3, 5]}).names
     ('length',)
     """
     if isinstance(source, str | PathLike) and looks_like_letor(Path(source)):
-        return _of_letor(Path(source), columns, features)
+        return _from_letor(Path(source), columns, features)
     table = open_table(source, encoding)
-    search = Search(table, told_roles(table, columns, _ROLES))
+    matcher = RoleMatcher(table, resolve_columns(table, columns, _ROLES))
     roles: dict[str, str] = {}
-    search.add(roles, "item")
-    search.add(roles, "query")
-    search.add(roles, "grade", _GRADES)
-    if "item" not in roles:
-        raise FormatError(f"{table.name}: no column is the item; name it: columns={{'item': 'COLUMN'}}.")
-    chosen = _chosen(table, roles, features)
-    rows = Rows(table, Match("features", roles), chosen, strict=True)
-    item, query = rows.labels("item"), rows.maybe_labels("query")
-    rows.settle()
-    numbers = {name: cells.numbers(rows.usable(rows.frame[name])) for name in chosen}
-    names, left_out = _features_among(rows, numbers, chosen if features is not None else ())
+    matcher.add(roles, "item")
+    matcher.add(roles, "query")
+    matcher.add(roles, "grade", _GRADES)
+    require_role(table, roles, "item")
+    chosen = _candidates(table, roles, features)
+    rows = Rows(table, RoleMatch("features", roles), chosen, strict=True)
+    item, query = rows.labels("item"), rows.optional_labels("query")
+    rows.finish_checks()
+    numbers = {name: parse.numbers(rows.usable(rows.frame[name])) for name in chosen}
+    names, left_out = _split_features(rows, numbers, chosen if features is not None else ())
     if not names:
-        raise FormatError(f"{table.name}: no column holds features: numbers that describe the items.")
-    kept = np.flatnonzero(rows.problems.usable)
-    grade = cells.numbers(rows.usable(rows.column("grade"))) if "grade" in roles else None
-    return FeatureColumns(
+        raise FormatError(f"{table.name}: no column contains numbers that could be features of the items.")
+    kept = np.flatnonzero(rows.errors.usable)
+    grade = parse.numbers(rows.usable(rows.column("grade"))) if "grade" in roles else None
+    return FeatureTable(
         source=table.name,
-        item=_texts(rows.usable(item)),
-        query=None if query is None else _texts(rows.usable(query)),
+        item=_as_objects(rows.usable(item)),
+        query=None if query is None else _as_objects(rows.usable(query)),
         names=tuple(names),
         values=np.column_stack([numbers[name] for name in names]),
         grade=grade,
-        native=table.native,
+        frame_backend=table.frame_backend,
         left_out=tuple(left_out),
-        notes=(*table.notes, *search.notes, *_notes(roles)),
+        notes=(*table.notes, *matcher.notes, *_notes(roles)),
         where=lambda row: f"{table.unit} {table.locate([int(kept[row])])[0].line or int(kept[row]) + 1}",
     )
 
 
-def _of_letor(path: Path, columns: Mapping[str, str | None] | None, features: Sequence[str] | None) -> FeatureColumns:
+def _from_letor(path: Path, columns: Mapping[str, str | None] | None, features: Sequence[str] | None) -> FeatureTable:
     if columns:
-        raise FormatError(f"{path.name}: is a LETOR file, in which columns have no names; leave their roles out.")
+        raise FormatError(f"{path.name}: the columns of a LETOR file have no names.", remedy="Leave columns out.")
     found = read_letor(path)
     names = tuple(f"f{n}" for n in range(1, found.values.shape[1] + 1))
-    picked = slice(None) if features is None else [_among(names, name, path.name) for name in features]
-    return FeatureColumns(
+    picked = slice(None) if features is None else [_feature_index(names, name, path.name) for name in features]
+    return FeatureTable(
         source=path.name,
-        item=_objects(found.item),
-        query=None if found.query is None else _objects(found.query),
+        item=_as_objects(found.item),
+        query=None if found.query is None else _as_objects(found.query),
         names=names if features is None else tuple(features),
         values=found.values[:, picked],
         grade=found.grade,
@@ -113,38 +152,34 @@ def _of_letor(path: Path, columns: Mapping[str, str | None] | None, features: Se
     )
 
 
-def _objects(labels: pl.Series) -> ObjectArray:
+def _as_objects(labels: pl.Series) -> ObjectArray:
     return np.array(labels.to_list(), dtype=object)
 
 
-def _among(names: tuple[str, ...], name: str, source: str) -> int:
+def _feature_index(names: tuple[str, ...], name: str, source: str) -> int:
     if name not in names:
-        raise FormatError(f"{source}: features are called f1 to {names[-1]}, got {name!r}.")
+        raise FormatError(f"{source}: the features of a LETOR file are called f1 to {names[-1]}, got {name!r}.")
     return names.index(name)
 
 
-def _chosen(table: Table, roles: Mapping[str, str], features: Sequence[str] | None) -> list[str]:
+def _candidates(table: SourceTable, roles: Mapping[str, str], features: Sequence[str] | None) -> list[str]:
     if features is not None:
         return [find_column(table, name) for name in features]
-    return [refuse_repeated(table, column) for column in table.columns if column not in roles.values()]
+    return [refuse_repeated_name(table, column) for column in table.columns if column not in roles.values()]
 
 
-def _features_among(rows: Rows, numbers: dict[str, FloatArray], told: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Columns in which some cell holds a number, and those left out: all text, or nothing at all."""
+def _split_features(rows: Rows, numbers: dict[str, FloatArray], required: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the columns that contain a number, and those that do not."""
     names, left_out = [], []
     for name, column in numbers.items():
         if not np.isnan(column).all():
             names.append(name)
-        elif name in told:
-            raise FormatError(f"{rows.table.name}: feature {name!r} holds no numbers.")
+        elif name in required:
+            raise FormatError(f"{rows.table.name}: feature {name!r} contains no numbers.")
         else:
             left_out.append(name)
     return names, left_out
 
 
 def _notes(roles: Mapping[str, str]) -> list[str]:
-    return [f"{roles['grade']!r} was read as the grade of relevance, not as a feature."] if "grade" in roles else []
-
-
-def _texts(column: pl.Series) -> ObjectArray:
-    return np.array(column.to_list(), dtype=object)
+    return [f"{roles['grade']!r} was read as the relevance grade, not as a feature."] if "grade" in roles else []

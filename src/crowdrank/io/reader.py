@@ -1,57 +1,83 @@
-"""Columns about people, which are read by nobody and written nowhere; who judged is known by an id alone.
-
-The door: any source in, judgments out, with an account of every row.
-"""
+"""`read`: judgments from a file, a data frame or a dict of columns."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
 
-from crowdrank.data import Judgments, Rankings
+from crowdrank.data import ImportReport, Judgments, Rankings
 from crowdrank.errors import DataWarning, FormatError, SettingError
-from crowdrank.io.builders import comparisons, rankings, ratings
-from crowdrank.io.column_roles import plain
-from crowdrank.io.formats import Format, by_name, recognise
-from crowdrank.io.import_report import ImportReport
-from crowdrank.io.role_matching import find_column, match
+from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
+from crowdrank.io.column_roles import normalize_name
+from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
+from crowdrank.io.role_matching import find_column, match_roles
 from crowdrank.io.rows import Rows
+from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source, open_source
-from crowdrank.io.tables import Table
 
-_NAMES = (
-    "ip ipaddress clientip hostip useragent email emailaddress mail phone phonenumber mobile address "
-    "firstname lastname fullname surname forename realname dob dateofbirth birthdate birthday "
-    "secret token accesstoken apikey password passcode completioncode cookie sessionhash "
-    "city region latitude longitude pupilpremium"
+# Columns with personal data or secrets. They are never read: annotators are known by an id alone.
+PERSONAL_COLUMNS = frozenset(
+    [
+        "ip",
+        "ipaddress",
+        "clientip",
+        "hostip",
+        "useragent",
+        "email",
+        "emailaddress",
+        "mail",
+        "phone",
+        "phonenumber",
+        "mobile",
+        "address",
+        "firstname",
+        "lastname",
+        "fullname",
+        "surname",
+        "forename",
+        "realname",
+        "dob",
+        "dateofbirth",
+        "birthdate",
+        "birthday",
+        "secret",
+        "token",
+        "accesstoken",
+        "apikey",
+        "password",
+        "passcode",
+        "completioncode",
+        "cookie",
+        "sessionhash",
+        "city",
+        "region",
+        "latitude",
+        "longitude",
+        "pupilpremium",
+    ]
 )
-PERSONAL = frozenset(_NAMES.split())
-
-
-def is_personal(column: str) -> bool:
-    return plain(column) in PERSONAL
-
-
-def refuse_personal(table: Table, column: str) -> str:
-    """The column, unless it may tell who somebody is."""
-    if is_personal(column):
-        raise FormatError(
-            f"{table.name}: column {column!r} may tell who somebody is, or open a door; it is not carried over. "
-            "Make a column that says only what you need."
-        )
-    return column
-
-
 _BUILDERS: dict[str, Callable[[Rows], Judgments]] = {
-    "comparisons": comparisons,
-    "ratings": ratings,
-    "rankings": rankings,
+    "comparisons": build_comparisons,
+    "ratings": build_ratings,
+    "rankings": build_rankings,
 }
-_FEWEST_FOR_QUERY_NOTE = 20
+_MIN_ROWS_FOR_QUERY_NOTE = 20
+
+
+class ReadOptions(TypedDict, total=False):
+    """The keyword arguments of `read` that `read_with_report` passes on."""
+
+    kind: str | None
+    columns: Mapping[str, str | None] | None
+    features: Sequence[str]
+    format: str | None
+    encoding: str | None
+    strict: bool
 
 
 def read(
@@ -63,85 +89,149 @@ def read(
     format: str | None = None,  # noqa: A002 - the word users have for it
     encoding: str | None = None,
     strict: bool = False,
+    warn: bool = True,
 ) -> Judgments:
-    """Judgments from a file, a data frame or a dict of columns; warns where rows had to be left out.
+    """Read judgments from a file, a data frame or a dict of columns.
 
-    `columns` names the column of a role (`{"annotator": "who"}`; None for "there is none"), `features` the columns
-    that describe the task, `format` whose format it is, where that is not to be guessed. With `strict`, any row that
-    would be left out is an error.
+    Parameters
+    ----------
+    source : path, data frame or mapping of str to sequence
+        A CSV, TSV, JSON, JSONL, Parquet or other file, a polars, pandas or Arrow frame, or a dict of columns.
+    kind : {"comparisons", "ratings", "rankings"}, optional
+        The kind of judgments, if the columns would allow several.
+    columns : mapping of str to str or None, optional
+        The column of a role, for example ``{"annotator": "who"}``; None for a role without a column. The other roles
+        are guessed from the names of the columns.
+    features : sequence of str, optional
+        Columns of comparisons that describe the task, to keep as features.
+    format : str, optional
+        The format of the source; detected by default. ``crowdrank.io.list_formats()`` lists them.
+    encoding : str, optional
+        The encoding of a text file that is not UTF-8, for example "latin-1".
+    strict : bool, default False
+        Raise an error for any row that would be left out.
+    warn : bool, default True
+        Emit a `DataWarning` if rows could not be used. The `import_report` of the result counts them in any case.
 
-    >>> read({"worker": ["ann", "bob"], "left": ["x", "x"], "right": ["y", "y"], "winner": ["x", "tie"]})
+    Returns
+    -------
+    Comparisons, Ratings or Rankings
+        Their `import_report` says what became of each row.
+
+    Raises
+    ------
+    FormatError
+        If the source cannot be read, roles cannot be matched, or most rows cannot be used.
+
+    Examples
+    --------
+    >>> votes = read({"worker": ["ann", "bob"], "left": ["x", "x"], "right": ["y", "y"], "winner": ["x", "tie"]})
+    >>> votes
     Comparisons(2 judgments, 2 items, 2 annotators)
+    >>> votes.import_report.columns["annotator"]
+    'worker'
     """
-    found, report = read_with_report(
-        source, kind=kind, columns=columns, features=features, format=format, encoding=encoding, strict=strict
-    )
-    if sentence := report.dropped():
-        warnings.warn(sentence, DataWarning, stacklevel=2)
-    return found
-
-
-def read_with_report(
-    source: Any,
-    *,
-    kind: str | None = None,
-    columns: Mapping[str, str | None] | None = None,
-    features: Sequence[str] = (),
-    format: str | None = None,  # noqa: A002 - the word users have for it
-    encoding: str | None = None,
-    strict: bool = False,
-) -> tuple[Judgments, ImportReport]:
-    """Like `read`, with an account of every row in place of the warning."""
     opened = open_source(source, encoding)
-    chosen = recognise(opened) if format is None else by_name(format)
-    table = _translated(chosen, opened)
-    matched = match(table, kind, columns)
-    if features and matched.kind != "comparisons":
-        raise SettingError(f"Features describe comparisons; {table.name} holds {matched.kind}.")
-    rows = Rows(table, matched, [refuse_personal(table, find_column(table, name)) for name in features], strict)
+    format_name = detect_format(opened) if format is None else check_format_name(format)
+    table = _load_table(format_name, opened)
+    match = match_roles(table, kind, columns)
+    if features and match.kind != "comparisons":
+        raise SettingError(f"Features describe comparisons; {table.name} contains {match.kind}.")
+    rows = Rows(table, match, [_refuse_personal(table, find_column(table, name)) for name in features], strict)
     try:
-        found = _BUILDERS[matched.kind](rows)
+        found = _BUILDERS[match.kind](rows)
     except FormatError as error:
-        raise error if str(error).startswith(table.name) else FormatError(f"{table.name}: {error}") from error
-    problems, counted = rows.problems, rows.counted
-    report = ImportReport(
-        source=table.name,
-        kind=matched.kind,
-        format=chosen.name,
-        columns=dict(matched.roles),
-        rows_read=problems.rows_read,
-        kept=int(np.count_nonzero(problems.usable)),
-        ties=counted.ties,
-        skips=counted.skips,
-        duplicates=counted.duplicates,
-        set_aside=problems.set_aside,
-        malformed_count=problems.count,
-        self_comparisons=counted.self_comparisons,
-        unknown_items=counted.unknown_items,
-        broken_lines=problems.broken,
-        malformed=problems.malformed(),
-        unit=table.unit,
-        notes=(*table.notes, *matched.notes, *counted.notes, *_query_note(found, matched.roles.get("query", ""))),
-    )
-    return found, report
+        if not error.problem.startswith(table.name):
+            error.problem = f"{table.name}: {error.problem}"
+        raise
+    notes = (*table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles.get("query", "")))
+    report = _report(rows, format_name, notes)
+    if warn and (sentence := report.dropped_summary()):
+        warnings.warn(sentence, DataWarning, stacklevel=2)
+    return replace(found, import_report=report)
 
 
-def _translated(chosen: Format, source: Source) -> Table:
+def read_with_report(source: Any, **options: Unpack[ReadOptions]) -> tuple[Judgments, ImportReport]:
+    """Read judgments without a warning, and return them with their import report.
+
+    Parameters
+    ----------
+    source, **options
+        As for `read`.
+
+    Returns
+    -------
+    Comparisons, Ratings or Rankings
+    ImportReport
+
+    Examples
+    --------
+    >>> votes, report = read_with_report({"left": ["x", "x"], "right": ["y", "x"], "winner": ["x", "x"]})
+    >>> report.kept, report.self_comparisons
+    (1, 1)
+    """
+    found = read(source, warn=False, **options)
+    assert found.import_report is not None
+    return found, found.import_report
+
+
+def _load_table(format_name: str, source: Source) -> SourceTable:
+    if format_name == TIDY:  # nothing to translate, and no format module to import
+        return source.table
     try:
-        return chosen.read(source)
+        return get_format(format_name).read(source)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = str(error).strip().split("\n", 1)[0]
         raise FormatError(
-            f"{source.name}: cannot be read as {chosen.name} ({reason}). If it is another format, say --format NAME."
+            f"{source.name}: cannot be read as {format_name} ({reason}).",
+            remedy="If it has another format, pass format='NAME'.",
+            option="format",
+            value="NAME",
         ) from error
 
 
+def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportReport:
+    errors, counts, match = rows.errors, rows.counts, rows.match
+    return ImportReport(
+        source=rows.table.name,
+        kind=match.kind,
+        format=format_name,
+        columns=dict(match.roles),
+        rows_read=errors.rows_read,
+        kept=int(np.count_nonzero(errors.usable)),
+        ties=counts.ties,
+        skips=counts.skips,
+        duplicates=counts.duplicates,
+        set_aside=errors.set_aside,
+        malformed_count=errors.count,
+        self_comparisons=counts.self_comparisons,
+        unknown_items=counts.unknown_items,
+        broken_lines=errors.unreadable,
+        malformed=errors.malformed(),
+        unit=rows.table.unit,
+        notes=notes,
+    )
+
+
 def _query_note(found: Judgments, column: str) -> list[str]:
-    """A query for nearly every judgment is more likely a number of its own than what items share."""
-    if len(found) < _FEWEST_FOR_QUERY_NOTE or 2 * len(found.items.queries) <= len(found):
+    """Warn of a query in nearly every judgment: it is probably the number of the judgment, not a query."""
+    if len(found) < _MIN_ROWS_FOR_QUERY_NOTE or 2 * len(found.items.queries) <= len(found):
         return []
-    instead = f"--column list={column!r} --column query=" if isinstance(found, Rankings) else "--column query="
+    columns = {"list": column, "query": None} if isinstance(found, Rankings) else {"query": None}
     return [
-        f"{column!r} was read as the query, and most judgments have one of their own: items of different queries are "
-        f"never compared. If they should be, say {instead} (columns={{'query': None}})."
+        f"{column!r} was read as the query, and most judgments have one of their own. Items of different queries are "
+        f"never compared; if they should be, read the source with columns={columns!r}."
     ]
+
+
+def is_personal(column: str) -> bool:
+    return normalize_name(column) in PERSONAL_COLUMNS
+
+
+def _refuse_personal(table: SourceTable, column: str) -> str:
+    if is_personal(column):
+        raise FormatError(
+            f"{table.name}: column {column!r} may contain personal data or secrets, so it is not read as a feature.",
+            remedy="Make a column that contains only what you need.",
+        )
+    return column

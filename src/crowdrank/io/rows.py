@@ -1,42 +1,49 @@
-"""Which rows cannot be used, and why: the first fault of a row is the one reported.
-
-The rows of a table whose columns have roles: cells read and checked, unusable rows accounted for.
-"""
+"""Validate rows: parse the cells of each role, and record which rows cannot be used and why."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray
-from crowdrank.data.columns import HEAVIEST, LIGHTEST, fine_weights
+from crowdrank.data.import_report import MAX_LISTED, MalformedRow
+from crowdrank.data.tables import MAX_WEIGHT, MIN_WEIGHT, valid_weights
 from crowdrank.errors import FormatError
-from crowdrank.io import cells
-from crowdrank.io.import_report import MOST_LISTED, Malformed
-from crowdrank.io.role_matching import Match
-from crowdrank.io.tables import Table
+from crowdrank.io import parse
+from crowdrank.io.role_matching import RoleMatch, columns_error
+from crowdrank.io.source_table import SourceTable
 
 Explain = Callable[[int], str]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+_MAX_EXAMPLES = 3
+_MAX_CELL_LENGTH = 50
 
 
-class Problems:
-    """Rows of a table, less those that some check refused."""
+class RowErrors:
+    """Which rows of a table were refused; only the first fault of a row is reported.
 
-    def __init__(self, table: Table):
+    Parameters
+    ----------
+    table : SourceTable
+        The table, which may already know of unreadable rows and rows to set aside.
+    """
+
+    def __init__(self, table: SourceTable):
         self.table = table
-        self.fault = np.zeros(table.rows, np.int16)
-        self.ignored: BoolArray = np.zeros(table.rows, bool) if table.blank is None else table.blank.copy()
+        self.fault = np.zeros(table.rows, np.int16)  # 0, or the position of the row's fault in `faults`
         self.faults: list[tuple[str, Explain]] = [("", lambda _: "")]
-        if table.broken:
-            broken = np.zeros(table.rows, bool)
-            broken[list(table.broken)] = True
-            self.refuse(broken, "", lambda row: table.broken[row])
-        self.broken = self.count
+        self.ignored: BoolArray = np.zeros(table.rows, bool) if table.blank_rows is None else table.blank_rows.copy()
+        if table.unreadable_rows:
+            unreadable = np.zeros(table.rows, bool)
+            unreadable[list(table.unreadable_rows)] = True
+            self.refuse(unreadable, "", lambda row: table.unreadable_rows[row])
+        self.unreadable = self.count
         counts = {reason: self.ignore(mask) for reason, mask in table.set_aside.items()}
         self.set_aside = {reason: count for reason, count in counts.items() if count}
 
@@ -50,12 +57,12 @@ class Problems:
 
     @property
     def rows_read(self) -> int:
-        """Rows, less blank lines."""
-        blank = self.table.blank
+        """Number of rows that are not blank lines."""
+        blank = self.table.blank_rows
         return self.table.rows - (0 if blank is None else int(np.count_nonzero(blank)))
 
     def refuse(self, mask: BoolArray | pl.Series, column: str, explain: Explain) -> int:
-        """Mark rows that are still usable; returns how many were."""
+        """Mark usable rows as malformed; returns how many."""
         wrong = np.asarray(mask) & self.usable
         found = int(np.count_nonzero(wrong))
         if found:
@@ -68,40 +75,39 @@ class Problems:
             self.refuse(column.is_null(), name, lambda _: f"the {role} is missing")
 
     def ignore(self, mask: BoolArray) -> int:
-        """Leave usable rows out without calling them wrong; returns how many."""
+        """Leave usable rows out without calling them malformed; returns how many."""
         left_out = mask & self.usable
         self.ignored |= left_out
         return int(np.count_nonzero(left_out))
 
-    def malformed(self, most: int = MOST_LISTED) -> tuple[Malformed, ...]:
-        """The first malformed rows, with their places in the file."""
+    def malformed(self, most: int = MAX_LISTED) -> tuple[MalformedRow, ...]:
+        """Return the first malformed rows, with their lines in the file."""
         rows = np.flatnonzero(self.fault)[:most].tolist()
         if not rows:
             return ()
         found = []
-        for row, place in zip(rows, self.table.locate(rows), strict=True):
+        for row, location in zip(rows, self.table.locate(rows), strict=True):
             column, explain = self.faults[self.fault[row]]
-            found.append(
-                Malformed(place.line, "", place.remark) if place.remark else Malformed(place.line, column, explain(row))
-            )
+            if location.remark:
+                found.append(MalformedRow(location.line, "", location.remark))
+            else:
+                found.append(MalformedRow(location.line, column, explain(row)))
         return tuple(found)
 
 
-def shown(value: Any) -> str:
-    """A cell as a message shows it: quoted, and not a page long."""
+def show_cell(value: object) -> str:
+    """Return a cell for a message: quoted, and cut if it is long."""
     if value is None:
         return "nothing"
     text = repr(value)
-    return text if len(text) <= 50 else f"{text[:48]}…{text[0] if isinstance(value, str) else ''}"
-
-
-_FIRST_FEW = 3
-Array = TypeVar("Array", bound=np.generic)
+    if len(text) <= _MAX_CELL_LENGTH:
+        return text
+    return f"{text[: _MAX_CELL_LENGTH - 2]}…{text[0] if isinstance(value, str) else ''}"
 
 
 @dataclass
-class Counted:
-    """What a report says of the rows beyond those left out."""
+class RowCounts:
+    """Counts for the import report, beyond malformed rows and rows set aside."""
 
     ties: int = 0
     skips: int = 0
@@ -112,15 +118,27 @@ class Counted:
 
 
 class Rows:
-    """One reading of one table."""
+    """The rows of a table whose columns have roles, while they are validated.
 
-    counts_repeats = True
-    """Whether rows that say again what their annotator has said before are counted."""
+    Parameters
+    ----------
+    table : SourceTable
+        The table.
+    match : RoleMatch
+        The column of each role.
+    features : sequence of str
+        More columns to load.
+    strict : bool
+        Whether a row that cannot be used is an error.
+    """
 
-    def __init__(self, table: Table, match: Match, features: Sequence[str] = (), strict: bool = False):
+    # Whether exact repeats of an annotator's own answer are counted.
+    counts_duplicates = True
+
+    def __init__(self, table: SourceTable, match: RoleMatch, features: Sequence[str] = (), strict: bool = False):
         self.table, self.match, self.features, self.strict = table, match, features, strict
-        self.problems = Problems(table)
-        self.counted = Counted()
+        self.errors = RowErrors(table)
+        self.counts = RowCounts()
         self._all_usable = False
         self.frame = table.load(list(dict.fromkeys([*match.roles.values(), *features])), None)
 
@@ -128,85 +146,93 @@ class Rows:
         return role in self.match.roles
 
     def column(self, role: str) -> pl.Series:
-        """A role's column as it stands."""
+        """Return the column of a role, unparsed."""
         return self.frame[self.match.roles[role]]
 
     def labels(self, role: str) -> pl.Series:
-        """A role's labels; rows without one are refused."""
-        found = cells.labels(self.column(role), self.table.trimmed)
-        self.problems.refuse_missing(found, self.match.roles[role], role)
+        """Parse the labels of a role; rows without one are refused."""
+        found = parse.labels(self.column(role), self.table.strip_spaces)
+        self.errors.refuse_missing(found, self.match.roles[role], role)
         return found
 
-    def maybe_labels(self, role: str) -> pl.Series | None:
+    def optional_labels(self, role: str) -> pl.Series | None:
         return self.labels(role) if self.has(role) else None
 
     def numbers(self, role: str) -> FloatArray:
-        """A role's numbers; rows without a finite one are refused."""
-        found = cells.numbers(self.column(role))
+        """Parse the numbers of a role; rows without a finite one are refused."""
+        found = parse.numbers(self.column(role))
         self._refuse_numbers(role, np.isfinite(found), "a finite number")
         return found
 
-    def maybe_weight(self) -> FloatArray | None:
+    def optional_weights(self) -> FloatArray | None:
         if not self.has("weight"):
             return None
-        found = cells.numbers(self.column("weight"))
-        self._refuse_numbers("weight", fine_weights(found), f"a positive number ({LIGHTEST:g} to {HEAVIEST:g})")
+        found = parse.numbers(self.column("weight"))
+        self._refuse_numbers("weight", valid_weights(found), f"a positive number ({MIN_WEIGHT:g} to {MAX_WEIGHT:g})")
         return found
 
-    def _refuse_numbers(self, role: str, fine: BoolArray, need: str) -> None:
+    def _refuse_numbers(self, role: str, valid: BoolArray, expected: str) -> None:
         column = self.column(role)
-        self.problems.refuse(
-            ~fine, self.match.roles[role], lambda row: f"the {role} must be {need}, got {shown(column[row])}"
+        self.errors.refuse(
+            ~valid, self.match.roles[role], lambda row: f"the {role} must be {expected}, got {show_cell(column[row])}"
         )
 
-    def settle(self) -> None:
-        """Every check is done: refuse the table where too little of it is usable."""
-        read, wrong = self.problems.rows_read, self.problems.count
+    def finish_checks(self) -> None:
+        """Refuse the whole table if too few of its rows can be used."""
+        read, wrong = self.errors.rows_read, self.errors.count
         if not read:
             raise FormatError(f"{self.table.name}: has columns but no rows.")
         if self.strict:
-            self._refuse_drops(wrong)
-        left = self.problems.usable.any()
+            self._refuse_any_left_out(wrong)
+        left = self.errors.usable.any()
         if not left and not wrong:
-            raise FormatError(f"{self.table.name}: {self._nothing_judged()}; nothing was judged.")
+            raise FormatError(f"{self.table.name}: contains no judgments: {self._why_none()}.")
         if 2 * wrong > read or not left:
-            roles = ", ".join(f"{column!r} as {role}" for role, column in self.match.roles.items())
-            raise FormatError(
-                f"{self.table.name}: {wrong:,} of {read:,} rows cannot be used, so the columns may mean something else "
-                f"({roles}). {self._first(_FIRST_FEW)} Say what they are: --column ROLE=COLUMN (columns={{…}})."
-            )
-        self._all_usable = bool(self.problems.usable.all())
+            raise too_few_usable(self.table.name, self.match, wrong, read, self._first(_MAX_EXAMPLES))
+        self._all_usable = bool(self.errors.usable.all())
 
-    def _refuse_drops(self, wrong: int) -> None:
+    def _refuse_any_left_out(self, wrong: int) -> None:
         if wrong:
             raise FormatError(f"{self.table.name}: {self._first(1)}")
-        dropped = {"skip": self.counted.skips, **self.problems.set_aside}
-        if any(dropped.values()):
-            told = ", ".join(f"{reason} ({count:,})" for reason, count in dropped.items() if count)
+        left_out = {"skip": self.counts.skips, **self.errors.set_aside}
+        if any(left_out.values()):
+            reasons = ", ".join(f"{reason} ({count:,})" for reason, count in left_out.items() if count)
             raise FormatError(
-                f"{self.table.name}: some rows are no judgments: {told}; without --strict they are left out."
+                f"{self.table.name}: {sum(left_out.values()):,} rows are not judgments: {reasons}.",
+                remedy="Pass strict=False to leave them out.",
+                option="strict",
+                value="False",
             )
 
-    def _nothing_judged(self) -> str:
-        aside = self.problems.set_aside
+    def _why_none(self) -> str:
+        aside = self.errors.set_aside
         if not aside:
             return "every row was skipped by its annotator"
         return "every row was set aside or skipped: " + ", ".join(f"{reason} ({n:,})" for reason, n in aside.items())
 
     def _first(self, most: int) -> str:
-        return " ".join(m.sentence(self.table.unit) for m in self.problems.malformed(most))
+        return " ".join(m.sentence(self.table.unit) for m in self.errors.malformed(most))
 
     @overload
     def usable(self, column: pl.Series) -> pl.Series: ...
     @overload
-    def usable(self, column: npt.NDArray[Array]) -> npt.NDArray[Array]: ...
+    def usable(self, column: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]: ...
     @overload
     def usable(self, column: None) -> None: ...
-    def usable(self, column: pl.Series | npt.NDArray[Array] | None) -> pl.Series | npt.NDArray[Array] | None:
-        """A column's cells in the rows that are left."""
+    def usable(self, column: pl.Series | npt.NDArray[Scalar] | None) -> pl.Series | npt.NDArray[Scalar] | None:
+        """Return the cells of the rows that are kept."""
         if column is None or self._all_usable:
             return column
-        return column.filter(self.problems.usable) if isinstance(column, pl.Series) else column[self.problems.usable]
+        return column.filter(self.errors.usable) if isinstance(column, pl.Series) else column[self.errors.usable]
 
     def note(self, sentence: str) -> None:
-        self.counted.notes.append(sentence)
+        self.counts.notes.append(sentence)
+
+
+def too_few_usable(name: str, match: RoleMatch, wrong: int, read: int, examples: str) -> FormatError:
+    roles = ", ".join(f"{column!r} as {role}" for role, column in match.roles.items())
+    problem = (
+        f"{name}: {wrong:,} of {read:,} rows cannot be used, so the columns probably have other roles ({roles}). "
+        f"{examples}"
+    )
+    return columns_error(problem, "Name the columns yourself:", {"ROLE": "COLUMN"})

@@ -157,7 +157,7 @@ class CrowdRanker:
             crowd.kinds.information(learnt.theta) * lent,
             held=held,
             length=length,
-            native=lists.native,
+            native=lists.frame_backend,
         )
 
 

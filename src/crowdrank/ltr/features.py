@@ -13,10 +13,10 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray, ObjectArray
 from crowdrank.data import Items
-from crowdrank.data.columns import freeze
 from crowdrank.data.labels import encode_items
+from crowdrank.data.tables import freeze
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
-from crowdrank.io.feature_tables import FeatureColumns, read_features
+from crowdrank.io.feature_tables import FeatureTable, read_features
 
 Missing = Literal["refuse", "zero"]
 
@@ -127,16 +127,16 @@ class Features:
         return self.values[:, [place[name] for name in names]]
 
 
-def features_of(found: FeatureColumns, missing: Missing = "refuse") -> Features:
+def features_of(found: FeatureTable, missing: Missing = "refuse") -> Features:
     """What a source says, checked, one row an item."""
     values = _without_gaps(found, missing)
     items, (codes,) = encode_items([found.item], ["item"], found.query)
     first = _first_rows(found, items, codes, values)
     grades = None if found.grade is None or np.isnan(found.grade).all() else found.grade[first]
-    return Features(items=items, values=values[first], names=found.names, grades=grades, native=found.native)
+    return Features(items=items, values=values[first], names=found.names, grades=grades, native=found.frame_backend)
 
 
-def _of_matrix(source: Any, item: Any, query: Any, grade: Any, names: Sequence[str] | None) -> FeatureColumns:
+def _of_matrix(source: Any, item: Any, query: Any, grade: Any, names: Sequence[str] | None) -> FeatureTable:
     try:
         values = np.array(source, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -149,7 +149,7 @@ def _of_matrix(source: Any, item: Any, query: Any, grade: Any, names: Sequence[s
     called = tuple(f"f{n}" for n in range(1, width + 1)) if names is None else tuple(map(str, names))
     if len(called) != width or len(set(called)) != width:
         raise SettingError(f"names must tell {width} features apart, got {len(set(called))} different ones.")
-    found = FeatureColumns(
+    found = FeatureTable(
         source="the matrix",
         item=_labels(item, "item", rows),
         names=called,
@@ -169,7 +169,7 @@ def _labels(values: Any, what: str, rows: int) -> ObjectArray:
     return found
 
 
-def _without_gaps(found: FeatureColumns, missing: Missing) -> FloatArray:
+def _without_gaps(found: FeatureTable, missing: Missing) -> FloatArray:
     wrong = ~np.isfinite(found.values)
     if not wrong.any():
         return found.values
@@ -184,7 +184,7 @@ def _without_gaps(found: FeatureColumns, missing: Missing) -> FloatArray:
     )
 
 
-def _first_rows(found: FeatureColumns, items: Items, codes: Int32Array, values: FloatArray) -> IntArray:
+def _first_rows(found: FeatureTable, items: Items, codes: Int32Array, values: FloatArray) -> IntArray:
     """The row of each item; the same said again is no harm, anything else is an error."""
     first = np.full(len(items), len(codes), np.int64)
     np.minimum.at(first, codes, np.arange(len(codes)))

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import FloatArray
+from crowdrank.data.tables import FRAME_BACKENDS
 from crowdrank.errors import DataError, FormatError
-from crowdrank.io.frames import NATIVES
 from crowdrank.ltr.expertise import Teachers
 from crowdrank.ltr.features import Features
 from crowdrank.ltr.rankers.boosted import Trees
@@ -232,7 +232,7 @@ def _annotators(people: Mapping[str, Any]) -> Teachers:
         estimates=estimates,
         level=float(people["level"]),
         length=max(2, min(int(people["length"]), _LONGEST)),
-        native=people["native"] if people["native"] in NATIVES else "polars",
+        native=people["native"] if people["native"] in FRAME_BACKENDS else "polars",
     )
 
 

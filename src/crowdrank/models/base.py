@@ -13,8 +13,8 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import (
     Comparisons,
+    DataDiagnostics,
     EncodedSideInformation,
-    Health,
     Items,
     Judgments,
     Rankings,
@@ -24,7 +24,7 @@ from crowdrank.data import (
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.engines import LOCAL, Engine
-from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
+from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, SettingError
 from crowdrank.results import CLOSED_FORM, Annotators, Convergence, Ranking, Uncertainty
 from crowdrank.results.lazy import LazyParts
 
@@ -236,9 +236,9 @@ def build_ranking(
         parameters=parameters or {},
         log_likelihood=log_likelihood,
         convergence=convergence,
-        native=judgments.native,
+        native=judgments.frame_backend,
         _lazy=LazyParts(
-            n_judgments=lambda: judgments.judged_of_item,
+            n_judgments=lambda: judgments.n_judgments_per_item,
             uncertainty=measure,
             notes=lambda: diagnose(judgments).notes() + _left_out(model, judgments),
             judgments=judgments,
@@ -265,7 +265,7 @@ def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[
 
     def survey() -> Annotators:
         if isinstance(judgments, Comparisons):
-            judged = judgments.judged_of_annotator
+            judged = judgments.n_judgments_per_annotator
         else:
             judged = np.bincount(who, minlength=len(judgments.annotators))
         return Annotators(labels=judgments.annotators, n_judgments=judged, estimates=estimates())
@@ -279,20 +279,20 @@ def check_solver(model: SolverSettings) -> None:
         raise SettingError("tolerance must be positive and max_steps at least 1.")
 
 
-def diagnose(judgments: Judgments) -> Health:
+def diagnose(judgments: Judgments) -> DataDiagnostics:
     if isinstance(judgments, Ratings):
-        return Health(ratings_to_links(judgments), graded=True)
-    return Health(rankings_to_links(judgments) if isinstance(judgments, Rankings) else judgments)
+        return DataDiagnostics(ratings_to_links(judgments), from_ratings=True)
+    return DataDiagnostics(rankings_to_links(judgments) if isinstance(judgments, Rankings) else judgments)
 
 
-def check_connected(health: Health, has_prior: bool) -> None:
+def check_connected(health: DataDiagnostics, has_prior: bool) -> None:
     """Islands and separation are errors without a prior; with one, islands are worth a warning."""
     if has_prior:
-        if health.islands:
-            warnings.warn(health.describe_islands(), DataWarning, stacklevel=4)
-    elif not health.sound:
-        if health.islands:
-            raise IslandsError(f"{health.describe_islands()} Set prior_scale to rank them all the same.")
+        if health.disconnected_components:
+            warnings.warn(health.describe_components(), DataWarning, stacklevel=4)
+    elif not health.strongly_connected:
+        if health.disconnected_components:
+            raise DisconnectedError(f"{health.describe_components()} Set prior_scale to rank them all the same.")
         raise SeparationError(
             f"{health.names(health.separated)}: never both won and lost within the rest, so no finite score fits. "
             f"Set prior_scale, or leave them out."

@@ -15,7 +15,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments, PairCounts, SideInformation
 from crowdrank.data.pair_counts import pair_cells
-from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError
+from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError
 from crowdrank.models.base import Model
 from crowdrank.results import Ranking, Uncertainty
 
@@ -81,7 +81,7 @@ def with_bootstrap(
             warnings.simplefilter("ignore", DataWarning)
             try:
                 found: FloatArray = model.fit(again, side_information=side_information).scores
-            except (IslandsError, SeparationError) as error:
+            except (DisconnectedError, SeparationError) as error:
                 raise DataError(
                     "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
                 ) from error

@@ -98,7 +98,7 @@ class SequentialModel(ABC):
 
         Judgments without annotators count as those of one annotator named ``""``.
         """
-        comparisons = comparisons.in_order_of_time()
+        comparisons = comparisons.sorted_by_time()
         anonymous = comparisons.annotator is None
         new_items = Vocabulary.of(comparisons.items)
         new_annotators = Vocabulary.of(("",) if anonymous else comparisons.annotators)

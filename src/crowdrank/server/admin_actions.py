@@ -33,10 +33,10 @@ def new_item(told: Mapping[str, Any]) -> NewItem:
 
 def items_of_file(path: Path) -> list[NewItem]:
     """Of a table with a row an item; beside item and query: text (or markdown, image, link), kind, context, owner …"""
-    from crowdrank.io import labels_of, read_items
+    from crowdrank.io import as_labels, read_items
 
     table = read_items(path)
-    columns = {name.strip().lower(): labels_of(values) for name, values in table.columns.items()}
+    columns = {name.strip().lower(): as_labels(values) for name, values in table.columns.items()}
     body = next((name for name in _BODIES if name in columns), None)
     rows = []
     for n, label in enumerate(table.item):

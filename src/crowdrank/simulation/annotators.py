@@ -100,7 +100,7 @@ def mixed_crowd(
     left_better = bernoulli(perception_rng, logistic(scores[left] - scores[right]))
     left_won = _choose_side(left_better == bernoulli(truthful_rng, quality[who]), kind[who])
     judgments = Comparisons(
-        items=Items.plain(labels.tolist()),
+        items=Items.of(labels.tolist()),
         left=codes(left),
         right=codes(right),
         outcome=outcomes(left_won),

@@ -95,7 +95,7 @@ class Crowd:
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        tables = {"votes": self.judgments.to_frame(), "gold": self.gold(), "annotators": self.annotator_table()}
+        tables = {"votes": self.judgments.to_polars(), "gold": self.gold(), "annotators": self.annotator_table()}
         if self.queries:
             tables["queries"] = _table("query", self.judgments.items.queries, self.queries)
         if self.features:

@@ -87,7 +87,7 @@ def crowd_bt(
         scores = scale * standardised(truth)
         left_better = bernoulli(noise_rng, logistic(scores[left] - scores[right]))
     judgments = Comparisons(
-        items=Items.plain(numbered_labels("item", items).tolist()),
+        items=Items.of(numbered_labels("item", items).tolist()),
         left=codes(left),
         right=codes(right),
         outcome=outcomes(left_better == bernoulli(truthful_rng, qualities[who])),
@@ -154,7 +154,7 @@ def factor_crowd(
     biased_left = logistic((shown * feature_weight[who]).sum(axis=1))
     chance = attentive * logistic(truth[left] - truth[right]) + (1 - attentive) * biased_left
     judgments = Comparisons(
-        items=Items.plain(numbered_labels("item", items).tolist()),
+        items=Items.of(numbered_labels("item", items).tolist()),
         left=codes(left),
         right=codes(right),
         outcome=outcomes(bernoulli(answer_rng, chance)),

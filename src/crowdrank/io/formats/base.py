@@ -1,9 +1,4 @@
-"""What a format is: a way to know a source, to translate it into tidy words, and for some a way back.
-
-What formats say of their columns: which there must be, and what each one is.
-
-What writers share: columns under another's names, and a word on what the format cannot hold.
-"""
+"""What a format is, and what formats share: roles of columns, parsing of flags and times, frames to write."""
 
 from __future__ import annotations
 
@@ -18,95 +13,109 @@ import polars as pl
 from crowdrank.arrays import BoolArray
 from crowdrank.data import LEFT, TIE, Comparisons
 from crowdrank.errors import FormatError
-from crowdrank.io import cells
-from crowdrank.io.column_roles import ROLES, plain
+from crowdrank.io import parse
+from crowdrank.io.column_roles import ROLES, normalize_name
+from crowdrank.io.source_table import SourceTable, with_columns_computed
 from crowdrank.io.sources import Source
-from crowdrank.io.tables import Table, with_computed
 
 
 @dataclass(frozen=True)
 class Writer:
-    """How judgments of one kind are written."""
+    """How a format is written.
+
+    Parameters
+    ----------
+    kinds : tuple of str
+        The kinds of judgments that the format can hold: comparisons, ratings, rankings.
+    suffixes : tuple of str
+        The suffixes of its files.
+    optional_columns : frozenset of str
+        What it can hold besides the judgments: annotator, query, weight, time, duration, features.
+    write : callable
+        Writes judgments of one of the kinds to a file; returns sentences on what else was lost.
+    """
 
     kinds: tuple[str, ...]
-    """comparisons, ratings, rankings: what the format can hold."""
     suffixes: tuple[str, ...]
-    """What the file may be called."""
-    holds: frozenset[str]
-    """What it keeps beside the judgments themselves: annotator, query, weight, time, duration, features."""
+    optional_columns: frozenset[str]
     write: Callable[[Any, Path], list[str]]
-    """Judgments of one of the kinds into a file; returns sentences on what else was lost."""
 
 
-def held(names: str) -> frozenset[str]:
+def optional(names: str) -> frozenset[str]:
+    """Return the optional columns of a writer."""
     return frozenset(names.split())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
+    """An external format.
+
+    Parameters
+    ----------
+    name : str
+        Name of the format.
+    description : str
+        What it is, in a sentence.
+    known_by : str
+        What it is recognised by, in words.
+    read : callable
+        Turns a source into a table with one row per judgment. The table assigns roles to columns; the roles that it
+        leaves open are guessed from the names of the columns.
+    recognises : callable, optional
+        Confirms that a source has this format, if the signature in the registry is not enough.
+    writer : Writer, optional
+        How to write the format, if it can be written.
+    """
+
     name: str
     description: str
     known_by: str
-    """What it is recognised by, in words."""
-    recognises: Callable[[Source], bool]
-    """From the names of the columns, the first lines or the first objects."""
-    read: Callable[[Source], Table]
-    """The same judgments as columns, one row a judgment, those that are none set aside.
-
-    The table says which column plays which role; what it leaves open is guessed by the columns' names.
-    """
+    read: Callable[[Source], SourceTable]
+    recognises: Callable[[Source], bool] | None = None
     writer: Writer | None = None
 
 
 _TRUE = ("true", "1", "yes", "t", "y")
 
 
-def has(columns: str, without: str = "") -> Callable[[Source], bool]:
-    """Whether a source has all of some columns and none of others, without regard to case and punctuation."""
-    wanted, unwanted = _plain(columns), _plain(without)
-    return lambda source: wanted <= source.names and not unwanted & source.names
+def find_optional(table: SourceTable, names: str) -> str | None:
+    """Return the column of the first name (a|b) that exists."""
+    by_name = {normalize_name(column): column for column in reversed(table.columns)}
+    return next((by_name[normalize_name(name)] for name in names.split("|") if normalize_name(name) in by_name), None)
 
 
-def _plain(columns: str) -> set[str]:
-    return {plain(name) for name in columns.split(",") if name.strip()}
-
-
-def find(table: Table, names: str) -> str | None:
-    """The column by the first of some names (a|b) that is there."""
-    by_name = {plain(column): column for column in reversed(table.columns)}
-    return next((by_name[plain(name)] for name in names.split("|") if plain(name) in by_name), None)
-
-
-def need(table: Table, names: str, format_name: str) -> str:
-    """Like `find`, for a column the format cannot do without."""
-    column = find(table, names)
+def find_required(table: SourceTable, names: str, format_name: str) -> str:
+    """Return the column of the first name that exists; an error if none does."""
+    column = find_optional(table, names)
     if column is None:
         raise FormatError(
-            f"{table.name}: {format_name} files have a column {names.split('|')[0]!r}, and here is none. "
+            f"{table.name}: {format_name} files need a column {names.split('|')[0]!r}. "
             f"Columns found: {', '.join(map(repr, table.columns[:30])) or 'none'}."
         )
     return column
 
 
-def playing(table: Table, format_name: str, **columns: str) -> Table:
-    """The table with its roles told: `winner="chosen"`, `annotator="judge|judge_id?"`, ? where it may be missing.
+def assign_roles(table: SourceTable, format_name: str, **columns: str) -> SourceTable:
+    """Assign roles to columns: `winner="chosen"`, `annotator="judge|judge_id?"` (with ? if it may be missing).
 
-    No other role is guessed.
+    The other roles have no column.
     """
     roles = dict.fromkeys(ROLES, "")
     for role, names in columns.items():
-        optional = names.endswith("?")
-        roles[role] = (find(table, names[:-1]) or "") if optional else need(table, names, format_name)
+        may_be_missing = names.endswith("?")
+        roles[role] = (
+            (find_optional(table, names[:-1]) or "") if may_be_missing else find_required(table, names, format_name)
+        )
     return replace(table, roles=roles)
 
 
-def declared(format_name: str, **columns: str) -> Callable[[Source], Table]:
-    """A reader for a format that is nothing but names of columns."""
-    return lambda source: playing(source.table, format_name, **columns)
+def reads_columns(format_name: str, **columns: str) -> Callable[[Source], SourceTable]:
+    """Return a reader that only assigns roles to columns."""
+    return lambda source: assign_roles(source.table, format_name, **columns)
 
 
-def truths(table: Table, column: str | None) -> BoolArray:
-    """Where a column says true, yes or 1; nowhere if there is no such column."""
+def true_rows(table: SourceTable, column: str | None) -> BoolArray:
+    """Return which rows say true, yes or 1; none if there is no such column."""
     if column is None:
         return np.zeros(table.rows, bool)
     return is_true(table.load([column], None)[column])
@@ -117,58 +126,60 @@ def is_true(column: pl.Series) -> BoolArray:
 
 
 def words(column: pl.Series) -> pl.Series:
-    """Cells in lower case without spaces around them; "" where they are empty."""
-    return cells.labels(column, trimmed=True).fill_null("").str.to_lowercase()
+    """Return cells in lower case without surrounding spaces; "" if they are empty."""
+    return parse.labels(column, strip_spaces=True).fill_null("").str.to_lowercase()
 
 
-def with_times(table: Table, column: str | None, form: str, zones: Mapping[str, str] | None = None) -> Table:
-    """The table with a column of dates in a form of the platform's own read; others are left as they are.
+def parse_times(
+    table: SourceTable, column: str | None, pattern: str, zones: Mapping[str, str] | None = None
+) -> SourceTable:
+    """Parse a column of times that are written in a pattern of the platform; other times are left as they are.
 
-    `zones` are words for time zones, and what they stand for.
+    `zones` are names of time zones and their offsets.
     """
     if column is None:
         return table
-    told = table.load([column], None)[column]
-    if told.dtype != pl.String:
+    text = table.load([column], None)[column]
+    if text.dtype != pl.String:
         return table
-    for word, offset in (zones or {}).items():
-        told = told.str.replace(word, offset, literal=True)
-    moment = told.str.strip_chars().str.to_datetime(form, strict=False, time_unit="us")
-    return with_computed(table, pl.DataFrame({column: moment})) if moment.null_count() < len(moment) else table
+    for zone, offset in (zones or {}).items():
+        text = text.str.replace(zone, offset, literal=True)
+    times = text.str.strip_chars().str.to_datetime(pattern, strict=False, time_unit="us")
+    return with_columns_computed(table, pl.DataFrame({column: times})) if times.null_count() < len(times) else table
 
 
-def filled(table: Table, columns: list[str]) -> BoolArray:
-    """Rows that say something in any of the columns."""
+def rows_with_values(table: SourceTable, columns: list[str]) -> BoolArray:
+    """Return which rows have a value in any of the columns."""
     frame = table.load(columns, None)
     return pl.select(pl.any_horizontal(words(frame[column]) != "" for column in columns)).to_series().to_numpy()
 
 
-def decided(votes: Comparisons, format_name: str) -> tuple[Comparisons, list[str]]:
-    """Without ties, for formats that know none."""
+def without_ties(votes: Comparisons, format_name: str) -> tuple[Comparisons, list[str]]:
+    """Drop ties, for formats that have none; returns what was left out in a sentence."""
     if not votes.ties:
         return votes, []
     ties = "1 tie was" if votes.ties == 1 else f"{votes.ties:,} ties were"
     return votes.take(np.flatnonzero(votes.outcome != TIE)), [f"{ties} left out: {format_name} has none."]
 
 
-def labelled(votes: Comparisons, names: Mapping[str, str]) -> pl.DataFrame:
-    """Canonical columns under other names; query and weight keep theirs, where there are any."""
-    frame = votes.to_frame()
+def renamed_frame(votes: Comparisons, names: Mapping[str, str]) -> pl.DataFrame:
+    """Return the columns of comparisons under other names; query and weight keep theirs."""
+    frame = votes.to_polars()
     also = [name for name in ("query", "weight") if name in frame.columns]
     return frame.select(*(pl.col(c).alias(n) for c, n in names.items() if c in frame.columns), *also)
 
 
-def sides(votes: Comparisons, left: str, right: str, tie: str) -> pl.Series:
-    """Who won, as a word for its side."""
+def winner_sides(votes: Comparisons, left: str, right: str, tie: str) -> pl.Series:
+    """Return a word for the side that won."""
     return pl.Series(np.where(votes.outcome == TIE, tie, np.where(votes.outcome == LEFT, left, right)), dtype=pl.String)
 
 
-def beaten(votes: Comparisons, who: str, chosen: str, not_chosen: str, took: str) -> pl.DataFrame:
-    """Winner and loser in columns of their own."""
-    frame = votes.to_frame()
-    won = pl.Series(votes.outcome == LEFT)
-    loser = frame["right"].zip_with(won, frame["left"])
-    names = {"annotator": who, "winner": chosen, "loser": not_chosen, "duration": took}
+def winner_loser_frame(votes: Comparisons, annotator: str, winner: str, loser: str, duration: str) -> pl.DataFrame:
+    """Return one column for the winner and one for the loser, under the given names."""
+    frame = votes.to_polars()
+    left_won = pl.Series(votes.outcome == LEFT)
+    losers = frame["right"].zip_with(left_won, frame["left"])
+    names = {"annotator": annotator, "winner": winner, "loser": loser, "duration": duration}
     also = [name for name in ("query", "weight") if name in frame.columns]
-    frame = frame.with_columns(loser.alias("loser"))
+    frame = frame.with_columns(losers.alias("loser"))
     return frame.select(*(pl.col(c).alias(n) for c, n in names.items() if c in frame.columns), *also)

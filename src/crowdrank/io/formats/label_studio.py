@@ -1,8 +1,6 @@
-"""Label Studio's JSON: tasks, each with its annotations.
+"""Label Studio: JSON (tasks with their annotations), and CSV or JSON_MIN (one annotation per row).
 
-Left is the first of the two names in `to_name`. An annotation that was cancelled is a skip, one of ground truth a gold.
-
-Label Studio's CSV and JSON_MIN: one annotation a row, the task's data and the answer side by side.
+In JSON, left is the first of the two names in `to_name`. A cancelled annotation is a skip, a ground truth is gold.
 """
 
 from __future__ import annotations
@@ -14,14 +12,14 @@ from typing import Any
 import polars as pl
 
 from crowdrank.data import LEFT, TIE, Comparisons
-from crowdrank.errors import FormatError
-from crowdrank.io import cells
-from crowdrank.io.cells import is_word
-from crowdrank.io.formats.base import Format, Writer, find, has, held, is_true, playing, words
-from crowdrank.io.formats.records import Records, a_list, an_object, records_of
+from crowdrank.io import parse
+from crowdrank.io.formats.base import Format, Writer, assign_roles, find_optional, is_true, optional, words
+from crowdrank.io.formats.records import Records, as_list, as_object, load_records
+from crowdrank.io.parse import is_outcome_word
+from crowdrank.io.role_matching import columns_error
+from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source
-from crowdrank.io.tables import Table
-from crowdrank.io.writer import writing
+from crowdrank.io.writer import guard_write
 
 _NAME = "label-studio"
 _TYPES = ("pairwise", "choices", "ranker")
@@ -33,10 +31,10 @@ def _recognises(source: Source) -> bool:
 
 
 def _schema(records: tuple[dict[str, Any], ...]) -> dict[str, Any]:
-    """Only what is read. Who annotated is an id, or an object that has one."""
-    data = dict.fromkeys((name for record in records for name in an_object(record.get("data"))), pl.String)
-    annotations = [an_object(a) for record in records for a in a_list(record.get("annotations"))]
-    values = [an_object(an_object(r).get("value")) for a in annotations for r in a_list(a.get("result"))]
+    """Return the schema of the fields that are read. The annotator is an id, or an object with an id."""
+    data = dict.fromkeys((name for record in records for name in as_object(record.get("data"))), pl.String)
+    annotations = [as_object(a) for record in records for a in as_list(record.get("annotations"))]
+    values = [as_object(as_object(r).get("value")) for a in annotations for r in as_list(a.get("result"))]
     ranked = [value["ranker"] for value in values if "ranker" in value]
     order = pl.List(pl.String)
     buckets = dict.fromkeys(name for held in ranked if isinstance(held, dict) for name in held)
@@ -54,9 +52,9 @@ def _schema(records: tuple[dict[str, Any], ...]) -> dict[str, Any]:
     return {"data": pl.Struct(data), "annotations": pl.List(pl.Struct(annotation))}
 
 
-def _read_json(source: Source) -> Table:
-    found = records_of(source, _schema(source.records))
-    said = found.one_each("annotations")
+def _read_json(source: Source) -> SourceTable:
+    found = load_records(source, _schema(source.records))
+    said = found.explode_lists("annotations")
     said = said.with_columns(said["annotations"].struct.unnest()).drop("annotations")
     answer = pl.col("result").list.filter(pl.element().struct.field("type").is_in(_TYPES)).list.first().struct
     said = said.with_columns(to_name=answer.field("to_name"), value=answer.field("value"))
@@ -64,32 +62,32 @@ def _read_json(source: Source) -> Table:
     said = said.with_columns(
         annotator=who.struct.field("id") if who.dtype == pl.Struct else who,
         time="created_at",
-        duration=pl.Series(cells.numbers(said["lead_time"])),
+        duration=pl.Series(parse.numbers(said["lead_time"])),
         **{name: pl.col("value").struct.field(name) for name in ("selected", "choices", "ranker")},
     )
     return _lists(found, said) if said["ranker"].null_count() < said.height else _pairs(found, said)
 
 
-def _lists(found: Records, said: pl.DataFrame) -> Table:
+def _lists(found: Records, said: pl.DataFrame) -> SourceTable:
     aside = {"gold": is_true(said["ground_truth"]), "cancelled": is_true(said["was_cancelled"])}
     frame = said.select("record", "annotator").with_columns(_order(said["ranker"]).alias("order"))
-    return playing(found.table(frame, set_aside=aside), _NAME, order="order", annotator="annotator")
+    return assign_roles(found.table(frame, set_aside=aside), _NAME, order="order", annotator="annotator")
 
 
 def _order(ranked: pl.Series) -> pl.Series:
-    """An order; or buckets from the best to the worst, "_" being what was put into none."""
+    """Return lists of items, or of buckets from best to worst; the bucket "_" holds items that were not ranked."""
     if ranked.dtype != pl.Struct:
         return ranked
     buckets = [field.name for field in ranked.dtype.fields if field.name != "_"]  # type: ignore[attr-defined]
     if buckets == ["rank"]:
         return ranked.struct.field("rank")
-    # Lists of lists are made through structs: joined as they are, lists would run together.
+    # concat_list would flatten plain lists, so each bucket is wrapped in a struct.
     held = (pl.concat_list(pl.struct(tied=pl.lit(ranked).struct.field(name))) for name in buckets)
     places = pl.concat_list(*held).list.eval(pl.element().struct.field("tied").drop_nulls())
     return ranked.to_frame().select(places.alias("order")).to_series()
 
 
-def _pairs(found: Records, said: pl.DataFrame) -> Table:
+def _pairs(found: Records, said: pl.DataFrame) -> SourceTable:
     data = said["data"]
     fields = [field.name for field in data.dtype.fields]  # type: ignore[attr-defined]
     cancelled = pl.Series(is_true(said["was_cancelled"])) | (said["result"].list.len() == 0).fill_null(False)
@@ -105,7 +103,7 @@ def _pairs(found: Records, said: pl.DataFrame) -> Table:
         winner=pl.when(cancelled).then(pl.lit("skip")).otherwise(chosen),
         **{name: data.struct.field(name) for name in fields if name not in taken},
     )
-    return playing(
+    return assign_roles(
         found.table(frame, set_aside={"gold": is_true(said["ground_truth"])}),
         _NAME,
         left="left",
@@ -119,18 +117,18 @@ def _pairs(found: Records, said: pl.DataFrame) -> Table:
 
 
 def _side(place: int, said: pl.DataFrame, fields: list[str]) -> pl.Expr:
-    """What the task shows under the name that `to_name` gives a side; answers without one have the usual one."""
+    """Return the data that `to_name` shows on a side; answers without `to_name` use the most common one."""
     names = said["to_name"].str.split(",").list.get(place, null_on_oob=True).str.strip_chars()
     usual = names.drop_nulls().mode().sort()
     asked = names.fill_null(usual[0]) if len(usual) else names
     shown = (pl.when(asked == name).then(pl.col("data").struct.field(name)) for name in fields)
-    # A name that is no field of the data is an item of its own.
+    # A name that is not a field of the data is itself an item.
     return pl.coalesce(*shown, pl.when(~asked.is_in(fields)).then(asked))
 
 
 def _write(votes: Comparisons, path: Path) -> list[str]:
     tie, left = pl.lit(pl.Series(votes.outcome == TIE)), pl.lit(pl.Series(votes.outcome == LEFT))
-    frame = votes.to_frame()
+    frame = votes.to_polars()
     none = pl.lit(None, pl.String)
     time = pl.from_epoch((pl.col("time") * 1e6).cast(pl.Int64), "us").dt.to_string("%Y-%m-%dT%H:%M:%S%.6fZ")
     value = pl.struct(
@@ -154,53 +152,50 @@ def _write(votes: Comparisons, path: Path) -> list[str]:
     )
     data = pl.struct([name for name in ("query", "left", "right") if name in frame.columns])
     tasks = frame.select(id=pl.int_range(1, pl.len() + 1), data=data, annotations=pl.concat_list(annotation))
-    writing(path, lambda: tasks.write_json(path))
+    guard_write(path, lambda: tasks.write_json(path))
     return []
 
 
 LABEL_STUDIO = Format(
     name=_NAME,
-    description="Label Studio's JSON: tasks with annotations of pairs (with ties among choices) or of rankers.",
+    description="Label Studio's JSON: tasks with pairwise annotations (ties are choices) or rankers.",
     known_by="objects with data and annotations",
     recognises=_recognises,
     read=_read_json,
-    writer=Writer(("comparisons",), (".json",), held("annotator query time duration"), _write),
+    writer=Writer(("comparisons",), (".json",), optional("annotator query time duration"), _write),
 )
 
 
 _OWN = ("annotation_id", "annotator", "created_at", "id", "lead_time", "updated_at")
 
 
-def _read_min(source: Source) -> Table:
+def _read_min(source: Source) -> SourceTable:
     table = source.table
     roles = {
-        "annotator": find(table, "annotator") or "",
-        "duration": find(table, "lead_time") or "",
-        "time": find(table, "created_at") or "",
+        "annotator": find_optional(table, "annotator") or "",
+        "duration": find_optional(table, "lead_time") or "",
+        "time": find_optional(table, "created_at") or "",
         "winner": _answer(table),
     }
     return replace(table, roles=roles)
 
 
-def _answer(table: Table) -> str:
-    """The column of the answers goes by the name of a control, so it is known by what it holds."""
-    sample, own = table.sample, {find(table, name) for name in _OWN}
+def _answer(table: SourceTable) -> str:
+    """Find the column of answers by its content, because it has the name of a control."""
+    sample, own = table.sample, {find_optional(table, name) for name in _OWN}
     for column in table.columns:
         if column in own or sample[column].dtype.is_nested():
             continue
-        said = [word for word in words(sample[column]).unique() if word]
-        if said and all(is_word(word) for word in said):
+        answers = [word for word in words(sample[column]).unique() if word]
+        if answers and all(is_outcome_word(word) for word in answers):
             return column
-    raise FormatError(
-        f"{table.name}: no column holds answers such as left and right; name it: --column winner=COLUMN "
-        "(columns={'winner': 'COLUMN'})."
-    )
+    problem = f"{table.name}: no column contains answers such as left and right."
+    raise columns_error(problem, "Name it:", {"winner": "COLUMN"})
 
 
 LABEL_STUDIO_MIN = Format(
     name="label-studio-min",
     description="Label Studio's CSV or JSON_MIN: the task's data, the answer (left or right), annotator, lead_time.",
     known_by="columns annotation_id, annotator, lead_time and updated_at",
-    recognises=has("annotation_id,annotator,lead_time,updated_at"),
     read=_read_min,
 )

@@ -1,6 +1,6 @@
-"""LETOR, or SVMlight with queries: a line an item, `2 qid:10032 1:0.05 2:0.7 # docid = GX029-35`.
+"""LETOR, or SVMlight with queries: one item per line, `2 qid:10032 1:0.05 2:0.7 # docid = GX029-35`.
 
-LETOR and SVMlight ranking files as ratings: the grade of each document in its query. Features are for learning.
+Read as judgments, a line is the grade of a document in its query; the features are for learning to rank.
 """
 
 from __future__ import annotations
@@ -18,41 +18,55 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.errors import FormatError
-from crowdrank.io.formats.base import Format, playing
+from crowdrank.io.formats.base import Format, assign_roles
+from crowdrank.io.source_table import RowLocation, SourceTable, table_from_frame
 from crowdrank.io.sources import Source, as_utf8, read_bytes
-from crowdrank.io.tables import Place, Table, table_of
 
 _SUFFIXES = (".letor", ".svmlight", ".libsvm", ".svm")
-_MAYBE = (".txt", ".dat", "")
+_POSSIBLE_SUFFIXES = (".txt", ".dat", "")
 _FIRST_LINE = re.compile(r"\s*[-+.\d][^\s:]*(\s+qid:\S+)?(\s+\d+:\S+)+\s*(#|$)")
-# Lines taken apart at once: some millions of cells.
+# Lines parsed at a time: a few million cells.
 _CHUNK = 20_000
-# Bytes that surely hold the first line.
+# Bytes that contain the first line.
 _HEAD = 1 << 20
-# An index beyond it is a slip, and would claim all memory.
-_MOST_FEATURES = 100_000
+# A larger index is a mistake, and its matrix would not fit in memory.
+_MAX_FEATURES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
 class Letor:
-    """What the file says, row by row."""
+    """The content of a LETOR file.
+
+    Parameters
+    ----------
+    grade : array of float
+        The grade of each line.
+    query : polars.Series, optional
+        The query of each line.
+    item : polars.Series
+        The name of each item.
+    values : array of float
+        The features; feature 1 is the first column, and missing ones are zero.
+    line : array of int
+        The line of each row in the file, from 1.
+    notes : tuple of str
+        Remarks for the import report.
+    """
 
     grade: FloatArray
     query: pl.Series | None
     item: pl.Series
     values: FloatArray
-    """Feature 1 is the first column; what a line leaves out is zero."""
     line: IntArray
-    """Where each row stands in the file, from 1."""
     notes: tuple[str, ...] = ()
 
 
 def looks_like_letor(path: Path) -> bool:
-    """By its name; a .txt, a .dat or a file without an ending by its first line."""
+    """Return whether a file is LETOR: by its suffix, or for .txt, .dat and no suffix by its first line."""
     name = Path(path.stem if path.suffix.lower() == ".gz" else path.name)
     if name.suffix.lower() in _SUFFIXES:
         return True
-    if name.suffix.lower() not in _MAYBE or not path.is_file():
+    if name.suffix.lower() not in _POSSIBLE_SUFFIXES or not path.is_file():
         return False
     first = next((line for line in _head(path) if line.strip() and not line.lstrip().startswith("#")), "")
     return bool(_FIRST_LINE.match(first))
@@ -62,12 +76,12 @@ def _head(path: Path) -> list[str]:
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             return file.read(_HEAD).decode("utf-8", errors="replace").splitlines()
-    except (OSError, EOFError, zlib.error):  # whoever reads it will say what is wrong
+    except (OSError, EOFError, zlib.error):  # the reader will report what is wrong
         return []
 
 
 def read_letor(path: Path, features: bool = True) -> Letor:
-    """The whole file, or all but its `features`; any line that cannot be read is an error that names it."""
+    """Read a file, with or without its features; a line that cannot be parsed is an error."""
     if not path.is_file():
         raise FormatError(f"{path}: there is no such file.")
     text = as_utf8(read_bytes(path), path.name).decode()
@@ -112,44 +126,44 @@ def _values(body: pl.Series, number: IntArray, name: str) -> FloatArray:
 
 
 def _cells(body: pl.Series, number: IntArray, name: str) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
-    """Row, column and value of all cells, some thousand lines at a time."""
+    """Iterate over row, column and value of all cells, many lines at a time."""
     rest = body.str.replace(r"^\S+(\s+qid:\S+)?\s*", "")
     for start in range(0, len(rest), _CHUNK):
         here = rest[start : start + _CHUNK]
         words = here.str.extract_all(r"\S+")
         row = start + np.repeat(np.arange(len(here)), words.list.len().to_numpy().astype(np.int64))
-        cell = words.explode().drop_nulls()  # a line without features gives one empty cell
+        cell = words.explode().drop_nulls()  # a line without features has one empty cell
         halves = cell.str.split_exact(":", 1).struct
         column = halves.field("field_0").cast(pl.Int64, strict=False).fill_null(0).to_numpy()
         value = halves.field("field_1").cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
-        wrong = (column < 1) | (column > _MOST_FEATURES) | ~np.isfinite(value)
-        _refuse(wrong, number[row], name, partial(_no_cell, cell))
-        _refuse_twice(row, column, number, name)
+        wrong = (column < 1) | (column > _MAX_FEATURES) | ~np.isfinite(value)
+        _refuse(wrong, number[row], name, partial(_describe_cell, cell))
+        _refuse_repeated_features(row, column, number, name)
         yield row, column, value
 
 
-def _no_cell(cell: pl.Series, at: int) -> str:
-    return f"a feature is written index:value, such as 3:0.5, got {cell[at]!r}"
+def _describe_cell(cell: pl.Series, at: int) -> str:
+    return f"a feature must be index:value, such as 3:0.5, got {cell[at]!r}"
 
 
-def _refuse_twice(row: IntArray, column: IntArray, number: IntArray, name: str) -> None:
-    key = np.sort(row * (_MOST_FEATURES + 1) + column)
+def _refuse_repeated_features(row: IntArray, column: IntArray, number: IntArray, name: str) -> None:
+    key = np.sort(row * (_MAX_FEATURES + 1) + column)
     if (twice := np.flatnonzero(key[1:] == key[:-1])).size:
-        line, feature = divmod(int(key[twice[0]]), _MOST_FEATURES + 1)
-        raise FormatError(f"{name}: line {int(number[line])}: feature {feature} stands twice.")
+        line, feature = divmod(int(key[twice[0]]), _MAX_FEATURES + 1)
+        raise FormatError(f"{name}: line {int(number[line])}: feature {feature} is given twice.")
 
 
 def _items(remark: pl.Series, query: pl.Series | None) -> tuple[pl.Series, tuple[str, ...]]:
-    """What the remarks call the items: `docid = …`, or one word; else their numbers within the query."""
+    """Return the names in the comments (`docid = …`, or one word), or else numbers within the query."""
     named = remark.str.extract(r"docid\s*[=:]\s*(\S+)")
     if named.null_count():
         named = remark.str.extract(r"^([^\s=:]+)$")
     if not named.null_count():
         return named, ()
-    asked = (pl.repeat("", len(remark), eager=True) if query is None else query).alias("query")
-    place = asked.to_frame().select(pl.int_range(1, pl.len() + 1).over("query")).to_series()
-    note = "Items have no names in the file: they go by their number within the query, from 1."
-    return place.cast(pl.String), (note,)
+    queries = (pl.repeat("", len(remark), eager=True) if query is None else query).alias("query")
+    number = queries.to_frame().select(pl.int_range(1, pl.len() + 1).over("query")).to_series()
+    note = "The file does not name its items, so they are numbered within each query, from 1."
+    return number.cast(pl.String), (note,)
 
 
 def _refuse(wrong: BoolArray, number: IntArray, name: str, why: Callable[[int], str]) -> None:
@@ -166,20 +180,20 @@ def _recognises(source: Source) -> bool:
     return bool(lines) and all(_LINE.fullmatch(line) for line in lines)
 
 
-def _read(source: Source) -> Table:
+def _read(source: Source) -> SourceTable:
     if source.path is None:
-        raise FormatError(f"{source.name}: LETOR is a format of files.")
+        raise FormatError(f"{source.name}: LETOR must be read from a file.")
     found = read_letor(source.path, features=False)
     columns = {"item": found.item, "grade": pl.Series(found.grade)}
     if found.query is not None:
         columns["query"] = found.query
     table = replace(
-        table_of(pl.DataFrame(columns), source.name),
+        table_from_frame(pl.DataFrame(columns), source.name),
         unit="line",
         notes=found.notes,
-        locate=lambda rows: [Place(int(found.line[row])) for row in rows],
+        locate=lambda rows: [RowLocation(int(found.line[row])) for row in rows],
     )
-    return playing(table, "letor", item="item", grade="grade", query="query?")
+    return assign_roles(table, "letor", item="item", grade="grade", query="query?")
 
 
 LETOR = Format(

@@ -1,4 +1,4 @@
-"""TREC's files: judgments of relevance (qrels), and the lists of systems (runs), which are ordered by score."""
+"""TREC's files: relevance judgments (qrels), and ranked lists of systems (runs)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from crowdrank.data import Rankings, Ratings
-from crowdrank.io.formats.base import Format, Writer, held, playing
-from crowdrank.io.formats.records import lines_of, look_like, table_of_lines
+from crowdrank.io.formats.base import Format, Writer, assign_roles, optional
+from crowdrank.io.formats.records import all_lines_match, split_lines, table_from_lines
+from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source
-from crowdrank.io.tables import Table
-from crowdrank.io.writer import write_text
+from crowdrank.io.writer import write_lines
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _QRELS = rf"(?<query>\S+)\s+(?:\d+|Q0)\s+(?<item>\S+)\s+(?<grade>{_NUMBER})"
@@ -22,47 +22,47 @@ _SUFFIXES = (".txt", ".qrels", ".run", ".trec", "")
 
 
 def _fields(source: Source, pattern: str) -> tuple[pl.Series, pl.DataFrame]:
-    lines = lines_of(source)
+    lines = split_lines(source)
     return lines, lines.str.extract_groups(f"^{pattern}$").struct.unnest()
 
 
-def _read_qrels(source: Source) -> Table:
+def _read_qrels(source: Source) -> SourceTable:
     lines, frame = _fields(source, _QRELS)
-    return playing(table_of_lines(source, lines, frame), "trec-qrels", query="query", item="item", grade="grade")
+    return assign_roles(table_from_lines(source, lines, frame), "trec-qrels", query="query", item="item", grade="grade")
 
 
-def _read_run(source: Source) -> Table:
+def _read_run(source: Source) -> SourceTable:
     lines, frame = _fields(source, _RUN)
-    # trec_eval goes by the scores, whatever the ranks say; larger is better.
+    # Like trec_eval, order by the scores (larger is better) and ignore the ranks.
     frame = frame.with_columns(rank=-pl.col("score").cast(pl.Float64)).drop("score")
-    table = table_of_lines(source, lines, frame)
-    return playing(table, "trec-run", query="query", annotator="annotator", item="item", rank="rank")
+    table = table_from_lines(source, lines, frame)
+    return assign_roles(table, "trec-run", query="query", annotator="annotator", item="item", rank="rank")
 
 
 def _write_qrels(grades: Ratings, path: Path) -> list[str]:
-    frame, said = _named(grades)
-    write_text(frame.select(pl.format("{} 0 {} {}", "query", "item", _whole("grade"))).to_series(), path)
-    return said
+    frame, notes = _named(grades)
+    write_lines(frame.select(pl.format("{} 0 {} {}", "query", "item", _whole("grade"))).to_series(), path)
+    return notes
 
 
 def _write_run(lists: Rankings, path: Path) -> list[str]:
-    frame, said = _named(lists)
+    frame, notes = _named(lists)
     if "annotator" not in frame.columns:
         frame = frame.with_columns(annotator=pl.format("list{}", pl.col("list") + 1))
     last = pl.col("rank").max().over("list")
     line = pl.format("{} Q0 {} {} {} {}", "query", "item", "rank", last - pl.col("rank") + 1, _word("annotator"))
-    write_text(frame.select(line).to_series(), path)
-    return said
+    write_lines(frame.select(line).to_series(), path)
+    return notes
 
 
 def _named(judgments: Ratings | Rankings) -> tuple[pl.DataFrame, list[str]]:
-    """With a query, and no spaces in names, which end a field."""
-    frame = judgments.to_frame()
+    """Add a query, and replace spaces in names, which would end a field."""
+    frame = judgments.to_polars()
     spaced = frame.select(pl.any_horizontal(pl.col(pl.String).str.contains(r"\s").any())).item()
     if "query" not in frame.columns:
         frame = frame.with_columns(query=pl.lit("1"))
-    said = ["Spaces in names were made underscores: in TREC's files they end a field."] if spaced else []
-    return frame.with_columns(_word("query"), _word("item")), said
+    notes = ["Spaces in names were replaced by underscores, because TREC's fields end with a space."] if spaced else []
+    return frame.with_columns(_word("query"), _word("item")), notes
 
 
 def _word(column: str) -> pl.Expr:
@@ -70,7 +70,7 @@ def _word(column: str) -> pl.Expr:
 
 
 def _whole(column: str) -> pl.Expr:
-    """Whole numbers without a point, as relevance is written."""
+    """Write whole numbers without a decimal point."""
     value = pl.col(column)
     return (
         pl.when(value == value.round())
@@ -81,17 +81,17 @@ def _whole(column: str) -> pl.Expr:
 
 TREC_QRELS = Format(
     name="trec-qrels",
-    description="TREC's judgments of relevance, as ratings: topic, iteration, document, relevance.",
+    description="TREC's relevance judgments, as ratings: topic, iteration, document, relevance.",
     known_by="lines of four words: topic, a number, document, a number",
-    recognises=lambda source: look_like(source, _QRELS_LINE),
+    recognises=lambda source: all_lines_match(source, _QRELS_LINE),
     read=_read_qrels,
-    writer=Writer(("ratings",), _SUFFIXES, held("query"), _write_qrels),
+    writer=Writer(("ratings",), _SUFFIXES, optional("query"), _write_qrels),
 )
 TREC_RUN = Format(
     name="trec-run",
     description="TREC's runs, as rankings by a system: topic, Q0, document, rank, score, tag; ordered by score.",
     known_by="lines of six words: topic, Q0, document, rank, score, tag",
-    recognises=lambda source: look_like(source, _RUN_LINE),
+    recognises=lambda source: all_lines_match(source, _RUN_LINE),
     read=_read_run,
-    writer=Writer(("rankings",), _SUFFIXES, held("query annotator"), _write_run),
+    writer=Writer(("rankings",), _SUFFIXES, optional("query annotator"), _write_run),
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
-from crowdrank.data.columns import freeze
+from crowdrank.data.tables import freeze
 from crowdrank.errors import DataWarning, FormatError, SettingError
 from crowdrank.ltr.rankers.linear import Linear, Ranker, Scorer
 from crowdrank.models.lists.plackett_luce_likelihood import Lists, slopes

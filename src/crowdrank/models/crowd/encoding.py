@@ -128,7 +128,7 @@ def table_of(
     if features is None and people * size**2 <= min(len(rows) // 2, _MOST_CELLS):
         own = _collapsed(rows, people, size)
     else:
-        own = rows.rows_as(partial(_answers, features=features))
+        own = rows.map_chunks(partial(_answers, features=features))
         if people >= _MANY_ANNOTATORS and isinstance(own, Answers):
             own = own.by_annotator()
     gold = _gold_answers(comparisons, known, 0 if features is None else len(features))
@@ -169,7 +169,7 @@ def _answers(comparisons: Comparisons, features: Features | None = None) -> Answ
 def _collapsed(comparisons: Comparisons, people: int, size: int) -> Answers:
     """Equal answers of one annotator as one, of their weight together."""
     table = np.zeros(people * size**2)
-    for part in comparisons.parts():
+    for part in comparisons.chunks():
         answers = _answers(part)
         cells = (answers.annotator * np.int64(size) + answers.winner) * size + answers.loser
         np.add.at(table, cells, answers.weight)

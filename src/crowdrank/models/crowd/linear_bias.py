@@ -63,7 +63,7 @@ class LinearBias(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        if not comparisons.sided:
+        if not comparisons.positions_known:
             raise DataError("The judgments do not say what stood left and right: use a model without position bias.")
         check_connected(diagnose(comparisons), has_prior=True)
         lines = Lines(comparisons, self.prior_scale)

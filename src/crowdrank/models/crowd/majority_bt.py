@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.data import Comparisons, Health, Items, Judgments, PairCounts
+from crowdrank.data import Comparisons, DataDiagnostics, Items, Judgments, PairCounts
 from crowdrank.engines import Engine
-from crowdrank.errors import DataError, IslandsError, SeparationError
+from crowdrank.errors import DataError, DisconnectedError, SeparationError
 from crowdrank.inference.newton import maximize
 from crowdrank.models.base import (
     FitOptions,
@@ -89,7 +89,7 @@ class MajorityBT(Model):
         items, total = comparisons.items, comparisons.counts.total
 
         def again(counts: PairCounts) -> FloatArray:
-            if not self._has_prior and not diagnose(_as_comparisons(counts, items)).sound:
+            if not self._has_prior and not diagnose(_as_comparisons(counts, items)).strongly_connected:
                 raise DataError(
                     "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
                 )
@@ -116,18 +116,22 @@ def _as_comparisons(counts: PairCounts, items: Items) -> Comparisons:
     won = majority_of(counts)
     rows = np.flatnonzero(won)
     return Comparisons(
-        items=items, left=counts.first[rows], right=counts.second[rows], outcome=won[rows].astype(np.int8), sided=False
+        items=items,
+        left=counts.first[rows],
+        right=counts.second[rows],
+        outcome=won[rows].astype(np.int8),
+        positions_known=False,
     )
 
 
-def _refuse_unsound(decided: Health) -> None:
+def _refuse_unsound(decided: DataDiagnostics) -> None:
     try:
         check_connected(decided, has_prior=False)
-    except (IslandsError, SeparationError) as error:
+    except (DisconnectedError, SeparationError) as error:
         raise type(error)(f"{_OF_MAJORITIES}{error}") from error
 
 
-def _notes(health: Health, decided: Health) -> list[str]:
+def _notes(health: DataDiagnostics, decided: DataDiagnostics) -> list[str]:
     """What the judgments lack, and what their majorities lack besides."""
     known = health.notes()
     return known + [f"{_OF_MAJORITIES}{note}" for note in decided.notes() if note not in known]

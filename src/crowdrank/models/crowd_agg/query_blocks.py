@@ -180,7 +180,7 @@ def _cut(comparisons: Comparisons, seats: Seats) -> Iterator[Answers]:
         rows, first = order[answered[a] : answered[b]], int(items.starts[a])
         members, seat = np.unique(seats.of_row[rows], return_inverse=True)
         some = Comparisons(
-            items=items.some(a, b),
+            items=items.query_range(a, b),
             left=comparisons.left[rows] - first,
             right=comparisons.right[rows] - first,
             outcome=comparisons.outcome[rows],

@@ -78,7 +78,7 @@ class Elo(Model):
             raise SettingError(f"step and scale must be positive, got {self.step} and {self.scale}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
-        comparisons = require_kind(Comparisons, judgments, self).in_order_of_time()
+        comparisons = require_kind(Comparisons, judgments, self).sorted_by_time()
         return build_ranking(
             self, comparisons, self._ratings(comparisons), centred=False, measure=lambda: self._bootstrap(comparisons)
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items, PairCounts
-from crowdrank.data.pair_counts import MOST_CELLS
+from crowdrank.data.pair_counts import MAX_CELLS
 from crowdrank.engines import ShardedData
 from crowdrank.errors import DataError, SeparationError, SettingError
 from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature
@@ -206,10 +206,10 @@ def measure(found: OptimizeResult, curvature: PairwiseCurvature, items: Items, s
 def reduce(comparisons: Comparisons, formula: int) -> Any:
     """A table for an engine: the judgments, or one row per pair if many judgments fall on few pairs."""
     cells = len(comparisons.items) ** 2
-    counting = -(-cells // MOST_CELLS)  # passes over the rows
+    counting = -(-cells // MAX_CELLS)  # passes over the rows
     if cells * counting <= 2 * len(comparisons):
-        return comparisons.counts_as(partial(pairs_of_counts, formula=formula))
-    return comparisons.rows_as(pairs_of_rows)
+        return comparisons.map_count_chunks(partial(pairs_of_counts, formula=formula))
+    return comparisons.map_chunks(pairs_of_rows)
 
 
 def pairs_of_rows(comparisons: Comparisons) -> Pairs:

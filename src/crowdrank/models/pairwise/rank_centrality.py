@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Comparisons, Items, Judgments, PairCounts
-from crowdrank.errors import IslandsError, SettingError
+from crowdrank.errors import DisconnectedError, SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, diagnose, require_kind
 from crowdrank.models.bootstrap import bootstrap_counts
 from crowdrank.results import CLOSED_FORM, Convergence, Ranking
@@ -70,8 +70,8 @@ class RankCentrality(Model):
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
         health, items = diagnose(comparisons), comparisons.items
-        if health.islands:
-            raise IslandsError(f"{health.describe_islands()} Rank each by itself, or use a model with a prior.")
+        if health.disconnected_components:
+            raise DisconnectedError(f"{health.describe_components()} Rank each by itself, or use a model with a prior.")
         scores, convergence = self._stationary(comparisons.counts, items)
         return build_ranking(
             self,

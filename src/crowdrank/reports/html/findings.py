@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.data import Comparisons, Health, Judgments, Rankings, Ratings
+from crowdrank.data import Comparisons, DataDiagnostics, Judgments, Rankings, Ratings
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.errors import CrowdrankError, DataError
 from crowdrank.evaluation import Calibration, Evaluation, Verdicts, calibration, verdicts
@@ -166,12 +166,12 @@ class Findings:
             return None
 
     @cached_property
-    def health(self) -> Health:
+    def health(self) -> DataDiagnostics:
         """Diagnostics of the data."""
         given = self.judgments
         if isinstance(given, Ratings):
-            return Health(ratings_to_links(given), graded=True)
-        return Health(rankings_to_links(given) if isinstance(given, Rankings) else given)
+            return DataDiagnostics(ratings_to_links(given), from_ratings=True)
+        return DataDiagnostics(rankings_to_links(given) if isinstance(given, Rankings) else given)
 
     @cached_property
     def annotator_estimate(self) -> AnnotatorEstimate | None:

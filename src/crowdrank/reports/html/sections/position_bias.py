@@ -31,7 +31,7 @@ def position(findings: Findings) -> Section | None:
     given, title = findings.judgments, "Position bias"
     if not isinstance(given, Comparisons):
         return None
-    if not given.sided:
+    if not given.positions_known:
         unknown = "The file names only winners and losers, so position bias cannot be measured."
         return section("position", title, paragraph(unknown), _feature_effects(findings))
     found = estimate_position_bias(given)

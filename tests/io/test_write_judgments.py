@@ -12,9 +12,9 @@ import pytest
 
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import FormatError
-from crowdrank.io import FORMATS, read_with_report, write
+from crowdrank.io import list_formats, read_with_report, write
 
-WRITERS = {known.name: known.writer for known in FORMATS if known.writer is not None}
+WRITERS = {known.name: known.writer for known in list_formats() if known.writer is not None}
 PAIRS = {"left": ["x", "y, z", "tie"], "right": ["y, z", 'q "r"', "x"], "winner": ["x", 'q "r"', "x"]}
 FULL = Comparisons.of(
     **PAIRS,
@@ -53,12 +53,12 @@ HELD: dict[str, list[tuple[Any, set[str]]]] = {
 CASES = [(name, n) for name, cases in HELD.items() for n in range(len(cases))]
 
 
-def rows(judgments: Any, columns: set[str], sided: bool = True) -> list[tuple[Any, ...]]:
+def rows(judgments: Any, columns: set[str], positions_known: bool = True) -> list[tuple[Any, ...]]:
     """All that was said, in an order of its own."""
     frame = judgments.to_frame()
     if isinstance(judgments, Rankings):
         frame = frame.with_columns(weight=pl.Series(judgments.weights[judgments.list_of_row]))
-    if isinstance(judgments, Comparisons) and not sided:
+    if isinstance(judgments, Comparisons) and not positions_known:
         loser = pl.when(pl.col("winner") == pl.col("left")).then("right").otherwise("left")
         frame = frame.with_columns(loser=loser).drop("left", "right")
     said = [c for c in frame.columns if c in columns | {"left", "right", "winner", "loser", "item", "grade", "rank"}]
@@ -78,36 +78,38 @@ def test_what_a_format_can_hold_comes_back(name: str, number: int, tmp_path: Pat
         found, report = read_with_report(path)
         assert report.format == name
         assert (report.malformed_count, report.skips, report.set_aside) == (0, 0, {})
-        sided = getattr(found, "sided", True)
-        assert rows(found, columns, sided) == rows(judgments, columns, sided)
+        positions_known = getattr(found, "positions_known", True)
+        assert rows(found, columns, positions_known) == rows(judgments, columns, positions_known)
 
 
 def test_what_a_format_cannot_hold_is_told(tmp_path: Path) -> None:
     assert write(TIED, tmp_path / "v.csv", "crowd-kit") == ["1 tie was left out: crowd-kit has none."]
     assert write(TIED, tmp_path / "v.csv", "asap") == [
-        "A tie is half a win for each.",
-        "Left out, because asap does not hold it: annotator.",
+        "Each tie was written as half a win for both items.",
+        "Left out, because asap has no column for it: annotator.",
     ]
-    assert write(FULL, tmp_path / "v.csv", "evalica") == ["Left out, because evalica does not hold it: time, duration."]
+    assert write(FULL, tmp_path / "v.csv", "evalica") == [
+        "Left out, because evalica has no column for it: time, duration."
+    ]
     spaced = Rankings.of(item=["a b", "c"], rank=[1, 2], annotator=["s", "s"])
-    assert write(spaced, tmp_path / "v.txt", "trec-run")[0].startswith("Spaces in names were made underscores")
+    assert write(spaced, tmp_path / "v.txt", "trec-run")[0].startswith("Spaces in names were replaced by underscores")
 
 
 def test_other_kinds_are_made_what_the_format_holds_by_a_rule_that_is_told(tmp_path: Path) -> None:
     said = write(RUNS, tmp_path / "v.csv", "evalica")
-    assert said == ["Rankings were made comparisons: every two items of a list, ties dropped."]
+    assert said == ["Rankings were converted to comparisons: every two items of a list, without ties."]
     assert len(read_with_report(tmp_path / "v.csv")[0]) == 4
 
 
 @pytest.mark.parametrize(
     ("judgments", "name", "path", "message"),
     [
-        (TIED, "gavel", "v.csv", "gavel is read and not written; what can be written: preflib"),
+        (TIED, "gavel", "v.csv", "gavel can be read but not written. Formats that can be written: preflib"),
         (TIED, "evalica", "v.soi", "evalica files end in .csv, .tsv, .jsonl, .parquet, got '.soi'"),
-        (RUNS, "preflib", "v.toi", "one election, and here are 2 queries"),
-        (replace(LISTS, weight=np.array([0.5, 1, 1])), "preflib", "v.toi", "not whole numbers"),
-        (FULL, "asap", "v.csv", "has no queries"),
-        (BARE, "crowd-kit", "v.csv", "here nobody is named"),
+        (RUNS, "preflib", "v.toi", "one election, and the judgments have 2 queries"),
+        (replace(LISTS, weight=np.array([0.5, 1, 1])), "preflib", "v.toi", "needs whole numbers"),
+        (FULL, "asap", "v.csv", "cannot hold the queries"),
+        (BARE, "crowd-kit", "v.csv", "have no annotators"),
         (TIED, "evalica", "nowhere/v.csv", "cannot be written"),
         (RUNS, "trec-run", "nowhere/v.txt", "cannot be written"),
     ],

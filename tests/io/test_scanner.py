@@ -9,9 +9,9 @@ import pytest
 
 from crowdrank import data
 from crowdrank.data import chunks, pair_counts
-from crowdrank.data.comparisons import MOST_CELLS
+from crowdrank.data.comparisons import MAX_CELLS
 from crowdrank.errors import DataWarning, FormatError
-from crowdrank.io import is_long, read, scan, scan_with_report, scanner
+from crowdrank.io import needs_scan, read, scan, scan_with_report, scanner
 
 ROWS = {
     "worker": ["eve", "bob", "ann", "bob", "eve", "ann", "cid"],
@@ -24,8 +24,8 @@ ROWS = {
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(scanner, "ROWS_AT_ONCE", 2)
-    monkeypatch.setattr(chunks, "ROWS_PER_PART", 3)
+    monkeypatch.setattr(scanner, "ROWS_PER_BATCH", 2)
+    monkeypatch.setattr(chunks, "ROWS_PER_CHUNK", 3)
 
 
 def written(tmp_path, rows=ROWS, suffix="parquet", parts=2):
@@ -43,14 +43,14 @@ def assert_equal(found, expected):
     for name in ("labels", "query", "queries"):
         assert getattr(found.items, name).tolist() == getattr(expected.items, name).tolist()
     assert found.annotators.tolist() == expected.annotators.tolist()
-    assert found.sided == expected.sided
+    assert found.positions_known == expected.positions_known
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv"])
 def test_a_folder_of_parts_is_what_reading_them_together_gives(tmp_path, suffix):
     found = scan(written(tmp_path, suffix=suffix))
     assert_equal(found, read(ROWS))
-    assert len(found.stored.parts) == 2
+    assert len(found.storage.chunks) == 2
 
 
 def test_weights_and_winners_named_first_are_read(tmp_path):
@@ -62,25 +62,25 @@ def test_a_file_and_a_pattern_will_do(tmp_path):
     folder = written(tmp_path)
     assert len(scan(folder / "part-0.parquet")) == 3
     assert len(scan(str(folder / "part-*.parquet"))) == 6
-    assert is_long(folder)
-    assert is_long(str(folder / "*.parquet"))
-    assert not is_long(folder / "part-0.parquet")
+    assert needs_scan(folder)
+    assert needs_scan(str(folder / "*.parquet"))
+    assert not needs_scan(folder / "part-0.parquet")
 
 
 def test_counts_over_parts_are_those_of_the_whole(tmp_path, monkeypatch):
     found, expected = scan(written(tmp_path)), read(ROWS)
-    for most in (MOST_CELLS, 7):  # all pairs at once, and one item at a time
-        monkeypatch.setattr(pair_counts, "MOST_CELLS", most)
+    for most in (MAX_CELLS, 7):  # all pairs at once, and one item at a time
+        monkeypatch.setattr(pair_counts, "MAX_CELLS", most)
         for name in ("first", "second", "first_wins", "second_wins", "ties"):
             np.testing.assert_array_equal(getattr(replace(found).counts, name), getattr(expected.counts, name))
-    monkeypatch.setattr(data.comparisons, "MOST_CELLS", 7)
+    monkeypatch.setattr(data.comparisons, "MAX_CELLS", 7)
     from crowdrank.models.pairwise.likelihood import LOGISTIC
     from crowdrank.models.pairwise.paired import pairs_of_counts
 
     def pairs(given):
         return pairs_of_counts(given, LOGISTIC)
 
-    table = found.counts_as(pairs)
+    table = found.map_count_chunks(pairs)
     together = [recipe() for recipe in table.loaders]
     assert table.rows == len(expected.counts) == sum(part.rows for part in together)
     assert [part.start for part in together] == [0, 3]
@@ -90,11 +90,11 @@ def test_counts_over_parts_are_those_of_the_whole(tmp_path, monkeypatch):
 def test_what_is_counted_and_what_is_decided_agree_with_rows_in_memory(tmp_path):
     found, expected = scan(written(tmp_path)), read(ROWS)
     assert found.ties == expected.ties == 1
-    assert found.judged_of_item.tolist() == expected.judged_of_item.tolist()
-    assert found.judged_of_annotator.tolist() == np.bincount(expected.annotator).tolist()
+    assert found.n_judgments_per_item.tolist() == expected.n_judgments_per_item.tolist()
+    assert found.n_judgments_per_annotator.tolist() == np.bincount(expected.annotator).tolist()
     assert_equal(found.decided, expected.decided)
-    assert len(found.decided.stored.parts) == 2
-    assert data.Health(found).notes() == data.Health(expected).notes()
+    assert len(found.decided.storage.chunks) == 2
+    assert data.DataDiagnostics(found).notes() == data.DataDiagnostics(expected).notes()
 
 
 def test_every_row_is_accounted_for(tmp_path):
@@ -117,14 +117,14 @@ def test_every_row_is_accounted_for(tmp_path):
 
 def test_progress_is_told(tmp_path):
     heard = []
-    scan_with_report(written(tmp_path), tell=heard.append)
+    scan_with_report(written(tmp_path), progress=heard.append)
     assert heard == sorted(heard)
     assert heard[-1] == 7
 
 
 def test_the_files_go_with_the_judgments(tmp_path):
     found = scan(written(tmp_path))
-    beside = found.stored.folder.path
+    beside = found.storage.folder.path
     later = found.take(np.array([0])).left[0]
     assert beside.exists()
     del found
@@ -156,5 +156,5 @@ def test_parts_must_have_the_same_columns(tmp_path):
 
 def test_a_folder_without_judgments_is_refused(tmp_path):
     Path(tmp_path / "notes.md").write_text("nothing")
-    with pytest.raises(FormatError, match="no file that ends in"):
+    with pytest.raises(FormatError, match="no file with one of the suffixes"):
         scan(tmp_path)

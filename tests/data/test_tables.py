@@ -1,20 +1,20 @@
 import numpy as np
 import pytest
 
-from crowdrank.data.columns import check_weight, numbers
+from crowdrank.data.tables import number_column, weight_column
 from crowdrank.errors import DataError
 
 
 @pytest.mark.parametrize("values", [[1, 2], (1.0, 2.0), np.array([1, 2], np.int8), np.array([1.0, 2.0], np.float32)])
 def test_any_numbers_become_doubles(values):
-    column = numbers(values, "grade", 2)
+    column = number_column(values, "grade", 2)
     assert column.dtype == np.float64
     assert column.tolist() == [1.0, 2.0]
 
 
 def test_numbers_are_the_callers_no_more():
     values = np.array([1.0, 2.0])
-    column = numbers(values, "grade", 2)
+    column = number_column(values, "grade", 2)
     values[0] = 7.0
     assert column[0] == 1.0
 
@@ -32,10 +32,10 @@ def test_numbers_are_the_callers_no_more():
 )
 def test_what_is_no_number_is_refused(values, said):
     with pytest.raises(DataError, match=said):
-        numbers(values, "grade", 2)
+        number_column(values, "grade", 2)
 
 
 @pytest.mark.parametrize(("weight", "said"), [(0.0, "must be positive"), (-1.0, "must be positive"), (1e12, "between")])
 def test_weights_must_be_positive_and_within_reach_of_each_other(weight, said):
     with pytest.raises(DataError, match=f"Row 2: weight {said}|Row 2: weight must be {said}"):
-        check_weight(np.array([1.0, weight]))
+        weight_column([1.0, weight], 2)

@@ -26,7 +26,7 @@ def by_hand(votes):
 @given(votes=comparisons())
 def test_pairs_are_counted_as_a_loop_would(largest, votes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file, "_LARGEST_TABLE", largest)
+        patch.setattr(file, "_MAX_TABLE_CELLS", largest)
         counts = count_pairs(len(votes.items), votes.left, votes.right, votes.outcome, votes.weight)
     expected = by_hand(votes)
     pairs = list(zip(counts.first.tolist(), counts.second.tolist(), strict=True))

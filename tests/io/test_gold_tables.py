@@ -55,7 +55,7 @@ def test_gold_must_be_numbers_about_items(tmp_path: Path) -> None:
     (tmp_path / "gold.csv").write_text("item,label\nx,1\ny,good\n")
     with pytest.raises(FormatError, match=r"gold\.csv: Line 3, column 'label': the value must be a finite number"):
         read_gold(tmp_path / "gold.csv")
-    with pytest.raises(FormatError, match="no column is the item"):
+    with pytest.raises(FormatError, match="no column for the item"):
         read_gold({"label": [1]})
     with pytest.raises(FormatError, match="no rows"):
         read_gold({"item": [], "label": []})

@@ -1,4 +1,4 @@
-"""Numbers, moments and durations."""
+"""Numbers, timestamps and durations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from crowdrank.io import read, read_with_report
-from crowdrank.io.cells import labels, moments, numbers
+from crowdrank.io.parse import labels, numbers, timestamps
 
 NEW_YEAR = 1_577_836_800.0
 
@@ -39,11 +39,11 @@ def vote(**columns: Any) -> dict[str, Any]:
     ],
 )
 def test_moments_are_seconds_since_1970(text: str) -> None:
-    assert moments(pl.Series([text])).tolist() == [NEW_YEAR]
+    assert timestamps(pl.Series([text])).tolist() == [NEW_YEAR]
 
 
 def test_fractions_of_seconds_survive() -> None:
-    assert moments(pl.Series(["2020-01-01T00:00:00.25", "2020-01-01"])).tolist() == [NEW_YEAR + 0.25, NEW_YEAR]
+    assert timestamps(pl.Series(["2020-01-01T00:00:00.25", "2020-01-01"])).tolist() == [NEW_YEAR + 0.25, NEW_YEAR]
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_fractions_of_seconds_survive() -> None:
     ],
 )
 def test_moments_may_be_dates_already(value: Any) -> None:
-    assert moments(pl.Series([value])).tolist() == [NEW_YEAR]
+    assert timestamps(pl.Series([value])).tolist() == [NEW_YEAR]
 
 
 def test_a_clock_may_start_anywhere() -> None:
-    assert moments(pl.Series(["3", "1.5", "2"])).tolist() == [3.0, 1.5, 2.0]
+    assert timestamps(pl.Series(["3", "1.5", "2"])).tolist() == [3.0, 1.5, 2.0]
 
 
 def test_rows_without_a_time_are_kept_and_noted() -> None:
@@ -73,7 +73,7 @@ def test_rows_without_a_time_are_kept_and_noted() -> None:
 def test_a_column_without_any_time_is_left_out_with_a_note() -> None:
     found, report = read_with_report(vote(created_at=["soon", "later"]))
     assert found.time is None
-    assert report.notes == ("'created_at' holds no time that can be read; it was left out.",)
+    assert report.notes == ("'created_at' contains no time that can be read; it was ignored.",)
 
 
 @pytest.mark.parametrize(

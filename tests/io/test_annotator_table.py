@@ -31,7 +31,7 @@ def test_a_column_can_be_named():
         ({"annotator": ["ann", "ann"]}, "more than one row"),
         ({"annotator": ["ann"], "price": ["free"]}, "price of 'ann'"),
         ({"annotator": ["ann"], "quota": [-1]}, "quota of 'ann'"),
-        ({"x": ["ann"], "y": ["bob"]}, "no column is the annotator"),
+        ({"x": ["ann"], "y": ["bob"]}, "no column for the annotator"),
     ],
 )
 def test_what_makes_no_sense_is_refused(columns, said):

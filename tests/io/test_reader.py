@@ -10,8 +10,8 @@ import pytest
 
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import DataWarning, FormatError, SettingError, UnknownNameError
-from crowdrank.io import ImportReport, Malformed, read, read_with_report
-from crowdrank.io.builders import count_repeats
+from crowdrank.io import ImportReport, MalformedRow, read, read_with_report
+from crowdrank.io.builders import count_duplicates
 
 
 def votes(*rows: str, header: str = "worker left right winner") -> dict[str, list[Any]]:
@@ -79,7 +79,7 @@ def test_names_of_items_come_before_words_for_sides() -> None:
 def test_a_word_that_names_an_item_is_no_word_elsewhere(word: str) -> None:
     rows = votes("ann x y x", "ann x y x", f"ann x {word} x", f"ann x y {word.lower()}")
     _, report = read_with_report(rows)
-    assert report.malformed == (Malformed(4, "winner", f"{word.lower()!r} is neither 'x', 'y', a tie nor a skip"),)
+    assert report.malformed == (MalformedRow(4, "winner", f"{word.lower()!r} is neither 'x', 'y', a tie nor a skip"),)
 
 
 @pytest.mark.parametrize("word", ["skip", "Skipped", "can't tell", "unknown", "none", "n/a"])
@@ -109,7 +109,7 @@ def test_rows_all_skipped_are_no_judgments() -> None:
 def test_winner_and_loser_have_no_sides(header: str) -> None:
     found = read(votes("x y", "y z", header=header))
     assert isinstance(found, Comparisons)
-    assert not found.sided
+    assert not found.positions_known
     assert wins(found) == [("x", "y", 1), ("y", "z", 1)]
 
 
@@ -136,7 +136,7 @@ def test_winner_and_loser_have_no_sides(header: str) -> None:
 )
 def test_sides_go_by_many_names(header: str) -> None:
     found = read(votes("p q p", "q r r", header=header))
-    assert found.sided
+    assert found.positions_known
     assert wins(found) == [("p", "q", 1), ("q", "r", -1)]
 
 
@@ -199,7 +199,7 @@ def test_what_was_compared_comes_before_its_text() -> None:
 def test_two_columns_that_match_equally_well_are_left_to_the_user() -> None:
     table = votes("x y x ann bob", header="left right winner worker judge")
     with pytest.raises(
-        FormatError, match=r"'worker' and 'judge' could each be the annotator.*--column annotator='worker'"
+        FormatError, match=r"'worker' and 'judge' could each be the annotator.*columns={'annotator': 'worker'}"
     ):
         read(table)
     assert read(table, columns={"annotator": "judge"}).annotators.tolist() == ["bob"]
@@ -241,7 +241,7 @@ def test_a_missing_role_is_told_with_the_columns_found_and_the_remedy() -> None:
     for part in (
         "no column for winner",
         "'left', 'right', 'comment'",
-        "--column winner=COLUMN",
+        "columns={'winner': 'COLUMN'}",
         "left, right and winner",
     ):
         assert part in message
@@ -281,14 +281,14 @@ def test_orders_that_cannot_be_lists_are_left_out() -> None:
     _, report = read_with_report(table)
     assert report.kept == 4
     assert report.malformed == (
-        Malformed(3, "order", "'a>b>a' names an item twice"),
-        Malformed(4, "order", "'a>>b' leaves a place empty"),
-        Malformed(6, "order", "the order is missing"),
+        MalformedRow(3, "order", "'a>b>a' names an item twice"),
+        MalformedRow(4, "order", "'a>>b' leaves a place empty"),
+        MalformedRow(6, "order", "the order is missing"),
     )
 
 
 def test_orders_without_any_order_are_refused() -> None:
-    with pytest.raises(FormatError, match="holds no lists like 'a>b=c>d'"):
+    with pytest.raises(FormatError, match="contains no lists such as 'a>b=c>d'"):
         read({"order": ["1", "2"]})
 
 
@@ -315,7 +315,7 @@ def test_an_item_twice_in_a_list_counts_once() -> None:
     table = votes("ann x 1", "ann y 2", "ann x 3", "bob x 1", header="worker item rank")
     found, report = read_with_report(table)
     assert found.lengths.tolist() == [2, 1]
-    assert report.malformed == (Malformed(3, "item", "'x' already stands in this list"),)
+    assert report.malformed == (MalformedRow(3, "item", "'x' is already in this list"),)
 
 
 def test_every_unusable_row_is_named_with_its_column_and_reason() -> None:
@@ -337,17 +337,17 @@ def test_every_unusable_row_is_named_with_its_column_and_reason() -> None:
     )
     found, report = read_with_report(table)
     assert report.malformed == (
-        Malformed(2, "winner", "'z' is neither 'x', 'y', a tie nor a skip"),
-        Malformed(3, "worker", "the annotator is missing"),
-        Malformed(4, "left", "the left is missing"),
-        Malformed(5, "right", "'x' is compared with itself"),
-        Malformed(6, "winner", "the winner is missing"),
-        Malformed(7, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '0'"),
-        Malformed(8, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '-2'"),
-        Malformed(9, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'nan'"),
-        Malformed(10, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'inf'"),
-        Malformed(11, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'heavy'"),
-        Malformed(12, "weight", "the weight must be a positive number (1e-09 to 1e+09), got nothing"),
+        MalformedRow(2, "winner", "'z' is neither 'x', 'y', a tie nor a skip"),
+        MalformedRow(3, "worker", "the annotator is missing"),
+        MalformedRow(4, "left", "the left is missing"),
+        MalformedRow(5, "right", "'x' is compared with itself"),
+        MalformedRow(6, "winner", "the winner is missing"),
+        MalformedRow(7, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '0'"),
+        MalformedRow(8, "weight", "the weight must be a positive number (1e-09 to 1e+09), got '-2'"),
+        MalformedRow(9, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'nan'"),
+        MalformedRow(10, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'inf'"),
+        MalformedRow(11, "weight", "the weight must be a positive number (1e-09 to 1e+09), got 'heavy'"),
+        MalformedRow(12, "weight", "the weight must be a positive number (1e-09 to 1e+09), got nothing"),
     )
     assert (report.rows_read, report.kept, report.malformed_count) == (24, 13, 11)
     assert (report.self_comparisons, report.duplicates, len(found)) == (1, 11, 13)
@@ -356,14 +356,14 @@ def test_every_unusable_row_is_named_with_its_column_and_reason() -> None:
 
 def test_ranks_and_grades_must_be_numbers() -> None:
     _, report = read_with_report(votes("x 1", "y second", "z 3", header="item rank"))
-    assert report.malformed == (Malformed(2, "rank", "the rank must be a finite number, got 'second'"),)
+    assert report.malformed == (MalformedRow(2, "rank", "the rank must be a finite number, got 'second'"),)
     _, report = read_with_report(votes("x 1", "y good", "z inf", "u 3", header="item grade"))
     assert [m.line for m in report.malformed] == [2, 3]
 
 
 def test_reading_warns_in_one_sentence_of_rows_left_out() -> None:
     table = votes("ann x y x", "ann x y z", "ann x y y")
-    with pytest.warns(DataWarning, match=r"1 of 3 rows could not be used and was left out; the first: Row 2, column"):
+    with pytest.warns(DataWarning, match=r"1 of 3 rows could not be used and was left out. The first: Row 2, column"):
         assert len(read(table)) == 2
 
 
@@ -373,7 +373,7 @@ def test_strict_reading_stops_at_the_first_unusable_row() -> None:
 
 
 def test_mostly_unusable_rows_mean_a_wrong_mapping() -> None:
-    with pytest.raises(FormatError, match=r"2 of 3 rows cannot be used.*Row 2, column 'winner'.*--column"):
+    with pytest.raises(FormatError, match=r"2 of 3 rows cannot be used.*Row 2, column 'winner'.*columns="):
         read(votes("ann x y x", "ann x y z", "ann x y w"))
 
 
@@ -391,8 +391,8 @@ def test_repeats_are_counted_for_named_annotators_only() -> None:
 
 def test_repeats_are_counted_when_codes_outgrow_a_number() -> None:
     codes = np.array([2**30, 2**30, 5, 2**30], np.int32)
-    assert count_repeats(codes, codes, codes) == 2
-    assert count_repeats(codes, np.array([1, 2, 1, 1]), np.array([1, 1, 1, 1])) == 1
+    assert count_duplicates(codes, codes, codes) == 2
+    assert count_duplicates(codes, np.array([1, 2, 1, 1]), np.array([1, 1, 1, 1])) == 1
 
 
 def test_repeated_grades_are_counted() -> None:
@@ -425,7 +425,7 @@ def test_the_report_speaks_plainly_and_in_json() -> None:
     assert report.lines() == [
         "the columns: comparisons from the columns left, right, winner, worker as annotator.",
         "7 rows read, 4 kept (1 tie), 1 skipped by the annotator, 2 left out (1 compare an item with itself, "
-        "1 name a winner that was not shown).",
+        "1 name a winner that is not one of the two items).",
         "1 exact repeat of an annotator's own answer kept.",
         "Row 2, column 'winner': 'z' is neither 'x', 'y', a tie nor a skip.",
         "Row 6, column 'right': 'x' is compared with itself.",
@@ -452,7 +452,7 @@ def test_long_cells_are_cut_in_messages() -> None:
 
 
 def test_strict_reading_refuses_skips_too() -> None:
-    with pytest.raises(FormatError, match=r"some rows are no judgments: skip \(1\); without --strict"):
+    with pytest.raises(FormatError, match=r"1 rows are not judgments: skip \(1\)\. Pass strict=False"):
         read(votes("ann x y x", "ann x y skip"), strict=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crowdrank.errors import FormatError
-from crowdrank.io import Malformed, read, read_with_report
+from crowdrank.io import MalformedRow, read, read_with_report
 
 VOTES = [
     {"worker": "ann", "left": "x", "right": "y", "winner": "x"},
@@ -57,7 +57,7 @@ def test_broken_lines_are_left_out_by_their_number(tmp_path: Path) -> None:
     text = lines(good, "", '{"worker": "ann", "le', good, "[1, 2]", {"worker": "cy"}, good, good)
     _, report = read_with_report(save(tmp_path, text))
     assert [(m.line, m.column) for m in report.malformed] == [(3, ""), (5, ""), (6, "left")]
-    assert "is not JSON" in report.malformed[0].reason
+    assert "is not valid JSON" in report.malformed[0].reason
     assert report.malformed[1].reason == "expected an object, got [1, 2]"
     assert (report.rows_read, report.unit) == (7, "line")
 
@@ -65,12 +65,12 @@ def test_broken_lines_are_left_out_by_their_number(tmp_path: Path) -> None:
 def test_line_numbers_skip_blank_lines(tmp_path: Path) -> None:
     bad = {"worker": "ann", "left": "x", "right": "y", "winner": "z"}
     _, report = read_with_report(save(tmp_path, lines("", VOTES[0], "", "", bad, VOTES[1])))
-    assert report.malformed == (Malformed(5, "winner", "'z' is neither 'x', 'y', a tie nor a skip"),)
+    assert report.malformed == (MalformedRow(5, "winner", "'z' is neither 'x', 'y', a tie nor a skip"),)
 
 
 def test_entries_of_a_list_are_counted_from_one(tmp_path: Path) -> None:
     _, report = read_with_report(save(tmp_path, json.dumps([*VOTES, 7, *VOTES]), "v.json"))
-    assert report.malformed == (Malformed(3, "", "expected an object, got 7"),)
+    assert report.malformed == (MalformedRow(3, "", "expected an object, got 7"),)
     assert report.unit == "row"
 
 
@@ -78,15 +78,15 @@ def test_entries_of_a_list_are_counted_from_one(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "is empty"),
-        ("[", "line 1: is not JSON"),
-        ("[]", "holds no objects"),
-        ("[1, 2]", "holds no objects"),
+        ("[", "line 1: is not valid JSON"),
+        ("[]", "contains no objects"),
+        ("[1, 2]", "contains no objects"),
         ("3", "expected a list of objects, got 3"),
         ("{}", "no column for"),
-        ("{nonsense", "holds no objects"),
-        ("[" * 100_000, "is not JSON"),
-        ('{"a": ' * 5_000, "holds no objects"),
-        ("[" + "9" * 5_000 + "]", "is not JSON"),
+        ("{nonsense", "contains no objects"),
+        ("[" * 100_000, "is not valid JSON"),
+        ('{"a": ' * 5_000, "contains no objects"),
+        ("[" + "9" * 5_000 + "]", "is not valid JSON"),
         ('[{"left": "\\ud800", "right": "y", "winner": "y", "\\ud800": 1}]', ""),
         ('{"left": "\\ud800", "right": "y", "winner": "y"}', ""),
     ],

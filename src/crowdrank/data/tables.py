@@ -1,0 +1,216 @@
+"""What all tables of judgments share: items, annotators, weights, and the checks of a new table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import polars as pl
+
+from crowdrank.arrays import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, ObjectArray
+from crowdrank.data.labels import Items
+from crowdrank.errors import DataError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from narwhals.typing import IntoDataFrame
+
+    from crowdrank.data.import_report import ImportReport
+
+# Outside this range, sums of weights lose the contribution of the smallest ones to rounding.
+MIN_WEIGHT, MAX_WEIGHT = 1e-9, 1e9
+FRAME_BACKENDS = ("polars", "pandas", "pyarrow")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class JudgmentTable:
+    """Base class of `Comparisons`, `Ratings` and `Rankings`.
+
+    Parameters
+    ----------
+    items : Items
+        The items that were judged; columns of items hold positions in it.
+    annotators : array of str
+        Names of the annotators; empty if the annotators are unknown.
+    annotator : array of int32, optional
+        The annotator of each judgment, as a position in `annotators`. None if the annotators are unknown.
+    weight : array of float, optional
+        One weight per judgment; a judgment of weight 2 counts as two. None if all weights are 1.
+    frame_backend : {"polars", "pandas", "pyarrow"}
+        The kind of data frame that `to_frame` returns: the kind that the judgments came in.
+    import_report : ImportReport, optional
+        What became of each row of the source, if `crowdrank.read` or `crowdrank.scan` made the table.
+    """
+
+    items: Items
+    annotators: ObjectArray = field(default_factory=lambda: np.array([], dtype=object))
+    annotator: Int32Array | None = None
+    weight: FloatArray | None = None
+    frame_backend: str = "polars"
+    import_report: ImportReport | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        self._validate()
+
+    def __len__(self) -> int:
+        """Return the number of judgments."""
+        raise NotImplementedError
+
+    def _validate(self) -> None:
+        """Refuse columns of unequal length and codes that name nothing."""
+        if self.frame_backend not in FRAME_BACKENDS:
+            raise DataError(f"frame_backend must be one of {', '.join(FRAME_BACKENDS)}, got {self.frame_backend!r}.")
+        rows = {f"{len(self):,} judgments": len(self)}
+        if self.annotator is not None:
+            check_lengths(rows | {"annotator": len(self.annotator)})
+            check_codes(self.annotator, "annotator", len(self.annotators))
+        if self.weight is not None:
+            check_lengths(rows | {"weight": len(self.weight)})
+            bad = np.flatnonzero(~(np.isfinite(self.weight) & (self.weight >= 0)))
+            if bad.size:
+                raise DataError(f"Row {bad[0] + 1}: weight must be a finite number ≥ 0, got {self.weight[bad[0]]}.")
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """One weight per judgment; ones if no weights were given."""
+        return np.broadcast_to(1.0, len(self)) if self.weight is None else self.weight
+
+    @cached_property
+    def n_judgments_per_item(self) -> IntArray:
+        """Number of judgments that mention each item."""
+        raise NotImplementedError
+
+    def take(self, rows: AnyArray) -> Self:
+        """Return some of the judgments, in the given order; items and annotators keep their codes."""
+        raise NotImplementedError
+
+    def reweighted(self, weight: FloatArray) -> Self:
+        """Return the same judgments with other weights, without those of weight zero."""
+        changed = replace(self, weight=np.asarray(weight, dtype=np.float64))
+        return changed if np.all(weight > 0) else changed.take(np.flatnonzero(weight > 0))
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per judgment, with labels in place of codes."""
+        raise NotImplementedError
+
+    def to_frame(self) -> IntoDataFrame:
+        """Return one row per judgment, as the kind of data frame that the judgments came in.
+
+        Returns
+        -------
+        polars.DataFrame, pandas.DataFrame or pyarrow.Table
+            Labels in place of codes, under the column names that `crowdrank.read` knows.
+        """
+        return as_backend(self.to_polars(), self.frame_backend)
+
+    def _label_columns(self, item: Int32Array, annotator: Int32Array | None) -> dict[str, pl.Series]:
+        """Return the columns query and annotator, where they are known."""
+        columns = {}
+        if self.items.has_queries:
+            columns["query"] = text_series(self.items.queries[self.items.query[item]])
+        if annotator is not None:
+            columns["annotator"] = text_series(self.annotators[annotator])
+        return columns
+
+
+def as_backend(frame: pl.DataFrame, backend: str) -> IntoDataFrame:
+    """Convert a polars frame to another kind of data frame."""
+    if backend == "polars":
+        return frame
+    import narwhals
+
+    library = cast("Literal['pandas', 'pyarrow']", backend)
+    converted: IntoDataFrame = narwhals.from_dict(frame.to_dict(as_series=False), backend=library).to_native()
+    return converted
+
+
+def text_series(labels: AnyArray) -> pl.Series:
+    return pl.Series(labels.tolist(), dtype=pl.String)
+
+
+def check_lengths(lengths: Mapping[str, int]) -> None:
+    """Raise an error that names the columns and their lengths, unless all are equal."""
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name}: {length:,}" for name, length in lengths.items())
+        raise DataError(f"The columns differ in length ({listed}).", remedy="Give one value per judgment.")
+
+
+def check_column_lengths(columns: Mapping[str, object]) -> None:
+    """`check_lengths` of the columns that a caller passed; None stands for a column that is not there."""
+    lengths = {}
+    for name, values in columns.items():
+        if values is None:
+            continue
+        if isinstance(values, str | bytes) or not isinstance(values, Sized):
+            raise DataError(
+                f"{name} must be a column of values, got {values!r}.", remedy="Pass a list, an array or a series."
+            )
+        try:
+            lengths[name] = len(values)
+        except TypeError as error:  # numpy's arrays without dimensions have a length that cannot be asked for
+            raise DataError(f"{name} must be a column of values, got {values!r}.") from error
+    check_lengths(lengths)
+
+
+def check_codes(codes: AnyArray, name: str, size: int) -> None:
+    """Refuse anything but integers from 0 up to `size`."""
+    if not isinstance(codes, np.ndarray) or codes.ndim != 1 or codes.dtype.kind not in "iu":
+        raise DataError(
+            f"{name} must be a one-dimensional array of integer codes, got {type(codes).__name__}.",
+            remedy="Use the class method `of` to build a table from labels.",
+        )
+    if codes.size and (codes.min() < 0 or codes.max() >= size):
+        row = int(np.flatnonzero((codes < 0) | (codes >= size))[0])
+        raise DataError(f"Row {row + 1}: {name} must be a code from 0 to {size - 1}, got {codes[row]}.")
+
+
+def number_column(values: Any, name: str, rows: int) -> FloatArray:
+    """Return a copy of a column of finite numbers, one per row."""
+    try:
+        column = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be numbers: {error}.") from error
+    if column.shape != (rows,):
+        raise DataError(f"{name}: {column.size} values for {rows} rows.", remedy="Give one number per judgment.")
+    if (bad := np.flatnonzero(~np.isfinite(column))).size:
+        raise DataError(f"Row {int(bad[0]) + 1}: {name} must be a finite number, got {column[bad[0]]}.")
+    return column
+
+
+def valid_weights(weight: FloatArray) -> BoolArray:
+    return (weight >= MIN_WEIGHT) & (weight <= MAX_WEIGHT)
+
+
+def weight_column(values: Any, rows: int) -> FloatArray | None:
+    """Return a column of positive weights; None if there are none."""
+    if values is None:
+        return None
+    weight = number_column(values, "weight", rows)
+    if (bad := np.flatnonzero(~valid_weights(weight))).size:
+        got = weight[bad[0]]
+        expected = "positive" if got <= 0 else f"between {MIN_WEIGHT:g} and {MAX_WEIGHT:g}"
+        raise DataError(f"Row {int(bad[0]) + 1}: weight must be {expected}, got {got}.")
+    return weight
+
+
+def freeze(table: Any) -> None:
+    """Make every array of a frozen dataclass read-only, and every mapping a read-only view."""
+    for entry in fields(table):
+        value = getattr(table, entry.name)
+        if isinstance(value, np.ndarray):
+            object.__setattr__(table, entry.name, _read_only(value))
+        elif isinstance(value, Mapping):
+            frozen = {k: _read_only(v) for k, v in value.items()}
+            object.__setattr__(table, entry.name, MappingProxyType(frozen))
+
+
+def _read_only(array: AnyArray) -> AnyArray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
