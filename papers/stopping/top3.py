@@ -129,7 +129,10 @@ class OfFewVotes(Sampled):
     """What is forecast after 100 votes, most of them right."""
 
     def draw(self, seed: int) -> list[float]:
-        votes, model = crowd_bt(8, 10, pairs=20, votes=5, quality="beta(5,2)", seed=FIRST_SEED).judgments, SequentialMCMC()
+        votes, model = (
+            crowd_bt(8, 10, pairs=20, votes=5, quality="beta(5,2)", seed=FIRST_SEED).judgments,
+            SequentialMCMC(),
+        )
         beliefs = model.fold(model.start(votes.items, votes.annotators), cast(Comparisons, votes))
         told = forecast(beliefs, BEST, paths=100, seed=seed)
         return [float(np.minimum(votes, MOST)) for votes in (told.votes, told.low, told.high)]

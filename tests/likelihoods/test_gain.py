@@ -7,8 +7,20 @@ from scipy.special import betaln, digamma
 from scipy.stats import beta as beta_law
 from scipy.stats import norm
 
-from crowdrank.active.gain_formulas import expected_gain, item_divergence, quality_divergence, quality_gain, quality_increments
-from crowdrank.online.moments import answer_probability, win_probability, score_derivatives, update_quality, variance_factor
+from crowdrank.active.gain_formulas import (
+    expected_gain,
+    item_divergence,
+    quality_divergence,
+    quality_gain,
+    quality_increments,
+)
+from crowdrank.online.moments import (
+    answer_probability,
+    score_derivatives,
+    update_quality,
+    variance_factor,
+    win_probability,
+)
 
 
 def divergence(after, before, low, high):
@@ -53,7 +65,9 @@ def test_expected_gain_is_eq_10(exploration):
 def test_changes_are_integrals_of_densities():
     pulled, bend = score_derivatives(0.7, 3.0, 1.5)
     after = norm(0.8 * pulled, np.sqrt(0.8 * variance_factor(0.8, bend)))
-    assert item_divergence(0.8, pulled, bend) == pytest.approx(divergence(after, norm(0, np.sqrt(0.8)), -9, 9), abs=1e-10)
+    assert item_divergence(0.8, pulled, bend) == pytest.approx(
+        divergence(after, norm(0, np.sqrt(0.8)), -9, 9), abs=1e-10
+    )
     after = beta_law(*update_quality(0.8, 3.0, 1.5))
     assert quality_divergence(0.8, 3.0, 1.5) == pytest.approx(divergence(after, beta_law(3.0, 1.5), 0, 1), abs=1e-10)
 

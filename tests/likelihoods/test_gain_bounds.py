@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from crowdrank.active.gain_bounds import (
-    QUALITY_CONCAVITY,
-    N_KNOTS,
     INTERPOLATION_ERROR,
-    QUALITY_CONCAVITY_SQUARED,
     ITEM_CONCAVITY_SQUARED,
     MAX_CHORD_VARIANCE,
+    N_KNOTS,
+    QUALITY_CONCAVITY,
+    QUALITY_CONCAVITY_SQUARED,
     chord_bound,
     gain_bound,
     quality_gain_bound,
@@ -59,7 +59,9 @@ def tame_items():
     """The items' part by lead, of many annotators, variances and sums of variances that bounds put together."""
     size = 2000
     ratio = np.where(RNG.random(size) < 0.3, 1 + 10 ** RNG.uniform(-3, 0, size), 10 ** RNG.uniform(0, 4, size))
-    u, v = np.where(RNG.random((2, size)) < 0.3, MAX_CHORD_VARIANCE, 10 ** RNG.uniform(-4, np.log10(MAX_CHORD_VARIANCE), (2, size)))
+    u, v = np.where(
+        RNG.random((2, size)) < 0.3, MAX_CHORD_VARIANCE, 10 ** RNG.uniform(-4, np.log10(MAX_CHORD_VARIANCE), (2, size))
+    )
     total = (u + v) * RNG.choice([0, 0.5, 1], size)
     bend = 8 * chord_bound(1e3, 1e3 + 1, u, v, 1.0, ratio, 1.0, 0.0)  # far from zero, where that of d decides
     return bend, lambda lead: item_gain(lead[:, None], u, v, win_probability(lead[:, None], total), ratio, 1.0)

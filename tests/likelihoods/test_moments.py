@@ -14,11 +14,11 @@ from crowdrank.online import moments
 from crowdrank.online.moments import (
     answer_probability,
     exact_score_derivatives,
-    win_probability,
-    win_probability_taylor,
     score_derivatives,
     update_quality,
     variance_factor,
+    win_probability,
+    win_probability_taylor,
 )
 
 LEADS = (-3.0, -1.0, 0.0, 0.5, 2.0)
@@ -171,7 +171,9 @@ def test_the_taylor_series_leaves_its_bounds_and_the_stable_form_does_not():
 @pytest.mark.parametrize("variance", [0.5, 2.0, 10.0, 100.0, 200.0])
 def test_the_stable_form_is_within_one_and_a_half_percent(variance):
     for lead in np.linspace(-12, 12, 25):
-        assert win_probability(lead, variance) == pytest.approx(exact_score_derivatives(lead, variance, 2.0, 1.0)[2], abs=0.015)
+        assert win_probability(lead, variance) == pytest.approx(
+            exact_score_derivatives(lead, variance, 2.0, 1.0)[2], abs=0.015
+        )
 
 
 def test_an_answer_of_a_random_annotator_moves_no_score():
@@ -184,7 +186,10 @@ def test_a_reversed_annotator_is_a_truthful_one_who_says_the_opposite():
     for lead, (truths, lies) in product(LEADS, CROWDS):
         for as_said, turned in (
             (score_derivatives(lead, truths, lies), score_derivatives(-lead, lies, truths)),
-            (exact_score_derivatives(lead, 3.0, truths, lies)[:2], exact_score_derivatives(-lead, 3.0, lies, truths)[:2]),
+            (
+                exact_score_derivatives(lead, 3.0, truths, lies)[:2],
+                exact_score_derivatives(-lead, 3.0, lies, truths)[:2],
+            ),
         ):
             np.testing.assert_allclose(turned, (-as_said[0], as_said[1]), rtol=1e-12, atol=1e-15)
 

@@ -62,9 +62,7 @@ def test_a_period_of_one_judgment_is_that_judgment():
     found, expected = (model.update(example(model), judgment) for model in (by_call, by_judgment))
     for name in ("mean", "variance", "volatility"):
         played = [0, 2]
-        np.testing.assert_allclose(
-            getattr(found, name)[played], getattr(expected, name)[played], rtol=1e-12
-        )
+        np.testing.assert_allclose(getattr(found, name)[played], getattr(expected, name)[played], rtol=1e-12)
 
 
 @pytest.mark.parametrize("surprise", [0.01, 1.0, 30.0, 5000.0])

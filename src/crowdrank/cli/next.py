@@ -37,9 +37,7 @@ def next_questions(
         str | None, typer.Option(help='Say how near a decision is, and ask no more once it is settled: "top 3" …')
     ] = None,
     level: Annotated[float, typer.Option(help="How sure a decision must be to be settled.")] = 0.95,
-    beliefs: Annotated[
-        str, typer.Option(help="What steers: mcmc, online, or auto by the size of the data.")
-    ] = "auto",
+    beliefs: Annotated[str, typer.Option(help="What steers: mcmc, online, or auto by the size of the data.")] = "auto",
     query: Annotated[str | None, typer.Option(help="The column of the judgments that holds the query.")] = None,
     columns: Annotated[Words, typer.Option("--map", help="What a column of the judgments holds.")] = None,
     settings: Annotated[Words, typer.Option("--set", help="A setting of the policy: epsilon=0.2, floor=5 …")] = None,
@@ -172,7 +170,7 @@ def _facts(votes: Comparisons | None, state: Any) -> str:
 
 def _standing(until: str | None, level: float, model: Any, state: Any) -> tuple[bool, list[str]]:
     """Whether what is to be decided is settled, and how it stands, in words."""
-    from crowdrank.active import is_confirmed, decision, forecast
+    from crowdrank.active import decision, forecast, is_confirmed
     from crowdrank.online import SequentialMCMC
 
     if until is None:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from crowdrank.active.candidates import Candidate, CandidateSet
-from crowdrank.active.questions import EVERYONE
 from crowdrank.active.history import QuestionHistory, pack_pair
-from crowdrank.online.moments import Triplet, fantasize
 from crowdrank.active.policies import BasePolicy, InformationGain, by_name
+from crowdrank.active.questions import EVERYONE
 from crowdrank.arrays import IntArray
 from crowdrank.errors import NothingToAskError
 from crowdrank.online import Beliefs, Vocabulary
+from crowdrank.online.moments import Triplet, fantasize
 from crowdrank.server.projection import Live, Person
 from crowdrank.server.settings import Asking
 from crowdrank.storage import Pending
@@ -213,7 +213,9 @@ def _gold_left(live: Live, person: Person, codes: IntArray) -> list[tuple[int, i
         for good, bad in live.settings.gold
         for better in by_label.get(good, ())
         for worse in by_label.get(bad, ())
-        if queries[better] == queries[worse] and {better, worse} <= askable and pack_pair(better, worse) not in person.had
+        if queries[better] == queries[worse]
+        and {better, worse} <= askable
+        and pack_pair(better, worse) not in person.had
     ]
 
 

@@ -265,7 +265,8 @@ class Live:
         people = [self.people[n] for n in votes.annotator.tolist()]
         begin = len(self.folding)
         for row, (person, pair, seq, asked) in enumerate(
-            zip(people, pack_pair(left, right).tolist(), votes.seq.tolist(), votes.assignment.tolist(), strict=True), begin
+            zip(people, pack_pair(left, right).tolist(), votes.seq.tolist(), votes.assignment.tolist(), strict=True),
+            begin,
         ):
             person.votes.append(row)
             person.had.add(pair)

@@ -126,8 +126,8 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 def warm() -> None:
     """Have compiled what a question needs, so that the first one who asks does not wait for it."""
     from crowdrank.active.information_gain import best_triplet
-    from crowdrank.online.moments import fantasize
     from crowdrank.online import CrowdBT
+    from crowdrank.online.moments import fantasize
     from crowdrank.server.beliefs import Folding
 
     folding = Folding(CrowdBT())
