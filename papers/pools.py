@@ -12,7 +12,7 @@ import polars as pl
 from measure import Key, Table, decimals, standard_error
 
 from crowdrank import Comparisons
-from crowdrank.active import QuestionHistory, Policy, Question, Random, Rules
+from crowdrank.active import Policy, Question, QuestionHistory, Random, Rules
 from crowdrank.active.candidates import Candidate, CandidateSet
 from crowdrank.active.collection import SimulatedCollection
 from crowdrank.active.gain_formulas import FORMULAS, item_gain, quality_gain

@@ -19,7 +19,7 @@ from measure import Check, Key, StandardErrors, Table, drawn, options, over_seed
 
 from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdBT
 from crowdrank.active import POLICIES
-from crowdrank.active.null_simulation import separated_pairs, random_annotators, run_collection
+from crowdrank.active.null_simulation import random_annotators, run_collection, separated_pairs
 from crowdrank.errors import DataWarning
 from crowdrank.online import CrowdBT as Online
 from crowdrank.online import OnlineModel, SequentialMCMC
@@ -49,7 +49,8 @@ SHOWS = {
 
 NOTES = """
 Rows are what chose the questions: all of a policy's defaults, steered by beliefs sampled anew every 25 answers
-(`online.SequentialMCMC`) or, where it is said, by `online.CrowdBT`. Columns are the models that the board was fitted with, at
+(`online.SequentialMCMC`) or,
+where it is said, by `online.CrowdBT`. Columns are the models that the board was fitted with, at
 their defaults but for the prior on scores where it is named. A pair is told apart where its scores differ by more than
 1.96 standard deviations of the difference; *by its draws*, where more than 97.5 % of the posterior's draws agree.
 """

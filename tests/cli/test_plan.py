@@ -63,7 +63,7 @@ def test_the_policy_takes_settings(crowdrank):
     [
         (("--target", "tua 0.9"), "tau 0.9"),
         (("--target", "tau 9"), "must lie between 0 and 1, got 9"),
-        (("--target", "a over b"), "A plan is for"),
+        (("--target", "a over b"), "The target of a plan must be"),
         (("--quality", "bta(5,2)"), "did you mean 'beta'?"),
         (("--quality", "1.5"), "quality must lie between 0 and 1"),
         (("--policy", "adaptve"), "did you mean 'adaptive'?"),

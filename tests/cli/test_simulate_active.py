@@ -17,7 +17,7 @@ def test_a_table_has_votes_down_and_policies_across(crowdrank):
     assert ended.code == 0
     assert ended.err == ""
     lines = ended.out.splitlines()
-    assert lines[0] == "8 items, 5 annotators, 40 votes; 2 collections a policy, steered by mcmc."
+    assert lines[0] == "8 items, 5 annotators, 40 votes; 2 collections per policy, beliefs by MCMC."
     rows = [line.split() for line in lines if "±" in line and line.split()[0].isdigit()]
     assert [int(row[0]) for row in rows] == list(range(4, 41, 4))
     assert {len(row) for row in rows} == {7}

@@ -104,5 +104,5 @@ def test_the_best_of_the_shown_come_first():
 
 @pytest.mark.parametrize("wrong", [{"shown": 16}, {"top": 16}, {"shown": 4, "top": 5}, {"annotators_per_query": 11}])
 def test_no_more_can_be_shown_than_there_is(wrong):
-    with pytest.raises(SettingError, match="no more"):
+    with pytest.raises(SettingError, match="must be at most"):
         list_crowd(**wrong)

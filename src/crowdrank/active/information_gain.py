@@ -50,7 +50,7 @@ def expected_gain(
     >>> from crowdrank.online import CrowdBT
     >>> beliefs = CrowdBT().start(["a", "b"], ["ann"])
     >>> round(expected_gain(beliefs, "a", "b", "ann"), 3)
-    0.097
+    0.183
     """
     i, j = (_code(beliefs.items, item, "item", query) for item in (left, right))
     if i == j or beliefs.items.query[i] != beliefs.items.query[j]:
@@ -118,7 +118,7 @@ def best_triplet(
     >>> from crowdrank.online import CrowdBT
     >>> found = best_triplet(CrowdBT().start(["a", "b", "c"], ["ann", "bob"]))
     >>> found.left != found.right, round(found.gain, 3)
-    (True, 0.097)
+    (True, 0.183)
     """
     who = np.arange(len(beliefs.annotators)) if annotators is None else np.asarray(annotators, np.int64)
     price = np.ones(len(who)) if prices is None else np.asarray(prices, np.float64)[who]
