@@ -115,7 +115,10 @@ def test_a_model_that_was_named_was_not_chosen(crowdrank, votes):
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "model", "why"),
-    [("country_population", "bradley-terry", "modelling annotators is not clearly better"), ("llmfao", "crowd-bt", "annotators differ")],
+    [
+        ("country_population", "bradley-terry", "modelling annotators is not clearly better"),
+        ("llmfao", "crowd-bt", "annotators differ"),
+    ],
 )
 def test_what_is_said_of_real_judgments(crowdrank, data_folder, name, model, why):
     answer = json.loads(crowdrank("compare", data_folder / name / "pairwise.csv", *FEW, "--json").out)
