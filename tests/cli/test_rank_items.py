@@ -114,7 +114,7 @@ def test_items_the_file_says_nothing_of_are_named(crowdrank, pages):
     items.write_text("\n".join(items.read_text().splitlines()[:-2]) + "\n")
     code, _, err = crowdrank("rank", pages, "--system", "engine", "--items", items)
     assert code == 1
-    assert "items.csv: says nothing of 2 of 24 items, such as good11 (q11), poor11 (q11)" in err
+    assert "items.csv: no row for 2 of 24 items, such as good11 (q11), poor11 (q11)" in err
 
 
 def test_a_system_nobody_tells_of_is_explained(crowdrank, pages):

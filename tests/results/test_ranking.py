@@ -121,7 +121,7 @@ def test_probability_asks_for_items_by_name():
 
 def test_probability_wants_a_query_where_there_are_several():
     found = ranking([1.0, 3.0, 2.0, -1.0, 5.0], draws=np.random.default_rng(0).normal(size=(50, 5)))
-    with pytest.raises(DataError, match="Name the query: there are 2"):
+    with pytest.raises(DataError, match="There are 2 queries: name one"):
         found.probability("a", "b")
     assert found.probability("a", "b", query="q") < 0.5
 
