@@ -75,7 +75,7 @@ def test_items_of_queries_are_asked_within_them(crowdrank, tmp_path):
 def test_how_near_a_decision_is_can_be_asked(crowdrank, votes):
     ended = crowdrank("next", votes, "--until", "top 1", "--count", 2)
     assert "top 1: not decided, probability 0." in ended.out
-    assert "votes in all" in ended.out or "not in sight" in ended.out
+    assert "votes in total" in ended.out or "out of reach" in ended.out
 
 
 def test_once_it_is_decided_nothing_is_asked(crowdrank, tmp_path):
