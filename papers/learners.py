@@ -59,7 +59,7 @@ class Lesson:
         )
 
     @cached_property
-    def side(self) -> dict[str, list[Between | Better]]:
+    def side_information(self) -> dict[str, list[Between | Better]]:
         """What S2 and S3 are told of the best annotator."""
         names, best = self.lists.annotators, int(np.argmin(self.expertise))
         low, high = self.expertise[best] * (1 + ABOUT), self.expertise[best] * (1 - ABOUT)
@@ -68,7 +68,7 @@ class Lesson:
 
     def fit(self, method: str, settings: CrowdRanker | None = None) -> RankingFunction:
         """By the method's name, with the side information that belongs to it."""
-        told = replace(settings or CrowdRanker(), method=method, side=self.side.get(method, []))
+        told = replace(settings or CrowdRanker(), method=method, side_information=self.side_information.get(method, []))
         if method not in (OURS, *WITH_SIDE):
             told = replace(told, held_out=0)  # they have nothing to choose
         known = self.gold(TOLD_SHARE) if method == "ltrma-s1" else self.gold() if method == TRUTH else None

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from crowdrank.models.crowd_agg import rank_distributions
 from crowdrank.models.crowd_agg.rank_distributions import (
-    beyond_coins,
     by_convolution,
-    by_halves,
+    by_divide_and_conquer,
     expected_utilities,
-    fair_coins,
+    fair_binomial,
     rank_distribution,
+    terminal_utilities,
 )
 
 chances = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0])
 some = st.lists(chances, max_size=6).map(np.array)
 quick = settings(max_examples=60, deadline=None)
-WAYS = [by_convolution, by_halves, rank_distribution]
+WAYS = [by_convolution, by_divide_and_conquer, rank_distribution]
 
 
 def one_by_one(losing, even):
@@ -60,7 +60,7 @@ def test_the_uncompared_are_a_shortcut():
 
 def test_very_many_are_divided(monkeypatch):
     losing = np.random.default_rng(0).random(300)
-    expected = by_halves(losing)
+    expected = by_divide_and_conquer(losing)
     monkeypatch.setattr(rank_distributions, "_HALVE_FROM", 300)
     monkeypatch.setattr(rank_distributions, "by_convolution", lambda *_: pytest.fail("not divided"))
     np.testing.assert_array_equal(rank_distribution(losing), expected)
@@ -70,8 +70,10 @@ def test_very_many_are_divided(monkeypatch):
 def test_fair_coins_are_binomial(coins):
     from scipy.stats import binom
 
-    np.testing.assert_allclose(fair_coins(coins), binom.pmf(np.arange(coins + 1), coins, 0.5), rtol=1e-10, atol=1e-15)
-    assert fair_coins(coins).sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(
+        fair_binomial(coins), binom.pmf(np.arange(coins + 1), coins, 0.5), rtol=1e-10, atol=1e-15
+    )
+    assert fair_binomial(coins).sum() == pytest.approx(1, abs=1e-12)
 
 
 def cells(rng, sizes, items):
@@ -82,7 +84,7 @@ def cells(rng, sizes, items):
     kinds, end = np.unique(sizes, return_inverse=True)
     ends = np.zeros((len(kinds), max(sizes) + 1))
     for row, compared in enumerate(kinds):
-        ends[row, : compared + 1] = beyond_coins(utility, items - 1 - compared, compared)
+        ends[row, : compared + 1] = terminal_utilities(utility, items - 1 - compared, compared)
     by_distribution = [rank_distribution(losing[a:b], items - 1 - (b - a)) @ utility for a, b in pairwise(offsets)]
     return (losing, offsets, ends, end), by_distribution
 

@@ -11,9 +11,9 @@ from crowdrank.data import Better, Between, Known, Rankings
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
 from crowdrank.ltr import METHODS, CrowdRanker, Features, RankingFunction
-from crowdrank.ltr.baselines import joined
+from crowdrank.ltr.baselines import concatenate_lists
 from crowdrank.ltr.rankers.linear import LinearScorer
-from crowdrank.models.lists.plackett_luce_likelihood import Lists
+from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 from crowdrank.simulation import list_crowd
 
 # Four steps are enough to see what a method makes of a crowd, and too few to settle.
@@ -35,8 +35,8 @@ SIDE = (Known("annotator1", -1.0), Between("annotator2", -2.0, -0.5), Better("an
 
 def fitted(method: str, **more: Any) -> RankingFunction:
     truth = TRUTH if method == "truth" else None
-    side = SIDE if method.startswith("ltrma-s") else ()
-    settings = {"side": side, "held_out": 0, "iterations": 4, **more}
+    side_information = SIDE if method.startswith("ltrma-s") else ()
+    settings = {"side_information": side_information, "held_out": 0, "iterations": 4, **more}
     return CrowdRanker(method=method, **settings).fit(LISTS, FEATURES, truth)
 
 
@@ -52,7 +52,7 @@ def test_every_method_learns_what_matters(method: str) -> None:
     function = fitted(method)
     assert function.method == method
     assert share_right(function) > 0.9
-    assert (function.teachers is not None) == METHODS[method].models_annotators
+    assert (function.expertise is not None) == METHODS[method].models_annotators
 
 
 @pytest.mark.parametrize("method", ["ltrma-d", "pooled", "borda", "lregma"])
@@ -68,14 +68,14 @@ def test_top_lists_are_enough(method: str) -> None:
 
 def test_pooled_lists_are_as_likely_as_can_be() -> None:
     """No other weights make the lists likelier: the slope at the answer is the prior's alone."""
-    from crowdrank.models.lists.plackett_luce_likelihood import slopes
+    from crowdrank.models.lists.plackett_luce_likelihood import log_likelihood
 
     function = fitted("pooled")
     scorer = function.scorer
     assert isinstance(scorer, LinearScorer)
-    lists = Lists(LISTS.item, LISTS.place, LISTS.offsets, LISTS.weights)
+    lists = RankedLists(LISTS.item, LISTS.place, LISTS.offsets, LISTS.weights)
     rows = (FEATURES.values - scorer.centre) / scorer.scale
-    slope = slopes(lists, rows @ scorer.weights).gradient @ rows
+    slope = log_likelihood(lists, rows @ scorer.weights).gradient @ rows
     np.testing.assert_allclose(slope, scorer.weights / 10.0**2, atol=0.05)
 
 
@@ -104,19 +104,19 @@ def test_the_two_stages_say_how_good_annotators_are() -> None:
 
 def test_methods_that_need_more_say_so() -> None:
     for method, what in (("ltrma-s1", "Known"), ("ltrma-s2", "Between"), ("ltrma-s3", "Better")):
-        with pytest.raises(SettingError, match=f"give {what}"):
+        with pytest.raises(SettingError, match=f"pass a {what}"):
             CrowdRanker(method=method).fit(LISTS, FEATURES)
     with pytest.raises(DataError, match="there are none"):
         CrowdRanker(method="truth", held_out=0).fit(LISTS, FEATURES)
-    with pytest.raises(SettingError, match="lregma learns a linear function"):
+    with pytest.raises(SettingError, match="The method lregma works only with"):
         CrowdRanker(method="lregma", ranker="lightgbm").fit(LISTS, FEATURES)
     with pytest.raises(UnknownNameError, match="did you mean 'pooled'"):
         CrowdRanker(method="poled")
 
 
 def test_lists_are_laid_end_to_end() -> None:
-    one = Lists(np.array([2, 0], np.int32), np.array([0, 1], np.int32), np.array([0, 2]), np.array([1.0]))
-    both = joined([one, one._replace(weight=np.array([3.0]))])
+    one = RankedLists(np.array([2, 0], np.int32), np.array([0, 1], np.int32), np.array([0, 2]), np.array([1.0]))
+    both = concatenate_lists([one, one._replace(weight=np.array([3.0]))])
     assert both.offsets.tolist() == [0, 2, 4]
     assert both.item.tolist() == [2, 0, 2, 0]
     assert both.weight.tolist() == [1, 3]
@@ -125,7 +125,7 @@ def test_lists_are_laid_end_to_end() -> None:
 def test_trees_learn_from_the_labels_a_line_found() -> None:
     from crowdrank.ltr import Boosted
 
-    ranker = Boosted(trees=20, learning_rate=0.2, fewest_items=5, share=1)
+    ranker = Boosted(trees=20, learning_rate=0.2, min_leaf_items=5, feature_fraction=1)
     function = fitted("ltr-crowds", ranker=ranker)
     assert share_right(function) > 0.85
     line = fitted("ltr-crowds")

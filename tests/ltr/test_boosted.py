@@ -10,21 +10,22 @@ import numpy as np
 import pytest
 
 from crowdrank.errors import DataWarning, FormatError, SettingError
-from crowdrank.ltr.rankers.boosted import Boosted, Trees, grades_of, listed_only, standing, trees_of
+from crowdrank.ltr.rankers.boosted import Boosted, drop_unlisted_queries, fraction_below, grades_from_lists
 from crowdrank.ltr.rankers.linear import Linear
-from crowdrank.models.lists.plackett_luce_likelihood import Lists
+from crowdrank.ltr.rankers.tree_ensemble import TreeEnsemble, ensemble_of_booster
+from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 
 
-def lists(*orders: list[list[int]], weight: list[float] | None = None) -> Lists:
+def lists(*orders: list[list[int]], weight: list[float] | None = None) -> RankedLists:
     """Lists of places, each the items tied on it."""
     item = [k for order in orders for tied in order for k in tied]
     place = [p for order in orders for p, tied in enumerate(order) for _ in tied]
     ends = np.cumsum([0, *(sum(map(len, order)) for order in orders)])
     weights = np.ones(len(orders)) if weight is None else np.array(weight)
-    return Lists(np.array(item, np.int32), np.array(place, np.int32), ends.astype(np.int64), weights)
+    return RankedLists(np.array(item, np.int32), np.array(place, np.int32), ends.astype(np.int64), weights)
 
 
-def bent(queries: int = 60, size: int = 10, seed: int = 3) -> tuple[Lists, np.ndarray, np.ndarray, np.ndarray]:
+def bent(queries: int = 60, size: int = 10, seed: int = 3) -> tuple[RankedLists, np.ndarray, np.ndarray, np.ndarray]:
     """True lists by a score that no line can follow."""
     rng = np.random.default_rng(seed)
     values = rng.random((queries * size, 3))
@@ -47,7 +48,7 @@ def test_trees_follow_what_a_line_cannot(objective: Any) -> None:
     data, values, starts, _ = bent()
     _, fresh, other, truth = bent(seed=4)
     line = tau(Linear().fit(data, values, starts).scores(fresh), truth, other)
-    ranker = Boosted(objective=objective, trees=30, learning_rate=0.2, fewest_items=10, share=1)
+    ranker = Boosted(objective=objective, trees=30, learning_rate=0.2, min_leaf_items=10, feature_fraction=1)
     trees = tau(ranker.fit(data, values, starts).scores(fresh), truth, other)
     assert trees > 0.7
     assert trees > line + 0.3
@@ -63,9 +64,9 @@ def test_our_walk_gives_what_lightgbm_predicts() -> None:
     options = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "min_data_in_leaf": 5}
     booster = lightgbm.train(options, lightgbm.Dataset(values, grade, group=[10] * 50), 30)
     fresh = rng.normal(size=(5000, 4)).round(1)
-    found = trees_of(booster)
+    found = ensemble_of_booster(booster)
     np.testing.assert_allclose(found.scores(fresh), booster.predict(fresh), atol=1e-12)
-    again = Trees.of_state(found.state(), 4)
+    again = TreeEnsemble.from_state(found.state(), 4)
     np.testing.assert_array_equal(again.scores(fresh), found.scores(fresh))
 
 
@@ -81,7 +82,7 @@ def test_queries_of_which_there_is_no_list_teach_nothing() -> None:
     held_out = np.vstack((values[:50][::-1], values))
     shifted = data._replace(item=data.item + np.int32(50))
     wider = np.append([0, 20], 50 + starts)
-    short, rows, begins = listed_only(shifted, held_out, wider)
+    short, rows, begins = drop_unlisted_queries(shifted, held_out, wider)
     np.testing.assert_array_equal(short.item, data.item)
     np.testing.assert_array_equal(rows, values)
     np.testing.assert_array_equal(begins, starts)
@@ -91,14 +92,14 @@ def test_queries_of_which_there_is_no_list_teach_nothing() -> None:
 
 def test_standing_is_the_share_of_the_others_below() -> None:
     data = lists([[0], [1, 2]], [[2], [1], [0]], weight=[1.0, 3.0])
-    np.testing.assert_allclose(standing(data, 4), [0.25, 0.4375, 0.8125, 0.5])
+    np.testing.assert_allclose(fraction_below(data, 4), [0.25, 0.4375, 0.8125, 0.5])
 
 
 def test_grades_fall_from_the_top_and_ties_share_them() -> None:
     whole = lists([[k] for k in range(8)])  # type: ignore[misc]
-    assert grades_of(whole, np.array([0, 8]), 4).tolist() == [3, 2, 2, 1, 1, 1, 1, 0]
+    assert grades_from_lists(whole, np.array([0, 8]), 4).tolist() == [3, 2, 2, 1, 1, 1, 1, 0]
     tied = lists([[0, 1], [2, 3, 4, 5, 6, 7]])
-    found = grades_of(tied, np.array([0, 8]), 3)
+    found = grades_from_lists(tied, np.array([0, 8]), 3)
     assert found[0] == found[1] > found[2] == found[7]
 
 
@@ -108,7 +109,7 @@ def test_too_few_items_to_grow_a_tree_are_told_of() -> None:
         found = Boosted(trees=3).fit(data, values, starts)
     assert found.scores(values).tolist() == [0.0] * 40
     data, values, starts, _ = bent(20)
-    with pytest.warns(DataWarning, match="all have the same score"):
+    with pytest.warns(DataWarning, match="all items have the same score"):
         Boosted(trees=3).fit(data, np.ones_like(values), starts)
 
 
@@ -126,7 +127,9 @@ def test_without_lightgbm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
         Boosted().fit(data, values, starts)
 
 
-@pytest.mark.parametrize("wrong", [{"trees": 0}, {"leaves": 1}, {"grades": 40}, {"share": 0}, {"objective": "mse"}])
+@pytest.mark.parametrize(
+    "wrong", [{"trees": 0}, {"max_leaves": 1}, {"grades": 40}, {"feature_fraction": 0}, {"objective": "mse"}]
+)
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingError):
         Boosted(**wrong)
@@ -147,7 +150,7 @@ def a_state(**other: Any) -> dict[str, Any]:
 
 
 def test_a_state_is_read_back() -> None:
-    found = Trees.of_state(a_state(), 1)
+    found = TreeEnsemble.from_state(a_state(), 1)
     assert found.scores(np.array([[0.5], [0.6]])).tolist() == [-1, 1]
     assert found.state() == a_state()
 
@@ -168,5 +171,5 @@ def test_a_state_is_read_back() -> None:
     ],
 )
 def test_a_state_that_was_tampered_with_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(FormatError, match="The trees cannot be used"):
-        Trees.of_state(a_state(**wrong), 1)
+    with pytest.raises(FormatError, match="Invalid trees"):
+        TreeEnsemble.from_state(a_state(**wrong), 1)

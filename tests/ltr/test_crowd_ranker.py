@@ -128,15 +128,19 @@ def test_true_lists_tell_which_way_is_up():
 def test_what_is_known_of_annotators_is_heeded():
     crowd, features = crowd_of(expertise=-0.8)
     names = crowd.judgments.annotators
-    side = [Known(names[0], -2.5), Between(names[1], -0.3, 0), Better(names[2], names[3])]
-    theta = CrowdRanker(side=side, held_out=0).fit(crowd.judgments, features).annotators["expertise"]
+    side_information = [Known(names[0], -2.5), Between(names[1], -0.3, 0), Better(names[2], names[3])]
+    theta = (
+        CrowdRanker(side_information=side_information, held_out=0)
+        .fit(crowd.judgments, features)
+        .annotators["expertise"]
+    )
     assert theta[0] == -2.5
     assert theta[1] == -0.3
     assert theta[2] <= theta[3]
 
 
 @pytest.mark.parametrize(
-    ("side", "said"),
+    ("side_information", "said"),
     [
         ([Known("annotator1", -3), Between("annotator1", -2, -1)], "known to be -3, and to lie between -2 and -1"),
         ([Known("annotator1", -1), Known("annotator1", -2)], "told twice"),
@@ -154,10 +158,10 @@ def test_what_is_known_of_annotators_is_heeded():
         (["annotator1"], "Known"),
     ],
 )
-def test_contradictions_are_refused(side, said):
+def test_contradictions_are_refused(side_information, said):
     crowd, features = crowd_of(queries=3)
     with pytest.raises(SettingError, match=said):
-        CrowdRanker(side=side).fit(crowd.judgments, features)
+        CrowdRanker(side_information=side_information).fit(crowd.judgments, features)
 
 
 def test_labels_are_chosen_by_queries_held_out():
@@ -166,7 +170,7 @@ def test_labels_are_chosen_by_queries_held_out():
     assert model.settings["labels"] in ("map", "expected")
     assert model.validation.queries == 6
     assert 0 < model.validation.value <= 1
-    assert any("held out" in note for note in model.notes)
+    assert any("held-out" in note for note in model.notes)
 
 
 def test_the_same_seed_gives_the_same_function():
@@ -223,7 +227,7 @@ def test_an_item_without_features_is_named():
 
 def test_short_lists_and_ties_are_refused_where_the_first_items_are_asked_for():
     crowd, features = crowd_of(queries=3, top=3)
-    with pytest.raises(DataError, match="has 3 items, and top is 4"):
+    with pytest.raises(DataError, match="has 3 items, but top=4 needs lists of at least 4"):
         CrowdRanker(top=4).fit(crowd.judgments, features)
     lists = crowd.judgments
     tied = Rankings(
@@ -267,11 +271,11 @@ def test_stopping_short_is_admitted():
     crowd, features = crowd_of(queries=12)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        with pytest.raises(ConvergenceWarning, match="raise iterations"):
+        with pytest.raises(ConvergenceWarning, match="increase iterations"):
             CrowdRanker(iterations=1, held_out=0).fit(crowd.judgments, features)
 
 
 def test_every_error_is_ours():
     crowd, features = crowd_of(queries=2)
     with pytest.raises(CrowdrankError, match="annotator named 'nobody'"):
-        CrowdRanker(side=[Known("nobody", -1)]).fit(crowd.judgments, features)
+        CrowdRanker(side_information=[Known("nobody", -1)]).fit(crowd.judgments, features)

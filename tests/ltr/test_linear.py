@@ -6,7 +6,7 @@ import pytest
 from crowdrank.engines import here
 from crowdrank.errors import SettingError
 from crowdrank.ltr.rankers.linear import Linear, LinearScorer, Objective
-from crowdrank.models.lists.plackett_luce_likelihood import Lists
+from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 
 STARTS = np.arange(0, 41, 8)
 
@@ -18,7 +18,7 @@ def taught():
     values = rng.normal(size=(40, 3)) * [1, 10, 0.1]
     scores = values @ [1.0, -0.1, 0.0]
     order = [q * 8 + np.argsort(-(scores[q * 8 : q * 8 + 8] + rng.gumbel(size=8))) for q in range(5) for _ in range(10)]
-    lists = Lists(
+    lists = RankedLists(
         np.concatenate(order).astype(np.int32),
         np.tile(np.arange(8, dtype=np.int32), 50),
         np.arange(51) * 8,
@@ -67,7 +67,7 @@ def test_a_start_changes_nothing_but_the_time(taught):
 
 
 def test_the_ridge_holds_what_only_wins():
-    lists = Lists(np.array([0, 1], np.int32), np.array([0, 1], np.int32), np.array([0, 2]), np.ones(1))
+    lists = RankedLists(np.array([0, 1], np.int32), np.array([0, 1], np.int32), np.array([0, 2]), np.ones(1))
     found = Linear(prior_scale=1.0).fit(lists, np.array([[1.0], [0.0]]), np.array([0, 2]))
     assert 0 < found.weights[0] < 2
 
@@ -75,7 +75,7 @@ def test_the_ridge_holds_what_only_wins():
 def test_a_saved_line_is_the_same_line(taught):
     lists, values = taught
     found = Linear().fit(lists, values, STARTS)
-    again = LinearScorer.of_state(found.state())
+    again = LinearScorer.from_state(found.state())
     assert again.scores(values).tolist() == found.scores(values).tolist()
 
 

@@ -15,9 +15,9 @@ import pytest
 
 from crowdrank.errors import DataError, FormatError, UnknownNameError
 from crowdrank.ltr import Features, RankingFunction, Validation
-from crowdrank.ltr.expertise import teachers_of
-from crowdrank.ltr.rankers.boosted import Trees
+from crowdrank.ltr.expertise import annotator_expertise
 from crowdrank.ltr.rankers.linear import LinearScorer
+from crowdrank.ltr.rankers.tree_ensemble import TreeEnsemble
 from crowdrank.ltr.ranking_function import save
 from tests.ltr.test_boosted import a_state
 
@@ -26,7 +26,7 @@ NAMES = ("x", "y")
 
 def a_function(trees: bool = False) -> RankingFunction:
     line = LinearScorer(np.array([1.0, -2.0]), np.array([0.5, 0.0]), np.array([1.0, 3.0]))
-    people = teachers_of(
+    people = annotator_expertise(
         np.array(["ann", "bob"], dtype=object),
         np.array([5, 4]),
         np.array([0.5, -1.0]),
@@ -35,11 +35,11 @@ def a_function(trees: bool = False) -> RankingFunction:
         native="pandas",
     )
     return RankingFunction(
-        scorer=Trees.of_state(a_state(), 2) if trees else line,
+        scorer=TreeEnsemble.from_state(a_state(), 2) if trees else line,
         names=NAMES,
         method="ltr-crowds",
         settings={"ranker": "linear", "top": None},
-        teachers=people,
+        expertise=people,
         validation=Validation("NDCG@5", 0.5, 0.1, 20, "grades"),
         notes=("A note.",),
     )
@@ -91,14 +91,14 @@ def test_a_feature_that_is_missing_is_named() -> None:
 
 def test_methods_that_believe_all_alike_have_nothing_to_say_of_annotators() -> None:
     function = RankingFunction(scorer=a_function().scorer, names=NAMES, method="borda", settings={})
-    with pytest.raises(DataError, match="borda learnt nothing of the annotators"):
+    with pytest.raises(DataError, match="The method borda does not estimate the expertise of annotators"):
         _ = function.annotators
 
 
 def test_verdicts_say_who_can_be_relied_upon() -> None:
     theta = np.array([-1.0, -0.1, 0.0, 0.5, 0.0, -0.01])
     names = ["good", "weak", "coin", "turned", "new", "nearly"]
-    people = teachers_of(
+    people = annotator_expertise(
         np.array(names, dtype=object),
         np.array([40, 40, 40, 40, 2, 9000]),
         theta,
@@ -167,9 +167,9 @@ def test_what_is_no_file_of_ours_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdrank.ltr.ranking_function.LARGEST", 10_000)
+    monkeypatch.setattr("crowdrank.ltr.ranking_function.MAX_MEMBER_BYTES", 10_000)
     path = changed(tmp_path / "model.crowdrank", lambda function, scorer: function.update(notes=["x" * 20_000]))
-    with pytest.raises(FormatError, match="larger than any ranking function"):
+    with pytest.raises(FormatError, match="larger than the limit of 10,000 bytes"):
         RankingFunction.load(path)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crowdrank.data import Comparisons, Rankings
 from crowdrank.errors import SettingError
 from crowdrank.models import Borda, CondorcetFuse, Copeland, Elo, GreedyOrder, MedianRank, WinRate
-from crowdrank.models.lists.positional import relative_places, weighted_medians
+from crowdrank.models.lists.positional import relative_positions, weighted_medians
 from crowdrank.models.pairwise import elo as elo_file
 from tests.strategies import comparisons, comparisons_of, rankings
 
@@ -154,7 +154,7 @@ def test_median_rank_is_the_median_of_relative_places(lists):
 
 def test_relative_places_are_the_middles_of_equal_parts():
     lists = Rankings.of_lists([[["a"], ["b", "c"], ["d"]]])
-    np.testing.assert_allclose(relative_places(lists), [0.125, 0.5, 0.5, 0.875])
+    np.testing.assert_allclose(relative_positions(lists), [0.125, 0.5, 0.5, 0.875])
 
 
 @quick

@@ -15,10 +15,10 @@ from crowdrank.models.crowd_agg.rank_distributions import rank_distribution
 from tests.strategies import comparisons, comparisons_of, ratings, weighted
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-PUBLISHED = CrowdAgg(quality_prior=None, pooled=False, head_count=False)
+PUBLISHED = CrowdAgg(quality_prior=None, pooled=False, resolve_sign=False)
 
 
-def chances_by_hand(votes, who, reading):
+def chances_by_hand(votes, who, win_rule):
     """Eq. 6 for one annotator of one query, whose pairs are all different: P(s above t)."""
     n = len(votes.items)
     answer = np.full((n, n), np.nan)
@@ -32,16 +32,16 @@ def chances_by_hand(votes, who, reading):
         "answer": answer,
         "share": 0.5 + lead / (2 * max(judged, 1)),
         "printed": np.select([lead > 0, lead < 0], [lead / n, 1 + lead / n], 0.5),
-    }[reading]
+    }[win_rule]
     return np.where(np.isnan(answer) | (answer == 0.5), 0.5, chance)
 
 
-def utilities_by_hand(votes, quality, discount, reading="answer"):
+def utilities_by_hand(votes, quality, discount, win_rule="answer"):
     """Algorithms 1 and 3: every opponent convolved, every annotator added up."""
     n = len(votes.items)
     total = np.zeros(n)
     for who, right in enumerate(quality):
-        chance = chances_by_hand(votes, who, reading)
+        chance = chances_by_hand(votes, who, win_rule)
         chance = right * chance + (1 - right) * (1 - chance)
         for s in range(n):
             ranks = np.array([1.0])
@@ -66,16 +66,16 @@ def distinct(votes):
     )
 
 
-@pytest.mark.parametrize("reading", ["answer", "share", "printed"])
+@pytest.mark.parametrize("win_rule", ["answer", "share", "printed"])
 @pytest.mark.filterwarnings("ignore:crowd-agg")
 @quick
 @given(votes=comparisons(most_queries=1))
-def test_scores_are_expected_discounts_by_the_quality_found(reading, votes):
+def test_scores_are_expected_discounts_by_the_quality_found(win_rule, votes):
     votes = distinct(votes)
-    model = CrowdAgg(reading=reading)
+    model = CrowdAgg(win_rule=win_rule)
     ranking = model.fit(votes)
     if ranking.parameters["cycle"] == 1:
-        expected = utilities_by_hand(votes, ranking.annotators["quality"], log_discount, reading)
+        expected = utilities_by_hand(votes, ranking.annotators["quality"], log_discount, win_rule)
         np.testing.assert_allclose(ranking.scores, expected - expected.mean(), atol=1e-12)
 
 
@@ -163,19 +163,21 @@ def test_eq_6_as_printed_is_warned_of_and_takes_a_narrow_win_for_a_defeat():
     chain = comparisons_of(None, range(7), range(1, 8), [1] * 7, annotator=[0] * 7)
     one_win = chain.take(slice(0, 1))
     with pytest.warns(DataWarning, match="eq. 6 as printed"):
-        printed = CrowdAgg(reading="printed", head_count=False).fit(one_win)
+        printed = CrowdAgg(win_rule="printed", resolve_sign=False).fit(one_win)
     assert printed.scores[0] < printed.scores[1]
-    assert CrowdAgg(head_count=False).fit(one_win).scores[0] > 0
+    assert CrowdAgg(resolve_sign=False).fit(one_win).scores[0] > 0
 
 
 def test_the_reading_goes_by_the_kind_of_judgment():
     grades = Ratings.of(["a", "b", "c", "d"], [3, 2, 2, 0], annotator=["x"] * 4)
     votes = grades.to_comparisons()
     for judgments, natural in ((grades, "share"), (votes, "answer")):
-        scores = {reading: CrowdAgg(reading=reading).fit(judgments).scores for reading in ("auto", "answer", "share")}
+        scores = {
+            win_rule: CrowdAgg(win_rule=win_rule).fit(judgments).scores for win_rule in ("auto", "answer", "share")
+        }
         np.testing.assert_array_equal(scores["auto"], scores[natural])
         assert not np.allclose(scores["answer"], scores["share"])
-    np.testing.assert_allclose(CrowdAgg().fit(grades).scores, CrowdAgg(reading="share").fit(votes).scores, atol=1e-12)
+    np.testing.assert_allclose(CrowdAgg().fit(grades).scores, CrowdAgg(win_rule="share").fit(votes).scores, atol=1e-12)
 
 
 @quick
@@ -219,7 +221,7 @@ def quality_of_order(model, seeds, reversed_ones):
 def test_reversed_annotators_are_outvoted_by_heads():
     seeds = range(12)
     assert quality_of_order(CrowdAgg(), seeds, reversed_ones=8) > 0.9
-    assert quality_of_order(CrowdAgg(head_count=False), seeds, reversed_ones=8) < 0.8
+    assert quality_of_order(CrowdAgg(resolve_sign=False), seeds, reversed_ones=8) < 0.8
     assert quality_of_order(CrowdAgg(), seeds, reversed_ones=0) > 0.9
 
 
@@ -257,7 +259,7 @@ def test_apart_each_query_is_as_if_alone():
 
 def test_a_heavier_judgment_counts_for_more():
     votes = comparisons_of(None, [0, 1, 2, 3], [1, 0, 3, 2], [1] * 4, annotator=[0, 1, 2, 3], weight=[3, 1, 1, 1])
-    scores = CrowdAgg(head_count=False).fit(votes).scores
+    scores = CrowdAgg(resolve_sign=False).fit(votes).scores
     assert scores[0] > scores[1]
     assert scores[2] == pytest.approx(scores[3])
 
@@ -269,7 +271,7 @@ def test_few_annotators_of_grades_have_their_grades_resampled():
         [f"i{n:02d}" for n in range(12)] * 3, rng.integers(5, size=36), annotator=np.repeat([*"xyz"], 12)
     )
     by_grades = CrowdAgg().fit(grades).uncertainty
-    by_pairs = CrowdAgg(reading="share").fit(grades.to_comparisons()).uncertainty
+    by_pairs = CrowdAgg(win_rule="share").fit(grades.to_comparisons()).uncertainty
     assert by_grades.method == "bootstrap over 36 judgments"
     assert by_grades.std_error.mean() > 1.3 * by_pairs.std_error.mean()
 
@@ -279,7 +281,7 @@ def test_few_annotators_of_grades_have_their_grades_resampled():
     [
         ({"measure": "map"}, "measure must be ndcg or rbp"),
         ({"persistence": 1.0}, "persistence must lie between 0 and 1"),
-        ({"reading": "loud"}, "reading must be auto"),
+        ({"win_rule": "loud"}, "reading must be auto"),
         ({"quality_prior": (1.0, 0.0)}, "quality_prior must be two positive numbers"),
         ({"quality_prior": (1.0,)}, "quality_prior must be two positive numbers"),
     ],

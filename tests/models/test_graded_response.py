@@ -8,8 +8,8 @@ from scipy.stats import spearmanr
 
 from crowdrank.data import Ratings
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
-from crowdrank.models.ratings.grade_classes import Classes
-from crowdrank.models.ratings.graded_response import GradedResponse, Layout
+from crowdrank.models.ratings.grade_classes import GradeClasses
+from crowdrank.models.ratings.graded_response import GradedResponse, ParameterLayout
 from crowdrank.models.ratings.mean_ratings import MeanRating
 from crowdrank.simulation import rating_crowd
 from tests.strategies import islands_allowed, some_ratings
@@ -39,7 +39,9 @@ def log_posterior(model, ratings, x):
     code = np.unique(ratings.grade, return_inverse=True)[1]
     value = -0.5 * np.sum((x[items + 3 * people :] / 10.0) ** 2) - 0.5 * np.sum((score / model.prior_scale) ** 2)
     for part, scale in zip(
-        (lenient, stretch, sharper), (model.leniency_scale, model.stretch_scale, model.sharpness_scale), strict=True
+        (lenient, stretch, sharper),
+        (model.leniency_scale, model.stretch_scale, model.discrimination_scale),
+        strict=True,
     ):
         value -= 0.5 * np.sum((part / scale) ** 2)
     for item, who, c, weight in zip(ratings.item, ratings.annotator, code, ratings.weights, strict=True):
@@ -53,11 +55,11 @@ def log_posterior(model, ratings, x):
 def test_it_stands_on_the_top(ratings):
     from crowdrank.engines import here
     from crowdrank.inference.newton import climb
-    from crowdrank.models.ratings.graded_response import Objective
+    from crowdrank.models.ratings.graded_response import LogPosterior
 
     model = GradedResponse()
-    layout = Layout.of(ratings, Classes.of(ratings, model.bins))
-    found = climb(Objective(here.hold(layout.graded), layout, model), layout.start, tolerance=1e-8, longest=2.0)
+    layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, model.bins))
+    found = climb(LogPosterior(here.hold(layout.shard), layout, model), layout.start, tolerance=1e-8, longest=2.0)
     top = log_posterior(model, ratings, found.parameters)
     assert found.point.value == pytest.approx(top, rel=1e-9)
     with islands_allowed():
@@ -105,13 +107,13 @@ def test_errors_of_annotators_are_those_of_the_whole_curvature():
     """Each with all other parameters unknown but the thresholds, which move with the mean leniency of all."""
     from crowdrank.engines import here
     from crowdrank.inference.newton import climb
-    from crowdrank.models.ratings.graded_response import Objective, Summit
+    from crowdrank.models.ratings.graded_response import LaplaceApproximation, LogPosterior
 
     ratings, *_ = crowd(2, items=12, people=6, each=10)
-    layout = Layout.of(ratings, Classes.of(ratings, 10))
+    layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, 10))
     model = GradedResponse()
-    found = climb(Objective(here.hold(layout.graded), layout, model), layout.start, longest=2.0)
-    covariance, errors = Summit(found, layout, ratings, 0)._marginal
+    found = climb(LogPosterior(here.hold(layout.shard), layout, model), layout.start, longest=2.0)
+    covariance, errors = LaplaceApproximation(found, layout, ratings, 0)._marginal
     inverse = np.linalg.inv(found.point.curvature.matrix.toarray())
     np.testing.assert_allclose(covariance, inverse[:12, :12], rtol=1e-8, atol=1e-10)
     alone = np.sqrt(np.diag(inverse))[12:30]
@@ -169,7 +171,7 @@ def test_stopped_short_it_still_has_errors():
     assert np.isfinite(ranking.uncertainty.std_error).all()
 
 
-@pytest.mark.parametrize("name", ["prior_scale", "leniency_scale", "sharpness_scale", "stretch_scale"])
+@pytest.mark.parametrize("name", ["prior_scale", "leniency_scale", "discrimination_scale", "stretch_scale"])
 def test_a_prior_has_a_width(name):
     with pytest.raises(SettingError, match=rf"{name} must be positive, got 0\.0"):
         GradedResponse(**{name: 0.0})

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from crowdrank.data import Comparisons, Rankings
 from crowdrank.errors import DataError, SettingError
-from crowdrank.models.lists import pair_tallies
+from crowdrank.models.lists import pair_counts
 from crowdrank.models.lists.mallows import Mallows
 from crowdrank.models.lists.mallows_likelihood import expected_distance
 from crowdrank.simulation import list_crowd
@@ -52,8 +52,8 @@ def fewest_turned(judgments):
 def test_no_order_turns_round_fewer_pairs_of_the_lists(lists):
     ranking = Mallows().fit(lists)
     assert turned(lists, ranking.scores) == pytest.approx(fewest_turned(lists))
-    assert ranking.parameters["against"] == pytest.approx(fewest_turned(lists))
-    assert ranking.parameters["proven"] == 1
+    assert ranking.parameters["discordant"] == pytest.approx(fewest_turned(lists))
+    assert ranking.parameters["optimal"] == 1
 
 
 @quick
@@ -68,7 +68,7 @@ def test_tennessee_puts_its_capital_in_nashville():
     lists = Rankings.of_lists([[m, n, c, k], [n, c, k, m], [c, k, n, m], [k, c, n, m]], weight=[42, 26, 15, 17])
     ranking = Mallows().fit(lists)
     assert ranking.table(uncertainty=False)["item"].to_list() == ["Nashville", "Chattanooga", "Knoxville", "Memphis"]
-    assert ranking.parameters["against"] == 207
+    assert ranking.parameters["discordant"] == 207
 
 
 def log_chance(lists, order, theta):
@@ -105,7 +105,7 @@ def test_the_dispersion_of_full_lists_is_that_of_their_mean_distance():
         queries=1, items=8, annotators=200, expertise=-0.4, first_expertise=None, labels="mallows"
     ).judgments
     found = Mallows().fit(lists).parameters
-    assert expected_distance(np.log(found["dispersion"]), 8) == pytest.approx(found["against"] / 200)
+    assert expected_distance(np.log(found["dispersion"]), 8) == pytest.approx(found["discordant"] / 200)
     assert np.log(found["dispersion"]) == pytest.approx(-0.4, abs=0.05)
 
 
@@ -122,10 +122,10 @@ def test_every_query_may_have_a_dispersion_of_its_own():
 def test_more_items_than_can_be_solved_are_searched_and_that_is_said():
     crowd = list_crowd(queries=2, items=30, annotators=5, expertise=-0.1, first_expertise=None, labels="mallows")
     ranking = Mallows().fit(crowd.judgments)
-    assert ranking.parameters["proven"] < 1
-    assert turned(crowd.judgments, ranking.scores) == ranking.parameters["against"]
+    assert ranking.parameters["optimal"] < 1
+    assert turned(crowd.judgments, ranking.scores) == ranking.parameters["discordant"]
     assert turned(crowd.judgments, ranking.scores) <= turned(crowd.judgments, crowd.truth)
-    assert Mallows(starts=0).fit(crowd.judgments).parameters["against"] >= ranking.parameters["against"]
+    assert Mallows(restarts=0).fit(crowd.judgments).parameters["discordant"] >= ranking.parameters["discordant"]
 
 
 def test_lists_that_order_nothing_have_no_dispersion():
@@ -140,13 +140,13 @@ def test_what_a_top_list_leaves_out_may_be_worse():
     assert Mallows().fit(top.with_missing_last()).table(uncertainty=False)["item"].to_list()[0] == "a"
 
 
-@pytest.mark.parametrize("setting", [{"exact_up_to": 0}, {"exact_up_to": 30}, {"starts": -1}, {"dispersion": "none"}])
+@pytest.mark.parametrize("setting", [{"exact_up_to": 0}, {"exact_up_to": 30}, {"restarts": -1}, {"dispersion": "none"}])
 def test_refuses_settings_that_make_no_sense(setting):
     with pytest.raises(SettingError, match=next(iter(setting))):
         Mallows(**setting)
 
 
 def test_refuses_a_query_whose_pairs_would_not_fit(monkeypatch):
-    monkeypatch.setattr(pair_tallies, "MOST_ITEMS", 2)
+    monkeypatch.setattr(pair_counts, "MAX_ITEMS", 2)
     with pytest.raises(DataError, match=r"3 items.*Use borda"):
         Mallows().fit(Rankings.of_lists([[["a"], ["b"], ["c"]]]))

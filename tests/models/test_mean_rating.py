@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 from crowdrank.data import Ratings
 from crowdrank.errors import SettingError
 from crowdrank.models.ratings.mean_ratings import MeanRating
-from crowdrank.models.ratings.shrinkage import Shrunk
+from crowdrank.models.ratings.shrinkage import ShrunkenMeans
 
 GRADES = Ratings.of(["a", "a", "a", "b", "c", "c"], [4, 5, 3, 5, 1, 2])
 
@@ -21,7 +21,7 @@ def crowd(seed, items=200, spread=1.0, noise=2.0, most=8, query=None):
 
 
 def shrunk(grades, count=None):
-    return Shrunk(grades.items, grades.item, grades.grade, grades.weights, count)
+    return ShrunkenMeans(grades.items, grades.item, grades.grade, grades.weights, count)
 
 
 def test_nothing_credited_gives_plain_means():

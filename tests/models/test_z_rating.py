@@ -23,7 +23,7 @@ def strict_and_kind(seed=0, items=40, people=12, each=15):
 def test_without_credit_it_is_the_mean_of_plain_z_scores():
     grades = np.array([[5, 1, 3, 2], [9, 8, 7, 7], [2, 2, 4, 1.0]])
     ratings = Ratings.of(list("abcd") * 3, grades.ravel(), annotator=np.repeat(["x", "y", "z"], 4))
-    ranking = ZRating(annotator_count=0, prior_count=0).fit(ratings)
+    ranking = ZRating(annotator_prior_count=0, prior_count=0).fit(ratings)
     np.testing.assert_allclose(ranking.scores, zscore(grades, axis=1).mean(axis=0), atol=1e-12)
 
 
@@ -66,4 +66,4 @@ def test_grades_that_name_nobody_are_ordered_by_their_means():
 
 def test_what_means_nothing_is_refused():
     with pytest.raises(SettingError, match=r"annotator_count must be zero or more, got -1\.0"):
-        ZRating(annotator_count=-1.0)
+        ZRating(annotator_prior_count=-1.0)

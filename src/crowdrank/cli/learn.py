@@ -68,7 +68,7 @@ def learn(
         "ranker": ranker,
         "top": top,
         "labels": labels,
-        "side": _side(known, better),
+        "side_information": _side(known, better),
     }
     given = parse_settings(CrowdRanker, settings, seed)
     if twice := sorted(set(told) & set(given)):
@@ -123,14 +123,14 @@ def _read(
     from crowdrank.data import Rankings
     from crowdrank.io import read_with_report
     from crowdrank.io.feature_tables import read_features
-    from crowdrank.ltr.features import features_of
+    from crowdrank.ltr.features import build_features
     from crowdrank.models.conversion import as_read_by
 
     if missing not in ("refuse", "zero"):
         raise SettingError(f"--missing-features must be refuse or zero, got {missing!r}.")
     with doing(f"Reading {features.name}"):
         found = read_features(features, columns=columns)
-        known = features_of(found, missing)  # type: ignore[arg-type]
+        known = build_features(found, missing)  # type: ignore[arg-type]
     with doing(f"Reading {lists.name}"):
         judgments, report = read_with_report(lists, columns=roles)
     readable, rule = as_read_by(SimpleNamespace(reads=(Rankings,)), judgments)
@@ -173,7 +173,7 @@ def _print_tables(function: RankingFunction, lesson: Lesson, notes: list[str], o
     if lesson.rule:
         console.print(f"Lists were made of other judgments: {lesson.rule}.", style="dim")
     console.print(f"Learnt by {function.method}: a {function.settings['ranker']} function.\n")
-    if function.teachers is not None:
+    if function.expertise is not None:
         console.print(_annotators_table(function))
         console.print("Pairs of a usual list that are put the right way round; θ below 0 is good.\n", style="dim")
     if function.validation is not None:
@@ -193,7 +193,7 @@ def _annotators_table(function: RankingFunction) -> Any:
     for head in ("θ", "between", "pairs right", "lists"):
         table.add_column(head, justify="right")
     table.add_column("verdict")
-    frame = function.annotators.judged_frame()
+    frame = function.annotators.verdict_frame()
     digits = 2 if abs(frame["expertise"]).max() >= 1 else 3  # type: ignore[operator]
     for row in frame.iter_rows(named=True):
         between = f"{row['expertise_low']:.{digits}f} … {row['expertise_high']:.{digits}f}"
@@ -211,13 +211,13 @@ def _annotators_table(function: RankingFunction) -> Any:
 def _print_json(function: RankingFunction, lesson: Lesson, notes: list[str]) -> None:
     import json
 
-    people, checked = function.teachers, function.validation
+    people, checked = function.expertise, function.validation
     content = {
         "method": function.method,
         "settings": dict(function.settings),
         "features": list(function.names),
         "lists": len(lesson.lists),
-        "annotators": None if people is None else function.annotators.judged_frame().to_dicts(),
+        "annotators": None if people is None else function.annotators.verdict_frame().to_dicts(),
         "validation": None if checked is None else asdict(checked),
         "convergence": asdict(function.convergence),
         "notes": notes,

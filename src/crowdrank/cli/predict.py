@@ -34,14 +34,14 @@ def predict(
     from crowdrank.io import write_table
     from crowdrank.io.feature_tables import read_features
     from crowdrank.ltr import RankingFunction
-    from crowdrank.ltr.features import features_of
+    from crowdrank.ltr.features import build_features
 
     if missing_features not in ("refuse", "zero"):
         raise SettingError(f"--missing-features must be refuse or zero, got {missing_features!r}.")
     function = RankingFunction.load(model)
     with doing(f"Ranking {file.name}"):
         roles = parse_columns(columns, None)
-        found = features_of(read_features(file, columns=roles), missing_features)  # type: ignore[arg-type]
+        found = build_features(read_features(file, columns=roles), missing_features)  # type: ignore[arg-type]
         frame = function.frame(found)
     if out is not None:
         write_table(frame, out)

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from crowdrank.models.lists import mallows_likelihood
-from crowdrank.models.lists.top_k_mallows import distance, expected_distance, farthest, log_normaliser, theta_of
+from crowdrank.models.lists.top_k_mallows import (
+    distance,
+    estimate_theta,
+    expected_distance,
+    log_normaliser,
+    max_distance,
+)
 
 SHAPES = [(2, 1), (5, 2), (6, 3), (6, 4), (7, 2), (7, 5), (5, 5)]
 THETAS = [-20.0, -2.0, -0.3, -1e-3, -1e-9, 0.0, 1e-9, 1e-3, 0.4, 3.0]
@@ -45,7 +51,7 @@ def test_normaliser_and_mean_are_those_of_all_lists(items, top, theta):
     log_z = np.logaddexp.reduce(theta * far)
     assert log_normaliser(theta, items, top) == pytest.approx(log_z, abs=1e-9)
     assert expected_distance(theta, items, top) == pytest.approx(np.exp(theta * far - log_z) @ far, abs=1e-9)
-    assert farthest(items, top) == far.max()
+    assert max_distance(items, top) == far.max()
 
 
 @pytest.mark.parametrize("theta", THETAS[1:])
@@ -65,9 +71,9 @@ def test_a_list_of_all_items_is_a_whole_list():
 def test_theta_comes_back_from_the_mean(theta):
     items, top, weight = np.array([60, 12, 5]), np.array([10, 4, 5]), np.array([3.0, 1.0, 0.5])
     mean = sum(w * expected_distance(theta, n, k) for n, k, w in zip(items, top, weight, strict=True))
-    assert theta_of(float(mean), items, top, weight) == pytest.approx(theta, abs=1e-8)
+    assert estimate_theta(float(mean), items, top, weight) == pytest.approx(theta, abs=1e-8)
 
 
 def test_theta_has_ends():
-    assert theta_of(0.0, 6, 3) == -np.inf
-    assert theta_of(farthest(6, 3), 6, 3) == np.inf
+    assert estimate_theta(0.0, 6, 3) == -np.inf
+    assert estimate_theta(max_distance(6, 3), 6, 3) == np.inf
