@@ -61,7 +61,7 @@ def test_the_uncompared_are_a_shortcut():
 def test_very_many_are_divided(monkeypatch):
     losing = np.random.default_rng(0).random(300)
     expected = by_divide_and_conquer(losing)
-    monkeypatch.setattr(rank_distributions, "_HALVE_FROM", 300)
+    monkeypatch.setattr(rank_distributions, "_DIVIDE_FROM", 300)
     monkeypatch.setattr(rank_distributions, "by_convolution", lambda *_: pytest.fail("not divided"))
     np.testing.assert_array_equal(rank_distribution(losing), expected)
 

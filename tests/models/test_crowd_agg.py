@@ -168,7 +168,7 @@ def test_eq_6_as_printed_is_warned_of_and_takes_a_narrow_win_for_a_defeat():
     assert CrowdAgg(resolve_sign=False).fit(one_win).scores[0] > 0
 
 
-def test_the_reading_goes_by_the_kind_of_judgment():
+def test_the_automatic_win_rule_depends_on_the_kind_of_judgment():
     grades = Ratings.of(["a", "b", "c", "d"], [3, 2, 2, 0], annotator=["x"] * 4)
     votes = grades.to_comparisons()
     for judgments, natural in ((grades, "share"), (votes, "answer")):
@@ -281,7 +281,7 @@ def test_few_annotators_of_grades_have_their_grades_resampled():
     [
         ({"measure": "map"}, "measure must be ndcg or rbp"),
         ({"persistence": 1.0}, "persistence must lie between 0 and 1"),
-        ({"win_rule": "loud"}, "reading must be auto"),
+        ({"win_rule": "loud"}, "win_rule must be auto"),
         ({"quality_prior": (1.0, 0.0)}, "quality_prior must be two positive numbers"),
         ({"quality_prior": (1.0,)}, "quality_prior must be two positive numbers"),
     ],

@@ -127,7 +127,7 @@ def test_beyond_what_can_be_inverted_annotators_are_taken_as_known(monkeypatch):
     ratings, *_ = crowd(3)
     exact = GradedResponse().fit(ratings)
     assert exact.uncertainty.method == "curvature at the optimum, of scores and annotators together"
-    monkeypatch.setattr(graded_response, "_MOST_CELLS", 10)
+    monkeypatch.setattr(graded_response, "_MAX_CELLS", 10)
     given_annotators = GradedResponse().fit(ratings)
     assert given_annotators.uncertainty.method == "curvature at the optimum, of scores, given the annotators"
     ratio = given_annotators.uncertainty.std_error / exact.uncertainty.std_error
@@ -160,7 +160,7 @@ def test_grades_that_name_nobody_are_one_annotators():
 
 
 def test_grades_that_are_all_alike_are_refused():
-    with pytest.raises(DataError, match="they order no two items"):
+    with pytest.raises(DataError, match="All grades are equal"):
         GradedResponse().fit(Ratings.of(["a", "b"], [3, 3]))
 
 

@@ -64,9 +64,11 @@ def test_the_learnt_count_is_the_likeliest():
         return multivariate_normal(np.zeros(len(y)), noise * shape).logpdf(y) - 0.5 * (log_count / 2.0) ** 2
 
     logs = np.linspace(-2, 3, 6)
-    ours = np.array([found._cost(log) for log in logs])
+    ours = np.array([found._negative_log_posterior(log) for log in logs])
     np.testing.assert_allclose(ours - ours[0], [value(logs[0]) - value(log) for log in logs], atol=1e-8)
-    assert found._cost(np.log(found.learnt)) <= min(found._cost(np.log(found.learnt) + d) for d in (-0.01, 0.01))
+    assert found._negative_log_posterior(np.log(found.fitted_count)) <= min(
+        found._negative_log_posterior(np.log(found.fitted_count) + d) for d in (-0.01, 0.01)
+    )
 
 
 def test_drawing_towards_the_middle_brings_scores_nearer_the_truth():
@@ -98,5 +100,5 @@ def test_one_grade_is_its_own_mean():
 
 @pytest.mark.parametrize("count", [-1.0, float("nan"), float("inf")])
 def test_a_count_is_zero_or_more(count):
-    with pytest.raises(SettingError, match="prior_count must be zero or more, or None to have it learnt, got"):
+    with pytest.raises(SettingError, match="prior_count must be zero or more, or None to estimate it, got"):
         MeanRating(prior_count=count)

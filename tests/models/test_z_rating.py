@@ -65,5 +65,5 @@ def test_grades_that_name_nobody_are_ordered_by_their_means():
 
 
 def test_what_means_nothing_is_refused():
-    with pytest.raises(SettingError, match=r"annotator_count must be zero or more, got -1\.0"):
+    with pytest.raises(SettingError, match=r"annotator_prior_count must be zero or more, got -1\.0"):
         ZRating(annotator_prior_count=-1.0)

@@ -60,7 +60,7 @@ class CrowdAgg(BaseModel):
     annotators; set each quality to the fraction of answers that agree with the order (eq. 17), plus the prior. It ends
     when an order repeats. `ranking.parameters["cycle"]` is the length of the cycle, 1 for a fixed point.
 
-    Reference: Niu, Lan, Guo, Cheng, Yu & Long (2015), Listwise approach for rank aggregation in crowdsourcing.
+    Reference: Niu et al. (2015), Listwise approach for rank aggregation in crowdsourcing.
 
     Examples
     --------

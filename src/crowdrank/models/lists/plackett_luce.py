@@ -91,7 +91,7 @@ class PlackettLuce(BaseModel):
 
     def _check_connected(self, rankings: Rankings) -> None:
         if not np.any(rankings.place):
-            raise DataError("The lists do not order any two items, so there is nothing to rank.")
+            raise DataError("The lists order no two items, so there is nothing to rank.")
         check_connected(health_of(rankings), has_prior=self.prior_scale is not None)
 
 

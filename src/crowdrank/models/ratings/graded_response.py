@@ -157,7 +157,7 @@ class ParameterLayout:
         scale = cells // classes.size
         is_lowest = np.append(True, scale[1:] != scale[:-1])
         if is_lowest.all():
-            raise DataError("All grades are equal, so they do not order any two items.")
+            raise DataError("All grades are equal, so they order no two items.")
         weight = np.bincount(code, ratings.weights)
         first = items + 3 * annotators
         threshold = first + np.cumsum(~is_lowest) - 1
