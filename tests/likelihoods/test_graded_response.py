@@ -39,14 +39,14 @@ def numerically(function, x, step=1e-5):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_gradient_is_that_of_the_value(seed):
+def test_the_gradient_matches_finite_differences(seed):
     rows, x = shard(seed), point(seed)
     expected = numerically(lambda at: log_likelihood(rows, at).value, x)
     np.testing.assert_allclose(log_likelihood(rows, x).gradient, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_curvature_is_that_of_the_gradient(seed):
+def test_the_hessian_matches_finite_differences(seed):
     rows, x = shard(seed), point(seed)
     expected = -numerically(lambda at: log_likelihood(rows, at).gradient, x)
     matrix, steady = hessian(rows, x)
@@ -54,7 +54,7 @@ def test_the_curvature_is_that_of_the_gradient(seed):
     assert (steady >= 0).all()
 
 
-def test_chances_are_those_of_the_formula_and_add_up_to_one():
+def test_probabilities_follow_the_formula_and_sum_to_one():
     x, item, who = point(), 2, 1
     score, lenient, stretch, sharper = x[[item, ITEMS + who, ITEMS + PEOPLE + who, ITEMS + 2 * PEOPLE + who]]
     ends = expit(np.exp(stretch) * np.concatenate(([-np.inf], x[CUTS:], [np.inf])) - lenient - (1 + sharper) * score)
@@ -95,6 +95,6 @@ def test_shards_add_up_to_the_whole():
 
 
 @pytest.mark.parametrize("apart", [-3.0, -0.5, 0.0, 1e-4, 0.002, 1.0, 5.0])
-def test_the_chance_to_order_two_is_that_of_two_noises(apart):
+def test_the_ordering_probability_is_that_of_two_logistic_errors(apart):
     expected, _ = quad(lambda z: expit(apart + z) * expit(z) * expit(-z), -60, 60, epsabs=1e-12)
     assert ordering_probability(np.array([apart]))[0] == pytest.approx(expected, abs=1e-8)

@@ -1,4 +1,4 @@
-"""The posterior of a true list: the subset programme against all lists, and draws against the subset programme."""
+"""The posterior of a true list: exact sums against enumeration, and samplers against exact sums."""
 
 from itertools import permutations
 
@@ -28,7 +28,7 @@ def crowd(rng, size, theta):
     return truth, rows, pair_weights(*rows, theta, size)
 
 
-def test_the_subset_programme_is_a_sum_over_all_lists():
+def test_the_exact_posterior_equals_a_sum_over_all_lists():
     rng = np.random.default_rng(1)
     for size in (1, 2, 3, 6):
         scores, weight = 2 * rng.normal(size=size), 3 * rng.normal(size=(size, size))
@@ -43,7 +43,7 @@ def test_the_subset_programme_is_a_sum_over_all_lists():
         assert [log_joint(scores, weight, o) for o in orders] == pytest.approx(log_p, abs=1e-9)
 
 
-def test_the_slopes_of_the_evidence_are_the_chances():
+def test_derivatives_of_the_evidence_are_the_precedence_probabilities():
     """d log evidence / dW[a, b] = P(a before b)."""
     rng = np.random.default_rng(2)
     scores, weight, h = rng.normal(size=5), rng.normal(size=(5, 5)), 1e-5
@@ -57,7 +57,7 @@ def test_the_slopes_of_the_evidence_are_the_chances():
         assert found.precedence[a, b] == pytest.approx(slope, abs=1e-8)
 
 
-def test_extreme_scores_and_weights_do_no_harm():
+def test_extreme_scores_and_weights_stay_finite():
     scores = np.array([800.0, -800.0, 0.0, 3.0])
     weight = -1e6 * (1 - np.eye(4))
     weight[[0, 0, 0, 3, 3, 2], [1, 2, 3, 1, 2, 1]] = 0.0
@@ -88,7 +88,7 @@ def test_draws_are_from_the_posterior(way):
 
 @pytest.mark.parametrize(("low", "high", "most"), [(-2.5, -0.5, 0.05), (-0.4, -0.02, 0.02)])
 @pytest.mark.parametrize("size", [10, 13])
-def test_gibbs_agrees_with_the_subset_programme(size, low, high, most):
+def test_gibbs_agrees_with_the_exact_posterior(size, low, high, most):
     rng = np.random.default_rng(4)
     theta = rng.uniform(low, high, 8)
     far, found, queries = np.zeros((2, 8)), 0, 20
@@ -106,7 +106,7 @@ def test_gibbs_agrees_with_the_subset_programme(size, low, high, most):
     assert found >= 0.95 * queries
 
 
-def test_the_search_stops_where_no_item_would_move():
+def test_the_local_mode_has_no_better_single_move():
     rng = np.random.default_rng(5)
     scores, weight = rng.normal(size=9), -rng.random((9, 9))
     order = local_mode(scores, weight, np.arange(9))
@@ -117,7 +117,7 @@ def test_the_search_stops_where_no_item_would_move():
             assert log_joint(scores, weight, np.insert(others, p, a)) <= here + 1e-8
 
 
-def test_ties_and_items_left_out_say_nothing():
+def test_ties_and_missing_items_contribute_nothing():
     item, place, offsets = np.array([2, 0, 1, 3, 1]), np.array([0, 1, 1, 0, 1]), np.array([0, 3, 5])
     weight = pair_weights(item, place, offsets, np.array([-2.0, 0.5]), 4)
     expected = np.zeros((4, 4))

@@ -1,4 +1,4 @@
-"""Mallows' formulas against all lists there are."""
+"""Formulas of the Mallows distribution against enumeration of all lists."""
 
 from itertools import permutations
 
@@ -26,7 +26,7 @@ def distances(items):
 
 @pytest.mark.parametrize("theta", THETAS)
 @pytest.mark.parametrize("items", range(1, 7))
-def test_normaliser_and_mean_are_those_of_all_lists(items, theta):
+def test_normaliser_and_mean_equal_sums_over_all_lists(items, theta):
     exponent = theta * distances(items)
     top = exponent.max()
     weight = np.exp(exponent - top)
@@ -35,7 +35,7 @@ def test_normaliser_and_mean_are_those_of_all_lists(items, theta):
 
 
 @pytest.mark.parametrize("items", [2, 9, 60])
-def test_the_mean_is_the_slope_of_the_normaliser(items):
+def test_the_mean_is_the_derivative_of_the_log_normaliser(items):
     for theta in (-2.5, -1.0, -0.4, -0.05, -1e-3, 0.0, 2e-3, 0.1, 1.5):
         h = 1e-4
         slope = (log_normaliser(theta + h, items) - log_normaliser(theta - h, items)) / (2 * h)
@@ -43,7 +43,7 @@ def test_the_mean_is_the_slope_of_the_normaliser(items):
 
 
 @pytest.mark.parametrize("items", [2, 5, 100, 3000])
-def test_the_mean_grows_with_theta_and_mirrors(items):
+def test_the_mean_increases_with_theta_symmetrically(items):
     theta = np.sort(np.concatenate([sign * np.logspace(-15, 2, 120) for sign in (-1, 1)] + [np.zeros(1)]))
     mean = expected_distance(theta, items)
     assert np.isfinite(mean).all()
@@ -60,12 +60,12 @@ def test_small_means_keep_their_digits():
 
 @pytest.mark.parametrize("theta", THETAS[1:-1])
 @pytest.mark.parametrize("items", [2, 6, 40])
-def test_theta_is_found_again_from_the_mean(items, theta):
+def test_theta_is_recovered_from_the_mean(items, theta):
     slack = 1e-9 if theta < 0 else 1e-7 * np.exp(theta)  # near the far end the mean hardly moves
     assert estimate_theta(float(expected_distance(theta, items)), items) == pytest.approx(theta, rel=1e-9, abs=slack)
 
 
-def test_theta_at_the_ends_and_in_the_middle():
+def test_theta_at_the_extremes_and_at_zero():
     assert estimate_theta(0.0, 5) == -np.inf
     assert estimate_theta(10.0, 5) == np.inf
     assert estimate_theta(5.0, 5) == 0.0
@@ -78,7 +78,7 @@ def test_theta_of_lists_of_several_lengths_and_ties():
     assert estimate_theta(float(mean), [5, 3, 2], [2.0, 1.0, -1.0]) == pytest.approx(-0.7)
 
 
-def test_arrays_are_as_single_numbers():
+def test_arrays_give_the_same_as_scalars():
     theta, items = np.array([[-0.4], [0.0], [2.0]]), np.array([1, 4, 7])
     found = expected_distance(theta, items)
     assert found.shape == (3, 3)
@@ -86,7 +86,7 @@ def test_arrays_are_as_single_numbers():
 
 
 @pytest.mark.parametrize("theta", [-0.8, -1e-12, 0.0, 0.5])
-def test_drawn_lists_are_as_likely_as_they_should_be(theta):
+def test_sampled_lists_have_the_right_frequencies(theta):
     rng, items, draws = np.random.default_rng(4), 4, 40_000
     lists = sample_lists(rng, np.full(draws, theta), items)
     known = {order: n for n, order in enumerate(permutations(range(items)))}
@@ -102,6 +102,6 @@ def chi_square(seen, expected):
     return float(np.sum((seen - expected) ** 2 / expected))
 
 
-def test_each_list_is_drawn_with_its_own_theta():
+def test_each_list_is_sampled_with_its_own_theta():
     lists = sample_lists(np.random.default_rng(0), [-800.0, 800.0, -800.0], 6)
     assert lists.tolist() == [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5]]

@@ -54,7 +54,7 @@ def drawn_scores(size, seed=0, spread=1.5):
 
 @quick
 @given(judgments=rankings(), seed=st.integers(0, 100))
-def test_value_is_the_log_chance_of_the_lists(judgments, seed):
+def test_value_is_the_log_probability_of_the_lists(judgments, seed):
     scores = drawn_scores(len(judgments.items), seed)
     found = plackett_luce_likelihood.log_likelihood(shard_of(judgments), scores)
     assert found.value == pytest.approx(by_hand(judgments, scores), rel=1e-10, abs=1e-10)
@@ -69,7 +69,7 @@ def test_value_of_lists_of_every_kind():
 
 @quick
 @given(judgments=rankings(), seed=st.integers(0, 100))
-def test_gradient_is_the_difference_of_the_value(judgments, seed):
+def test_gradient_matches_finite_differences(judgments, seed):
     scores, shard = drawn_scores(len(judgments.items), seed), shard_of(judgments)
     slope = differences(lambda s: plackett_luce_likelihood.log_likelihood(shard, s).value, scores)
     np.testing.assert_allclose(
@@ -79,7 +79,7 @@ def test_gradient_is_the_difference_of_the_value(judgments, seed):
 
 @quick
 @given(judgments=rankings(), seed=st.integers(0, 100))
-def test_curvature_is_the_difference_of_the_gradient(judgments, seed):
+def test_hessian_matches_finite_differences(judgments, seed):
     scores, shard = drawn_scores(len(judgments.items), seed), shard_of(judgments)
     expected = -differences(lambda s: plackett_luce_likelihood.log_likelihood(shard, s).gradient, scores)
     (matrix,) = plackett_luce_likelihood.hessian(shard, scores)
@@ -92,7 +92,7 @@ def test_curvature_is_the_difference_of_the_gradient(judgments, seed):
     np.testing.assert_allclose(pushed, matrix @ vector, rtol=1e-9, atol=1e-10)
 
 
-def test_weights_count_in_every_piece():
+def test_weights_enter_value_gradient_and_hessian():
     scores, shard = drawn_scores(5), shard_of(MIXED)
     expected = -differences(lambda s: plackett_luce_likelihood.log_likelihood(shard, s).gradient, scores)
     np.testing.assert_allclose(plackett_luce_likelihood.hessian(shard, scores)[0], expected, rtol=1e-6, atol=1e-7)
@@ -102,7 +102,7 @@ def test_weights_count_in_every_piece():
     )
 
 
-def test_a_gradient_of_other_scores_is_told_apart():
+def test_a_gradient_at_other_scores_differs():
     """The negative control: a small error must show."""
     scores, shard = drawn_scores(5), shard_of(MIXED)
     slope = differences(lambda s: plackett_luce_likelihood.log_likelihood(shard, s).value, scores)
@@ -110,7 +110,7 @@ def test_a_gradient_of_other_scores_is_told_apart():
     assert not np.allclose(wrong, slope, rtol=1e-6, atol=1e-7)
 
 
-def test_chances_of_all_orders_sum_to_one():
+def test_probabilities_of_all_orders_sum_to_one():
     from itertools import permutations
 
     scores = drawn_scores(4)
@@ -137,7 +137,7 @@ def test_extreme_scores_stay_finite(spread):
     np.testing.assert_allclose(pushed, matrix @ drawn_scores(5), atol=1e-9)
 
 
-def test_the_compiled_loops_are_the_plain_ones(monkeypatch):
+def test_compiled_and_plain_loops_agree(monkeypatch):
     scores, shard = drawn_scores(5), shard_of(MIXED)
     vector = drawn_scores(5, seed=1)
     plain = (plackett_luce_likelihood.log_likelihood(shard, scores), plackett_luce_likelihood.hessian(shard, scores)[0])
@@ -163,7 +163,7 @@ def test_splitting_keeps_every_list(judgments, parts, seed):
 
 
 @pytest.mark.parametrize("plain_up_to", [2_000, 0], ids=["plain", "compiled"])
-def test_noise_has_the_curvature_as_its_covariance(plain_up_to, monkeypatch):
+def test_gradient_noise_has_the_hessian_as_its_covariance(plain_up_to, monkeypatch):
     """Ties and weights included."""
     monkeypatch.setattr(plackett_luce_likelihood, "_PLAIN_UP_TO", plain_up_to)
     scores, shard = drawn_scores(5), shard_of(MIXED)
@@ -176,7 +176,7 @@ def test_noise_has_the_curvature_as_its_covariance(plain_up_to, monkeypatch):
     np.testing.assert_allclose(drawn.mean(axis=0), 0.0, atol=5 * np.sqrt(matrix.max() / count))
 
 
-def test_noise_repeats_with_its_seed_and_differs_between_shards():
+def test_gradient_noise_depends_on_seed_and_shard():
     scores, shard = drawn_scores(5), shard_of(MIXED)
     one, two = (plackett_luce_likelihood.gradient_noise(shard, scores, 1)[0] for _ in range(2))
     np.testing.assert_array_equal(one, two)

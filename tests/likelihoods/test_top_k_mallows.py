@@ -1,4 +1,4 @@
-"""Mallows of top-k lists against all lists there are."""
+"""The Mallows distribution of top-k lists against enumeration of all lists."""
 
 from itertools import permutations
 
@@ -35,7 +35,7 @@ def by_definition(first, second):
     return swaps + passed + len(alone) * (len(alone) + 1) // 2
 
 
-def test_the_distance_is_that_of_definition_1():
+def test_the_distance_follows_definition_1():
     rng = np.random.default_rng(0)
     for _ in range(300):
         items, top = 8, int(rng.integers(1, 7))
@@ -46,7 +46,7 @@ def test_the_distance_is_that_of_definition_1():
 
 @pytest.mark.parametrize("theta", THETAS)
 @pytest.mark.parametrize(("items", "top"), SHAPES)
-def test_normaliser_and_mean_are_those_of_all_lists(items, top, theta):
+def test_normaliser_and_mean_equal_sums_over_all_lists(items, top, theta):
     far = all_distances(items, top)
     log_z = np.logaddexp.reduce(theta * far)
     assert log_normaliser(theta, items, top) == pytest.approx(log_z, abs=1e-9)
@@ -55,25 +55,25 @@ def test_normaliser_and_mean_are_those_of_all_lists(items, top, theta):
 
 
 @pytest.mark.parametrize("theta", THETAS[1:])
-def test_the_mean_is_the_slope_of_the_normaliser(theta):
+def test_the_mean_is_the_derivative_of_the_log_normaliser(theta):
     h = 1e-4
     slope = (log_normaliser(theta + h, 60, 10) - log_normaliser(theta - h, 60, 10)) / (2 * h)
     assert expected_distance(theta, 60, 10) == pytest.approx(slope, rel=1e-5)
 
 
-def test_a_list_of_all_items_is_a_whole_list():
+def test_k_equal_to_n_is_a_full_list():
     theta = np.array(THETAS)
     assert log_normaliser(theta, 9, 9) == pytest.approx(mallows_likelihood.log_normaliser(theta, 9), abs=1e-10)
     assert expected_distance(theta, 9, 9) == pytest.approx(mallows_likelihood.expected_distance(theta, 9), abs=1e-10)
 
 
 @pytest.mark.parametrize("theta", [-4.0, -0.5, -1e-4, 0.0, 0.3, 2.0])
-def test_theta_comes_back_from_the_mean(theta):
+def test_theta_is_recovered_from_the_mean(theta):
     items, top, weight = np.array([60, 12, 5]), np.array([10, 4, 5]), np.array([3.0, 1.0, 0.5])
     mean = sum(w * expected_distance(theta, n, k) for n, k, w in zip(items, top, weight, strict=True))
     assert estimate_theta(float(mean), items, top, weight) == pytest.approx(theta, abs=1e-8)
 
 
-def test_theta_has_ends():
+def test_theta_is_infinite_at_the_extremes():
     assert estimate_theta(0.0, 6, 3) == -np.inf
     assert estimate_theta(max_distance(6, 3), 6, 3) == np.inf

@@ -1,4 +1,4 @@
-"""The first k items of a true list, against all there are."""
+"""The posterior of the first k items against enumeration."""
 
 from itertools import permutations
 
@@ -29,7 +29,7 @@ def log_chances(scores, lists, theta):
     return np.array(found)
 
 
-def test_pairs_add_up_to_definition_1(told):
+def test_potentials_sum_to_definition_1(told):
     scores, lists, theta = told
     pull = potentials(lists, theta, SIZE)
     ours = np.array([log_joint(scores, pull, first) for first in FIRSTS])
@@ -51,7 +51,7 @@ def test_draws_are_from_the_posterior(told):
     assert top_k_distances(FIRSTS, lists, SIZE) == pytest.approx(np.mean(far, axis=1))
 
 
-def test_items_that_nobody_lists_can_come_in(told):
+def test_unlisted_items_can_enter_the_top_k(told):
     _, lists, _ = told
     scores = np.array([0.0, 0.0, 0.0, 0.0, 9.0, -9.0])
     drawn = top_k_gibbs(

@@ -1,4 +1,4 @@
-"""The methods that learning to rank from crowds is compared with."""
+"""Baselines of learning to rank from crowds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def share_right(function: RankingFunction) -> float:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_learns_what_matters(method: str) -> None:
+def test_every_method_recovers_the_order(method: str) -> None:
     function = fitted(method)
     assert function.method == method
     assert share_right(function) > 0.9
@@ -56,17 +56,17 @@ def test_every_method_learns_what_matters(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["ltrma-d", "pooled", "borda", "lregma"])
-def test_lists_turned_round_turn_the_function_round(method: str) -> None:
+def test_reversed_lists_reverse_the_function(method: str) -> None:
     turned = CrowdRanker(method=method, held_out=0, iterations=4).fit(LISTS.swapped(), FEATURES)
     assert share_right(turned) < 0.1
 
 
 @pytest.mark.parametrize("method", ["pooled", "borda", "lregma", "ltrma-d"])
-def test_top_lists_are_enough(method: str) -> None:
+def test_top_k_lists_are_enough(method: str) -> None:
     assert share_right(fitted(method, top=3)) > 0.85
 
 
-def test_pooled_lists_are_as_likely_as_can_be() -> None:
+def test_pooled_training_reaches_the_maximum_likelihood() -> None:
     """No other weights make the lists likelier: the slope at the answer is the prior's alone."""
     from crowdrank.models.lists.plackett_luce_likelihood import log_likelihood
 
@@ -79,7 +79,7 @@ def test_pooled_lists_are_as_likely_as_can_be() -> None:
     np.testing.assert_allclose(slope, scorer.weights / 10.0**2, atol=0.05)
 
 
-def test_regression_believes_those_who_agree() -> None:
+def test_regression_gives_more_weight_to_consistent_annotators() -> None:
     """Two annotators who answer at random, against two who know: weights point as the latter say."""
     rng = np.random.default_rng(0)
     values = rng.random((200, 2))
@@ -97,12 +97,12 @@ def test_regression_believes_those_who_agree() -> None:
     assert 2.0 < second / first < 4.5
 
 
-def test_the_two_stages_say_how_good_annotators_are() -> None:
+def test_aggregate_then_train_recovers_the_expertise() -> None:
     theta = fitted("ltrma-d").annotators["expertise"]
     assert np.sqrt(np.mean((theta - CROWD.annotators["expertise"]) ** 2)) < 0.3
 
 
-def test_methods_that_need_more_say_so() -> None:
+def test_methods_without_their_side_information_are_refused() -> None:
     for method, what in (("ltrma-s1", "Known"), ("ltrma-s2", "Between"), ("ltrma-s3", "Better")):
         with pytest.raises(SettingError, match=f"pass a {what}"):
             CrowdRanker(method=method).fit(LISTS, FEATURES)
@@ -114,7 +114,7 @@ def test_methods_that_need_more_say_so() -> None:
         CrowdRanker(method="poled")
 
 
-def test_lists_are_laid_end_to_end() -> None:
+def test_lists_are_concatenated() -> None:
     one = RankedLists(np.array([2, 0], np.int32), np.array([0, 1], np.int32), np.array([0, 2]), np.array([1.0]))
     both = concatenate_lists([one, one._replace(weight=np.array([3.0]))])
     assert both.offsets.tolist() == [0, 2, 4]
@@ -122,7 +122,7 @@ def test_lists_are_laid_end_to_end() -> None:
     assert both.weight.tolist() == [1, 3]
 
 
-def test_trees_learn_from_the_labels_a_line_found() -> None:
+def test_trees_are_trained_on_the_labels_of_the_linear_ranker() -> None:
     from crowdrank.ltr import Boosted
 
     ranker = Boosted(trees=20, learning_rate=0.2, min_leaf_items=5, feature_fraction=1)

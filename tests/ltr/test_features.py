@@ -34,7 +34,7 @@ def test_rows_follow_the_items_of_the_lists() -> None:
     np.testing.assert_array_equal(two_queries().values[two_queries().rows_of(lists.items)], [[2, 20], [1, 10]])
 
 
-def test_features_without_queries_serve_every_query() -> None:
+def test_features_without_queries_apply_to_every_query() -> None:
     plain = Features.of([[1.0], [2.0]], item=["a", "b"])
     lists = Rankings.of(item=["a", "b", "b"], rank=[1, 2, 1], query=["p", "p", "q"])
     np.testing.assert_array_equal(plain.values[plain.rows_of(lists.items)], [[1], [2], [2]])
@@ -72,7 +72,7 @@ def test_columns_without_numbers_are_ignored_with_a_warning() -> None:
         Features.of({"item": ["a"], "style": ["bold"], "x": [1]})
 
 
-def test_roles_can_be_named_and_the_kind_of_frame_is_kept() -> None:
+def test_column_names_can_be_given_and_the_kind_of_frame_is_kept() -> None:
     frame = pd.DataFrame({"who": ["a", "b"], "topic": [1, 1], "x": [1.0, 2.0]})
     found = Features.of(frame, item="who", query="topic")
     assert found.native == "pandas"
@@ -90,12 +90,12 @@ def test_roles_can_be_named_and_the_kind_of_frame_is_kept() -> None:
         ([[1.0]], {"item": ["a"], "grade": [1, 2]}, "grade: got 2 values for 1 rows"),
     ],
 )
-def test_a_matrix_that_makes_no_sense_is_refused(source: object, more: dict[str, object], message: str) -> None:
+def test_an_invalid_matrix_is_refused(source: object, more: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         Features.of(source, **more)  # type: ignore[arg-type]
 
 
-def test_columns_are_found_by_name_whatever_their_order() -> None:
+def test_columns_are_selected_by_name() -> None:
     found = Features.of([[1.0, 2.0, 3.0]], item=["a"], names=["x", "y", "z"])
     np.testing.assert_array_equal(found.columns(("z", "x")), [[3, 1]])
     with pytest.raises(UnknownNameError, match="No feature named 'yy'; did you mean 'y'"):
@@ -104,13 +104,13 @@ def test_columns_are_found_by_name_whatever_their_order() -> None:
         Features.of([[1.0, 2.0, 3.0]], item=["a"], names=["x", "x", "z"])
 
 
-def test_some_rows_keep_their_queries() -> None:
+def test_a_subset_of_rows_keeps_its_queries() -> None:
     part = two_queries().take(np.array([2]))
     assert part.items.queries.tolist() == ["q"]
     assert two_queries().of_queries(np.array(["p"], dtype=object)).items.labels.tolist() == ["a", "b"]
 
 
-def test_a_file_gives_what_its_frame_does(tmp_path: Path) -> None:
+def test_a_file_gives_the_same_features_as_its_frame(tmp_path: Path) -> None:
     frame = pl.DataFrame({"query": ["p", "p"], "item": ["a", "b"], "relevance": [1, 0], "x": [0.5, 0.25]})
     frame.write_csv(tmp_path / "items.csv")
     a, b = Features.of(frame), Features.of(tmp_path / "items.csv")

@@ -1,4 +1,4 @@
-"""Dawid and Skene's classes: the rounds are EM's, and what they find is what was there."""
+"""Dawid-Skene: EM steps against plain loops, and recovery of simulated annotators."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def log_posterior(em, estimate, crowd, model):
 
 @quick
 @given(ratings=some_ratings())
-def test_every_round_climbs(ratings):
+def test_every_em_step_increases_the_posterior(ratings):
     model = DawidSkene(annotator_prior_count=1.0, query_prior_count=0.5)
     em = DawidSkeneEM(ratings, GradeClasses.of(ratings, model.bins))
     pooled, _ = em.run(em.initial_probabilities(), None, model, 1e-5)
@@ -59,7 +59,7 @@ def test_every_round_climbs(ratings):
     assert (np.diff(values) >= -1e-9).all()
 
 
-def test_a_round_is_that_of_the_paper():
+def test_an_em_step_equals_plain_loops():
     """Once more in plain loops."""
     ratings, _ = crowd(0, coins((0.9, 0.8), (0.6, 0.7), (0.8, 0.8)), items=12, each=8)
     model = DawidSkene()
@@ -80,7 +80,7 @@ def test_a_round_is_that_of_the_paper():
         np.testing.assert_allclose(found.probabilities[i], chance / chance.sum())
 
 
-def test_two_coins_are_recovered():
+def test_sensitivity_and_specificity_are_recovered():
     pairs = [(0.95, 0.9), (0.6, 0.9), (0.9, 0.6), (0.8, 0.8), (0.5, 0.5), (0.9, 0.9)] * 2
     ratings, truth = crowd(1, coins(*pairs), each=200)
     ranking = DawidSkene().fit(ratings)
@@ -93,7 +93,7 @@ def test_two_coins_are_recovered():
     assert ((ranking.scores >= 0) & (ranking.scores <= 1)).all()
 
 
-def test_reversed_annotators_are_turned_round():
+def test_reversed_annotators_are_identified():
     pairs = [(0.85, 0.85)] * 9 + [(0.1, 0.1)] * 3
     ratings, truth = crowd(2, coins(*pairs), each=150)
     ranking = DawidSkene().fit(ratings)
@@ -101,7 +101,7 @@ def test_reversed_annotators_are_turned_round():
     assert np.mean((ranking.scores > 0.5) == truth) > 0.9
 
 
-def test_annotators_are_known_from_all_queries():
+def test_annotators_are_estimated_from_all_queries():
     """Thirty queries of ten items each: together they tell who is a spammer."""
     pairs = [(0.85, 0.85)] * 6 + [(0.5, 0.5)] * 6
     ratings, _ = crowd(3, coins(*pairs), each=150, queries=30)
@@ -109,7 +109,7 @@ def test_annotators_are_known_from_all_queries():
     assert quality[:6].min() > quality[6:].max()
 
 
-def test_an_annotator_with_few_grades_is_held_near_the_crowd():
+def test_an_annotator_with_few_grades_is_shrunk_towards_the_crowd():
     ratings, _ = crowd(4, coins(*[(0.9, 0.9)] * 6))
     frame = ratings.to_frame()
     more = Ratings.of([*frame["item"], "i000"], [*frame["grade"], 0], annotator=[*frame["annotator"], "z"])
@@ -117,7 +117,7 @@ def test_an_annotator_with_few_grades_is_held_near_the_crowd():
     assert abs(found["quality"][-1] - np.median(found["quality"])) < 0.1
 
 
-def test_many_grades_are_ranked_by_what_their_classes_are_worth():
+def test_many_distinct_grades_are_ranked_by_the_value_of_their_classes():
     rng = np.random.default_rng(5)
     truth = rng.uniform(0, 100, 60)
     item = np.tile(np.arange(60), 8)
@@ -128,7 +128,7 @@ def test_many_grades_are_ranked_by_what_their_classes_are_worth():
     assert 0 < scores.min() < scores.max() < 100
 
 
-def test_who_stands_first_may_stand_first():
+def test_the_first_item_may_have_rank_one():
     """Many items are nearly surely of the best class: they share its rank."""
     ratings, _ = crowd(6, coins(*[(0.9, 0.9)] * 8), each=200)
     ranking = DawidSkene().fit(ratings)
@@ -140,13 +140,13 @@ def test_who_stands_first_may_stand_first():
     np.testing.assert_allclose(ranking.uncertainty.std_error**2, ranking.scores * (1 - ranking.scores), atol=1e-9)
 
 
-def test_grades_that_name_nobody_are_one_annotators():
+def test_grades_without_annotators_count_as_one_annotator():
     ranking = DawidSkene().fit(Ratings.of(["a", "a", "b", "b", "c"], [2, 2, 1, 0, 0]))
     assert ranking.table(uncertainty=False)["item"].to_list() == ["a", "b", "c"]
     assert ranking.survey is None
 
 
 @pytest.mark.parametrize("name", ["annotator_prior_count", "query_prior_count"])
-def test_what_means_nothing_is_refused(name):
+def test_invalid_settings_are_refused(name):
     with pytest.raises(SettingError, match=rf"{name} must be positive, got 0\.0"):
         DawidSkene(**{name: 0.0})

@@ -1,4 +1,4 @@
-"""Grades as classes: as they are where they are few, else by quantiles of their query."""
+"""Grades as classes: as they are if there are few, else by quantiles of their query."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def graded(grades, query=None, weight=None):
     return Ratings.of([f"i{n % 7}" for n in range(len(grades))], grades, query=query, weight=weight)
 
 
-def test_few_grades_are_classes_as_they_are_for_all_queries():
+def test_few_distinct_grades_are_classes_for_all_queries():
     classes = GradeClasses.of(graded([1, 5, 3, 3], query=["p", "p", "q", "q"]), 2)
     assert classes.code.tolist() == [0, 2, 1, 1]
     assert classes.value.tolist() == [[1, 3, 5]] * 2
@@ -27,7 +27,7 @@ def test_many_grades_are_cut_at_quantiles():
     assert classes.per_query
 
 
-def test_equal_grades_share_a_class_where_the_middle_of_them_lies():
+def test_equal_grades_share_the_class_of_their_middle_rank():
     grades = np.array([0] * 60 + list(range(1, 41)))
     classes = GradeClasses.of(graded(grades), 10)
     np.testing.assert_array_equal(classes.code, ((rankdata(grades) - 0.5) / 100 * 10).astype(int))
@@ -35,14 +35,14 @@ def test_equal_grades_share_a_class_where_the_middle_of_them_lies():
     assert (np.diff(classes.value[0]) >= 0).all()
 
 
-def test_each_query_is_cut_by_itself():
+def test_each_query_has_its_own_bins():
     near, far = np.linspace(0, 1, 50), np.linspace(-900, 900, 50)
     classes = GradeClasses.of(graded([*near, *far], query=["p"] * 50 + ["q"] * 50), 5)
     np.testing.assert_array_equal(classes.code[:50], classes.code[50:])
     assert classes.value[1].max() > 100 > 1 > classes.value[0].max()
 
 
-def test_a_weight_is_a_repetition():
+def test_a_weight_counts_as_a_repetition():
     grades, times = np.arange(15.0), np.array([1, 4, 2] * 5)
     whole = GradeClasses.of(graded(np.repeat(grades, times)), 4)
     weighted = GradeClasses.of(graded(grades, weight=times), 4)
@@ -50,7 +50,7 @@ def test_a_weight_is_a_repetition():
     np.testing.assert_allclose(weighted.value, whole.value)
 
 
-def test_as_many_grades_as_bins_are_left_as_they_are():
+def test_as_many_distinct_grades_as_bins_stay_unchanged():
     grades = np.arange(MAX_DISTINCT_GRADES + 5.0)
     assert GradeClasses.of(graded(grades), MAX_DISTINCT_GRADES + 5).size == MAX_DISTINCT_GRADES + 5
     assert GradeClasses.of(graded(grades), MAX_DISTINCT_GRADES + 4).per_query

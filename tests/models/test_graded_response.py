@@ -1,4 +1,4 @@
-"""Graded response with annotators: at the top of its posterior, and what was simulated comes back."""
+"""Graded response with annotators: the posterior mode, and recovery of simulated parameters."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def log_posterior(model, ratings, x):
 
 @quick
 @given(ratings=some_ratings(most_more=8))
-def test_it_stands_on_the_top(ratings):
+def test_the_estimate_is_the_posterior_mode(ratings):
     from crowdrank.engines import here
     from crowdrank.inference.newton import climb
     from crowdrank.models.ratings.graded_response import LogPosterior
@@ -76,7 +76,7 @@ def test_it_stands_on_the_top(ratings):
     assert log_posterior(model, ratings, aside) < top, "the negative control must fail"
 
 
-def test_scores_and_habits_come_back():
+def test_scores_and_annotator_parameters_are_recovered():
     ratings, truth, sharp, lenient = crowd(0)
     ranking = GradedResponse().fit(ratings)
     assert spearmanr(ranking.scores, truth)[0] > 0.88
@@ -85,7 +85,7 @@ def test_scores_and_habits_come_back():
     assert spearmanr(ranking.annotators["leniency"], lenient)[0] > 0.9
 
 
-def test_reversed_annotators_are_turned_round():
+def test_reversed_annotators_are_identified():
     ratings, truth, _, _ = crowd(1, turned=5, each=40)
     ranking = GradedResponse().fit(ratings)
     assert set(ranking.annotators.reversed) <= {f"w{k:02d}" for k in range(5)}
@@ -94,7 +94,7 @@ def test_reversed_annotators_are_turned_round():
     assert spearmanr(MeanRating().fit(ratings).scores, truth)[0] < 0.5
 
 
-def test_errors_are_honest():
+def test_standard_errors_are_calibrated():
     misses = []
     for seed in range(4):
         ratings, truth, _, _ = crowd(seed)
@@ -103,7 +103,7 @@ def test_errors_are_honest():
     assert 0.8 < np.std(misses) < 1.25
 
 
-def test_errors_of_annotators_are_those_of_the_whole_curvature():
+def test_annotator_errors_equal_those_of_the_full_hessian():
     """Each with all other parameters unknown but the thresholds, which move with the mean leniency of all."""
     from crowdrank.engines import here
     from crowdrank.inference.newton import climb
@@ -121,7 +121,7 @@ def test_errors_of_annotators_are_those_of_the_whole_curvature():
     assert (errors <= alone * (1 + 1e-9)).all()
 
 
-def test_beyond_what_can_be_inverted_annotators_are_taken_as_known(monkeypatch):
+def test_large_data_treat_annotators_as_known(monkeypatch):
     from crowdrank.models.ratings import graded_response
 
     ratings, *_ = crowd(3)
@@ -136,7 +136,7 @@ def test_beyond_what_can_be_inverted_annotators_are_taken_as_known(monkeypatch):
     assert np.isfinite(given_annotators.annotators.estimates["quality"]).all()
 
 
-def test_queries_on_different_scales_have_thresholds_of_their_own():
+def test_queries_on_different_scales_have_their_own_thresholds():
     rng = np.random.default_rng(4)
     truth = rng.normal(size=30)
     item = np.tile(np.arange(30), 6)
@@ -153,18 +153,18 @@ def test_queries_on_different_scales_have_thresholds_of_their_own():
     assert spearmanr(scores[:30], truth)[0] > 0.95
 
 
-def test_grades_that_name_nobody_are_one_annotators():
+def test_grades_without_annotators_count_as_one_annotator():
     ranking = GradedResponse().fit(Ratings.of(["a", "a", "b", "b", "c"], [2, 2, 1, 0, 0]))
     assert ranking.table(uncertainty=False)["item"].to_list() == ["a", "b", "c"]
     assert ranking.survey is None
 
 
-def test_grades_that_are_all_alike_are_refused():
+def test_equal_grades_are_refused():
     with pytest.raises(DataError, match="All grades are equal"):
         GradedResponse().fit(Ratings.of(["a", "b"], [3, 3]))
 
 
-def test_stopped_short_it_still_has_errors():
+def test_standard_errors_exist_before_convergence():
     ratings, *_ = crowd(5)
     with pytest.warns(ConvergenceWarning, match="stopped after 1 steps"):
         ranking = GradedResponse(max_steps=1).fit(ratings)
@@ -172,12 +172,12 @@ def test_stopped_short_it_still_has_errors():
 
 
 @pytest.mark.parametrize("name", ["prior_scale", "leniency_scale", "discrimination_scale", "stretch_scale"])
-def test_a_prior_has_a_width(name):
+def test_prior_scales_must_be_positive(name):
     with pytest.raises(SettingError, match=rf"{name} must be positive, got 0\.0"):
         GradedResponse(**{name: 0.0})
 
 
-def test_where_many_are_reversed_the_other_way_up_is_tried_too():
+def test_with_many_reversed_annotators_the_opposite_sign_is_tried():
     """Eight of these fifteen are wrong more often than right; climbing from equals ends on the lower summit."""
     crowd = rating_crowd(items=30, annotators=15, grades_each=20, levels=5, seed=4)
     assert spearmanr(GradedResponse().fit(crowd.judgments).scores, crowd.truth)[0] > 0.8
