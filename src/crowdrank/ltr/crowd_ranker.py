@@ -74,11 +74,17 @@ class CrowdRanker:
 
     Examples
     --------
-    >>> from crowdrank.data import Rankings
-    >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]]], annotator=["x", "y"])
-    >>> features = Features.of([[3.0], [2.0], [1.0]], item=["a", "b", "c"])
-    >>> CrowdRanker(iterations=50).fit(lists, features)
-    <RankingFunction of 1 features by ltr-crowds (linear)>
+    >>> import crowdrank as cr
+    >>> crowd = cr.simulation.list_crowd(
+    ...     queries=30, items=8, annotators=5, labels="mallows", expertise="uniform(-0.6,-0.1)", first_expertise=0.5
+    ... )
+    >>> items = crowd.judgments.items
+    >>> table = {"query": items.queries[items.query], "item": items.labels, **crowd.features}
+    >>> function = CrowdRanker().fit(crowd.judgments, table)
+    >>> function
+    <RankingFunction of 2 features by ltr-crowds (linear)>
+    >>> function.annotators.reversed
+    ['annotator1']
     """
 
     ranker: str | Ranker = "linear"
