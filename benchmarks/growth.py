@@ -133,11 +133,11 @@ def thurstonian(fits: bool) -> Callable[[int], Callable[[], Any]]:
 def learning(queries: int) -> Callable[[], Any]:
     """15 iterations of EM with a linear function: queries of 15 items, ordered by 10 annotators."""
     import ltr_crowds
-    from ltr_crowds import crowd_of, list_crowd
+    from ltr_crowds import build_crowd_lists, list_crowd
 
     made = list_crowd(queries=queries, expertise="uniform(-0.4,-0.02)", first_expertise=None, labels="mallows", seed=1)
     values = np.column_stack(list(made.features.values()))
-    crowd = crowd_of(made.judgments.items, made.judgments, np.arange(len(values)), None, None, None)
+    crowd = build_crowd_lists(made.judgments.items, made.judgments, np.arange(len(values)), None, None, None)
     return lambda: ltr_crowds.ours(crowd, values)
 
 

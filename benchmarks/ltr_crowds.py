@@ -21,12 +21,12 @@ from machine import made, record
 from report import duration
 
 from crowdrank.data.side_information import NOTHING_KNOWN
-from crowdrank.ltr.e_step import Drawing
+from crowdrank.ltr.e_step import EStep
 from crowdrank.ltr.em import EM
 from crowdrank.ltr.rankers.linear import Linear
-from crowdrank.ltr.training_set import Crowd, crowd_of
-from crowdrank.models.lists.mallows_likelihood import theta_of
-from crowdrank.models.lists.plackett_luce_likelihood import Lists
+from crowdrank.ltr.training_set import CrowdLists, build_crowd_lists
+from crowdrank.models.lists.mallows_likelihood import estimate_theta
+from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 from crowdrank.simulation import list_crowd
 
 Vector = npt.NDArray[np.float64]
@@ -90,9 +90,9 @@ class Plain:
         starts = np.arange(queries + 1) * size
         for _ in range(_ITERATIONS):
             far, best = self.sample(scores, theta, steps)
-            theta = np.array([theta_of(float(one), size) for one in far])
+            theta = np.array([estimate_theta(float(one), size) for one in far])
             item = (best + starts[:-1, None]).ravel().astype(np.int32)
-            lists = Lists(item, np.tile(np.arange(size, dtype=np.int32), queries), starts, np.ones(queries))
+            lists = RankedLists(item, np.tile(np.arange(size, dtype=np.int32), queries), starts, np.ones(queries))
             scorer = Linear().fit(lists, values, starts, scorer)
             scores = scorer.scores(values).reshape(queries, size)
         return theta
@@ -104,8 +104,8 @@ def _log_plackett_luce(scores: Vector, orders: Integers) -> Vector:
     return np.asarray((chosen - left).sum(axis=1))
 
 
-def ours(crowd: Crowd, values: Vector) -> Vector:
-    em = EM(Linear(), Drawing(), "expected", 1.0, _ITERATIONS, 0.0, NOTHING_KNOWN)
+def ours(crowd: CrowdLists, values: Vector) -> Vector:
+    em = EM(Linear(), EStep(), "expected", 1.0, _ITERATIONS, 0.0, NOTHING_KNOWN)
     return em.run(crowd, values).theta
 
 
@@ -120,8 +120,8 @@ def measure(quick: bool) -> list[Entry]:
         seed=1,
     )
     values, lists = np.column_stack(list(made.features.values())), made.judgments
-    crowd = crowd_of(lists.items, lists, np.arange(len(values)), None, None, None)
-    ours(crowd.some(np.arange(20)), values)  # loops are compiled
+    crowd = build_crowd_lists(lists.items, lists, np.arange(len(values)), None, None, None)
+    ours(crowd.subset(np.arange(20)), values)  # loops are compiled
     entries = [_timed("crowdrank", made, lambda: ours(crowd, values))]
     print(entries[-1], flush=True)
     places = np.empty((_QUERIES, _ANNOTATORS, _ITEMS), np.int64)

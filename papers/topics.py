@@ -34,16 +34,16 @@ from crowdrank.results import Ranking
 from crowdrank.simulation import Crowd, preference_crowd, rating_crowd
 
 PEER, OURS = "crowd-bt", "crowd-agg"
-PUBLISHED = CrowdAgg(reading="printed", quality_prior=None, pooled=False, head_count=False)
+PUBLISHED = CrowdAgg(win_rule="printed", quality_prior=None, pooled=False, resolve_sign=False)
 READINGS: dict[str, Model] = {
     OURS: CrowdAgg(),
     "crowd-agg, rbp": CrowdAgg(measure="rbp"),
-    "crowd-agg, answer": CrowdAgg(reading="answer"),
-    "crowd-agg, share": CrowdAgg(reading="share"),
-    "crowd-agg, printed": CrowdAgg(reading="printed"),
+    "crowd-agg, answer": CrowdAgg(win_rule="answer"),
+    "crowd-agg, share": CrowdAgg(win_rule="share"),
+    "crowd-agg, printed": CrowdAgg(win_rule="printed"),
     "crowd-agg, published": PUBLISHED,
     "crowd-agg, published, rbp": CrowdAgg(
-        reading="printed", quality_prior=None, pooled=False, head_count=False, measure="rbp"
+        win_rule="printed", quality_prior=None, pooled=False, resolve_sign=False, measure="rbp"
     ),
 }
 BASELINES: dict[str, Model] = {

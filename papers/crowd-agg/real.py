@@ -53,8 +53,8 @@ OF_PAIRS = {name: model for name, model in BASELINES.items() if name != "bayesia
 AGREEMENT: dict[str, Model] = {
     OURS: CrowdAgg(),
     "crowd-agg, rbp": CrowdAgg(measure="rbp"),
-    "crowd-agg, answer": CrowdAgg(reading="answer"),
-    "crowd-agg, printed": CrowdAgg(reading="printed"),
+    "crowd-agg, answer": CrowdAgg(win_rule="answer"),
+    "crowd-agg, printed": CrowdAgg(win_rule="printed"),
 }
 GRADES = {DEFAULT: OF_GRADES[DEFAULT], **OF_GRADES, "mean-rating, prior_count=0": MeanRating(prior_count=0)}
 GRADES |= AGREEMENT | OF_PAIRS | OF_LISTS

@@ -29,7 +29,7 @@ QUALITIES = {"very mixed": "beta(2,1)", "better than a coin": "uniform(0.5,0.95)
 WITHOUT = "crowd-agg, no heads counted"
 METHODS: dict[str, Model] = {
     OURS: CrowdAgg(),
-    WITHOUT: CrowdAgg(head_count=False),
+    WITHOUT: CrowdAgg(resolve_sign=False),
     "crowd-agg, published": PUBLISHED,
     **{name: BASELINES[name] for name in ("greedy-order", "bradley-terry", "mpm", "em-elo", "crowd-bt")},
 }
@@ -40,7 +40,7 @@ NOTES = """
 NDCG@10 as in [table 2](table2.md). Random spammers toss coins, reversed ones always name the worse item; each answers
 as many pairs as an annotator. The quality of annotators is drawn from Beta(2, 1), a quarter of whom are themselves
 wrong more often than right (*very mixed*), or from U(.5, .95) (*better than a coin*). *No heads counted* is crowd-agg
-with `head_count` off. mpm, em-elo and crowd-bt count heads by the same function; greedy-order and bradley-terry know
+with `resolve_sign` off. mpm, em-elo and crowd-bt count heads by the same function; greedy-order and bradley-terry know
 nothing of annotators. The coefficient of variation is the
 paper's measure of robustness: the standard deviation over the mean of a row's means, from no spammers to half as many
 as annotators.

@@ -22,9 +22,9 @@ from measure import Check, Key, Table, drawn, options, over_seeds, report
 from crowdrank.data.side_information import NOTHING_KNOWN
 from crowdrank.engines import LOCAL
 from crowdrank.ltr import CrowdRanker, Linear
-from crowdrank.ltr.e_step import Drawing, Sampler, spread
+from crowdrank.ltr.e_step import EStep, Sampler, distribute
 from crowdrank.ltr.em import EM
-from crowdrank.ltr.training_set import lesson_of
+from crowdrank.ltr.training_set import build_training_set
 
 CROWDS = {
     "points, θ in [-2.5, -.5]": (synthetic, PEAKED, 0.05),
@@ -53,16 +53,16 @@ def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float
     if make is synthetic:
         told |= {"labels": "mallows", "first_expertise": None}
     lesson = make(seed, **told)
-    taught = lesson_of(lesson.lists, lesson.features, None, None)
+    taught = build_training_set(lesson.lists, lesson.features, None, None)
     ways: dict[Sampler, EM] = {
-        way: EM(Linear(), Drawing(way), "expected", 1.0, 15, 0.02, NOTHING_KNOWN) for way in ("exact", *OTHERS)
+        way: EM(Linear(), EStep(way), "expected", 1.0, 15, 0.02, NOTHING_KNOWN) for way in ("exact", *OTHERS)
     }
-    learnt = {way: em.run(taught.crowd, taught.values) for way, em in ways.items()}
+    learnt = {way: em.run(taught.crowd, taught.features) for way, em in ways.items()}
     end = learnt["exact"]
-    scores = taught.crowd.items.centre(end.scorer.scores(taught.values))
-    held = spread(taught.crowd.queries, LOCAL)
-    lists = {way: em.drawing.posteriors(held, scores, end.theta, 0)[1] for way, em in ways.items()}
-    theta = {way: em.expertise(taught.crowd, lists[way]) for way, em in ways.items()}
+    scores = taught.crowd.items.centre(end.scorer.scores(taught.features))
+    held = distribute(taught.crowd.queries, LOCAL)
+    lists = {way: em.e_step.posteriors(held, scores, end.theta, 0)[1] for way, em in ways.items()}
+    theta = {way: em.estimate_theta(taught.crowd, lists[way]) for way, em in ways.items()}
     where, cells = f"n={size}, {crowd}", {}
     for way in OTHERS:
         same = [np.array_equal(a.best, b.best) for a, b in zip(lists[way], lists["exact"], strict=True)]

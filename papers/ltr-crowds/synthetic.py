@@ -44,9 +44,9 @@ from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, r
 from crowdrank.data import SideInformation
 from crowdrank.engines import ShardedData
 from crowdrank.ltr import CrowdRanker, Linear
-from crowdrank.ltr.e_step import Drawing, Posterior
+from crowdrank.ltr.e_step import EStep, ListPosterior
 from crowdrank.ltr.em import EM
-from crowdrank.ltr.training_set import lesson_of
+from crowdrank.ltr.training_set import build_training_set
 from crowdrank.simulation import list_crowd
 
 CROWDS: dict[str, dict[str, Any]] = {
@@ -99,12 +99,14 @@ def _small(quick: bool) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Kept(Drawing):
+class Kept(EStep):
     """Keeps what was found in each step."""
 
-    steps: list[list[Posterior]] = field(default_factory=list)
+    steps: list[list[ListPosterior]] = field(default_factory=list)
 
-    def posteriors(self, held: ShardedData, scores: Any, theta: Any, step: int) -> tuple[ShardedData, list[Posterior]]:
+    def posteriors(
+        self, held: ShardedData, scores: Any, theta: Any, step: int
+    ) -> tuple[ShardedData, list[ListPosterior]]:
         held, found = super().posteriors(held, scores, theta, step)
         self.steps.append(found)
         return held, found
@@ -121,11 +123,11 @@ def convergence(name: str, seed: int, quick: bool) -> Mapping[Key, float]:
 
 def distances(lesson: Lesson, method: str) -> Iterator[float]:
     gold = lesson.gold(TOLD_SHARE) if method == "ltrma-s1" else None
-    taught = lesson_of(lesson.lists, lesson.features, gold, None)
+    taught = build_training_set(lesson.lists, lesson.features, gold, None)
     known = lesson.side_information.get(method, SideInformation())
     encoded = known.encode_annotators(lesson.lists.annotators, larger_is_better=False)
     kept = Kept("paper" if method == PAPERS_SAMPLER else "auto")
-    EM(Linear(), kept, "map", 1.0, max(STEPS), 0.0, encoded).run(taught.crowd, taught.values)
+    EM(Linear(), kept, "map", 1.0, max(STEPS), 0.0, encoded).run(taught.crowd, taught.features)
     queries = taught.crowd.queries
     hidden = range(round(TOLD_SHARE * len(queries)), len(queries))
     for step in STEPS:

@@ -93,7 +93,7 @@ def test_a_watched_engine_counts_what_is_spread():
 def test_crowd_agg_goes_through_its_queries_anywhere(pooled, topics, place, monkeypatch):
     model = cr.CrowdAgg(pooled=pooled)
     whole = model.fit(topics)
-    monkeypatch.setattr(query_blocks, "_FEWEST_ROWS", len(topics) // 5)
+    monkeypatch.setattr(query_blocks, "_MIN_ROWS", len(topics) // 5)
     blocks, there = model.fit(topics), model.fit(topics, engine=place)
     np.testing.assert_allclose(blocks.scores, whole.scores, atol=1e-12)
     np.testing.assert_array_equal(there.scores, blocks.scores)
@@ -103,13 +103,13 @@ def test_crowd_agg_goes_through_its_queries_anywhere(pooled, topics, place, monk
 
 def test_crowd_agg_is_as_sure_in_blocks_as_in_one_piece(topics, monkeypatch):
     whole = cr.CrowdAgg().fit(topics).uncertainty
-    monkeypatch.setattr(query_blocks, "_FEWEST_ROWS", len(topics) // 5)
+    monkeypatch.setattr(query_blocks, "_MIN_ROWS", len(topics) // 5)
     np.testing.assert_allclose(cr.CrowdAgg().fit(topics).uncertainty.std_error, whole.std_error, atol=1e-12)
 
 
 def test_queries_without_answers_make_no_block_of_their_own(topics, monkeypatch):
     some = topics.take(np.flatnonzero(topics.items.query[topics.left] < 3))
-    monkeypatch.setattr(query_blocks, "_FEWEST_ROWS", 5)
+    monkeypatch.setattr(query_blocks, "_MIN_ROWS", 5)
     blocks = cr.CrowdAgg().fit(some).scores
     monkeypatch.undo()
     np.testing.assert_allclose(blocks, cr.CrowdAgg().fit(some).scores, atol=1e-12)
@@ -145,12 +145,12 @@ def test_a_worker_killed_between_steps_has_its_chains_drawn_again(lesson, client
     teaching = CrowdRanker(held_out=0, labels="expected", iterations=4, sampler="gibbs")
     (victim, *_), steps = client.run(os.getpid).values(), []
 
-    def tell(step):
+    def progress(step):
         steps.append(step)
         if step == 2:
             os.kill(victim, signal.SIGKILL)
 
-    found, expected = teaching.fit(*lesson, tell=tell, engine=Dask(client)), teaching.fit(*lesson)
+    found, expected = teaching.fit(*lesson, progress=progress, engine=Dask(client)), teaching.fit(*lesson)
     assert steps[-1] > 2
     assert victim not in client.run(os.getpid).values()
     np.testing.assert_array_equal(found.scores(lesson[1]), expected.scores(lesson[1]))

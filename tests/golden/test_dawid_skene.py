@@ -67,7 +67,7 @@ def answers() -> Ratings:
 
 
 def test_chances_of_classes_are_the_other_librarys():
-    model = DawidSkene(annotator_count=1e-9, query_count=1e-9, tolerance=1e-12, max_steps=20_000)
+    model = DawidSkene(annotator_prior_count=1e-9, query_prior_count=1e-9, tolerance=1e-12, max_steps=20_000)
     np.testing.assert_allclose(model.fit(answers()).scores, CHANCES, atol=2e-6)
 
 

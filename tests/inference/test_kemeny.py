@@ -5,8 +5,16 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from crowdrank.models.lists.kemeny import _LARGEST_MULTIPLIED, _circles, best_order, consensus, cost, search, settle
-from crowdrank.models.lists.mallows_likelihood import draw
+from crowdrank.models.lists.kemeny import (
+    _LARGEST_DENSE_CLOSURE,
+    _strong_components,
+    disagreement,
+    exact_order,
+    insertion_descent,
+    kemeny_order,
+    local_search,
+)
+from crowdrank.models.lists.mallows_likelihood import sample_lists
 
 
 def tables(size, kind, seed):
@@ -24,7 +32,7 @@ def tables(size, kind, seed):
 def by_enumeration(above):
     """The best orders, the one whose rows come first at the head."""
     orders = [np.array(order) for order in permutations(range(len(above)))]
-    costs = np.array([cost(above, order) for order in orders])
+    costs = np.array([disagreement(above, order) for order in orders])
     return costs.min(), [orders[n] for n in np.flatnonzero(costs <= costs.min() + 1e-9)]
 
 
@@ -34,69 +42,69 @@ def test_no_order_is_better(size, times, kind):
     for seed in range(times):
         above = tables(size, kind, seed)
         least, best = by_enumeration(above)
-        found = consensus(above, 14, 0, np.random.default_rng(0))
-        assert found.proven
+        found = kemeny_order(above, 14, 0, np.random.default_rng(0))
+        assert found.optimal
         assert sorted(found.order) == list(range(size))
-        assert cost(above, found.order) == pytest.approx(least)
+        assert disagreement(above, found.order) == pytest.approx(least)
         if size > 1:
-            np.testing.assert_array_equal(best_order(above), best[0])
+            np.testing.assert_array_equal(exact_order(above), best[0])
 
 
 def test_of_equally_good_orders_the_first_rows_come_first():
     nobody = np.zeros((5, 5))
-    assert consensus(nobody, 14, 0, np.random.default_rng(0)).order.tolist() == [0, 1, 2, 3, 4]
+    assert kemeny_order(nobody, 14, 0, np.random.default_rng(0)).order.tolist() == [0, 1, 2, 3, 4]
     nobody[4, 1] = 1
-    assert consensus(nobody, 14, 0, np.random.default_rng(0)).order.tolist() == [0, 2, 3, 4, 1]
+    assert kemeny_order(nobody, 14, 0, np.random.default_rng(0)).order.tolist() == [0, 2, 3, 4, 1]
 
 
 def test_rounding_decides_nothing():
     above = np.zeros((3, 3))
     above[1, 0], above[0, 1] = 0.1 + 0.2, 0.3
-    assert consensus(above, 14, 0, np.random.default_rng(0)).order.tolist() == [0, 1, 2]
+    assert kemeny_order(above, 14, 0, np.random.default_rng(0)).order.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("size", [8, 12, 14])
 def test_a_search_finds_what_is_best_where_that_is_known(size):
     for seed in range(3):
         above = tables(size, "any", seed)
-        found = search(above, 30, np.random.default_rng(0))
-        assert cost(above, found) == pytest.approx(cost(above, best_order(above)))
+        found = local_search(above, 30, np.random.default_rng(0))
+        assert disagreement(above, found) == pytest.approx(disagreement(above, exact_order(above)))
 
 
 def test_no_item_wants_to_move_after_a_search():
     above = crowd(40, -0.02)
-    order = settle(above - above.T, np.arange(40))
-    least = cost(above, order)
+    order = insertion_descent(above - above.T, np.arange(40))
+    least = disagreement(above, order)
     for here in range(40):
         others = np.delete(order, here)
         for there in range(40):
-            assert cost(above, np.insert(others, there, order[here])) >= least - 1e-9
+            assert disagreement(above, np.insert(others, there, order[here])) >= least - 1e-9
 
 
 def test_more_starts_are_never_worse_and_the_same_seed_is_the_same_order():
     above = crowd(40, -0.02)
-    few, more = (search(above, starts, np.random.default_rng(3)) for starts in (0, 15))
-    assert cost(above, more) <= cost(above, few)
-    np.testing.assert_array_equal(more, search(above, 15, np.random.default_rng(3)))
+    few, more = (local_search(above, starts, np.random.default_rng(3)) for starts in (0, 15))
+    assert disagreement(above, more) <= disagreement(above, few)
+    np.testing.assert_array_equal(more, local_search(above, 15, np.random.default_rng(3)))
 
 
 def test_a_circle_beyond_what_is_solved_is_not_called_proven():
     rng, above = np.random.default_rng(0), crowd(9, -0.05)
-    assert not consensus(above, 3, 0, rng).proven
-    assert consensus(above, 9, 0, rng).proven
+    assert not kemeny_order(above, 3, 0, rng).optimal
+    assert kemeny_order(above, 9, 0, rng).optimal
 
 
 def test_circles_are_those_that_scipy_finds(monkeypatch):
     rng = np.random.default_rng(0)
-    for size in (1, 5, 12, _LARGEST_MULTIPLIED):
+    for size in (1, 5, 12, _LARGEST_DENSE_CLOSURE):
         majority = np.triu(rng.random((size, size)) < 0.5, 1) | (rng.random((size, size)) < 1 / size**1.5)
-        ours = _circles(majority)
+        ours = _strong_components(majority)
         with monkeypatch.context() as patch:
-            patch.setattr("crowdrank.models.lists.kemeny._LARGEST_MULTIPLIED", 0)
-            theirs = _circles(majority)
+            patch.setattr("crowdrank.models.lists.kemeny._LARGEST_DENSE_CLOSURE", 0)
+            theirs = _strong_components(majority)
         np.testing.assert_array_equal(ours[:, None] == ours, theirs[:, None] == theirs)
 
 
 def crowd(size, theta):
-    place = np.argsort(draw(np.random.default_rng(1), np.full(15, theta), size), axis=1)
+    place = np.argsort(sample_lists(np.random.default_rng(1), np.full(15, theta), size), axis=1)
     return np.sum(place[:, :, None] < place[:, None, :], axis=0).astype(float)

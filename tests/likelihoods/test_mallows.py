@@ -1,11 +1,17 @@
-"""Mallows' formulas against all lists there are."""
+"""Formulas of the Mallows distribution against enumeration of all lists."""
 
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from crowdrank.models.lists.mallows_likelihood import draw, expected_distance, log_normaliser, pairs, theta_of
+from crowdrank.models.lists.mallows_likelihood import (
+    estimate_theta,
+    expected_distance,
+    log_normaliser,
+    pair_count,
+    sample_lists,
+)
 
 THETAS = [-60.0, -3.0, -1.0, -0.999, -0.3, -0.01, -1e-6, -1e-12, 0.0, 1e-12, 1e-6, 0.02, 0.7, 1.0, 4.0, 60.0]
 
@@ -20,7 +26,7 @@ def distances(items):
 
 @pytest.mark.parametrize("theta", THETAS)
 @pytest.mark.parametrize("items", range(1, 7))
-def test_normaliser_and_mean_are_those_of_all_lists(items, theta):
+def test_normaliser_and_mean_equal_sums_over_all_lists(items, theta):
     exponent = theta * distances(items)
     top = exponent.max()
     weight = np.exp(exponent - top)
@@ -29,7 +35,7 @@ def test_normaliser_and_mean_are_those_of_all_lists(items, theta):
 
 
 @pytest.mark.parametrize("items", [2, 9, 60])
-def test_the_mean_is_the_slope_of_the_normaliser(items):
+def test_the_mean_is_the_derivative_of_the_log_normaliser(items):
     for theta in (-2.5, -1.0, -0.4, -0.05, -1e-3, 0.0, 2e-3, 0.1, 1.5):
         h = 1e-4
         slope = (log_normaliser(theta + h, items) - log_normaliser(theta - h, items)) / (2 * h)
@@ -37,13 +43,13 @@ def test_the_mean_is_the_slope_of_the_normaliser(items):
 
 
 @pytest.mark.parametrize("items", [2, 5, 100, 3000])
-def test_the_mean_grows_with_theta_and_mirrors(items):
+def test_the_mean_increases_with_theta_symmetrically(items):
     theta = np.sort(np.concatenate([sign * np.logspace(-15, 2, 120) for sign in (-1, 1)] + [np.zeros(1)]))
     mean = expected_distance(theta, items)
     assert np.isfinite(mean).all()
     assert np.isfinite(log_normaliser(theta, items)).all()
-    assert (np.diff(mean) >= -1e-12 * pairs(items)).all()
-    np.testing.assert_allclose(mean + mean[::-1], pairs(items), rtol=1e-14)
+    assert (np.diff(mean) >= -1e-12 * pair_count(items)).all()
+    np.testing.assert_allclose(mean + mean[::-1], pair_count(items), rtol=1e-14)
     assert mean[len(mean) // 2] == items * (items - 1) / 4
 
 
@@ -54,25 +60,25 @@ def test_small_means_keep_their_digits():
 
 @pytest.mark.parametrize("theta", THETAS[1:-1])
 @pytest.mark.parametrize("items", [2, 6, 40])
-def test_theta_is_found_again_from_the_mean(items, theta):
+def test_theta_is_recovered_from_the_mean(items, theta):
     slack = 1e-9 if theta < 0 else 1e-7 * np.exp(theta)  # near the far end the mean hardly moves
-    assert theta_of(float(expected_distance(theta, items)), items) == pytest.approx(theta, rel=1e-9, abs=slack)
+    assert estimate_theta(float(expected_distance(theta, items)), items) == pytest.approx(theta, rel=1e-9, abs=slack)
 
 
-def test_theta_at_the_ends_and_in_the_middle():
-    assert theta_of(0.0, 5) == -np.inf
-    assert theta_of(10.0, 5) == np.inf
-    assert theta_of(5.0, 5) == 0.0
-    assert theta_of(1e-200, 5) == pytest.approx(np.log(1e-200 / 4))
+def test_theta_at_the_extremes_and_at_zero():
+    assert estimate_theta(0.0, 5) == -np.inf
+    assert estimate_theta(10.0, 5) == np.inf
+    assert estimate_theta(5.0, 5) == 0.0
+    assert estimate_theta(1e-200, 5) == pytest.approx(np.log(1e-200 / 4))
 
 
 def test_theta_of_lists_of_several_lengths_and_ties():
     """Two lists of five and one of three, two items of which were tied."""
     mean = 2 * expected_distance(-0.7, 5) + expected_distance(-0.7, 3) - expected_distance(-0.7, 2)
-    assert theta_of(float(mean), [5, 3, 2], [2.0, 1.0, -1.0]) == pytest.approx(-0.7)
+    assert estimate_theta(float(mean), [5, 3, 2], [2.0, 1.0, -1.0]) == pytest.approx(-0.7)
 
 
-def test_arrays_are_as_single_numbers():
+def test_arrays_give_the_same_as_scalars():
     theta, items = np.array([[-0.4], [0.0], [2.0]]), np.array([1, 4, 7])
     found = expected_distance(theta, items)
     assert found.shape == (3, 3)
@@ -80,9 +86,9 @@ def test_arrays_are_as_single_numbers():
 
 
 @pytest.mark.parametrize("theta", [-0.8, -1e-12, 0.0, 0.5])
-def test_drawn_lists_are_as_likely_as_they_should_be(theta):
+def test_sampled_lists_have_the_right_frequencies(theta):
     rng, items, draws = np.random.default_rng(4), 4, 40_000
-    lists = draw(rng, np.full(draws, theta), items)
+    lists = sample_lists(rng, np.full(draws, theta), items)
     known = {order: n for n, order in enumerate(permutations(range(items)))}
     seen = np.bincount([known[tuple(order)] for order in lists.tolist()], minlength=len(known))
     chance = np.exp(theta * distances(items) - log_normaliser(theta, items))
@@ -96,6 +102,6 @@ def chi_square(seen, expected):
     return float(np.sum((seen - expected) ** 2 / expected))
 
 
-def test_each_list_is_drawn_with_its_own_theta():
-    lists = draw(np.random.default_rng(0), [-800.0, 800.0, -800.0], 6)
+def test_each_list_is_sampled_with_its_own_theta():
+    lists = sample_lists(np.random.default_rng(0), [-800.0, 800.0, -800.0], 6)
     assert lists.tolist() == [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5]]

@@ -1,4 +1,4 @@
-"""Rank distributions: every way gives the same chances, and those of all outcomes counted one by one."""
+"""Rank distributions: all algorithms agree with each other and with enumeration."""
 
 from itertools import pairwise, product
 
@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from crowdrank.models.crowd_agg import rank_distributions
 from crowdrank.models.crowd_agg.rank_distributions import (
-    beyond_coins,
     by_convolution,
-    by_halves,
+    by_divide_and_conquer,
     expected_utilities,
-    fair_coins,
+    fair_binomial,
     rank_distribution,
+    terminal_utilities,
 )
 
 chances = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0])
 some = st.lists(chances, max_size=6).map(np.array)
 quick = settings(max_examples=60, deadline=None)
-WAYS = [by_convolution, by_halves, rank_distribution]
+WAYS = [by_convolution, by_divide_and_conquer, rank_distribution]
 
 
 def one_by_one(losing, even):
@@ -35,13 +35,13 @@ def one_by_one(losing, even):
 @pytest.mark.parametrize("way", WAYS)
 @quick
 @given(losing=some, even=st.integers(0, 4))
-def test_equals_all_outcomes_counted_one_by_one(way, losing, even):
+def test_rank_distribution_equals_enumeration(way, losing, even):
     np.testing.assert_allclose(way(losing, even), one_by_one(losing, even), rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("contests", [33, 700, 3_000])
 @pytest.mark.parametrize("even", [0, 1_000])
-def test_all_ways_agree_where_there_are_many(contests, even):
+def test_all_algorithms_agree_on_many_contests(contests, even):
     rng = np.random.default_rng(contests)
     losing = np.concatenate((rng.random(contests - 20), np.zeros(10), np.ones(10)))
     plain = np.array([1.0])
@@ -52,26 +52,28 @@ def test_all_ways_agree_where_there_are_many(contests, even):
         assert (way(losing, even) >= 0).all()
 
 
-def test_the_uncompared_are_a_shortcut():
+def test_uncompared_items_equal_fair_contests():
     losing = np.random.default_rng(0).random(9)
     whole = by_convolution(np.append(losing, np.full(300, 0.5)))
     np.testing.assert_allclose(by_convolution(losing, even=300), whole, rtol=0, atol=1e-14)
 
 
-def test_very_many_are_divided(monkeypatch):
+def test_very_many_contests_use_divide_and_conquer(monkeypatch):
     losing = np.random.default_rng(0).random(300)
-    expected = by_halves(losing)
-    monkeypatch.setattr(rank_distributions, "_HALVE_FROM", 300)
+    expected = by_divide_and_conquer(losing)
+    monkeypatch.setattr(rank_distributions, "_DIVIDE_FROM", 300)
     monkeypatch.setattr(rank_distributions, "by_convolution", lambda *_: pytest.fail("not divided"))
     np.testing.assert_array_equal(rank_distribution(losing), expected)
 
 
 @pytest.mark.parametrize("coins", [0, 1, 2, 7, 1_999, 100_000])
-def test_fair_coins_are_binomial(coins):
+def test_fair_binomial_equals_scipy(coins):
     from scipy.stats import binom
 
-    np.testing.assert_allclose(fair_coins(coins), binom.pmf(np.arange(coins + 1), coins, 0.5), rtol=1e-10, atol=1e-15)
-    assert fair_coins(coins).sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(
+        fair_binomial(coins), binom.pmf(np.arange(coins + 1), coins, 0.5), rtol=1e-10, atol=1e-15
+    )
+    assert fair_binomial(coins).sum() == pytest.approx(1, abs=1e-12)
 
 
 def cells(rng, sizes, items):
@@ -82,18 +84,18 @@ def cells(rng, sizes, items):
     kinds, end = np.unique(sizes, return_inverse=True)
     ends = np.zeros((len(kinds), max(sizes) + 1))
     for row, compared in enumerate(kinds):
-        ends[row, : compared + 1] = beyond_coins(utility, items - 1 - compared, compared)
+        ends[row, : compared + 1] = terminal_utilities(utility, items - 1 - compared, compared)
     by_distribution = [rank_distribution(losing[a:b], items - 1 - (b - a)) @ utility for a, b in pairwise(offsets)]
     return (losing, offsets, ends, end), by_distribution
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "compiled"])
-def test_expected_utilities_need_no_distribution(monkeypatch, plain):
+def test_expected_utilities_equal_those_from_distributions(monkeypatch, plain):
     if not plain:
         monkeypatch.setattr(rank_distributions, "_PLAIN_UP_TO", 0)
     arguments, expected = cells(np.random.default_rng(1), [3, 1, 7, 3, 29, 1], 30)
     np.testing.assert_allclose(expected_utilities(*arguments), expected, rtol=1e-13)
 
 
-def test_no_views_have_no_utilities():
+def test_no_views_give_no_utilities():
     assert expected_utilities(np.array([]), np.array([0]), np.zeros((0, 1)), np.array([], np.int64)).tolist() == []

@@ -1,4 +1,4 @@
-"""The methods that learning to rank from crowds is compared with."""
+"""Baselines of learning to rank from crowds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from crowdrank.data import Rankings, SideInformation
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
 from crowdrank.ltr import METHODS, CrowdRanker, Features, RankingFunction
-from crowdrank.ltr.baselines import joined
+from crowdrank.ltr.baselines import concatenate_lists
 from crowdrank.ltr.rankers.linear import LinearScorer
-from crowdrank.models.lists.plackett_luce_likelihood import Lists
+from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 from crowdrank.simulation import list_crowd
 
 # Four steps are enough to see what a method makes of a crowd, and too few to settle.
@@ -37,8 +37,8 @@ KNOWN = SideInformation(
 
 def fitted(method: str, **more: Any) -> RankingFunction:
     truth = TRUTH if method == "truth" else None
-    known = KNOWN if method.startswith("ltrma-s") else SideInformation()
-    settings = {"side_information": known, "held_out": 0, "iterations": 4, **more}
+    side_information = KNOWN if method.startswith("ltrma-s") else SideInformation()
+    settings = {"side_information": side_information, "held_out": 0, "iterations": 4, **more}
     return CrowdRanker(method=method, **settings).fit(LISTS, FEATURES, truth)
 
 
@@ -50,38 +50,38 @@ def share_right(function: RankingFunction) -> float:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_learns_what_matters(method: str) -> None:
+def test_every_method_recovers_the_order(method: str) -> None:
     function = fitted(method)
     assert function.method == method
     assert share_right(function) > 0.9
-    assert (function.teachers is not None) == METHODS[method].models_annotators
+    assert (function.expertise is not None) == METHODS[method].models_annotators
 
 
 @pytest.mark.parametrize("method", ["ltrma-d", "pooled", "borda", "lregma"])
-def test_lists_turned_round_turn_the_function_round(method: str) -> None:
+def test_reversed_lists_reverse_the_function(method: str) -> None:
     turned = CrowdRanker(method=method, held_out=0, iterations=4).fit(LISTS.with_outcomes_reversed(), FEATURES)
     assert share_right(turned) < 0.1
 
 
 @pytest.mark.parametrize("method", ["pooled", "borda", "lregma", "ltrma-d"])
-def test_top_lists_are_enough(method: str) -> None:
+def test_top_k_lists_are_enough(method: str) -> None:
     assert share_right(fitted(method, top=3)) > 0.85
 
 
-def test_pooled_lists_are_as_likely_as_can_be() -> None:
+def test_pooled_training_reaches_the_maximum_likelihood() -> None:
     """No other weights make the lists likelier: the slope at the answer is the prior's alone."""
-    from crowdrank.models.lists.plackett_luce_likelihood import slopes
+    from crowdrank.models.lists.plackett_luce_likelihood import log_likelihood
 
     function = fitted("pooled")
     scorer = function.scorer
     assert isinstance(scorer, LinearScorer)
-    lists = Lists(LISTS.item, LISTS.place, LISTS.offsets, LISTS.weights)
+    lists = RankedLists(LISTS.item, LISTS.place, LISTS.offsets, LISTS.weights)
     rows = (FEATURES.values - scorer.centre) / scorer.scale
-    slope = slopes(lists, rows @ scorer.weights).gradient @ rows
+    slope = log_likelihood(lists, rows @ scorer.weights).gradient @ rows
     np.testing.assert_allclose(slope, scorer.weights / 10.0**2, atol=0.05)
 
 
-def test_regression_believes_those_who_agree() -> None:
+def test_regression_gives_more_weight_to_consistent_annotators() -> None:
     """Two annotators who answer at random, against two who know: weights point as the latter say."""
     rng = np.random.default_rng(0)
     values = rng.random((200, 2))
@@ -99,35 +99,35 @@ def test_regression_believes_those_who_agree() -> None:
     assert 2.0 < second / first < 4.5
 
 
-def test_the_two_stages_say_how_good_annotators_are() -> None:
+def test_aggregate_then_train_recovers_the_expertise() -> None:
     theta = fitted("ltrma-d").annotators["expertise"]
     assert np.sqrt(np.mean((theta - CROWD.annotators["expertise"]) ** 2)) < 0.3
 
 
-def test_methods_that_need_more_say_so() -> None:
-    for method, what in (("ltrma-s1", "quality"), ("ltrma-s2", "between"), ("ltrma-s3", "better")):
-        with pytest.raises(SettingError, match=rf"give SideInformation\({what}=…\)"):
+def test_methods_without_their_side_information_are_refused() -> None:
+    for method, what in (("ltrma-s1", "Known"), ("ltrma-s2", "Between"), ("ltrma-s3", "Better")):
+        with pytest.raises(SettingError, match=f"pass a {what}"):
             CrowdRanker(method=method).fit(LISTS, FEATURES)
     with pytest.raises(DataError, match="there are none"):
         CrowdRanker(method="truth", held_out=0).fit(LISTS, FEATURES)
-    with pytest.raises(SettingError, match="lregma learns a linear function"):
+    with pytest.raises(SettingError, match="The method lregma works only with"):
         CrowdRanker(method="lregma", ranker="lightgbm").fit(LISTS, FEATURES)
     with pytest.raises(UnknownNameError, match="did you mean 'pooled'"):
         CrowdRanker(method="poled")
 
 
-def test_lists_are_laid_end_to_end() -> None:
-    one = Lists(np.array([2, 0], np.int32), np.array([0, 1], np.int32), np.array([0, 2]), np.array([1.0]))
-    both = joined([one, one._replace(weight=np.array([3.0]))])
+def test_lists_are_concatenated() -> None:
+    one = RankedLists(np.array([2, 0], np.int32), np.array([0, 1], np.int32), np.array([0, 2]), np.array([1.0]))
+    both = concatenate_lists([one, one._replace(weight=np.array([3.0]))])
     assert both.offsets.tolist() == [0, 2, 4]
     assert both.item.tolist() == [2, 0, 2, 0]
     assert both.weight.tolist() == [1, 3]
 
 
-def test_trees_learn_from_the_labels_a_line_found() -> None:
+def test_trees_are_trained_on_the_labels_of_the_linear_ranker() -> None:
     from crowdrank.ltr import Boosted
 
-    ranker = Boosted(trees=20, learning_rate=0.2, fewest_items=5, share=1)
+    ranker = Boosted(trees=20, learning_rate=0.2, min_leaf_items=5, feature_fraction=1)
     function = fitted("ltr-crowds", ranker=ranker)
     assert share_right(function) > 0.85
     line = fitted("ltr-crowds")

@@ -1,4 +1,4 @@
-"""A ranking function from several unreliable teachers."""
+"""CrowdRanker: a ranking function from the lists of unreliable annotators."""
 
 import warnings
 
@@ -52,7 +52,7 @@ def test_expertise_and_the_function_are_recovered(sampler, labels):
     assert agreement(model, crowd, features) > 0.95
 
 
-def test_ways_to_find_true_lists_agree():
+def test_exact_and_gibbs_posteriors_agree():
     crowd, features = crowd_of(expertise="uniform(-1.5,-0.1)", seed=1)
     exact, gibbs = (
         CrowdRanker(sampler=sampler, labels="expected", held_out=0)
@@ -63,13 +63,13 @@ def test_ways_to_find_true_lists_agree():
     assert gibbs == pytest.approx(exact, abs=0.05)
 
 
-def test_the_paper_s_sampler_is_there_by_name():
+def test_the_sampler_of_the_paper_is_available():
     crowd, features = crowd_of(queries=12)
     model = CrowdRanker(sampler="paper", labels="map", held_out=0).fit(crowd.judgments, features)
     assert agreement(model, crowd, features) > 0.9
 
 
-def test_reversed_annotators_are_found_and_the_mirror_is_refused():
+def test_reversed_annotators_are_identified_and_the_sign_is_resolved():
     crowd, features = crowd_of(expertise=-0.8, seed=2)
     lists = crowd.judgments
     upside_down = lists.annotator < 2
@@ -87,14 +87,14 @@ def test_reversed_annotators_are_found_and_the_mirror_is_refused():
     assert agreement(model, crowd, features) > 0.9
 
 
-def test_partial_lists_teach():
+def test_partial_lists_are_enough():
     crowd, features = crowd_of(items=10, shown=4, expertise=-1.0, queries=60)
     model = CrowdRanker(labels="expected", held_out=0).fit(crowd.judgments, features)
     assert agreement(model, crowd, features) > 0.9
     assert error(model, crowd) < 0.25
 
 
-def test_the_first_items_of_long_lists_teach():
+def test_top_k_lists_of_many_items_are_enough():
     crowd, features = crowd_of(items=40, top=5, expertise=-0.5, queries=40)
     model = CrowdRanker(top=5, held_out=0).fit(crowd.judgments, features)
     assert agreement(model, crowd, features) > 0.8
@@ -102,7 +102,7 @@ def test_the_first_items_of_long_lists_teach():
     assert whole.annotators["expertise"] == pytest.approx(model.annotators["expertise"])
 
 
-def test_ties_are_pairs_left_open():
+def test_tied_pairs_count_as_unordered():
     crowd, features = crowd_of(expertise=-0.7, queries=60)
     lists = crowd.judgments
     tied = Rankings(
@@ -117,7 +117,7 @@ def test_ties_are_pairs_left_open():
     assert error(model, crowd) < 0.15
 
 
-def test_true_lists_tell_which_way_is_up():
+def test_true_lists_determine_the_sign():
     """A crowd of which most are reversed: three true lists put it right (S1)."""
     crowd, features = crowd_of(expertise="uniform(-1.0,-0.4)", seed=3)
     model = CrowdRanker(held_out=0, method="ltrma-s1").fit(
@@ -127,11 +127,17 @@ def test_true_lists_tell_which_way_is_up():
     assert (model.annotators["expertise"] > 0).all()
 
 
-def test_what_is_known_of_annotators_is_heeded():
+def test_side_information_on_annotators_is_respected():
     crowd, features = crowd_of(expertise=-0.8)
     names = crowd.judgments.annotators
-    known = SideInformation(quality={names[0]: -2.5}, between={names[1]: (-0.3, 0)}, better=[(names[2], names[3])])
-    theta = CrowdRanker(side_information=known, held_out=0).fit(crowd.judgments, features).annotators["expertise"]
+    side_information = SideInformation(
+        quality={names[0]: -2.5}, between={names[1]: (-0.3, 0)}, better=[(names[2], names[3])]
+    )
+    theta = (
+        CrowdRanker(side_information=side_information, held_out=0)
+        .fit(crowd.judgments, features)
+        .annotators["expertise"]
+    )
     assert theta[0] == -2.5
     assert theta[1] == -0.3
     assert theta[2] <= theta[3]
@@ -161,13 +167,13 @@ def test_contradictions_are_refused(known, said):
         CrowdRanker(side_information=SideInformation(**known)).fit(crowd.judgments, features)
 
 
-def test_labels_are_chosen_by_queries_held_out():
+def test_labels_are_chosen_on_held_out_queries():
     crowd, features = crowd_of()
     model = CrowdRanker().fit(crowd.judgments, features)
     assert model.settings["labels"] in ("map", "expected")
     assert model.validation.queries == 6
     assert 0 < model.validation.value <= 1
-    assert any("held out" in note for note in model.notes)
+    assert any("held-out" in note for note in model.notes)
 
 
 def test_the_same_seed_gives_the_same_function():
@@ -179,14 +185,14 @@ def test_the_same_seed_gives_the_same_function():
     assert one.tolist() != other.tolist()
 
 
-def test_one_annotator_will_do_and_is_noted():
+def test_one_annotator_is_enough_and_noted():
     crowd, features = crowd_of(annotators=1, expertise=-0.8, queries=40)
     model = CrowdRanker(held_out=0).fit(crowd.judgments, features)
     assert any("one annotator" in note for note in model.notes)
     assert agreement(model, crowd, features) > 0.9
 
 
-def test_lists_without_names_are_one_s():
+def test_lists_without_annotators_count_as_one_annotator():
     crowd, features = crowd_of(queries=10)
     lists = crowd.judgments
     unnamed = Rankings(items=lists.items, item=lists.item, place=lists.place, offsets=lists.offsets)
@@ -195,7 +201,7 @@ def test_lists_without_names_are_one_s():
     assert any("no annotators" in note for note in model.notes)
 
 
-def test_queries_of_one_item_and_queries_without_lists_do_no_harm():
+def test_single_item_queries_and_queries_without_lists_are_accepted():
     crowd, features = crowd_of(queries=10)
     frame = crowd.judgments.to_frame()
     lists = Rankings.of(
@@ -222,9 +228,9 @@ def test_an_item_without_features_is_named():
         CrowdRanker().fit(crowd.judgments, features.take(np.delete(np.arange(24), 2)))
 
 
-def test_short_lists_and_ties_are_refused_where_the_first_items_are_asked_for():
+def test_short_or_tied_lists_are_refused_with_top():
     crowd, features = crowd_of(queries=3, top=3)
-    with pytest.raises(DataError, match="has 3 items, and top is 4"):
+    with pytest.raises(DataError, match="has 3 items, but top=4 needs lists of at least 4"):
         CrowdRanker(top=4).fit(crowd.judgments, features)
     lists = crowd.judgments
     tied = Rankings(
@@ -258,21 +264,21 @@ def test_settings_are_checked(wrong, kind):
         CrowdRanker(**wrong)
 
 
-def test_long_lists_are_not_summed_over():
+def test_long_lists_are_refused_by_the_exact_sampler():
     crowd, features = crowd_of(queries=2, items=25)
     with pytest.raises(SettingError, match="up to 20 items"):
         CrowdRanker(sampler="exact").fit(crowd.judgments, features)
 
 
-def test_stopping_short_is_admitted():
+def test_stopping_before_convergence_gives_a_warning():
     crowd, features = crowd_of(queries=12)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        with pytest.raises(ConvergenceWarning, match="raise iterations"):
+        with pytest.raises(ConvergenceWarning, match="increase iterations"):
             CrowdRanker(iterations=1, held_out=0).fit(crowd.judgments, features)
 
 
-def test_every_error_is_ours():
+def test_an_unknown_annotator_is_a_crowdrank_error():
     crowd, features = crowd_of(queries=2)
     with pytest.raises(CrowdrankError, match="annotator named 'nobody'"):
         CrowdRanker(side_information=SideInformation(quality={"nobody": -1})).fit(crowd.judgments, features)

@@ -1,11 +1,11 @@
-"""From distances to expertise, with what else is known."""
+"""Expertise from distances, with side information."""
 
 import numpy as np
 import pytest
 
 from crowdrank.data import SideInformation
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
-from crowdrank.ltr.expertise import Kinds, expertise_of
+from crowdrank.ltr.expertise import SufficientStatistics, estimate_theta
 from crowdrank.models.lists import mallows_likelihood
 
 SIZES = np.array([15, 7, 3])
@@ -15,8 +15,8 @@ PEOPLE = np.array(["ann", "bob", "cem", "dan"], dtype=object)
 
 
 @pytest.fixture
-def kinds():
-    return Kinds(
+def statistics():
+    return SufficientStatistics(
         COUNT, np.array([30.0, 34, 51, 25]), lambda theta: mallows_likelihood.expected_distance(theta[:, None], SIZES)
     )
 
@@ -25,49 +25,53 @@ def encoded(**known):
     return SideInformation(**known).encode_annotators(PEOPLE, larger_is_better=False)
 
 
-def test_theta_comes_back_from_the_distances(kinds):
-    found = expertise_of(kinds, kinds.totals(THETA), 0, NO_SIDE_INFORMATION)
+def test_theta_is_recovered_from_expected_distances(statistics):
+    found = estimate_theta(statistics, statistics.expected_totals(THETA), 0, NO_SIDE_INFORMATION)
     assert found == pytest.approx(THETA, abs=1e-4)
 
 
-def test_the_information_is_the_variance_of_the_distance(kinds):
+def test_the_information_is_the_variance_of_the_distance(statistics):
     theta, h = np.full(4, -0.8), 1e-3
     z = [COUNT @ mallows_likelihood.log_normaliser(-0.8 + shift, SIZES) for shift in (-h, 0, h)]
-    assert kinds.information(theta) == pytest.approx((z[0] - 2 * z[1] + z[2]) / h**2, rel=1e-3)
+    assert statistics.information(theta) == pytest.approx((z[0] - 2 * z[1] + z[2]) / h**2, rel=1e-3)
 
 
-def test_who_is_without_fault_gets_a_number(kinds):
-    found = expertise_of(kinds, np.zeros(4), 0, NO_SIDE_INFORMATION)
+def test_perfect_lists_give_a_finite_theta(statistics):
+    found = estimate_theta(statistics, np.zeros(4), 0, NO_SIDE_INFORMATION)
     assert np.isfinite(found).all()
     assert (found <= -19).all()
 
 
-def test_lent_lists_draw_to_the_middle_of_the_crowd(kinds):
-    distance = kinds.totals(THETA)
-    alone, lent = (expertise_of(kinds, distance, lists, NO_SIDE_INFORMATION) for lists in (0, 5))
-    middle = lent.mean()
-    assert (np.abs(lent - middle) < np.abs(alone - middle)).all()
-    assert np.argsort(lent).tolist() == np.argsort(alone).tolist()
+def test_prior_lists_shrink_towards_the_mean_of_the_crowd(statistics):
+    distance = statistics.expected_totals(THETA)
+    alone, shrunk = (estimate_theta(statistics, distance, lists, NO_SIDE_INFORMATION) for lists in (0, 5))
+    centre = shrunk.mean()
+    assert (np.abs(shrunk - centre) < np.abs(alone - centre)).all()
+    assert np.argsort(shrunk).tolist() == np.argsort(alone).tolist()
 
 
-def test_who_made_no_list_is_in_the_middle(kinds):
-    idle = Kinds(np.vstack((COUNT, np.zeros(3))), np.array([30.0, 34, 51, 25, 0]), kinds.expected)
-    found = expertise_of(idle, np.append(kinds.totals(THETA), 0.0), 1, NO_SIDE_INFORMATION)
+def test_an_annotator_without_lists_gets_the_mean(statistics):
+    idle = SufficientStatistics(np.vstack((COUNT, np.zeros(3))), np.array([30.0, 34, 51, 25, 0]), statistics.expected)
+    found = estimate_theta(idle, np.append(statistics.expected_totals(THETA), 0.0), 1, NO_SIDE_INFORMATION)
     assert found[:4].min() < found[4] < found[:4].max()
 
 
-def test_known_values_are_held_and_ranges_kept_to(kinds):
-    known = encoded(quality={"ann": -1.5}, between={"bob": (-0.4, -0.2), "dan": (-3, 0)})
-    found = expertise_of(kinds, kinds.totals(THETA), 0, known)
+def test_known_values_are_fixed_and_ranges_respected(statistics):
+    facts = encoded(quality={"ann": -1.5}, between={"bob": (-0.4, -0.2), "dan": (-3, 0)})
+    found = estimate_theta(statistics, statistics.expected_totals(THETA), 0, facts)
     assert found == pytest.approx([-1.5, -0.2, 0.7, -1.1], abs=1e-4)
 
 
-def test_those_in_the_wrong_order_are_pooled_by_lists(kinds):
-    found = expertise_of(kinds, kinds.totals(THETA), 0, encoded(better=[("cem", "bob"), ("ann", "dan")]))
+def test_annotators_in_the_wrong_order_are_pooled_by_their_lists(statistics):
+    found = estimate_theta(
+        statistics, statistics.expected_totals(THETA), 0, encoded(better=[("cem", "bob"), ("ann", "dan")])
+    )
     pooled = (34 * -0.013 + 51 * 0.7) / 85
     assert found == pytest.approx([-2.3, pooled, pooled, -1.1], abs=1e-4)
 
 
-def test_who_is_better_than_a_known_one_is_no_worse(kinds):
-    found = expertise_of(kinds, kinds.totals(THETA), 0, encoded(quality={"ann": -2.5}, better=[("bob", "ann")]))
+def test_an_annotator_better_than_a_known_one_is_at_least_as_good(statistics):
+    found = estimate_theta(
+        statistics, statistics.expected_totals(THETA), 0, encoded(quality={"ann": -2.5}, better=[("bob", "ann")])
+    )
     assert found[1] == pytest.approx(-2.5)

@@ -1,4 +1,4 @@
-"""The table of methods, and what the guide says of it."""
+"""The table of methods, and its documentation in the guide."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def test_every_kind_of_function_is_in_the_guide() -> None:
     assert [row[0].strip("`") for row in table(section(GUIDE, "Kinds of function"))[1:]] == list(RANKERS)
 
 
-def test_a_slip_in_a_name_is_answered_with_the_nearest() -> None:
+def test_a_misspelt_name_suggests_the_nearest_one() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'ltrma-d'"):
         by_name("ltrmad")

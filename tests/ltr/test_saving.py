@@ -1,4 +1,4 @@
-"""Ranking functions kept in a file; what is no such file is refused."""
+"""Saving and loading ranking functions, and refusing other files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 
 from crowdrank.errors import DataError, FormatError, UnknownNameError
 from crowdrank.ltr import Features, RankingFunction, Validation
-from crowdrank.ltr.expertise import teachers_of
-from crowdrank.ltr.rankers.boosted import Trees
+from crowdrank.ltr.expertise import annotator_expertise
 from crowdrank.ltr.rankers.linear import LinearScorer
+from crowdrank.ltr.rankers.tree_ensemble import TreeEnsemble
 from crowdrank.ltr.ranking_function import save
 from tests.ltr.test_boosted import a_state
 
@@ -26,7 +26,7 @@ NAMES = ("x", "y")
 
 def a_function(trees: bool = False) -> RankingFunction:
     line = LinearScorer(np.array([1.0, -2.0]), np.array([0.5, 0.0]), np.array([1.0, 3.0]))
-    people = teachers_of(
+    people = annotator_expertise(
         np.array(["ann", "bob"], dtype=object),
         np.array([5, 4]),
         np.array([0.5, -1.0]),
@@ -35,11 +35,11 @@ def a_function(trees: bool = False) -> RankingFunction:
         native="pandas",
     )
     return RankingFunction(
-        scorer=Trees.of_state(a_state(), 2) if trees else line,
+        scorer=TreeEnsemble.from_state(a_state(), 2) if trees else line,
         names=NAMES,
         method="ltr-crowds",
         settings={"ranker": "linear", "top": None},
-        teachers=people,
+        expertise=people,
         validation=Validation("NDCG@5", 0.5, 0.1, 20, "grades"),
         notes=("A note.",),
     )
@@ -51,7 +51,7 @@ def some_features() -> Features:
 
 
 @pytest.mark.parametrize("trees", [False, True])
-def test_what_is_kept_comes_back(tmp_path: Path, trees: bool) -> None:
+def test_a_saved_function_is_loaded_unchanged(tmp_path: Path, trees: bool) -> None:
     function, features = a_function(trees), some_features()
     function.save(tmp_path / "model.crowdrank")
     again = RankingFunction.load(tmp_path / "model.crowdrank")
@@ -62,13 +62,13 @@ def test_what_is_kept_comes_back(tmp_path: Path, trees: bool) -> None:
     assert repr(again) == repr(function) == "<RankingFunction of 2 features by ltr-crowds (linear)>"
 
 
-def test_the_same_function_is_the_same_file(tmp_path: Path) -> None:
+def test_the_same_function_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         a_function().save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_ranks_go_query_by_query_and_equal_scores_share_them() -> None:
+def test_ranks_are_per_query_and_equal_scores_share_them() -> None:
     features = Features.of(
         {"query": ["q", "p", "p", "p"], "item": ["d", "c", "b", "a"], "y": [0, 1, 0, 0], "x": [1, 1, 1, 1]}
     )
@@ -78,7 +78,7 @@ def test_ranks_go_query_by_query_and_equal_scores_share_them() -> None:
     assert found["rank"].to_list() == [1, 1, 3, 1]
 
 
-def test_the_frame_is_of_the_kind_that_came_in() -> None:
+def test_rank_returns_the_kind_of_frame_it_was_given() -> None:
     frame = pd.DataFrame({"item": ["a", "b"], "y": [0.0, 1.0], "x": [0.0, 0.0]})
     assert isinstance(a_function().rank(frame), pd.DataFrame)
     assert isinstance(a_function().rank(pl.from_pandas(frame)), pl.DataFrame)
@@ -89,16 +89,16 @@ def test_a_feature_that_is_missing_is_named() -> None:
         a_function().rank({"item": ["a"], "x": [1]})
 
 
-def test_methods_that_believe_all_alike_have_nothing_to_say_of_annotators() -> None:
+def test_methods_without_annotator_models_have_no_expertise() -> None:
     function = RankingFunction(scorer=a_function().scorer, names=NAMES, method="borda", settings={})
-    with pytest.raises(DataError, match="borda learnt nothing of the annotators"):
+    with pytest.raises(DataError, match="The method borda does not estimate the expertise of annotators"):
         _ = function.annotators
 
 
-def test_verdicts_say_who_can_be_relied_upon() -> None:
+def test_verdicts_follow_from_theta_and_its_interval() -> None:
     theta = np.array([-1.0, -0.1, 0.0, 0.5, 0.0, -0.01])
     names = ["good", "weak", "coin", "turned", "new", "nearly"]
-    people = teachers_of(
+    people = annotator_expertise(
         np.array(names, dtype=object),
         np.array([40, 40, 40, 40, 2, 9000]),
         theta,
@@ -149,12 +149,12 @@ HOSTILE: list[Callable[[dict[str, Any], dict[str, Any]], None]] = [
 
 
 @pytest.mark.parametrize("change", HOSTILE)
-def test_a_file_that_was_tampered_with_is_refused(tmp_path: Path, change: Any) -> None:
+def test_a_manipulated_file_is_refused(tmp_path: Path, change: Any) -> None:
     with pytest.raises(FormatError):
         RankingFunction.load(changed(tmp_path / "model.crowdrank", change))
 
 
-def test_what_is_no_file_of_ours_is_refused(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.crowdrank"
     with pytest.raises(FormatError, match="there is no such file"):
         RankingFunction.load(path)
@@ -166,14 +166,14 @@ def test_what_is_no_file_of_ours_is_refused(tmp_path: Path) -> None:
             RankingFunction.load(path)
 
 
-def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdrank.ltr.ranking_function.LARGEST", 10_000)
+def test_a_zip_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crowdrank.ltr.ranking_function.MAX_MEMBER_BYTES", 10_000)
     path = changed(tmp_path / "model.crowdrank", lambda function, scorer: function.update(notes=["x" * 20_000]))
-    with pytest.raises(FormatError, match="larger than any ranking function"):
+    with pytest.raises(FormatError, match="larger than the limit of 10,000 bytes"):
         RankingFunction.load(path)
 
 
-def test_other_members_are_refused(tmp_path: Path) -> None:
+def test_files_with_other_members_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.crowdrank"
     a_function().save(path)
     with zipfile.ZipFile(path, "a") as file:
@@ -182,6 +182,6 @@ def test_other_members_are_refused(tmp_path: Path) -> None:
         RankingFunction.load(path)
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_reported(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="cannot be written"):
         save(a_function(), tmp_path / "nowhere" / "model.crowdrank")

@@ -1,4 +1,4 @@
-"""Models computed outright, against the plainest loops that could be written for them."""
+"""Closed-form models against the plainest loops for them."""
 
 import itertools
 from collections import defaultdict
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crowdrank.data import Comparisons, Rankings
 from crowdrank.errors import SettingError
 from crowdrank.models import Borda, CondorcetFuse, Copeland, Elo, GreedyOrder, MedianRank, WinRate
-from crowdrank.models.lists.positional import relative_places, weighted_medians
+from crowdrank.models.lists.positional import relative_positions, weighted_medians
 from crowdrank.models.pairwise import elo as elo_file
 from tests.strategies import comparisons, comparisons_of, rankings
 
@@ -41,7 +41,7 @@ def rivals(votes, item):
 
 @quick
 @given(votes=comparisons())
-def test_win_rate_is_the_share_won(votes):
+def test_win_rate_is_the_fraction_won(votes):
     points, met = np.zeros(len(votes.items)), np.zeros(len(votes.items))
     for a, b, outcome, weight in zip(votes.left, votes.right, votes.outcome, votes.weights, strict=True):
         points[a] += weight * (1 + outcome) / 2
@@ -53,7 +53,7 @@ def test_win_rate_is_the_share_won(votes):
 
 @quick
 @given(votes=comparisons())
-def test_borda_is_wins_less_losses(votes):
+def test_borda_is_wins_minus_losses(votes):
     net, _ = margins(votes)
     points = [sum(net[item, other] for other in rivals(votes, item)) for item in range(len(votes.items))]
     np.testing.assert_allclose(Borda().fit(votes).scores, centred(votes, points), atol=1e-9)
@@ -61,7 +61,7 @@ def test_borda_is_wins_less_losses(votes):
 
 @quick
 @given(lists=rankings())
-def test_borda_on_a_list_counts_those_below_less_those_above(lists):
+def test_borda_of_a_list_is_items_below_minus_items_above(lists):
     points = np.zeros(len(lists.items))
     for n in range(len(lists)):
         rows = slice(lists.offsets[n], lists.offsets[n + 1])
@@ -73,7 +73,7 @@ def test_borda_on_a_list_counts_those_below_less_those_above(lists):
 
 @quick
 @given(votes=comparisons())
-def test_copeland_counts_opponents_beaten_less_those_lost_to(votes):
+def test_copeland_is_opponents_beaten_minus_opponents_lost_to(votes):
     net, _ = margins(votes)
     points = [sum(np.sign(net[item, other]) for other in rivals(votes, item)) for item in range(len(votes.items))]
     np.testing.assert_allclose(Copeland().fit(votes).scores, centred(votes, points), atol=1e-9)
@@ -81,7 +81,7 @@ def test_copeland_counts_opponents_beaten_less_those_lost_to(votes):
 
 @quick
 @given(votes=comparisons())
-def test_condorcet_fuse_never_puts_an_item_right_below_one_it_beats(votes):
+def test_condorcet_fuse_never_ranks_an_item_directly_below_one_it_beats(votes):
     """The Hamiltonian path: each item beats the next by majority, or nobody did and Borda put it first."""
     net, _ = margins(votes)
     ranking = CondorcetFuse().fit(votes)
@@ -95,7 +95,7 @@ def test_condorcet_fuse_never_puts_an_item_right_below_one_it_beats(votes):
 
 @quick
 @given(votes=comparisons())
-def test_condorcet_fuse_puts_an_item_that_beats_all_others_first(votes):
+def test_condorcet_fuse_ranks_a_condorcet_winner_first(votes):
     net, _ = margins(votes)
     ranking = CondorcetFuse().fit(votes)
     for item in range(len(votes.items)):
@@ -127,11 +127,11 @@ def greedy_by_hand(votes):
 
 @quick
 @given(votes=comparisons())
-def test_greedy_order_is_the_naive_one(votes):
+def test_greedy_order_equals_a_naive_implementation(votes):
     np.testing.assert_array_equal(GreedyOrder().fit(votes).scores, greedy_by_hand(votes))
 
 
-def test_greedy_order_and_condorcet_fuse_follow_a_circle_round():
+def test_greedy_order_and_condorcet_fuse_follow_a_majority_cycle():
     """a beats b, b beats c, c beats a by less."""
     votes = comparisons_of(None, [0] * 3 + [1] * 3 + [2] * 3, [1] * 3 + [2] * 3 + [0] * 3, [1, 1, 1, 1, 1, 1, 1, 1, -1])
     assert GreedyOrder().fit(votes).table(uncertainty=False)["item"].to_list() == ["i0", "i1", "i2"]
@@ -140,7 +140,7 @@ def test_greedy_order_and_condorcet_fuse_follow_a_circle_round():
 
 @quick
 @given(lists=rankings())
-def test_median_rank_is_the_median_of_relative_places(lists):
+def test_median_rank_is_the_median_of_relative_positions(lists):
     given_places = defaultdict(list)
     for n in range(len(lists)):
         rows = slice(lists.offsets[n], lists.offsets[n + 1])
@@ -152,9 +152,9 @@ def test_median_rank_is_the_median_of_relative_places(lists):
     np.testing.assert_allclose(MedianRank().fit(lists).scores, lists.items.centre(np.array(expected)), atol=1e-12)
 
 
-def test_relative_places_are_the_middles_of_equal_parts():
+def test_relative_positions_are_midpoints_of_equal_intervals():
     lists = Rankings.of_lists([[["a"], ["b", "c"], ["d"]]])
-    np.testing.assert_allclose(relative_places(lists), [0.125, 0.5, 0.5, 0.875])
+    np.testing.assert_allclose(relative_positions(lists), [0.125, 0.5, 0.5, 0.875])
 
 
 @quick

@@ -1,4 +1,4 @@
-"""CrowdAgg: as the paper has it where asked, ordered as an assignment would be, cycles ended, reversed ones found."""
+"""CrowdAgg: against the paper's equations, optimal assignments, cycles and reversed annotators."""
 
 from dataclasses import replace
 
@@ -15,10 +15,10 @@ from crowdrank.models.crowd_agg.rank_distributions import rank_distribution
 from tests.strategies import comparisons, comparisons_of, ratings, weighted
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-PUBLISHED = CrowdAgg(quality_prior=None, pooled=False, head_count=False)
+PUBLISHED = CrowdAgg(quality_prior=None, pooled=False, resolve_sign=False)
 
 
-def chances_by_hand(votes, who, reading):
+def chances_by_hand(votes, who, win_rule):
     """Eq. 6 for one annotator of one query, whose pairs are all different: P(s above t)."""
     n = len(votes.items)
     answer = np.full((n, n), np.nan)
@@ -32,16 +32,16 @@ def chances_by_hand(votes, who, reading):
         "answer": answer,
         "share": 0.5 + lead / (2 * max(judged, 1)),
         "printed": np.select([lead > 0, lead < 0], [lead / n, 1 + lead / n], 0.5),
-    }[reading]
+    }[win_rule]
     return np.where(np.isnan(answer) | (answer == 0.5), 0.5, chance)
 
 
-def utilities_by_hand(votes, quality, discount, reading="answer"):
+def utilities_by_hand(votes, quality, discount, win_rule="answer"):
     """Algorithms 1 and 3: every opponent convolved, every annotator added up."""
     n = len(votes.items)
     total = np.zeros(n)
     for who, right in enumerate(quality):
-        chance = chances_by_hand(votes, who, reading)
+        chance = chances_by_hand(votes, who, win_rule)
         chance = right * chance + (1 - right) * (1 - chance)
         for s in range(n):
             ranks = np.array([1.0])
@@ -66,16 +66,16 @@ def distinct(votes):
     )
 
 
-@pytest.mark.parametrize("reading", ["answer", "share", "printed"])
+@pytest.mark.parametrize("win_rule", ["answer", "share", "printed"])
 @pytest.mark.filterwarnings("ignore:crowd-agg")
 @quick
 @given(votes=comparisons(most_queries=1))
-def test_scores_are_expected_discounts_by_the_quality_found(reading, votes):
+def test_scores_are_expected_discounts_at_the_estimated_quality(win_rule, votes):
     votes = distinct(votes)
-    model = CrowdAgg(reading=reading)
+    model = CrowdAgg(win_rule=win_rule)
     ranking = model.fit(votes)
     if ranking.parameters["cycle"] == 1:
-        expected = utilities_by_hand(votes, ranking.annotators["quality"], log_discount, reading)
+        expected = utilities_by_hand(votes, ranking.annotators["quality"], log_discount, win_rule)
         np.testing.assert_allclose(ranking.scores, expected - expected.mean(), atol=1e-12)
 
 
@@ -88,7 +88,7 @@ def test_rbp_discounts_by_persistence():
 
 @quick
 @given(votes=comparisons(most_queries=1, weights=None))
-def test_quality_is_the_share_of_answers_that_agree_with_the_order(votes):
+def test_quality_is_the_fraction_of_answers_that_agree_with_the_order(votes):
     ranking = PUBLISHED.fit(votes)
     if ranking.parameters["cycle"] > 1:
         return
@@ -99,7 +99,7 @@ def test_quality_is_the_share_of_answers_that_agree_with_the_order(votes):
         assert ranking.annotators["quality"][who] == pytest.approx(agreed.mean() if len(own) else 1.0)
 
 
-def test_the_prior_is_counted_among_the_answers():
+def test_the_prior_adds_pseudo_counts():
     votes = comparisons_of(None, [0] * 5, [1] * 5, [1] * 5, annotator=[0, 1, 2, 3, 3])
     quality, low, high = CrowdAgg().fit(votes).annotators.estimates["quality"]
     np.testing.assert_allclose(quality, [11 / 16, 11 / 16, 11 / 16, 12 / 17])
@@ -129,7 +129,7 @@ def cycling():
     return comparisons_of(None, [3, 3, 3, 2, 1], [2, 2, 1, 1, 0], [1] * 5, annotator=[0, 1, 0, 0, 0])
 
 
-def test_a_cycle_is_ended_and_told():
+def test_a_cycle_is_detected_and_reported():
     votes = cycling()
     ranking = PUBLISHED.fit(votes)
     assert ranking.convergence.converged
@@ -152,40 +152,42 @@ def orders_by_hand(votes, steps):
     return found
 
 
-def test_one_order_that_stays_is_no_cycle():
+def test_a_fixed_point_is_not_reported_as_a_cycle():
     ranking = CrowdAgg().fit(comparisons_of(None, [0, 1], [1, 2], [1, 1], annotator=[0, 1]))
     assert ranking.parameters["cycle"] == 1
     assert ranking.convergence.distance == 0
     assert not any("cycle" in note for note in ranking.notes)
 
 
-def test_eq_6_as_printed_is_warned_of_and_takes_a_narrow_win_for_a_defeat():
+def test_eq_6_as_printed_gives_a_warning_and_treats_a_narrow_win_as_a_defeat():
     chain = comparisons_of(None, range(7), range(1, 8), [1] * 7, annotator=[0] * 7)
     one_win = chain.take(slice(0, 1))
     with pytest.warns(DataWarning, match="eq. 6 as printed"):
-        printed = CrowdAgg(reading="printed", head_count=False).fit(one_win)
+        printed = CrowdAgg(win_rule="printed", resolve_sign=False).fit(one_win)
     assert printed.scores[0] < printed.scores[1]
-    assert CrowdAgg(head_count=False).fit(one_win).scores[0] > 0
+    assert CrowdAgg(resolve_sign=False).fit(one_win).scores[0] > 0
 
 
-def test_the_reading_goes_by_the_kind_of_judgment():
+def test_the_automatic_win_rule_depends_on_the_kind_of_judgment():
     grades = Ratings.of(["a", "b", "c", "d"], [3, 2, 2, 0], annotator=["x"] * 4)
     votes = grades.to_comparisons()
     for judgments, natural in ((grades, "share"), (votes, "answer")):
-        scores = {reading: CrowdAgg(reading=reading).fit(judgments).scores for reading in ("auto", "answer", "share")}
+        scores = {
+            win_rule: CrowdAgg(win_rule=win_rule).fit(judgments).scores for win_rule in ("auto", "answer", "share")
+        }
         np.testing.assert_array_equal(scores["auto"], scores[natural])
         assert not np.allclose(scores["answer"], scores["share"])
-    np.testing.assert_allclose(CrowdAgg().fit(grades).scores, CrowdAgg(reading="share").fit(votes).scores, atol=1e-12)
+    np.testing.assert_allclose(CrowdAgg().fit(grades).scores, CrowdAgg(win_rule="share").fit(votes).scores, atol=1e-12)
 
 
 @quick
 @given(grades=ratings())
-def test_grades_count_by_their_order_alone(grades):
+def test_only_the_order_of_grades_matters(grades):
     other = replace(grades, grade=np.exp(grades.grade))
     np.testing.assert_array_equal(CrowdAgg().fit(grades).scores, CrowdAgg().fit(other).scores)
 
 
-def test_equal_grades_say_nothing_and_one_grade_each_is_refused():
+def test_equal_grades_are_ties_and_single_grades_are_refused():
     even = Ratings.of(["a", "b", "a", "b"], [1, 1, 2, 2], annotator=["x", "x", "y", "y"])
     assert CrowdAgg().fit(even).scores.tolist() == [0, 0]
     alone = Ratings.of(["a", "b"], [1, 2], annotator=["x", "y"])
@@ -216,10 +218,10 @@ def quality_of_order(model, seeds, reversed_ones):
     return np.mean(found)
 
 
-def test_reversed_annotators_are_outvoted_by_heads():
+def test_resolving_the_sign_outvotes_reversed_annotators():
     seeds = range(12)
     assert quality_of_order(CrowdAgg(), seeds, reversed_ones=8) > 0.9
-    assert quality_of_order(CrowdAgg(head_count=False), seeds, reversed_ones=8) < 0.8
+    assert quality_of_order(CrowdAgg(resolve_sign=False), seeds, reversed_ones=8) < 0.8
     assert quality_of_order(CrowdAgg(), seeds, reversed_ones=0) > 0.9
 
 
@@ -235,7 +237,7 @@ def two_queries():
     return Comparisons.of(winner, loser, winner, query=query, annotator=who)
 
 
-def test_annotators_known_from_another_query_are_believed_when_pooled():
+def test_pooled_quality_carries_over_between_queries():
     votes = two_queries()
     c, d = votes.items.index("c", "q1"), votes.items.index("d", "q1")
     pooled, apart = CrowdAgg().fit(votes).scores, CrowdAgg(pooled=False).fit(votes).scores
@@ -243,7 +245,7 @@ def test_annotators_known_from_another_query_are_believed_when_pooled():
     assert apart[c] == apart[d] == 0
 
 
-def test_apart_each_query_is_as_if_alone():
+def test_without_pooling_each_query_is_fitted_alone():
     votes = two_queries()
     apart = CrowdAgg(pooled=False).fit(votes)
     for query in ("q0", "q1"):
@@ -257,19 +259,19 @@ def test_apart_each_query_is_as_if_alone():
 
 def test_a_heavier_judgment_counts_for_more():
     votes = comparisons_of(None, [0, 1, 2, 3], [1, 0, 3, 2], [1] * 4, annotator=[0, 1, 2, 3], weight=[3, 1, 1, 1])
-    scores = CrowdAgg(head_count=False).fit(votes).scores
+    scores = CrowdAgg(resolve_sign=False).fit(votes).scores
     assert scores[0] > scores[1]
     assert scores[2] == pytest.approx(scores[3])
 
 
-def test_few_annotators_of_grades_have_their_grades_resampled():
+def test_with_few_annotators_grades_are_resampled():
     """As many errors as grades allow, not as few as their many pairs would."""
     rng = np.random.default_rng(0)
     grades = Ratings.of(
         [f"i{n:02d}" for n in range(12)] * 3, rng.integers(5, size=36), annotator=np.repeat([*"xyz"], 12)
     )
     by_grades = CrowdAgg().fit(grades).uncertainty
-    by_pairs = CrowdAgg(reading="share").fit(grades.to_comparisons()).uncertainty
+    by_pairs = CrowdAgg(win_rule="share").fit(grades.to_comparisons()).uncertainty
     assert by_grades.method == "bootstrap over 36 judgments"
     assert by_grades.std_error.mean() > 1.3 * by_pairs.std_error.mean()
 
@@ -279,19 +281,19 @@ def test_few_annotators_of_grades_have_their_grades_resampled():
     [
         ({"measure": "map"}, "measure must be ndcg or rbp"),
         ({"persistence": 1.0}, "persistence must lie between 0 and 1"),
-        ({"reading": "loud"}, "reading must be auto"),
+        ({"win_rule": "loud"}, "win_rule must be auto"),
         ({"quality_prior": (1.0, 0.0)}, "quality_prior must be two positive numbers"),
         ({"quality_prior": (1.0,)}, "quality_prior must be two positive numbers"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(setting, said):
+def test_invalid_settings_are_refused(setting, said):
     with pytest.raises(SettingError, match=said):
         CrowdAgg(**setting)
 
 
 @quick
 @given(votes=comparisons(most_queries=2))
-def test_scores_are_what_the_rank_distributions_promise(votes):
+def test_scores_follow_from_the_rank_distributions(votes):
     """The mean over those who compared an item, as many as they are, above what coins promise."""
     votes = distinct(votes)
     items, compared = votes.items, np.zeros(len(votes.items))
@@ -316,6 +318,6 @@ def test_a_rank_distribution_by_hand():
     np.testing.assert_allclose(found.frame()["chance"], [quality, 1 - quality, 1 - quality, quality])
 
 
-def test_the_rank_of_what_nobody_compared_is_by_coins():
+def test_the_rank_of_an_uncompared_item_is_binomial():
     votes = replace(comparisons_of(None, [0, 1], [1, 2], [1, 1], annotator=[0, 0])).take(slice(0, 1))
     np.testing.assert_allclose(CrowdAgg().rank_distributions(votes).of("i2"), [0.25, 0.5, 0.25])

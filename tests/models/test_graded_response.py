@@ -1,4 +1,4 @@
-"""Graded response with annotators: at the top of its posterior, and what was simulated comes back."""
+"""Graded response with annotators: the posterior mode, and recovery of simulated parameters."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from scipy.stats import spearmanr
 
 from crowdrank.data import Ratings
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
-from crowdrank.models.ratings.grade_classes import Classes
-from crowdrank.models.ratings.graded_response import GradedResponse, Layout
+from crowdrank.models.ratings.grade_classes import GradeClasses
+from crowdrank.models.ratings.graded_response import GradedResponse, ParameterLayout
 from crowdrank.models.ratings.mean_ratings import MeanRating
 from crowdrank.simulation import rating_crowd
 from tests.strategies import islands_allowed, some_ratings
@@ -39,7 +39,9 @@ def log_posterior(model, ratings, x):
     code = np.unique(ratings.grade, return_inverse=True)[1]
     value = -0.5 * np.sum((x[items + 3 * people :] / 10.0) ** 2) - 0.5 * np.sum((score / model.prior_scale) ** 2)
     for part, scale in zip(
-        (lenient, stretch, sharper), (model.leniency_scale, model.stretch_scale, model.sharpness_scale), strict=True
+        (lenient, stretch, sharper),
+        (model.leniency_scale, model.stretch_scale, model.discrimination_scale),
+        strict=True,
     ):
         value -= 0.5 * np.sum((part / scale) ** 2)
     for item, who, c, weight in zip(ratings.item, ratings.annotator, code, ratings.weights, strict=True):
@@ -50,14 +52,14 @@ def log_posterior(model, ratings, x):
 
 @quick
 @given(ratings=some_ratings(most_more=8))
-def test_it_stands_on_the_top(ratings):
+def test_the_estimate_is_the_posterior_mode(ratings):
     from crowdrank.engines import LOCAL
     from crowdrank.inference.newton import maximize
-    from crowdrank.models.ratings.graded_response import Objective
+    from crowdrank.models.ratings.graded_response import LogPosterior
 
     model = GradedResponse()
-    layout = Layout.of(ratings, Classes.of(ratings, model.bins))
-    found = maximize(Objective(LOCAL.load(layout.graded), layout, model), layout.start, tolerance=1e-8, longest=2.0)
+    layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, model.bins))
+    found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, model), layout.start, tolerance=1e-8, longest=2.0)
     top = log_posterior(model, ratings, found.parameters)
     assert found.evaluation.value == pytest.approx(top, rel=1e-9)
     with islands_allowed():
@@ -74,7 +76,7 @@ def test_it_stands_on_the_top(ratings):
     assert log_posterior(model, ratings, aside) < top, "the negative control must fail"
 
 
-def test_scores_and_habits_come_back():
+def test_scores_and_annotator_parameters_are_recovered():
     ratings, truth, sharp, lenient = crowd(0)
     ranking = GradedResponse().fit(ratings)
     assert spearmanr(ranking.scores, truth)[0] > 0.88
@@ -83,7 +85,7 @@ def test_scores_and_habits_come_back():
     assert spearmanr(ranking.annotators["leniency"], lenient)[0] > 0.9
 
 
-def test_reversed_annotators_are_turned_round():
+def test_reversed_annotators_are_identified():
     ratings, truth, _, _ = crowd(1, turned=5, each=40)
     ranking = GradedResponse().fit(ratings)
     assert set(ranking.annotators.reversed) <= {f"w{k:02d}" for k in range(5)}
@@ -92,7 +94,7 @@ def test_reversed_annotators_are_turned_round():
     assert spearmanr(MeanRating().fit(ratings).scores, truth)[0] < 0.5
 
 
-def test_errors_are_honest():
+def test_standard_errors_are_calibrated():
     misses = []
     for seed in range(4):
         ratings, truth, _, _ = crowd(seed)
@@ -101,17 +103,17 @@ def test_errors_are_honest():
     assert 0.8 < np.std(misses) < 1.25
 
 
-def test_errors_of_annotators_are_those_of_the_whole_curvature():
+def test_annotator_errors_equal_those_of_the_full_hessian():
     """Each with all other parameters unknown but the thresholds, which move with the mean leniency of all."""
     from crowdrank.engines import LOCAL
     from crowdrank.inference.newton import maximize
-    from crowdrank.models.ratings.graded_response import Objective, Summit
+    from crowdrank.models.ratings.graded_response import LaplaceApproximation, LogPosterior
 
     ratings, *_ = crowd(2, items=12, people=6, each=10)
-    layout = Layout.of(ratings, Classes.of(ratings, 10))
+    layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, 10))
     model = GradedResponse()
-    found = maximize(Objective(LOCAL.load(layout.graded), layout, model), layout.start, longest=2.0)
-    covariance, errors = Summit(found, layout, ratings, 0)._marginal
+    found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, model), layout.start, longest=2.0)
+    covariance, errors = LaplaceApproximation(found, layout, ratings, 0)._marginal
     inverse = np.linalg.inv(found.evaluation.curvature.matrix.toarray())
     np.testing.assert_allclose(covariance, inverse[:12, :12], rtol=1e-8, atol=1e-10)
     alone = np.sqrt(np.diag(inverse))[12:30]
@@ -119,13 +121,13 @@ def test_errors_of_annotators_are_those_of_the_whole_curvature():
     assert (errors <= alone * (1 + 1e-9)).all()
 
 
-def test_beyond_what_can_be_inverted_annotators_are_taken_as_known(monkeypatch):
+def test_large_data_treat_annotators_as_known(monkeypatch):
     from crowdrank.models.ratings import graded_response
 
     ratings, *_ = crowd(3)
     exact = GradedResponse().fit(ratings)
     assert exact.uncertainty.method == "curvature at the optimum, of scores and annotators together"
-    monkeypatch.setattr(graded_response, "_MOST_CELLS", 10)
+    monkeypatch.setattr(graded_response, "_MAX_CELLS", 10)
     given_annotators = GradedResponse().fit(ratings)
     assert given_annotators.uncertainty.method == "curvature at the optimum, of scores, given the annotators"
     ratio = given_annotators.uncertainty.std_error / exact.uncertainty.std_error
@@ -134,7 +136,7 @@ def test_beyond_what_can_be_inverted_annotators_are_taken_as_known(monkeypatch):
     assert np.isfinite(given_annotators.annotators.estimates["quality"]).all()
 
 
-def test_queries_on_different_scales_have_thresholds_of_their_own():
+def test_queries_on_different_scales_have_their_own_thresholds():
     rng = np.random.default_rng(4)
     truth = rng.normal(size=30)
     item = np.tile(np.arange(30), 6)
@@ -151,31 +153,31 @@ def test_queries_on_different_scales_have_thresholds_of_their_own():
     assert spearmanr(scores[:30], truth)[0] > 0.95
 
 
-def test_grades_that_name_nobody_are_one_annotators():
+def test_grades_without_annotators_count_as_one_annotator():
     ranking = GradedResponse().fit(Ratings.of(["a", "a", "b", "b", "c"], [2, 2, 1, 0, 0]))
     assert ranking.table(uncertainty=False)["item"].to_list() == ["a", "b", "c"]
     assert not ranking.has_annotators
 
 
-def test_grades_that_are_all_alike_are_refused():
-    with pytest.raises(DataError, match="they order no two items"):
+def test_equal_grades_are_refused():
+    with pytest.raises(DataError, match="All grades are equal"):
         GradedResponse().fit(Ratings.of(["a", "b"], [3, 3]))
 
 
-def test_stopped_short_it_still_has_errors():
+def test_standard_errors_exist_before_convergence():
     ratings, *_ = crowd(5)
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         ranking = GradedResponse(max_steps=1).fit(ratings)
     assert np.isfinite(ranking.uncertainty.std_error).all()
 
 
-@pytest.mark.parametrize("name", ["prior_scale", "leniency_scale", "sharpness_scale", "stretch_scale"])
-def test_a_prior_has_a_width(name):
+@pytest.mark.parametrize("name", ["prior_scale", "leniency_scale", "discrimination_scale", "stretch_scale"])
+def test_prior_scales_must_be_positive(name):
     with pytest.raises(SettingError, match=rf"{name} must be positive, got 0\.0"):
         GradedResponse(**{name: 0.0})
 
 
-def test_where_many_are_reversed_the_other_way_up_is_tried_too():
+def test_with_many_reversed_annotators_the_opposite_sign_is_tried():
     """Eight of these fifteen are wrong more often than right; climbing from equals ends on the lower summit."""
     crowd = rating_crowd(items=30, annotators=15, grades_each=20, levels=5, seed=4)
     assert spearmanr(GradedResponse().fit(crowd.judgments).scores, crowd.truth)[0] > 0.8

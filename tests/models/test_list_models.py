@@ -31,7 +31,7 @@ def middle(place, item):
 
 @quick
 @given(lists=rankings(most_queries=1, most_items=5))
-def test_no_order_is_nearer_by_the_footrule(lists):
+def test_no_order_has_a_smaller_footrule_distance(lists):
     size = len(lists.items)
 
     def distance(order):
@@ -55,7 +55,7 @@ def test_footrule_of_a_hand_worked_example():
     assert ranking.table(uncertainty=False)["item"].to_list() == ["a", "b", "c"]
 
 
-def test_footrule_ties_go_by_borda_then_by_label():
+def test_footrule_ties_are_broken_by_borda_then_by_label():
     lists = Rankings.of_lists([[["a", "b", "c", "d", "e"]]])
     assert Footrule().fit(lists).table(uncertainty=False)["item"].to_list() == ["a", "b", "c", "d", "e"]
     lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["c"], ["a"]]])  # a b c, b a c and b c a are 4 away
@@ -106,7 +106,7 @@ def chances(lists, chain):
 
 @quick
 @given(lists=rankings(most_queries=1), chain=st.sampled_from(["mc1", "mc2", "mc3", "mc4"]))
-def test_the_walk_is_that_of_the_paper(lists, chain):
+def test_transition_matrices_equal_the_definitions(lists, chain):
     size = len(lists.items)
     step = 0.9 * chances(lists, chain) + 0.1 / size
     time = np.linalg.matrix_power(step, 400)[0]
@@ -115,12 +115,12 @@ def test_the_walk_is_that_of_the_paper(lists, chain):
 
 
 @pytest.mark.parametrize("chain", ["mc1", "mc2", "mc3", "mc4"])
-def test_every_chain_ends_where_all_agree(chain):
+def test_every_chain_ranks_unanimous_lists_correctly(chain):
     lists = Rankings.of_lists([[["a"], ["b"], ["c"], ["d"]]] * 3)
     assert MarkovChain(chain=chain).fit(lists).table(uncertainty=False)["item"].to_list() == ["a", "b", "c", "d"]
 
 
-def test_a_hand_worked_walk():
+def test_markov_chain_of_a_hand_worked_example():
     """Two of three put a first: from b half the steps go to a, from a none but teleports, of which half go to b."""
     lists = Rankings.of_lists([[["a"], ["b"]], [["a"], ["b"]], [["b"], ["a"]]])
     scores = MarkovChain(teleport=0.2).fit(lists).scores
@@ -132,6 +132,6 @@ def test_a_hand_worked_walk():
     ("model", "setting"),
     [(ReciprocalRankFusion, {"k": -1.0}), (MarkovChain, {"chain": "mc5"}), (MarkovChain, {"teleport": 0.0})],
 )
-def test_refuses_settings_that_make_no_sense(model, setting):
+def test_invalid_settings_are_refused(model, setting):
     with pytest.raises(SettingError, match=next(iter(setting))):
         model(**setting)

@@ -1,4 +1,4 @@
-"""Kemeny's order of lists, and how far they scatter about it."""
+"""Kemeny's order of lists, and the dispersion around it."""
 
 from itertools import permutations
 
@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from crowdrank.data import Comparisons, Rankings
 from crowdrank.errors import DataError, SettingError
-from crowdrank.models.lists import pair_tallies
+from crowdrank.models.lists import pair_counts
 from crowdrank.models.lists.mallows import Mallows
 from crowdrank.models.lists.mallows_likelihood import expected_distance
 from crowdrank.simulation import list_crowd
@@ -49,16 +49,16 @@ def fewest_turned(judgments):
 
 @quick
 @given(lists=rankings(most_items=6))
-def test_no_order_turns_round_fewer_pairs_of_the_lists(lists):
+def test_no_order_contradicts_fewer_pairs_of_the_lists(lists):
     ranking = Mallows().fit(lists)
     assert turned(lists, ranking.scores) == pytest.approx(fewest_turned(lists))
-    assert ranking.parameters["against"] == pytest.approx(fewest_turned(lists))
-    assert ranking.parameters["proven"] == 1
+    assert ranking.parameters["discordant"] == pytest.approx(fewest_turned(lists))
+    assert ranking.parameters["optimal"] == 1
 
 
 @quick
 @given(votes=comparisons(most_items=6))
-def test_no_order_goes_against_fewer_comparisons(votes):
+def test_no_order_contradicts_fewer_comparisons(votes):
     assert turned(votes, Mallows().fit(votes).scores) == pytest.approx(fewest_turned(votes))
 
 
@@ -68,7 +68,7 @@ def test_tennessee_puts_its_capital_in_nashville():
     lists = Rankings.of_lists([[m, n, c, k], [n, c, k, m], [c, k, n, m], [k, c, n, m]], weight=[42, 26, 15, 17])
     ranking = Mallows().fit(lists)
     assert ranking.table(uncertainty=False)["item"].to_list() == ["Nashville", "Chattanooga", "Knoxville", "Memphis"]
-    assert ranking.parameters["against"] == 207
+    assert ranking.parameters["discordant"] == 207
 
 
 def log_chance(lists, order, theta):
@@ -88,7 +88,7 @@ def log_chance(lists, order, theta):
 
 @quick
 @given(lists=rankings(most_queries=1, most_items=5, most_lists=4))
-def test_the_dispersion_is_the_likeliest_for_full_lists_partial_lists_and_ties(lists):
+def test_the_dispersion_maximises_the_likelihood_of_full_partial_and_tied_lists(lists):
     ranking = Mallows().fit(lists)
     order, spread = ranking.order.tolist(), ranking.parameters["dispersion"]
     if spread == 0:
@@ -105,11 +105,11 @@ def test_the_dispersion_of_full_lists_is_that_of_their_mean_distance():
         queries=1, items=8, annotators=200, expertise=-0.4, first_expertise=None, labels="mallows"
     ).judgments
     found = Mallows().fit(lists).parameters
-    assert expected_distance(np.log(found["dispersion"]), 8) == pytest.approx(found["against"] / 200)
+    assert expected_distance(np.log(found["dispersion"]), 8) == pytest.approx(found["discordant"] / 200)
     assert np.log(found["dispersion"]) == pytest.approx(-0.4, abs=0.05)
 
 
-def test_every_query_may_have_a_dispersion_of_its_own():
+def test_the_dispersion_can_be_estimated_per_query():
     sure, unsure = [[["a"], ["b"], ["c"]]] * 3, [[["a"], ["b"], ["c"]], [["c"], ["a"], ["b"]], [["a"], ["c"], ["b"]]]
     lists = Rankings.of_lists([*sure, *unsure], query=["sure"] * 3 + ["unsure"] * 3)
     found = Mallows(dispersion="by-query").fit(lists)
@@ -119,13 +119,13 @@ def test_every_query_may_have_a_dispersion_of_its_own():
     assert found.log_likelihood == pytest.approx(alone.log_likelihood)
 
 
-def test_more_items_than_can_be_solved_are_searched_and_that_is_said():
+def test_large_components_are_searched_and_not_reported_as_optimal():
     crowd = list_crowd(queries=2, items=30, annotators=5, expertise=-0.1, first_expertise=None, labels="mallows")
     ranking = Mallows().fit(crowd.judgments)
-    assert ranking.parameters["proven"] < 1
-    assert turned(crowd.judgments, ranking.scores) == ranking.parameters["against"]
+    assert ranking.parameters["optimal"] < 1
+    assert turned(crowd.judgments, ranking.scores) == ranking.parameters["discordant"]
     assert turned(crowd.judgments, ranking.scores) <= turned(crowd.judgments, crowd.truth)
-    assert Mallows(starts=0).fit(crowd.judgments).parameters["against"] >= ranking.parameters["against"]
+    assert Mallows(restarts=0).fit(crowd.judgments).parameters["discordant"] >= ranking.parameters["discordant"]
 
 
 def test_lists_that_order_nothing_have_no_dispersion():
@@ -134,19 +134,19 @@ def test_lists_that_order_nothing_have_no_dispersion():
     assert ranking.log_likelihood == 0
 
 
-def test_what_a_top_list_leaves_out_may_be_worse():
+def test_items_missing_from_a_top_k_list_can_count_as_worse():
     top = Rankings.of_lists([[["a"], ["b"]], [["a"], ["c"]], [["d"], ["a"]]])
     assert Mallows().fit(top).table(uncertainty=False)["item"].to_list()[0] == "d"
     assert Mallows().fit(top.with_missing_last()).table(uncertainty=False)["item"].to_list()[0] == "a"
 
 
-@pytest.mark.parametrize("setting", [{"exact_up_to": 0}, {"exact_up_to": 30}, {"starts": -1}, {"dispersion": "none"}])
-def test_refuses_settings_that_make_no_sense(setting):
+@pytest.mark.parametrize("setting", [{"exact_up_to": 0}, {"exact_up_to": 30}, {"restarts": -1}, {"dispersion": "none"}])
+def test_invalid_settings_are_refused(setting):
     with pytest.raises(SettingError, match=next(iter(setting))):
         Mallows(**setting)
 
 
-def test_refuses_a_query_whose_pairs_would_not_fit(monkeypatch):
-    monkeypatch.setattr(pair_tallies, "MOST_ITEMS", 2)
+def test_a_query_with_too_many_pairs_is_refused(monkeypatch):
+    monkeypatch.setattr(pair_counts, "MAX_ITEMS", 2)
     with pytest.raises(DataError, match=r"3 items.*Use borda"):
         Mallows().fit(Rankings.of_lists([[["a"], ["b"], ["c"]]]))

@@ -1,4 +1,4 @@
-"""Means drawn towards their query's mean: as far as was set, or as the data would have it."""
+"""Means shrunk towards their query's mean, by a given or an estimated prior count."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 from crowdrank.data import Ratings
 from crowdrank.errors import SettingError
 from crowdrank.models.ratings.mean_ratings import MeanRating
-from crowdrank.models.ratings.shrinkage import Shrunk
+from crowdrank.models.ratings.shrinkage import ShrunkenMeans
 
 GRADES = Ratings.of(["a", "a", "a", "b", "c", "c"], [4, 5, 3, 5, 1, 2])
 
@@ -21,14 +21,14 @@ def crowd(seed, items=200, spread=1.0, noise=2.0, most=8, query=None):
 
 
 def shrunk(grades, count=None):
-    return Shrunk(grades.items, grades.item, grades.grade, grades.weights, count)
+    return ShrunkenMeans(grades.items, grades.item, grades.grade, grades.weights, count)
 
 
-def test_nothing_credited_gives_plain_means():
+def test_a_zero_prior_count_gives_plain_means():
     assert MeanRating(prior_count=0).fit(GRADES).scores == pytest.approx([4.0, 5.0, 1.5])
 
 
-def test_credited_grades_draw_items_towards_the_query_and_few_grades_the_most():
+def test_shrinkage_is_strongest_for_items_with_few_grades():
     ranking = MeanRating(prior_count=2).fit(GRADES)
     share = np.array([3, 1, 2]) / np.array([5, 3, 4])
     level = share @ [4.0, 5.0, 1.5] / share.sum()
@@ -36,7 +36,7 @@ def test_credited_grades_draw_items_towards_the_query_and_few_grades_the_most():
     assert ranking.parameters["prior_count"] == 2
 
 
-def test_one_top_grade_no_longer_beats_many_good_ones():
+def test_one_top_grade_does_not_beat_many_good_ones():
     grades = Ratings.of(["once", *["often"] * 20, *["bad"] * 5], [5, *[4.8] * 20, *[1] * 5])
     plain, drawn = (MeanRating(prior_count=count).fit(grades).table(uncertainty=False) for count in (0, 1))
     assert plain["item"].to_list() == ["once", "often", "bad"]
@@ -44,12 +44,12 @@ def test_one_top_grade_no_longer_beats_many_good_ones():
 
 
 @pytest.mark.parametrize(("spread", "noise"), [(1.0, 2.0), (2.0, 1.0)])
-def test_the_count_is_learnt(spread, noise):
+def test_the_prior_count_is_estimated(spread, noise):
     grades, _ = crowd(1, items=2000, spread=spread, noise=noise)
     assert MeanRating().fit(grades).parameters["prior_count"] == pytest.approx((noise / spread) ** 2, rel=0.2)
 
 
-def test_the_learnt_count_is_the_likeliest():
+def test_the_estimated_count_maximises_the_restricted_likelihood():
     """The restricted likelihood again, by the contrasts of the whole covariance."""
     grades, _ = crowd(2, items=12)
     found = shrunk(grades)
@@ -64,18 +64,20 @@ def test_the_learnt_count_is_the_likeliest():
         return multivariate_normal(np.zeros(len(y)), noise * shape).logpdf(y) - 0.5 * (log_count / 2.0) ** 2
 
     logs = np.linspace(-2, 3, 6)
-    ours = np.array([found._cost(log) for log in logs])
+    ours = np.array([found._negative_log_posterior(log) for log in logs])
     np.testing.assert_allclose(ours - ours[0], [value(logs[0]) - value(log) for log in logs], atol=1e-8)
-    assert found._cost(np.log(found.learnt)) <= min(found._cost(np.log(found.learnt) + d) for d in (-0.01, 0.01))
+    assert found._negative_log_posterior(np.log(found.fitted_count)) <= min(
+        found._negative_log_posterior(np.log(found.fitted_count) + d) for d in (-0.01, 0.01)
+    )
 
 
-def test_drawing_towards_the_middle_brings_scores_nearer_the_truth():
+def test_shrinkage_reduces_the_error():
     grades, truth = crowd(3)
     plain, drawn = (MeanRating(prior_count=count).fit(grades).scores for count in (0, None))
     assert np.mean((drawn - truth) ** 2) < 0.8 * np.mean((plain - truth) ** 2)
 
 
-def test_errors_are_honest():
+def test_standard_errors_are_calibrated():
     misses = []
     for seed in range(5):
         grades, truth = crowd(seed)
@@ -97,6 +99,6 @@ def test_one_grade_is_its_own_mean():
 
 
 @pytest.mark.parametrize("count", [-1.0, float("nan"), float("inf")])
-def test_a_count_is_zero_or_more(count):
-    with pytest.raises(SettingError, match="prior_count must be zero or more, or None to have it learnt, got"):
+def test_a_negative_or_infinite_prior_count_is_refused(count):
+    with pytest.raises(SettingError, match="prior_count must be zero or more, or None to estimate it, got"):
         MeanRating(prior_count=count)

@@ -169,12 +169,12 @@ def _read(
     from crowdrank.data import Rankings
     from crowdrank.io import read_with_report
     from crowdrank.io.feature_tables import read_features
-    from crowdrank.ltr.features import features_of
+    from crowdrank.ltr.features import build_features
     from crowdrank.models.conversion import convert_for
 
     with spinner(f"Reading {features.name}"):
         found = read_features(features, columns=columns)
-        known = features_of(found, missing)  # type: ignore[arg-type]
+        known = build_features(found, missing)  # type: ignore[arg-type]
     with spinner(f"Reading {lists.name}"):
         judgments, report = read_with_report(lists, columns=roles)
     converted, conversion = convert_for(SimpleNamespace(reads=(Rankings,)), judgments)
@@ -207,7 +207,7 @@ def _print_tables(function: RankingFunction, training: _TrainingData, notes: lis
     if training.conversion:
         screen.print(f"Converted to lists: {training.conversion}.", style="dim")
     screen.print(f"Learned by {function.method}: a {function.settings['ranker']} function.\n")
-    if function.teachers is not None:
+    if function.expertise is not None:
         screen.print(_annotators_table(function))
         screen.print(
             "Pairs right: share of a typical list's pairs in the right order; negative θ is good.\n", style="dim"
@@ -229,7 +229,7 @@ def _annotators_table(function: RankingFunction) -> Table:
     for head in ("θ", "between", "pairs right", "lists"):
         table.add_column(head, justify="right")
     table.add_column("verdict")
-    frame = function.annotators.judged_frame()
+    frame = function.annotators.verdict_frame()
     digits = 2 if abs(frame["expertise"]).max() >= 1 else 3  # type: ignore[operator]
     for row in frame.iter_rows(named=True):
         between = f"{row['expertise_low']:.{digits}f} … {row['expertise_high']:.{digits}f}"
@@ -245,13 +245,13 @@ def _annotators_table(function: RankingFunction) -> Table:
 
 
 def _as_dict(function: RankingFunction, training: _TrainingData, notes: list[str]) -> dict[str, Any]:
-    annotators, validation = function.teachers, function.validation
+    annotators, validation = function.expertise, function.validation
     return {
         "method": function.method,
         "settings": dict(function.settings),
         "features": list(function.names),
         "lists": len(training.lists),
-        "annotators": None if annotators is None else function.annotators.judged_frame().to_dicts(),
+        "annotators": None if annotators is None else function.annotators.verdict_frame().to_dicts(),
         "validation": None if validation is None else asdict(validation),
         "convergence": asdict(function.convergence),
         "notes": notes,

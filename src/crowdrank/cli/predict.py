@@ -31,13 +31,13 @@ def predict(
     from crowdrank.io import write_table
     from crowdrank.io.feature_tables import read_features
     from crowdrank.ltr import RankingFunction
-    from crowdrank.ltr.features import features_of
+    from crowdrank.ltr.features import build_features
 
     check_table(out)
     function = RankingFunction.load(model)
     with spinner(f"Ranking {file.name}"):
         roles = parse_columns(columns, option="--features-column")
-        frame = function.frame(features_of(read_features(file, columns=roles), missing_features.value))
+        frame = function.frame(build_features(read_features(file, columns=roles), missing_features.value))
     if out is not None:
         write_table(frame, out)
     if as_json:

@@ -1,4 +1,4 @@
-"""Ranking functions from crowd lists: ListMLE, learning to rank from crowds, side information."""
+"""Learning to rank from crowds: ranking functions from features and annotators' lists, with side information."""
 
 from crowdrank.ltr.crowd_ranker import CrowdRanker
 from crowdrank.ltr.features import Features

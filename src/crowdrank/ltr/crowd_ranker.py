@@ -1,4 +1,4 @@
-"""A ranking function from several unreliable teachers (Wu et al. 2016), corrected and carried further."""
+"""Learning to rank from crowds (Wu et al. 2016, with corrections and extensions): the public estimator."""
 
 from __future__ import annotations
 
@@ -12,50 +12,91 @@ from crowdrank.data import EncodedSideInformation, Rankings, SideInformation
 from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
-from crowdrank.ltr.e_step import Drawing, Sampler
-from crowdrank.ltr.em import EM, Learnt
-from crowdrank.ltr.expertise import Teachers, teachers_of
+from crowdrank.ltr.e_step import EStep, Sampler
+from crowdrank.ltr.em import EM, EMResult
+from crowdrank.ltr.expertise import AnnotatorExpertise, annotator_expertise
 from crowdrank.ltr.features import Features
-from crowdrank.ltr.list_posterior import MOST_EXACT
-from crowdrank.ltr.methods import Held, Method, by_name, from_crowds, grade, split
+from crowdrank.ltr.list_posterior import MAX_EXACT_ITEMS
+from crowdrank.ltr.methods import HeldOutScores, Method, by_name, learn_by_em, score_held_out, split_queries
 from crowdrank.ltr.rankers.boosted import Boosted
 from crowdrank.ltr.rankers.linear import Linear, Ranker
 from crowdrank.ltr.ranking_function import RankingFunction
-from crowdrank.ltr.training_set import Crowd, Lesson, lesson_of
+from crowdrank.ltr.training_set import CrowdLists, TrainingSet, build_training_set
 
 Labels = Literal["auto", "map", "expected"]
-Tell = Callable[[int], None]
+Progress = Callable[[int], None]
 
 RANKERS: dict[str, Callable[[], Ranker]] = {"linear": Linear, "lightgbm": Boosted}
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdRanker:
-    """True lists, annotators' expertise and a ranking function, all from the annotators' lists."""
+    """Estimate true lists, annotators' expertise and a ranking function from annotators' lists.
+
+    Parameters
+    ----------
+    ranker : str or Ranker, default "linear"
+        Kind of ranking function: "linear", "lightgbm", or an object with a `fit` method (see `Ranker`).
+    method : str, default "ltr-crowds"
+        How the function is learned, see `crowdrank.ltr.METHODS`.
+    side_information : SideInformation, optional
+        Facts about the expertise θ of annotators. Lower θ is better; 0 means random lists.
+    labels : {"auto", "map", "expected"}, default "auto"
+        What the function is trained on: the most probable list of each query ("map"), or all lists weighted by their
+        probability ("expected"). "auto" chooses on held-out queries.
+    sampler : {"auto", "exact", "gibbs", "paper"}, default "auto"
+        How the posterior of the true lists is computed: exact sums, Gibbs sampling, or the paper's Metropolis sampler.
+        "auto" is exact for lists of up to 10 items, else Gibbs.
+    top : int or None, default None
+        k for top-k lists: items that a list leaves out are worse than its first k. None: nothing is known about items
+        that a list leaves out.
+    prior_lists : float, default 1.0
+        Pseudo-lists of average expertise that are added to each annotator.
+    draws : int, default 20
+        Draws of each true list per iteration.
+    held_out : float, default 0.2
+        Fraction of the queries held out for validation and for choosing `labels`; 0 for none.
+    iterations : int, default 15
+        Maximum number of EM iterations.
+    tolerance : float, default 0.02
+        Stop when no θ changes by more, nor the scores by more than this fraction of their standard deviation.
+    seed : int, default 0
+        Seed of draws and of the held-out split.
+
+    Notes
+    -----
+    The true list of a query follows a Plackett-Luce model with scores f(features); annotator j's list follows a Mallows
+    model around the true list with dispersion θⱼ. EM alternates the posterior of the true lists with the estimates of θ
+    and of the function f (ListMLE). The sign of θ is resolved so that most annotators are not reversed.
+
+    Reference: Wu, You, Xia, Ma & Hu (2016), Listwise learning to rank from crowds.
+
+    Examples
+    --------
+    >>> import crowdrank as cr
+    >>> crowd = cr.simulation.list_crowd(
+    ...     queries=30, items=8, annotators=5, labels="mallows", expertise="uniform(-0.6,-0.1)", first_expertise=0.5
+    ... )
+    >>> items = crowd.judgments.items
+    >>> table = {"query": items.queries[items.query], "item": items.labels, **crowd.features}
+    >>> function = CrowdRanker().fit(crowd.judgments, table)
+    >>> function
+    <RankingFunction of 2 features by ltr-crowds (linear)>
+    >>> function.annotators.reversed
+    ['annotator1']
+    """
 
     ranker: str | Ranker = "linear"
-    """The kind of function: "linear", "lightgbm", or one of your own."""
     method: str = "ltr-crowds"
-    """How it is learnt: see `crowdrank.ltr.METHODS`."""
     side_information: SideInformation = field(default_factory=SideInformation)
-    """What is known of annotators' expertise θ: the lower, the better, 0 for random lists."""
     labels: Labels = "auto"
-    """What the function learns from: the likeliest list of each query, or all, each by its chance; "auto" tries both
-    on queries held out."""
     sampler: Sampler = "auto"
-    """How true lists are found: summed over, drawn by Gibbs' moves, or as in the paper; "auto" sums over short ones."""
     top: int | None = None
-    """Lists say which items come first, so many of them, and that all others come later; None: lists say nothing of
-    items they leave out."""
     prior_lists: float = 1.0
-    """How many lists the expertise in the middle of the crowd counts for, beside an annotator's own."""
     draws: int = 20
-    """Of each true list, in each step."""
     held_out: float = 0.2
-    """The share of the queries by which the function is validated, and `labels` chosen; 0 for none."""
     iterations: int = 15
     tolerance: float = 0.02
-    """Stop when no expertise moves by more, nor the scores by more than this share of their spread."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,11 +107,15 @@ class CrowdRanker:
             if getattr(self, name) not in get_args(kinds):
                 raise SettingError(f"{name} must be one of {', '.join(get_args(kinds))}, got {getattr(self, name)!r}.")
         if self.top is not None and self.top < 1:
-            raise SettingError(f"top must be at least 1, or None for whole lists, got {self.top}.")
+            raise SettingError(f"top must be at least 1, or None for full lists, got {self.top}.")
         if self.top is not None and self.sampler in ("exact", "paper"):
-            raise SettingError(f"The first {self.top} items are found by Gibbs' moves: leave sampler to itself.")
-        if self.iterations < 1 or self.draws < 1 or self.prior_lists < 0 or self.tolerance < 0:
-            raise SettingError("iterations and draws must be positive, prior_lists and tolerance not negative.")
+            raise SettingError(f"top={self.top} works only with sampler 'auto' or 'gibbs', got {self.sampler!r}.")
+        for name in ("iterations", "draws"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        for name in ("prior_lists", "tolerance"):
+            if getattr(self, name) < 0:
+                raise SettingError(f"{name} must be zero or more, got {getattr(self, name)}.")
         if not 0 <= self.held_out <= 0.5:
             raise SettingError(f"held_out must lie between 0 and 0.5, got {self.held_out}.")
 
@@ -79,86 +124,108 @@ class CrowdRanker:
         lists: Rankings,
         features: Features | Any,
         truth: Rankings | Gold | None = None,
-        tell: Tell = lambda step: None,
+        progress: Progress = lambda step: None,
         engine: Engine = LOCAL,
     ) -> RankingFunction:
-        """From annotators' lists of items, and features of these items; `truth` is what is known of some queries.
+        """Learn a ranking function.
 
-        `tell` is called with a running number after each step; `engine` is where true lists are found.
+        Parameters
+        ----------
+        lists : Rankings
+            The annotators' lists.
+        features : Features or anything that `Features.of` accepts
+            Features of the listed items.
+        truth : Rankings or Gold, optional
+            True lists of some queries.
+        progress : callable, optional
+            Called with the number of each finished iteration.
+        engine : Engine, optional
+            Where the posteriors of the true lists are computed.
+
+        Returns
+        -------
+        RankingFunction
         """
         method = by_name(self.method)
         given = features if isinstance(features, Features) else Features.of(features)
-        lesson = lesson_of(lists, given, truth, self.top)
-        self._check_sizes(lesson.crowd)
+        data = build_training_set(lists, given, truth, self.top)
+        self._check_sizes(data.crowd)
         known = self.side_information.encode_annotators(lists.annotators, larger_is_better=False)
         method.check(self.method, known, truth is not None)
         em = self._em(known, engine)
         if method.linear_only and not isinstance(em.ranker, Linear):
-            raise SettingError(f"{self.method} learns a linear function: leave ranker to itself.")
-        labels, held = self._validate(method, em, lesson, tell)
-        learnt = method.run(replace(em, labels=labels), lesson.crowd, lesson.values, tell)
-        learnt.convergence.warn(self.method)
-        chosen = (f"Learnt from {_WORDS[labels]}, by queries held out.",) if held and self._chooses(method) else ()
+            raise SettingError(f"The method {self.method} works only with ranker='linear'.")
+        labels, held_out = self._validate(method, em, data, progress)
+        result = method.run(replace(em, labels=labels), data.crowd, data.features, progress)
+        result.convergence.warn(self.method)
+        chose_labels = held_out is not None and self._chooses_labels(method)
+        choice = (f"Trained on {_LABEL_WORDS[labels]}, which did better on held-out queries.",) if chose_labels else ()
         return RankingFunction(
-            scorer=learnt.scorer,
+            scorer=result.scorer,
             names=given.names,
             method=self.method,
             settings=self._settings(labels),
-            teachers=self._teachers(lists, lesson.crowd, learnt, known) if method.models_annotators else None,
-            validation=held.validation() if held else None,
-            convergence=learnt.convergence,
-            notes=(*lesson.notes, *chosen),
+            expertise=self._expertise(lists, data.crowd, result, known) if method.models_annotators else None,
+            validation=held_out.validation() if held_out else None,
+            convergence=result.convergence,
+            notes=(*data.notes, *choice),
         )
 
-    def _check_sizes(self, crowd: Crowd) -> None:
+    def _check_sizes(self, crowd: CrowdLists) -> None:
         longest = max(query.size for query in crowd.queries)
-        if self.sampler == "exact" and longest > MOST_EXACT:
+        if self.sampler == "exact" and longest > MAX_EXACT_ITEMS:
             raise SettingError(
-                f"Lists of up to {MOST_EXACT} items can be summed over, got {longest}: use sampler auto."
+                f"sampler='exact' works for lists of up to {MAX_EXACT_ITEMS} items, got {longest}: use 'auto'."
             )
 
     def _em(self, known: EncodedSideInformation, engine: Engine) -> EM:
         ranker = RANKERS[self.ranker]() if isinstance(self.ranker, str) else self.ranker
-        drawing = Drawing(self.sampler, self.draws, self.seed)
+        e_step = EStep(self.sampler, self.draws, self.seed)
         labels: Literal["map", "expected"] = "map" if self.labels == "map" else "expected"
-        return EM(ranker, drawing, labels, self.prior_lists, self.iterations, self.tolerance, known, engine)
+        return EM(ranker, e_step, labels, self.prior_lists, self.iterations, self.tolerance, known, engine)
 
-    def _chooses(self, method: Method) -> bool:
-        return self.labels == "auto" and method.run is from_crowds
+    def _chooses_labels(self, method: Method) -> bool:
+        return self.labels == "auto" and method.run is learn_by_em
 
     def _validate(
-        self, method: Method, em: EM, lesson: Lesson, tell: Tell
-    ) -> tuple[Literal["map", "expected"], Held | None]:
-        """What to learn from, and how well that did on queries held out."""
-        parts = split(len(lesson.crowd.queries), self.held_out, self.seed)
+        self, method: Method, em: EM, data: TrainingSet, progress: Progress
+    ) -> tuple[Literal["map", "expected"], HeldOutScores | None]:
+        """The labels to train on, and their performance on held-out queries."""
+        parts = split_queries(len(data.crowd.queries), self.held_out, self.seed)
         if parts is None:
             return em.labels, None
-        train, out = (lesson.crowd.some(part) for part in parts)
-        tried: dict[Literal["map", "expected"], Held] = {}
-        for labels in ("expected", "map") if self._chooses(method) else (em.labels,):
-            learnt = method.run(replace(em, labels=labels), train, lesson.values, tell)
-            tried[labels] = grade(out, learnt.scorer.scores(lesson.values), learnt.theta, lesson.grades)
+        train, test = (data.crowd.subset(part) for part in parts)
+        tried: dict[Literal["map", "expected"], HeldOutScores] = {}
+        for labels in ("expected", "map") if self._chooses_labels(method) else (em.labels,):
+            result = method.run(replace(em, labels=labels), train, data.features, progress)
+            tried[labels] = score_held_out(test, result.scorer.scores(data.features), result.theta, data.grades)
         best = max(tried, key=lambda labels: tried[labels].mean)
         return best, tried[best]
 
     def _settings(self, labels: str) -> dict[str, Any]:
-        told: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        """All settings as plain values, with the labels that were chosen."""
+        settings: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         ranker = self.ranker if isinstance(self.ranker, str) else repr(self.ranker)
-        return {**told, "ranker": ranker, "labels": labels, "side_information": repr(self.side_information)}
+        return {**settings, "ranker": ranker, "labels": labels, "side_information": repr(self.side_information)}
 
-    def _teachers(self, lists: Rankings, crowd: Crowd, learnt: Learnt, known: EncodedSideInformation) -> Teachers:
-        lent = 1 + self.prior_lists / np.maximum(crowd.kinds.lists, 1e-12)
-        held = np.isin(np.arange(crowd.annotators), list(known.quality))
+    def _expertise(
+        self, lists: Rankings, crowd: CrowdLists, result: EMResult, known: EncodedSideInformation
+    ) -> AnnotatorExpertise:
+        prior_factor = 1 + self.prior_lists / np.maximum(crowd.statistics.lists, 1e-12)
+        fixed = np.isin(np.arange(crowd.annotators), list(known.quality))
         length = int(np.median(lists.lengths)) if self.top is None else self.top
-        return teachers_of(
+        return annotator_expertise(
             lists.annotators if len(lists.annotators) else np.array(["everyone"], dtype=object),
             crowd.judged,
-            learnt.theta,
-            crowd.kinds.information(learnt.theta) * lent,
-            held=held,
+            result.theta,
+            crowd.statistics.information(result.theta) * prior_factor,
+            fixed=fixed,
             length=length,
             native=lists.frame_backend,
         )
 
 
-_WORDS = {"map": "the likeliest list of each query", "expected": "all lists of each query, each by its chance"}
+_LABEL_WORDS = {
+    "map": "the most probable list of each query",
+    "expected": "all lists of each query, weighted by probability",
+}

@@ -1,4 +1,4 @@
-"""Learning to rank from crowds by EM (Wu et al. 2016, Algorithm 2): true lists, expertise and function in turn."""
+"""EM for learning to rank from crowds (Wu et al. 2016, Algorithm 2): true lists, expertise, ranking function."""
 
 from __future__ import annotations
 
@@ -11,132 +11,174 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import EncodedSideInformation
 from crowdrank.engines import LOCAL, Engine
-from crowdrank.ltr.e_step import Drawing, Posterior, spread
-from crowdrank.ltr.expertise import expertise_of
+from crowdrank.ltr.e_step import EStep, ListPosterior, distribute
+from crowdrank.ltr.expertise import estimate_theta
 from crowdrank.ltr.rankers.linear import Ranker, Scorer
-from crowdrank.ltr.training_set import Crowd, Query
-from crowdrank.models.lists.plackett_luce_likelihood import Lists
+from crowdrank.ltr.training_set import CrowdLists, QueryLists
+from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 from crowdrank.results import Convergence
 
 Labels = Literal["map", "expected"]
 
-# Everyone starts as good as this: below 0, since all lists upside down with −θ fit as well.
-START = -1.0
-# A step of EM goes a small part of the way to the right spread of scores: as many steps more are taken at once …
-_STRETCH = 4.0
-# … but no more than this factor.
-_FARTHEST = 2.0
+CONVERGENCE_UNIT, REMEDY = "of change in the last iteration", "increase iterations"
+
+# Starting expertise: negative, because reversing all lists and the sign of θ gives the same likelihood.
+INITIAL_THETA = -1.0
+# EM approaches the right scale of the scores slowly, so their growth is extrapolated by this many further steps …
+_EXTRAPOLATED_STEPS = 4.0
+# … but by no more than this factor per iteration.
+_MAX_EXTRAPOLATION = 2.0
 
 
-class Learnt(NamedTuple):
-    """Where EM ended."""
+class EMResult(NamedTuple):
+    """End of EM.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        The trained ranking function.
+    theta : array
+        Expertise θ of each annotator; empty for methods without annotator models.
+    posteriors : list of ListPosterior
+        Posterior of each query's true list.
+    convergence : Convergence
+        Whether and where EM stopped.
+    """
 
     scorer: Scorer
     theta: FloatArray
-    posteriors: list[Posterior]
+    posteriors: list[ListPosterior]
     convergence: Convergence
 
 
 @dataclass(frozen=True)
 class EM:
-    """How EM goes: what is drawn, what the ranker learns from, and when it stops."""
+    """Settings of EM.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        Trains the ranking function in the M-step.
+    e_step : EStep
+        How the posteriors of the true lists are computed.
+    labels : {"map", "expected"}
+        What the ranker is trained on: the most probable list of each query, or all draws by their frequency.
+    prior_lists : float
+        Pseudo-lists of average expertise that are added to each annotator.
+    iterations : int
+        Maximum number of iterations.
+    tolerance : float
+        Stop when no θ changes by more, nor the scores by more than this fraction of their standard deviation.
+    known : Knowledge
+        Side information on the annotators.
+    engine : Engine
+        Where the E-step runs. The ranking function is trained locally.
+    """
 
     ranker: Ranker
-    drawing: Drawing
+    e_step: EStep
     labels: Labels
     prior_lists: float
     iterations: int
     tolerance: float
     known: EncodedSideInformation
     engine: Engine = LOCAL
-    """Where the true lists are found; the function is trained here."""
 
-    def run(self, crowd: Crowd, values: FloatArray, tell: Callable[[int], None] = lambda step: None) -> Learnt:
-        scores, theta = np.zeros(len(values)), self._held(crowd, np.full(crowd.annotators, START))
+    def run(
+        self, crowd: CrowdLists, features: FloatArray, progress: Callable[[int], None] = lambda step: None
+    ) -> EMResult:
+        """Iterate until convergence; `progress` is called with the number of each finished iteration."""
+        scores, theta = np.zeros(len(features)), self._initial_theta(crowd)
         scorer: Scorer | None = None
-        found: list[Posterior] = []
-        held = spread(crowd.queries, self.engine)
-        step, moved = 0, np.inf
-        while scorer is None or (step < self.iterations and moved > self.tolerance):
-            held, found = self.drawing.posteriors(held, scores, theta, step)
-            last, theta = theta, self._upright(crowd, self.expertise(crowd, found))
-            lists = labels_of(crowd.queries, found, self.labels)
-            scorer = self.ranker.fit(lists, values, crowd.items.starts, scorer)
-            fresh = crowd.items.centre(scorer.scores(values))
-            moved = max(float(np.max(np.abs(theta - last))), _change(scores, fresh))
-            scores = fresh if self.labels == "map" else _stretched(scores, fresh)
+        posteriors: list[ListPosterior] = []
+        held = distribute(crowd.queries, self.engine)
+        step, change = 0, np.inf
+        while scorer is None or (step < self.iterations and change > self.tolerance):
+            held, posteriors = self.e_step.posteriors(held, scores, theta, step)
+            last_theta, theta = theta, self._resolve_sign(crowd, self.estimate_theta(crowd, posteriors))
+            lists = training_lists(crowd.queries, posteriors, self.labels)
+            scorer = self.ranker.fit(lists, features, crowd.items.starts, scorer)
+            new_scores = crowd.items.centre(scorer.scores(features))
+            change = max(float(np.max(np.abs(theta - last_theta))), _relative_change(scores, new_scores))
+            scores = new_scores if self.labels == "map" else _extrapolated(scores, new_scores)
             step += 1
-            tell(step)
-        unit, remedy = "short of standing still", "raise iterations"
-        return Learnt(scorer, theta, found, Convergence(moved <= self.tolerance, step, moved, unit, remedy))
+            progress(step)
+        convergence = Convergence(change <= self.tolerance, step, change, CONVERGENCE_UNIT, REMEDY)
+        return EMResult(scorer, theta, posteriors, convergence)
 
-    def _upright(self, crowd: Crowd, theta: FloatArray) -> FloatArray:
-        """All lists upside down, with −θ, fit as well: that solution, by which most are reversed, is refused.
+    def _resolve_sign(self, crowd: CrowdLists, theta: FloatArray) -> FloatArray:
+        """Flip the sign of θ if most annotators come out as reversed.
 
-        Where something tells which way is up, most may be.
+        Reversing all lists and the sign of θ gives the same likelihood. If side information or known lists determine
+        the sign, it is kept.
         """
-        told = self.known.has_annotators or any((query.annotator < 0).any() for query in crowd.queries)
-        return -theta if not told and np.sum(np.sign(theta)) > 0 else theta
+        determined = self.known.has_annotators or any((query.annotator < 0).any() for query in crowd.queries)
+        return -theta if not determined and np.sum(np.sign(theta)) > 0 else theta
 
-    def expertise(self, crowd: Crowd, found: Sequence[Posterior]) -> FloatArray:
-        who = np.concatenate([query.annotator for query in crowd.queries])
+    def estimate_theta(self, crowd: CrowdLists, posteriors: Sequence[ListPosterior]) -> FloatArray:
+        """M-step for the expertise of the annotators."""
+        annotator = np.concatenate([query.annotator for query in crowd.queries])
         weight = np.concatenate([query.weight for query in crowd.queries])
-        far = np.concatenate([one.distance for one in found]) * weight
-        total = np.bincount(who[who >= 0], far[who >= 0], crowd.annotators).astype(np.float64)
-        return expertise_of(crowd.kinds, total, self.prior_lists, self.known)
+        distance = np.concatenate([posterior.distance for posterior in posteriors]) * weight
+        own = annotator >= 0
+        total = np.bincount(annotator[own], distance[own], crowd.annotators).astype(np.float64)
+        return estimate_theta(crowd.statistics, total, self.prior_lists, self.known)
 
-    def _held(self, crowd: Crowd, theta: FloatArray) -> FloatArray:
-        """A start that heeds what is known."""
-        return expertise_of(crowd.kinds, crowd.kinds.totals(theta), self.prior_lists, self.known)
+    def _initial_theta(self, crowd: CrowdLists) -> FloatArray:
+        """A starting point that satisfies the side information."""
+        start = np.full(crowd.annotators, INITIAL_THETA)
+        distance = crowd.statistics.expected_totals(start)
+        return estimate_theta(crowd.statistics, distance, self.prior_lists, self.known)
 
 
-def labels_of(queries: Sequence[Query], found: Sequence[Posterior], labels: Labels) -> Lists:
-    """What the ranker learns from: the likeliest list of each query, or all draws, each by its share."""
+def training_lists(queries: Sequence[QueryLists], posteriors: Sequence[ListPosterior], labels: Labels) -> RankedLists:
+    """Training data of the ranker: the most probable list of each query, or all draws by their frequency."""
     parts = [
-        _of_query(query, one.best[None] if labels == "map" else one.orders)
-        for query, one in zip(queries, found, strict=True)
+        _query_lists(query, posterior.best[None] if labels == "map" else posterior.orders)
+        for query, posterior in zip(queries, posteriors, strict=True)
     ]
     item, place, sizes, weight = zip(*parts, strict=True)
     offsets = np.append(0, np.cumsum(np.concatenate(sizes)))
-    return Lists(
+    return RankedLists(
         np.concatenate(item).astype(np.int32), np.concatenate(place).astype(np.int32), offsets, np.concatenate(weight)
     )
 
 
-def _of_query(query: Query, orders: IntArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Item, place, length and weight of the different orders; items beyond the first are tied on the last place."""
-    orders, times = _different(orders)
+def _query_lists(query: QueryLists, orders: IntArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Item, place, length and weight of the distinct orders; items beyond the first k are tied on the last place."""
+    orders, counts = _distinct(orders)
     count, length = orders.shape
     place = np.minimum(np.arange(query.size), length)
     if length < query.size:
-        left = np.ones((count, query.size), bool)
-        np.put_along_axis(left, orders, False, axis=1)
-        orders = np.hstack((orders, np.nonzero(left)[1].reshape(count, -1)))
+        missing = np.ones((count, query.size), bool)
+        np.put_along_axis(missing, orders, False, axis=1)
+        orders = np.hstack((orders, np.nonzero(missing)[1].reshape(count, -1)))
     return (
         (orders + query.start).ravel(),
         np.tile(place, count),
         np.full(count, query.size),
-        times / times.sum(),
+        counts / counts.sum(),
     )
 
 
-def _change(before: FloatArray, after: FloatArray) -> float:
-    """How far scores have moved, in units of their spread."""
-    spread = float(np.std(after))
-    return float(np.sqrt(np.mean((after - before) ** 2))) / spread if spread > 0 else 0.0
+def _relative_change(before: FloatArray, after: FloatArray) -> float:
+    """Root mean square change of the scores, in standard deviations."""
+    scale = float(np.std(after))
+    return float(np.sqrt(np.mean((after - before) ** 2))) / scale if scale > 0 else 0.0
 
 
-def _stretched(before: FloatArray, after: FloatArray) -> FloatArray:
-    """Scores whose spread has moved further the way it is going."""
+def _extrapolated(before: FloatArray, after: FloatArray) -> FloatArray:
+    """The scores, with the change of their standard deviation extrapolated."""
     old, new = float(np.std(before)), float(np.std(after))
     if old == 0 or new == 0:
         return after
-    return np.asarray(after * np.clip((new / old) ** _STRETCH, 1 / _FARTHEST, _FARTHEST))
+    factor = np.clip((new / old) ** _EXTRAPOLATED_STEPS, 1 / _MAX_EXTRAPOLATION, _MAX_EXTRAPOLATION)
+    return np.asarray(after * factor)
 
 
-def _different(orders: IntArray) -> tuple[IntArray, IntArray]:
-    """Each order once, and how often it stands there."""
-    # Sums of random numbers by place tell orders apart, much quicker than comparing all places.
-    luck = np.random.default_rng(0).integers(1 << 62, size=orders.shape[1])
-    _, first, times = np.unique(orders @ luck, return_index=True, return_counts=True)
-    return orders[first], times
+def _distinct(orders: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct orders, and how often each occurs."""
+    # Hash each order by a random linear combination of its items: much faster than comparing rows.
+    key = np.random.default_rng(0).integers(1 << 62, size=orders.shape[1])
+    _, first, counts = np.unique(orders @ key, return_index=True, return_counts=True)
+    return orders[first], counts

@@ -1,7 +1,4 @@
-"""From how far annotators' lists lie from the true ones to their expertise θ, and what else is known of it.
-
-What was learnt of those who taught, in plain words.
-"""
+"""Expertise θ of annotators: its estimate from distances to the true lists, and the table with verdicts."""
 
 from __future__ import annotations
 
@@ -19,50 +16,57 @@ from crowdrank.models.crowd.pairwise_hits import held_to
 from crowdrank.results import Annotators
 from crowdrank.results.frames import as_native
 
-# No θ is sought beyond: one pair in 500 million is turned round.
-STEEPEST = 20.0
-_GRID: FloatArray = np.linspace(-STEEPEST, STEEPEST, 2001)
-# From a step of the grid to the last digits that count.
-_SECANTS = 4
-# The centre of the crowd and everyone's θ, in turn.
+# Bounds of θ: at 20, one pair in 500 million is reversed.
+MAX_THETA = 20.0
+_GRID: FloatArray = np.linspace(-MAX_THETA, MAX_THETA, 2001)
+# Regula falsi steps that refine a grid interval to the precision that matters.
+_REFINEMENTS = 4
+# Alternations between the mean of the crowd and each annotator's θ.
 _ROUNDS = 3
 
 
 @dataclass(frozen=True)
-class Kinds:
-    """The lists of each annotator, by kind: how many there are, and how far a list of a kind lies off on average."""
+class SufficientStatistics:
+    """The lists of each annotator, counted by kind (length, or length and k), and the expected distance per kind.
+
+    Parameters
+    ----------
+    count : array of shape (annotators, kinds)
+        Weight of the lists of each kind. Tied groups are entries of negative weight, which remove unordered pairs.
+    lists : array
+        Weight of all lists of each annotator.
+    expected : callable
+        Maps a vector of θ to E(d) of every kind: one row per θ.
+    """
 
     count: FloatArray
-    """A row an annotator, a column a kind; below 0 where ties leave pairs open."""
     lists: FloatArray
-    """Of each annotator, by weight."""
     expected: Callable[[FloatArray], FloatArray]
-    """E(d) of every kind, for each θ of a vector."""
 
-    def totals(self, theta: FloatArray) -> FloatArray:
-        """The distance to be expected of all lists of each annotator."""
+    def expected_totals(self, theta: FloatArray) -> FloatArray:
+        """Expected total distance of each annotator's lists to the true ones."""
         return np.asarray((self.count * self.expected(theta)).sum(axis=1))
 
     def information(self, theta: FloatArray) -> FloatArray:
-        """Fisher's, on θ: the variance of that distance, as the slope of its mean."""
+        """Fisher information on θ: the variance of the total distance, which is the derivative of its mean."""
         step = 1e-4
-        return np.asarray((self.totals(theta + step) - self.totals(theta - step)) / (2 * step))
+        return np.asarray((self.expected_totals(theta + step) - self.expected_totals(theta - step)) / (2 * step))
 
-    def theta(self, distance: FloatArray, lent: FloatArray) -> FloatArray:
-        """The θ of each annotator at which all lists, (1 + lent) times as many, lie so far off."""
-        goal = distance / (1 + lent)
+    def solve_theta(self, distance: FloatArray, prior_fraction: FloatArray) -> FloatArray:
+        """The θ of each annotator at which (1 + prior_fraction) times the expected total equals the distance."""
+        goal = distance / (1 + prior_fraction)
         table = self._table
-        # The distance grows with θ: between two points of the grid, and on from there by secants.
+        # The expected distance increases with θ: find the grid interval, then refine it by regula falsi (Illinois).
         right = np.clip((table < goal[:, None]).sum(axis=1), 1, len(_GRID) - 1)
         low, high = _GRID[right - 1], _GRID[right]
         row = np.arange(len(goal))
         below, above = table[row, right - 1] - goal, table[row, right] - goal
-        for _ in range(_SECANTS):
+        for _ in range(_REFINEMENTS):
             rise = above - below
             middle = np.clip(low - below * (high - low) / np.where(rise > 0, rise, 1.0), low, high)
-            off = self.totals(middle) - goal
-            low, below = np.where(off <= 0, middle, low), np.where(off <= 0, off, below / 2)
-            high, above = np.where(off > 0, middle, high), np.where(off > 0, off, above / 2)
+            excess = self.expected_totals(middle) - goal
+            low, below = np.where(excess <= 0, middle, low), np.where(excess <= 0, excess, below / 2)
+            high, above = np.where(excess > 0, middle, high), np.where(excess > 0, excess, above / 2)
         return np.asarray(middle)
 
     @cached_property
@@ -70,26 +74,42 @@ class Kinds:
         return np.asarray(self.count @ self.expected(_GRID).T)
 
 
-def expertise_of(kinds: Kinds, distance: FloatArray, prior_lists: float, known: EncodedSideInformation) -> FloatArray:
-    """θ of each annotator, whose lists lie so far from the true ones in all.
+def estimate_theta(
+    statistics: SufficientStatistics, distance: FloatArray, prior_lists: float, known: EncodedSideInformation
+) -> FloatArray:
+    """Estimate θ of each annotator from the total distance of their lists to the true ones.
 
-    Everyone is lent `prior_lists` lists, as far off as those of one in the middle of the crowd: what a few lists say by
-    accident counts for less. Known values are held, ranges kept to, and annotators in the wrong order pooled.
+    Parameters
+    ----------
+    statistics : SufficientStatistics
+        The lists of each annotator.
+    distance : array
+        Total distance of each annotator's lists.
+    prior_lists : float
+        Pseudo-lists per annotator at the expected distance of an average annotator: shrinkage for annotators with few
+        lists.
+    known : Knowledge
+        Side information: known values are fixed, ranges are respected, and annotators in the wrong order are pooled.
+
+    Returns
+    -------
+    array
+        θ per annotator; lower is better, 0 is random.
     """
-    judged = kinds.lists > 0
-    lent = np.where(judged, prior_lists / np.where(judged, kinds.lists, 1.0), 0.0)
-    theta = kinds.theta(distance, np.zeros(len(distance)))
-    middle = float(np.median(theta[judged])) if judged.any() else 0.0
+    has_lists = statistics.lists > 0
+    prior_fraction = np.where(has_lists, prior_lists / np.where(has_lists, statistics.lists, 1.0), 0.0)
+    theta = statistics.solve_theta(distance, np.zeros(len(distance)))
+    centre = float(np.median(theta[has_lists])) if has_lists.any() else 0.0
     for _ in range(_ROUNDS if prior_lists else 0):
-        borrowed = lent * kinds.totals(np.full(len(distance), middle))
-        theta = kinds.theta(distance + borrowed, lent)
-        middle = float(np.mean(theta[judged]))
-    theta = np.where(judged, theta, middle)
-    return -held_to(_as_quality(known), -theta, kinds.lists) if known.has_annotators else theta
+        prior_distance = prior_fraction * statistics.expected_totals(np.full(len(distance), centre))
+        theta = statistics.solve_theta(distance + prior_distance, prior_fraction)
+        centre = float(np.mean(theta[has_lists]))
+    theta = np.where(has_lists, theta, centre)
+    return -held_to(_as_quality(known), -theta, statistics.lists) if known.has_annotators else theta
 
 
 def _as_quality(known: EncodedSideInformation) -> EncodedSideInformation:
-    """The lower θ, the better."""
+    """Side information on −θ, since lower θ is better."""
     return replace(
         known,
         quality={code: -value for code, value in known.quality.items()},
@@ -97,60 +117,82 @@ def _as_quality(known: EncodedSideInformation) -> EncodedSideInformation:
     )
 
 
-_REACH = 1.959964  # of an interval of 95 %, in standard errors
-_LEAST_INFORMATION = 1e-9
+_Z_95 = 1.959964  # half width of a 95 % interval, in standard errors
+_MIN_INFORMATION = 1e-9
+# From this fraction of correctly ordered pairs on, an annotator is reliable.
 RELIABLE = 0.75
-"""The share of its pairs that one who can be relied upon puts the right way round."""
-HARDLY = 0.025
-"""Nearer than this to half the pairs, a list is as good as random, however sure that it is not quite."""
-_FEWEST_LISTS = 3
+# Within this distance of ½, the fraction of correctly ordered pairs counts as random, even if significantly different.
+RANDOM_MARGIN = 0.025
+_MIN_LISTS = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Teachers(Annotators):
-    """Annotators with their quality and expertise θ, and a verdict on each."""
+class AnnotatorExpertise(Annotators):
+    """Annotators with quality, expertise θ, and a verdict on each.
+
+    Parameters
+    ----------
+    labels : array
+        Names of the annotators.
+    n_judgments : array
+        Number of lists of each annotator.
+    estimates : mapping
+        By name (`quality`, `expertise`): estimate, and lower and upper end of its interval.
+    level : float, default 0.95
+        Level of the intervals.
+    length : int, default 2
+        Length of a typical list, to which `pairs_right` refers.
+    native : str, default "polars"
+        Kind of data frame that `table` returns.
+    """
 
     length: int = 2
-    """Of a usual list."""
     native: str = "polars"
 
     def table(self) -> Any:
-        """Best first, as the kind of data frame the lists came in; `pairs_right` is of a usual list.
+        """Table of the annotators, best first, as the kind of data frame that the lists came in.
 
-        The verdicts: reversed, where θ lies above 0, interval and all; random, where 0 lies within the interval (too
-        few to say, below three lists), or half the pairs of a usual list are right, give or take 2.5 %; reliable, where
-        three in four of them are; noisy, all the rest.
+        Returns
+        -------
+        data frame
+            Columns annotator, quality, expertise (each with _low and _high), judgments, pairs_right (the expected
+            fraction of correctly ordered pairs in a typical list) and verdict.
+
+        Notes
+        -----
+        Verdicts: "reversed" if the interval of θ lies above 0; "random" if it contains 0 ("too few to say" with fewer
+        than three lists), or if `pairs_right` is within 2.5 % of ½; "reliable" from 75 % on; otherwise "noisy".
         """
-        return as_native(self.judged_frame(), self.native)
+        return as_native(self.verdict_frame(), self.native)
 
-    def judged_frame(self) -> pl.DataFrame:
+    def verdict_frame(self) -> pl.DataFrame:
         """The table as a polars frame."""
         frame = self.to_polars()
         right = pairs_right(frame["expertise"].to_numpy(), self.length)
-        words = [_verdict(row, share) for row, share in zip(frame.iter_rows(named=True), right, strict=True)]
-        return frame.with_columns(pl.Series("pairs_right", right), pl.Series("verdict", words, dtype=pl.String))
+        verdicts = [_verdict(row, value) for row, value in zip(frame.iter_rows(named=True), right, strict=True)]
+        return frame.with_columns(pl.Series("pairs_right", right), pl.Series("verdict", verdicts, dtype=pl.String))
 
 
-def teachers_of(
+def annotator_expertise(
     labels: ObjectArray,
     judged: IntArray,
     theta: FloatArray,
     information: FloatArray,
     *,
-    held: BoolArray | None = None,
+    fixed: BoolArray | None = None,
     length: int = 2,
     native: str = "polars",
-) -> Teachers:
-    """Annotators by their θ; `held` says whose was known and not estimated.
+) -> AnnotatorExpertise:
+    """Quality and intervals of the annotators from θ and its Fisher information.
 
-    Quality is 1/(1 + e^θ), the chance to put two neighbours of the true list the right way round. Intervals come from
-    Fisher's information on θ, as if the true lists were known.
+    `fixed` marks the annotators whose θ was given, not estimated. Quality is 1/(1 + e^θ), the probability of ordering
+    two neighbours of the true list correctly. Intervals treat the true lists as known.
     """
-    error = 1 / np.sqrt(np.maximum(information, _LEAST_INFORMATION))
-    error = error if held is None else np.where(held, 0.0, error)
-    low, high = theta - _REACH * error, theta + _REACH * error
+    error = 1 / np.sqrt(np.maximum(information, _MIN_INFORMATION))
+    error = error if fixed is None else np.where(fixed, 0.0, error)
+    low, high = theta - _Z_95 * error, theta + _Z_95 * error
     quality = (_quality(theta), _quality(high), _quality(low))
-    return Teachers(
+    return AnnotatorExpertise(
         labels=labels,
         n_judgments=judged,
         estimates={"quality": quality, "expertise": (theta, low, high)},
@@ -160,16 +202,33 @@ def teachers_of(
 
 
 def pairs_right(theta: FloatArray, length: int) -> FloatArray:
-    """The share of the pairs of a list of so many items that are the right way round, on average."""
-    from crowdrank.models.lists.mallows_likelihood import expected_distance, pairs
+    """Expected fraction of correctly ordered pairs in a list.
 
-    return np.asarray(1 - expected_distance(theta, length) / pairs(length))
+    Parameters
+    ----------
+    theta : array
+        Expertise.
+    length : int
+        Number of items of the list.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> pairs_right(np.array([-1.0, 0.0]), length=2).round(2).tolist()
+    [0.73, 0.5]
+    """
+    from crowdrank.models.lists.mallows_likelihood import expected_distance, pair_count
+
+    return np.asarray(1 - expected_distance(theta, length) / pair_count(length))
 
 
 def _verdict(row: dict[str, Any], right: float) -> str:
     if row["expertise_low"] <= 0 <= row["expertise_high"]:
-        return "too few to say" if row["judgments"] < _FEWEST_LISTS else "random"
-    if abs(right - 0.5) < HARDLY:
+        return "too few to say" if row["judgments"] < _MIN_LISTS else "random"
+    if abs(right - 0.5) < RANDOM_MARGIN:
         return "random"
     if row["expertise_low"] > 0:
         return "reversed"
@@ -177,4 +236,4 @@ def _verdict(row: dict[str, Any], right: float) -> str:
 
 
 def _quality(theta: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * (1 - np.tanh(theta / 2)))  # 1/(1 + e^θ), without its overflow
+    return np.asarray(0.5 * (1 - np.tanh(theta / 2)))  # 1/(1 + e^θ) without overflow

@@ -1,4 +1,4 @@
-"""What is known of items as numbers: the columns that a ranking function looks at."""
+"""Features of items: the inputs of a ranking function."""
 
 from __future__ import annotations
 
@@ -20,18 +20,37 @@ from crowdrank.io.feature_tables import FeatureTable, read_features
 
 Missing = Literal["refuse", "zero"]
 
-_FIRST_FEW = 3
+# Names that an error message lists.
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Features:
-    """One row an item of a query, one column a feature. Build one with `Features.of`."""
+    """Feature values of items: one row per item of a query, one column per feature. Build with `Features.of`.
+
+    Parameters
+    ----------
+    items : Items
+        The items and their queries.
+    values : array of shape (items, features)
+        Feature values.
+    names : tuple of str
+        Names of the features.
+    grades : array or None, default None
+        True relevance of each item, if the source has it; NaN if unknown.
+    native : str, default "polars"
+        Kind of data frame that the features came in.
+
+    Examples
+    --------
+    >>> Features.of({"item": ["a", "b"], "price": [0.5, 0.25], "size": [1.0, 2.0]}).names
+    ('price', 'size')
+    """
 
     items: Items
     values: FloatArray
     names: tuple[str, ...]
     grades: FloatArray | None = None
-    """How relevant each item truly is, where the source says so; NaN where it does not."""
     native: str = "polars"
 
     def __post_init__(self) -> None:
@@ -56,149 +75,166 @@ class Features:
         names: Sequence[str] | None = None,
         missing: Missing = "refuse",
     ) -> Features:
-        """From a file, a data frame or a dict of columns; or from a matrix with labels beside it.
+        """Features from a file, a data frame or a dict of columns, or from a matrix.
 
-        Of a table, `item`, `query` and `grade` name columns ("" for none) that are not called so, and `names` the
-        features, where not all other columns that hold numbers are. Of a matrix, they are the labels of its rows, their
-        grades, and what to call its columns. A cell without a number is an error, or with `missing="zero"` a zero.
+        Parameters
+        ----------
+        source : path, data frame, dict of columns or matrix
+            The feature values.
+        item, query, grade : str or sequence, optional
+            For a table: the names of these columns, if they differ ("" for no such column). For a matrix: the labels of
+            its rows and their grades.
+        names : sequence of str, optional
+            For a table: the feature columns; default: all other numeric columns. For a matrix: the names of its
+            columns.
+        missing : {"refuse", "zero"}, default "refuse"
+            Whether a missing value is an error or counts as zero.
 
+        Returns
+        -------
+        Features
+
+        Examples
+        --------
         >>> Features.of([[0.5, 1.0], [0.25, 2.0]], item=["a", "b"])
         Features(2 items in 1 queries, 2 features)
         """
         if missing not in ("refuse", "zero"):
             raise SettingError(f'missing must be "refuse" or "zero", got {missing!r}.')
         if isinstance(source, str | PathLike | Mapping) or hasattr(source, "columns"):
-            told = {"item": item, "query": query, "grade": grade}
-            columns = {role: str(name) or None for role, name in told.items() if name is not None}
-            found = read_features(source, columns=columns, features=names)
+            roles = {"item": item, "query": query, "grade": grade}
+            columns = {role: str(name) or None for role, name in roles.items() if name is not None}
+            table = read_features(source, columns=columns, features=names)
         else:
-            found = _of_matrix(source, item, query, grade, names)
-        if found.left_out:
-            few, more = ", ".join(found.left_out[:_FIRST_FEW]), ", …" if len(found.left_out) > _FIRST_FEW else ""
-            warnings.warn(f"Columns without numbers are no features: {few}{more}.", DataWarning, stacklevel=2)
-        return features_of(found, missing)
-
-    def aligned(self, items: Items) -> FloatArray:
-        """The rows of these items, in their order; an item without a row is an error that names it."""
-        return self.values[self.rows_of(items)]
+            table = _matrix_columns(source, item, query, grade, names)
+        if table.left_out:
+            ignored = _shortened(table.left_out)
+            warnings.warn(f"Ignored columns that are not numeric: {ignored}.", DataWarning, stacklevel=2)
+        return build_features(table, missing)
 
     def rows_of(self, items: Items) -> IntArray:
-        """Where these items stand here, by query and label; by label alone where features name no queries."""
+        """The row of each item, by query and label; by label alone if the features have no queries."""
         if self.items.has_queries and not items.has_queries:
-            raise DataError("The features name queries and the lists do not: name the query column of both.")
+            raise DataError("The features have queries, but the lists do not: name the query column of both.")
         by_query = self.items.has_queries
-        ours = _names(self.items, by_query).with_row_index("row")
-        wanted = _names(items, by_query)
-        found = wanted.join(ours, on=wanted.columns, how="left", maintain_order="left")["row"]
+        own_keys = _join_keys(self.items, by_query).with_row_index("row")
+        keys = _join_keys(items, by_query)
+        found = keys.join(own_keys, on=keys.columns, how="left", maintain_order="left")["row"]
         if found.null_count():
             self._refuse_unknown(items, found.is_null().to_numpy().nonzero()[0])
         return found.to_numpy().astype(np.int64)
 
-    def _refuse_unknown(self, items: Items, lost: IntArray) -> None:
-        few = ", ".join(items.name(int(place)) for place in lost[:_FIRST_FEW])
-        more = ", …" if len(lost) > _FIRST_FEW else ""
+    def _refuse_unknown(self, items: Items, unknown: IntArray) -> None:
+        names = _shortened([items.name(int(code)) for code in unknown[: _MAX_NAMES + 1]])
         raise DataError(
-            f"No features for {len(lost):,} of {len(items):,} items: {few}{more}. "
-            "Every item that a list names needs a row of features, under the same query and label."
+            f"No features for {len(unknown):,} of {len(items):,} items: {names}. "
+            "Every listed item needs a row of features with the same query and label."
         )
 
     def of_queries(self, queries: ObjectArray) -> Features:
-        """Only the rows of these queries, those that no list names among them; all where there are no queries."""
+        """The rows of these queries, including unlisted items; all rows if there are no queries."""
         if not self.items.has_queries:
             return self
         wanted = np.isin(self.items.queries.astype(str), queries.astype(str))
         return self.take(np.flatnonzero(wanted[self.items.query]))
 
     def take(self, rows: IntArray) -> Features:
-        """Some of the rows, in their own order."""
+        """A subset of the rows, in their present order."""
         rows = np.sort(rows)
-        asked, query = np.unique(self.items.query[rows], return_inverse=True)
-        items = Items(self.items.labels[rows], query.astype(np.int32), self.items.queries[asked])
+        kept, query = np.unique(self.items.query[rows], return_inverse=True)
+        items = Items(self.items.labels[rows], query.astype(np.int32), self.items.queries[kept])
         grades = None if self.grades is None else self.grades[rows]
         return replace(self, items=items, values=self.values[rows], grades=grades)
 
     def columns(self, names: Sequence[str]) -> FloatArray:
-        """The columns a function was trained on, in its order, whatever else there is."""
-        place = {name: n for n, name in enumerate(self.names)}
-        if lost := [name for name in names if name not in place]:
-            raise UnknownNameError("feature", lost[0], self.names)
+        """The values of these features, in this order; other features are ignored."""
+        position = {name: n for n, name in enumerate(self.names)}
+        if unknown := [name for name in names if name not in position]:
+            raise UnknownNameError("feature", unknown[0], self.names)
         if tuple(names) == self.names:
             return self.values
-        return self.values[:, [place[name] for name in names]]
+        return self.values[:, [position[name] for name in names]]
 
 
-def features_of(found: FeatureTable, missing: Missing = "refuse") -> Features:
-    """What a source says, checked, one row an item."""
-    values = _without_gaps(found, missing)
-    items, (codes,) = encode_items([found.item], ["item"], found.query)
-    first = _first_rows(found, items, codes, values)
-    grades = None if found.grade is None or np.isnan(found.grade).all() else found.grade[first]
-    return Features(items=items, values=values[first], names=found.names, grades=grades, native=found.frame_backend)
+def build_features(table: FeatureTable, missing: Missing = "refuse") -> Features:
+    """Check the columns of a source and build features, one row per item."""
+    values = _without_missing(table, missing)
+    items, (codes,) = encode_items([table.item], ["item"], table.query)
+    first = _first_rows(table, items, codes, values)
+    grades = None if table.grade is None or np.isnan(table.grade).all() else table.grade[first]
+    return Features(items=items, values=values[first], names=table.names, grades=grades, native=table.frame_backend)
 
 
-def _of_matrix(source: Any, item: Any, query: Any, grade: Any, names: Sequence[str] | None) -> FeatureTable:
+def _matrix_columns(source: Any, item: Any, query: Any, grade: Any, names: Sequence[str] | None) -> FeatureTable:
     try:
         values = np.array(source, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"Features must be numbers, one row an item, got {error}.") from error
+        raise DataError(f"Features must be numbers, one row per item: {error}.") from error
     if values.ndim != 2 or not values.size:
-        raise DataError(f"Features are a matrix, one row an item and one column a feature, got shape {values.shape}.")
+        raise DataError(
+            f"Features must be a matrix with one row per item and one column per feature, got shape {values.shape}."
+        )
     rows, width = values.shape
     if item is None:
-        raise SettingError("Name the items of the rows: item=[…].")
-    called = tuple(f"f{n}" for n in range(1, width + 1)) if names is None else tuple(map(str, names))
-    if len(called) != width or len(set(called)) != width:
-        raise SettingError(f"names must tell {width} features apart, got {len(set(called))} different ones.")
-    found = FeatureTable(
+        raise SettingError("A matrix needs the labels of its rows: pass item=[…].")
+    column_names = tuple(f"f{n}" for n in range(1, width + 1)) if names is None else tuple(map(str, names))
+    if len(column_names) != width or len(set(column_names)) != width:
+        raise SettingError(f"names must be {width} different names, one per feature, got {len(set(column_names))}.")
+    table = FeatureTable(
         source="the matrix",
         item=_labels(item, "item", rows),
-        names=called,
+        names=column_names,
         values=values,
         query=None if query is None else _labels(query, "query", rows),
         grade=None if grade is None else np.array(grade, dtype=np.float64),
     )
-    if found.grade is not None and found.grade.shape != (rows,):
-        raise DataError(f"grade: {found.grade.size} values for {rows} rows.")
-    return found
+    if table.grade is not None and table.grade.shape != (rows,):
+        raise DataError(f"grade: got {table.grade.size} values for {rows} rows.")
+    return table
 
 
-def _labels(values: Any, what: str, rows: int) -> ObjectArray:
-    found = np.array([str(value) for value in values], dtype=object)
-    if len(found) != rows:
-        raise DataError(f"{what}: {len(found)} labels for {rows} rows.")
-    return found
+def _labels(values: Any, role: str, rows: int) -> ObjectArray:
+    labels = np.array([str(value) for value in values], dtype=object)
+    if len(labels) != rows:
+        raise DataError(f"{role}: got {len(labels)} labels for {rows} rows.")
+    return labels
 
 
-def _without_gaps(found: FeatureTable, missing: Missing) -> FloatArray:
-    wrong = ~np.isfinite(found.values)
-    if not wrong.any():
-        return found.values
+def _without_missing(table: FeatureTable, missing: Missing) -> FloatArray:
+    is_missing = ~np.isfinite(table.values)
+    if not is_missing.any():
+        return table.values
     if missing == "zero":
-        return np.where(wrong, 0.0, found.values)
-    row, column = (int(at[0]) for at in np.nonzero(wrong))
-    got = found.values[row, column]
+        return np.where(is_missing, 0.0, table.values)
+    row, column = (int(at[0]) for at in np.nonzero(is_missing))
+    got = table.values[row, column]
     raise DataError(
-        f"{found.source}: {found.where(row)}: feature {found.names[column]!r} of item {found.item[row]} must be a "
-        f"finite number, got {'none' if np.isnan(got) else got}; {int(wrong.sum()):,} cells in all. Fill them "
-        'in, leave the feature out, or say missing="zero" (--missing-features zero).'
+        f"{table.source}: {table.where(row)}: feature {table.names[column]!r} of item {table.item[row]} must be a "
+        f"finite number, got {'none' if np.isnan(got) else got} ({int(is_missing.sum()):,} such cells in total). Fill "
+        'them in, drop the feature, or pass missing="zero".'
     )
 
 
-def _first_rows(found: FeatureTable, items: Items, codes: Int32Array, values: FloatArray) -> IntArray:
-    """The row of each item; the same said again is no harm, anything else is an error."""
+def _first_rows(table: FeatureTable, items: Items, codes: Int32Array, values: FloatArray) -> IntArray:
+    """The first row of each item; a repeated row must have the same values."""
     first = np.full(len(items), len(codes), np.int64)
     np.minimum.at(first, codes, np.arange(len(codes)))
-    again = np.flatnonzero(first[codes] != np.arange(len(codes)))
-    differs = again[(values[again] != values[first[codes[again]]]).any(axis=1)]
+    repeated = np.flatnonzero(first[codes] != np.arange(len(codes)))
+    differs = repeated[(values[repeated] != values[first[codes[repeated]]]).any(axis=1)]
     if differs.size:
         row = int(differs[0])
         raise DataError(
-            f"{found.source}: {found.where(row)}: item {items.name(int(codes[row]))} already has other features, in "
-            f"{found.where(int(first[codes[row]]))}."
+            f"{table.source}: {table.where(row)}: item {items.name(int(codes[row]))} already has other features, in "
+            f"{table.where(int(first[codes[row]]))}. Keep one of the two rows."
         )
     return first
 
 
-def _names(items: Items, by_query: bool) -> pl.DataFrame:
+def _join_keys(items: Items, by_query: bool) -> pl.DataFrame:
     names = {"item": items.labels.tolist()} | ({"query": items.queries[items.query].tolist()} if by_query else {})
     return pl.DataFrame(names, schema=dict.fromkeys(names, pl.String))
+
+
+def _shortened(names: Sequence[str]) -> str:
+    """The first few names, and an ellipsis if there are more."""
+    return ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")

@@ -1,7 +1,8 @@
-"""The true list of a query: log P(y) = Plackett-Luce(y | s) + Σ W[a, b] over a before b in y, + a constant.
+"""Exact posterior of a query's true list, by dynamic programming over subsets.
 
-W[a, b] = Σⱼ θⱼ·1[list j puts b before a] is what annotators' lists say (Mallows). Both parts factor over (next item,
-items left), so that sums and maxima over all n! lists are sums over the 2ⁿ sets that can be left:
+log P(y) = log Plackett-Luce(y | s) + Σ W[a, b] over all a before b in y, + a constant, where the annotators' lists
+contribute W[a, b] = Σⱼ θⱼ·1[list j puts b before a] (Mallows). Both parts factor over (next item, set of remaining
+items), so sums and maxima over all n! lists become sums and maxima over the 2ⁿ sets R of remaining items:
 
 f(R) = log Σ_{a∈R} exp(t(a, R) + f(R∖a)),   t(a, R) = s_a − log Σ_{b∈R} e^{s_b} + Σ_{b∈R∖a} W[a, b].
 """
@@ -15,46 +16,65 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines.compilation import compiled
 
-# All sets of so many items are listed, three tables of 8 bytes each.
-MOST_EXACT = 20
-# Scores further below the best are as good as this far: the strength of no set may come out as zero.
-_STEEP = 460.0
-# e^-45 beside 1 is nothing to a float.
-_NOTHING = 45.0
+# Largest list for which all subsets are enumerated (three tables of 8 bytes per subset).
+MAX_EXACT_ITEMS = 20
+# Scores are floored at this distance below the best one, so that no set has a total strength of zero.
+_SCORE_FLOOR = 460.0
+# Log probabilities this far below the largest are skipped: e^-45 is below the precision of a float.
+_LOG_NEGLIGIBLE = 45.0
 
 
-class Exact(NamedTuple):
-    """The posterior of one query's list, summed over all lists."""
+class ExactPosterior(NamedTuple):
+    """The posterior of one query's true list, summed over all lists.
+
+    Parameters
+    ----------
+    log_evidence : float
+        Log of the sum over all lists, without the normalisers of the annotators' Mallows models.
+    precedence : array of shape (items, items)
+        `[a, b]`: P(a before b).
+    best : array
+        The most probable list.
+    orders : array
+        Independent draws, one per row.
+    """
 
     log_evidence: float
-    """log Σ over all lists; the annotators' normalisers are left out."""
-    above: FloatArray
-    """P(a before b)."""
+    precedence: FloatArray
     best: IntArray
-    """The likeliest list."""
     orders: IntArray
-    """Independent draws."""
 
 
-def exact(scores: FloatArray, weight: FloatArray, luck: FloatArray) -> Exact:
-    """By the subset programme; one draw for each row of `luck`, uniform numbers one an item."""
+def exact_posterior(scores: FloatArray, weight: FloatArray, uniforms: FloatArray) -> ExactPosterior:
+    """Exact posterior for scores and pair weights W.
+
+    Parameters
+    ----------
+    scores : array
+        Plackett-Luce scores of the items.
+    weight : array of shape (items, items)
+        W, see `pair_weights`.
+    uniforms : array of shape (draws, items)
+        Uniform random numbers: one draw per row.
+    """
     size = len(scores)
-    above, best = np.zeros((size, size)), np.zeros(size, np.int64)
-    orders = np.zeros((len(luck), size), np.int64)
-    return Exact(_exact_loop(scores, weight, luck, above, best, orders), above, best, orders)
+    precedence, best = np.zeros((size, size)), np.zeros(size, np.int64)
+    orders = np.zeros((len(uniforms), size), np.int64)
+    log_evidence = _exact_loop(scores, weight, uniforms, precedence, best, orders)
+    return ExactPosterior(log_evidence, precedence, best, orders)
 
 
 def pair_weights(item: Any, place: Any, offsets: Any, theta: FloatArray, size: int) -> FloatArray:
-    """W of one query's lists, each with the θ of its annotator; ties and items left out say nothing."""
+    """W of one query's lists, each with the θ of its annotator; ties and missing items contribute nothing."""
     out = np.zeros((size, size))
     _pair_weights_loop(item, place, offsets, theta, out)
     return out
 
 
-def distances(item: Any, place: Any, offsets: Any, above: FloatArray) -> FloatArray:
-    """For each list of a query the pairs that it turns round, as expected."""
+def expected_distances(item: Any, place: Any, offsets: Any, precedence: FloatArray) -> FloatArray:
+    """Expected Kendall distance of each list of a query to the true list."""
     out = np.zeros(len(offsets) - 1)
-    _distances_loop(item, place, offsets, above, out)
+    _distances_loop(item, place, offsets, precedence, out)
     return out
 
 
@@ -68,16 +88,16 @@ def _pair_weights_loop(item, place, offsets, theta, out):  # type: ignore[no-unt
 
 
 @compiled()
-def _distances_loop(item, place, offsets, above, out):  # type: ignore[no-untyped-def]
+def _distances_loop(item, place, offsets, precedence, out):  # type: ignore[no-untyped-def]
     for n in range(len(out)):
         for first in range(offsets[n], offsets[n + 1]):
             for second in range(first + 1, offsets[n + 1]):
                 if place[first] < place[second]:
-                    out[n] += above[item[second], item[first]]
+                    out[n] += precedence[item[second], item[first]]
 
 
 def log_joint(scores: Any, weight: Any, order: Any) -> float:
-    """log P of one list, up to the same constant for all."""
+    """log P of one list, up to a constant."""
     top, total, value = scores[order[-1]], 0.0, 0.0
     for p in range(len(order) - 1, -1, -1):
         a = order[p]
@@ -92,111 +112,116 @@ def log_joint(scores: Any, weight: Any, order: Any) -> float:
 
 
 def _half_sums(weight: Any, begin: int, end: int) -> Any:
-    """Σ W[a, b] over the items b of every set among `begin` … `end` − 1, for every a."""
+    """Σ W[a, b] over the items b of every subset of `begin` … `end` − 1, for every a.
+
+    Splitting the items in two halves needs two tables of 2^(n/2) instead of one of 2ⁿ per item.
+    """
     size, bits = len(weight), end - begin
     sums = np.zeros((size, 1 << bits))
     for a in range(size):
-        for left in range(1, 1 << bits):
+        for remaining in range(1, 1 << bits):
             low = 0
-            while not (left >> low) & 1:
+            while not (remaining >> low) & 1:
                 low += 1
-            sums[a, left] = sums[a, left & (left - 1)] + (weight[a, begin + low] if begin + low != a else 0.0)
+            sums[a, remaining] = sums[a, remaining & (remaining - 1)] + (
+                weight[a, begin + low] if begin + low != a else 0.0
+            )
     return sums
 
 
 def _log_strengths(scores: Any) -> Any:
-    """log Σ e^s over every set of items."""
+    """log Σ e^s over every subset of items."""
     size, top = len(scores), np.max(scores)
-    strength = np.exp(np.maximum(scores - top, -_STEEP))
+    strength = np.exp(np.maximum(scores - top, -_SCORE_FLOOR))
     total = np.zeros(1 << size)
-    for left in range(1, 1 << size):
+    for remaining in range(1, 1 << size):
         low = 0
-        while not (left >> low) & 1:
+        while not (remaining >> low) & 1:
             low += 1
-        total[left] = total[left & (left - 1)] + strength[low]
+        total[remaining] = total[remaining & (remaining - 1)] + strength[low]
     total[0] = 1.0
     return np.log(total)
 
 
-def _step(tables: Any, left: int, a: int) -> Any:
+def _step(tables: Any, remaining: int, a: int) -> Any:
     """t(a, R)."""
     own, strength, low, high = tables
     half = len(own) // 2
-    rest = left ^ (1 << a)
-    return own[a] - strength[left] + low[a, rest & ((1 << half) - 1)] + high[a, rest >> half]
+    rest = remaining ^ (1 << a)
+    return own[a] - strength[remaining] + low[a, rest & ((1 << half) - 1)] + high[a, rest >> half]
 
 
-def _sum_up(tables: Any, total: Any, most: Any) -> None:
-    """f of every set, and the same with the largest in place of the sum."""
+def _backward(tables: Any, total: Any, best_value: Any) -> None:
+    """f of every subset (log-sum-exp), and the same recursion with max instead of sum."""
     size = len(tables[0])
     term = np.zeros(size)
-    for left in range(1, 1 << size):
+    for remaining in range(1, 1 << size):
         peak, top, summed = -np.inf, -np.inf, 0.0
         for a in range(size):
-            if (left >> a) & 1:
-                step = _step(tables, left, a)
-                term[a] = step + total[left ^ (1 << a)]
-                peak, top = max(peak, term[a]), max(top, step + most[left ^ (1 << a)])
+            if (remaining >> a) & 1:
+                step = _step(tables, remaining, a)
+                term[a] = step + total[remaining ^ (1 << a)]
+                peak, top = max(peak, term[a]), max(top, step + best_value[remaining ^ (1 << a)])
         for a in range(size):
-            if (left >> a) & 1 and term[a] > peak - _NOTHING:
+            if (remaining >> a) & 1 and term[a] > peak - _LOG_NEGLIGIBLE:
                 summed += np.exp(term[a] - peak)
-        total[left], most[left] = peak + np.log(summed), top
+        total[remaining], best_value[remaining] = peak + np.log(summed), top
 
 
-def _walk_down(tables: Any, total: Any, above: Any) -> None:
-    """The chance that exactly these items are left at some point, and which of them comes next."""
+def _forward(tables: Any, total: Any, precedence: Any) -> None:
+    """Forward pass: the probability that exactly these items remain at some point, and which one comes next."""
     size = len(tables[0])
-    reached = np.zeros(1 << size)
-    reached[-1] = 1.0
-    for left in range((1 << size) - 1, 0, -1):
-        if reached[left] < 1e-25:
+    reach_probability = np.zeros(1 << size)
+    reach_probability[-1] = 1.0
+    for remaining in range((1 << size) - 1, 0, -1):
+        if reach_probability[remaining] < 1e-25:
             continue
         for a in range(size):
-            if (left >> a) & 1:
-                rest = left ^ (1 << a)
-                chance = _step(tables, left, a) + total[rest] - total[left]
-                if chance > -_NOTHING:
-                    chance = reached[left] * np.exp(chance)
-                    reached[rest] += chance
+            if (remaining >> a) & 1:
+                rest = remaining ^ (1 << a)
+                probability = _step(tables, remaining, a) + total[rest] - total[remaining]
+                if probability > -_LOG_NEGLIGIBLE:
+                    probability = reach_probability[remaining] * np.exp(probability)
+                    reach_probability[rest] += probability
                     for b in range(size):
                         if (rest >> b) & 1:
-                            above[a, b] += chance
+                            precedence[a, b] += probability
 
 
-def _likeliest(tables: Any, most: Any, best: Any) -> None:
+def _most_probable(tables: Any, best_value: Any, best: Any) -> None:
     size = len(best)
-    left = (1 << size) - 1
+    remaining = (1 << size) - 1
     for p in range(size):
         top = -np.inf
         for a in range(size):
-            if (left >> a) & 1 and _step(tables, left, a) + most[left ^ (1 << a)] > top:
-                top, best[p] = _step(tables, left, a) + most[left ^ (1 << a)], a
-        left ^= 1 << best[p]
+            if (remaining >> a) & 1 and _step(tables, remaining, a) + best_value[remaining ^ (1 << a)] > top:
+                top, best[p] = _step(tables, remaining, a) + best_value[remaining ^ (1 << a)], a
+        remaining ^= 1 << best[p]
 
 
-def _draw(tables: Any, total: Any, luck: Any, order: Any) -> None:
+def _sample(tables: Any, total: Any, uniforms: Any, order: Any) -> None:
     size = len(order)
-    left = (1 << size) - 1
+    remaining = (1 << size) - 1
     for p in range(size):
-        mark = luck[p]
+        target = uniforms[p]
         for a in range(size):
-            if (left >> a) & 1:
-                mark -= np.exp(_step(tables, left, a) + total[left ^ (1 << a)] - total[left])
+            if (remaining >> a) & 1:
+                target -= np.exp(_step(tables, remaining, a) + total[remaining ^ (1 << a)] - total[remaining])
                 order[p] = a
-                if mark < 0:
+                if target < 0:
                     break
-        left ^= 1 << order[p]
+        remaining ^= 1 << order[p]
 
 
-@compiled(_half_sums, _log_strengths, _step, _sum_up, _walk_down, _likeliest, _draw)
-def _exact_loop(scores, weight, luck, above, best, orders):  # type: ignore[no-untyped-def]
+@compiled(_half_sums, _log_strengths, _step, _backward, _forward, _most_probable, _sample)
+def _exact_loop(scores, weight, uniforms, precedence, best, orders):  # type: ignore[no-untyped-def]
     size = len(scores)
     low, high = _half_sums(weight, 0, size // 2), _half_sums(weight, size // 2, size)
-    tables = (np.maximum(scores - np.max(scores), -_STEEP), _log_strengths(scores), low, high)
-    total, most = np.zeros(1 << size), np.zeros(1 << size)
-    _sum_up(tables, total, most)
-    _walk_down(tables, total, above)
-    _likeliest(tables, most, best)
+    tables = (np.maximum(scores - np.max(scores), -_SCORE_FLOOR), _log_strengths(scores), low, high)
+    total, best_value = np.zeros(1 << size), np.zeros(1 << size)
+    _backward(tables, total, best_value)
+    _forward(tables, total, precedence)
+    _most_probable(tables, best_value, best)
     for d in range(len(orders)):
-        _draw(tables, total, luck[d], orders[d])
+        _sample(tables, total, uniforms[d], orders[d])
     return total[-1]

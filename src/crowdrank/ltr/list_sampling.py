@@ -1,7 +1,7 @@
-"""Draws of a query's true list where it is too long for sums over all sets: see list_posterior.py for log P.
+"""MCMC samples of a query's true list, if it is too long for the exact sums (log P as in list_posterior.py).
 
-Gibbs: one item at a time is taken out, and put back where chance has it, given the order of all others. With Tₚ the
-strength (Σ e^s) of the others from place p on, item a at place p has
+Gibbs step: remove one item and reinsert it at a position drawn from its conditional distribution given the order of the
+others. With Tₚ the strength (Σ e^s) of the others from position p on, item a at position p has
 log P = Σ_{i<p} (W[oᵢ, a] − log(1 + e^{s_a}/Tᵢ)) + Σ_{i≥p} W[a, oᵢ] − log(1 + Tₚ/e^{s_a}), + a constant.
 """
 
@@ -15,49 +15,61 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines.compilation import compiled
 from crowdrank.ltr.list_posterior import log_joint
 
-_STEEP = 460.0
-# Draws from which the likeliest list is sought.
-_CLIMBS = 5
+# Scores are floored at this distance below the best one, so that strengths do not underflow.
+_SCORE_FLOOR = 460.0
+# Number of draws from which the local search for the mode starts.
+_MODE_STARTS = 5
 
 
-class Drawn(NamedTuple):
-    """The posterior of one query's list, drawn from."""
+class SampledPosterior(NamedTuple):
+    """Draws from the posterior of one query's true list.
+
+    Parameters
+    ----------
+    orders : array
+        One draw per row, best item first.
+    precedence : array of shape (items, items)
+        `[a, b]`: estimate of P(a before b).
+    best : array
+        The most probable list that was found.
+    """
 
     orders: IntArray
-    """One draw a row, best first."""
-    above: FloatArray
-    """P(a before b)."""
+    precedence: FloatArray
     best: IntArray
-    """The likeliest list that was found."""
 
 
-def gibbs(scores: FloatArray, weight: FloatArray, start: IntArray, luck: FloatArray, warm_up: int) -> Drawn:
-    """One sweep, and after the warm-up one draw, for each row of `luck`: uniform numbers, one an item."""
+def gibbs(
+    scores: FloatArray, weight: FloatArray, start: IntArray, uniforms: FloatArray, warm_up: int
+) -> SampledPosterior:
+    """Gibbs sampler by reinsertion: one sweep per row of `uniforms` (one uniform per item), one draw after warm-up."""
     size = len(scores)
-    orders, above = np.zeros((len(luck) - warm_up, size), np.int64), np.zeros((size, size))
+    orders, precedence = np.zeros((len(uniforms) - warm_up, size), np.int64), np.zeros((size, size))
     order, best = start.astype(np.int64), start.astype(np.int64)
-    _gibbs_loop(scores, weight, luck, warm_up, order, orders, above, best)
-    return Drawn(orders, above, best)
+    _gibbs_loop(scores, weight, uniforms, warm_up, order, orders, precedence, best)
+    return SampledPosterior(orders, precedence, best)
 
 
-def transpositions(scores: FloatArray, weight: FloatArray, start: IntArray, luck: FloatArray, draws: int) -> Drawn:
-    """Wu et al. 2016, Algorithm 1: two items swapped, or not, for each row of three uniform numbers."""
+def metropolis_swaps(
+    scores: FloatArray, weight: FloatArray, start: IntArray, uniforms: FloatArray, draws: int
+) -> SampledPosterior:
+    """Wu et al. (2016), Algorithm 1: Metropolis steps that swap two items, one per row of three uniforms."""
     size = len(scores)
-    orders, above = np.zeros((draws, size), np.int64), np.zeros((size, size))
+    orders, precedence = np.zeros((draws, size), np.int64), np.zeros((size, size))
     order, best = start.astype(np.int64), start.astype(np.int64)
-    _transpositions_loop(scores, weight, luck, order, orders, above, best)
-    return Drawn(orders, above, best)
+    _metropolis_swaps_loop(scores, weight, uniforms, order, orders, precedence, best)
+    return SampledPosterior(orders, precedence, best)
 
 
-def climb(scores: FloatArray, weight: FloatArray, start: IntArray) -> IntArray:
-    """Items put where they do best, one by one, until none would move."""
+def local_mode(scores: FloatArray, weight: FloatArray, start: IntArray) -> IntArray:
+    """Move single items to their most probable position until none moves: a local maximum of the posterior."""
     order = start.astype(np.int64)
-    _climb_loop(scores, weight, order)
+    _local_mode_loop(scores, weight, order)
     return order
 
 
-def _take_out(order: Any, a: int, others: Any) -> int:
-    """All items but a, in their order; where a was."""
+def _remove_item(order: Any, a: int, others: Any) -> int:
+    """Write all items but a to `others`, in order; return the position of a."""
     count, place = 0, 0
     for p in range(len(order)):
         if order[p] == a:
@@ -68,7 +80,7 @@ def _take_out(order: Any, a: int, others: Any) -> int:
     return place
 
 
-def _put_in(order: Any, a: int, others: Any, place: int) -> None:
+def _insert_item(order: Any, a: int, others: Any, place: int) -> None:
     for p in range(place):
         order[p] = others[p]
     order[place] = a
@@ -76,107 +88,107 @@ def _put_in(order: Any, a: int, others: Any, place: int) -> None:
         order[p + 1] = others[p]
 
 
-def _log_places(strength: Any, weight: Any, others: Any, a: int, left: Any, log_chance: Any) -> int:
-    """log P of every place of a among the others, up to a constant; the likeliest place."""
+def _log_positions(strength: Any, weight: Any, others: Any, a: int, remaining: Any, log_probability: Any) -> int:
+    """Write log P of every position of a among the others, up to a constant; return the most probable position."""
     size = len(others) + 1
-    left[size - 1] = 0.0
+    remaining[size - 1] = 0.0
     for p in range(size - 2, -1, -1):
-        left[p] = left[p + 1] + strength[others[p]]
+        remaining[p] = remaining[p + 1] + strength[others[p]]
     value, top, best = 0.0, -np.inf, 0
     for p in range(size):
-        log_chance[p] = value - np.log1p(left[p] / strength[a])
-        if log_chance[p] > top:
-            top, best = log_chance[p], p
+        log_probability[p] = value - np.log1p(remaining[p] / strength[a])
+        if log_probability[p] > top:
+            top, best = log_probability[p], p
         if p < size - 1:
             b = others[p]
-            value += weight[b, a] - weight[a, b] - np.log1p(strength[a] / left[p])
+            value += weight[b, a] - weight[a, b] - np.log1p(strength[a] / remaining[p])
     return best
 
 
 def _strengths(scores: Any) -> Any:
-    return np.exp(np.maximum(scores - np.max(scores), -_STEEP))
+    return np.exp(np.maximum(scores - np.max(scores), -_SCORE_FLOOR))
 
 
-def _climb(strength: Any, weight: Any, order: Any) -> None:
+def _move_to_mode(strength: Any, weight: Any, order: Any) -> None:
     size = len(order)
-    others, left, log_chance = np.empty(size - 1, np.int64), np.empty(size), np.empty(size)
+    others, remaining, log_probability = np.empty(size - 1, np.int64), np.empty(size), np.empty(size)
     moved = True
     while moved:
         moved = False
         for a in range(size):
-            place = _take_out(order, a, others)
-            best = _log_places(strength, weight, others, a, left, log_chance)
-            # Rounding must not send an item to and fro for ever.
-            if log_chance[best] > log_chance[place] + 1e-9:
-                _put_in(order, a, others, best)
+            place = _remove_item(order, a, others)
+            best = _log_positions(strength, weight, others, a, remaining, log_probability)
+            # The margin prevents rounding from moving an item back and forth for ever.
+            if log_probability[best] > log_probability[place] + 1e-9:
+                _insert_item(order, a, others, best)
                 moved = True
 
 
-@compiled(_take_out, _put_in, _log_places, _strengths, _climb)
-def _climb_loop(scores, weight, order):  # type: ignore[no-untyped-def]
-    _climb(_strengths(scores), weight, order)
+@compiled(_remove_item, _insert_item, _log_positions, _strengths, _move_to_mode)
+def _local_mode_loop(scores, weight, order):  # type: ignore[no-untyped-def]
+    _move_to_mode(_strengths(scores), weight, order)
 
 
-@compiled(_take_out, _put_in, _log_places, _strengths, _climb, log_joint)
-def _gibbs_loop(scores, weight, luck, warm_up, order, orders, above, best):  # type: ignore[no-untyped-def]
+@compiled(_remove_item, _insert_item, _log_positions, _strengths, _move_to_mode, log_joint)
+def _gibbs_loop(scores, weight, uniforms, warm_up, order, orders, precedence, best):  # type: ignore[no-untyped-def]
     size = len(order)
     strength = _strengths(scores)
-    others, left, chance = np.empty(size - 1, np.int64), np.empty(size), np.empty(size)
-    seen = -np.inf
-    for sweep in range(len(luck)):
+    others, remaining, probability = np.empty(size - 1, np.int64), np.empty(size), np.empty(size)
+    best_value = -np.inf
+    for sweep in range(len(uniforms)):
         for a in range(size):
-            _take_out(order, a, others)
-            top = chance[_log_places(strength, weight, others, a, left, chance)]
+            _remove_item(order, a, others)
+            top = probability[_log_positions(strength, weight, others, a, remaining, probability)]
             total = 0.0
             for p in range(size):
-                chance[p] = np.exp(chance[p] - top)
-                total += chance[p]
-            mark, place, found = luck[sweep, a] * total, size - 1, False
+                probability[p] = np.exp(probability[p] - top)
+                total += probability[p]
+            target, place, found = uniforms[sweep, a] * total, size - 1, False
             below = 0.0
             for p in range(size):
-                below += chance[p]
-                if not found and below > mark:
+                below += probability[p]
+                if not found and below > target:
                     place, found = p, True
-                # Not only where a comes to stand counts, but every place by its chance.
+                # Rao-Blackwellised estimate: every position counts by its probability, not only the drawn one.
                 if sweep >= warm_up and p < size - 1:
-                    above[a, others[p]] += below / total
-            _put_in(order, a, others, place)
+                    precedence[a, others[p]] += below / total
+            _insert_item(order, a, others, place)
         if sweep >= warm_up:
             orders[sweep - warm_up] = order
     for a in range(size):
         for b in range(a):
-            share = (above[a, b] + len(orders) - above[b, a]) / (2 * len(orders))
-            above[a, b], above[b, a] = share, 1.0 - share
-    for d in range(0, len(orders), max(len(orders) // _CLIMBS, 1)):
+            share = (precedence[a, b] + len(orders) - precedence[b, a]) / (2 * len(orders))
+            precedence[a, b], precedence[b, a] = share, 1.0 - share
+    for d in range(0, len(orders), max(len(orders) // _MODE_STARTS, 1)):
         order[:] = orders[d]
-        _climb(strength, weight, order)
+        _move_to_mode(strength, weight, order)
         value = log_joint(scores, weight, order)
-        if value > seen:
-            seen = value
+        if value > best_value:
+            best_value = value
             best[:] = order
 
 
 @compiled(log_joint)
-def _transpositions_loop(scores, weight, luck, order, orders, above, best):  # type: ignore[no-untyped-def]
-    size, steps, draws = len(order), len(luck), len(orders)
+def _metropolis_swaps_loop(scores, weight, uniforms, order, orders, precedence, best):  # type: ignore[no-untyped-def]
+    size, steps, draws = len(order), len(uniforms), len(orders)
     value = log_joint(scores, weight, order)
-    seen, since, kept = value, 0, 0
+    best_value, since, kept = value, 0, 0
     for step in range(steps):
-        p, q = int(luck[step, 0] * size), int(luck[step, 1] * size)
+        p, q = int(uniforms[step, 0] * size), int(uniforms[step, 1] * size)
         order[p], order[q] = order[q], order[p]
-        fresh = log_joint(scores, weight, order)
-        if luck[step, 2] < np.exp(min(fresh - value, 0.0)):
+        proposed = log_joint(scores, weight, order)
+        if uniforms[step, 2] < np.exp(min(proposed - value, 0.0)):
             if p != q:
-                # The list so far counts as often as it stood.
+                # The previous list counts for the number of steps that it lasted.
                 order[p], order[q] = order[q], order[p]
                 for i in range(size):
                     for j in range(i + 1, size):
-                        above[order[i], order[j]] += step - since
+                        precedence[order[i], order[j]] += step - since
                 since = step
                 order[p], order[q] = order[q], order[p]
-            value = fresh
-            if value > seen:
-                seen = value
+            value = proposed
+            if value > best_value:
+                best_value = value
                 best[:] = order
         else:
             order[p], order[q] = order[q], order[p]
@@ -185,5 +197,5 @@ def _transpositions_loop(scores, weight, luck, order, orders, above, best):  # t
             kept += 1
     for i in range(size):
         for j in range(i + 1, size):
-            above[order[i], order[j]] += steps - since
-    above /= steps
+            precedence[order[i], order[j]] += steps - since
+    precedence /= steps

@@ -1,11 +1,11 @@
-"""The first k items of a query's true list, where annotators named their first k (Mallows of Definition 1).
+"""Posterior of the first k items of a query's true list, given top-k lists (Mallows with the distance of Definition 1).
 
-Definition 1's distances, weighed by θ, are a sum over pairs too. With F the first k items, W[a, b] = Σⱼ θⱼ·1[j puts b
-before a, or lists b alone], R[a] = Σ_b W[a, b] and O[a, b] = Σⱼ θⱼ·1[j lists neither],
+Definition 1's distances, weighted by θ, are a sum over pairs. With F the first k items, W[a, b] = Σⱼ θⱼ·1[j puts b
+before a, or lists only b], R[a] = Σ_b W[a, b] and O[a, b] = Σⱼ θⱼ·1[j lists neither],
 
 Σⱼ θⱼ·dⱼ = Σ_{a∈F} R[a] − Σ_{a before b in F} (W[b, a] + O[a, b]).
 
-Items that nobody lists differ by their scores alone: they are of one *kind*, and each other item is a kind of its own.
+Items that no annotator lists differ only in their scores: they share one *kind*; every other item is its own kind.
 """
 
 from __future__ import annotations
@@ -16,60 +16,69 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines.compilation import compiled
-from crowdrank.ltr.list_sampling import _put_in, _strengths, _take_out
+from crowdrank.ltr.list_sampling import _insert_item, _remove_item, _strengths
 
 
-class Pull(NamedTuple):
-    """What the lists of one query say of its first k items."""
+class Potentials(NamedTuple):
+    """The annotators' contribution to log P of a query's first k items.
+
+    Parameters
+    ----------
+    kind : array
+        Kind of each item; the last kind is shared by the items that no annotator lists.
+    inside : array
+        R: contribution of each kind for being among the first k.
+    before : array of shape (kinds, kinds)
+        −W[b, a] − O[a, b]: contribution of a before b, both among the first k.
+    """
 
     kind: IntArray
-    """Of each item; the last kind is that of items that nobody lists."""
     inside: FloatArray
-    """R: for being among the first."""
-    ahead: FloatArray
-    """−W[b, a] − O[a, b]: for a being before b, both among the first."""
+    before: FloatArray
 
 
-class TopDrawn(NamedTuple):
+class TopKSamples(NamedTuple):
+    """Draws of the first k items, one per row, and the most probable ones that were found."""
+
     orders: IntArray
-    """One draw of the first k a row."""
     best: IntArray
-    """The likeliest first k that were found."""
 
 
-def pull_of(lists: IntArray, theta: FloatArray, size: int) -> Pull:
-    """Of lists of k items, one a row, each with the θ of its annotator."""
-    named = np.unique(lists)
-    kind = np.full(size, len(named))
-    kind[named] = np.arange(len(named))
-    turned, neither = np.zeros((2, len(named) + 1, len(named) + 1))
-    _pull_loop(kind[lists], theta, turned, neither)
-    return Pull(kind, turned.sum(axis=1), -turned.T - neither)
+def potentials(lists: IntArray, theta: FloatArray, size: int) -> Potentials:
+    """Potentials of lists of k items, one per row, each with the θ of its annotator."""
+    listed = np.unique(lists)
+    kind = np.full(size, len(listed))
+    kind[listed] = np.arange(len(listed))
+    discordant, neither = np.zeros((2, len(listed) + 1, len(listed) + 1))
+    _potentials_loop(kind[lists], theta, discordant, neither)
+    return Potentials(kind, discordant.sum(axis=1), -discordant.T - neither)
 
 
-def log_joint(scores: FloatArray, pull: Pull, first: IntArray) -> float:
-    """log P of the first k items, up to the same constant for all."""
-    return float(_log_joint(_strengths(scores), *pull, first))
+def log_joint(scores: FloatArray, terms: Potentials, first: IntArray) -> float:
+    """log P of the first k items, up to a constant."""
+    return float(_log_joint(_strengths(scores), *terms, first))
 
 
-def top_gibbs(scores: FloatArray, pull: Pull, start: IntArray, luck: FloatArray, warm_up: int) -> TopDrawn:
-    """One sweep, and after the warm-up one draw, for each row of `luck`: three uniform numbers a place."""
+def top_k_gibbs(
+    scores: FloatArray, terms: Potentials, start: IntArray, uniforms: FloatArray, warm_up: int
+) -> TopKSamples:
+    """Gibbs sampler: one sweep per row of `uniforms` (three per position), and one draw per sweep after warm-up."""
     first, best = start.astype(np.int64), start.astype(np.int64)
-    orders = np.zeros((len(luck) - warm_up, len(first)), np.int64)
-    _gibbs_loop(_strengths(scores), *pull, luck, warm_up, first, orders, best)
-    return TopDrawn(orders, best)
+    orders = np.zeros((len(uniforms) - warm_up, len(first)), np.int64)
+    _gibbs_loop(_strengths(scores), *terms, uniforms, warm_up, first, orders, best)
+    return TopKSamples(orders, best)
 
 
-def top_distances(orders: IntArray, lists: IntArray, size: int) -> FloatArray:
-    """For each list its distance by Definition 1, on average over the orders."""
+def top_k_distances(orders: IntArray, lists: IntArray, size: int) -> FloatArray:
+    """Mean distance (Definition 1) of each list to the orders."""
     out = np.zeros(len(lists))
     _distances_loop(orders, lists, size, out)
     return out
 
 
 @compiled()
-def _pull_loop(lists, theta, turned, neither):  # type: ignore[no-untyped-def]
-    kinds, length = len(turned), lists.shape[1]
+def _potentials_loop(lists, theta, discordant, neither):  # type: ignore[no-untyped-def]
+    kinds, length = len(discordant), lists.shape[1]
     place = np.empty(kinds, np.int64)
     for n in range(len(lists)):
         place[:] = length
@@ -77,7 +86,7 @@ def _pull_loop(lists, theta, turned, neither):  # type: ignore[no-untyped-def]
             place[lists[n, p]] = p
         for a in range(kinds):
             for p in range(min(place[a], length)):
-                turned[a, lists[n, p]] += theta[n]
+                discordant[a, lists[n, p]] += theta[n]
             if place[a] == length:
                 for b in range(kinds):
                     if place[b] == length:
@@ -96,20 +105,20 @@ def _distances_loop(orders, lists, size, out):  # type: ignore[no-untyped-def]
             inside[:] = False
             for p in range(length):
                 inside[orders[d, p]] = True
-            missing, turned = 0, 0
+            missing, discordant = 0, 0
             for p in range(length):
                 a = orders[d, p]
                 missing += place[a] == length
                 for q in range(p + 1, length):
-                    turned += place[a] > place[orders[d, q]]
+                    discordant += place[a] > place[orders[d, q]]
                 if place[a] < length:
                     for q in range(place[a]):
-                        turned += not inside[lists[n, q]]
-            out[n] += turned + missing * (missing + 1) / 2
+                        discordant += not inside[lists[n, q]]
+            out[n] += discordant + missing * (missing + 1) / 2
         out[n] /= len(orders)
 
 
-def _log_joint(strength: Any, kind: Any, inside: Any, ahead: Any, first: Any) -> float:
+def _log_joint(strength: Any, kind: Any, inside: Any, before_terms: Any, first: Any) -> float:
     left = 0.0
     for a in range(len(strength)):
         left += strength[a]
@@ -121,12 +130,12 @@ def _log_joint(strength: Any, kind: Any, inside: Any, ahead: Any, first: Any) ->
         left += strength[a]
         value += np.log(strength[a] / left) + inside[kind[a]]
         for q in range(p + 1, len(first)):
-            value += ahead[kind[a], kind[first[q]]]
+            value += before_terms[kind[a], kind[first[q]]]
     return value
 
 
 def _outside(strength: Any, first: Any, chosen: Any) -> float:
-    """The strength of all items that are not among the first; those that are get marked."""
+    """Total strength of the items outside the first k; marks the first k in `chosen`."""
     chosen[:] = False
     for p in range(len(first)):
         chosen[first[p]] = True
@@ -138,41 +147,43 @@ def _outside(strength: Any, first: Any, chosen: Any) -> float:
 
 
 def _log_items(
-    strength: Any, kind: Any, inside: Any, ahead: Any, first: Any, place: int, chosen: Any, log_chance: Any
+    strength: Any, kind: Any, inside: Any, before_terms: Any, first: Any, place: int, chosen: Any, log_probability: Any
 ) -> Any:
-    """log P of every item that could stand at a place of the first k, the others staying; the likeliest item."""
+    """Write log P of every item at one of the first k positions, given the others; return the most probable item."""
     size, length = len(strength), len(first)
-    said = inside.copy()
+    contribution = inside.copy()
     for p in range(length):
         b = kind[first[p]]
         for a in range(len(inside)):
             if p != place:
-                said[a] += ahead[b, a] if p < place else ahead[a, b]
-    # The strength of the candidates but for one: sums from both ends, as a difference may lose all digits.
+                contribution[a] += before_terms[b, a] if p < place else before_terms[a, b]
+    # Strength of all candidates but one, as sums from both ends: a difference could lose all digits.
     after = np.zeros(size + 1)
     for c in range(size - 1, -1, -1):
         after[c] = after[c + 1] + (0.0 if chosen[c] and c != first[place] else strength[c])
     before, top, best = 0.0, -np.inf, first[place]
     for c in range(size):
         if chosen[c] and c != first[place]:
-            log_chance[c] = -np.inf
+            log_probability[c] = -np.inf
             continue
-        left, share, value = before + after[c + 1], 1.0, said[kind[c]] + np.log(strength[c])
+        left, share, value = before + after[c + 1], 1.0, contribution[kind[c]] + np.log(strength[c])
         for p in range(length - 1, place, -1):
             left += strength[first[p]]
             share *= left
             if not 1e-150 < share < 1e150:
                 value -= np.log(share)
                 share = 1.0
-        log_chance[c] = value - np.log(share)
+        log_probability[c] = value - np.log(share)
         before += strength[c]
-        if log_chance[c] > top:
-            top, best = log_chance[c], c
+        if log_probability[c] > top:
+            top, best = log_probability[c], c
     return best
 
 
-def _log_places_of(strength: Any, kind: Any, ahead: Any, others: Any, a: int, outside: float, out: Any) -> int:
-    """log P of every place of a among the others of the first k; the likeliest place."""
+def _log_top_k_positions(
+    strength: Any, kind: Any, before_terms: Any, others: Any, a: int, outside: float, out: Any
+) -> int:
+    """Write log P of every position of a among the others of the first k; return the most probable position."""
     size = len(others) + 1
     left = np.empty(size)
     left[size - 1] = outside
@@ -185,70 +196,71 @@ def _log_places_of(strength: Any, kind: Any, ahead: Any, others: Any, a: int, ou
             top, best = out[p], p
         if p < size - 1:
             b = others[p]
-            value += ahead[kind[b], kind[a]] - ahead[kind[a], kind[b]] - np.log1p(strength[a] / left[p])
+            value += before_terms[kind[b], kind[a]] - before_terms[kind[a], kind[b]] - np.log1p(strength[a] / left[p])
     return best
 
 
-def _pick(log_chance: Any, top: float, luck: float) -> int:
-    """A row with chance ∝ exp(log_chance)."""
+def _sample_log(log_probability: Any, top: float, uniforms: float) -> int:
+    """Sample a row with probability ∝ exp(log_probability)."""
     total, last = 0.0, 0
-    for c in range(len(log_chance)):
-        total += np.exp(log_chance[c] - top)
-    mark = luck * total
-    for c in range(len(log_chance)):
-        chance = np.exp(log_chance[c] - top)
-        if chance > 0:
-            mark -= chance
+    for c in range(len(log_probability)):
+        total += np.exp(log_probability[c] - top)
+    target = uniforms * total
+    for c in range(len(log_probability)):
+        probability = np.exp(log_probability[c] - top)
+        if probability > 0:
+            target -= probability
             last = c
-            if mark < 0:
+            if target < 0:
                 break
     return last
 
 
 def _sweep(
-    strength: Any, kind: Any, inside: Any, ahead: Any, first: Any, luck: Any, likeliest: bool, space: Any
+    strength: Any, kind: Any, inside: Any, before_terms: Any, first: Any, uniforms: Any, maximise: bool, workspace: Any
 ) -> bool:
-    """As often as there are places: another item at one, and one of the items at another; whether anything changed.
+    """For each position: redraw the item there, then move one item within the first k. Returns whether it changed.
 
-    Which item moves must not depend on the order: by lot, whatever place it has.
+    With `maximise`, take the most probable choice instead of a random one. The item to move is drawn uniformly: a
+    choice that depended on the order would break detailed balance.
     """
-    chosen, others, of_item, of_place = space
+    chosen, others, of_item, of_place = workspace
     changed = False
     for place in range(len(first)):
         _outside(strength, first, chosen)
         old = first[place]
-        best = _log_items(strength, kind, inside, ahead, first, place, chosen, of_item)
-        if likeliest:
-            fresh = best if of_item[best] > of_item[old] + 1e-9 else old
+        best = _log_items(strength, kind, inside, before_terms, first, place, chosen, of_item)
+        if maximise:
+            new = best if of_item[best] > of_item[old] + 1e-9 else old
         else:
-            fresh = _pick(of_item, of_item[best], luck[place])
-        first[place] = fresh
-        changed |= fresh != old
+            new = _sample_log(of_item, of_item[best], uniforms[place])
+        first[place] = new
+        changed |= new != old
         outside = _outside(strength, first, chosen)
-        moving = first[place if likeliest else int(luck[2 * len(first) + place] * len(first))]
-        stood = _take_out(first, moving, others)
-        best = _log_places_of(strength, kind, ahead, others, moving, outside, of_place)
-        if likeliest:
-            goal = best if of_place[best] > of_place[stood] + 1e-9 else stood
+        moved = first[place if maximise else int(uniforms[2 * len(first) + place] * len(first))]
+        old_position = _remove_item(first, moved, others)
+        best = _log_top_k_positions(strength, kind, before_terms, others, moved, outside, of_place)
+        if maximise:
+            new_position = best if of_place[best] > of_place[old_position] + 1e-9 else old_position
         else:
-            goal = _pick(of_place, of_place[best], luck[len(first) + place])
-        changed |= goal != stood
-        _put_in(first, moving, others, goal)
+            new_position = _sample_log(of_place, of_place[best], uniforms[len(first) + place])
+        changed |= new_position != old_position
+        _insert_item(first, moved, others, new_position)
     return changed
 
 
-@compiled(_log_joint, _outside, _log_items, _log_places_of, _pick, _take_out, _put_in, _sweep)
-def _gibbs_loop(strength, kind, inside, ahead, luck, warm_up, first, orders, best):  # type: ignore[no-untyped-def]
+@compiled(_log_joint, _outside, _log_items, _log_top_k_positions, _sample_log, _remove_item, _insert_item, _sweep)
+def _gibbs_loop(strength, kind, inside, before_terms, uniforms, warm_up, first, orders, best):  # type: ignore[no-untyped-def]
     size, length = len(strength), len(first)
-    space = (np.zeros(size, np.bool_), np.empty(length - 1, np.int64), np.empty(size), np.empty(length))
-    seen = -np.inf
-    for sweep in range(len(luck)):
-        _sweep(strength, kind, inside, ahead, first, luck[sweep], False, space)
+    workspace = (np.zeros(size, np.bool_), np.empty(length - 1, np.int64), np.empty(size), np.empty(length))
+    best_value = -np.inf
+    for sweep in range(len(uniforms)):
+        _sweep(strength, kind, inside, before_terms, first, uniforms[sweep], False, workspace)
         if sweep >= warm_up:
             orders[sweep - warm_up] = first
-            value = _log_joint(strength, kind, inside, ahead, first)
-            if value > seen:
-                seen = value
+            value = _log_joint(strength, kind, inside, before_terms, first)
+            if value > best_value:
+                best_value = value
                 best[:] = first
-    while _sweep(strength, kind, inside, ahead, best, luck[0], True, space):
+    while _sweep(strength, kind, inside, before_terms, best, uniforms[0], True, workspace):
         pass

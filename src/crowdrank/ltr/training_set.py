@@ -1,6 +1,6 @@
-"""Annotators' lists laid out query by query, with what is known of the truth as lists of one who never errs.
+"""Training data: annotators' lists by query, joined with the features of their items.
 
-What a ranking function is taught with: lists and features brought together, item by item.
+Known true lists are lists of a pseudo-annotator (code −1) with a fixed, extreme expertise.
 """
 
 from __future__ import annotations
@@ -14,76 +14,126 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Rankings
 from crowdrank.errors import DataError
 from crowdrank.evaluation import Gold
-from crowdrank.ltr.expertise import Kinds
+from crowdrank.ltr.expertise import SufficientStatistics
 from crowdrank.ltr.features import Features
 from crowdrank.ltr.list_posterior import pair_weights
 from crowdrank.models.lists import mallows_likelihood, top_k_mallows
 
-# The θ of one who never errs: steep enough against any crowd, and still a number.
-SURE = -1e4
+# θ of a known true list: outweighs any crowd, but is finite.
+TRUTH_THETA = -1e4
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
-    """The lists of one query, in codes of its own items."""
+class QueryLists:
+    """The lists of one query, with its items coded from 0.
+
+    Parameters
+    ----------
+    start : int
+        Code of the query's first item among all items.
+    size : int
+        Number of items of the query.
+    item, place : array
+        Item and place of each row; the rows of a list are consecutive, best first.
+    offsets : array
+        First row of each list, and the number of rows at the end.
+    annotator : array
+        Annotator of each list; −1 for a known true list.
+    weight : array
+        Weight of each list.
+    top : int or None
+        k for top-k lists; None for full (or partial) lists.
+    """
 
     start: int
-    """Where its items begin among all."""
     size: int
     item: IntArray
     place: IntArray
     offsets: IntArray
     annotator: IntArray
-    """Of each list; −1 where it is the truth."""
     weight: FloatArray
     top: int | None = None
-    """How many items of each list count, where not all do."""
 
     def theta(self, expertise: FloatArray) -> FloatArray:
-        """What each list weighs."""
-        return np.where(self.annotator < 0, SURE, expertise[self.annotator]) * self.weight
+        """θ of each list, times its weight."""
+        return np.where(self.annotator < 0, TRUTH_THETA, expertise[self.annotator]) * self.weight
 
     @cached_property
     def tops(self) -> IntArray:
-        """The first items of each list, one list a row."""
+        """The first k items of each list, one list per row."""
         assert self.top is not None
         return np.asarray(self.item[self.offsets[:-1, None] + np.arange(self.top)])
 
     def borda(self) -> IntArray:
-        """All items, by the share of the pairs that lists put them first in; what is true counts most."""
+        """All items in Borda order: by the fraction of pairs won. Known true lists weigh 1000 times as much."""
         theta = np.where(self.annotator < 0, -1e3, -1.0) * self.weight
         lost = -pair_weights(self.item, self.place, self.offsets, theta, self.size)
         if self.top is not None:
             return np.argsort(-lost.sum(axis=0), kind="stable")
-        won, all_ = lost.sum(axis=0), lost.sum(axis=0) + lost.sum(axis=1)
-        return np.argsort(-np.where(all_ > 0, won / np.maximum(all_, 1e-300), 0.5), kind="stable")
+        won, total = lost.sum(axis=0), lost.sum(axis=0) + lost.sum(axis=1)
+        return np.argsort(-np.where(total > 0, won / np.maximum(total, 1e-300), 0.5), kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
-    """All lists, query by query."""
+class CrowdLists:
+    """All lists, by query.
+
+    Parameters
+    ----------
+    items : Items
+        The items with features.
+    queries : tuple of QueryLists
+        The queries with lists.
+    annotators : int
+        Number of annotators.
+    statistics : SufficientStatistics
+        The lists of each annotator by kind.
+    judged : array
+        Number of lists of each annotator.
+    """
 
     items: Items
-    queries: tuple[Query, ...]
+    queries: tuple[QueryLists, ...]
     annotators: int
-    kinds: Kinds
+    statistics: SufficientStatistics
     judged: IntArray
-    """How many lists each annotator made."""
 
-    def some(self, chosen: IntArray) -> Crowd:
+    @classmethod
+    def of_queries(cls, items: Items, queries: tuple[QueryLists, ...], annotators: int) -> CrowdLists:
+        who = np.concatenate([query.annotator for query in queries])
+        judged = np.bincount(who[who >= 0], minlength=annotators)
+        return cls(items, queries, annotators, _statistics(queries, annotators), judged)
+
+    def subset(self, chosen: IntArray) -> CrowdLists:
         """Some of the queries; items and annotators keep their codes."""
-        return crowd_of_queries(self.items, tuple(self.queries[q] for q in chosen), self.annotators)
+        return CrowdLists.of_queries(self.items, tuple(self.queries[q] for q in chosen), self.annotators)
 
 
-def crowd_of(
+def build_crowd_lists(
     items: Items,
     lists: Rankings,
     codes: IntArray,
     truth: Rankings | None,
     truth_codes: IntArray | None,
     top: int | None,
-) -> Crowd:
-    """Lists, whose items are `codes` among `items`, and true lists, whose items are `truth_codes`."""
+) -> CrowdLists:
+    """Group lists by query.
+
+    Parameters
+    ----------
+    items : Items
+        The items with features.
+    lists : Rankings
+        The annotators' lists.
+    codes : array
+        Code among `items` of each item of `lists`.
+    truth : Rankings or None
+        Known true lists.
+    truth_codes : array or None
+        Code among `items` of each item of `truth`.
+    top : int or None
+        k for top-k lists.
+    """
     who = np.zeros(len(lists), np.int64) if lists.annotator is None else lists.annotator.astype(np.int64)
     item, place, lengths, weight = codes[lists.item], lists.place.astype(np.int64), lists.lengths, lists.weights
     if truth is not None and truth_codes is not None:
@@ -98,7 +148,7 @@ def crowd_of(
         rows = np.concatenate([np.arange(begins[n], begins[n] + lengths[n]) for n in part])
         q = int(query[part[0]])
         start, size = int(items.starts[q]), int(items.starts[q + 1] - items.starts[q])
-        one = Query(
+        query_lists = QueryLists(
             start,
             size,
             item[rows].astype(np.int64) - start,
@@ -107,32 +157,26 @@ def crowd_of(
             who[part],
             weight[part],
         )
-        found.append(one if top is None else _first_items(one, min(top, size), items, q))
-    return crowd_of_queries(items, tuple(found), max(len(lists.annotators), 1))
+        found.append(query_lists if top is None else _truncate(query_lists, min(top, size), items, q))
+    return CrowdLists.of_queries(items, tuple(found), max(len(lists.annotators), 1))
 
 
-def crowd_of_queries(items: Items, queries: tuple[Query, ...], annotators: int) -> Crowd:
-    who = np.concatenate([query.annotator for query in queries])
-    judged = np.bincount(who[who >= 0], minlength=annotators)
-    return Crowd(items, queries, annotators, _kinds(queries, annotators), judged)
-
-
-def _first_items(query: Query, top: int, items: Items, code: int) -> Query:
-    """The first items of each list alone; a list that does not say which they are is refused."""
+def _truncate(query: QueryLists, top: int, items: Items, code: int) -> QueryLists:
+    """Keep the first k items of each list; refuse lists that are too short or tied there."""
     lengths = np.diff(query.offsets)
     if lengths.min() < top:
         raise DataError(
-            f"A list of query {items.queries[code]} has {lengths.min()} items, and top is {top}: "
-            "every list must name its first items, as many as top says. Lower top."
+            f"A list of query {items.queries[code]} has {lengths.min()} items, but top={top} needs lists of at least "
+            f"{top}. Lower top."
         )
     rows = query.offsets[:-1, None] + np.arange(top)
     after = np.where(lengths > top, query.place[np.minimum(query.offsets[:-1] + top, len(query.place) - 1)], -1)
     if np.any(np.diff(query.place[rows], axis=1) == 0) or np.any(query.place[rows[:, -1]] == after):
         raise DataError(
-            f"A list of query {items.queries[code]} has ties among its first {top} items, and top-k lists must not."
+            f"A list of query {items.queries[code]} has ties among its first {top} items; top-k lists must be strict."
         )
     count = len(lengths)
-    return Query(
+    return QueryLists(
         query.start,
         query.size,
         query.item[rows].ravel(),
@@ -144,9 +188,9 @@ def _first_items(query: Query, top: int, items: Items, code: int) -> Query:
     )
 
 
-def _kinds(queries: tuple[Query, ...], annotators: int) -> Kinds:
+def _statistics(queries: tuple[QueryLists, ...], annotators: int) -> SufficientStatistics:
     lists = np.zeros(annotators)
-    cells: dict[tuple[int, int], FloatArray] = {}
+    cells: dict[tuple[int, int], FloatArray] = {}  # by (length, k), with k = 0 for full lists
     for query in queries:
         own = query.annotator >= 0
         who, weight = query.annotator[own], query.weight[own]
@@ -164,7 +208,7 @@ def _kinds(queries: tuple[Query, ...], annotators: int) -> Kinds:
     def expected(theta: FloatArray) -> FloatArray:
         return np.array([_expected(theta, *kind) for kind in kinds]).reshape(len(kinds), len(theta)).T
 
-    return Kinds(count, lists, expected)
+    return SufficientStatistics(count, lists, expected)
 
 
 def _expected(theta: FloatArray, size: int, top: int) -> FloatArray:
@@ -173,30 +217,48 @@ def _expected(theta: FloatArray, size: int, top: int) -> FloatArray:
     )
 
 
-def _sizes(query: Query) -> list[tuple[int, int, float]]:
-    """(how many items, of which list, 1), and for each tie (how many items, of which list, −1)."""
+def _sizes(query: QueryLists) -> list[tuple[int, int, float]]:
+    """(number of items, list, 1) per list, and (number of tied items, list, −1) per tie."""
     lengths = np.diff(query.offsets)
     found = [(int(length), n, 1.0) for n, length in enumerate(lengths)]
-    of_row = np.repeat(np.arange(len(lengths)), lengths)
-    fresh = np.append(True, (np.diff(query.place) != 0) | (np.diff(of_row) != 0))
-    begins = np.flatnonzero(fresh)
-    tied = np.diff(np.append(begins, len(of_row)))
-    return found + [(int(size), int(of_row[begin]), -1.0) for size, begin in zip(tied, begins, strict=True) if size > 1]
+    list_of_row = np.repeat(np.arange(len(lengths)), lengths)
+    is_new = np.append(True, (np.diff(query.place) != 0) | (np.diff(list_of_row) != 0))
+    begins = np.flatnonzero(is_new)
+    tied = np.diff(np.append(begins, len(list_of_row)))
+    ties = [(int(size), int(list_of_row[begin]), -1.0) for size, begin in zip(tied, begins, strict=True) if size > 1]
+    return found + ties
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
-    """Lists over rows of features."""
+class TrainingSet:
+    """Lists joined with features.
 
-    crowd: Crowd
-    values: FloatArray
+    Parameters
+    ----------
+    crowd : CrowdLists
+        The lists; item codes are rows of `features`.
+    features : array of shape (items, features)
+        Feature values.
+    grades : array or None
+        True grade of each item, if the source has them; NaN if unknown.
+    notes : tuple of str
+        Remarks on the data for the user.
+    """
+
+    crowd: CrowdLists
+    features: FloatArray
     grades: FloatArray | None
     notes: tuple[str, ...]
 
 
-def lesson_of(lists: Rankings, features: Features, truth: Rankings | Gold | None, top: int | None) -> Lesson:
-    """Every item that is listed needs a row of features; with `top`, items that nobody lists count too."""
-    true_lists = _lists_of(truth) if isinstance(truth, Gold) else truth
+def build_training_set(
+    lists: Rankings, features: Features, truth: Rankings | Gold | None, top: int | None
+) -> TrainingSet:
+    """Join lists and features.
+
+    Every listed item needs a row of features. With `top`, items that no list contains take part, too.
+    """
+    true_lists = _gold_lists(truth) if isinstance(truth, Gold) else truth
     if not features.items.has_queries and lists.items.has_queries:
         return _by_label(lists, features, true_lists, top)
     rows = features.rows_of(lists.items)
@@ -208,18 +270,18 @@ def lesson_of(lists: Rankings, features: Features, truth: Rankings | Gold | None
     part = features.take(wanted)
     codes = np.searchsorted(wanted, rows)
     true_codes = None if true_rows is None else np.searchsorted(wanted, true_rows)
-    return Lesson(
-        crowd_of(part.items, lists, codes, true_lists, true_codes, top), part.values, part.grades, _notes(lists)
-    )
+    crowd = build_crowd_lists(part.items, lists, codes, true_lists, true_codes, top)
+    return TrainingSet(crowd, part.values, part.grades, _notes(lists))
 
 
-def _by_label(lists: Rankings, features: Features, truth: Rankings | None, top: int | None) -> Lesson:
-    """Features of items that are the same in every query."""
+def _by_label(lists: Rankings, features: Features, truth: Rankings | None, top: int | None) -> TrainingSet:
+    """Join by label alone: an item has the same features in every query."""
     rows = features.rows_of(lists.items)
     codes = None if truth is None else _codes_among(lists.items, truth.items)
     grades = None if features.grades is None else features.grades[rows]
     own = np.arange(len(lists.items))
-    return Lesson(crowd_of(lists.items, lists, own, truth, codes, top), features.values[rows], grades, _notes(lists))
+    crowd = build_crowd_lists(lists.items, lists, own, truth, codes, top)
+    return TrainingSet(crowd, features.values[rows], grades, _notes(lists))
 
 
 def _codes_among(items: Items, others: Items) -> IntArray:
@@ -227,11 +289,11 @@ def _codes_among(items: Items, others: Items) -> IntArray:
         pairs = zip(others.query, others.labels, strict=True)
         return np.array([items.index(label, others.queries[query]) for query, label in pairs], np.int64)
     except KeyError as error:
-        raise DataError(f"The truth names what no list does: {error}") from error
+        raise DataError(f"The truth contains an item that is in no list: {error}") from error
 
 
-def _lists_of(gold: Gold) -> Rankings:
-    """Gold as one list a query, the highest value first, equal ones tied."""
+def _gold_lists(gold: Gold) -> Rankings:
+    """Gold as one list per query, the highest value first, equal values tied."""
     items = gold.items
     query = items.queries[items.query] if items.has_queries else None
     return Rankings.of(item=items.labels, rank=-gold.value, query=query)
@@ -239,7 +301,7 @@ def _lists_of(gold: Gold) -> Rankings:
 
 def _notes(lists: Rankings) -> tuple[str, ...]:
     if lists.annotator is None:
-        return ("The lists name no annotators: all are taken to be one's.",)
+        return ("The lists have no annotators; all are treated as one annotator's.",)
     if len(lists.annotators) == 1:
-        return ("There is one annotator: expertise is told by the features alone, and only roughly.",)
+        return ("There is one annotator, so expertise is estimated from the features alone, and only roughly.",)
     return ()

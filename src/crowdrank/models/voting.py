@@ -1,21 +1,13 @@
-"""What models computed outright from pair counts share: a scoring rule, and a bootstrap around it.
+"""Voting rules: models with a closed-form score from pair counts, and a bootstrap for their uncertainty.
 
-The share of comparisons an item won, ties counted half.
-
-Borda 1781: a point for every item it was put above, less one for every item put above it.
-
-Copeland 1951: opponents beaten by a majority less opponents lost to.
-
-Montague & Aslam 2002: an order in which each item beats the next by majority (a Hamiltonian path).
-
-Cohen, Schapire & Singer 1999: take the item most preferred over the rest, then go on without it.
+win-rate, Borda (1781), Copeland (1951), Condorcet-fuse (Montague & Aslam 2002) and greedy order (Cohen, Schapire &
+Singer 1999).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -35,9 +27,25 @@ def fit_order(
     order: Callable[[PairCounts, Items, IntArray], FloatArray],
     seed: int,
 ) -> Ranking:
-    """For models that must put one of two equals first: by label in the answer, by lot in each resample.
+    """Fit a model whose result is a strict order, so that ties must be broken.
 
-    Broken by label every time, a tie would look like certainty.
+    The estimate breaks ties by label. Every bootstrap replicate breaks them at random: broken by label every time, a
+    tie would look like certainty.
+
+    Parameters
+    ----------
+    model : Model
+        The model, for its name and settings.
+    comparisons : Comparisons
+        The judgments.
+    order : callable
+        Maps pair counts, the items and a tie-breaking key per item (smaller goes first) to scores.
+    seed : int
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    Ranking
     """
     items, rng = comparisons.items, np.random.default_rng(seed)
     return fit_counts(
@@ -45,7 +53,7 @@ def fit_order(
         comparisons,
         lambda counts: order(counts, items, np.arange(len(items))),
         seed=seed,
-        again=lambda counts: order(counts, items, rng.permutation(len(items))),
+        replicate_score=lambda counts: order(counts, items, rng.permutation(len(items))),
     )
 
 
@@ -56,13 +64,33 @@ def fit_counts(
     *,
     seed: int,
     centred: bool = True,
-    again: Callable[[PairCounts], FloatArray] | None = None,
+    replicate_score: Callable[[PairCounts], FloatArray] | None = None,
 ) -> Ranking:
-    """Score the counts, and be ready to score resampled ones (`again`, where that is to be done otherwise)."""
+    """Fit a model whose scores are a function of the pair counts.
+
+    Parameters
+    ----------
+    model : Model
+        The model, for its name and settings.
+    comparisons : Comparisons
+        The judgments.
+    score : callable
+        Maps pair counts to one score per item.
+    seed : int
+        Seed of the bootstrap.
+    centred : bool, default True
+        Whether to subtract the mean score of each query.
+    replicate_score : callable, optional
+        Scores a bootstrap replicate, if that differs from `score`.
+
+    Returns
+    -------
+    Ranking
+    """
     items = comparisons.items
 
     def scaled(counts: PairCounts) -> FloatArray:
-        found = (again or score)(counts)
+        found = (replicate_score or score)(counts)
         return items.centre(found) if centred else found
 
     return build_ranking(
@@ -76,66 +104,118 @@ def fit_counts(
 
 @dataclass(frozen=True, kw_only=True)
 class WinRate(Model):
-    """The share of its comparisons an item won, whoever it met."""
+    """Fraction of its comparisons that an item won.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of the bootstrap that gives standard errors and rank intervals.
+
+    Notes
+    -----
+    With wᵢ wins and tᵢ ties in nᵢ comparisons, the score of item i is (wᵢ + tᵢ/2) / nᵢ, and ½ if it was never compared.
+    The strength of the opponents is ignored.
+
+    Examples
+    --------
+    >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "b"])
+    >>> WinRate().fit(votes).table(uncertainty=False)["item"].to_list()
+    ['a', 'b', 'c']
+    """
 
     reads: ClassVar[type] = Comparisons
 
     seed: int = 0
-    """Of the bootstrap."""
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
-        return fit_counts(self, require_kind(Comparisons, judgments, self), _share, seed=self.seed, centred=False)
+        return fit_counts(self, require_kind(Comparisons, judgments, self), _win_rates, seed=self.seed, centred=False)
 
 
-def _share(counts: PairCounts) -> FloatArray:
+def _win_rates(counts: PairCounts) -> FloatArray:
     won = counts.per_item(counts.first_wins + counts.ties / 2, counts.second_wins + counts.ties / 2)
-    met = counts.per_item(counts.total, counts.total)
-    share = np.full(counts.size, 0.5)
-    np.divide(won, met, out=share, where=met > 0)
-    return share
+    compared = counts.per_item(counts.total, counts.total)
+    rates = np.full(counts.size, 0.5)
+    np.divide(won, compared, out=rates, where=compared > 0)
+    return rates
 
 
 @dataclass(frozen=True, kw_only=True)
 class Borda(Model):
-    """Items it was put above, less items put above it."""
+    """Items ranked below it minus items ranked above it.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of the bootstrap that gives standard errors and rank intervals.
+
+    Notes
+    -----
+    Over all lists and comparisons, an item scores 1 for every item that is ranked below it and -1 for every item that
+    is ranked above it; ties score 0 (Borda 1781, in its symmetric form). Weights multiply the points.
+
+    Examples
+    --------
+    >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "b"])
+    >>> Borda().fit(votes).table(uncertainty=False)["item"].to_list()
+    ['a', 'b', 'c']
+    """
 
     reads: ClassVar[tuple[type, ...]] = (Rankings, Comparisons)
 
     seed: int = 0
-    """Of the bootstrap."""
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         if isinstance(judgments, Comparisons):
             return fit_counts(self, require_kind(Comparisons, judgments, self), _net_wins, seed=self.seed)
         rankings = require_kind(Rankings, judgments, self)
-        measure = partial(bootstrap, rankings, points, seed=self.seed)
-        return build_ranking(self, rankings, points(rankings), measure=measure)
+        return build_ranking(
+            self,
+            rankings,
+            borda_points(rankings),
+            measure=lambda: bootstrap(rankings, borda_points, seed=self.seed),
+        )
 
 
 def _net_wins(counts: PairCounts) -> FloatArray:
     return counts.net_wins
 
 
-def points(rankings: Rankings) -> FloatArray:
-    """Items below less items above, over all lists: what all pairs of all lists would add up to."""
+def borda_points(rankings: Rankings) -> FloatArray:
+    """Items below minus items above, summed over all lists: equal to the net wins over all pairs of all lists."""
     value = margins(rankings) * rankings.weights[rankings.list_of_row]
     return np.bincount(rankings.item, value, len(rankings.items)).astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copeland(Model):
-    """Opponents beaten by majority, less opponents lost to."""
+    """Opponents beaten by majority minus opponents lost to.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of the bootstrap that gives standard errors and rank intervals.
+
+    Notes
+    -----
+    The score of item i is Σⱼ sign(wᵢⱼ − wⱼᵢ), where wᵢⱼ is the weight of the comparisons that i won against j
+    (Copeland 1951).
+
+    Examples
+    --------
+    >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "b"])
+    >>> Copeland().fit(votes).table(uncertainty=False)["item"].to_list()
+    ['a', 'b', 'c']
+    """
 
     reads: ClassVar[type] = Comparisons
 
     seed: int = 0
-    """Of the bootstrap."""
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
-        return fit_counts(self, require_kind(Comparisons, judgments, self), _victories, seed=self.seed)
+        return fit_counts(self, require_kind(Comparisons, judgments, self), _net_victories, seed=self.seed)
 
 
-def _victories(counts: PairCounts) -> FloatArray:
+def _net_victories(counts: PairCounts) -> FloatArray:
     sign = np.sign(counts.net)  # exactly 0 where a pair is tied but for rounding
     return counts.per_item(sign, -sign)
 
@@ -144,36 +224,49 @@ def _victories(counts: PairCounts) -> FloatArray:
 class CondorcetFuse(Model):
     """An order in which no item loses by majority to the next.
 
-    Pairs without a majority go by Borda, then by label.
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of the bootstrap that gives standard errors and rank intervals.
+
+    Notes
+    -----
+    The order is a Hamiltonian path of the majority graph, built by insertion with binary search (Montague & Aslam
+    2002). Pairs without a majority are ordered by Borda score, then by label. Scores are positions: 0, -1, -2, ….
+
+    Examples
+    --------
+    >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "b"])
+    >>> CondorcetFuse().fit(votes).table(uncertainty=False)["item"].to_list()
+    ['a', 'b', 'c']
     """
 
     reads: ClassVar[type] = Comparisons
     order_only: ClassVar[bool] = True
 
     seed: int = 0
-    """Of the bootstrap."""
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        return fit_order(self, comparisons, _path, self.seed)
+        return fit_order(self, comparisons, _majority_path, self.seed)
 
 
-def _path(counts: PairCounts, items: Items, lot: IntArray) -> FloatArray:
+def _majority_path(counts: PairCounts, items: Items, tie_breaker: IntArray) -> FloatArray:
     net = counts.net
     margin = dict(zip(zip(counts.first.tolist(), counts.second.tolist(), strict=True), net.tolist(), strict=True))
-    borda = np.lexsort((lot, -counts.net_win_levels, items.query))
-    turn = np.empty(counts.size, np.int64)
-    turn[borda] = np.arange(counts.size)
+    borda = np.lexsort((tie_breaker, -counts.net_win_levels, items.query))
+    position = np.empty(counts.size, np.int64)
+    position[borda] = np.arange(counts.size)
 
     def beats(a: int, b: int) -> bool:
         majority = margin.get((a, b), 0.0) if a < b else -margin.get((b, a), 0.0)
-        return bool(majority > 0 or (majority == 0 and turn[a] < turn[b]))
+        return bool(majority > 0 or (majority == 0 and position[a] < position[b]))
 
     scores = np.empty(counts.size)
     for query in range(len(items.queries)):
         path: list[int] = []
         for item in borda[items.of_query(query)].tolist():
-            low, high = 0, len(path)  # everything found: path[low-1] beats item, item beats path[high]
+            low, high = 0, len(path)  # invariant: path[low - 1] beats item, and item beats path[high]
             while low < high:
                 middle = (low + high) // 2
                 low, high = (low, middle) if beats(item, path[middle]) else (middle + 1, high)
@@ -184,42 +277,57 @@ def _path(counts: PairCounts, items: Items, lot: IntArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class GreedyOrder(Model):
-    """Again and again the item most preferred over those left.
+    """Repeatedly take the item that is most preferred over the remaining ones.
 
-    Preference is the share of judgments; equals go by Borda, then by label.
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of the bootstrap that gives standard errors and rank intervals.
+
+    Notes
+    -----
+    The preference for item i over item j is (wᵢⱼ − wⱼᵢ) / nᵢⱼ. Each step takes the item with the largest sum of
+    preferences over the remaining items (Cohen, Schapire & Singer 1999, Algorithm Greedy-Order). Ties are broken by
+    Borda score, then by label. Scores are positions: 0, -1, -2, ….
+
+    Examples
+    --------
+    >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "b"])
+    >>> GreedyOrder().fit(votes).table(uncertainty=False)["item"].to_list()
+    ['a', 'b', 'c']
     """
 
     reads: ClassVar[type] = Comparisons
     order_only: ClassVar[bool] = True
 
     seed: int = 0
-    """Of the bootstrap."""
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        return fit_order(self, comparisons, _greedy, self.seed)
+        return fit_order(self, comparisons, _greedy_order, self.seed)
 
 
-def _greedy(counts: PairCounts, items: Items, lot: IntArray) -> FloatArray:
+def _greedy_order(counts: PairCounts, items: Items, tie_breaker: IntArray) -> FloatArray:
     total = counts.total
-    lead = np.divide(counts.net, total, out=np.zeros(len(counts)), where=total > 0)
-    # laid out so that equal potentials go by Borda, then by lot: the first of equals is taken
-    turn = np.lexsort((lot, -counts.net_win_levels, items.query))
-    place = np.empty(counts.size, np.int64)
-    place[turn] = np.arange(counts.size)
-    one, other = place[counts.first], place[counts.second]
-    by_one = np.argsort(np.concatenate((one, other)), kind="stable")
-    rival, leads = np.concatenate((other, one))[by_one], np.concatenate((lead, -lead))[by_one]
-    begins = np.searchsorted(np.concatenate((one, other))[by_one], np.arange(counts.size + 1))
-    potential = counts.per_item(lead, -lead)[turn]
+    preference = np.divide(counts.net, total, out=np.zeros(len(counts)), where=total > 0)
+    # Items sorted by Borda score, then by `tie_breaker`, so that taking the first maximum breaks ties.
+    order = np.lexsort((tie_breaker, -counts.net_win_levels, items.query))
+    position = np.empty(counts.size, np.int64)
+    position[order] = np.arange(counts.size)
+    source, target = position[counts.first], position[counts.second]
+    by_source = np.argsort(np.concatenate((source, target)), kind="stable")
+    opponent = np.concatenate((target, source))[by_source]
+    preferences = np.concatenate((preference, -preference))[by_source]
+    begins = np.searchsorted(np.concatenate((source, target))[by_source], np.arange(counts.size + 1))
+    potential = counts.per_item(preference, -preference)[order]
     scores = np.empty(counts.size)
     for query in range(len(items.queries)):
         block = items.of_query(query)
-        left = potential[block]
-        for taken in range(len(left)):
-            best = block.start + int(np.argmax(left >= left.max() - ROUNDING))
-            scores[turn[best]] = -float(taken)
+        remaining = potential[block]
+        for step in range(len(remaining)):
+            best = block.start + int(np.argmax(remaining >= remaining.max() - ROUNDING))
+            scores[order[best]] = -float(step)
             rows = slice(begins[best], begins[best + 1])
-            potential[rival[rows]] += leads[rows]
+            potential[opponent[rows]] += preferences[rows]
             potential[best] = -np.inf
     return scores

@@ -1,7 +1,4 @@
-"""What a ranking function is, and how one is trained.
-
-ListMLE (Xia et al. 2008): a linear ranking function that makes the lists likeliest under Plackett-Luce.
-"""
+"""The protocols of ranking functions and rankers, and the linear ranker: ListMLE (Xia et al. 2008)."""
 
 from __future__ import annotations
 
@@ -15,46 +12,61 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines import LOCAL, Engine, ShardedData
 from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import SettingError
-from crowdrank.models.lists.plackett_luce_likelihood import Lists, slopes
+from crowdrank.models.lists.plackett_luce_likelihood import RankedLists, log_likelihood
 
 
 class Scorer(Protocol):
-    """A trained ranking function: a score for every row of features, larger is better within a query."""
+    """A trained ranking function."""
 
-    def scores(self, values: FloatArray) -> FloatArray: ...
+    def scores(self, features: FloatArray) -> FloatArray:
+        """One score per row of features; larger is better within a query."""
+        ...
 
     def state(self) -> dict[str, Any]:
-        """All of it as plain numbers, texts and lists, for saving; `kind` says what it is."""
+        """The function as plain numbers, strings and lists, for saving; `kind` names its type."""
         ...
 
 
 class Ranker(Protocol):
-    """How a ranking function is trained."""
+    """Trains a ranking function."""
 
-    def fit(self, lists: Lists, values: FloatArray, starts: IntArray, before: Scorer | None = None) -> Scorer:
-        """From lists, best first, over rows of `values`; a query's rows begin at its entry of `starts`.
+    def fit(self, lists: RankedLists, features: FloatArray, starts: IntArray, init: Scorer | None = None) -> Scorer:
+        """Train on lists of items.
 
-        Items tied on the last place of a list were left unordered: a top-k list names all items of its query. Weights
-        say how much each list counts. `before` is where to start from, if it is a function of this kind.
+        Parameters
+        ----------
+        lists : RankedLists
+            Weighted lists, best first; items are rows of `features`. Items tied on the last place are unordered: a
+            top-k list contains all items of its query.
+        features : array of shape (items, features)
+            Feature values.
+        starts : array
+            First row of each query, and the number of rows at the end.
+        init : Scorer, optional
+            Starting point, if it is a function of this kind.
+
+        Returns
+        -------
+        Scorer
         """
         ...
 
 
-# A column that varies by less than this share of its size is constant but for rounding.
+# A column that varies by less than this fraction of its size is constant except for rounding.
 _CONSTANT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class LinearScorer:
-    """score = weights · (values − centre) / scale."""
+    """score = weights · (features − centre) / scale."""
 
     weights: FloatArray
     centre: FloatArray
     scale: FloatArray
 
-    def scores(self, values: FloatArray) -> FloatArray:
+    def scores(self, features: FloatArray) -> FloatArray:
         with limit_blas_threads(len(self.weights)):
-            return np.asarray(((values - self.centre) / self.scale) @ self.weights)
+            return np.asarray(((features - self.centre) / self.scale) @ self.weights)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -65,40 +77,67 @@ class LinearScorer:
         }
 
     @classmethod
-    def of_state(cls, state: Mapping[str, Any]) -> LinearScorer:
+    def from_state(cls, state: Mapping[str, Any]) -> LinearScorer:
         return cls(*(np.asarray(state[name], np.float64) for name in ("weights", "centre", "scale")))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Linear:
-    """Weights of standardised features, by L-BFGS with a ridge."""
+    """Linear ranking function on standardised features: ListMLE with a ridge penalty, by L-BFGS.
+
+    Parameters
+    ----------
+    prior_scale : float, default 10.0
+        Standard deviation of the normal prior on the weights; the ridge penalty is 1 / prior_scale².
+    tolerance : float, default 1e-6
+        Stop when a step improves the log-likelihood by less than this fraction.
+    max_steps : int, default 200
+        Maximum number of L-BFGS steps.
+
+    Notes
+    -----
+    Maximises Σ log P(list | scores) under the Plackett-Luce model, with scores = features · weights.
+
+    Reference: Xia, Liu, Wang, Zhang & Li (2008), Listwise approach to learning to rank: theory and algorithm.
+
+    Examples
+    --------
+    >>> from crowdrank.ltr import CrowdRanker
+    >>> CrowdRanker(ranker=Linear(prior_scale=1.0)).ranker
+    Linear(prior_scale=1.0, tolerance=1e-06, max_steps=200)
+    """
 
     prior_scale: float = 10.0
-    """Standard deviation of the normal prior on the weights: the ridge is one over its square."""
     tolerance: float = 1e-6
-    """Stop when a step gains less than this share of the log-likelihood."""
     max_steps: int = 200
 
     def __post_init__(self) -> None:
-        if not 0 < self.prior_scale < np.inf or self.max_steps < 1 or not 0 < self.tolerance < 1:
-            raise SettingError(
-                "prior_scale must be positive, max_steps at least 1 and tolerance between 0 and 1, "
-                f"got {self.prior_scale}, {self.max_steps} and {self.tolerance}."
-            )
+        if not 0 < self.prior_scale < np.inf:
+            raise SettingError(f"prior_scale must be positive, got {self.prior_scale}.")
+        if self.max_steps < 1:
+            raise SettingError(f"max_steps must be at least 1, got {self.max_steps}.")
+        if not 0 < self.tolerance < 1:
+            raise SettingError(f"tolerance must lie between 0 and 1, got {self.tolerance}.")
 
     def fit(
-        self, lists: Lists, values: FloatArray, starts: IntArray, before: Scorer | None = None, engine: Engine = LOCAL
+        self,
+        lists: RankedLists,
+        features: FloatArray,
+        starts: IntArray,
+        init: Scorer | None = None,
+        engine: Engine = LOCAL,
     ) -> LinearScorer:
+        """Train on lists of items, see `Ranker.fit`; `engine` sums the likelihood."""
         from scipy.optimize import minimize
 
-        centre, scale = values.mean(axis=0), _spread(values, starts)
-        # Only differences within a query count: columns that do not differ there come out as zero.
-        rows = _centred(values, starts) / scale
+        centre, scale = features.mean(axis=0), _within_query_std(features, starts)
+        # Only differences within a query matter: a column that is constant there gets a zero here.
+        rows = _centred(features, starts) / scale
         constant = ~np.isfinite(scale)
         start = np.zeros(len(scale))
-        if isinstance(before, LinearScorer):
-            start = before.weights * np.where(constant, 0.0, scale) / before.scale
-        objective = Objective(engine.load(lists), rows, self.prior_scale)
+        if isinstance(init, LinearScorer):
+            start = init.weights * np.where(constant, 0.0, scale) / init.scale
+        objective = NegativeLogPosterior(engine.load(lists), rows, self.prior_scale)
         with limit_blas_threads(len(scale)):
             found = minimize(
                 objective,
@@ -111,28 +150,29 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Objective:
-    """−log P(lists | weights) − log prior, and its gradient."""
+class NegativeLogPosterior:
+    """−log P(lists | weights) − log prior, with its gradient."""
 
     held: ShardedData
     rows: FloatArray
     prior_scale: float
 
     def __call__(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        found = self.held.sum(slopes, self.rows @ weights)
-        pull = weights / self.prior_scale**2
-        return 0.5 * float(pull @ weights) - found.value, pull - found.gradient @ self.rows
+        likelihood = self.held.sum(log_likelihood, self.rows @ weights)
+        ridge = weights / self.prior_scale**2
+        return 0.5 * float(ridge @ weights) - likelihood.value, ridge - likelihood.gradient @ self.rows
 
 
-def _centred(values: FloatArray, starts: IntArray) -> FloatArray:
+def _centred(features: FloatArray, starts: IntArray) -> FloatArray:
+    """Features minus their query's mean."""
     sizes = np.diff(starts)
-    held = np.flatnonzero(sizes)  # reduceat would give an empty query the first row of the next
-    means = np.add.reduceat(values, starts[held], axis=0) / sizes[held, None]
-    return values - np.repeat(means, sizes[held], axis=0)
+    occupied = np.flatnonzero(sizes)  # reduceat would give an empty query the first row of the next
+    means = np.add.reduceat(features, starts[occupied], axis=0) / sizes[occupied, None]
+    return features - np.repeat(means, sizes[occupied], axis=0)
 
 
-def _spread(values: FloatArray, starts: IntArray) -> FloatArray:
-    """The standard deviation of each column within queries; infinite where there is none."""
-    spread = np.sqrt(np.mean(_centred(values, starts) ** 2, axis=0))
-    size = np.abs(values).max(axis=0, initial=0.0)
-    return np.where(spread > _CONSTANT * size, spread, np.inf)
+def _within_query_std(features: FloatArray, starts: IntArray) -> FloatArray:
+    """Standard deviation of each column within queries; infinite for constant columns."""
+    std = np.sqrt(np.mean(_centred(features, starts) ** 2, axis=0))
+    size = np.abs(features).max(axis=0, initial=0.0)
+    return np.where(std > _CONSTANT * size, std, np.inf)

@@ -13,7 +13,7 @@ from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.inference.curvature import conjugate_gradients
-from crowdrank.models.crowd_agg.query_blocks import higher
+from crowdrank.models.crowd_agg.query_blocks import compare_scores
 
 # Up to this many items the matrix of least squares is factored; beyond it, conjugate gradients are quicker.
 LARGEST_FACTORED = 2_000
@@ -62,7 +62,7 @@ class Leanings:
         """Which of each pair scores higher: 1 the first, -1 the second, 0 neither."""
         counts, items = self.comparisons.counts, self.comparisons.items
         size = np.full(len(items), float(counts.total.max()))
-        return higher(items, scores, counts.first, counts.second, tolerance, size)
+        return compare_scores(items, scores, counts.first, counts.second, tolerance, size)
 
     def abilities(self, signs: npt.NDArray[np.int8]) -> FloatArray:
         """Eq. 5: the share of answers that agree; a tie, in the answer or in the scores, agrees by half."""

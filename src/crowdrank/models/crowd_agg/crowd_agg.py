@@ -1,4 +1,4 @@
-"""Niu et al. 2015 (CrowdAgg): the order whose expected NDCG, or RBP, is largest over what annotators' answers allow."""
+"""CrowdAgg (Niu et al. 2015): the order with the largest expected NDCG or RBP, given the annotators' answers."""
 
 from __future__ import annotations
 
@@ -24,21 +24,54 @@ from crowdrank.models.base import (
 )
 from crowdrank.models.bootstrap import bootstrap_weights, by_annotator
 from crowdrank.models.crowd.encoding import EVEN, votes
-from crowdrank.models.crowd_agg.contests import GradedPairs, Reading, contests_of
-from crowdrank.models.crowd_agg.query_blocks import Blocks, Seats
+from crowdrank.models.crowd_agg.contests import GradedPairs, WinRule, build_contests
+from crowdrank.models.crowd_agg.query_blocks import AnnotatorIndex, QueryBlocks
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.results.uncertainty import RankDistributions
 
-_UNIT = "of some annotator's quality still moving"
+_CONVERGENCE_UNIT = "of change in an annotator's quality in the last step"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdAgg(Model):
-    """Items by what they can expect of a measure's discount, over the ranks that each annotator's answers allow.
+    """Order items by the expected discount of NDCG or RBP under rank distributions from the annotators' answers.
 
-    In turn: items are ordered by expected discount, and an annotator's quality is the share of answers that agree with
-    the order.
+    Parameters
+    ----------
+    measure : {"ndcg", "rbp"}, default "ndcg"
+        Metric whose expected value is maximised: its discount of ranks is 1/log₂(2 + r) or (1 − p)·pʳ for r items
+        above. The order hardly depends on it.
+    persistence : float, default 0.95
+        RBP's p, the probability of reading on to the next item.
+    win_rule : {"auto", "answer", "share", "printed"}, default "auto"
+        How eq. 6 turns answers into win probabilities: the answer itself; ½ plus half the lead in wins divided by the
+        number of items judged ("share"); or the equation as printed. "auto" is "share" for ratings, else "answer".
+    quality_prior : tuple of two floats or None, default (10.0, 5.0)
+        Beta prior on quality: pseudo-counts of correct and wrong answers per annotator. None for no prior, as
+        published.
+    pooled : bool, default True
+        Estimate one quality per annotator; if False, one per annotator and query, as published.
+    resolve_sign : bool, default True
+        If more annotators disagree with the order than agree, restart from the opposite qualities and keep the solution
+        that more annotators agree with.
+    tolerance : float, default 1e-9
+        Two scores closer than this fraction of the largest one of their query are tied.
+    max_steps : int, default 100
+        Maximum number of alternations between order and quality.
+    seed : int, default 0
+        Seed of the bootstrap.
 
+    Notes
+    -----
+    An answer is correct with probability q, the annotator's quality, so the rank of an item in an annotator's view is a
+    Poisson binomial (Algorithms 1 and 2). The fit alternates: order the items by the sum of expected discounts over
+    annotators; set each quality to the fraction of answers that agree with the order (eq. 17), plus the prior. It ends
+    when an order repeats. `ranking.parameters["cycle"]` is the length of the cycle, 1 for a fixed point.
+
+    Reference: Niu et al. (2015), Listwise approach for rank aggregation in crowdsourcing.
+
+    Examples
+    --------
     >>> grades = Ratings.of(["a", "b", "c", "a", "b"], [3, 2, 0, 2, 1], annotator=["x", "x", "x", "y", "y"])
     >>> CrowdAgg().fit(grades).table(uncertainty=False)["item"].to_list()
     ['a', 'b', 'c']
@@ -49,22 +82,14 @@ class CrowdAgg(Model):
     models_annotators: ClassVar[bool] = True
 
     measure: Literal["ndcg", "rbp"] = "ndcg"
-    """Whose discount of ranks: 1/log₂(2 + r) or (1 − p)·pʳ for r items above. The order hardly depends on it."""
     persistence: float = 0.95
-    """RBP's p, the chance to look at the next item."""
-    reading: Literal["auto", "answer", "share", "printed"] = "auto"
-    """Eq. 6: the answer, the lead in wins by items judged, or as printed; "auto" is answer, and share for ratings."""
+    win_rule: Literal["auto", "answer", "share", "printed"] = "auto"
     quality_prior: tuple[float, float] | None = (10.0, 5.0)
-    """Beta prior on quality: right and wrong answers each annotator is credited with; None for none, as published."""
     pooled: bool = True
-    """One quality an annotator; if False, one for each query, as published."""
-    head_count: bool = True
-    """Where more annotators go against the order than with it, start again from the other side."""
+    resolve_sign: bool = True
     tolerance: float = 1e-9
-    """Two scores closer than this share of the largest of their query are tied."""
     max_steps: int = 100
     seed: int = 0
-    """Of the bootstrap."""
 
     def __post_init__(self) -> None:
         check_solver(self)
@@ -72,144 +97,176 @@ class CrowdAgg(Model):
             raise SettingError(f"measure must be ndcg or rbp, got {self.measure!r}.")
         if not 0 < self.persistence < 1:
             raise SettingError(f"persistence must lie between 0 and 1, got {self.persistence}.")
-        if self.reading not in ("auto", "answer", "share", "printed"):
-            raise SettingError(f"reading must be auto, answer, share or printed, got {self.reading!r}.")
+        if self.win_rule not in ("auto", "answer", "share", "printed"):
+            raise SettingError(f"win_rule must be auto, answer, share or printed, got {self.win_rule!r}.")
         prior = self.quality_prior
         if prior is not None and not (len(prior) == 2 and min(prior) > 0):
             raise SettingError(f"quality_prior must be two positive numbers or None, got {prior!r}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
-        read = self._read(judgments)
-        blocks = self._blocks(read, options.engine)
-        settled = self._settle(blocks)
+        pairs = self._as_pairs(judgments)
+        blocks = self._blocks(pairs, options.engine)
+        result = self._run(blocks)
         ranking = build_ranking(
             self,
             judgments,
-            settled.scores,
-            convergence=settled.convergence,
-            parameters={"cycle": settled.cycle},
-            measure=lambda: self._measure(judgments, read, blocks, options.engine),
+            result.scores,
+            convergence=result.convergence,
+            parameters={"cycle": result.cycle},
+            measure=lambda: self._uncertainty(judgments, pairs, blocks, options.engine),
         )
-        ranking = ranking.with_parts(notes=lambda: diagnose(judgments).notes() + settled.notes())
-        return with_annotators(ranking, judgments, lambda: {"quality": self._qualities(blocks.seats, settled)})
+        ranking = ranking.with_parts(notes=lambda: diagnose(judgments).notes() + result.notes())
+        return with_annotators(ranking, judgments, lambda: {"quality": self._quality_estimates(blocks.index, result)})
 
     def rank_distributions(self, judgments: Judgments) -> RankDistributions:
-        """The chance of every rank for every item, by the quality found: the mean over those who compared the item."""
-        read = self._read(judgments)
-        blocks = self._blocks(read, LOCAL)
-        contests = contests_of(read.comparisons, blocks.seats.of_row, read.reading)
-        return RankDistributions(judgments.items, contests.distributions(self._settle(blocks).quality))
+        """Probability of every rank of every item, at the estimated qualities.
 
-    def _read(self, judgments: Judgments) -> Read:
-        if self.reading == "printed":
+        Parameters
+        ----------
+        judgments : Comparisons or Ratings
+            The judgments.
+
+        Returns
+        -------
+        RankDistributions
+            The mean over the annotators who compared an item.
+        """
+        pairs = self._as_pairs(judgments)
+        blocks = self._blocks(pairs, LOCAL)
+        contests = build_contests(pairs.comparisons, blocks.index.unit, pairs.win_rule)
+        return RankDistributions(judgments.items, contests.distributions(self._run(blocks).quality))
+
+    def _as_pairs(self, judgments: Judgments) -> PairwiseJudgments:
+        if self.win_rule == "printed":
             warnings.warn(
-                "crowd-agg: eq. 6 as printed takes a narrow win for a defeat; the other readings rank better.",
+                "crowd-agg: eq. 6 as printed treats a narrow win as a defeat; the other win rules rank better.",
                 DataWarning,
                 stacklevel=3,
             )
         if isinstance(judgments, Ratings):
             pairs = GradedPairs.of(require_kind(Ratings, judgments, self))
-            return Read(pairs.comparisons, "share" if self.reading == "auto" else self.reading, pairs.redrawn)
+            rule = "share" if self.win_rule == "auto" else self.win_rule
+            return PairwiseJudgments(pairs.comparisons, rule, pairs.resampled)
         comparisons = require_kind(Comparisons, judgments, self)
-        return Read(comparisons, "answer" if self.reading == "auto" else self.reading, comparisons.reweighted)
+        rule = "answer" if self.win_rule == "auto" else self.win_rule
+        return PairwiseJudgments(comparisons, rule, comparisons.reweighted)
 
-    def _blocks(self, read: Read, engine: Engine) -> Blocks:
-        return Blocks.of(read.comparisons, self.pooled, read.reading, self._utility(read.comparisons.items), engine)
+    def _blocks(self, pairs: PairwiseJudgments, engine: Engine) -> QueryBlocks:
+        utility = self._utility(pairs.comparisons.items)
+        return QueryBlocks.of(pairs.comparisons, self.pooled, pairs.win_rule, utility, engine)
 
-    def _settle(self, blocks: Blocks, drawn: FloatArray | None = None) -> Settled:
-        """Where the alternation ends; if heads are against that, where it ends from the other side."""
-        found = self._alternate(blocks, drawn, np.ones(len(blocks.seats)))
-        if not self.head_count:
-            return found
-        heads = np.bincount(blocks.seats.group, found.votes(drawn))
-        against = heads[blocks.seats.group] < -EVEN
-        if not np.any(against):
-            return found
-        start = np.where(against, 1.0 - found.quality, found.quality)
-        other = self._alternate(blocks, drawn, start)
-        return other if np.sum(other.votes(drawn)) > np.sum(heads) + EVEN else found
+    def _run(self, blocks: QueryBlocks, multiplicity: FloatArray | None = None) -> AlternationResult:
+        """Alternate from perfect qualities; if most annotators disagree with the result, from opposite ones, too."""
+        result = self._alternate(blocks, multiplicity, np.ones(len(blocks.index)))
+        if not self.resolve_sign:
+            return result
+        majority = np.bincount(blocks.index.group, result.votes(multiplicity))
+        outvoted = majority[blocks.index.group] < -EVEN
+        if not np.any(outvoted):
+            return result
+        start = np.where(outvoted, 1.0 - result.quality, result.quality)
+        other = self._alternate(blocks, multiplicity, start)
+        return other if np.sum(other.votes(multiplicity)) > np.sum(majority) + EVEN else result
 
-    def _alternate(self, blocks: Blocks, drawn: FloatArray | None, start: FloatArray) -> Settled:
-        """Order and quality in turn, until an order comes again: then all that follows does."""
+    def _alternate(self, blocks: QueryBlocks, multiplicity: FloatArray | None, start: FloatArray) -> AlternationResult:
+        """Alternate order and quality until an order repeats; from then on everything repeats."""
         seen: dict[bytes, int] = {}
         qualities = [start]
-        for step in range(self.max_steps):
-            turn = blocks.turn(qualities[step], drawn, self.tolerance)
-            qualities.append(self._quality(turn.agreed, blocks.judged))
-            first = seen.setdefault(turn.sides, step)
-            if first < step:
-                return self._ended(blocks, drawn, np.array(qualities[first + 1 : step + 1]), step + 1)
-        moved = float(np.max(np.abs(qualities[-1] - qualities[-2])))
-        short = Convergence(False, self.max_steps, moved, _UNIT)
-        return Settled(turn.scores, qualities[-2], turn.agreed, blocks.judged, short)
+        for number in range(self.max_steps):
+            step = blocks.step(qualities[number], multiplicity, self.tolerance)
+            qualities.append(self._quality(step.agreed, blocks.judged))
+            first = seen.setdefault(step.order_digest, number)
+            if first < number:
+                cycle = np.array(qualities[first + 1 : number + 1])
+                return self._cycle_result(blocks, multiplicity, cycle, number + 1)
+        change = float(np.max(np.abs(qualities[-1] - qualities[-2])))
+        convergence = Convergence(False, self.max_steps, change, _CONVERGENCE_UNIT)
+        return AlternationResult(step.scores, qualities[-2], step.agreed, blocks.judged, convergence)
 
-    def _ended(self, blocks: Blocks, drawn: FloatArray | None, cycle: FloatArray, steps: int) -> Settled:
-        """What orders by the mean quality of a cycle, which is mostly of one."""
-        quality, swing = cycle.mean(axis=0), float(np.max(np.ptp(cycle, axis=0)))
-        turn = blocks.turn(quality, drawn, self.tolerance)
-        found = Convergence(True, steps, swing, _UNIT)
-        return Settled(turn.scores, quality, turn.agreed, blocks.judged, found, len(cycle))
+    def _cycle_result(
+        self, blocks: QueryBlocks, multiplicity: FloatArray | None, cycle: FloatArray, steps: int
+    ) -> AlternationResult:
+        """The order at the mean quality of the cycle, which usually has length one."""
+        quality, amplitude = cycle.mean(axis=0), float(np.max(np.ptp(cycle, axis=0)))
+        step = blocks.step(quality, multiplicity, self.tolerance)
+        convergence = Convergence(True, steps, amplitude, _CONVERGENCE_UNIT)
+        return AlternationResult(step.scores, quality, step.agreed, blocks.judged, convergence, len(cycle))
 
     def _quality(self, agreed: FloatArray, judged: FloatArray) -> FloatArray:
-        """Eq. 17 with the prior counted in; 1, as at the start, where nothing is known."""
-        right, wrong = self.quality_prior or (0.0, 0.0)
-        known = judged + right + wrong
-        return np.divide(agreed + right, known, out=np.ones(len(judged)), where=known > 0)
+        """Eq. 17 with the prior's pseudo-counts; 1, the starting value, without any count."""
+        correct, wrong = self.quality_prior or (0.0, 0.0)
+        total = judged + correct + wrong
+        return np.divide(agreed + correct, total, out=np.ones(len(judged)), where=total > 0)
 
     def _utility(self, items: Items) -> FloatArray:
-        """The discount of r = 0, 1, … items above; log(2 + r), for log(1 + 0) would divide by zero."""
+        """The discount for r = 0, 1, … items above; log(2 + r), because log(1 + 0) would divide by zero."""
         above = np.arange(int(np.max(np.diff(items.starts))))
         if self.measure == "ndcg":
             return np.asarray(1.0 / np.log2(2.0 + above))
         return np.asarray((1.0 - self.persistence) * self.persistence**above)
 
-    def _qualities(self, seats: Seats, settled: Settled) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Each annotator's over all queries, with the 95 % interval of the posterior (of a uniform prior, for None)."""
+    def _quality_estimates(
+        self, index: AnnotatorIndex, result: AlternationResult
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Each annotator's quality over all queries, with a 95 % posterior interval (uniform prior if None)."""
         from scipy.special import betaincinv
 
-        agreed, judged = seats.by_annotator(settled.agreed), seats.by_annotator(settled.judged)
+        agreed, judged = index.by_annotator(result.agreed), index.by_annotator(result.judged)
         quality = self._quality(agreed, judged)
-        right, wrong = self.quality_prior or (1.0, 1.0)
-        low, high = (betaincinv(agreed + right, judged - agreed + wrong, end) for end in (0.025, 0.975))
+        correct, wrong = self.quality_prior or (1.0, 1.0)
+        low, high = (betaincinv(agreed + correct, judged - agreed + wrong, end) for end in (0.025, 0.975))
         return quality, np.minimum(low, quality), np.maximum(high, quality)
 
-    def _measure(self, judgments: Judgments, read: Read, blocks: Blocks, engine: Engine) -> Uncertainty:
-        """Annotators drawn anew, the twice drawn counting twice; where they are few, judgments drawn anew."""
+    def _uncertainty(
+        self, judgments: Judgments, pairs: PairwiseJudgments, blocks: QueryBlocks, engine: Engine
+    ) -> Uncertainty:
+        """Bootstrap over annotators; over judgments if there are few annotators."""
         items = judgments.items
 
-        def redrawn(weight: FloatArray) -> FloatArray:
-            spoken = _spoken(judgments, judgments.weights)
-            times = np.divide(_spoken(judgments, weight), spoken, out=np.zeros(len(spoken)), where=spoken > 0)
-            return items.centre(self._settle(blocks, times[blocks.seats.annotator]).scores)
+        def refit_with_multiplicity(weight: FloatArray) -> FloatArray:
+            # Resampled annotators only change how often a unit counts, so the contests need not be built again.
+            total = _annotator_weight(judgments, judgments.weights)
+            drawn = np.divide(_annotator_weight(judgments, weight), total, out=np.zeros(len(total)), where=total > 0)
+            return items.centre(self._run(blocks, drawn[blocks.index.annotator]).scores)
 
-        def refitted(weight: FloatArray) -> FloatArray:
-            again = replace(read, comparisons=read.redraw(weight))
-            if not len(again.comparisons):
+        def refit(weight: FloatArray) -> FloatArray:
+            replicate = replace(pairs, comparisons=pairs.resample(weight))
+            if not len(replicate.comparisons):
                 return np.zeros(len(items))
-            return items.centre(self._settle(self._blocks(again, engine)).scores)
+            return items.centre(self._run(self._blocks(replicate, engine)).scores)
 
-        return bootstrap_weights(judgments, redrawn if by_annotator(judgments) else refitted, seed=self.seed)
+        chosen = refit_with_multiplicity if by_annotator(judgments) else refit
+        return bootstrap_weights(judgments, chosen, seed=self.seed)
 
 
-def _spoken(judgments: Judgments, weight: FloatArray) -> FloatArray:
-    """What each annotator's judgments weigh."""
+def _annotator_weight(judgments: Judgments, weight: FloatArray) -> FloatArray:
+    """Total weight of each annotator's judgments."""
     assert judgments.annotator is not None
     return np.bincount(judgments.annotator, weight, len(judgments.annotators)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
-    """Judgments as comparisons, and how these are read."""
+class PairwiseJudgments:
+    """Judgments as comparisons.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        The judgments themselves, or all pairs of ratings.
+    win_rule : {"answer", "share", "printed"}
+        How answers become win probabilities.
+    resample : callable
+        Maps resampled weights of the judgments to comparisons.
+    """
 
     comparisons: Comparisons
-    reading: Reading
-    redraw: Callable[[FloatArray], Comparisons]
-    """The comparisons when the judgments, drawn anew, weigh this."""
+    win_rule: WinRule
+    resample: Callable[[FloatArray], Comparisons]
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
-    """Where the turns ended: in one order, or going round a cycle of several, of whose qualities this is the mean."""
+class AlternationResult:
+    """End of the alternation: a fixed point, or a cycle of several orders and the order at its mean quality."""
 
     scores: FloatArray
     quality: FloatArray
@@ -218,16 +275,16 @@ class Settled:
     convergence: Convergence
     cycle: int = 1
 
-    def votes(self, drawn: FloatArray | None) -> FloatArray:
-        """With the order or against it, each seat as often as it was drawn."""
-        heads = votes(self.agreed, self.judged)
-        return heads if drawn is None else heads * drawn
+    def votes(self, multiplicity: FloatArray | None) -> FloatArray:
+        """Vote of each unit for (positive) or against the order, times its multiplicity."""
+        vote = votes(self.agreed, self.judged)
+        return vote if multiplicity is None else vote * multiplicity
 
     def notes(self) -> list[str]:
         if self.cycle == 1:
             return []
-        swing = self.convergence.distance
+        amplitude = self.convergence.distance
         return [
-            f"The turns end in a cycle of {self.cycle} orders, qualities swinging by up to {swing:.2g}: "
-            "this is the order by their mean."
+            f"The alternation ended in a cycle of {self.cycle} orders (qualities vary by up to {amplitude:.2g}); "
+            "the ranking uses their mean quality."
         ]

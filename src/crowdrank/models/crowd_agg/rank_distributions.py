@@ -1,7 +1,8 @@
-"""Niu et al. 2015, Algorithms 1 and 2: how many items stand above one is a sum of contests, P(r) = ∗ⱼ [1 − ℓⱼ, ℓⱼ].
+"""Rank distributions (Niu et al. 2015, Algorithms 1 and 2).
 
-`losing` has the chances ℓ of losing to each opponent that was compared. Against `even` others the chance is one half,
-so together they are one binomial: what is left to convolve are the few that were compared.
+The number of items above an item is a sum of independent contests, a Poisson binomial: P(r) = ∗ⱼ [1 − ℓⱼ, ℓⱼ]. `losing`
+holds the loss probabilities ℓ against the opponents that were compared. Against the `even` others ℓ = ½, so together
+they are one binomial, and only the compared opponents remain to be convolved.
 """
 
 from __future__ import annotations
@@ -13,81 +14,81 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines.compilation import compiled
 
-# Contests times ranks up to which plain NumPy is used, and the compiler is not waited for.
+# Contests × ranks up to which plain NumPy is faster than loading the compiler.
 _PLAIN_UP_TO = 200_000
-# Contests from which dividing and Fourier transforms repay: below, a compiled convolution is quicker.
-_HALVE_FROM = 10_000
-# Chances below this are none.
-_VANISHING = 1e-30
+# Contests from which divide and conquer with FFTs beats the compiled convolution.
+_DIVIDE_FROM = 10_000
+# Probabilities below this are treated as zero.
+_NEGLIGIBLE = 1e-30
 # Lengths up to which two polynomials are multiplied term by term.
 _SHORT = 32
 
 
 def rank_distribution(losing: FloatArray, even: int = 0) -> FloatArray:
-    """The chances of r = 0, 1, … items above this one, by whichever way is quickest."""
-    return by_halves(losing, even) if len(losing) >= _HALVE_FROM else by_convolution(losing, even)
+    """P(r items above this one) for r = 0, 1, …, by the faster algorithm."""
+    return by_divide_and_conquer(losing, even) if len(losing) >= _DIVIDE_FROM else by_convolution(losing, even)
 
 
 def by_convolution(losing: FloatArray, even: int = 0) -> FloatArray:
-    """Algorithm 1, one contest after the other."""
+    """Algorithm 1: add one contest after the other."""
     ranks = np.zeros(even + len(losing) + 1)
-    ranks[: even + 1] = fair_coins(even)
+    ranks[: even + 1] = fair_binomial(even)
     if len(losing) * len(ranks) > _PLAIN_UP_TO:
         _convolve(ranks, even, losing)
         return ranks
-    for chance in losing:
-        ranks[1:] += chance * (ranks[:-1] - ranks[1:])
-        ranks[0] *= 1.0 - chance
+    for probability in losing:
+        ranks[1:] += probability * (ranks[:-1] - ranks[1:])
+        ranks[0] *= 1.0 - probability
     return ranks
 
 
 @compiled()
 def _convolve(ranks, last, losing):  # type: ignore[no-untyped-def]
-    """In place, from the first rank to the last that has a chance: beyond them numbers would vanish, slowly."""
+    """Convolve in place between the first and last non-negligible rank: denormal numbers beyond would be slow."""
     first = 0
-    for chance in losing:
+    for probability in losing:
         last += 1
         for r in range(last, first, -1):
-            ranks[r] += chance * (ranks[r - 1] - ranks[r])
-        ranks[first] *= 1.0 - chance
-        while ranks[last] < _VANISHING:
+            ranks[r] += probability * (ranks[r - 1] - ranks[r])
+        ranks[first] *= 1.0 - probability
+        while ranks[last] < _NEGLIGIBLE:
             ranks[last] = 0.0
             last -= 1
-        while ranks[first] < _VANISHING:
+        while ranks[first] < _NEGLIGIBLE:
             ranks[first] = 0.0
             first += 1
 
 
-def by_halves(losing: FloatArray, even: int = 0) -> FloatArray:
-    """Algorithm 2: neighbours multiplied as polynomials, all pairs of a level at once."""
-    # a contest that cannot be lost changes nothing: fill up to a power of two
+def by_divide_and_conquer(losing: FloatArray, even: int = 0) -> FloatArray:
+    """Algorithm 2: multiply neighbouring polynomials, all pairs of a level at once."""
+    # Pad to a power of two with contests that are never lost, which change nothing.
     leaves = np.zeros(1 << max(0, len(losing) - 1).bit_length())
     leaves[: len(losing)] = losing
     terms = np.stack((1.0 - leaves, leaves), axis=1)
     while len(terms) > 1:
         terms = _products(terms[0::2], terms[1::2])
-    ranks = _products(terms[:, : len(losing) + 1], fair_coins(even)[None])[0]
-    return np.asarray(np.maximum(ranks, 0.0))  # rounding leaves a little below zero
+    ranks = _products(terms[:, : len(losing) + 1], fair_binomial(even)[None])[0]
+    return np.asarray(np.maximum(ranks, 0.0))  # FFT rounding can leave tiny negative values
 
 
 def _products(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Polynomials of `a` times those of `b`, row by row."""
+    """Row-wise products of the polynomials in `a` and `b`."""
     if a.shape[1] > b.shape[1]:
         a, b = b, a
     size = a.shape[1] + b.shape[1] - 1
     if a.shape[1] > _SHORT:
         length = 1 << (size - 1).bit_length()
         return np.asarray(np.fft.irfft(np.fft.rfft(a, length) * np.fft.rfft(b, length), length)[:, :size])
-    found = np.zeros((len(a), size))
+    product = np.zeros((len(a), size))
     for power in range(a.shape[1]):
-        found[:, power : power + b.shape[1]] += a[:, power, None] * b
-    return found
+        product[:, power : power + b.shape[1]] += a[:, power, None] * b
+    return product
 
 
 @lru_cache(maxsize=256)
-def fair_coins(coins: int) -> FloatArray:
-    """Chances of 0, 1, … heads."""
-    # ratios of neighbours, out from the middle: nothing overflows, and far tails vanish quietly
+def fair_binomial(coins: int) -> FloatArray:
+    """Binomial(coins, ½) probabilities of 0, 1, … heads."""
+    # Ratios of neighbouring terms, outwards from the mode: nothing overflows, and far tails underflow to zero.
     up, down = np.arange(coins // 2, coins), np.arange(coins // 2, 0, -1)
     above, below = np.cumprod((coins - up) / (up + 1.0)), np.cumprod(down / (coins - down + 1.0))
     heads = np.concatenate((below[::-1], [1.0], above))
@@ -96,41 +97,52 @@ def fair_coins(coins: int) -> FloatArray:
     return heads
 
 
-def beyond_coins(utility: FloatArray, coins: int, most: int) -> FloatArray:
-    """The expected utility of k = 0 … `most` losses and those among so many fair coins."""
-    return np.correlate(utility[: most + coins + 1], fair_coins(coins), mode="valid")
+def terminal_utilities(utility: FloatArray, coins: int, max_losses: int) -> FloatArray:
+    """Expected utility after k = 0 … `max_losses` losses in compared contests, over the `coins` fair contests."""
+    return np.correlate(utility[: max_losses + coins + 1], fair_binomial(coins), mode="valid")
 
 
-def expected_utilities(losing: FloatArray, offsets: IntArray, ends: FloatArray, end: IntArray) -> FloatArray:
-    """The expectation of a utility over each of many rank distributions, without the distributions.
+def expected_utilities(losing: FloatArray, offsets: IntArray, terminal: FloatArray, kind: IntArray) -> FloatArray:
+    """Expected utility of many rank distributions, without computing the distributions.
 
-    `losing` has the contests of the first from offsets[0] to offsets[1], and so on. Row `end` of `ends` is the utility
-    of k losses among them, all else counted in (`beyond_coins`). Contests are taken back one by one: before the last
-    one, the utility of k losses is (1 − ℓ)·u(k) + ℓ·u(k + 1).
+    Parameters
+    ----------
+    losing : array
+        Loss probabilities of all contests.
+    offsets : array
+        First contest of each distribution, and the number of contests at the end.
+    terminal : array of shape (kinds, contests + 1)
+        Utility after k losses in all contests of a distribution (see `terminal_utilities`).
+    kind : array
+        Row of `terminal` for each distribution.
+
+    Notes
+    -----
+    Backward induction: before the last contest, the utility of k losses is (1 − ℓ)·u(k) + ℓ·u(k + 1).
     """
     counts = np.diff(offsets)
     widest = int(counts.max(initial=0))
     if len(counts) * widest**2 > _PLAIN_UP_TO * 10:
-        found = np.empty(len(counts))
-        _expect(losing, offsets, ends, end, found)
-        return found
-    chance = np.zeros((widest, len(counts)))
+        expected = np.empty(len(counts))
+        _expected_utilities_loop(losing, offsets, terminal, kind, expected)
+        return expected
+    probability = np.zeros((widest, len(counts)))
     column = np.repeat(np.arange(len(counts)), counts)
-    chance[np.arange(len(losing)) - offsets[column], column] = losing
-    utility = ends.T[: widest + 1, end]
+    probability[np.arange(len(losing)) - offsets[column], column] = losing
+    utility = terminal.T[: widest + 1, kind]
     for last in range(widest, 0, -1):
-        utility = utility[:-1] + chance[last - 1] * (utility[1:] - utility[:-1])
+        utility = utility[:-1] + probability[last - 1] * (utility[1:] - utility[:-1])
     return np.asarray(utility[0])
 
 
 @compiled()
-def _expect(losing, offsets, ends, end, found):  # type: ignore[no-untyped-def]
-    utility = np.empty(ends.shape[1])
-    for n in range(len(found)):
+def _expected_utilities_loop(losing, offsets, terminal, kind, expected):  # type: ignore[no-untyped-def]
+    utility = np.empty(terminal.shape[1])
+    for n in range(len(expected)):
         count = offsets[n + 1] - offsets[n]
-        utility[: count + 1] = ends[end[n], : count + 1]
+        utility[: count + 1] = terminal[kind[n], : count + 1]
         for last in range(count, 0, -1):
-            chance = losing[offsets[n] + last - 1]
+            probability = losing[offsets[n] + last - 1]
             for k in range(last):
-                utility[k] += chance * (utility[k + 1] - utility[k])
-        found[n] = utility[0]
+                utility[k] += probability * (utility[k + 1] - utility[k])
+        expected[n] = utility[0]

@@ -1,8 +1,8 @@
-"""Kemeny 1959: the order that goes against the fewest judgments of pairs.
+"""Kemeny's consensus order (Kemeny 1959): the order that contradicts the fewest pairwise judgments.
 
-Items fall into circles of majorities (strongly connected components); between circles no order does better than to
-follow the majorities. A small circle is solved exactly, over all its subsets; in a large one items are moved as long as
-that helps, from several starts.
+The majority graph splits into strongly connected components. Between components, following the majorities is optimal.
+A small component is solved exactly by dynamic programming over its subsets; a large one by local search (moving single
+items) with restarts.
 """
 
 from __future__ import annotations
@@ -15,51 +15,76 @@ import numpy.typing as npt
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 
-# A gain smaller than this share of the heaviest pair is rounding.
+# Improvements below this fraction of the largest pair weight are rounding.
 _ROUNDING = 1e-9
-# Circles of so few rows are found sooner by multiplying than by asking SciPy.
-_LARGEST_MULTIPLIED = 64
+# Up to this many rows, the transitive closure by matrix products is faster than importing SciPy's graph routines.
+_LARGEST_DENSE_CLOSURE = 64
 
 
 class Consensus(NamedTuple):
-    """An order of the rows of a table, best first, and whether none is better for sure."""
+    """A Kemeny order.
+
+    Parameters
+    ----------
+    order : array
+        Row numbers, best first.
+    optimal : bool
+        Whether the order is guaranteed to be optimal.
+    """
 
     order: IntArray
-    proven: bool
+    optimal: bool
 
 
-def consensus(above: FloatArray, exact_up_to: int, starts: int, rng: np.random.Generator) -> Consensus:
-    """`above[a, b]` is the weight of those who put a above b; of equally good orders, rows that come first go first."""
+def kemeny_order(above: FloatArray, exact_up_to: int, restarts: int, rng: np.random.Generator) -> Consensus:
+    """The order with the least disagreement.
+
+    Parameters
+    ----------
+    above : array of shape (items, items)
+        `above[a, b]` is the weight of the judgments that put a above b.
+    exact_up_to : int
+        Components of at most this many items are solved exactly.
+    restarts : int
+        Restarts of the local search in larger components.
+    rng : numpy.random.Generator
+        Randomness of the restarts.
+
+    Returns
+    -------
+    Consensus
+        Ties between equally good orders are broken in favour of smaller row numbers.
+    """
     majority = above - above.T > _ROUNDING * float(above.max(initial=0.0))
-    circle = _circles(majority)
-    before, proven = majority & (circle[:, None] != circle), True
-    for members in _groups(circle):
+    component = _strong_components(majority)
+    before, optimal = majority & (component[:, None] != component), True
+    for members in _groups(component):
         own = above[np.ix_(members, members)]
         if len(members) <= exact_up_to:
-            order = best_order(own)
+            order = exact_order(own)
         else:
-            order, proven = search(own, starts, rng), False
+            order, optimal = local_search(own, restarts, rng), False
         chain = members[order]
         before[chain[:-1], chain[1:]] = True
-    return Consensus(_first_that_may(before), proven)
+    return Consensus(_topological_order(before), optimal)
 
 
-def cost(above: FloatArray, order: IntArray) -> float:
-    """The weight of the judgments that an order goes against."""
+def disagreement(above: FloatArray, order: IntArray) -> float:
+    """The weight of the judgments that an order contradicts."""
     return float(np.tril(above[np.ix_(order, order)], -1).sum())
 
 
-def best_order(above: FloatArray) -> IntArray:
-    """The best order of all: the cost of a set is that of its best first item, and of the set without it.
+def exact_order(above: FloatArray) -> IntArray:
+    """The optimal order, by dynamic programming over subsets.
 
-    Rows are counted as bits: a set is a number.
+    The cost of a set is the cost of its best first item plus the cost of the set without it. A set is a bit mask.
     """
     size = len(above)
-    first = np.zeros((1, size))  # first[set, j]: what it costs to put j before all of the set
+    first = np.zeros((1, size))  # first[set, j]: the cost of putting j before all items of the set
     for item in range(size):
         first = np.concatenate((first, first + above[item]))
     cheapest, bits = np.zeros(1 << size), 1 << np.arange(size)
-    slack = _ROUNDING * float(above.max())
+    tolerance = _ROUNDING * float(above.max())
     for sets in _sets_by_size(size)[1:]:
         rest = sets[:, None] ^ bits
         whole = np.where(sets[:, None] & bits, first[rest, np.arange(size)] + cheapest[rest], np.inf)
@@ -69,75 +94,76 @@ def best_order(above: FloatArray) -> IntArray:
         inside = np.flatnonzero(left & bits)
         rest = left ^ bits[inside]
         whole = first[rest, inside] + cheapest[rest]
-        order[place] = inside[np.argmax(whole <= whole.min() + slack)]
+        order[place] = inside[np.argmax(whole <= whole.min() + tolerance)]
         left ^= int(bits[order[place]])
     return order
 
 
-def search(above: FloatArray, starts: int, rng: np.random.Generator) -> IntArray:
-    """A good order: items moved from the given one, then from the best so far with a stretch of it shuffled."""
+def local_search(above: FloatArray, restarts: int, rng: np.random.Generator) -> IntArray:
+    """A good order: insertion descent from the given order, then from the best one so far with a segment shuffled."""
     margin = above - above.T
-    best = settle(margin, np.arange(len(above)))
-    least = cost(above, best)
-    slack = _ROUNDING * float(above.max())
-    for _ in range(starts):
-        tried = settle(margin, _shuffled_stretch(best, rng))
-        if (price := cost(above, tried)) < least - slack:
-            best, least = tried, price
+    best = insertion_descent(margin, np.arange(len(above)))
+    least = disagreement(above, best)
+    tolerance = _ROUNDING * float(above.max())
+    for _ in range(restarts):
+        candidate = insertion_descent(margin, _shuffled_segment(best, rng))
+        if (cost := disagreement(above, candidate)) < least - tolerance:
+            best, least = candidate, cost
     return best
 
 
-def settle(margin: FloatArray, order: IntArray) -> IntArray:
-    """Items taken out and put in where they fit best, one after the other, until none wants to move."""
-    slack = _ROUNDING * float(np.abs(margin).max())
+def insertion_descent(margin: FloatArray, order: IntArray) -> IntArray:
+    """Move single items to their best position until no move reduces the cost."""
+    tolerance = _ROUNDING * float(np.abs(margin).max())
     moved = True
     while moved:
         moved = False
         for item in order.copy():
             here = int(np.argmax(order == item))
             others = np.concatenate((order[:here], order[here + 1 :]))
-            # moving down past one costs by how much it is preferred to that one
-            price = np.concatenate(([0.0], np.cumsum(margin[item, others])))
-            there = int(np.argmin(price))
-            if price[there] < price[here] - slack:
+            # Moving an item down past another costs the margin by which it is preferred to that one.
+            cost = np.concatenate(([0.0], np.cumsum(margin[item, others])))
+            there = int(np.argmin(cost))
+            if cost[there] < cost[here] - tolerance:
                 order, moved = np.concatenate((others[:there], [item], others[there:])), True
     return order
 
 
-def _shuffled_stretch(order: IntArray, rng: np.random.Generator) -> IntArray:
+def _shuffled_segment(order: IntArray, rng: np.random.Generator) -> IntArray:
     shuffled, length = order.copy(), min(len(order), 3 + int(rng.integers(max(len(order) // 2, 1))))
     begin = int(rng.integers(len(order) - length + 1))
     rng.shuffle(shuffled[begin : begin + length])
     return shuffled
 
 
-def _circles(majority: BoolArray) -> npt.NDArray[np.integer[Any]]:
-    """A number for each row, the same for rows from which majorities lead to each other and back."""
+def _strong_components(majority: BoolArray) -> npt.NDArray[np.integer[Any]]:
+    """The strongly connected component of each row in the majority graph."""
     size = len(majority)
-    if size > _LARGEST_MULTIPLIED:
+    if size > _LARGEST_DENSE_CLOSURE:
         from scipy.sparse.csgraph import connected_components
 
         return np.asarray(connected_components(majority, connection="strong")[1])
-    leads, steps = (majority | np.eye(size, dtype=bool)).astype(np.float32), 1
+    # Squaring the reachability matrix doubles the path length that it covers.
+    reachable, steps = (majority | np.eye(size, dtype=bool)).astype(np.float32), 1
     while steps < size:
-        leads, steps = np.minimum(leads @ leads, 1), 2 * steps
-    return np.asarray(np.argmax(leads * leads.T, axis=1))
+        reachable, steps = np.minimum(reachable @ reachable, 1), 2 * steps
+    return np.asarray(np.argmax(reachable * reachable.T, axis=1))
 
 
 def _groups(label: npt.NDArray[np.integer[Any]]) -> list[IntArray]:
-    """The members of each group of more than one."""
+    """The members of each group of more than one row."""
     counts = np.bincount(label)
     return [np.flatnonzero(label == group) for group in np.flatnonzero(counts > 1)]
 
 
-def _first_that_may(before: BoolArray) -> IntArray:
-    """Again and again the first row that none of those left must precede."""
-    waits_for = before.sum(axis=0)
+def _topological_order(before: BoolArray) -> IntArray:
+    """Repeatedly take the first row without a remaining predecessor."""
+    predecessors = before.sum(axis=0)
     order = np.empty(len(before), np.int64)
     for place in range(len(before)):
-        order[place] = row = int(np.argmin(waits_for))
-        waits_for -= before[row]
-        waits_for[row] = len(before)
+        order[place] = row = int(np.argmin(predecessors))
+        predecessors -= before[row]
+        predecessors[row] = len(before)
     return order
 
 

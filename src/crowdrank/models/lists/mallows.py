@@ -1,4 +1,4 @@
-"""Mallows 1957: lists scattered about one order, the likeliest of which is Kemeny's."""
+"""Mallows model (1957): lists scattered around a central order. Its maximum-likelihood estimate is Kemeny's order."""
 
 from __future__ import annotations
 
@@ -13,23 +13,43 @@ from crowdrank.data import Comparisons, Items, Judgments, PairCounts, Rankings
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap_counts, bootstrap_weights
-from crowdrank.models.lists.kemeny import Consensus, consensus
-from crowdrank.models.lists.mallows_likelihood import log_normaliser, pairs, theta_of
-from crowdrank.models.lists.pair_tallies import check_tables_fit, counter, tie_sizes
+from crowdrank.models.lists.kemeny import kemeny_order
+from crowdrank.models.lists.mallows_likelihood import estimate_theta, log_normaliser, pair_count
+from crowdrank.models.lists.pair_counts import check_pair_table_size, pair_counter, tie_sizes
 from crowdrank.results import Ranking, Uncertainty
 
-# All sets of so many items are listed: 2²⁰ of them take 400 MB.
-_MOST_EXACT = 20
-# In resamples larger circles are searched, from one start: each must be quick.
-_EXACT_AGAIN = 10
+# The exact solver enumerates all subsets: 2²⁰ of them take 400 MB.
+_MAX_EXACT_UP_TO = 20
+# Bootstrap replicates solve only smaller components exactly, and search the rest without restarts: each must be quick.
+_EXACT_IN_REPLICATES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mallows(Model):
-    """The order that goes against the fewest pairs of the lists (Kemeny), and how far they scatter about it.
+    """The order that contradicts the fewest pairs (Kemeny), and the dispersion of the lists around it.
 
-    Equally good orders go by Borda, then by label.
+    Parameters
+    ----------
+    exact_up_to : int, default 14
+        Size of a majority cycle (strongly connected component of the majority graph) up to which the order is
+        guaranteed to be optimal. Larger ones are solved by local search.
+    restarts : int, default 20
+        Restarts of the local search, after the first run from Borda's order.
+    dispersion : {"pooled", "by-query"}, default "pooled"
+        Estimate one dispersion for all queries, or one per query.
+    seed : int, default 0
+        Seed of the local search and of the bootstrap.
 
+    Notes
+    -----
+    P(list y | centre σ) = e^(θ·d(y, σ)) / Z(θ), with d the Kendall distance (number of discordant pairs) and θ ≤ 0.
+    The reported dispersion is e^θ: 0 if all lists agree, 1 if every order is equally likely. Equally good orders are
+    decided by Borda score, then by label. Scores are positions: 0, -1, -2, ….
+
+    References: Mallows (1957), Non-null ranking models I; Kemeny (1959), Mathematics without numbers.
+
+    Examples
+    --------
     >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]], [["a"], ["c"], ["b"]]])
     >>> Mallows().fit(lists).table(uncertainty=False)["item"].to_list()
     ['a', 'b', 'c']
@@ -39,83 +59,90 @@ class Mallows(Model):
     order_only: ClassVar[bool] = True
 
     exact_up_to: int = 14
-    """Items of a circle of majorities up to which no order is better for sure; beyond, a search finds a good one."""
-    starts: int = 20
-    """Of the search, after the one from Borda's order."""
+    restarts: int = 20
     dispersion: Literal["pooled", "by-query"] = "pooled"
-    """How far lists scatter: one number for all queries, or one for each."""
     seed: int = 0
-    """Of the search and the bootstrap."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.exact_up_to <= _MOST_EXACT or self.starts < 0:
-            raise SettingError(f"exact_up_to must lie between 1 and {_MOST_EXACT}, and starts must not be negative.")
+        if not 1 <= self.exact_up_to <= _MAX_EXACT_UP_TO:
+            raise SettingError(f"exact_up_to must lie between 1 and {_MAX_EXACT_UP_TO}, got {self.exact_up_to}.")
+        if self.restarts < 0:
+            raise SettingError(f"restarts must be zero or more, got {self.restarts}.")
         if self.dispersion not in ("pooled", "by-query"):
-            raise SettingError(f"dispersion must be pooled or by-query, got {self.dispersion!r}.")
+            raise SettingError(f"dispersion must be 'pooled' or 'by-query', got {self.dispersion!r}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         if isinstance(judgments, Comparisons):
             votes = require_kind(Comparisons, judgments, self)
-            return self._conclude(
-                votes, votes.counts, _lists_of_two(votes), lambda again: bootstrap_counts(votes, again, seed=self.seed)
+            return self._rank(
+                votes,
+                votes.counts,
+                _pair_sizes(votes),
+                lambda refit: bootstrap_counts(votes, refit, seed=self.seed),
             )
         lists = require_kind(Rankings, judgments, self)
-        count = counter(lists)
-        return self._conclude(
+        count = pair_counter(lists)
+        return self._rank(
             lists,
             count(lists.weights),
-            _lists_and_ties(lists),
-            lambda again: bootstrap_weights(lists, lambda weights: again(count(weights)), seed=self.seed),
+            _list_and_tie_sizes(lists),
+            lambda refit: bootstrap_weights(lists, lambda weights: refit(count(weights)), seed=self.seed),
         )
 
-    def _conclude(
+    def _rank(
         self,
         data: Comparisons | Rankings,
         counts: PairCounts,
-        sizes: Sizes,
+        sizes: ListSizes,
         resample: Callable[[Callable[[PairCounts], FloatArray]], Uncertainty],
     ) -> Ranking:
         items = data.items
-        check_tables_fit(items, "borda")
-        place, proven = self._place(counts, items, np.arange(len(items)))
-        against = _against(counts, items, place)
-        spread = _spread(sizes, against, items, pooled=self.dispersion == "pooled")
+        check_pair_table_size(items, "borda")
+        position, optimal = self._consensus(counts, items, np.arange(len(items)))
+        discordant = _discordant_weight(counts, items, position)
+        fit = _fit_dispersion(sizes, discordant, items, pooled=self.dispersion == "pooled")
         return build_ranking(
             self,
             data,
-            -place,
-            log_likelihood=spread.log_likelihood,
-            parameters={"proven": float(proven.mean()), "against": float(against.sum()), **spread.parameters},
-            measure=lambda: resample(self._again(items)),
+            -position,
+            log_likelihood=fit.log_likelihood,
+            parameters={
+                "optimal": float(optimal.mean()),
+                "discordant": float(discordant.sum()),
+                **fit.parameters,
+            },
+            measure=lambda: resample(self._replicate_score(items)),
         )
 
-    def _again(self, items: Items) -> Callable[[PairCounts], FloatArray]:
-        """Ties go by lot here: broken by label every time, they would look like certainty."""
+    def _replicate_score(self, items: Items) -> Callable[[PairCounts], FloatArray]:
+        """Break ties at random in bootstrap replicates: broken by label every time, they would look like certainty."""
         rng = np.random.default_rng(self.seed)
-        return lambda counts: items.centre(-self._place(counts, items, rng.permutation(len(items)), quick=True)[0])
+        return lambda counts: items.centre(-self._consensus(counts, items, rng.permutation(len(items)), quick=True)[0])
 
-    def _place(
-        self, counts: PairCounts, items: Items, lot: IntArray, quick: bool = False
+    def _consensus(
+        self, counts: PairCounts, items: Items, tie_breaker: IntArray, quick: bool = False
     ) -> tuple[FloatArray, BoolArray]:
-        """The place of each item, and of which queries no better order exists for sure."""
+        """The position of each item in its query's order, and per query whether the order is guaranteed optimal."""
         rng = np.random.default_rng(self.seed)
-        exact, starts = (min(self.exact_up_to, _EXACT_AGAIN), 0) if quick else (self.exact_up_to, self.starts)
-        turn = np.lexsort((lot, -counts.net_win_levels, items.query))
-        rank, proven = np.empty(len(items), np.int64), np.ones(len(items.queries), bool)
-        rank[turn] = np.arange(len(items)) - items.starts[items.query]
-        # Borda's order is the best where no majority goes against it.
-        wrong = counts.net * (rank[counts.second] - rank[counts.first]) < 0
-        for query in np.unique(items.query[counts.first[wrong]]):
+        exact, restarts = (
+            (min(self.exact_up_to, _EXACT_IN_REPLICATES), 0) if quick else (self.exact_up_to, self.restarts)
+        )
+        borda = np.lexsort((tie_breaker, -counts.net_win_levels, items.query))
+        rank, optimal = np.empty(len(items), np.int64), np.ones(len(items.queries), bool)
+        rank[borda] = np.arange(len(items)) - items.starts[items.query]
+        # Borda's order is optimal in queries where it follows every majority.
+        contradicted = counts.net * (rank[counts.second] - rank[counts.first]) < 0
+        for query in np.unique(items.query[counts.first[contradicted]]):
             block = items.of_query(query)
-            above = _table(counts, block, rank[block])
-            found: Consensus = consensus(above, exact, starts, rng)
-            rank[turn[block][found.order]] = np.arange(len(above))
-            proven[query] = found.proven
-        return rank.astype(np.float64), proven
+            above = _pair_table(counts, block, rank[block])
+            consensus = kemeny_order(above, exact, restarts, rng)
+            rank[borda[block][consensus.order]] = np.arange(len(above))
+            optimal[query] = consensus.optimal
+        return rank.astype(np.float64), optimal
 
 
-def _table(counts: PairCounts, block: slice, rank: IntArray) -> FloatArray:
-    """The weight of those who put one item of a query above another, items in order of rank."""
+def _pair_table(counts: PairCounts, block: slice, rank: IntArray) -> FloatArray:
+    """`[a, b]`: the weight of the judgments that put a above b, with the items of a query in order of `rank`."""
     rows = slice(*np.searchsorted(counts.first, (block.start, block.stop)))
     above = np.zeros((len(rank), len(rank)))
     first, second = rank[counts.first[rows] - block.start], rank[counts.second[rows] - block.start]
@@ -123,58 +150,62 @@ def _table(counts: PairCounts, block: slice, rank: IntArray) -> FloatArray:
     return above
 
 
-def _against(counts: PairCounts, items: Items, place: FloatArray) -> FloatArray:
-    """For each query the weight of the pairs that the order turns round."""
-    turned = np.where(place[counts.first] < place[counts.second], counts.second_wins, counts.first_wins)
-    return np.bincount(items.query[counts.first], turned, len(items.queries)).astype(np.float64)
+def _discordant_weight(counts: PairCounts, items: Items, position: FloatArray) -> FloatArray:
+    """Per query, the weight of the judged pairs that the order contradicts."""
+    discordant = np.where(position[counts.first] < position[counts.second], counts.second_wins, counts.first_wins)
+    return np.bincount(items.query[counts.first], discordant, len(items.queries)).astype(np.float64)
 
 
-class Sizes(NamedTuple):
-    """How many items were ordered at once, how often, and in which query; below 0 what ties left open of it."""
+class ListSizes(NamedTuple):
+    """The lengths of the lists with their weights and queries.
+
+    A group of tied items is an entry of negative weight: it removes the pairs that the tie left unordered.
+    """
 
     size: IntArray
     weight: FloatArray
     query: Int32Array
 
 
-def _lists_and_ties(lists: Rankings) -> Sizes:
-    tied, of_tie = tie_sizes(lists)
+def _list_and_tie_sizes(lists: Rankings) -> ListSizes:
+    tied, list_of_tie = tie_sizes(lists)
     query = lists.items.query[lists.item[lists.offsets[:-1]]]
-    return Sizes(
+    return ListSizes(
         np.concatenate((lists.lengths, tied)),
-        np.concatenate((lists.weights, -lists.weights[of_tie])),
-        np.concatenate((query, query[of_tie])),
+        np.concatenate((lists.weights, -lists.weights[list_of_tie])),
+        np.concatenate((query, query[list_of_tie])),
     )
 
 
-def _lists_of_two(votes: Comparisons) -> Sizes:
+def _pair_sizes(votes: Comparisons) -> ListSizes:
+    """Comparisons as lists of two items."""
     counts = votes.counts
-    return Sizes(np.full(len(counts), 2), counts.first_wins + counts.second_wins, votes.items.query[counts.first])
+    return ListSizes(np.full(len(counts), 2), counts.first_wins + counts.second_wins, votes.items.query[counts.first])
 
 
-class Spread(NamedTuple):
-    """How far lists scatter about the consensus, and how likely they are."""
+class DispersionFit(NamedTuple):
+    """The estimated dispersions by parameter name, and the log-likelihood of the lists."""
 
     parameters: dict[str, float]
     log_likelihood: float
 
 
-def _spread(sizes: Sizes, against: FloatArray, items: Items, pooled: bool) -> Spread:
-    """The likeliest θ, as a dispersion e^θ: 0 where all agree, 1 where any order is as likely."""
+def _fit_dispersion(sizes: ListSizes, discordant: FloatArray, items: Items, pooled: bool) -> DispersionFit:
+    """The maximum-likelihood dispersion e^θ: 0 if all lists agree, 1 if every order is equally likely."""
     if pooled:
-        parts = {"dispersion": (float(against.sum()), sizes.size, sizes.weight)}
+        groups = {"dispersion": (float(discordant.sum()), sizes.size, sizes.weight)}
     else:
         own = [sizes.query == query for query in range(len(items.queries))]
-        parts = {
-            f"dispersion_of_{items.queries[q]}": (float(against[q]), sizes.size[rows], sizes.weight[rows])
+        groups = {
+            f"dispersion_of_{items.queries[q]}": (float(discordant[q]), sizes.size[rows], sizes.weight[rows])
             for q, rows in enumerate(own)
         }
-    found, value = {}, 0.0
-    for name, (distance, size, weight) in parts.items():
-        if weight @ pairs(size) <= 0:  # nothing was ordered
+    parameters, value = {}, 0.0
+    for name, (distance, size, weight) in groups.items():
+        if weight @ pair_count(size) <= 0:  # nothing was ordered
             continue
-        theta = theta_of(distance, size, weight)
-        found[name] = float(np.exp(theta))
+        theta = estimate_theta(distance, size, weight)
+        parameters[name] = float(np.exp(theta))
         if distance > 0:
             value += theta * distance - float(weight @ log_normaliser(theta, size))
-    return Spread(found, value)
+    return DispersionFit(parameters, value)

@@ -1,4 +1,4 @@
-"""Dwork, Kumar, Naor & Sivakumar 2001: where a walk that moves to better placed items spends its time."""
+"""Markov chain rank aggregation (Dwork, Kumar, Naor & Sivakumar 2001): score by the stationary distribution."""
 
 from __future__ import annotations
 
@@ -15,17 +15,39 @@ from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap_weights
-from crowdrank.models.lists.pair_tallies import check_tables_fit, tie_sizes
+from crowdrank.models.lists.pair_counts import check_pair_table_size, tie_sizes
 from crowdrank.results import Ranking
 
-# A majority smaller than this is rounding.
+# Majorities below this are rounding.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarkovChain(Model):
-    """How long a walk to better placed items stays at each, as a logarithm.
+    """Log stationary probability of a random walk that moves to higher-ranked items.
 
+    Parameters
+    ----------
+    chain : {"mc1", "mc2", "mc3", "mc4"}, default "mc4"
+        Which of the paper's four chains to use. From item i, the walk moves
+        to an item that some list ranks at least as high as i, chosen among all such (list, item) pairs (mc1);
+        to an item at least as high in a list that is drawn first (mc2);
+        to an item of a list that is drawn first, if it is higher there, else stays (mc3);
+        to any item of the query, if a majority of the lists that order the two ranks it higher, else stays (mc4).
+    teleport : float, default 0.05
+        Probability of jumping to a uniformly drawn item in each step, which makes the chain ergodic.
+    seed : int, default 0
+        Seed of the bootstrap.
+
+    Notes
+    -----
+    The score of item i is log πᵢ, centred in each query, where π = teleport/n + (1 − teleport)·π·P and P is the
+    transition matrix of the chain.
+
+    Reference: Dwork, Kumar, Naor & Sivakumar (2001), Rank aggregation methods for the Web, section 4.
+
+    Examples
+    --------
     >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]], [["a"], ["c"], ["b"]]])
     >>> MarkovChain().fit(lists).table(uncertainty=False)["item"].to_list()
     ['a', 'b', 'c']
@@ -34,34 +56,36 @@ class MarkovChain(Model):
     reads: ClassVar[type] = Rankings
 
     chain: Literal["mc1", "mc2", "mc3", "mc4"] = "mc4"
-    """Which of the four walks."""
     teleport: float = 0.05
-    """The chance that a step goes to any item, so that the walk gets everywhere."""
     seed: int = 0
-    """Of the bootstrap."""
 
     def __post_init__(self) -> None:
-        if self.chain not in _WALKS:
-            raise SettingError(f"chain must be {', '.join(_WALKS)}, got {self.chain!r}.")
+        if self.chain not in _CHAINS:
+            raise SettingError(f"chain must be one of {', '.join(_CHAINS)}, got {self.chain!r}.")
         if not 0 < self.teleport < 1:
             raise SettingError(f"teleport must lie between 0 and 1, got {self.teleport}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         lists = require_kind(Rankings, judgments, self)
-        check_tables_fit(lists.items, "borda")
-        moves = Moves(lists)
+        check_pair_table_size(lists.items, "borda")
+        transitions = Transitions(lists)
 
         def score(weights: FloatArray) -> FloatArray:
-            blocks = _WALKS[self.chain](moves, weights)
-            return lists.items.centre(np.concatenate([np.log(time_spent(block, self.teleport)) for block in blocks]))
+            blocks = _CHAINS[self.chain](transitions, weights)
+            logs = [np.log(stationary_distribution(block, self.teleport)) for block in blocks]
+            return lists.items.centre(np.concatenate(logs))
 
         return build_ranking(
             self, lists, score(lists.weights), measure=lambda: bootstrap_weights(lists, score, seed=self.seed)
         )
 
 
-class Moves:
-    """The moves that lists allow: from a row of a list to one on a better place, or on the same."""
+class Transitions:
+    """The moves that the lists allow, as pairs of rows (source, target) of one list.
+
+    `up` leads to a better place, `stay` to the row itself, `not_down` to a place at least as good. Per row,
+    `n_not_below` is the number of rows of its list that are at least as high, `n_higher` of those that are higher.
+    """
 
     def __init__(self, lists: Rankings):
         first, second = pairs_within(lists.offsets)
@@ -69,19 +93,18 @@ class Moves:
         rows = np.arange(len(lists.item))
         self.up = (second[~tied], first[~tied])
         self.stay = (rows, rows)
-        self.as_high = (
+        self.not_down = (
             np.concatenate((self.up[0], first[tied], second[tied], rows)),
             np.concatenate((self.up[1], second[tied], first[tied], rows)),
         )
-        counts, of_list = tie_sizes(lists)
-        after = np.cumsum(counts) - lists.offsets[:-1][of_list]
-        self.not_below, self.higher = np.repeat(after, counts), np.repeat(after - counts, counts)
-        """How many of its list stand as high as each row or higher, and how many higher."""
-        self.of_list, self.length = lists.list_of_row, lists.lengths[lists.list_of_row]
+        counts, list_of_tie = tie_sizes(lists)
+        after = np.cumsum(counts) - lists.offsets[:-1][list_of_tie]
+        self.n_not_below, self.n_higher = np.repeat(after, counts), np.repeat(after - counts, counts)
+        self.list_of_row, self.length = lists.list_of_row, lists.lengths[lists.list_of_row]
         self.item, self.items = lists.item, lists.items
 
     def tables(self, *parts: tuple[tuple[IntArray, IntArray], FloatArray]) -> list[FloatArray]:
-        """Values of moves added up by items: for each query a table, from whom and to whom."""
+        """Sum values of moves by source and target item: one table per query."""
         starts, sizes = self.items.starts, np.diff(self.items.starts)
         ends = np.cumsum(sizes**2)
         total = np.zeros(ends[-1])
@@ -92,34 +115,36 @@ class Moves:
         return [part.reshape(n, n) for part, n in zip(np.split(total, ends[:-1]), sizes, strict=True)]
 
 
-def _mc1(moves: Moves, weights: FloatArray) -> list[FloatArray]:
-    """To any item that some list puts as high or higher, as often as lists do."""
-    source, _ = moves.as_high
-    return _shares(moves.tables((moves.as_high, weights[moves.of_list[source]])))
+def _mc1(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
+    """To an item that some list ranks at least as high, in proportion to the lists that do."""
+    source, _ = moves.not_down
+    return _row_normalised(moves.tables((moves.not_down, weights[moves.list_of_row[source]])))
 
 
-def _mc2(moves: Moves, weights: FloatArray) -> list[FloatArray]:
-    """To any item as high or higher in a list, the list drawn first."""
-    source, _ = moves.as_high
-    return _shares(moves.tables((moves.as_high, weights[moves.of_list[source]] / moves.not_below[source])))
+def _mc2(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
+    """Draw a list, then an item that it ranks at least as high."""
+    source, _ = moves.not_down
+    value = weights[moves.list_of_row[source]] / moves.n_not_below[source]
+    return _row_normalised(moves.tables((moves.not_down, value)))
 
 
-def _mc3(moves: Moves, weights: FloatArray) -> list[FloatArray]:
-    """To any item of a list drawn first, if it is higher there."""
-    chance = weights[moves.of_list] / moves.length
+def _mc3(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
+    """Draw a list, then any item of it; move if that item is higher, else stay."""
+    value = weights[moves.list_of_row] / moves.length
     source, _ = moves.up
-    return _shares(moves.tables((moves.up, chance[source]), (moves.stay, chance * (moves.length - moves.higher))))
+    staying = value * (moves.length - moves.n_higher)
+    return _row_normalised(moves.tables((moves.up, value[source]), (moves.stay, staying)))
 
 
-def _mc4(moves: Moves, weights: FloatArray) -> list[FloatArray]:
-    """To any item of the query, if most lists that order the two put it higher."""
+def _mc4(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
+    """Draw any item of the query; move if a majority of the lists that order the two ranks it higher, else stay."""
     source, _ = moves.up
-    tables = moves.tables((moves.up, weights[moves.of_list[source]]))
+    tables = moves.tables((moves.up, weights[moves.list_of_row[source]]))
     moving = [(table - table.T > _ROUNDING) / len(table) for table in tables]
-    return _shares([table + np.diag(1 - table.sum(axis=1)) for table in moving])
+    return _row_normalised([table + np.diag(1 - table.sum(axis=1)) for table in moving])
 
 
-_WALKS: dict[str, Callable[[Moves, FloatArray], list[FloatArray]]] = {
+_CHAINS: dict[str, Callable[[Transitions, FloatArray], list[FloatArray]]] = {
     "mc1": _mc1,
     "mc2": _mc2,
     "mc3": _mc3,
@@ -127,14 +152,14 @@ _WALKS: dict[str, Callable[[Moves, FloatArray], list[FloatArray]]] = {
 }
 
 
-def _shares(tables: list[FloatArray]) -> list[FloatArray]:
-    """Chances of a step; a walk stays at an item that no list names."""
-    named = [table + np.diag(table.sum(axis=1) == 0) for table in tables]
-    return [table / table.sum(axis=1, keepdims=True) for table in named]
+def _row_normalised(tables: list[FloatArray]) -> list[FloatArray]:
+    """Transition matrices; the walk stays at an item that no list contains."""
+    listed = [table + np.diag(table.sum(axis=1) == 0) for table in tables]
+    return [table / table.sum(axis=1, keepdims=True) for table in listed]
 
 
-def time_spent(chance: FloatArray, teleport: float) -> FloatArray:
-    """The share of its time that the walk is at each item: π = teleport/n + (1 − teleport)·π·chance."""
-    size = len(chance)
+def stationary_distribution(transition: FloatArray, teleport: float) -> FloatArray:
+    """Solve π = teleport/n + (1 − teleport)·π·P for the stationary distribution π."""
+    size = len(transition)
     with limit_blas_threads(size):
-        return np.asarray(np.linalg.solve(np.eye(size) - (1 - teleport) * chance.T, np.full(size, teleport / size)))
+        return np.asarray(np.linalg.solve(np.eye(size) - (1 - teleport) * transition.T, np.full(size, teleport / size)))

@@ -1,4 +1,4 @@
-"""Dawid & Skene 1979: items have a true class, and each annotator mixes classes up in a way of their own."""
+"""Dawid & Skene (1979): items have a latent true class, and each annotator has a confusion matrix."""
 
 from __future__ import annotations
 
@@ -12,22 +12,48 @@ from crowdrank.arrays import FloatArray, Int32Array
 from crowdrank.data import Judgments, Ratings
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, require_kind, with_annotators
-from crowdrank.models.ratings.grade_classes import Classes, check_bins
-from crowdrank.models.ratings.shrinkage import draws_of
+from crowdrank.models.ratings.grade_classes import GradeClasses, check_bins
+from crowdrank.models.ratings.shrinkage import draw_count
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
-_UNIT = "of some item's chance of a class still moving"
-# The crowd's own matrix is only believed beforehand as far as one answer a class, falling off by this a step away.
-_FALL = 1.0
-# How near the crowd's matrix must be: it is only the middle of what is believed of each annotator.
-_NEAR_ENOUGH = 1e-5
-_LEAST = 1e-300
+_CONVERGENCE_UNIT = "of change in a class probability in the last step"
+# The prior confusion matrix is ∝ exp(−_DECAY·|true − answered class|); it counts as one answer per class.
+_DECAY = 1.0
+# Tolerance of the pooled fit: it only provides the centre of the annotators' priors.
+_POOLED_TOLERANCE = 1e-5
+# Floor of probabilities before taking logarithms.
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, kw_only=True)
 class DawidSkene(Model):
-    """True classes of items, and how each annotator mixes them up, over all queries.
+    """Latent true classes of the items and a confusion matrix per annotator (Dawid-Skene), fitted by EM.
 
+    Parameters
+    ----------
+    bins : int, default 5
+        Number of classes, by quantiles, if there are more than ten distinct grades. Otherwise each grade is a class.
+    annotator_prior_count : float, default 5.0
+        Pseudo-answers per true class, distributed as the pooled confusion matrix, that are added to each annotator.
+    query_prior_count : float, default 10.0
+        Pseudo-items, distributed as the overall class frequencies, that are added to each query.
+    tolerance : float, default 1e-6
+        Stop when no class probability of an item changes by more than this in one EM step.
+    max_steps : int, default 2000
+        Maximum number of EM steps.
+    seed : int, default 0
+        Seed of the draws behind rank intervals.
+
+    Notes
+    -----
+    P(class of item i = c) = πc in its query, and P(annotator k answers y | class c) = Πₖ[c, y]. EM alternates the
+    posterior of the classes with the (Dirichlet-smoothed) estimates of π and Πₖ. A first fit with one confusion matrix
+    for all annotators provides the centre of the priors. The score is the expected grade of an item's class.
+
+    Reference: Dawid & Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm.
+
+    Examples
+    --------
     >>> who = ["x"] * 3 + ["y"] * 3 + ["z"] * 3
     >>> grades = Ratings.of(["a", "b", "c"] * 3, [1, 1, 0, 1, 0, 0, 1, 1, 0], annotator=who)
     >>> DawidSkene().fit(grades).table(uncertainty=False)["item"].to_list()
@@ -39,166 +65,180 @@ class DawidSkene(Model):
     draws_classes: ClassVar[bool] = True
 
     bins: int = 5
-    """Classes that grades are put into, by quantiles, where there are more than ten different ones."""
-    annotator_count: float = 5.0
-    """Answers, for each true class, of a typical annotator that everyone is credited with."""
-    query_count: float = 10.0
-    """Items of a typical query that every query is credited with, when it comes to how frequent classes are."""
+    annotator_prior_count: float = 5.0
+    query_prior_count: float = 10.0
     tolerance: float = 1e-6
-    """Stop when no item's chance of any class moves by more than this."""
     max_steps: int = 2000
     seed: int = 0
-    """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
         check_solver(self)
         check_bins(self.bins)
-        for name in ("annotator_count", "query_count"):
+        for name in ("annotator_prior_count", "query_prior_count"):
             if not 0 < getattr(self, name) < np.inf:
                 raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         ratings = require_kind(Ratings, judgments, self)
-        grades = Grades(ratings, Classes.of(ratings, self.bins))
-        crowd, _ = grades.settle(grades.first(), None, self, max(self.tolerance, _NEAR_ENOUGH))
-        found, convergence = grades.settle(crowd.chances, crowd, self, self.tolerance)
+        em = DawidSkeneEM(ratings, GradeClasses.of(ratings, self.bins))
+        pooled, _ = em.run(em.initial_probabilities(), None, self, max(self.tolerance, _POOLED_TOLERANCE))
+        estimate, convergence = em.run(pooled.probabilities, pooled, self, self.tolerance)
         ranking = build_ranking(
             self,
             ratings,
-            found.scores,
-            log_likelihood=found.log_likelihood,
+            estimate.scores,
+            log_likelihood=estimate.log_likelihood,
             convergence=convergence,
             centred=False,
-            measure=lambda: found.measure(self.seed),
+            measure=lambda: estimate.uncertainty(self.seed),
         )
-        return with_annotators(ranking, ratings, lambda: {"quality": found.quality(self.annotator_count)})
+        return with_annotators(ranking, ratings, lambda: {"quality": estimate.quality(self.annotator_prior_count)})
 
 
 @dataclass(frozen=True)
-class Mixed:
-    """What is believed at one point of the rounds."""
+class ConfusionEstimate:
+    """State of EM after one step.
 
-    grades: Grades
-    chances: FloatArray
-    """Of each item being of each class: items × classes."""
-    shares: FloatArray
-    """Of classes in each query: queries × classes."""
-    matrices: FloatArray
-    """P(answer | class) of each annotator: annotators × true classes × answers; of one, if they are all alike."""
+    Parameters
+    ----------
+    em : DawidSkeneEM
+        The data.
+    probabilities : array of shape (items, classes)
+        Posterior probability of each class of each item.
+    class_priors : array of shape (queries, classes)
+        Frequencies of the classes in each query.
+    confusion : array of shape (annotators, classes, classes)
+        P(answer | true class) of each annotator; the first axis has length 1 in the pooled fit.
+    log_likelihood : float
+        Log-likelihood of the grades, with the classes summed out.
+    """
+
+    em: DawidSkeneEM
+    probabilities: FloatArray
+    class_priors: FloatArray
+    confusion: FloatArray
     log_likelihood: float
 
     @property
     def scores(self) -> FloatArray:
-        """The expected class of each item, as a grade."""
-        return np.asarray(np.sum(self.chances * self.grades.worth, axis=1))
+        """The expected grade of each item's class."""
+        return np.asarray(np.sum(self.probabilities * self.em.class_grades, axis=1))
 
-    def measure(self, seed: int) -> Uncertainty:
-        """Draws are classes, so that items of one class share their ranks."""
-        worth, items = self.grades.worth, len(self.scores)
-        variance = np.sum(self.chances * (worth - self.scores[:, None]) ** 2, axis=1)
-        chance = np.random.default_rng(seed).random((draws_of(items), items))
-        drawn = np.zeros(chance.shape, np.int64)
-        for below in np.cumsum(self.chances, axis=1).T[:-1]:
-            drawn += chance > below
+    def uncertainty(self, seed: int) -> Uncertainty:
+        """Posterior draws of the classes, so that items of one class share a rank."""
+        grades, items = self.em.class_grades, len(self.scores)
+        variance = np.sum(self.probabilities * (grades - self.scores[:, None]) ** 2, axis=1)
+        uniforms = np.random.default_rng(seed).random((draw_count(items), items))
+        drawn = np.zeros(uniforms.shape, np.int64)
+        for below in np.cumsum(self.probabilities, axis=1).T[:-1]:
+            drawn += uniforms > below
         method = "posterior of the classes, given the annotators"
-        return Uncertainty(worth[np.arange(items), drawn], np.sqrt(variance), method, sampled=True)
+        return Uncertainty(grades[np.arange(items), drawn], np.sqrt(variance), method, sampled=True)
 
-    def quality(self, count: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """P(grades the better of two items of different classes higher), a tie counting half."""
-        shares = self.chances.mean(axis=0)
-        pairs = np.triu(np.outer(shares, shares), 1).T  # [better, worse]
-        pairs /= max(float(pairs.sum()), _LEAST)
-        below = np.cumsum(self.matrices, axis=2) - 0.5 * self.matrices
-        found = np.einsum("bw,kby,kwy->k", pairs, self.matrices, below)
-        answers = self.grades.number + count
-        reach = 1.96 * np.sqrt(np.maximum(found * (1 - found), 0.0) / np.maximum(answers, 1.0))
-        return found, np.maximum(found - reach, 0.0), np.minimum(found + reach, 1.0)
+    def quality(self, prior_count: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """P(the better of two items of different classes gets the higher grade), a tie counting half; 95 % interval."""
+        frequencies = self.probabilities.mean(axis=0)
+        pairs = np.triu(np.outer(frequencies, frequencies), 1).T  # [better, worse]
+        pairs /= max(float(pairs.sum()), _TINY)
+        below = np.cumsum(self.confusion, axis=2) - 0.5 * self.confusion
+        quality = np.einsum("bw,kby,kwy->k", pairs, self.confusion, below)
+        answers = self.em.annotator_weight + prior_count
+        half_width = 1.96 * np.sqrt(np.maximum(quality * (1 - quality), 0.0) / np.maximum(answers, 1.0))
+        return quality, np.maximum(quality - half_width, 0.0), np.minimum(quality + half_width, 1.0)
 
 
 @dataclass(frozen=True)
-class Grades:
-    """Ratings with their classes, and the two halves of a round."""
+class DawidSkeneEM:
+    """EM for the Dawid-Skene model on ratings with their classes."""
 
     ratings: Ratings
-    classes: Classes
+    classes: GradeClasses
 
     @cached_property
-    def who(self) -> Int32Array:
-        """Grades that name nobody are one annotator's."""
-        named = self.ratings.annotator
-        return np.zeros(len(self.ratings), np.int32) if named is None else named
+    def annotator(self) -> Int32Array:
+        """Annotator of each rating; ratings without annotators are treated as one annotator's."""
+        annotator = self.ratings.annotator
+        return np.zeros(len(self.ratings), np.int32) if annotator is None else annotator
 
     @cached_property
-    def people(self) -> int:
+    def n_annotators(self) -> int:
         return max(1, len(self.ratings.annotators))
 
     @cached_property
-    def number(self) -> FloatArray:
-        return np.bincount(self.who, self.ratings.weights, self.people).astype(np.float64)
+    def annotator_weight(self) -> FloatArray:
+        """Total weight of each annotator's ratings."""
+        return np.bincount(self.annotator, self.ratings.weights, self.n_annotators).astype(np.float64)
 
     @cached_property
-    def worth(self) -> FloatArray:
-        """Of each class for each item, as a grade."""
+    def class_grades(self) -> FloatArray:
+        """The grade that each class stands for, per item: items × classes."""
         return np.asarray(self.classes.value[self.ratings.items.query])
 
     @cached_property
-    def kernel(self) -> FloatArray:
-        """An annotator before anything is known: neighbouring classes are mixed up more readily than far ones."""
-        places = np.arange(self.classes.size)
-        near = np.exp(-_FALL * np.abs(places[:, None] - places))
-        return np.asarray(near / near.sum(axis=1, keepdims=True))
+    def prior_confusion(self) -> FloatArray:
+        """Confusion matrix of an unknown annotator: neighbouring classes are confused more often than distant ones."""
+        classes = np.arange(self.classes.size)
+        similarity = np.exp(-_DECAY * np.abs(classes[:, None] - classes))
+        return np.asarray(similarity / similarity.sum(axis=1, keepdims=True))
 
-    def first(self) -> FloatArray:
-        """Each item's classes by its own grades, seen through the kernel."""
-        rows = np.log(self.kernel.T[self.classes.code]) * self.ratings.weights[:, None]
-        return _chances(self._per_item(rows))
+    def initial_probabilities(self) -> FloatArray:
+        """Class probabilities of each item from its own grades and the prior confusion matrix."""
+        rows = np.log(self.prior_confusion.T[self.classes.code]) * self.ratings.weights[:, None]
+        return _normalised(self._per_item(rows))
 
-    def settle(
-        self, chances: FloatArray, crowd: Mixed | None, model: DawidSkene, tolerance: float
-    ) -> tuple[Mixed, Convergence]:
-        """Round after round: how annotators answer and how frequent classes are, then the classes of items.
+    def run(
+        self, probabilities: FloatArray, pooled: ConfusionEstimate | None, model: DawidSkene, tolerance: float
+    ) -> tuple[ConfusionEstimate, Convergence]:
+        """Alternate M-steps and E-steps until the class probabilities stop changing.
 
-        Without a `crowd` all annotators are one, and so are queries; with one, it is what is believed of each.
+        Without `pooled`, all annotators share one confusion matrix and all queries one class distribution; with it, it
+        is the centre of the priors.
         """
         for step in range(1, model.max_steps + 1):
-            shares, matrices = self._learn(chances, crowd, model)
-            mixed = self._look(shares, matrices)
-            moved = float(np.max(np.abs(mixed.chances - chances)))
-            chances = mixed.chances
-            if moved <= tolerance:
-                return mixed, Convergence(True, step, moved, _UNIT)
-        return mixed, Convergence(False, model.max_steps, moved, _UNIT)
+            class_priors, confusion = self._m_step(probabilities, pooled, model)
+            estimate = self._e_step(class_priors, confusion)
+            change = float(np.max(np.abs(estimate.probabilities - probabilities)))
+            probabilities = estimate.probabilities
+            if change <= tolerance:
+                return estimate, Convergence(True, step, change, _CONVERGENCE_UNIT)
+        return estimate, Convergence(False, model.max_steps, change, _CONVERGENCE_UNIT)
 
-    def _learn(self, chances: FloatArray, crowd: Mixed | None, model: DawidSkene) -> tuple[FloatArray, FloatArray]:
+    def _m_step(
+        self, probabilities: FloatArray, pooled: ConfusionEstimate | None, model: DawidSkene
+    ) -> tuple[FloatArray, FloatArray]:
+        """Class priors and confusion matrices: expected counts plus pseudo-counts, normalised."""
         items, size = self.ratings.items, self.classes.size
-        cell = (0 if crowd is None else self.who.astype(np.int64)) * size + self.classes.code
-        people = 1 if crowd is None else self.people
-        weight = self.ratings.weights[:, None] * chances[self.ratings.item]
-        counts = np.stack([np.bincount(cell, column, people * size) for column in weight.T])
-        counts = counts.reshape(size, people, size).transpose(1, 0, 2)
-        if crowd is None:
-            matrices = counts + self.kernel
-            shares = np.broadcast_to(chances.sum(axis=0) + 1.0 / size, (len(items.queries), size))
+        cell = (0 if pooled is None else self.annotator.astype(np.int64)) * size + self.classes.code
+        n_annotators = 1 if pooled is None else self.n_annotators
+        weight = self.ratings.weights[:, None] * probabilities[self.ratings.item]
+        counts = np.stack([np.bincount(cell, column, n_annotators * size) for column in weight.T])
+        counts = counts.reshape(size, n_annotators, size).transpose(1, 0, 2)
+        if pooled is None:
+            confusion = counts + self.prior_confusion
+            priors = np.broadcast_to(probabilities.sum(axis=0) + 1.0 / size, (len(items.queries), size))
         else:
-            matrices = counts + model.annotator_count * crowd.matrices
-            sums = np.add.reduceat(chances, items.starts[:-1], axis=0)
-            shares = sums + model.query_count * crowd.shares
-        return shares / shares.sum(axis=1, keepdims=True), matrices / matrices.sum(axis=2, keepdims=True)
+            confusion = counts + model.annotator_prior_count * pooled.confusion
+            sums = np.add.reduceat(probabilities, items.starts[:-1], axis=0)
+            priors = sums + model.query_prior_count * pooled.class_priors
+        return priors / priors.sum(axis=1, keepdims=True), confusion / confusion.sum(axis=2, keepdims=True)
 
-    def _look(self, shares: FloatArray, matrices: FloatArray) -> Mixed:
+    def _e_step(self, class_priors: FloatArray, confusion: FloatArray) -> ConfusionEstimate:
+        """Posterior class probabilities and log-likelihood, by log-sum-exp."""
         with np.errstate(divide="ignore"):
-            logs = np.log(np.maximum(matrices, _LEAST))
-        of_row = logs[self.who if len(matrices) > 1 else 0, :, self.classes.code] * self.ratings.weights[:, None]
-        joint = self._per_item(of_row) + np.log(np.maximum(shares, _LEAST))[self.ratings.items.query]
+            logs = np.log(np.maximum(confusion, _TINY))
+        annotator = self.annotator if len(confusion) > 1 else 0
+        rows = logs[annotator, :, self.classes.code] * self.ratings.weights[:, None]
+        joint = self._per_item(rows) + np.log(np.maximum(class_priors, _TINY))[self.ratings.items.query]
         top = joint.max(axis=1)
         value = float(np.sum(top + np.log(np.exp(joint - top[:, None]).sum(axis=1))))
-        return Mixed(self, _chances(joint), shares, matrices, value)
+        return ConfusionEstimate(self, _normalised(joint), class_priors, confusion, value)
 
     def _per_item(self, rows: FloatArray) -> FloatArray:
         size = len(self.ratings.items)
         return np.stack([np.bincount(self.ratings.item, column, size) for column in rows.T], axis=1).astype(np.float64)
 
 
-def _chances(joint: FloatArray) -> FloatArray:
-    likely = np.exp(joint - joint.max(axis=1, keepdims=True))
-    return np.asarray(likely / likely.sum(axis=1, keepdims=True))
+def _normalised(log_joint: FloatArray) -> FloatArray:
+    """Rows of log weights as probabilities."""
+    weights = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

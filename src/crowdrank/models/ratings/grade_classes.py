@@ -1,4 +1,4 @@
-"""Grades as classes in order: the grades themselves where they are few, else bins of about equal size."""
+"""Grades as ordered classes: the grades themselves if there are few, else quantile bins."""
 
 from __future__ import annotations
 
@@ -10,66 +10,76 @@ from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Ratings
 from crowdrank.errors import SettingError
 
-# So many different grades are classes as they are.
-FEW = 10
+# Up to this many distinct grades, each grade is a class.
+MAX_DISTINCT_GRADES = 10
 
 
 def check_bins(bins: int) -> None:
+    """Refuse a number of bins that makes no sense."""
     if not 2 <= bins <= 1000:
         raise SettingError(f"bins must lie between 2 and 1000, got {bins}.")
 
 
 @dataclass(frozen=True)
-class Classes:
-    """The class of each grade, and what a class is worth in each query."""
+class GradeClasses:
+    """The class of each rating.
+
+    Parameters
+    ----------
+    code : array
+        Class of each rating; 0 is the worst.
+    value : array of shape (queries, classes)
+        The grade that each class stands for, in each query.
+    per_query : bool, default False
+        Whether each query has its own scale.
+    """
 
     code: IntArray
-    """Of each grade; 0 is the worst."""
     value: FloatArray
-    """Of each class in each query, as a grade: queries × classes."""
-    own: bool = False
-    """Whether each query has a scale of its own."""
+    per_query: bool = False
 
     @property
     def size(self) -> int:
+        """Number of classes."""
         return int(self.value.shape[1])
 
     @classmethod
-    def of(cls, ratings: Ratings, bins: int) -> Classes:
-        """Few grades are one scale for all queries. Where there are many, each query has bins of its own.
+    def of(cls, ratings: Ratings, bins: int) -> GradeClasses:
+        """Few distinct grades form one scale for all queries; otherwise each query has its own quantile bins.
 
-        A bin is what lies between two quantiles of its query; equal grades go where the middle of them is.
+        Equal grades share a bin: the one that contains the middle of their ranks.
         """
         grades, code = np.unique(ratings.grade, return_inverse=True)
         queries = len(ratings.items.queries)
-        if len(grades) <= max(FEW, bins):
+        if len(grades) <= max(MAX_DISTINCT_GRADES, bins):
             return cls(code, np.broadcast_to(grades, (queries, len(grades))))
         query = ratings.items.query[ratings.item]
-        code = np.minimum((_ranks(query, ratings.grade, ratings.weights) * bins).astype(np.int64), bins - 1)
-        return cls(code, _values(query * bins + code, ratings, queries, bins), own=True)
+        rank = _fractional_ranks(query, ratings.grade, ratings.weights)
+        code = np.minimum((rank * bins).astype(np.int64), bins - 1)
+        return cls(code, _mean_grades(query * bins + code, ratings, queries, bins), per_query=True)
 
 
-def _ranks(query: Int32Array, grade: FloatArray, weight: FloatArray) -> FloatArray:
-    """What share of its query's grades lies below each, equal ones counted half."""
+def _fractional_ranks(query: Int32Array, grade: FloatArray, weight: FloatArray) -> FloatArray:
+    """The fraction of its query's weight that lies below each grade, counting half of the equal grades."""
     order = np.lexsort((grade, query))
-    fresh = np.append(True, (np.diff(grade[order]) != 0) | (np.diff(query[order]) != 0))
-    tie = np.cumsum(fresh) - 1
+    is_new = np.append(True, (np.diff(grade[order]) != 0) | (np.diff(query[order]) != 0))
+    tie = np.cumsum(is_new) - 1
     tied = np.bincount(tie, weight[order])
     middle = np.cumsum(tied) - tied / 2
-    of_tie = query[order][fresh]
-    total = np.bincount(of_tie, tied)
-    found = np.empty(len(grade))
-    found[order] = ((middle - (np.cumsum(total) - total)[of_tie]) / total[of_tie])[tie]
-    return found
+    query_of_tie = query[order][is_new]
+    total = np.bincount(query_of_tie, tied)
+    ranks = np.empty(len(grade))
+    ranks[order] = ((middle - (np.cumsum(total) - total)[query_of_tie]) / total[query_of_tie])[tie]
+    return ranks
 
 
-def _values(cell: IntArray, ratings: Ratings, queries: int, size: int) -> FloatArray:
-    """The mean grade of each class; of classes that nothing fell into, between their neighbours."""
-    number = np.bincount(cell, ratings.weights, queries * size).reshape(queries, size)
+def _mean_grades(cell: IntArray, ratings: Ratings, queries: int, size: int) -> FloatArray:
+    """The mean grade of each class; an empty class is interpolated between its neighbours."""
+    weight = np.bincount(cell, ratings.weights, queries * size).reshape(queries, size)
     total = np.bincount(cell, ratings.weights * ratings.grade, queries * size).reshape(queries, size)
-    places, found = np.arange(size), np.zeros((queries, size))
+    classes, means = np.arange(size), np.zeros((queries, size))
     for query in range(queries):
-        seen = np.flatnonzero(number[query])
-        if len(seen):
-            found[query] = np.interp(places, seen, total[query, seen] / number[query, seen])
-    return found
+        used = np.flatnonzero(weight[query])
+        if len(used):
+            means[query] = np.interp(classes, used, total[query, used] / weight[query, used])
+    return means

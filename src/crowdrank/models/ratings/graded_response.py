@@ -1,4 +1,4 @@
-"""Samejima 1969's graded response, annotators in place of questions: thresholds that each shifts and stretches."""
+"""Graded response model (Samejima 1969) with annotators as raters: each shifts and stretches the thresholds."""
 
 from __future__ import annotations
 
@@ -27,29 +27,62 @@ from crowdrank.models.base import (
     require_kind,
     with_annotators,
 )
-from crowdrank.models.ratings import graded_response_likelihood as likelihood
-from crowdrank.models.ratings.grade_classes import Classes, check_bins
-from crowdrank.models.ratings.graded_response_likelihood import Graded, chance_to_order
-from crowdrank.models.ratings.shrinkage import normal_draws
+from crowdrank.models.ratings import graded_response_likelihood as formulas
+from crowdrank.models.ratings.grade_classes import GradeClasses, check_bins
+from crowdrank.models.ratings.graded_response_likelihood import RatingShard, ordering_probability
+from crowdrank.models.ratings.shrinkage import normal_uncertainty
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
+# Parameters up to which Newton steps factor the dense Hessian; above, they use conjugate gradients.
 _LARGEST_FACTORED = 300
+# Items up to which the covariance of the scores is computed by inversion.
 _LARGEST_INVERTED = 2_000
-# Cells of the table of how annotators move with scores, up to which errors count in that annotators are unknown.
-_MOST_CELLS = 20_000_000
-_LONGEST_STEP = 2.0
-# The share of reversed annotators from which the other way up may be as likely.
-_DOUBTFUL = 0.2
-# Thresholds may lie anywhere: they are many grades' matter.
-_THRESHOLDS = 10.0
+# Size of the score × other-parameter block up to which standard errors account for unknown annotators and thresholds.
+_MAX_CELLS = 20_000_000
+_MAX_STEP_NORM = 2.0
+# Fraction of reversed annotators from which the solution with opposite sign is tried, too.
+_REVERSED_FRACTION = 0.2
+# Standard deviation of the prior on thresholds: weak, because many grades inform each threshold.
+_THRESHOLD_SCALE = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradedResponse(Model):
-    """Scores seen with noise and graded by thresholds that each annotator shifts and stretches.
+    """Ordinal regression of grades on item scores, with leniency, discrimination and stretch per annotator.
 
-    k grades i above c when αₖ·sᵢ + bₖ + noise > exp(tₖ)·τ_c: α is sharpness, b leniency, t how far k pulls grades
-    apart.
+    Parameters
+    ----------
+    bins : int, default 10
+        Number of classes, by quantiles, if there are more than ten distinct grades. Otherwise each grade is a class.
+    prior_scale : float, default 1.0
+        Standard deviation of the normal prior on scores, in units of the logistic noise.
+    leniency_scale : float, default 1.0
+        Standard deviation of the normal prior on the leniency b, around 0.
+    discrimination_scale : float, default 0.7
+        Standard deviation of the normal prior on the discrimination α, around 1.
+    stretch_scale : float, default 0.3
+        Standard deviation of the normal prior on the log stretch t of the thresholds, around 0.
+    tolerance : float, default 1e-4
+        Stop when √(gᵀH⁻¹g), the distance to the optimum in standard errors, is below this.
+    max_steps : int, default 200
+        Maximum number of Newton steps.
+    seed : int, default 0
+        Seed of the draws behind rank intervals.
+
+    Notes
+    -----
+    Annotator k grades item i above class c if αₖ·sᵢ + bₖ + ε > exp(tₖ)·τ_c, with ε standard logistic. α is the
+    discrimination (negative for a reversed annotator), b the leniency, and t stretches the thresholds τ. The estimate
+    is the posterior mode, and uncertainty is the normal (Laplace) approximation there.
+
+    Reference: Samejima (1969), Estimation of latent ability using a response pattern of graded scores.
+
+    Examples
+    --------
+    >>> who = ["x"] * 3 + ["y"] * 3 + ["z"] * 3
+    >>> grades = Ratings.of(["a", "b", "c"] * 3, [5, 3, 1, 4, 3, 2, 5, 4, 2], annotator=who)
+    >>> GradedResponse().fit(grades).table(uncertainty=False)["item"].to_list()
+    ['a', 'b', 'c']
     """
 
     reads: ClassVar[type] = Ratings
@@ -57,58 +90,51 @@ class GradedResponse(Model):
     models_annotators: ClassVar[bool] = True
 
     bins: int = 10
-    """Classes that grades are put into, by quantiles, where there are more than ten different ones."""
     prior_scale: float = 1.0
-    """Standard deviation of the normal prior on scores, in units of the noise."""
     leniency_scale: float = 1.0
-    """Standard deviation of the normal prior on b, around 0."""
-    sharpness_scale: float = 0.7
-    """Standard deviation of the normal prior on α, around 1."""
+    discrimination_scale: float = 0.7
     stretch_scale: float = 0.3
-    """Standard deviation of the normal prior on t, around 0."""
     tolerance: float = 1e-4
-    """Stop when no combination of parameters is further than this from the optimum, in standard errors."""
     max_steps: int = 200
     seed: int = 0
-    """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
         check_solver(self)
         check_bins(self.bins)
-        for name in ("prior_scale", "leniency_scale", "sharpness_scale", "stretch_scale"):
+        for name in ("prior_scale", "leniency_scale", "discrimination_scale", "stretch_scale"):
             if not 0 < getattr(self, name) < np.inf:
                 raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         ratings = require_kind(Ratings, judgments, self)
         check_connected(diagnose(ratings), has_prior=True)
-        layout = Layout.of(ratings, Classes.of(ratings, self.bins))
-        objective = Objective(options.engine.load(layout.graded), layout, self)
-        summit = Summit(self._highest(objective, layout), layout, ratings, self.seed)
-        found = summit.found
+        layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, self.bins))
+        log_posterior = LogPosterior(options.engine.load(layout.shard), layout, self)
+        approximation = LaplaceApproximation(self._maximise(log_posterior, layout), layout, ratings, self.seed)
+        found = approximation.optimum
         ranking = build_ranking(
             self,
             ratings,
-            summit.scores,
-            log_likelihood=summit.curvature.value,
+            approximation.scores,
+            log_likelihood=approximation.hessian.log_likelihood,
             convergence=Convergence(found.converged, found.steps, found.distance),
-            measure=summit.measure,
+            measure=approximation.uncertainty,
         )
-        return with_annotators(ranking, ratings, summit.estimates)
+        return with_annotators(ranking, ratings, approximation.estimates)
 
-    def _highest(self, objective: Objective, layout: Layout) -> OptimizeResult:
-        """From annotators who are all alike; where many turn out reversed, from the other way up, too."""
+    def _maximise(self, log_posterior: LogPosterior, layout: ParameterLayout) -> OptimizeResult:
+        """The posterior mode from identical annotators; if many turn out reversed, from the opposite sign, too."""
 
-        def go(start: FloatArray) -> OptimizeResult:
+        def run(start: FloatArray) -> OptimizeResult:
             return maximize(
-                objective, start, tolerance=self.tolerance, max_steps=self.max_steps, max_step=_LONGEST_STEP
+                log_posterior, start, tolerance=self.tolerance, max_steps=self.max_steps, max_step=_MAX_STEP_NORM
             )
 
-        found = go(layout.start)
-        if np.mean(layout.sharpness(found.parameters) < 0) < _DOUBTFUL:
+        found = run(layout.start)
+        if np.mean(layout.discrimination(found.parameters) < 0) < _REVERSED_FRACTION:
             return found
-        other = go(layout.mirrored(found.parameters))
-        # equal summits are one: the first stands, so that rounding never chooses
+        other = run(layout.with_opposite_sign(found.parameters))
+        # The other mode must be better by a margin, so that rounding never decides between equally good modes.
         return (
             other
             if other.evaluation.value > found.evaluation.value + 1e-3 + 1e-7 * abs(found.evaluation.value)
@@ -117,101 +143,124 @@ class GradedResponse(Model):
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Where parameters lie in one vector: scores, leniencies, stretches, sharpnesses less one, thresholds."""
+class ParameterLayout:
+    """Layout of the parameter vector: scores, then leniency, stretch and discrimination − 1, then thresholds.
 
-    graded: Graded
+    Parameters
+    ----------
+    shard : RatingShard
+        The ratings with the positions of their parameters.
+    items, annotators : int
+        Numbers of items and annotators.
+    thresholds : array
+        Starting values of the thresholds: the logits of the cumulative class frequencies.
+    """
+
+    shard: RatingShard
     items: int
     annotators: int
     thresholds: FloatArray
-    """Where they start."""
 
     @classmethod
-    def of(cls, ratings: Ratings, classes: Classes) -> Layout:
+    def of(cls, ratings: Ratings, classes: GradeClasses) -> ParameterLayout:
         items, annotators = len(ratings.items), max(1, len(ratings.annotators))
-        own = ratings.items.query[ratings.item] if classes.own else np.zeros(len(ratings), np.int64)
-        # the thresholds of one scale stand side by side, one below each class but the lowest that was used
-        cells, code = np.unique(own * np.int64(classes.size) + classes.code, return_inverse=True)
+        query = ratings.items.query[ratings.item] if classes.per_query else np.zeros(len(ratings), np.int64)
+        # The thresholds of a scale are adjacent, one below each class in use except the lowest.
+        cells, code = np.unique(query * np.int64(classes.size) + classes.code, return_inverse=True)
         scale = cells // classes.size
-        begins = np.append(True, scale[1:] != scale[:-1])
-        if begins.all():
-            raise DataError("All grades are alike: they order no two items.")
-        number = np.bincount(code, ratings.weights)
+        is_lowest = np.append(True, scale[1:] != scale[:-1])
+        if is_lowest.all():
+            raise DataError("All grades are equal, so they order no two items.")
+        weight = np.bincount(code, ratings.weights)
         first = items + 3 * annotators
-        place = first + np.cumsum(~begins) - 1
-        top = np.append(begins[1:], True)
+        threshold = first + np.cumsum(~is_lowest) - 1
+        is_highest = np.append(is_lowest[1:], True)
         who = np.zeros(len(ratings), np.int64) if ratings.annotator is None else ratings.annotator.astype(np.int64)
-        graded = Graded(
+        shard = RatingShard(
             ratings.item.astype(np.int64),
             items + who,
-            np.where(begins, first, place)[code],
-            np.where(top, first, place + 1)[code],
-            begins[code],
-            top[code],
+            np.where(is_lowest, first, threshold)[code],
+            np.where(is_highest, first, threshold + 1)[code],
+            is_lowest[code],
+            is_highest[code],
             np.asarray(ratings.weights),
             annotators,
         )
-        below = np.cumsum(number) - number
-        below -= np.maximum.accumulate(np.where(begins, below, 0.0))
-        share = (below / np.bincount(scale, number)[scale])[~begins]
-        return cls(graded, items, annotators, np.log(share / (1 - share)))
+        below = np.cumsum(weight) - weight
+        below -= np.maximum.accumulate(np.where(is_lowest, below, 0.0))
+        fraction = (below / np.bincount(scale, weight)[scale])[~is_lowest]
+        return cls(shard, items, annotators, np.log(fraction / (1 - fraction)))
 
     @property
     def start(self) -> FloatArray:
+        """Starting point: scores 0, identical annotators."""
         return np.concatenate((np.zeros(self.items + 3 * self.annotators), self.thresholds))
 
-    def sharpness(self, x: FloatArray) -> FloatArray:
+    def discrimination(self, x: FloatArray) -> FloatArray:
         """α of the annotators."""
         return 1.0 + x[self.items + 2 * self.annotators : self.items + 3 * self.annotators]
 
-    def mirrored(self, x: FloatArray) -> FloatArray:
-        """Scores and sharpnesses with their signs turned: the same likelihood, but for the priors."""
-        turned = x.copy()
-        turned[: self.items] *= -1.0
-        turned[self.items + 2 * self.annotators : self.items + 3 * self.annotators] = -self.sharpness(x) - 1.0
-        return turned
+    def with_opposite_sign(self, x: FloatArray) -> FloatArray:
+        """Scores and discriminations with opposite signs: the same likelihood, but another prior density."""
+        flipped = x.copy()
+        flipped[: self.items] *= -1.0
+        flipped[self.items + 2 * self.annotators : self.items + 3 * self.annotators] = -self.discrimination(x) - 1.0
+        return flipped
 
-    def scales(self, model: GradedResponse) -> FloatArray:
-        each = [model.leniency_scale, model.stretch_scale, model.sharpness_scale]
+    def prior_scales(self, model: GradedResponse) -> FloatArray:
+        """Prior standard deviation of each parameter."""
+        annotator_scales = [model.leniency_scale, model.stretch_scale, model.discrimination_scale]
         return np.concatenate(
             (
                 np.full(self.items, model.prior_scale),
-                np.repeat(each, self.annotators),
-                np.full(len(self.thresholds), _THRESHOLDS),
+                np.repeat(annotator_scales, self.annotators),
+                np.full(len(self.thresholds), _THRESHOLD_SCALE),
             )
         )
 
 
 @dataclass(frozen=True)
-class Curvature:
-    """The curvature of the grades' likelihood and of the priors at one point."""
+class NegativeHessian:
+    """Negative Hessian of the log posterior at `x`.
+
+    Parameters
+    ----------
+    held : Held
+        The shards of ratings.
+    x : array
+        The parameters.
+    log_likelihood : float
+        Log-likelihood of the grades at `x`, without the priors.
+    prior : array
+        Prior precision of each parameter.
+    """
 
     held: ShardedData
     x: FloatArray
-    value: float
-    """log P of the grades alone."""
+    log_likelihood: float
     prior: FloatArray
 
     @cached_property
-    def _parts(self) -> tuple[Any, FloatArray]:
+    def _matrix_and_diagonal(self) -> tuple[Any, FloatArray]:
+        """The sparse matrix, and the diagonal of its positive semi-definite part."""
         from scipy.sparse import diags_array
 
-        matrix, steady = self.held.sum(likelihood.curvature, self.x)
-        return (matrix + diags_array(self.prior)).tocsr(), steady + self.prior
+        matrix, diagonal = self.held.sum(formulas.hessian, self.x)
+        return (matrix + diags_array(self.prior)).tocsr(), diagonal + self.prior
 
     @property
     def matrix(self) -> Any:
-        return self._parts[0]
+        return self._matrix_and_diagonal[0]
 
-    def held_up(self, damping: float) -> Any:
-        """The same with more on its diagonal, for points that are no summit."""
+    def damped(self, damping: float) -> Any:
+        """The matrix with an increased diagonal, for points where it is not positive definite."""
         from scipy.sparse import diags_array
 
-        matrix, steady = self._parts
-        return matrix + diags_array(damping * steady)
+        matrix, diagonal = self._matrix_and_diagonal
+        return matrix + diags_array(damping * diagonal)
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
-        matrix, diagonal = self._parts
+        matrix, diagonal = self._matrix_and_diagonal
         small = len(vector) <= _LARGEST_FACTORED
         return DampedCurvature(lambda v: matrix @ v, diagonal, matrix.toarray if small else None).solve(
             vector, tolerance
@@ -219,97 +268,107 @@ class Curvature:
 
 
 @dataclass(frozen=True)
-class Objective:
-    """log P(grades | parameters) + log prior."""
+class LogPosterior:
+    """log P(grades | parameters) + log prior, as a function of the parameter vector."""
 
     held: ShardedData
-    layout: Layout
+    layout: ParameterLayout
     model: GradedResponse
 
     @cached_property
     def _precision(self) -> FloatArray:
-        return self.layout.scales(self.model) ** -2.0
+        return self.layout.prior_scales(self.model) ** -2.0
 
     def __call__(self, x: FloatArray) -> Evaluation:
-        value, gradient = self.held.sum(likelihood.slopes, x)
-        pulled = self._precision * x
-        curvature = Curvature(self.held, x, value, self._precision)
-        return Evaluation(value - 0.5 * float(x @ pulled), gradient - pulled, curvature)
+        value, gradient = self.held.sum(formulas.log_likelihood, x)
+        prior_gradient = self._precision * x
+        hessian = NegativeHessian(self.held, x, value, self._precision)
+        return Evaluation(value - 0.5 * float(x @ prior_gradient), gradient - prior_gradient, hessian)
 
 
 @dataclass(frozen=True)
-class Summit:
-    """Where the climb ended, and what it says of items and annotators."""
+class LaplaceApproximation:
+    """Normal approximation of the posterior at its mode, marginal for items and annotators."""
 
-    found: OptimizeResult
-    layout: Layout
+    optimum: OptimizeResult
+    layout: ParameterLayout
     ratings: Ratings
     seed: int
 
     @property
-    def curvature(self) -> Curvature:
-        assert isinstance(self.found.evaluation.curvature, Curvature)
-        return self.found.evaluation.curvature
+    def hessian(self) -> NegativeHessian:
+        assert isinstance(self.optimum.evaluation.curvature, NegativeHessian)
+        return self.optimum.evaluation.curvature
 
     @property
     def scores(self) -> FloatArray:
-        return self.found.parameters[: self.layout.items]
+        return self.optimum.parameters[: self.layout.items]
 
     @property
-    def _exact(self) -> bool:
-        items, others = self.layout.items, len(self.found.parameters) - self.layout.items
-        return items <= _LARGEST_INVERTED and items * others <= _MOST_CELLS
+    def _is_joint(self) -> bool:
+        """Whether the joint covariance is small enough to compute."""
+        items, others = self.layout.items, len(self.optimum.parameters) - self.layout.items
+        return items <= _LARGEST_INVERTED and items * others <= _MAX_CELLS
 
     @cached_property
     def _marginal(self) -> tuple[FloatArray, FloatArray]:
-        """Covariance of the scores, and standard errors of annotators' parameters, each with the others unknown.
+        """Covariance of the scores and standard errors of the annotators' parameters, marginal over the rest.
 
-        A grade tells of one item, so scores alone have a diagonal; all else is eliminated from it.
+        The score block of the Hessian is diagonal, since a grade involves one item. The other parameters are eliminated
+        by a Schur complement.
         """
         from scipy.sparse.linalg import splu
 
         items = self.layout.items
         for damping in DAMPINGS:
-            matrix = self.curvature.held_up(damping)
-            across = matrix[items:, :items].toarray()
-            through = splu(matrix[items:, items:].tocsc()).solve(across)
-            rest = matrix[:items, :items].toarray() - across.T @ through
+            matrix = self.hessian.damped(damping)
+            cross = matrix[items:, :items].toarray()
+            solved = splu(matrix[items:, items:].tocsc()).solve(cross)
+            schur = matrix[:items, :items].toarray() - cross.T @ solved
             with limit_blas_threads(items), suppress(np.linalg.LinAlgError):
-                np.linalg.cholesky(rest)  # which fails where it bends the wrong way
+                np.linalg.cholesky(schur)  # fails unless the matrix is positive definite
                 break
         with limit_blas_threads(items):
-            covariance = np.linalg.inv(rest)
-        more = np.sum((through @ covariance) * through, axis=1)[: 3 * self.layout.annotators]
-        return covariance, np.sqrt(self._own + more)
+            covariance = np.linalg.inv(schur)
+        from_scores = np.sum((solved @ covariance) * solved, axis=1)[: 3 * self.layout.annotators]
+        return covariance, np.sqrt(self._conditional_variances + from_scores)
 
     @property
-    def _own(self) -> FloatArray:
-        """Variances of annotators' parameters, given scores and thresholds: those of one annotator hang together."""
+    def _conditional_variances(self) -> FloatArray:
+        """Variances of the annotators' parameters given scores and thresholds: one 3 × 3 block per annotator."""
         items, people = self.layout.items, self.layout.annotators
-        theirs = self.curvature.matrix[items : items + 3 * people, items : items + 3 * people]
+        part = self.hessian.matrix[items : items + 3 * people, items : items + 3 * people]
         blocks = np.empty((people, 3, 3))
         for a in range(3):
             for b in range(a, 3):
-                blocks[:, a, b] = blocks[:, b, a] = theirs.diagonal((b - a) * people)[a * people : (a + 1) * people]
+                blocks[:, a, b] = blocks[:, b, a] = part.diagonal((b - a) * people)[a * people : (a + 1) * people]
         return np.asarray(np.linalg.inv(blocks)[:, range(3), range(3)].T.ravel())
 
-    def measure(self) -> Uncertainty:
+    def uncertainty(self) -> Uncertainty:
+        """Standard errors and joint draws of the scores."""
         centre = self.ratings.items.centre
-        if self._exact:
-            error, around = draw_from_covariance(self._marginal[0], centre, self.seed)
-            known = "scores and annotators together"
-            return Uncertainty(centre(self.scores) + around, error, f"curvature at the optimum, of {known}")
-        error = 1.0 / np.sqrt(self.curvature.matrix.diagonal()[: self.layout.items])
-        return normal_draws(
-            centre(self.scores), error, "curvature at the optimum, of scores, given the annotators", self.seed
-        )
+        if self._is_joint:
+            error, noise = draw_from_covariance(self._marginal[0], centre, self.seed)
+            method = "curvature at the optimum, of scores and annotators together"
+            return Uncertainty(centre(self.scores) + noise, error, method)
+        error = 1.0 / np.sqrt(self.hessian.matrix.diagonal()[: self.layout.items])
+        method = "curvature at the optimum, of scores, given the annotators"
+        return normal_uncertainty(centre(self.scores), error, method, self.seed)
 
     def estimates(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
-        """Quality is the chance to see which of two items is better that lie a standard deviation of scores apart."""
+        """Quality and leniency of the annotators, with 95 % intervals.
+
+        Quality is the probability of ordering two items correctly whose scores differ by one standard deviation.
+        """
         items, people = self.layout.items, self.layout.annotators
-        lenient, _, sharper = self.found.parameters[items : items + 3 * people].reshape(3, people)
-        errors = self._marginal[1] if self._exact else np.sqrt(self._own)
-        of_bias, _, of_sharpness = 1.96 * errors.reshape(3, people)
-        apart = float(np.std(self.scores))
-        seen, low, high = (chance_to_order(apart * (1 + sharper + sign * of_sharpness)) for sign in (0, -1, 1))
-        return {"quality": (seen, low, high), "leniency": (lenient, lenient - of_bias, lenient + of_bias)}
+        leniency, _, discrimination = self.optimum.parameters[items : items + 3 * people].reshape(3, people)
+        errors = self._marginal[1] if self._is_joint else np.sqrt(self._conditional_variances)
+        leniency_width, _, discrimination_width = 1.96 * errors.reshape(3, people)
+        gap = float(np.std(self.scores))
+        quality, low, high = (
+            ordering_probability(gap * (1 + discrimination + sign * discrimination_width)) for sign in (0, -1, 1)
+        )
+        return {
+            "quality": (quality, low, high),
+            "leniency": (leniency, leniency - leniency_width, leniency + leniency_width),
+        }

@@ -1,9 +1,11 @@
-"""Samejima 1969, with annotators: k gives item i a grade above c when αₖ·sᵢ + bₖ + noise > exp(tₖ)·τ_c, noise logistic.
+"""Graded response likelihood (Samejima 1969) with annotators.
+
+Annotator k grades item i above class c if αₖ·sᵢ + bₖ + ε > exp(tₖ)·τ_c, with ε standard logistic:
 
     P(grade = c) = σ(exp(t)·τ_c − b − α·s) − σ(exp(t)·τ_{c−1} − b − α·s)
 
-α is how sharply an annotator sees, b how lenient they are, t how far they pull the grades apart. Parameters lie in one
-vector: scores, then b, t and α − 1 of annotators, then thresholds.
+α is the annotator's discrimination, b the leniency, t the log stretch of the thresholds. The parameter vector holds the
+scores, then b, t and α − 1 of the annotators, then the thresholds.
 """
 
 from __future__ import annotations
@@ -16,123 +18,143 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 
 
-class Graded(NamedTuple):
-    """A shard of grades: where the score, bias and the two thresholds of each lie among the parameters."""
+class RatingShard(NamedTuple):
+    """A shard of ratings, with the positions of their parameters in the parameter vector.
+
+    Parameters
+    ----------
+    item : array
+        Position of the item's score.
+    leniency : array
+        Position of the annotator's leniency.
+    low, high : array
+        Positions of the thresholds below and above the grade; arbitrary if there is none.
+    is_lowest, is_highest : array of bool
+        Whether there is no threshold below, or above.
+    weight : array
+        Weight of each rating.
+    annotators : int
+        Number of annotators: the stretches follow the leniencies at this distance, and the discriminations them.
+    """
 
     item: IntArray
-    bias: IntArray
+    leniency: IntArray
     low: IntArray
-    """The threshold below; any where there is none."""
     high: IntArray
-    lowest: BoolArray
-    """Whether there is no threshold below."""
-    highest: BoolArray
+    is_lowest: BoolArray
+    is_highest: BoolArray
     weight: FloatArray
     annotators: int
-    """How many there are: stretches lie so many places after biases, and sharpnesses after stretches."""
 
     @property
     def rows(self) -> int:
         return len(self.item)
 
-    def split(self, parts: int) -> Sequence[Graded]:
+    def split(self, parts: int) -> Sequence[RatingShard]:
         columns = [np.array_split(column, parts) for column in self[:-1]]
-        return [Graded._make((*cut, self.annotators)) for cut in zip(*columns, strict=True)]
+        return [RatingShard._make((*cut, self.annotators)) for cut in zip(*columns, strict=True)]
 
     @property
-    def places(self) -> IntArray:
-        """Of the six parameters each grade depends on: score, bias, stretch, sharpness, low and high threshold."""
-        stretch = self.bias + self.annotators
-        return np.stack((self.item, self.bias, stretch, stretch + self.annotators, self.low, self.high), axis=1)
+    def positions(self) -> IntArray:
+        """Positions of each rating's six parameters: score, leniency, stretch, discrimination, low, high threshold."""
+        stretch = self.leniency + self.annotators
+        return np.stack((self.item, self.leniency, stretch, stretch + self.annotators, self.low, self.high), axis=1)
 
 
-class LikelihoodTerms(NamedTuple):
+class ValueAndGradient(NamedTuple):
+    """A function value with its gradient."""
+
     value: float
     gradient: FloatArray
 
 
-def slopes(shard: Graded, x: FloatArray) -> LikelihoodTerms:
-    """log P of the grades, and its gradient."""
-    at = _at(shard, x)
-    value = float(np.sum(shard.weight * at.log_chance))
-    steep = shard.weight[:, None] * (at.up[:, None] * at.ways_up + at.down[:, None] * at.ways_down)
-    return LikelihoodTerms(value, np.bincount(shard.places.ravel(), steep.ravel(), len(x)).astype(np.float64))
+def log_likelihood(shard: RatingShard, x: FloatArray) -> ValueAndGradient:
+    """Log-likelihood of the ratings, and its gradient."""
+    d = _derivatives(shard, x)
+    value = float(np.sum(shard.weight * d.log_probability))
+    rows = shard.weight[:, None] * (d.upper[:, None] * d.upper_jacobian + d.lower[:, None] * d.lower_jacobian)
+    return ValueAndGradient(value, np.bincount(shard.positions.ravel(), rows.ravel(), len(x)).astype(np.float64))
 
 
-def curvature(shard: Graded, x: FloatArray) -> tuple[Any, FloatArray]:
-    """Less the second derivatives, as a sparse matrix; and the diagonal of the part of it that is never negative."""
+def hessian(shard: RatingShard, x: FloatArray) -> tuple[Any, FloatArray]:
+    """Negative Hessian as a sparse matrix, and the diagonal of its positive semi-definite (Gauss-Newton) part."""
     from scipy.sparse import coo_array
 
-    at, places, size = _at(shard, x), shard.places, len(x)
-    ends = np.stack((at.ways_up, at.ways_down), axis=1)
-    within = np.stack((np.stack((at.up_bend, -at.pull), 1), np.stack((-at.pull, at.down_bend), 1)), 1)
-    bent = ends.transpose(0, 2, 1) @ within @ ends
-    steady = np.einsum("rii->ri", bent).copy()
-    _add(bent, 0, 3, at.up + at.down)  # of −α·s
-    _add(bent, 2, 2, -(at.up * at.ways_up[:, 2] + at.down * at.ways_down[:, 2]))  # of exp(t)·τ
-    _add(bent, 2, 5, -at.up * at.ways_up[:, 5])
-    _add(bent, 2, 4, -at.down * at.ways_down[:, 4])
-    bent *= shard.weight[:, None, None]
-    cells = (np.repeat(places, 6, axis=1).ravel(), np.tile(places, 6).ravel())
-    diagonal = np.bincount(places.ravel(), (shard.weight[:, None] * steady).ravel(), size).astype(np.float64)
-    return coo_array((bent.ravel(), cells), shape=(size, size)).tocsr(), diagonal
+    d, positions, size = _derivatives(shard, x), shard.positions, len(x)
+    jacobian = np.stack((d.upper_jacobian, d.lower_jacobian), axis=1)
+    inner = np.stack((np.stack((d.upper_upper, -d.mixed), 1), np.stack((-d.mixed, d.lower_lower), 1)), 1)
+    # Chain rule: JᵀHJ, plus the gradient times the second derivatives of the interval's ends.
+    blocks = jacobian.transpose(0, 2, 1) @ inner @ jacobian
+    gauss_newton = np.einsum("rii->ri", blocks).copy()
+    _add_symmetric(blocks, 0, 3, d.upper + d.lower)  # from −α·s
+    _add_symmetric(blocks, 2, 2, -(d.upper * d.upper_jacobian[:, 2] + d.lower * d.lower_jacobian[:, 2]))  # exp(t)·τ
+    _add_symmetric(blocks, 2, 5, -d.upper * d.upper_jacobian[:, 5])
+    _add_symmetric(blocks, 2, 4, -d.lower * d.lower_jacobian[:, 4])
+    blocks *= shard.weight[:, None, None]
+    cells = (np.repeat(positions, 6, axis=1).ravel(), np.tile(positions, 6).ravel())
+    diagonal = np.bincount(positions.ravel(), (shard.weight[:, None] * gauss_newton).ravel(), size)
+    return coo_array((blocks.ravel(), cells), shape=(size, size)).tocsr(), diagonal.astype(np.float64)
 
 
-class _At(NamedTuple):
-    log_chance: FloatArray
-    up: FloatArray
-    """Slope in the upper end."""
-    down: FloatArray
-    up_bend: FloatArray
-    """Less the second derivatives in the ends."""
-    down_bend: FloatArray
-    pull: FloatArray
-    """The mixed one."""
-    ways_up: FloatArray
-    """How the upper end moves with the six parameters."""
-    ways_down: FloatArray
+class _Derivatives(NamedTuple):
+    """Per rating: log P, its derivatives in the upper and lower end of the interval, and the ends' Jacobians.
+
+    `upper` and `lower` are first derivatives; `upper_upper`, `lower_lower` are negative second derivatives and `mixed`
+    the mixed one. The Jacobians are with respect to the six parameters of `RatingShard.positions`.
+    """
+
+    log_probability: FloatArray
+    upper: FloatArray
+    lower: FloatArray
+    upper_upper: FloatArray
+    lower_lower: FloatArray
+    mixed: FloatArray
+    upper_jacobian: FloatArray
+    lower_jacobian: FloatArray
 
 
-def _at(shard: Graded, x: FloatArray) -> _At:
+def _derivatives(shard: RatingShard, x: FloatArray) -> _Derivatives:
     from scipy.special import expit, log_expit
 
-    score, bias, stretch, sharper, low, high = x[shard.places.T]
-    factor, sharp = np.exp(stretch), 1.0 + sharper
-    upper, lower = factor * high - bias - sharp * score, factor * low - bias - sharp * score
-    capped, floored = ~shard.highest, ~shard.lowest
-    both = capped & floored
+    score, leniency, stretch, excess, low, high = x[shard.positions.T]
+    factor, discrimination = np.exp(stretch), 1.0 + excess
+    upper = factor * high - leniency - discrimination * score
+    lower = factor * low - leniency - discrimination * score
+    has_upper, has_lower = ~shard.is_highest, ~shard.is_lowest
+    both = has_upper & has_lower
     gap = np.where(both, upper - lower, np.inf)
     crossed = gap <= 0
     gap = np.where(crossed, 1.0, gap)
-    # σ(a) − σ(b) = σ(a)·σ(−b)·(1 − exp(b − a)): no digits are lost in either tail
-    log_chance = np.where(capped, log_expit(upper), 0.0) + np.where(floored, log_expit(-lower), 0.0)
-    log_chance = np.where(crossed, -np.inf, log_chance + np.log(-np.expm1(-gap)))
-    push = 1.0 / np.expm1(np.minimum(gap, 700.0)) * both
-    above, below = capped * expit(-upper), floored * expit(lower)
-    pull = push * (1.0 + push)
+    # σ(a) − σ(b) = σ(a)·σ(−b)·(1 − exp(b − a)): no digits are lost in either tail.
+    log_probability = np.where(has_upper, log_expit(upper), 0.0) + np.where(has_lower, log_expit(-lower), 0.0)
+    log_probability = np.where(crossed, -np.inf, log_probability + np.log(-np.expm1(-gap)))
+    gap_gradient = 1.0 / np.expm1(np.minimum(gap, 700.0)) * both  # d log(1 − exp(−gap)) / d gap
+    above, below = has_upper * expit(-upper), has_lower * expit(lower)
+    mixed = gap_gradient * (1.0 + gap_gradient)
     zero = np.zeros(len(score))
-    return _At(
-        log_chance,
-        above + push,
-        -below - push,
-        above * expit(upper) + pull,
-        below * expit(-lower) + pull,
-        pull,
-        np.stack((-sharp, zero - 1, factor * high, -score, zero, factor), axis=1) * capped[:, None],
-        np.stack((-sharp, zero - 1, factor * low, -score, factor, zero), axis=1) * floored[:, None],
+    return _Derivatives(
+        log_probability,
+        above + gap_gradient,
+        -below - gap_gradient,
+        above * expit(upper) + mixed,
+        below * expit(-lower) + mixed,
+        mixed,
+        np.stack((-discrimination, zero - 1, factor * high, -score, zero, factor), axis=1) * has_upper[:, None],
+        np.stack((-discrimination, zero - 1, factor * low, -score, factor, zero), axis=1) * has_lower[:, None],
     )
 
 
-def _add(bent: FloatArray, row: int, column: int, more: FloatArray) -> None:
-    bent[:, row, column] += more
+def _add_symmetric(blocks: FloatArray, row: int, column: int, value: FloatArray) -> None:
+    blocks[:, row, column] += value
     if row != column:
-        bent[:, column, row] += more
+        blocks[:, column, row] += value
 
 
-def chance_to_order(apart: FloatArray) -> FloatArray:
-    """P(the better of two is seen as better), when what is seen of them lies so far apart, less two logistic noises."""
-    q = np.exp(-np.abs(apart))
-    near = np.abs(apart) < 1e-3
-    gap = np.where(near, 1.0, 1.0 - q)
-    sure = np.where(near, 0.5 + np.abs(apart) / 6, (gap - np.abs(apart) * q) / gap**2)
-    return np.asarray(np.where(apart < 0, 1.0 - sure, sure))
+def ordering_probability(difference: FloatArray) -> FloatArray:
+    """P(difference + ε₁ − ε₂ > 0), ε standard logistic: the probability of ordering two items correctly."""
+    size = np.abs(difference)
+    q = np.exp(-size)
+    near_zero = size < 1e-3  # the formula is 0/0 at zero: use its series ½ + x/6
+    gap = np.where(near_zero, 1.0, 1.0 - q)
+    probability = np.where(near_zero, 0.5 + size / 6, (gap - size * q) / gap**2)
+    return np.asarray(np.where(difference < 0, 1.0 - probability, probability))

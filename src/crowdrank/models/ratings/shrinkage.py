@@ -1,4 +1,4 @@
-"""Means of items, drawn towards the mean of their query as far as items are alike (one-way random effects)."""
+"""Shrinkage of item means towards the mean of their query: a one-way random-effects model with empirical Bayes."""
 
 from __future__ import annotations
 
@@ -12,134 +12,152 @@ from crowdrank.data import Items
 from crowdrank.errors import SettingError
 from crowdrank.results import Uncertainty
 
-# Of a learnt count: believed to be near one, give or take this much in its logarithm, and within these limits.
-_SPREAD, _LIMIT = 2.0, 12.0
-_FEWEST_DRAWS, _MOST_DRAWS, _MOST_CELLS = 200, 1000, 4_000_000
+# Prior on the logarithm of an estimated prior count: normal around 0 with this standard deviation, within ±_LOG_LIMIT.
+_LOG_SCALE, _LOG_LIMIT = 2.0, 12.0
+_MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 1000, 4_000_000
 
 
-def check_count(count: float | None, name: str) -> None:
+def check_prior_count(count: float | None, name: str) -> None:
+    """Refuse a negative or infinite prior count."""
     if count is not None and not 0 <= count < np.inf:
-        raise SettingError(f"{name} must be zero or more, or None to have it learnt, got {count}.")
+        raise SettingError(f"{name} must be zero or more, or None to estimate it, got {count}.")
 
 
 @dataclass(frozen=True)
-class Shrunk:
-    """value = item's mean + noise; items' means lie around their query's, spread by noise²/count."""
+class ShrunkenMeans:
+    """Random-effects means: value = item mean + noise, item means ~ N(query mean, noise²/prior_count).
+
+    Parameters
+    ----------
+    items : Items
+        The items and their queries.
+    item : array
+        Item of each value.
+    value, weight : array
+        The values and their weights.
+    prior_count : float or None
+        Pseudo-observations at the query mean that are added to each item; None to estimate their number.
+    """
 
     items: Items
     item: Int32Array
     value: FloatArray
     weight: FloatArray
-    count: float | None
-    """How many values of its query's mean each item is credited with; None to learn it."""
+    prior_count: float | None
 
     @cached_property
-    def number(self) -> FloatArray:
-        """Values of each item, by weight."""
+    def item_weight(self) -> FloatArray:
+        """Total weight of the values of each item."""
         return self._per_item(np.ones(len(self.item)))
 
     @cached_property
-    def rows(self) -> FloatArray:
-        """Values of each query, by weight."""
-        return self._per_query(self.number)
+    def query_weight(self) -> FloatArray:
+        """Total weight of the values of each query."""
+        return self._per_query(self.item_weight)
 
     @cached_property
-    def level(self) -> FloatArray:
+    def query_mean(self) -> FloatArray:
         """Plain mean of each query."""
-        return _divided(self._per_query(self._per_item(self.value)), self.rows)
+        return _ratio(self._per_query(self._per_item(self.value)), self.query_weight)
 
     @cached_property
-    def away(self) -> FloatArray:
-        """Values measured from there: a scale that lies far from zero costs no digits."""
-        return np.asarray(self.value - self.level[self.items.query[self.item]])
+    def deviation(self) -> FloatArray:
+        """Values minus their query's mean: a scale far from zero loses no digits in the sums of squares."""
+        return np.asarray(self.value - self.query_mean[self.items.query[self.item]])
 
     @cached_property
-    def mean(self) -> FloatArray:
-        """Plain mean of each item's values, measured from there; 0 where it has none."""
-        return _divided(self._per_item(self.away), self.number)
+    def item_mean(self) -> FloatArray:
+        """Plain mean deviation of each item; 0 without values."""
+        return _ratio(self._per_item(self.deviation), self.item_weight)
 
     @cached_property
-    def within(self) -> FloatArray:
-        """Squares within items, added up over each query."""
-        return self._per_query(self._per_item((self.away - self.mean[self.item]) ** 2))
+    def within_squares(self) -> FloatArray:
+        """Sum of squares within items, per query."""
+        return self._per_query(self._per_item((self.deviation - self.item_mean[self.item]) ** 2))
 
     @cached_property
-    def learnt(self) -> float:
-        """The count as given, or the likeliest."""
-        if self.count is not None:
-            return self.count
+    def fitted_count(self) -> float:
+        """The prior count as given, or its maximum a posteriori estimate."""
+        if self.prior_count is not None:
+            return self.prior_count
         from scipy.optimize import minimize_scalar
 
-        found = minimize_scalar(self._cost, bounds=(-_LIMIT, _LIMIT), method="bounded", options={"xatol": 1e-9})
+        found = minimize_scalar(
+            self._negative_log_posterior, bounds=(-_LOG_LIMIT, _LOG_LIMIT), method="bounded", options={"xatol": 1e-9}
+        )
         return float(np.exp(found.x))
 
-    def _cost(self, log_count: float) -> float:
-        """Less the restricted log likelihood, each query with its own noise; and what is believed of the count.
+    def _negative_log_posterior(self, log_count: float) -> float:
+        """Minus the restricted log-likelihood (REML), with a noise variance per query, minus the log prior.
 
-        With λ = count·n / (count + n) for an item of n values, twice that is
-        (N − 1)·log Σ squares + Σ log (1 + n / count) + log Σ λ for a query of N.
+        With λ = count·n / (count + n) for an item with n values, twice the first is
+        (N − 1)·log Σ squares + Σ log (1 + n / count) + log Σ λ for a query with N values.
         """
         count = float(np.exp(log_count))
-        share, _, squares = self._at(count)
-        told = self._varied & (self.rows > 1)
-        fit = (self.rows - 1) * np.log(np.where(told, squares, 1.0))
-        bend = np.log(np.where(told, count * self._per_query(share), 1.0)) - self._per_query(np.log1p(-share))
-        return float(0.5 * np.sum(np.where(told, fit + bend, 0.0)) + 0.5 * (log_count / _SPREAD) ** 2)
+        own_weight, _, squares = self._at(count)
+        informative = self._varies & (self.query_weight > 1)
+        fit = (self.query_weight - 1) * np.log(np.where(informative, squares, 1.0))
+        log_determinant = np.log(np.where(informative, count * self._per_query(own_weight), 1.0))
+        log_determinant = log_determinant - self._per_query(np.log1p(-own_weight))
+        deviance = np.sum(np.where(informative, fit + log_determinant, 0.0))
+        return float(0.5 * deviance + 0.5 * (log_count / _LOG_SCALE) ** 2)
 
     @cached_property
-    def _varied(self) -> BoolArray:
+    def _varies(self) -> BoolArray:
         """Queries whose values differ by more than rounding."""
-        spread = self.within + self._per_query(self.number * self.mean**2)
-        return np.asarray(spread > 1e-20 * self.rows * self.level**2)
+        squares = self.within_squares + self._per_query(self.item_weight * self.item_mean**2)
+        return np.asarray(squares > 1e-20 * self.query_weight * self.query_mean**2)
 
     def _at(self, count: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """How far each item's own mean counts; each query's level above its plain mean, and its sum of squares."""
-        share = _divided(self.number, self.number + count)
-        level = _divided(self._per_query(share * self.mean), self._per_query(share))
-        away = self.mean - level[self.items.query]
-        return share, level, self.within + self._per_query(count * share * away**2)
+        """Weight of each item's own mean, each query's centre relative to its plain mean, and its sum of squares."""
+        own_weight = _ratio(self.item_weight, self.item_weight + count)
+        centre = _ratio(self._per_query(own_weight * self.item_mean), self._per_query(own_weight))
+        deviation = self.item_mean - centre[self.items.query]
+        return own_weight, centre, self.within_squares + self._per_query(count * own_weight * deviation**2)
 
     @cached_property
     def scores(self) -> FloatArray:
-        share, level, _ = self._at(self.learnt)
+        """Posterior mean of each item."""
+        own_weight, centre, _ = self._at(self.fitted_count)
         query = self.items.query
-        return np.asarray(self.level[query] + level[query] + share * (self.mean - level[query]))
+        return np.asarray(self.query_mean[query] + centre[query] + own_weight * (self.item_mean - centre[query]))
 
     @cached_property
     def noise(self) -> FloatArray:
-        """Standard deviation of a value, query by query; a value of the typical noise is added to each.
+        """Standard deviation of a value, per query.
 
-        So that a few values that happen to agree are not certainty.
+        One pseudo-value with the average noise is added to each query, so that a few values that happen to agree do not
+        look certain.
         """
-        squares = self._at(self.learnt)[2]
-        freedom = np.maximum(self.rows - 1, 0.0)
-        typical = squares.sum() / max(float(freedom.sum()), 1.0)
-        return np.asarray(np.sqrt((squares + typical) / (freedom + 1)))
+        squares = self._at(self.fitted_count)[2]
+        degrees = np.maximum(self.query_weight - 1, 0.0)
+        average = squares.sum() / max(float(degrees.sum()), 1.0)
+        return np.asarray(np.sqrt((squares + average) / (degrees + 1)))
 
-    def measure(self, seed: int) -> Uncertainty:
-        """Of items' means, the values being independent."""
-        error = self.noise[self.items.query] / np.sqrt(np.maximum(self.number + self.learnt, 1e-9))
-        return normal_draws(self.scores, error, "posterior of the means", seed)
+    def uncertainty(self, seed: int) -> Uncertainty:
+        """Posterior of the item means, treating the values as independent."""
+        error = self.noise[self.items.query] / np.sqrt(np.maximum(self.item_weight + self.fitted_count, 1e-9))
+        return normal_uncertainty(self.scores, error, "posterior of the means", seed)
 
-    def _per_item(self, of_value: FloatArray) -> FloatArray:
-        """Added up by weight."""
-        return np.bincount(self.item, self.weight * of_value, len(self.items)).astype(np.float64)
+    def _per_item(self, values: FloatArray) -> FloatArray:
+        """Weighted sums of values per item."""
+        return np.bincount(self.item, self.weight * values, len(self.items)).astype(np.float64)
 
-    def _per_query(self, of_item: FloatArray) -> FloatArray:
-        return np.bincount(self.items.query, of_item, len(self.items.queries)).astype(np.float64)
-
-
-def draws_of(items: int) -> int:
-    """As many draws of so many scores as memory allows."""
-    return int(np.clip(_MOST_CELLS // items, _FEWEST_DRAWS, _MOST_DRAWS))
+    def _per_query(self, item_values: FloatArray) -> FloatArray:
+        return np.bincount(self.items.query, item_values, len(self.items.queries)).astype(np.float64)
 
 
-def normal_draws(scores: FloatArray, error: FloatArray, method: str, seed: int) -> Uncertainty:
-    """Draws of scores that are independent and normal."""
-    around = error * np.random.default_rng(seed).standard_normal((draws_of(len(scores)), len(scores)))
-    return Uncertainty(scores + around, error, method)
+def draw_count(items: int) -> int:
+    """The number of draws of this many scores that fits the memory limit."""
+    return int(np.clip(_MAX_CELLS // items, _MIN_DRAWS, _MAX_DRAWS))
 
 
-def _divided(total: FloatArray, by: FloatArray) -> FloatArray:
-    """Zero where there is nothing to divide by."""
+def normal_uncertainty(scores: FloatArray, error: FloatArray, method: str, seed: int) -> Uncertainty:
+    """Independent normal draws around the scores."""
+    noise = error * np.random.default_rng(seed).standard_normal((draw_count(len(scores)), len(scores)))
+    return Uncertainty(scores + noise, error, method)
+
+
+def _ratio(total: FloatArray, by: FloatArray) -> FloatArray:
+    """Elementwise ratio; zero where the denominator is zero."""
     return np.divide(total, by, out=np.zeros(len(by)), where=by > 0)

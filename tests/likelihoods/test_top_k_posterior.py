@@ -1,11 +1,11 @@
-"""The first k items of a true list, against all there are."""
+"""The posterior of the first k items against enumeration."""
 
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from crowdrank.ltr.top_k_posterior import log_joint, pull_of, top_distances, top_gibbs
+from crowdrank.ltr.top_k_posterior import log_joint, potentials, top_k_distances, top_k_gibbs
 from crowdrank.models.lists import top_k_mallows
 
 SIZE, TOP = 6, 3
@@ -29,9 +29,9 @@ def log_probabilities(scores, lists, theta):
     return np.array(found)
 
 
-def test_pairs_add_up_to_definition_1(told):
+def test_potentials_sum_to_definition_1(told):
     scores, lists, theta = told
-    pull = pull_of(lists, theta, SIZE)
+    pull = potentials(lists, theta, SIZE)
     ours = np.array([log_joint(scores, pull, first) for first in FIRSTS])
     assert np.ptp(ours - log_probabilities(scores, lists, theta)) < 1e-9
 
@@ -40,20 +40,22 @@ def test_draws_are_from_the_posterior(told):
     scores, lists, theta = told
     log_p = log_probabilities(scores, lists, theta)
     chance = np.exp(log_p - np.logaddexp.reduce(log_p))
-    luck = np.random.default_rng(1).random((60_006, 3 * TOP))
-    drawn = top_gibbs(scores, pull_of(lists, theta, SIZE), np.arange(TOP), luck, 6)
+    uniforms = np.random.default_rng(1).random((60_006, 3 * TOP))
+    drawn = top_k_gibbs(scores, potentials(lists, theta, SIZE), np.arange(TOP), uniforms, 6)
     code = FIRSTS @ [36, 6, 1]
     shares = np.bincount(drawn.orders @ [36, 6, 1], minlength=216)[code] / len(drawn.orders)
     assert np.abs(shares - chance).sum() < 0.03
     assert drawn.best.tolist() == FIRSTS[np.argmax(log_p)].tolist()
     far = [[top_k_mallows.distance(tuple(f), tuple(one)) for f in FIRSTS] for one in lists]
-    assert top_distances(drawn.orders, lists, SIZE) == pytest.approx(np.array(far) @ chance, abs=0.03)
-    assert top_distances(FIRSTS, lists, SIZE) == pytest.approx(np.mean(far, axis=1))
+    assert top_k_distances(drawn.orders, lists, SIZE) == pytest.approx(np.array(far) @ chance, abs=0.03)
+    assert top_k_distances(FIRSTS, lists, SIZE) == pytest.approx(np.mean(far, axis=1))
 
 
-def test_items_that_nobody_lists_can_come_in(told):
+def test_unlisted_items_can_enter_the_top_k(told):
     _, lists, _ = told
     scores = np.array([0.0, 0.0, 0.0, 0.0, 9.0, -9.0])
-    drawn = top_gibbs(scores, pull_of(lists, np.full(4, -0.2), SIZE), np.arange(TOP), np.full((20, 3 * TOP), 0.4), 6)
+    drawn = top_k_gibbs(
+        scores, potentials(lists, np.full(4, -0.2), SIZE), np.arange(TOP), np.full((20, 3 * TOP), 0.4), 6
+    )
     assert 4 in drawn.best
     assert 5 not in drawn.best

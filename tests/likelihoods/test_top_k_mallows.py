@@ -1,4 +1,4 @@
-"""Mallows of top-k lists against all lists there are."""
+"""The Mallows distribution of top-k lists against enumeration of all lists."""
 
 from itertools import permutations
 
@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from crowdrank.models.lists import mallows_likelihood
-from crowdrank.models.lists.top_k_mallows import distance, expected_distance, farthest, log_normaliser, theta_of
+from crowdrank.models.lists.top_k_mallows import (
+    distance,
+    estimate_theta,
+    expected_distance,
+    log_normaliser,
+    max_distance,
+)
 
 SHAPES = [(2, 1), (5, 2), (6, 3), (6, 4), (7, 2), (7, 5), (5, 5)]
 THETAS = [-20.0, -2.0, -0.3, -1e-3, -1e-9, 0.0, 1e-9, 1e-3, 0.4, 3.0]
@@ -29,7 +35,7 @@ def by_definition(first, second):
     return swaps + passed + len(alone) * (len(alone) + 1) // 2
 
 
-def test_the_distance_is_that_of_definition_1():
+def test_the_distance_follows_definition_1():
     rng = np.random.default_rng(0)
     for _ in range(300):
         items, top = 8, int(rng.integers(1, 7))
@@ -40,34 +46,34 @@ def test_the_distance_is_that_of_definition_1():
 
 @pytest.mark.parametrize("theta", THETAS)
 @pytest.mark.parametrize(("items", "top"), SHAPES)
-def test_normaliser_and_mean_are_those_of_all_lists(items, top, theta):
+def test_normaliser_and_mean_equal_sums_over_all_lists(items, top, theta):
     far = all_distances(items, top)
     log_z = np.logaddexp.reduce(theta * far)
     assert log_normaliser(theta, items, top) == pytest.approx(log_z, abs=1e-9)
     assert expected_distance(theta, items, top) == pytest.approx(np.exp(theta * far - log_z) @ far, abs=1e-9)
-    assert farthest(items, top) == far.max()
+    assert max_distance(items, top) == far.max()
 
 
 @pytest.mark.parametrize("theta", THETAS[1:])
-def test_the_mean_is_the_slope_of_the_normaliser(theta):
+def test_the_mean_is_the_derivative_of_the_log_normaliser(theta):
     h = 1e-4
     slope = (log_normaliser(theta + h, 60, 10) - log_normaliser(theta - h, 60, 10)) / (2 * h)
     assert expected_distance(theta, 60, 10) == pytest.approx(slope, rel=1e-5)
 
 
-def test_a_list_of_all_items_is_a_whole_list():
+def test_k_equal_to_n_is_a_full_list():
     theta = np.array(THETAS)
     assert log_normaliser(theta, 9, 9) == pytest.approx(mallows_likelihood.log_normaliser(theta, 9), abs=1e-10)
     assert expected_distance(theta, 9, 9) == pytest.approx(mallows_likelihood.expected_distance(theta, 9), abs=1e-10)
 
 
 @pytest.mark.parametrize("theta", [-4.0, -0.5, -1e-4, 0.0, 0.3, 2.0])
-def test_theta_comes_back_from_the_mean(theta):
+def test_theta_is_recovered_from_the_mean(theta):
     items, top, weight = np.array([60, 12, 5]), np.array([10, 4, 5]), np.array([3.0, 1.0, 0.5])
     mean = sum(w * expected_distance(theta, n, k) for n, k, w in zip(items, top, weight, strict=True))
-    assert theta_of(float(mean), items, top, weight) == pytest.approx(theta, abs=1e-8)
+    assert estimate_theta(float(mean), items, top, weight) == pytest.approx(theta, abs=1e-8)
 
 
-def test_theta_has_ends():
-    assert theta_of(0.0, 6, 3) == -np.inf
-    assert theta_of(farthest(6, 3), 6, 3) == np.inf
+def test_theta_is_infinite_at_the_extremes():
+    assert estimate_theta(0.0, 6, 3) == -np.inf
+    assert estimate_theta(max_distance(6, 3), 6, 3) == np.inf
