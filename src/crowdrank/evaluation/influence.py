@@ -73,7 +73,7 @@ def _widest(current: FloatArray, height: FloatArray, a: int, b: int) -> tuple[li
 
 MOST_ITEMS = 5_000
 """Items of a query up to which the table of its pairs is laid out."""
-TRUST = {"bradley-terry": "", "crowd-bt": "quality", "factor-bt": "care"}
+TRUST = {"bradley-terry": "", "crowd-bt": "quality", "factor-bt": "attention"}
 """The models that can be explained, and what they call the trust in an annotator."""
 
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import EncodedSideInformation
-from crowdrank.models.crowd.pairwise_hits import held_to
+from crowdrank.models.crowd.pairwise_hits import project_to_constraints
 from crowdrank.results import Annotators
 from crowdrank.results.ranking import _as_native
 
@@ -85,7 +85,7 @@ def expertise_of(kinds: Kinds, distance: FloatArray, prior_lists: float, known: 
         theta = kinds.theta(distance + borrowed, lent)
         middle = float(np.mean(theta[judged]))
     theta = np.where(judged, theta, middle)
-    return -held_to(_as_quality(known), -theta, kinds.lists) if known.has_annotators else theta
+    return -project_to_constraints(_as_quality(known), -theta, kinds.lists) if known.has_annotators else theta
 
 
 def _as_quality(known: EncodedSideInformation) -> EncodedSideInformation:
@@ -99,7 +99,7 @@ def _as_quality(known: EncodedSideInformation) -> EncodedSideInformation:
 
 _REACH = 1.959964  # of an interval of 95 %, in standard errors
 _LEAST_INFORMATION = 1e-9
-RELIABLE = 0.75
+CROWD_BT = 0.75
 """The share of its pairs that one who can be relied upon puts the right way round."""
 HARDLY = 0.025
 """Nearer than this to half the pairs, a list is as good as random, however sure that it is not quite."""
@@ -173,7 +173,7 @@ def _verdict(row: dict[str, Any], right: float) -> str:
         return "random"
     if row["expertise_low"] > 0:
         return "reversed"
-    return "reliable" if right >= RELIABLE else "noisy"
+    return "reliable" if right >= CROWD_BT else "noisy"
 
 
 def _quality(theta: FloatArray) -> FloatArray:

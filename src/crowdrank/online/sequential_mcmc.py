@@ -11,10 +11,11 @@ from crowdrank.arrays import FloatArray, Int32Array
 from crowdrank.data import TIE, Comparisons, Items
 from crowdrank.errors import DataError, SettingError
 from crowdrank.models import BayesianCrowdBT
-from crowdrank.models.crowd.encoding import answers_of
-from crowdrank.models.crowd.likelihood import RELIABLE
+from crowdrank.models.crowd.answer_index import QualityBounds, index_answers
+from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.likelihood import CROWD_BT
 from crowdrank.models.crowd.sampler import Sampler, State
-from crowdrank.models.crowd.sampler_kernels import LIES, SCALE, TRUTHS, Limits, thread
+from crowdrank.models.crowd.sampler_kernels import ALPHA_MEDIAN, BETA_MEDIAN, SCALE_MEDIAN
 from crowdrank.online.beliefs import Beliefs, Roll
 from crowdrank.online.sequential import Answers, Sequential
 
@@ -154,13 +155,13 @@ class Refits(Sequential):
         state = sampler.tune(rng, state, warmup)
         scores, qualities = np.empty((self.keep, len(order))), np.empty((self.keep, len(beliefs.annotators)))
         for draw in range(self.keep):
-            state, _ = sampler.walk(rng, state, self.thin)
+            state, _ = sampler.sample(rng, state, self.thin)
             scores[draw, order], qualities[draw] = sampler.items.centre(state.scores), state.quality
         if self.quality_prior == "learnt":
             state = _upright(state, scores, qualities)
         ended = np.empty(len(order))
         ended[order] = state.scores
-        place = Place(ended, state.quality, state.scale, state.truths, state.lies)
+        place = Place(ended, state.quality, state.scale, state.alpha, state.beta)
         return beliefs.changed(waiting=0, place=place, **_believed(scores, qualities))
 
     def _model(self) -> BayesianCrowdBT:
@@ -168,18 +169,18 @@ class Refits(Sequential):
 
     def _spreads(self) -> tuple[float, float, float]:
         """What is believed before anything was said: of the scores, and of the truths and lies of annotators."""
-        scale = SCALE if self.prior_scale == "learnt" else self.prior_scale
-        return scale, *((TRUTHS, LIES) if self.quality_prior == "learnt" else self.quality_prior)
+        scale = SCALE_MEDIAN if self.prior_scale == "learnt" else self.prior_scale
+        return scale, *((ALPHA_MEDIAN, BETA_MEDIAN) if self.quality_prior == "learnt" else self.quality_prior)
 
     def _resumed(self, said: Comparisons) -> Sampler:
         """No need to look for a place to start from."""
         people = len(said.annotators)
         return Sampler(
-            thread(answers_of(said), len(said.items), people, RELIABLE),
+            index_answers(encode_answers(said), len(said.items), people, CROWD_BT),
             said.items,
             np.zeros(len(said.items)),
             np.zeros(people),
-            Limits(np.zeros(people), np.ones(people), _NOBODY, _NOBODY),
+            QualityBounds(np.zeros(people), np.ones(people), _NOBODY, _NOBODY),
             None if self.prior_scale == "learnt" else self.prior_scale,
             None if self.quality_prior == "learnt" else self.quality_prior,
         )
@@ -210,7 +211,7 @@ def _upright(state: State, scores: FloatArray, qualities: FloatArray) -> State:
     qualities[turned] = 1 - qualities[turned]
     if not turned[-1]:
         return state
-    return state._replace(scores=-state.scores, quality=1 - state.quality, truths=state.lies, lies=state.truths)
+    return state._replace(scores=-state.scores, quality=1 - state.quality, alpha=state.beta, beta=state.alpha)
 
 
 def _believed(scores: FloatArray, qualities: FloatArray) -> dict[str, Any]:

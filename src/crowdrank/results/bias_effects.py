@@ -9,7 +9,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.results.ranking import Ranking
 
-PULL_OF, UNIT_OF = "pull_of_", "unit_of_"
+PULL_OF, UNIT_OF = "weight_of_", "unit_of_"
 
 
 class Sway(NamedTuple):
@@ -36,7 +36,7 @@ def sways(ranking: Ranking) -> list[Sway]:
     for name in (key for key in people.estimates if key.startswith(PULL_OF)):
         feature = name.removeprefix(PULL_OF)
         unit = ranking.parameters.get(f"{UNIT_OF}{feature}", 1.0)
-        care, *ends = (np.clip(part, 1e-12, 1 - 1e-12) for part in people.estimates["care"])
+        care, *ends = (np.clip(part, 1e-12, 1 - 1e-12) for part in people.estimates["attention"])
         pull, low, high = (part * unit for part in people.estimates[name])
         gate_error = (_logit(ends[1]) - _logit(ends[0])) / (2 * 1.96)
         drawn = 0.5 * np.tanh(pull / 2)  # σ(pull) − ½

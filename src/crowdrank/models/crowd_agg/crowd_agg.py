@@ -23,7 +23,7 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.bootstrap import bootstrap_weights, by_annotator
-from crowdrank.models.crowd.encoding import EVEN, votes
+from crowdrank.models.crowd.sign_resolution import EVEN, annotator_votes
 from crowdrank.models.crowd_agg.contests import GradedPairs, Reading, contests_of
 from crowdrank.models.crowd_agg.query_blocks import Blocks, Seats
 from crowdrank.results import Convergence, Ranking, Uncertainty
@@ -220,7 +220,7 @@ class Settled:
 
     def votes(self, drawn: FloatArray | None) -> FloatArray:
         """With the order or against it, each seat as often as it was drawn."""
-        heads = votes(self.agreed, self.judged)
+        heads = annotator_votes(self.agreed, self.judged)
         return heads if drawn is None else heads * drawn
 
     def notes(self) -> list[str]:
