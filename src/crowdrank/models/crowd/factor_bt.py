@@ -72,8 +72,9 @@ class FactorBT(IterativeModel):
     --------
     >>> from crowdrank.simulation import mixed_crowd
     >>> crowd = mixed_crowd(items=10, kinds={"good": 4, "left": 2}, votes_each=40, seed=1)
-    >>> annotators = FactorBT().fit(crowd.judgments).annotators
-    >>> bool(annotators["attention"][:4].min() > annotators["attention"][4:].max())
+    >>> attention = FactorBT().fit(crowd.judgments).annotators["attention"]
+    >>> good = crowd.annotators["kind"] == "good"
+    >>> bool(attention[good].min() > attention[~good].max())
     True
     """
 

@@ -68,8 +68,8 @@ class LinearBias(Model):
     >>> from crowdrank.simulation import mixed_crowd
     >>> crowd = mixed_crowd(items=10, kinds={"good": 4, "left": 1}, votes_each=40, seed=1)
     >>> bias = LinearBias().fit(crowd.judgments).annotators["bias"]
-    >>> int(bias.argmax())
-    4
+    >>> str(crowd.annotators["kind"][bias.argmax()])
+    'left'
     """
 
     reads: ClassVar[type] = Comparisons

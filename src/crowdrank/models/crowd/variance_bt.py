@@ -52,7 +52,8 @@ class VarianceBT(IterativeModel):
     >>> from crowdrank.simulation import mixed_crowd
     >>> crowd = mixed_crowd(items=10, kinds={"good": 4, "random": 2}, votes_each=40, seed=1)
     >>> precision = VarianceBT().fit(crowd.judgments).annotators["precision"]
-    >>> bool(precision[:4].min() > precision[4:].max())
+    >>> good = crowd.annotators["kind"] == "good"
+    >>> bool(precision[good].min() > precision[~good].max())
     True
     """
 
