@@ -52,7 +52,7 @@ def of_passes() -> dict[str, float]:
     found: dict[str, float] = {}
     for model in (cr.BradleyTerry(), cr.CrowdBT()):
         passes: list[int] = []
-        name = model.fit(votes, engine=cr.engines.Watched(cr.engines.here, passes.append)).model
+        name = model.fit(votes, engine=cr.engines.ProgressEngine(cr.engines.LOCAL, passes.append)).model
         found[f"{name}, 1,000,000 judgments, passes"] = float(passes[-1])
     return found
 

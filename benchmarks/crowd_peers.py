@@ -125,7 +125,7 @@ class Crowdrank(OfCrowds):
         many of these the fit is worth by the processor's time, which others on the machine change less."""
         numbers: list[int] = []
         begun = time.process_time()
-        cr.CrowdBT().fit(self.fresh(native), engine=cr.engines.Watched(cr.engines.here, numbers.append))
+        cr.CrowdBT().fit(self.fresh(native), engine=cr.engines.ProgressEngine(cr.engines.LOCAL, numbers.append))
         used = time.process_time() - begun
         seconds, processor = gradient_times(native)
         return {"passes": float(len(numbers)), "gradient_seconds": seconds, "processor_gradients": used / processor}
@@ -137,13 +137,13 @@ def gradient_times(votes: Comparisons) -> tuple[float, float]:
 
     won, lost, who = winners(votes)
     answers = likelihood.Answers(won, lost, who, np.broadcast_to(1.0, len(won)), np.zeros((len(won), 0)))
-    held, rng = cr.engines.here.hold(answers), np.random.default_rng(1)
+    held, rng = cr.engines.LOCAL.load(answers), np.random.default_rng(1)
     scores, gates = rng.normal(size=len(votes.items)), rng.normal(2.0, 1.0, size=len(votes.annotators))
     none = np.zeros((len(gates), 0))
     wall = processor = float("inf")
     for _ in range(_REPETITIONS):
         begun, used = time.perf_counter(), time.process_time()
-        held.keep(likelihood.evaluate, scores, gates, none, likelihood.CROWD_BT)
+        held.map_and_sum(likelihood.evaluate, scores, gates, none, likelihood.CROWD_BT)
         wall, processor = min(wall, time.perf_counter() - begun), min(processor, time.process_time() - used)
     return wall, processor
 

@@ -125,7 +125,7 @@ def thurstonian(fits: bool) -> Callable[[int], Callable[[], Any]]:
             return lambda: cr.TPP().fit(judgments)
         sampler, rng = Sampler.of(judgments, None, 0), np.random.default_rng(0)
         state = sampler.tune(rng, sampler.init(rng))
-        return lambda: sampler.walk(rng, state, 20)
+        return lambda: sampler.run(rng, state, 20)
 
     return prepare
 

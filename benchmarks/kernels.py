@@ -25,7 +25,7 @@ import numba
 import numpy as np
 from machine import describe, record
 
-from crowdrank.engines.local import Here
+from crowdrank.engines.local import LocalEngine
 from crowdrank.models.crowd import hessian as crowd_hessian
 from crowdrank.models.crowd import likelihood as crowd_likelihood
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
@@ -106,7 +106,7 @@ def measure(items: int, annotators: int, rows: int, threads: int) -> list[Entry]
     scores, gates = rng.normal(size=items), rng.normal(2.0, 1.0, size=annotators)
     none = np.zeros((annotators, 0))
     answers = draw(items, annotators, rows)
-    cut = list(Here().hold(answers).shards)  # type: ignore[attr-defined]
+    cut = list(LocalEngine().hold(answers).shards)  # type: ignore[attr-defined]
     pairs = [Pairs(a.winner, a.loser, np.ones(a.rows, np.int8), a.weight) for a in cut]
     curved = [crowd_likelihood.evaluate(shard, scores, gates, none, CROWD_BT)[0] for shard in cut]
     bent = [pairwise_likelihood.slopes(shard, scores, 0.0, LOGISTIC)[0] for shard in pairs]

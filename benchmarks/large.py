@@ -35,7 +35,7 @@ from machine import describe, record, sentence
 from scipy.special import expit
 from scipy.stats import kendalltau
 
-from crowdrank.engines.memory import bytes_of
+from crowdrank.engines.memory import parse_bytes
 
 _RESULTS = Path(__file__).parent / "results"
 _ROWS_PER_FILE = 2_000_000
@@ -217,7 +217,7 @@ def run(votes: Path, truth: Truth, model: str, memory: str, uncertainty: bool, r
         rows,
         len(truth.items),
         len(truth.annotators),
-        round(bytes_of(memory) / 1e6),
+        round(parse_bytes(memory) / 1e6),
         round(peaks.resident / 1e6),
         round(peaks.reading / 1e6),
         round(peaks.disk / 1e6),

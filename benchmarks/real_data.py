@@ -25,7 +25,7 @@ import numpy.typing as npt
 from machine import made, record
 
 import crowdrank as cr
-from crowdrank.models.cross_validation import CANDIDATES, folds_of, log_chances
+from crowdrank.models.cross_validation import CANDIDATES, assign_folds, log_probabilities
 
 Vector = npt.NDArray[np.float64]
 
@@ -112,14 +112,14 @@ def contenders(source: Source, judgments: int) -> dict[str, Any]:
 
 def foretell(model: Any, votes: cr.Comparisons) -> tuple[Vector, float]:
     """The log chance given to each decided judgment by a fit without it, in the order of the rows."""
-    fold = folds_of(votes, _FOLDS, "judgment", np.random.default_rng(_SEED))
+    fold = assign_folds(votes, _FOLDS, "judgment", np.random.default_rng(_SEED))
     found = np.full(len(votes), np.nan)
     began = time.perf_counter()
     for n in range(_FOLDS):
         rows = np.flatnonzero(fold == n)
         unseen = votes.take(rows)
         ranking = model.fit(votes.take(np.flatnonzero(fold != n)))
-        found[rows[unseen.outcome != 0]] = log_chances(model, ranking, unseen)
+        found[rows[unseen.outcome != 0]] = log_probabilities(model, ranking, unseen)
     return found[votes.outcome != 0], time.perf_counter() - began
 
 
@@ -176,7 +176,7 @@ def spread_of_quality(votes: cr.Comparisons) -> float:
 
     An answer (±1) has mean trust · expected by scores that have not seen it; trust is 2η − 1.
     """
-    fold, model = folds_of(votes, _FOLDS, "judgment", np.random.default_rng(_SEED)), cr.BradleyTerry()
+    fold, model = assign_folds(votes, _FOLDS, "judgment", np.random.default_rng(_SEED)), cr.BradleyTerry()
     expected = np.zeros(len(votes))
     for n in range(_FOLDS):
         rows = np.flatnonzero(fold == n)
@@ -231,7 +231,7 @@ def against_gold(source: Source, votes: cr.Comparisons, gold_file: Path) -> dict
     graded = {}
     for name, model in contenders(source, len(votes)).items():
         ranking = model.fit(votes)
-        grade = cr.evaluate(ranking.scores, ranking.items, gold)
+        grade = cr.evaluate(ranking, gold)
         graded[name] = {"accuracy": grade.accuracy, "kendall_distance": grade.kendall_distance}
     ranking = cr.CrowdBT().fit(votes)
     people = ranking.annotators.frame()
@@ -239,7 +239,7 @@ def against_gold(source: Source, votes: cr.Comparisons, gold_file: Path) -> dict
     told = judged.frame().select("annotator", "verdict", "decided", "agreed")
     least = people.tail(_LEAST).join(told, on="annotator", how="left", maintain_order="left")
     truth = dict(zip(map(str, known.item), known.value.tolist(), strict=True))
-    table = ranking.frame().select("rank", "item", "score", "std_error", "rank_low", "rank_high").to_dicts()
+    table = ranking.to_polars().select("rank", "item", "score", "std_error", "rank_low", "rank_high").to_dicts()
     return {
         "against_gold": graded,
         "ranking": [row | {"gold": truth[row["item"]]} for row in table],

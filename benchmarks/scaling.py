@@ -34,7 +34,7 @@ import crowdrank as cr
 from crowdrank.data import Comparisons
 from crowdrank.data.chunks import Folder, store
 from crowdrank.data.comparisons import columns_of
-from crowdrank.engines import Dask, Engine, Watched, here
+from crowdrank.engines import LOCAL, Dask, Engine, ProgressEngine
 from crowdrank.models.crowd import hessian, likelihood
 from crowdrank.models.crowd.encoding import answer_table
 
@@ -79,7 +79,7 @@ def fit_here(model: str, where: str, count: int, size: Sequence[int]) -> Entry:
 
     with _engine(where, count) as engine:
         judged = votes if where == "threads" else _in_files(votes)
-        fits = [_clock(lambda: _MODELS[model]().fit(judged, engine=Watched(engine, tell))) for _ in range(3)]
+        fits = [_clock(lambda: _MODELS[model]().fit(judged, engine=ProgressEngine(engine, tell))) for _ in range(3)]
         seconds, ranking = min(fits[1:], key=lambda fit: fit[0])  # the first one compiles, and loads
         overhead = _overhead(engine, judged)
     return Entry(
@@ -94,10 +94,10 @@ def _clock(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _overhead(engine: Engine, votes: Comparisons) -> float:
-    held = engine.hold(answer_table(votes))
+    held = engine.load(answer_table(votes))
     parameters = np.zeros(len(votes.items)), np.zeros(len(votes.annotators))
-    held.total(echo, *parameters)
-    return min(_clock(lambda: held.total(echo, *parameters))[0] for _ in range(_EMPTY_PASSES))
+    held.sum(echo, *parameters)
+    return min(_clock(lambda: held.sum(echo, *parameters))[0] for _ in range(_EMPTY_PASSES))
 
 
 def _in_files(votes: Comparisons) -> Comparisons:
@@ -108,7 +108,7 @@ def _in_files(votes: Comparisons) -> Comparisons:
 @contextmanager
 def _engine(where: str, count: int) -> Iterator[Engine]:
     if where == "threads":
-        yield here
+        yield LOCAL
         return
     import distributed
 

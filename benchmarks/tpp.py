@@ -51,7 +51,7 @@ def measure(annotators: int, share: float) -> Entry:
     state = sampler.tune(rng, sampler.init(rng))
     for _ in range(_REPETITIONS):
         start = time.perf_counter()
-        state, _ = sampler.walk(rng, state, _SWEEPS)
+        state, _ = sampler.run(rng, state, _SWEEPS)
         walks.append((time.perf_counter() - start) / _SWEEPS)
     steps, r_hat = ranking.convergence.steps, float(ranking.parameters["r_hat"])
     return Entry(len(judgments), taken, steps, r_hat, min(walks))

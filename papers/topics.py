@@ -29,7 +29,7 @@ from crowdrank import (
 from crowdrank.data import Judgments
 from crowdrank.errors import DataWarning
 from crowdrank.models import Model
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 from crowdrank.results import Ranking
 from crowdrank.simulation import Crowd, preference_crowd, rating_crowd
 
@@ -99,7 +99,7 @@ def fit(model: Model, judgments: Judgments, quick: bool = False) -> Ranking:
         model = replace(model, draws=20, warmup=20, max_sweeps=100)
     lists = isinstance(judgments, Ratings) and isinstance(model, Borda)
     assert isinstance(judgments, Ratings) or not lists
-    read = judgments.to_rankings() if lists else as_read_by(model, judgments)[0]
+    read = judgments.to_rankings() if lists else convert_for(model, judgments)[0]
     with warnings.catch_warnings():
         # that eq. 6 is inverted, and that a prior holds items together that nobody compared, is said on the page
         warnings.simplefilter("ignore", DataWarning)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdrank.engines.local import cores
+from crowdrank.engines.local import available_cores
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOL = ROOT / "tools" / "other_cpu.py"
@@ -52,7 +52,7 @@ def test_this_is_the_other_processor():
         if library["internal_api"] == "openblas" and X86:
             assert library["architecture"] == "Nehalem"
     if hasattr(os, "sched_getaffinity"):
-        assert cores() == 1
+        assert available_cores() == 1
 
 
 @pytest.mark.skipif(not (X86 and numpy_features()), reason="this processor has nothing to do without")

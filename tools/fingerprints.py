@@ -19,7 +19,7 @@ import numpy as np
 from crowdrank import Comparisons, Rankings, Ratings
 from crowdrank.data import Judgments
 from crowdrank.errors import CrowdrankWarning, DataError
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 from crowdrank.online import Refits
 from crowdrank.results import Ranking
 from crowdrank.simulation import Crowd
@@ -136,7 +136,7 @@ def _fitted(model: Any) -> Kinds:
     quality: list[Vector] = []
     for ranking in _rankings_by(model):
         scores.append(ranking.scores)
-        if ranking.survey is not None and "quality" in ranking.annotators.estimates:
+        if ranking.has_annotators and "quality" in ranking.annotators.estimates:
             quality.append(ranking.annotators["quality"])
     found = Kinds(scores=np.concatenate(scores))
     return found if not quality else Kinds(found, quality=np.concatenate(quality))
@@ -147,7 +147,7 @@ def _rankings_by(model: Any) -> list[Ranking]:
     found = []
     for judgments in small_data():
         with suppress(DataError):
-            found.append(model.fit(as_read_by(model, judgments)[0]))
+            found.append(model.fit(convert_for(model, judgments)[0]))
     assert found, f"{model} reads none of the small data sets"
     return found
 

@@ -20,7 +20,8 @@ import numpy as np
 import polars as pl
 from measure import Key, Table, data_folder, options, report
 
-from crowdrank import BradleyTerry, Comparisons, CrowdBT, Gold, MajorityBT, VarianceBT, evaluate, read, read_gold
+from crowdrank import BradleyTerry, Comparisons, CrowdBT, Gold, MajorityBT, VarianceBT, read, read_gold
+from crowdrank.evaluation import evaluate_scores
 from crowdrank.models import Model
 
 WEIGHTS = (0.1, 0.5, 1.0, 10.0, 50.0)
@@ -90,7 +91,7 @@ SHOWS = models(WEIGHTS[1])
 
 def accuracies(votes: Comparisons, gold: Gold, weight: float) -> dict[str, float]:
     fits = {name: model.fit(votes).scores for name, model in models(weight).items()}
-    return {name: evaluate(scores, votes.items, gold).accuracy for name, scores in fits.items()}
+    return {name: evaluate_scores(scores, votes.items, gold).accuracy for name, scores in fits.items()}
 
 
 def by_cell(found: Mapping[float, Mapping[str, float]]) -> dict[Key, list[float]]:

@@ -21,8 +21,8 @@ from measure import FIRST_SEED, Key, Table, data_folder, drawn, options, over_se
 from pools import Found, beside
 from table3 import judgments
 
-from crowdrank import Comparisons, Gold, evaluate
-from crowdrank.evaluation import accuracy
+from crowdrank import Comparisons, Gold
+from crowdrank.evaluation import accuracy, evaluate_scores
 from crowdrank.online import CrowdBT, OnlineModel, TrueSkill
 from crowdrank.simulation import crowd_bt
 
@@ -67,7 +67,7 @@ def over_orders(votes: Comparisons, gold: Gold, orders: int, column: str) -> dic
     found: dict[Key, list[float]] = {(name, column): [] for name in MODELS}
     for seed in range(FIRST_SEED, FIRST_SEED + orders):
         for name, scores in means(shuffled(votes, seed)).items():
-            found[name, column].append(evaluate(scores, votes.items, gold).accuracy)
+            found[name, column].append(evaluate_scores(scores, votes.items, gold).accuracy)
     return found
 
 

@@ -20,8 +20,8 @@ from measure import FIRST_SEED, Key, Table, data_folder, drawn, options, over_se
 from pools import RANDOM, Curve, Grade, curve
 from table3 import judgments
 
-from crowdrank import Comparisons, Gold, evaluate
-from crowdrank.evaluation import accuracy
+from crowdrank import Comparisons, Gold
+from crowdrank.evaluation import accuracy, evaluate_scores
 from crowdrank.online import CrowdBT
 from crowdrank.simulation import crowd_bt
 
@@ -61,7 +61,7 @@ def given(files: Files) -> tuple[str, Comparisons, Gold]:
 
 def of_files(files: Files, seed: int, quick: bool) -> Mapping[Key, float]:
     _, votes, gold = given(files)
-    return counted(votes, lambda scores: evaluate(scores, votes.items, gold).accuracy, seed)
+    return counted(votes, lambda scores: evaluate_scores(scores, votes.items, gold).accuracy, seed)
 
 
 def of_crowd(column: str, seed: int, quick: bool) -> Mapping[Key, float]:

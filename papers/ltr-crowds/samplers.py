@@ -20,7 +20,7 @@ from learners import HARD, PEAKED, Fine, Taught, Vector, at_least, at_most, meas
 from measure import Check, Key, Table, drawn, options, over_seeds, report
 
 from crowdrank.data.side_information import NOTHING_KNOWN
-from crowdrank.engines import here
+from crowdrank.engines import LOCAL
 from crowdrank.ltr import CrowdRanker, Linear
 from crowdrank.ltr.e_step import Drawing, Sampler, spread
 from crowdrank.ltr.em import EM
@@ -60,7 +60,7 @@ def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float
     learnt = {way: em.run(taught.crowd, taught.values) for way, em in ways.items()}
     end = learnt["exact"]
     scores = taught.crowd.items.centre(end.scorer.scores(taught.values))
-    held = spread(taught.crowd.queries, here)
+    held = spread(taught.crowd.queries, LOCAL)
     lists = {way: em.drawing.posteriors(held, scores, end.theta, 0)[1] for way, em in ways.items()}
     theta = {way: em.expertise(taught.crowd, lists[way]) for way, em in ways.items()}
     where, cells = f"n={size}, {crowd}", {}

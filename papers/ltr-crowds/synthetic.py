@@ -42,7 +42,7 @@ from learners import (
 from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, report
 
 from crowdrank.data import SideInformation
-from crowdrank.engines import Held
+from crowdrank.engines import ShardedData
 from crowdrank.ltr import CrowdRanker, Linear
 from crowdrank.ltr.e_step import Drawing, Posterior
 from crowdrank.ltr.em import EM
@@ -104,7 +104,7 @@ class Kept(Drawing):
 
     steps: list[list[Posterior]] = field(default_factory=list)
 
-    def posteriors(self, held: Held, scores: Any, theta: Any, step: int) -> tuple[Held, list[Posterior]]:
+    def posteriors(self, held: ShardedData, scores: Any, theta: Any, step: int) -> tuple[ShardedData, list[Posterior]]:
         held, found = super().posteriors(held, scores, theta, step)
         self.steps.append(found)
         return held, found

@@ -20,8 +20,8 @@ from fits import OURS, PUBLISHED, Found, Record, crowd_named, fits, keep, matche
 from measure import Key, Table, drawn, options, over_seeds, report
 
 from crowdrank import TPP, Comparisons
+from crowdrank.models.thurstonian.layout import layout_from_comparisons
 from crowdrank.models.thurstonian.mcem import MonteCarloEM
-from crowdrank.models.thurstonian.sampler import laid_out
 
 NAME = "DOC5SR0.5DEMO1 of 2 even domains"
 TOLD = "tpp, domains=2"
@@ -49,8 +49,8 @@ def climbed(seed: int, quick: bool) -> Record:
     crowd = crowd_named(NAME, seed, quick)
     votes, true = crowd.judgments, crowd.queries["domain"]
     assert isinstance(votes, Comparisons)
-    found = METHOD.find(laid_out(votes), votes.items, len(votes.annotators))
-    shares = [float(np.mean(matched(guess, true)[guess] == true)) for guess in found.likeliest]
+    found = METHOD.fit(layout_from_comparisons(votes), votes.items, len(votes.annotators))
+    shares = [float(np.mean(matched(guess, true)[guess] == true)) for guess in found.domain_path]
     return {"converged": found.converged, "in the right domain": shares}
 
 

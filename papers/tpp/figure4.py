@@ -92,7 +92,7 @@ def fit(name: str, reading: str, sparsity: str, seed: int, quick: bool) -> Recor
     if isinstance(model, TPP):
         found["domains"] = int(np.count_nonzero(ranking.domains.sizes))
     for k in DEPTHS:
-        found[f"@{k}"] = evaluate(ranking.scores, ranking.items, gold, k=k).by_query["ndcg"].drop_nans().to_list()
+        found[f"@{k}"] = evaluate(ranking, gold, k=k).by_query["ndcg"].drop_nans().to_list()
     return found
 
 

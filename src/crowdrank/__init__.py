@@ -26,7 +26,7 @@ _PACKAGES = (
 )
 _NAMES = {
     "crowdrank.data": ("Comparison", "Comparisons", "Rankings", "Ratings", "SideInformation"),
-    "crowdrank.evaluation": ("Gold", "evaluate", "held_out", "verdicts"),
+    "crowdrank.evaluation": ("Gold", "cross_validate", "evaluate", "verdicts"),
     "crowdrank.io": ("read", "read_annotators", "read_gold", "read_items", "read_with_report", "scan"),
     "crowdrank.models": (
         "MPM",
@@ -61,7 +61,8 @@ _NAMES = {
         "WinRate",
         "ZRating",
     ),
-    "crowdrank.results": ("Ranking", "compare_systems", "sways"),
+    "crowdrank.pipeline": ("rank",),
+    "crowdrank.results": ("Ranking", "compare_systems", "bias_effects"),
 }
 _HOME = {name: package for package, names in _NAMES.items() for name in names}
 
@@ -86,8 +87,8 @@ if TYPE_CHECKING:
     from crowdrank.data import Ratings as Ratings
     from crowdrank.data import SideInformation as SideInformation
     from crowdrank.evaluation import Gold as Gold
+    from crowdrank.evaluation import cross_validate as cross_validate
     from crowdrank.evaluation import evaluate as evaluate
-    from crowdrank.evaluation import held_out as held_out
     from crowdrank.evaluation import verdicts as verdicts
     from crowdrank.io import read as read
     from crowdrank.io import read_annotators as read_annotators
@@ -126,9 +127,10 @@ if TYPE_CHECKING:
     from crowdrank.models import VarianceBT as VarianceBT
     from crowdrank.models import WinRate as WinRate
     from crowdrank.models import ZRating as ZRating
+    from crowdrank.pipeline import rank as rank
     from crowdrank.results import Ranking as Ranking
+    from crowdrank.results import bias_effects as bias_effects
     from crowdrank.results import compare_systems as compare_systems
-    from crowdrank.results import sways as sways
 
 
 def __getattr__(name: str) -> Any:

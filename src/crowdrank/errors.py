@@ -7,7 +7,8 @@ CrowdrankError
 │   └── SeparationError     items that only win or only lose, and no prior to hold them
 ├── NothingToAskError       every question that may be put has been
 ├── SettingError            a setting of a model, a command or an engine
-└── UnknownNameError        no such model, item, column or query; names the nearest
+├── UnknownNameError        no such model, item, column or query; names the nearest
+└── AmbiguousNameError      an item of several queries, named without its query
 
 CrowdrankWarning
 ├── ConvergenceWarning      a solver stopped before its tolerance was met
@@ -63,6 +64,13 @@ class UnknownNameError(CrowdrankError, KeyError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class AmbiguousNameError(CrowdrankError, KeyError):
+    """Several things have this name, such as an item of several queries."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class CrowdrankWarning(UserWarning):

@@ -59,8 +59,10 @@ def test_claims_are_counted_by_hand():
         settings={},
         items=ranking.items,
         scores=draws.mean(axis=0),
-        tally=ranking.tally,
-        measure=lambda: type(ranking.uncertainty)(draws, draws.std(axis=0), "by hand"),
+        _lazy=cr.results.LazyParts(
+            n_judgments=lambda: ranking.n_judgments,
+            uncertainty=lambda: type(ranking.uncertainty)(draws, draws.std(axis=0), "by hand"),
+        ),
     )
     assert claims(told) == Claims(2 / 3, 2 / 3)
 

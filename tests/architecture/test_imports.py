@@ -124,8 +124,16 @@ def test_importing_the_package_loads_no_library():
     assert not (HEAVY | {"numpy", "polars"}) & loaded_after("import crowdrank")
 
 
-def test_importing_the_command_line_loads_nothing_heavy():
-    assert not HEAVY & loaded_after("import crowdrank.cli")
+def test_importing_the_command_line_loads_no_library():
+    assert not (HEAVY | {"numpy", "polars"}) & loaded_after("import crowdrank.cli")
+
+
+def test_the_version_is_shown_without_numpy_and_polars():
+    loaded = loaded_after(
+        "import sys\nsys.argv = ['crowdrank', '--version']\nfrom crowdrank.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code"
+    )
+    assert not {"numpy", "polars", "rich"} & loaded
 
 
 def test_a_small_fit_does_not_wait_for_a_compiler():

@@ -18,8 +18,8 @@ FEW = ("--models", "bradley-terry,crowd-bt,factor-bt,borda")
 def test_the_answer_names_a_model_and_says_why(crowdrank):
     code, out, err = crowdrank("compare", VOTES, *FEW)
     assert (code, err) == (0, "")
-    assert "Take crowd-bt: annotators differ" in out
-    assert "nats each" in out
+    assert "Use crowd-bt: annotators differ" in out
+    assert "nats per answer" in " ".join(out.split())
     assert "5 folds: 1,473 by judgment and 1,473 by annotator" in out
 
 
@@ -33,15 +33,15 @@ def test_slow_models_are_left_out_and_said_so(crowdrank):
 def test_gold_adds_the_accuracy_of_each(crowdrank):
     _, out, _ = crowdrank("compare", VOTES, *FEW, "--gold", CITIES / "gold.csv")
     assert "accuracy" in out
-    assert "Note: Against gold crowd-bt puts 94.5% of the pairs in the right order" in out
+    assert "Note: Against gold, crowd-bt orders 94.5% of the pairs correctly" in out
 
 
 def test_machines_are_told_all(crowdrank):
     answer = json.loads(crowdrank("compare", VOTES, *FEW, "--json", "--gold", CITIES / "gold.csv").out)
     assert answer["recommended"] == "crowd-bt"
     rows = {row["model"]: row for row in answer["models"]}
-    assert rows["borda"]["chance"] == {}
-    gain = rows["crowd-bt"]["chance"]["judgment"]["gain"]
+    assert rows["borda"]["log_likelihood"] == {}
+    gain = rows["crowd-bt"]["log_likelihood"]["judgment"]["gain"]
     assert gain["value"] > 2 * gain["std_error"] > 0
     assert rows["crowd-bt"]["gold"]["accuracy"] > 0.9
 
@@ -57,14 +57,14 @@ def test_lists_are_compared_by_agreement(crowdrank, tmp_path):
     code, out, _ = crowdrank("compare", tmp_path / "votes.csv", "--models", "borda,plackett-luce,median-rank")
     assert code == 0
     assert "agreement" in out
-    assert "log chance" not in out
+    assert "log score" not in out
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--models", "crowd-btt"), "did you mean 'crowd-bt'?"),
-        (("--models", "bradley-terry"), "name two models"),
+        (("--models", "bradley-terry"), "needs at least two models"),
         (("--folds", "1"), "at least 2"),
         (("--gold", "nowhere.csv"), "nowhere.csv"),
         (("--features", "colour"), "colour"),
@@ -80,32 +80,32 @@ def test_mistakes_are_answered_in_one_line(crowdrank, words, said):
 def test_too_few_judgments_are_refused(crowdrank, votes):
     code, _, err = crowdrank("compare", votes)
     assert code == 1
-    assert "takes 20 judgments at least, got 8" in err
+    assert "needs at least 20 judgments; got 8" in err
 
 
 def test_auto_takes_the_model_that_suits_and_says_why(crowdrank, tmp_path):
     code, out, _ = crowdrank("rank", VOTES, "--model", "auto", "--top", 1)
     assert code == 0
-    assert "Ranked by crowd-bt.\nTake crowd-bt: annotators differ" in out
+    assert "Ranked by crowd-bt.\nUse crowd-bt: annotators differ" in out
     crowd_bt(items=15, annotators=10, pairs=60, votes=6, quality="1", labels="logistic", seed=1).write(tmp_path)
     answer = json.loads(crowdrank("rank", tmp_path / "votes.csv", "--model", "auto", "--json").out)
     assert answer["model"] == "bradley-terry"
-    assert "nothing is surely gained" in answer["chosen_because"]
+    assert "modelling annotators is not clearly better" in answer["chosen_because"]
 
 
-def test_auto_on_few_judgments_takes_the_usual(crowdrank, votes):
+def test_auto_on_few_judgments_takes_the_default(crowdrank, votes):
     code, out, _ = crowdrank("rank", votes, "--model", "auto")
     assert code == 0
-    assert "crowd-bt is the usual model; no others were compared" in out
+    assert "crowd-bt is the default model; no others were compared" in out
 
 
-def test_auto_without_annotators_takes_the_usual(crowdrank, tmp_path):
+def test_auto_without_annotators_takes_the_default(crowdrank, tmp_path):
     path = tmp_path / "nameless.csv"
     path.write_text("left,right,winner\n" + "a,b,a\nb,c,b\nc,a,a\n" * 10)
     code, out, _ = crowdrank("rank", path, "--model", "auto")
     assert code == 0
-    assert "bradley-terry is the usual model; no others were compared" in out
-    assert "no telling annotators apart" in out
+    assert "bradley-terry is the default model; no others were compared" in out
+    assert "do not name several annotators" in out
 
 
 def test_a_model_that_was_named_was_not_chosen(crowdrank, votes):
@@ -115,7 +115,10 @@ def test_a_model_that_was_named_was_not_chosen(crowdrank, votes):
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "model", "why"),
-    [("country_population", "bradley-terry", "nothing is surely gained"), ("llmfao", "crowd-bt", "annotators differ")],
+    [
+        ("country_population", "bradley-terry", "modelling annotators is not clearly better"),
+        ("llmfao", "crowd-bt", "annotators differ"),
+    ],
 )
 def test_what_is_said_of_real_judgments(crowdrank, data_folder, name, model, why):
     answer = json.loads(crowdrank("compare", data_folder / name / "pairwise.csv", *FEW, "--json").out)

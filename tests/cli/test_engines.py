@@ -6,7 +6,7 @@ import logging
 import polars as pl
 import pytest
 
-from crowdrank.cli import engine_options
+from crowdrank.engines.selection import open_engine
 from crowdrank.errors import SettingError
 from tests.docs.pages import ROOT
 
@@ -32,7 +32,7 @@ def names(answer):
     return [row["item"] for row in answer["ranking"]]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--memory", "2GB"], ["--engine", "out-of-core"], ["--engine", "here"]])
+@pytest.mark.parametrize("arguments", [[], ["--memory", "2GB"], ["--engine", "out-of-core"], ["--engine", "local"]])
 def test_a_folder_is_ranked_as_its_files_together(crowdrank, folder, arguments):
     whole, found = ranked(crowdrank, VOTES), ranked(crowdrank, folder, *arguments)
     assert names(found) == names(whole)
@@ -40,7 +40,7 @@ def test_a_folder_is_ranked_as_its_files_together(crowdrank, folder, arguments):
     assert found["import"]["kept"] == whole["import"]["kept"]
 
 
-def test_a_pattern_and_a_file_within_memory_are_passed_over(crowdrank, folder):
+def test_a_pattern_and_a_file_with_a_memory_limit_are_streamed(crowdrank, folder):
     whole = ranked(crowdrank, VOTES)
     assert names(ranked(crowdrank, folder / "part-*.parquet")) == names(whole)
     assert names(ranked(crowdrank, VOTES, "--memory", "1GB")) == names(whole)
@@ -58,24 +58,33 @@ def test_an_earlier_ranking_is_a_good_start(crowdrank, folder, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--engine", "cloud"], "must be one of here, out-of-core, dask"),
-        (["--scheduler", "tcp://nowhere:1"], "say --engine dask"),
+        (["--scheduler", "tcp://nowhere:1"], "also pass --engine dask"),
         (["--memory", "much"], "such as 4GB"),
-        (["--memory", "4GB", "--engine", "here"], "--memory limits"),
-        (["--memory", "4GB", "--features", "length"], "--features other than position"),
-        (["--memory", "4GB", "--encoding", "latin-1"], "--encoding is of files"),
+        (["--memory", "4GB", "--engine", "local"], "--memory limits --engine out-of-core"),
+        (
+            ["--memory", "4GB", "--features", "length"],
+            "--features other than position can be used only when the file is read into memory",
+        ),
+        (["--memory", "4GB", "--encoding", "latin-1"], "--encoding can be used only when"),
         (["--warm-start", "nowhere.json"], "is not a ranking"),
-        (["--model", "borda", "--engine", "dask"], "borda computes on one machine"),
-        (["--model", "borda", "--warm-start", "nowhere.json"], "a model that climbs: bradley-terry"),
+        (["--model", "borda", "--engine", "dask"], "borda computes on one machine: omit --engine dask"),
     ],
 )
-def test_wishes_that_cannot_be_granted_are_refused(crowdrank, arguments, message):
+def test_options_that_contradict_each_other_are_refused(crowdrank, arguments, message):
     ended = crowdrank("rank", VOTES, *arguments)
     assert ended.code == 1
     assert message in ended.err
 
 
-def test_a_scheduler_that_does_not_answer_is_said_to_be_one(monkeypatch):
+def test_a_model_without_starting_values_refuses_a_warm_start(crowdrank, tmp_path):
+    earlier = tmp_path / "ranking.json"
+    ranked(crowdrank, VOTES, "--out", earlier)
+    ended = crowdrank("rank", VOTES, "--model", "borda", "--warm-start", earlier)
+    assert ended.code == 1
+    assert "--warm-start needs a model whose solver has starting values: bradley-terry" in ended.err
+
+
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     distributed = pytest.importorskip("distributed")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
@@ -85,6 +94,6 @@ def test_a_scheduler_that_does_not_answer_is_said_to_be_one(monkeypatch):
     monkeypatch.setattr(distributed, "Client", nobody)
     with (
         pytest.raises(SettingError, match="No Dask scheduler answers at 'tcp://nowhere:1'"),
-        engine_options.running("dask", "tcp://nowhere:1", None),
+        open_engine("dask", "tcp://nowhere:1"),
     ):
         pass

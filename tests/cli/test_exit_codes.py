@@ -61,20 +61,20 @@ def test_json_is_all_that_stdout_holds(crowdrank, command):
 def test_a_ranking_that_stopped_short_is_0_and_says_so(crowdrank):
     code, out, err = crowdrank("rank", VOTES, *SHORT, "--top", 1)
     assert (code, err) == (0, "")
-    assert "Note: crowd-bt stopped after 1 steps" in out
+    assert "Note: crowd-bt did not converge in 1 steps" in out
     answer = json.loads(crowdrank("rank", VOTES, *SHORT, "--json").out)
     assert answer["convergence"]["converged"] is False
-    assert "stopped after 1 steps" in answer["notes"][0]
+    assert "did not converge in 1 steps" in answer["notes"][0]
 
 
 def test_annotators_weighed_by_a_fit_that_stopped_short_are_0_and_said_so(crowdrank):
     code, out, _ = crowdrank("annotators", VOTES, *SHORT, "--no-verdicts", "--top", 1)
     assert code == 0
-    assert "Note: crowd-bt stopped after 1 steps" in out
+    assert "Note: crowd-bt did not converge in 1 steps" in out
     code, out, err = crowdrank("annotators", VOTES, *SHORT, "--no-verdicts", "--json")
     assert code == 0
     assert isinstance(json.loads(out), list)
-    assert "stopped after 1 steps" in err
+    assert "did not converge in 1 steps" in err
     answer = json.loads(crowdrank("annotators", VOTES, *SHORT, "--exclude", "boris", "--json").out)
     assert answer["converged"] is False
 

@@ -14,8 +14,8 @@ def test_the_answer_comes_in_plain_words_first(crowdrank):
     code, out, err = crowdrank("explain", VOTES, "--item", "Tokyo", "--above", "Delhi")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0].startswith("Tokyo stands above Delhi by 0.31")
-    assert lines[1].startswith("Asked about the two directly, 1 said Tokyo, 0 Delhi")
+    assert lines[0].startswith("Tokyo ranks above Delhi by 0.31")
+    assert lines[1].startswith("Of the direct judgments, 1 chose Tokyo, 0 Delhi")
     assert "paula" in out
     assert "Tokyo – Mexico City – Delhi" in out
     assert "the direct answers" in out
@@ -23,13 +23,13 @@ def test_the_answer_comes_in_plain_words_first(crowdrank):
 
 def test_the_lower_item_may_be_asked_about_too(crowdrank):
     out = crowdrank("explain", VOTES, "--item", "Delhi", "--above", "Tokyo").out
-    assert out.startswith("Tokyo stands above Delhi by 0.31")
+    assert out.startswith("Tokyo ranks above Delhi by 0.31")
 
 
 def test_machines_get_numbers_that_add_up(crowdrank):
     answer = json.loads(crowdrank("explain", VOTES, "--item", "Tokyo", "--above", "Cairo", "--json").out)
     assert answer["direct"] + answer["indirect"] == pytest.approx(answer["difference"], abs=1e-4)
-    assert sum(voice["push"] for voice in answer["voices"]) == pytest.approx(answer["difference"], abs=1e-4)
+    assert sum(row["influence"] for row in answer["annotators"]) == pytest.approx(answer["difference"], abs=1e-4)
     assert answer["model"] == "crowd-bt"
 
 
@@ -37,7 +37,7 @@ def test_items_that_never_met_and_nobody_connects(crowdrank, tmp_path):
     path = tmp_path / "apart.csv"
     path.write_text("left,right,winner\na,b,a\nc,d,c\n")
     out = crowdrank("explain", path, "--item", "a", "--above", "d").out
-    assert "Nobody was asked about the two directly." in out
+    assert "No judgment compares the two directly." in out
     assert "No chain of comparisons" in out
 
 
@@ -45,8 +45,8 @@ def test_a_query_is_named_where_there_are_several(crowdrank, tmp_path):
     path = tmp_path / "queries.csv"
     path.write_text("topic,left,right,winner\nx,a,b,a\nx,a,b,a\ny,a,b,b\n")
     words = ("explain", path, "--query", "topic", "--item", "a", "--above", "b")
-    assert crowdrank(*words, "--within", "x").out.startswith("a stands above b")
-    assert crowdrank(*words, "--within", "y").out.startswith("b stands above a")
+    assert crowdrank(*words, "--within", "x").out.startswith("a ranks above b")
+    assert crowdrank(*words, "--within", "y").out.startswith("b ranks above a")
     code, _, err = crowdrank(*words)
     assert code == 1
     assert "Name the query" in err

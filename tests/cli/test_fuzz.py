@@ -77,7 +77,7 @@ def test_no_file_draws_a_traceback(tmp_path_factory: pytest.TempPathFactory, con
 def test_no_words_draw_a_traceback(tmp_path_factory: pytest.TempPathFactory, words: list[str]):
     path = tmp_path_factory.mktemp("words") / "votes.csv"
     path.write_text("left,right,winner\na,b,a\nb,a,a\n")
-    pairs = [part for word in words for part in ("--set", word)] + ["--map", words[0], "--model", words[-1]]
+    pairs = [part for word in words for part in ("--set", word)] + ["--column", words[0], "--model", words[-1]]
     code, err = run(path, *pairs)
     assert code in (1, 2)
     assert "Traceback" not in err

@@ -78,7 +78,14 @@ def test_where_it_is_learnt_makes_no_difference(crowdrank: Command, lesson: Path
 
 
 def test_what_is_known_is_told(crowdrank: Command, lesson: Path) -> None:
-    told = ("--known", "annotator1=-2", "--known", "annotator2=-3..-1", "--better", "annotator2>annotator3")
+    told = (
+        "--annotator-quality",
+        "annotator1=-2",
+        "--annotator-quality",
+        "annotator2=-3..-1",
+        "--annotator-order",
+        "annotator2>annotator3",
+    )
     learnt = crowdrank("learn", "lists.csv", "--features", "items.csv", *told, *QUICK, "--json")
     content = json.loads(learnt.out)
     found = {row["annotator"]: row["expertise"] for row in content["annotators"]}
@@ -100,7 +107,7 @@ def test_truth_of_some_queries_can_be_given(crowdrank: Command, lesson: Path) ->
         "learn", "lists.csv", "--features", "items.csv", "--truth", "truth.csv", *QUICK, "--method", "truth"
     )
     assert known.code == 0, known.err
-    assert "Learnt by truth" in known.out
+    assert "Learned by truth" in known.out
     assert crowdrank("learn", "lists.csv", "--features", "items.csv", *QUICK, "--method", "truth").code == 1
 
 
@@ -109,37 +116,46 @@ def test_ratings_are_made_lists(crowdrank: Command, lesson: Path) -> None:
     frame.select("query", "annotator", "item", rating=7 - pl.col("rank")).write_csv(lesson / "ratings.csv")
     rated = crowdrank("learn", "ratings.csv", "--features", "items.csv", *QUICK, "--method", "ltrma-d")
     listed = crowdrank("learn", "lists.csv", "--features", "items.csv", *QUICK, "--method", "ltrma-d")
-    assert "Lists were made of other judgments: each annotator's items ordered by grade." in rated.out
+    assert "Converted to lists: each annotator's items ordered by grade." in rated.out
     assert rated.out.splitlines()[3:8] == listed.out.splitlines()[2:7]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("lists.csv",), "it takes both to learn from"),
-        (("lists.csv", "--features", "items.csv", "--lists", "lists.csv"), "it takes both to learn from"),
+        (("lists.csv",), "learning needs both"),
+        (("lists.csv", "--features", "items.csv", "--lists", "lists.csv"), "learning needs both"),
         (("lists.csv", "--features", "items.csv", "--method", "ltr-crowd"), "did you mean 'ltr-crowds'"),
         (("lists.csv", "--features", "items.csv", "--ranker", "forest"), "No ranker named 'forest'"),
         (("lists.csv", "--features", "items.csv", "--set", "top=3"), "--set top=… has an option of its own: --top."),
-        (("lists.csv", "--features", "items.csv", "--known", "zoe=-1"), "No annotator named 'zoe'"),
-        (("lists.csv", "--features", "items.csv", "--known", "annotator1=good"), "--known takes a number"),
+        (("lists.csv", "--features", "items.csv", "--annotator-quality", "zoe=-1"), "No annotator named 'zoe'"),
+        (
+            ("lists.csv", "--features", "items.csv", "--annotator-quality", "annotator1=good"),
+            "--annotator-quality takes a number",
+        ),
         (
             (
                 "lists.csv",
                 "--features",
                 "items.csv",
-                *("--better", "annotator1>annotator2"),
-                *("--better", "annotator2>annotator1"),
+                *("--annotator-order", "annotator1>annotator2"),
+                *("--annotator-order", "annotator2>annotator1"),
             ),
             "cannot be better than",
         ),
         (
-            ("lists.csv", "--features", "items.csv", "--known", "annotator1=-1", "--known", "annotator1=-3..-2"),
-            "annotator1 is known to be -1, and to lie between -3 and -2",
+            (
+                "lists.csv",
+                "--features",
+                "items.csv",
+                "--annotator-quality",
+                "annotator1=-1",
+                "--annotator-quality",
+                "annotator1=-3..-2",
+            ),
+            "--annotator-quality gives annotator1 twice",
         ),
-        (("lists.csv", "--features", "items.csv", "--missing-features", "mean"), "must be refuse or zero"),
         (("lists.csv", "--features", "none.csv"), "there is no such file"),
-        (("lists.csv", "--features", "items.csv", "--engine", "cloud"), "must be one of here, out-of-core, dask"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(
@@ -149,6 +165,15 @@ def test_what_makes_no_sense_is_refused_in_one_line(
     assert ended.code == 1
     assert message in ended.err
     assert len(ended.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [("--missing-features", "mean"), ("--engine", "cloud"), ("--labels", "magic")])
+def test_a_value_that_is_not_a_choice_is_a_usage_error(
+    crowdrank: Command, lesson: Path, words: tuple[str, str]
+) -> None:
+    ended = crowdrank("learn", "lists.csv", "--features", "items.csv", *words)
+    assert ended.code == 2
+    assert words[1] in ended.err
 
 
 def test_bad_data_are_named(crowdrank: Command, lesson: Path) -> None:

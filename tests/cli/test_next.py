@@ -74,18 +74,18 @@ def test_items_of_queries_are_asked_within_them(crowdrank, tmp_path):
 
 def test_how_near_a_decision_is_can_be_asked(crowdrank, votes):
     ended = crowdrank("next", votes, "--until", "top 1", "--count", 2)
-    assert "top 1: open, at 0." in ended.out
+    assert "top 1: not decided, probability 0." in ended.out
     assert "votes in all" in ended.out or "not in sight" in ended.out
 
 
-def test_once_it_is_settled_nothing_is_asked(crowdrank, tmp_path):
+def test_once_it_is_decided_nothing_is_asked(crowdrank, tmp_path):
     clear = tmp_path / "clear.csv"
     rows = [f"{who},{a},{b},{a}" for who in "xyz" for a, b in ("ab", "ac", "bc") for _ in range(12)]
     clear.write_text("\n".join(["worker,left,right,winner", *rows]))
     out = tmp_path / "tasks.csv"
     ended = crowdrank("next", clear, "--until", "top 1", "--repeats", "--out", out)
-    assert "top 1: settled." in ended.out
-    assert f"Written to {out}, without a question." in ended.out
+    assert "top 1: decided." in ended.out
+    assert f"Written to {out} (no questions)." in ended.out
     assert pl.read_csv(out).is_empty()
     assert "questions for" not in ended.out
     assert json.loads(crowdrank("next", clear, "--until", "top 1", "--repeats", "--json").out) == []
@@ -100,14 +100,13 @@ def test_too_few_are_said_to_be_left(crowdrank, votes):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("next",), "nothing to ask about"),
-        (("next", "--items", "{items}"), "Nobody to ask"),
+        (("next",), "Nothing to ask about"),
+        (("next", "--items", "{items}"), "No annotators to ask"),
         (("next", "{votes}", "--policy", "thomson"), "thompson"),
-        (("next", "{votes}", "--beliefs", "magic"), "auto, refits or online"),
         (("next", "{votes}", "--annotators", "{bad}"), "quota of 'ann'"),
         (("next", "nowhere.csv"), "no such file"),
         (("next", "{votes}", "--until", "top three"), "top 3"),
-        (("next", "{votes}", "--until", "top 1", "--beliefs", "online"), "joint beliefs"),
+        (("next", "{votes}", "--until", "top 1", "--beliefs", "online"), "--until needs posterior refits"),
     ],
 )
 def test_mistakes_are_explained(crowdrank, votes, items, tmp_path, words, said):
@@ -116,3 +115,9 @@ def test_mistakes_are_explained(crowdrank, votes, items, tmp_path, words, said):
     ended = crowdrank(*(str(word).format(votes=votes, items=items, bad=bad) for word in words))
     assert ended.code == 1
     assert said in ended.err
+
+
+def test_a_value_that_is_not_a_choice_is_a_usage_error(crowdrank, votes):
+    ended = crowdrank("next", votes, "--beliefs", "magic")
+    assert ended.code == 2
+    assert "'auto', 'refits', 'online'" in ended.err

@@ -66,7 +66,6 @@ def test_the_policy_takes_settings(crowdrank):
         (("--target", "a over b"), "A plan is for"),
         (("--quality", "bta(5,2)"), "did you mean 'beta'?"),
         (("--quality", "1.5"), "quality must lie between 0 and 1"),
-        (("--labels", "magic"), "'order' or 'logistic'"),
         (("--policy", "adaptve"), "did you mean 'adaptive'?"),
         (("--policy", "adaptive:floor"), "adaptive:epsilon=0.2:floor=5; got 'floor'"),
         (("--price", -1), "price must be zero or more"),
@@ -80,6 +79,12 @@ def test_mistakes_are_explained(crowdrank, words, said):
     assert ended.code == 1
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+def test_a_value_that_is_not_a_choice_is_a_usage_error(crowdrank):
+    ended = crowdrank(*SMALL, "--labels", "magic")
+    assert ended.code == 2
+    assert "'order', 'logistic'" in ended.err
 
 
 @pytest.mark.parametrize("missing", ["items", "annotators"])

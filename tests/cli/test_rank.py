@@ -58,11 +58,11 @@ def test_gold_of_which_less_is_better_is_noticed_and_can_be_said(crowdrank, vote
     gold = tmp_path / "gold.csv"
     gold.write_text("item,penalty,label\na,1,1\nb,2,2\nc,3,3\n")
     wrong = crowdrank("rank", votes, "--gold", gold, "--json")
-    right = crowdrank("rank", votes, "--gold", gold, "--gold-map", "rank=penalty", "--json")
+    right = crowdrank("rank", votes, "--gold", gold, "--gold-column", "rank=penalty", "--json")
     assert json.loads(wrong.out)["gold"]["accuracy"] == 0
-    assert any("--gold-map rank=COLUMN" in note for note in json.loads(wrong.out)["notes"])
+    assert any("--gold-column rank=COLUMN" in note for note in json.loads(wrong.out)["notes"])
     assert json.loads(right.out)["gold"]["accuracy"] == 1
-    assert not any("--gold-map" in note for note in json.loads(right.out)["notes"])
+    assert not any("--gold-column" in note for note in json.loads(right.out)["notes"])
 
 
 def test_json_out_can_be_loaded_again(crowdrank, votes, tmp_path):
@@ -91,9 +91,9 @@ def test_settings_are_passed_to_the_model(crowdrank, votes):
     assert answer["settings"]["seed"] == 3
 
 
-def test_reversed_annotators_are_told_of(crowdrank):
+def test_reversed_annotators_are_noted(crowdrank):
     out = crowdrank("rank", EXAMPLE / "votes.csv").out
-    assert "3 annotators' answers were taken in reverse: boris, dev, liam" in " ".join(out.split())
+    assert "3 annotators appear to answer in reverse and were flipped: boris, dev, liam" in " ".join(out.split())
 
 
 def test_judgments_that_name_nobody_go_to_bradley_terry(crowdrank, tmp_path):
@@ -160,9 +160,8 @@ def test_rows_that_cannot_be_used_are_named(crowdrank, votes):
         (("--set", "prior_scale=x"), "prior_scale cannot be 'x'"),
         (("--set", "prior_scale"), "takes name=value"),
         (("--set", "prior_scale=-1"), "must be positive"),
-        (("--map", "winner=nowhere"), "nowhere"),
+        (("--column", "winner=nowhere"), "nowhere"),
         (("--level", "1.5"), "between 0 and 1"),
-        (("--uncertainty", "hope"), "model, bootstrap or none"),
         (("--out", "ranking.docx"), ".docx"),
         (("--gold", "no-such-file.csv"), "no-such-file.csv"),
     ],
@@ -183,6 +182,44 @@ def test_a_missing_file_is_one_line(crowdrank):
 
 def test_an_unknown_option_is_a_usage_error(crowdrank, votes):
     assert crowdrank("rank", votes, "--no-such-option").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--uncertainty", "hope"), "'model', 'bootstrap', 'none'"),
+        (("--kind", "votes"), "'comparisons', 'ratings', 'rankings'"),
+        (("--missing", "last"), "'unknown', 'worse'"),
+        (("--engine", "cloud"), "'local', 'out-of-core', 'dask'"),
+    ],
+)
+def test_a_value_that_is_not_a_choice_is_a_usage_error_that_lists_them(crowdrank, votes, words, said):
+    code, out, err = crowdrank("rank", votes, *words)
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--gold", "nowhere.csv"),
+        ("--items", "nowhere.csv"),
+        ("--warm-start", "nowhere.json"),
+        ("--gold-pairs", "nowhere.csv"),
+        ("--out", "r.docx"),
+        ("--out", "nowhere/r.csv"),
+        ("--report", "r.pdf"),
+    ],
+    ids=" ".join,
+)
+def test_files_are_checked_before_the_fit(crowdrank, votes, words, monkeypatch):
+    def fit(*arguments, **options):
+        raise AssertionError("The model was fitted.")
+
+    monkeypatch.setattr("crowdrank.models.CrowdBT.fit", fit)
+    code, _, err = crowdrank("rank", votes, *words)
+    assert code == 1
+    assert words[1].rpartition("/")[2] in err or "nowhere" in err
 
 
 def test_small_files_never_load_the_compiler(votes):

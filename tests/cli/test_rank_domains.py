@@ -1,4 +1,4 @@
-"""crowdrank rank with hidden domains: --query, --domains and --heat-map."""
+"""crowdrank rank with hidden domains: --query, --set domains and --heat-map."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from crowdrank import BradleyTerry, Comparisons, Ranking
-from crowdrank.models import REGISTRY
-from crowdrank.models.base import FitOptions, Model
+from crowdrank.models import REGISTRY, Model
+from crowdrank.models.base import FitOptions
 from crowdrank.results import Domains
 
 
@@ -23,7 +23,7 @@ class ByHand(Model):
     domains: int | Literal["auto"] = 3
 
     def _fit(self, judgments: Comparisons, options: FitOptions) -> Ranking:
-        ranking = BradleyTerry().fit(judgments, engine=options.engine)
+        ranking = BradleyTerry().fit(judgments)
         return replace(ranking, settings={"domains": self.domains}, chart=lambda: chart(judgments))
 
 
@@ -38,7 +38,7 @@ def chart(judgments: Comparisons) -> Domains:
         expertise=(expertise, expertise - 0.1, expertise + 0.1),
         membership=np.eye(len(queries)),
         difficulty=(difficulty,) * 3,
-        judged=np.full(expertise.shape, 4),
+        n_judgments=np.full(expertise.shape, 4),
     )
 
 
@@ -62,7 +62,7 @@ def votes(tmp_path):
 
 
 def test_domains_are_told_after_the_ranking(crowdrank, votes):
-    code, out, err = crowdrank("rank", votes, "--model", "by-hand", "--query", "topic", "--domains", "auto")
+    code, out, err = crowdrank("rank", votes, "--model", "by-hand", "--query", "topic", "--set", "domains=auto")
     assert (code, err) == (0, "")
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert lines.index("Ranked by bradley-terry.") < lines.index("2 domains of 2 queries.")
@@ -72,11 +72,9 @@ def test_domains_are_told_after_the_ranking(crowdrank, votes):
 
 
 @pytest.mark.parametrize(("typed", "read"), [("auto", "auto"), ("4", 4)])
-def test_domains_is_short_for_set(crowdrank, votes, typed, read):
+def test_the_number_of_domains_is_a_setting(crowdrank, votes, typed, read):
     words = ("rank", votes, "--model", "by-hand", "--query", "topic", "--json")
-    short, long = crowdrank(*words, "--domains", typed), crowdrank(*words, "--set", f"domains={typed}")
-    assert json.loads(short.out)["settings"]["domains"] == read
-    assert short.out == long.out
+    assert json.loads(crowdrank(*words, "--set", f"domains={typed}").out)["settings"]["domains"] == read
 
 
 def test_json_has_the_domains(crowdrank, votes):
@@ -110,12 +108,15 @@ def test_a_heat_map_is_drawn(crowdrank, votes, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--domains", "3"), "--domains needs a model that learns domains ("),
-        (("--model", "borda", "--domains", "auto"), "by-hand), got borda."),
-        (("--model", "borda", "--heat-map", "heat.svg"), "--heat-map needs a model that learns domains ("),
-        (("--model", "by-hand", "--domains", "many"), "--domains must be auto or a whole number, got 'many'."),
+        (("--set", "domains=3"), "No setting named 'domains'"),
+        (("--heat-map", "heat.svg"), "--heat-map needs a model with domains: pass --model tpp or by-hand."),
+        (("--model", "borda", "--heat-map", "heat.svg"), "--heat-map needs a model with domains: pass --model tpp"),
+        (("--model", "by-hand", "--set", "domains=many"), "domains cannot be 'many'; expected an integer or auto."),
         (("--model", "by-hand", "--heat-map", "heat.pdf"), "drawn as .html, .svg, .png"),
-        (("--model", "by-hand", "--map", "annotator=", "--heat-map", "heat.svg"), "the judgments name none"),
+        (
+            ("--model", "by-hand", "--column", "annotator=", "--heat-map", "heat.svg"),
+            "--column annotator= says that there are none",
+        ),
     ],
 )
 def test_mistakes_are_answered_in_one_line(crowdrank, votes, words, said, tmp_path, monkeypatch):
@@ -130,6 +131,6 @@ def test_mistakes_are_answered_in_one_line(crowdrank, votes, words, said, tmp_pa
 
 @pytest.mark.skipif("tpp" not in REGISTRY, reason="tpp is not offered yet")
 def test_tpp_finds_domains_of_topics(crowdrank, votes):
-    ended = crowdrank("rank", votes, "--model", "tpp", "--query", "topic", "--domains", "auto")
+    ended = crowdrank("rank", votes, "--model", "tpp", "--query", "topic", "--set", "domains=auto")
     assert ended.code == 0
     assert "of 2 queries." in ended.out

@@ -73,8 +73,6 @@ def test_settings_of_a_policy_reach_it(crowdrank):
         (("--policies", "gain:exploration=much"), "exploration cannot be 'much'"),
         (("--budget", 1000), "at most 140"),
         (("--quality", "beta(2)"), "beta takes two numbers"),
-        (("--labels", "magic"), "'order' or 'logistic'"),
-        (("--beliefs", "magic"), "'refits' or 'online'"),
         (("--plot", "curves.pdf"), "drawn as .html, .svg, .png"),
         (("--out", "curves.doc"), "tables are written as"),
     ],
@@ -84,6 +82,16 @@ def test_mistakes_are_explained(crowdrank, words, said):
     assert ended.code == 1
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "choices"),
+    [(("--labels", "magic"), "'order', 'logistic'"), (("--beliefs", "magic"), "'refits', 'online'")],
+)
+def test_a_value_that_is_not_a_choice_is_a_usage_error(crowdrank, words, choices):
+    ended = crowdrank(*ONLINE, *words)
+    assert ended.code == 2
+    assert choices in ended.err
 
 
 def test_nobody_waits_for_a_figure_that_cannot_be_drawn(crowdrank, monkeypatch):

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdrank.data import Comparisons, Rankings, Ratings
-from crowdrank.inference.mcmc import effective_size
+from crowdrank.inference.mcmc import effective_sample_size
 from crowdrank.models import REGISTRY, Borda, Model
 from crowdrank.results.uncertainty import Uncertainty
 from tests.conformance.test_promises import every_model, fit, order_dependent, quick
@@ -90,7 +90,7 @@ def allowed(model, ranking):
     if not samples(type(model)):
         return np.maximum(1e-6, 4 * getattr(model, "tolerance", 0.0) * error)
     draws = by_label(ranking, ranking.uncertainty.draws)
-    independent = effective_size(draws.reshape(model.chains, -1, draws.shape[-1]))
+    independent = effective_sample_size(draws.reshape(model.chains, -1, draws.shape[-1]))
     return np.minimum(MONTE_CARLO_ERRORS * np.sqrt(2 / independent), LARGEST_SHARE) * error
 
 
@@ -204,7 +204,7 @@ class Stuck(Model):
         size = len(judgments.items)
         draws = np.random.default_rng(0).normal(size=(self.chains * self.draws, size)) + excess(judgments)
         uncertainty = Uncertainty(draws, draws.std(axis=0), "draws", sampled=True)
-        return replace(Borda().fit(judgments), scores=draws.mean(axis=0), measure=lambda: uncertainty)
+        return replace(Borda().fit(judgments).with_parts(uncertainty=lambda: uncertainty), scores=draws.mean(axis=0))
 
 
 def excess(judgments):

@@ -63,7 +63,7 @@ def test_gives_finite_scores(kind, case, annotators):
     assert ranking.convergence.converged or samples(kind)
     assert np.isfinite(ranking.uncertainty.std_error).all()
     assert np.isfinite(ranking.uncertainty.draws).all()
-    assert ranking.frame().height == len(data.items)
+    assert ranking.to_polars().height == len(data.items)
     assert isinstance(ranking.notes, list)
 
 

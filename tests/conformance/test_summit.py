@@ -25,7 +25,7 @@ PRIORS = {
 }
 
 
-def log_chances(model, margin, theta):
+def log_probabilities(model, margin, theta):
     """log P of left, tie and right; half of each side's where ties have no chance of their own."""
     if isinstance(model, BradleyTerry):
         if theta is None:
@@ -43,7 +43,7 @@ def log_posterior(model, votes, scores, theta):
     if model.ties == "drop":
         votes = votes.take(np.flatnonzero(votes.outcome != 0))
     margin = scores[votes.left] - scores[votes.right]
-    left, tie, right = log_chances(model, margin, theta)
+    left, tie, right = log_probabilities(model, margin, theta)
     tie = 0.5 * (left + right) if tie is None else tie
     chosen = np.select([votes.outcome > 0, votes.outcome == 0], [left, tie], right)
     value = float(np.sum(votes.weights * chosen))
@@ -51,7 +51,7 @@ def log_posterior(model, votes, scores, theta):
         value -= 0.5 * float(scores @ scores) / model.prior_scale**2
         value -= 0.0 if theta is None else 0.5 * theta**2 / model.prior_scale**2
     if model.virtual_weight:
-        left, _, right = log_chances(model, scores, None)
+        left, _, right = log_probabilities(model, scores, None)
         value += model.virtual_weight * float(np.sum(left + right))
     return value
 
@@ -175,7 +175,7 @@ def test_predictions_are_the_chances_that_were_fitted(kind, votes):
     ranking = model.fit(votes)
     found = model.predict(ranking, votes)
     margin = ranking.scores[votes.left] - ranking.scores[votes.right]
-    left, tie, right = log_chances(model, margin, ranking.parameters.get("tie"))
+    left, tie, right = log_probabilities(model, margin, ranking.parameters.get("tie"))
     np.testing.assert_allclose(found[:, 0], np.exp(left), rtol=1e-9)
     np.testing.assert_allclose(found[:, 1], 0.0 if tie is None else np.exp(tie), rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(found[:, 2], np.exp(right), rtol=1e-9)
@@ -184,6 +184,6 @@ def test_predictions_are_the_chances_that_were_fitted(kind, votes):
 
 def test_the_formula_here_is_the_one_of_the_paper():
     """Bradley and Terry: a with strength 3 against b with strength 1 wins three times in four."""
-    left, _, right = log_chances(BradleyTerry(), np.array([np.log(3.0)]), None)
+    left, _, right = log_probabilities(BradleyTerry(), np.array([np.log(3.0)]), None)
     assert np.exp(left[0]) == pytest.approx(0.75)
     assert np.exp(right[0]) == pytest.approx(expit(-np.log(3.0)))

@@ -12,7 +12,7 @@ from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.data.conversions import pairs_within, rankings_to_links
 from crowdrank.errors import DataError
 from crowdrank.models import MeanRating, WinRate
-from crowdrank.models.base import health_of
+from crowdrank.models.base import diagnose
 from tests.strategies import comparisons, rankings, ratings
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -161,13 +161,13 @@ def test_a_comparison_is_two_grades():
 
 def test_islands_of_grades_are_items_that_no_annotator_joins():
     grades = Ratings.of(["a", "b", "c", "d", "c"], [1, 2, 3, 4, 5], annotator=["x", "x", "y", "y", "z"])
-    health = health_of(grades)
+    health = diagnose(grades)
     assert [group.tolist() for group in health.islands] == [[0, 1], [2, 3]]
     assert health.notes() == [
         "2 groups of items were never graded by one annotator: a, b; c, d. "
         "Only the scale of grades says how they stand to each other."
     ]
-    assert health_of(Ratings.of(["a", "b"], [1, 2])).notes() == []
+    assert diagnose(Ratings.of(["a", "b"], [1, 2])).notes() == []
 
 
 @quick

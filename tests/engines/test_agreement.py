@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import crowdrank as cr
-from crowdrank.engines import Dask, Here, OutOfCore, here
-from crowdrank.models.conversion import as_read_by
+from crowdrank.engines import LOCAL, Dask, LocalEngine, OutOfCore
+from crowdrank.models.conversion import convert_for
 
 MODELS = [
     cr.BradleyTerry(),
@@ -26,12 +26,12 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(found.order, expected.order)
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-7)
     np.testing.assert_allclose(found.uncertainty.std_error, expected.uncertainty.std_error, rtol=1e-5)
-    assert found.judged.tolist() == expected.judged.tolist()
+    assert found.n_judgments.tolist() == expected.n_judgments.tolist()
     assert found.notes == expected.notes
-    if expected.survey is not None:
+    if expected.has_annotators:
         for name, (estimate, *_) in expected.annotators.estimates.items():
             np.testing.assert_allclose(found.annotators[name], estimate, atol=1e-6)
-        assert found.annotators.judged.tolist() == expected.annotators.judged.tolist()
+        assert found.annotators.n_judgments.tolist() == expected.annotators.n_judgments.tolist()
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
@@ -63,13 +63,13 @@ def test_what_is_in_memory_already_is_the_same_anywhere(engine, votes, client):
     "model", [cr.models.MPM(), cr.models.MPM(given="pair"), cr.PlackettLuce(), cr.models.GradedResponse()], ids=repr
 )
 def test_in_many_shards_it_is_as_in_one(model, votes):
-    judgments, _ = as_read_by(model, votes)
+    judgments, _ = convert_for(model, votes)
     model = replace(model, tolerance=1e-7)
-    assert_same(model.fit(judgments, engine=Here(rows_per_shard=60)), model.fit(judgments))
+    assert_same(model.fit(judgments, engine=LocalEngine(rows_per_shard=60)), model.fit(judgments))
 
 
 def test_scanned_judgments_are_passed_over_without_being_asked_for(votes, folder, small_parts):
-    assert_same(cr.CrowdBT().fit(cr.scan(folder)), cr.CrowdBT().fit(votes, engine=here))
+    assert_same(cr.CrowdBT().fit(cr.scan(folder)), cr.CrowdBT().fit(votes, engine=LOCAL))
 
 
 def test_models_that_pass_over_nothing_read_the_columns(votes, folder):

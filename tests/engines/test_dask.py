@@ -6,7 +6,7 @@ import signal
 import numpy as np
 
 import crowdrank as cr
-from crowdrank.engines import Dask, Watched
+from crowdrank.engines import Dask, ProgressEngine
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(folder, small_parts, client):
@@ -19,7 +19,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder, small_parts, clie
         if count == 5:
             os.kill(victim, signal.SIGKILL)
 
-    found = cr.CrowdBT().fit(scanned, engine=Watched(Dask(client), tell))
+    found = cr.CrowdBT().fit(scanned, engine=ProgressEngine(Dask(client), tell))
     assert passes[-1] > 5
     assert victim not in client.run(os.getpid).values()
     assert found.log_likelihood == expected.log_likelihood
@@ -32,5 +32,5 @@ def test_sums_are_added_in_a_tree_of_one_shape(client):
 
     values = np.array([1e16, 1.0, -1e16, 1.0] * 5)
     shards = tuple(Made(Column(values[n : n + 1])) for n in range(20))
-    held = Dask(client).hold(InParts(shards, 20))
-    assert len({held.total(moments, 1).total for _ in range(3)}) == 1
+    held = Dask(client).load(InParts(shards, 20))
+    assert len({held.sum(moments, 1).total for _ in range(3)}) == 1

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdrank.engines import Here, here
+from crowdrank.engines import LOCAL, LocalEngine
 from crowdrank.engines.base import add
-from crowdrank.engines.local import MOST_SHARDS
+from crowdrank.engines.local import MAX_SHARDS
 
 
 class Column(NamedTuple):
@@ -40,35 +40,35 @@ def doubled(shard, factor):
 @given(rows=st.integers(1, 100), rows_per_shard=st.integers(1, 30))
 def test_sums_are_the_same_however_the_rows_are_cut(rows, rows_per_shard):
     table = Column(np.arange(rows, dtype=float))
-    whole, cut = here.hold(table), Here(rows_per_shard=rows_per_shard).hold(table)
+    whole, cut = LOCAL.load(table), LocalEngine(rows_per_shard=rows_per_shard).load(table)
     assert len(whole.shards) == 1
-    assert len(cut.shards) == min(MOST_SHARDS, -(-rows // rows_per_shard))
-    one, many = whole.total(moments, 3), cut.total(moments, 3)
+    assert len(cut.shards) == min(MAX_SHARDS, -(-rows // rows_per_shard))
+    one, many = whole.sum(moments, 3), cut.sum(moments, 3)
     assert isinstance(many, Sums)
     assert many.total == one.total
     np.testing.assert_allclose(many.powers, one.powers)
 
 
 def test_what_is_kept_stays_beside_its_shard():
-    held = Here(rows_per_shard=3).hold(Column(np.arange(10.0)))
-    kept, sums = held.keep(doubled, 2.0)
+    held = LocalEngine(rows_per_shard=3).load(Column(np.arange(10.0)))
+    kept, sums = held.map_and_sum(doubled, 2.0)
     assert sums.total == 90.0
     assert sums.powers[0] == 10.0
     assert [shard.rows for shard in kept.shards] == [shard.rows for shard in held.shards]
-    assert kept.total(moments, 1).total == 90.0
+    assert kept.sum(moments, 1).total == 90.0
 
 
 def test_shards_are_summed_in_their_own_order():
     """Rounding depends on it, and must not depend on which thread was first."""
     table = Column(np.array([1e16, 1.0, -1e16, 1.0] * 4))
-    held = Here(rows_per_shard=1).hold(table)
-    results = {held.total(moments, 1).total for _ in range(20)}
+    held = LocalEngine(rows_per_shard=1).load(table)
+    results = {held.sum(moments, 1).total for _ in range(20)}
     assert len(results) == 1
 
 
 def test_a_small_table_starts_no_thread():
     seen = []
-    here.hold(Column(np.zeros(5))).total(lambda shard: (seen.append(threading.current_thread()), shard.value)[1:])
+    LOCAL.load(Column(np.zeros(5))).sum(lambda shard: (seen.append(threading.current_thread()), shard.value)[1:])
     assert seen == [threading.current_thread()]
 
 
@@ -77,7 +77,7 @@ def test_an_error_in_a_shard_reaches_the_caller():
         raise ZeroDivisionError("in a shard")
 
     with pytest.raises(ZeroDivisionError, match="in a shard"):
-        Here(rows_per_shard=1).hold(Column(np.zeros(4))).total(broken)
+        LocalEngine(rows_per_shard=1).load(Column(np.zeros(4))).sum(broken)
 
 
 def test_plain_tuples_are_added_too():

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import crowdrank as cr
-from crowdrank.engines import Dask, OutOfCore, Watched, here
-from crowdrank.engines.local import MOST_PIECES, runs
+from crowdrank.engines import LOCAL, Dask, OutOfCore, ProgressEngine
+from crowdrank.engines.local import MAX_PIECES, piece_ranges
+from crowdrank.errors import SettingError
 from crowdrank.ltr import CrowdRanker, Features
 from crowdrank.models import REGISTRY
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 from crowdrank.models.crowd_agg import query_blocks
 from crowdrank.simulation import list_crowd, preference_crowd
 from tests.docs.pages import DOCS
@@ -58,33 +59,33 @@ def place(request):
 
 
 def test_pieces_come_back_in_their_order(place):
-    for engine in (here, place):
-        (found,) = engine.spread(list(range(20))).total(named, "!")
+    for engine in (LOCAL, place):
+        (found,) = engine.distribute(list(range(20))).sum(named, "!")
         assert found == [f"{n}!" for n in range(20)]
 
 
 def test_what_a_piece_leaves_is_there_the_next_time(place):
-    for engine in (here, place):
-        held = engine.spread([(n, ()) for n in range(5)])
+    for engine in (LOCAL, place):
+        held = engine.distribute([(n, ()) for n in range(5)])
         for _ in range(3):
-            held, (found,) = held.keep(drawn, 3)
+            held, (found,) = held.map_and_sum(drawn, 3)
         assert len(found) == 5
         expected = [tuple(float(np.random.default_rng([n, k]).normal()) for k in range(2)) for n in range(5)]
         assert found == [(n, *walk) for n, walk in enumerate(expected)]
 
 
-@pytest.mark.parametrize("count", [0, 1, MOST_PIECES, MOST_PIECES + 1, 1000])
+@pytest.mark.parametrize("count", [0, 1, MAX_PIECES, MAX_PIECES + 1, 1000])
 def test_runs_are_few_and_leave_nothing_out(count):
-    found = runs(count)
-    assert len(found) <= MOST_PIECES
+    found = piece_ranges(count)
+    assert len(found) <= MAX_PIECES
     assert [n for run in found for n in run] == list(range(count))
 
 
 def test_a_watched_engine_counts_what_is_spread():
     passes = []
-    held = Watched(here, passes.append).spread([1, 2])
-    held.total(named, "")
-    held.keep(lambda piece: (piece, ()))
+    held = ProgressEngine(LOCAL, passes.append).distribute([1, 2])
+    held.sum(named, "")
+    held.map_and_sum(lambda piece: (piece, ()))
     assert passes == [1, 2]
 
 
@@ -134,7 +135,7 @@ def test_a_function_is_learnt_from_true_lists_found_anywhere(settings, lesson, p
 def test_a_worker_killed_at_work_changes_nothing(client, tmp_path):
     marker = tmp_path / "strike"
     marker.touch()
-    (found,) = Dask(client).spread(list(range(8))).total(struck, str(marker), 5)
+    (found,) = Dask(client).distribute(list(range(8))).sum(struck, str(marker), 5)
     assert found == [n**2 for n in range(8)]
     assert not marker.exists()
 
@@ -167,17 +168,22 @@ class Spy:
     def __init__(self):
         self.asked = False
 
-    def hold(self, table):
+    def load(self, table):
         self.asked = True
-        return here.hold(table)
+        return LOCAL.load(table)
 
-    def spread(self, pieces):
+    def distribute(self, pieces):
         self.asked = True
-        return here.spread(pieces)
+        return LOCAL.distribute(pieces)
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-def test_models_that_say_so_use_their_engine_and_no_others_do(name, votes):
+def test_distributable_models_use_their_engine_and_others_refuse_it(name, votes):
     model, engine = REGISTRY[name](), Spy()
-    model.fit(as_read_by(model, votes.take(slice(0, 200)))[0], engine=engine)
-    assert engine.asked == model.distributable
+    judgments = convert_for(model, votes.take(slice(0, 200)))[0]
+    if model.distributable:
+        model.fit(judgments, engine=engine)
+        assert engine.asked
+    else:
+        with pytest.raises(SettingError, match=f"{name} computes in this process only.*bradley-terry"):
+            model.fit(judgments, engine=engine)

@@ -91,9 +91,9 @@ def test_huge_and_tiny_grades_neither_overflow_nor_vanish() -> None:
 
 
 def test_ndcg_refuses_grades_without_a_gain() -> None:
-    with pytest.raises(DataError, match=r"Row 2: NDCG needs grades .* not negative, got -1"):
+    with pytest.raises(DataError, match=r"Row 2: NDCG needs finite grades that are not negative, got -1"):
         ndcg([1, 2], [1, -1])
-    with pytest.raises(DataError, match="Row 1: NDCG needs grades that are finite"):
+    with pytest.raises(DataError, match="Row 1: NDCG needs finite grades"):
         ndcg([1, 2], [np.inf, 1])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import crowdrank as cr
 from crowdrank.errors import DataError
 from crowdrank.models import REGISTRY
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 
 HERE = Path(__file__).parent
 FILE = HERE / "frozen.json"
@@ -27,7 +27,7 @@ CROWDS = {
 def numbers(model_name, crowd_name):
     """Scores and standard errors of a model with its default settings, item by item; None where it refuses the data."""
     model = REGISTRY[model_name]()
-    judgments, _ = as_read_by(model, CROWDS[crowd_name]())
+    judgments, _ = convert_for(model, CROWDS[crowd_name]())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

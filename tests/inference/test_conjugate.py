@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from crowdrank.engines import here
-from crowdrank.inference import Point, climb, dense
-from crowdrank.inference.newton import climb_by_conjugate_gradients
+from crowdrank.engines import LOCAL
+from crowdrank.inference import Evaluation, dense, maximize
+from crowdrank.inference.newton import maximize_nonlinear_cg
 from crowdrank.models.crowd.encoding import encode_answers
 from crowdrank.models.crowd.factor_bt import ScaledFeatures
 from crowdrank.models.crowd.likelihood import CROWD_BT, FACTOR_BT
@@ -15,7 +15,7 @@ from crowdrank.simulation import factor_crowd
 def hill(matrix, summit):
     def at(x):
         away = x - summit
-        return Point(float(-0.5 * away @ matrix @ away), -matrix @ away, dense(matrix))
+        return Evaluation(float(-0.5 * away @ matrix @ away), -matrix @ away, dense(matrix))
 
     return at
 
@@ -35,32 +35,32 @@ def test_the_summit_is_the_one_newton_finds(formula):
     answers = encode_answers(votes, features)
     layout = Layout(len(votes.items), len(votes.annotators), answers.features.shape[1])
     of_gates = {"quality": (3.0, 0.5)} if formula == CROWD_BT else {"logit": (1.0, 1.0), "feature_weight": 1.0}
-    objective = Objective(here.hold(answers), layout, formula, Priors(scale=3.0, **of_gates))
+    objective = Objective(LOCAL.load(answers), layout, formula, Priors(scale=3.0, **of_gates))
     start = np.zeros(layout.size)
     start[layout.items : layout.items + layout.annotators] = 1.0
-    slow = climb_by_conjugate_gradients(objective, start, tolerance=1e-4)
-    quick = climb(objective, slow.parameters + 0.01, tolerance=1e-8, longest=2.0)
+    slow = maximize_nonlinear_cg(objective, start, tolerance=1e-4)
+    quick = maximize(objective, slow.parameters + 0.01, tolerance=1e-8, max_step=2.0)
     assert slow.converged
     assert slow.distance <= 1e-4
-    assert slow.point.value == pytest.approx(quick.point.value, abs=1e-6)
+    assert slow.evaluation.value == pytest.approx(quick.evaluation.value, abs=1e-6)
     np.testing.assert_allclose(slow.parameters, quick.parameters, atol=1e-3)
 
 
 def test_a_quadratic_takes_about_as_many_steps_as_it_has_dimensions():
     summit = np.arange(6.0)
-    found = climb_by_conjugate_gradients(hill(matrix_of(), summit), np.zeros(6), tolerance=1e-6)
+    found = maximize_nonlinear_cg(hill(matrix_of(), summit), np.zeros(6), tolerance=1e-6)
     assert found.converged
     assert found.steps <= 30
     np.testing.assert_allclose(found.parameters, summit, atol=1e-5)
 
 
 def test_starting_at_the_summit_takes_no_step():
-    found = climb_by_conjugate_gradients(hill(matrix_of(), np.zeros(6)), np.zeros(6))
+    found = maximize_nonlinear_cg(hill(matrix_of(), np.zeros(6)), np.zeros(6))
     assert (found.converged, found.steps, found.distance) == (True, 0, 0.0)
 
 
 def test_stopping_short_is_not_called_converged():
-    found = climb_by_conjugate_gradients(hill(matrix_of(), np.arange(6.0)), np.zeros(6), tolerance=1e-9, max_steps=2)
+    found = maximize_nonlinear_cg(hill(matrix_of(), np.arange(6.0)), np.zeros(6), tolerance=1e-9, max_steps=2)
     assert not found.converged
     assert found.steps == 2
     assert found.distance > 1e-9
@@ -68,13 +68,13 @@ def test_stopping_short_is_not_called_converged():
 
 def test_level_ground_is_not_taken_for_a_summit_far_away():
     """A hill so wide that its slope is slight everywhere: only the distance tells."""
-    found = climb_by_conjugate_gradients(hill(1e-6 * np.eye(3), np.full(3, 1e4)), np.zeros(3), tolerance=1e-3)
+    found = maximize_nonlinear_cg(hill(1e-6 * np.eye(3), np.full(3, 1e4)), np.zeros(3), tolerance=1e-3)
     assert found.converged
     np.testing.assert_allclose(found.parameters, 1e4, atol=1.0)
 
 
 def test_a_tolerance_below_rounding_is_said_to_be_met_only_if_nothing_is_left_to_gain():
     objective = hill(matrix_of(), np.full(6, 1e3))
-    found = climb_by_conjugate_gradients(objective, np.zeros(6), tolerance=1e-300)
+    found = maximize_nonlinear_cg(objective, np.zeros(6), tolerance=1e-300)
     assert found.steps < 5_000
     assert found.distance < 1e-4

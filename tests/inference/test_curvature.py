@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.inference.curvature import Damped, Dense, Sparse, conjugate_gradients
+from crowdrank.inference.curvature import DampedCurvature, DenseCurvature, MatrixFreeCurvature, conjugate_gradients
 
 
 def matrix_of(size, seed=0):
@@ -13,16 +13,16 @@ def matrix_of(size, seed=0):
 def test_both_kinds_solve_the_same_system(size):
     matrix, target = matrix_of(size), np.random.default_rng(1).normal(size=size)
     expected = np.linalg.solve(matrix, target)
-    np.testing.assert_allclose(Dense(matrix).solve(target), expected, rtol=1e-8, atol=1e-10)
-    iterated = Sparse(lambda v: matrix @ v, np.diag(matrix)).solve(target, 1e-12)
+    np.testing.assert_allclose(DenseCurvature(matrix).solve(target), expected, rtol=1e-8, atol=1e-10)
+    iterated = MatrixFreeCurvature(lambda v: matrix @ v, np.diag(matrix)).solve(target, 1e-12)
     np.testing.assert_allclose(iterated, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_a_matrix_flat_in_one_direction_is_solved_in_the_others():
     matrix = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    answer = Dense(matrix).solve(np.array([1.0, -1.0]))
+    answer = DenseCurvature(matrix).solve(np.array([1.0, -1.0]))
     np.testing.assert_allclose(matrix @ answer, [1.0, -1.0], atol=1e-12)
-    answer = Sparse(lambda v: matrix @ v, np.diag(matrix)).solve(np.array([1.0, -1.0]), 1e-12)
+    answer = MatrixFreeCurvature(lambda v: matrix @ v, np.diag(matrix)).solve(np.array([1.0, -1.0]), 1e-12)
     np.testing.assert_allclose(matrix @ answer, [1.0, -1.0], atol=1e-12)
 
 
@@ -67,7 +67,7 @@ def test_a_better_guess_of_the_diagonal_leads_to_the_same_answer_in_fewer_produc
     expected, counts = np.linalg.solve(matrix, target), []
     for scale in (None, np.diag(matrix)):
         count = 0
-        found = Damped(multiply, np.ones(200), scale=scale).solve(target, 1e-10)
+        found = DampedCurvature(multiply, np.ones(200), scale=scale).solve(target, 1e-10)
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-10)
         counts.append(count)
     assert counts[1] < counts[0] / 4

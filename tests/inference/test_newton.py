@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.inference import Point, climb, dense, sparse
+from crowdrank.inference import Evaluation, dense, maximize, sparse
 
 
 def hill(matrix, summit):
@@ -9,14 +9,14 @@ def hill(matrix, summit):
 
     def at(x):
         away = x - summit
-        return Point(float(-0.5 * away @ matrix @ away), -matrix @ away, dense(matrix))
+        return Evaluation(float(-0.5 * away @ matrix @ away), -matrix @ away, dense(matrix))
 
     return at
 
 
 def steep(x):
     """−log cosh: Newton's full step overshoots from far away."""
-    return Point(
+    return Evaluation(
         float(-np.sum(np.logaddexp(x, -x) - np.log(2))),
         -np.tanh(x),
         dense(np.diag(np.maximum(1 - np.tanh(x) ** 2, 1e-300))),
@@ -30,28 +30,28 @@ def matrix_of(size=6, seed=0):
 
 def test_a_quadratic_takes_one_step():
     summit = np.arange(6.0)
-    found = climb(hill(matrix_of(), summit), np.zeros(6), tolerance=1e-8)
+    found = maximize(hill(matrix_of(), summit), np.zeros(6), tolerance=1e-8)
     assert found.converged
     assert found.steps == 1
     np.testing.assert_allclose(found.parameters, summit, atol=1e-9)
 
 
 def test_starting_at_the_summit_takes_no_step():
-    found = climb(hill(matrix_of(), np.zeros(6)), np.zeros(6))
+    found = maximize(hill(matrix_of(), np.zeros(6)), np.zeros(6))
     assert (found.converged, found.steps, found.distance) == (True, 0, 0.0)
 
 
 def test_distance_is_in_standard_errors():
     """√(gᵀH⁻¹g) of a quadratic is how far the summit is, measured by its own curvature."""
     matrix, start = matrix_of(), np.full(6, 1e-3)
-    found = climb(hill(matrix, np.zeros(6)), start, tolerance=10.0)
+    found = maximize(hill(matrix, np.zeros(6)), start, tolerance=10.0)
     assert found.steps == 0
     assert found.distance == pytest.approx(np.sqrt(start @ matrix @ start))
 
 
 @pytest.mark.parametrize("start", [0.5, 3.0, 9.0])
 def test_the_line_search_holds_an_overshooting_step(start):
-    found = climb(steep, np.array([start, -start]), tolerance=1e-9)
+    found = maximize(steep, np.array([start, -start]), tolerance=1e-9)
     assert found.converged
     np.testing.assert_allclose(found.parameters, 0.0, atol=1e-8)
 
@@ -64,12 +64,12 @@ def test_every_step_goes_uphill():
         heights.append(point.value)
         return point
 
-    found = climb(watched, np.array([4.0, -2.0]), tolerance=1e-9)
-    assert found.point.value == max(heights)
+    found = maximize(watched, np.array([4.0, -2.0]), tolerance=1e-9)
+    assert found.evaluation.value == max(heights)
 
 
 def test_stopping_short_is_not_called_converged():
-    found = climb(steep, np.array([5.0]), tolerance=1e-12, max_steps=1)
+    found = maximize(steep, np.array([5.0]), tolerance=1e-12, max_steps=1)
     assert not found.converged
     assert found.steps == 1
     assert found.distance > 1e-12
@@ -80,14 +80,14 @@ def test_a_point_that_is_no_number_is_never_accepted():
 
     def at(x):
         if x[0] >= 2:
-            return Point(float("nan"), np.array([np.nan]), dense(np.eye(1)))
-        return Point(
+            return Evaluation(float("nan"), np.array([np.nan]), dense(np.eye(1)))
+        return Evaluation(
             float(np.log(2 - x[0]) + 10 * x[0]),
             np.array([10 - 1 / (2 - x[0])]),
             dense(np.array([[1 / (2 - x[0]) ** 2]])),
         )
 
-    found = climb(at, np.array([0.0]), tolerance=1e-8)
+    found = maximize(at, np.array([0.0]), tolerance=1e-8)
     assert found.converged
     assert found.parameters[0] == pytest.approx(1.9, abs=1e-6)
 
@@ -96,9 +96,9 @@ def test_a_gradient_that_points_nowhere_is_not_called_converged():
     """The negative control: an objective whose gradient is wrong cannot pass for solved."""
 
     def wrong(x):
-        return Point(float(-x @ x), 2 * x, dense(np.eye(len(x))))
+        return Evaluation(float(-x @ x), 2 * x, dense(np.eye(len(x))))
 
-    assert not climb(wrong, np.array([3.0])).converged
+    assert not maximize(wrong, np.array([3.0])).converged
 
 
 def test_conjugate_gradients_climb_where_factoring_does():
@@ -106,9 +106,11 @@ def test_conjugate_gradients_climb_where_factoring_does():
 
     def at(x):
         away = x - summit
-        return Point(float(-0.5 * away @ matrix @ away), -matrix @ away, sparse(lambda v: matrix @ v, np.diag(matrix)))
+        return Evaluation(
+            float(-0.5 * away @ matrix @ away), -matrix @ away, sparse(lambda v: matrix @ v, np.diag(matrix))
+        )
 
-    found = climb(at, np.zeros(40), tolerance=1e-9)
+    found = maximize(at, np.zeros(40), tolerance=1e-9)
     assert found.converged
     np.testing.assert_allclose(found.parameters, summit, atol=1e-8)
 
@@ -120,7 +122,7 @@ def test_a_slope_that_bends_the_wrong_way_is_not_taken_for_a_summit(kind):
     def at(x):
         bend = 12 * x**2 - 2
         curvature = dense(np.diag(bend)) if kind == "factored" else sparse(lambda v: bend * v, np.abs(bend))
-        return Point(float(np.sum(x**2 - x**4)), 2 * x - 4 * x**3, curvature)
+        return Evaluation(float(np.sum(x**2 - x**4)), 2 * x - 4 * x**3, curvature)
 
-    found = climb(at, np.array([0.1]), max_steps=50)
-    assert not found.converged or abs(found.point.gradient[0]) < 1e-3
+    found = maximize(at, np.array([0.1]), max_steps=50)
+    assert not found.converged or abs(found.evaluation.gradient[0]) < 1e-3

@@ -4,7 +4,7 @@ from threading import Barrier, Thread
 
 from threadpoolctl import threadpool_info
 
-from crowdrank.engines.threads import alone
+from crowdrank.engines.threads import limit_blas_threads
 
 
 def blas_threads():
@@ -15,14 +15,14 @@ def blas_threads():
 
 def test_small_matrices_are_worked_on_by_one_thread():
     before = blas_threads()
-    with alone(100):
+    with limit_blas_threads(100):
         assert set(blas_threads().values()) == {1}
     assert blas_threads() == before
 
 
 def test_large_matrices_are_left_alone():
     before = blas_threads()
-    with alone(5_000):
+    with limit_blas_threads(5_000):
         assert blas_threads() == before
 
 
@@ -30,12 +30,12 @@ def test_whoever_leaves_last_lifts_the_limit():
     before, entered, left = blas_threads(), Barrier(2, timeout=10), Barrier(2, timeout=10)
 
     def other():
-        with alone(10):
+        with limit_blas_threads(10):
             entered.wait()
         left.wait()
 
     thread = Thread(target=other)
-    with alone(10):
+    with limit_blas_threads(10):
         thread.start()
         entered.wait()
         left.wait()

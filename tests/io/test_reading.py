@@ -199,7 +199,7 @@ def test_what_was_compared_comes_before_its_text() -> None:
 def test_two_columns_that_match_equally_well_are_left_to_the_user() -> None:
     table = votes("x y x ann bob", header="left right winner worker judge")
     with pytest.raises(
-        FormatError, match=r"'worker' and 'judge' could each be the annotator.*--map annotator='worker'"
+        FormatError, match=r"'worker' and 'judge' could each be the annotator.*--column annotator='worker'"
     ):
         read(table)
     assert read(table, columns={"annotator": "judge"}).annotators.tolist() == ["bob"]
@@ -238,7 +238,12 @@ def test_a_missing_role_is_told_with_the_columns_found_and_the_remedy() -> None:
     with pytest.raises(FormatError) as caught:
         read({"left": ["x"], "right": ["y"], "comment": ["z"]})
     message = str(caught.value)
-    for part in ("no column for winner", "'left', 'right', 'comment'", "--map winner=COLUMN", "left, right and winner"):
+    for part in (
+        "no column for winner",
+        "'left', 'right', 'comment'",
+        "--column winner=COLUMN",
+        "left, right and winner",
+    ):
         assert part in message
 
 
@@ -368,7 +373,7 @@ def test_strict_reading_stops_at_the_first_unusable_row() -> None:
 
 
 def test_mostly_unusable_rows_mean_a_wrong_mapping() -> None:
-    with pytest.raises(FormatError, match=r"2 of 3 rows cannot be used.*Row 2, column 'winner'.*--map"):
+    with pytest.raises(FormatError, match=r"2 of 3 rows cannot be used.*Row 2, column 'winner'.*--column"):
         read(votes("ann x y x", "ann x y z", "ann x y w"))
 
 

@@ -76,7 +76,7 @@ def test_races_are_lists_of_the_same_drivers_when_told_so(data_folder: Path) -> 
 
 def test_races_read_as_queries_earn_a_note(data_folder: Path) -> None:
     _, report = read_with_report(data_folder / "reference_small/nascar2002_rankings.csv")
-    assert any("--map list='query' --map query=" in note for note in report.notes)
+    assert any("--column list='query' --column query=" in note for note in report.notes)
 
 
 def test_repeated_trials_are_kept_and_counted(data_folder: Path) -> None:

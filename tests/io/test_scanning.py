@@ -81,7 +81,7 @@ def test_counts_over_parts_are_those_of_the_whole(tmp_path, monkeypatch):
         return pairs_of_counts(given, LOGISTIC)
 
     table = found.counts_as(pairs)
-    together = [recipe() for recipe in table.recipes]
+    together = [recipe() for recipe in table.loaders]
     assert table.rows == len(expected.counts) == sum(part.rows for part in together)
     assert [part.start for part in together] == [0, 3]
     np.testing.assert_array_equal(np.concatenate([part.weight for part in together]), pairs(expected.counts).weight)

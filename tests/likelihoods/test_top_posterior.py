@@ -19,7 +19,7 @@ def told():
     return rng.normal(size=SIZE), lists, np.array([-1.0, -0.5, 0.2, -0.3])
 
 
-def log_chances(scores, lists, theta):
+def log_probabilities(scores, lists, theta):
     """Plackett-Luce over all items, and Definition 1's distances."""
     strength, found = np.exp(scores), []
     for first in FIRSTS:
@@ -33,12 +33,12 @@ def test_pairs_add_up_to_definition_1(told):
     scores, lists, theta = told
     pull = pull_of(lists, theta, SIZE)
     ours = np.array([log_joint(scores, pull, first) for first in FIRSTS])
-    assert np.ptp(ours - log_chances(scores, lists, theta)) < 1e-9
+    assert np.ptp(ours - log_probabilities(scores, lists, theta)) < 1e-9
 
 
 def test_draws_are_from_the_posterior(told):
     scores, lists, theta = told
-    log_p = log_chances(scores, lists, theta)
+    log_p = log_probabilities(scores, lists, theta)
     chance = np.exp(log_p - np.logaddexp.reduce(log_p))
     luck = np.random.default_rng(1).random((60_006, 3 * TOP))
     drawn = top_gibbs(scores, pull_of(lists, theta, SIZE), np.arange(TOP), luck, 6)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.engines import here
+from crowdrank.engines import LOCAL
 from crowdrank.errors import SettingError
 from crowdrank.ltr.rankers.linear import Linear, LinearScorer, Objective
 from crowdrank.models.lists.plackett_luce_likelihood import Lists
@@ -36,7 +36,7 @@ def test_the_line_comes_back(taught):
 
 def test_the_slope_is_right(taught):
     lists, values = taught
-    objective = Objective(here.hold(lists), values, 2.0)
+    objective = Objective(LOCAL.load(lists), values, 2.0)
     weights, h = np.array([0.3, -0.2, 1.0]), 1e-6
     slope = [(objective(weights + h * e)[0] - objective(weights - h * e)[0]) / (2 * h) for e in np.eye(3)]
     assert objective(weights)[1] == pytest.approx(slope, rel=1e-5)

@@ -143,7 +143,7 @@ def test_who_stands_first_may_stand_first():
 def test_grades_that_name_nobody_are_one_annotators():
     ranking = DawidSkene().fit(Ratings.of(["a", "a", "b", "b", "c"], [2, 2, 1, 0, 0]))
     assert ranking.table(uncertainty=False)["item"].to_list() == ["a", "b", "c"]
-    assert ranking.survey is None
+    assert not ranking.has_annotators
 
 
 @pytest.mark.parametrize("name", ["annotator_count", "query_count"])

@@ -51,15 +51,15 @@ def log_posterior(model, ratings, x):
 @quick
 @given(ratings=some_ratings(most_more=8))
 def test_it_stands_on_the_top(ratings):
-    from crowdrank.engines import here
-    from crowdrank.inference.newton import climb
+    from crowdrank.engines import LOCAL
+    from crowdrank.inference.newton import maximize
     from crowdrank.models.ratings.graded_response import Objective
 
     model = GradedResponse()
     layout = Layout.of(ratings, Classes.of(ratings, model.bins))
-    found = climb(Objective(here.hold(layout.graded), layout, model), layout.start, tolerance=1e-8, longest=2.0)
+    found = maximize(Objective(LOCAL.load(layout.graded), layout, model), layout.start, tolerance=1e-8, longest=2.0)
     top = log_posterior(model, ratings, found.parameters)
-    assert found.point.value == pytest.approx(top, rel=1e-9)
+    assert found.evaluation.value == pytest.approx(top, rel=1e-9)
     with islands_allowed():
         ranking = model.fit(ratings)
     centred = ratings.items.centre(found.parameters[: layout.items])
@@ -103,16 +103,16 @@ def test_errors_are_honest():
 
 def test_errors_of_annotators_are_those_of_the_whole_curvature():
     """Each with all other parameters unknown but the thresholds, which move with the mean leniency of all."""
-    from crowdrank.engines import here
-    from crowdrank.inference.newton import climb
+    from crowdrank.engines import LOCAL
+    from crowdrank.inference.newton import maximize
     from crowdrank.models.ratings.graded_response import Objective, Summit
 
     ratings, *_ = crowd(2, items=12, people=6, each=10)
     layout = Layout.of(ratings, Classes.of(ratings, 10))
     model = GradedResponse()
-    found = climb(Objective(here.hold(layout.graded), layout, model), layout.start, longest=2.0)
+    found = maximize(Objective(LOCAL.load(layout.graded), layout, model), layout.start, longest=2.0)
     covariance, errors = Summit(found, layout, ratings, 0)._marginal
-    inverse = np.linalg.inv(found.point.curvature.matrix.toarray())
+    inverse = np.linalg.inv(found.evaluation.curvature.matrix.toarray())
     np.testing.assert_allclose(covariance, inverse[:12, :12], rtol=1e-8, atol=1e-10)
     alone = np.sqrt(np.diag(inverse))[12:30]
     np.testing.assert_allclose(errors[12:], alone[12:], rtol=0.02)  # of sharpness
@@ -154,7 +154,7 @@ def test_queries_on_different_scales_have_thresholds_of_their_own():
 def test_grades_that_name_nobody_are_one_annotators():
     ranking = GradedResponse().fit(Ratings.of(["a", "a", "b", "b", "c"], [2, 2, 1, 0, 0]))
     assert ranking.table(uncertainty=False)["item"].to_list() == ["a", "b", "c"]
-    assert ranking.survey is None
+    assert not ranking.has_annotators
 
 
 def test_grades_that_are_all_alike_are_refused():
@@ -164,7 +164,7 @@ def test_grades_that_are_all_alike_are_refused():
 
 def test_stopped_short_it_still_has_errors():
     ratings, *_ = crowd(5)
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 steps"):
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         ranking = GradedResponse(max_steps=1).fit(ratings)
     assert np.isfinite(ranking.uncertainty.std_error).all()
 

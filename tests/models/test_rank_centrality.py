@@ -80,7 +80,7 @@ def test_a_valley_between_two_peaks_is_crossed(size, times):
 
 def test_a_walk_that_cannot_cross_does_not_call_itself_settled():
     votes = two_peaks(310)
-    with pytest.warns(ConvergenceWarning, match="rank-centrality stopped after 3000 steps"):
+    with pytest.warns(ConvergenceWarning, match="rank-centrality did not converge in 3000 steps"):
         found = RankCentrality(max_steps=3_000).fit(votes)
     assert not found.convergence.converged
 

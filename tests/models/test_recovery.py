@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit, ndtr
 
 from crowdrank.data import Comparisons, Rankings
-from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone, laplace
+from crowdrank.inference import laplace
+from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone
 from crowdrank.models.lists import plackett_luce as list_models
 from crowdrank.models.lists import plackett_luce_likelihood as list_formulas
 from crowdrank.simulation import crowd_bt
@@ -167,9 +168,9 @@ def test_standard_errors_are_those_of_the_whole_hessian(kind, prior_scale, ties)
     ranking = model.fit(votes)
     has_theta = ties == "modelled"
     formula = {(BradleyTerry, False): 0, (Thurstone, False): 1, (BradleyTerry, True): 2, (Thurstone, True): 3}
-    from crowdrank.engines import here
+    from crowdrank.engines import LOCAL
 
-    table = here.hold(Pairs(votes.left, votes.right, votes.outcome, votes.weights))
+    table = LOCAL.load(Pairs(votes.left, votes.right, votes.outcome, votes.weights))
     objective = Objective(table, votes.items, formula[kind, has_theta], prior_scale, 0.0)
     x = np.append(ranking.scores, [ranking.parameters["tie"]] if has_theta else [])
     step = 1e-3

@@ -10,7 +10,7 @@ from scipy.special import log_expit, log_ndtr
 from sklearn.linear_model import LogisticRegression
 
 from crowdrank.data import Comparisons, Rankings
-from crowdrank.engines import Here
+from crowdrank.engines import LocalEngine
 from crowdrank.models import Borda, BradleyTerry, PlackettLuce, Thurstone
 from crowdrank.models.lists import plackett_luce as list_models
 from crowdrank.models.lists import plackett_luce_likelihood as list_formulas
@@ -92,7 +92,7 @@ def test_counts_of_pairs_say_all_that_rows_say(kind, ties, monkeypatch):
 def test_many_shards_are_one(kind, ties, prior_scale):
     votes = crowd(items=40, rows=1_500, ties=ties, queries=2)
     model = kind(tolerance=TIGHT, prior_scale=prior_scale)
-    whole, cut = model.fit(votes), model.fit(votes, engine=Here(rows_per_shard=100))
+    whole, cut = model.fit(votes), model.fit(votes, engine=LocalEngine(rows_per_shard=100))
     np.testing.assert_allclose(whole.scores, cut.scores, atol=1e-8)
     np.testing.assert_allclose(whole.uncertainty.std_error, cut.uncertainty.std_error, rtol=1e-7)
     assert whole.log_likelihood == pytest.approx(cut.log_likelihood, rel=1e-12)
@@ -103,7 +103,7 @@ def test_many_shards_are_one(kind, ties, prior_scale):
 def test_compiled_loops_and_conjugate_gradients_give_what_arrays_and_factoring_give(kind, ties, monkeypatch):
     votes = crowd(items=40, rows=380, ties=ties)
     small = kind(tolerance=TIGHT).fit(votes)
-    monkeypatch.setattr(formulas, "COMPILE_FROM", 0)
+    monkeypatch.setattr(formulas, "COMPILE_MIN_ROWS", 0)
     monkeypatch.setattr(pairwise_models, "_LARGEST_FACTORED", 0)
     large = kind(tolerance=TIGHT).fit(votes)
     np.testing.assert_allclose(small.scores, large.scores, atol=1e-6)
@@ -118,7 +118,7 @@ def test_plackett_luce_is_the_same_in_shards_compiled_and_by_conjugate_gradients
     lists = list_crowd(length=length)
     model = PlackettLuce(tolerance=TIGHT, prior_scale=prior_scale)
     plain = model.fit(lists)
-    cut = model.fit(lists, engine=Here(rows_per_shard=20))
+    cut = model.fit(lists, engine=LocalEngine(rows_per_shard=20))
     monkeypatch.setattr(list_formulas, "_PLAIN_UP_TO", 0)
     monkeypatch.setattr(list_models, "_LARGEST_FACTORED", 0)
     large = model.fit(lists)

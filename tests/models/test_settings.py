@@ -18,7 +18,8 @@ from crowdrank.models import (
     by_name,
     name_of,
 )
-from crowdrank.models.conversion import as_read_by, default_for, kinds_read
+from crowdrank.models.conversion import convert_for, kinds_read
+from crowdrank.models.selection import default_model
 
 VOTES = Comparisons.of(
     ["a", "b", "c", "a"], ["b", "c", "a", "b"], ["a", "b", "c", "tie"], annotator=["x", "y", "x", "y"]
@@ -81,7 +82,7 @@ def test_a_model_of_ones_own_is_called_by_its_class():
 def test_any_judgments_can_be_made_into_what_a_model_reads(kind):
     ratings = Ratings.of(["a", "b", "c"] * 2, [1, 2, 3, 3, 2, 1], annotator=["x"] * 3 + ["y"] * 3)
     for judgments in (VOTES, ratings, VOTES.to_rankings()):
-        read, rule = as_read_by(kind, judgments)
+        read, rule = convert_for(kind, judgments)
         assert isinstance(read, kinds_read(kind))
         assert (rule == "") == (read is judgments)
         if not (kind in (FactorBT, LinearBias) and not read.sided):  # they need to know the sides
@@ -89,12 +90,12 @@ def test_any_judgments_can_be_made_into_what_a_model_reads(kind):
 
 
 def test_the_default_weighs_annotators_where_several_are_known():
-    assert default_for(VOTES) == "crowd-bt"
-    assert default_for(replace(VOTES, annotator=None, annotators=np.array([], dtype=object))) == "bradley-terry"
-    assert default_for(Ratings.of(["a"], [1], annotator=["x"])) == "mean-rating"
-    assert default_for(Ratings.of(["a", "b"], [1, 2], annotator=["x", "y"])) == "graded-response"
-    assert default_for(Ratings.of(["a", "b"], [1, 2])) == "mean-rating"
-    assert default_for(VOTES.to_rankings()) == "plackett-luce"
+    assert default_model(VOTES).name == "crowd-bt"
+    assert default_model(replace(VOTES, annotator=None, annotators=np.array([], dtype=object))).name == "bradley-terry"
+    assert default_model(Ratings.of(["a"], [1], annotator=["x"])).name == "mean-rating"
+    assert default_model(Ratings.of(["a", "b"], [1, 2], annotator=["x", "y"])).name == "graded-response"
+    assert default_model(Ratings.of(["a", "b"], [1, 2])).name == "mean-rating"
+    assert default_model(VOTES.to_rankings()).name == "plackett-luce"
 
 
 def test_what_was_counted_is_told_in_the_table():

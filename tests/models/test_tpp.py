@@ -1,4 +1,4 @@
-"""Thurstonian pairwise preferences: simulated truth is recovered, and nothing makes it stumble."""
+"""Thurstonian pairwise preferences: simulated truth is recovered, and edge cases stay finite."""
 
 from dataclasses import replace
 from functools import cache
@@ -10,9 +10,9 @@ from scipy.special import ndtr
 
 from crowdrank import Comparisons, Ranking, read
 from crowdrank.errors import ConvergenceWarning, DataWarning, SettingError
-from crowdrank.evaluation import held_out, kendall_distance
-from crowdrank.models.thurstonian.sampler import laid_out
-from crowdrank.models.thurstonian.start import head_count
+from crowdrank.evaluation import cross_validate, kendall_distance
+from crowdrank.models.thurstonian.initialization import majority_scores
+from crowdrank.models.thurstonian.layout import layout_from_comparisons
 from crowdrank.models.thurstonian.tpp import TPP
 from crowdrank.simulation import domain_crowd
 
@@ -35,21 +35,21 @@ def ranking(seed=0, **settings):
 
 
 def distance(scores, seed):
-    """Pairs the wrong way round in a query, on average."""
+    """Mean number of discordant pairs per query."""
     items = crowd(seed).judgments.items
     return np.mean([kendall_distance(scores[b], crowd(seed).truth[b]) for b in map(items.of_query, range(20))])
 
 
-def counted(seed):
-    return head_count(laid_out(crowd(seed).judgments), crowd(seed).judgments.items)
+def majority(seed):
+    return majority_scores(layout_from_comparisons(crowd(seed).judgments), crowd(seed).judgments.items)
 
 
-def test_scores_are_nearer_the_truth_than_a_head_count():
+def test_scores_are_closer_to_the_truth_than_the_majority():
     found = np.mean([distance(ranking(seed).scores, seed) for seed in SEEDS])
-    assert found < 0.75 * np.mean([distance(counted(seed), seed) for seed in SEEDS])
+    assert found < 0.75 * np.mean([distance(majority(seed), seed) for seed in SEEDS])
 
 
-def test_chains_meet_and_say_so():
+def test_chains_converge_and_report_it():
     for seed in SEEDS:
         parameters = ranking(seed).parameters
         assert ranking(seed).convergence.converged
@@ -57,9 +57,9 @@ def test_chains_meet_and_say_so():
         assert 0.4 < parameters["accepted"] < 0.95
 
 
-def test_more_judgments_have_a_looser_target_unless_it_is_set():
-    assert [TPP()._target(count) for count in (10_000, 10_001)] == [1.05, 1.2]
-    assert TPP(r_hat=1.1)._target(10**6) == 1.1
+def test_the_target_r_hat_is_larger_for_many_judgments_unless_it_is_set():
+    assert [TPP()._target_r_hat(count) for count in (10_000, 10_001)] == [1.05, 1.2]
+    assert TPP(r_hat=1.1)._target_r_hat(10**6) == 1.1
 
 
 @cache
@@ -72,8 +72,8 @@ def old_and_new():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_an_update_converges_and_finds_the_same_domains_with_any_seed_and_a_judgment_less(seed):
-    """A query that fits two domains, with other scores in each, must not stay where its chain began."""
+def test_an_update_converges_to_the_same_domains_with_any_seed_and_one_judgment_less(seed):
+    """A query that fits two domains, with different scores in each, must not stay where its chain began."""
     old, votes, truth = old_and_new()
     rows = np.delete(np.random.default_rng(seed).permutation(len(votes)), 0)
     new = TPP(seed=seed).update(old, votes.take(rows))
@@ -82,7 +82,7 @@ def test_an_update_converges_and_finds_the_same_domains_with_any_seed_and_a_judg
     np.testing.assert_array_equal(np.equal.outer(found, found), np.equal.outer(truth, truth))
 
 
-def test_domains_are_found_in_about_their_number():
+def test_the_number_of_domains_is_approximately_found():
     right = []
     for seed in SEEDS:
         found, truth = ranking(seed).domains.domain, crowd(seed).queries["domain"]
@@ -121,25 +121,25 @@ def test_scores_have_a_root_mean_square_of_about_one():
 
 def test_domains_count_the_judgments_of_everyone():
     domains = ranking().domains
-    assert domains.judged.sum(axis=1) == pytest.approx(ranking().annotators.judged, abs=1)
+    assert domains.n_judgments.sum(axis=1) == pytest.approx(ranking().annotators.n_judgments, abs=1)
     np.testing.assert_allclose(domains.membership.sum(axis=1), 1.0)
 
 
 @few_draws
 @pytest.mark.parametrize("count", [1, 2])
-def test_domains_are_as_many_as_they_are_said_to_be(count):
+def test_the_number_of_domains_can_be_set(count):
     assert len(few(domains=count).fit(crowd().judgments).domains) == count
 
 
 @few_draws
-def test_domains_are_at_most_one_a_query():
+def test_there_is_at_most_one_domain_per_query():
     votes = crowd().judgments
     some = votes.take(np.flatnonzero(votes.items.query[votes.left] < 2))
     few_queries = Comparisons.of(**{name: some.to_frame()[name] for name in ("left", "right", "winner", "query")})
     assert len(few(domains=4).fit(few_queries).domains) <= 2
 
 
-def test_intervals_hold_the_truth_about_as_often_as_they_say():
+def test_intervals_have_about_their_nominal_coverage():
     held = []
     for seed in SEEDS:
         items, truth = crowd(seed).judgments.items, crowd(seed).truth
@@ -151,15 +151,15 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
 
 
 @cache
-def foretold():
-    return held_out(TPP(domains=2), crowd().judgments, folds=2)
+def cross_validated():
+    return cross_validate(TPP(domains=2), crowd().judgments, folds=2)
 
 
-def test_judgments_are_foretold_better_than_by_chance():
-    assert foretold().mean > np.log(0.5) + 5 * foretold().std_error
+def test_held_out_judgments_are_predicted_better_than_by_chance():
+    assert cross_validated().mean > np.log(0.5) + 5 * cross_validated().std_error
 
 
-def test_chances_of_an_answer_add_to_one_and_turn_with_the_sides():
+def test_predicted_probabilities_add_to_one_and_swap_with_the_sides():
     votes = crowd().judgments
     other_way = replace(votes, left=votes.right, right=votes.left)
     chances, other = (TPP().predict(ranking(), some) for some in (votes, other_way))
@@ -174,13 +174,13 @@ def test_chances_of_an_answer_add_to_one_and_turn_with_the_sides():
     [
         ({"domains": 0}, 'domains must be at least 1, or "auto", got 0'),
         ({"domains": "many"}, "got 'many'"),
-        ({"inference": "em"}, "inference must be posterior or mcem, got 'em'"),
-        ({"expertise": "none"}, "expertise must be each or shared"),
-        ({"expertise": "shared"}, 'set inference="mcem"'),
-        ({"difficulty": "shared"}, 'set inference="mcem"'),
-        ({"chains": 1}, "chains must be at least 2"),
-        ({"draws": 5}, "draws and max_sweeps at least 10"),
-        ({"max_sweeps": 5}, "draws and max_sweeps at least 10"),
+        ({"inference": "em"}, 'inference must be "posterior" or "mcem"'),
+        ({"expertise": "none"}, 'expertise must be "each" or "shared"'),
+        ({"expertise": "shared"}, 'Set inference="mcem"'),
+        ({"difficulty": "shared"}, 'Set inference="mcem"'),
+        ({"chains": 1}, "chains must be at least 2, got 1"),
+        ({"draws": 5}, "draws must be at least 10, got 5"),
+        ({"max_sweeps": 5}, "max_sweeps must be at least 10, got 5"),
         ({"r_hat": 1.0}, 'r_hat must be above 1, or "auto", got 1.0'),
         ({"r_hat": "low"}, "got 'low'"),
     ],
@@ -210,7 +210,7 @@ def test_ties_are_left_out_with_a_note():
 
 @few_draws
 @pytest.mark.filterwarnings("ignore::crowdrank.errors.DataWarning")
-@pytest.mark.parametrize("annotator", [None, ["x", "y", "x"]], ids=["nobody named", "named"])
+@pytest.mark.parametrize("annotator", [None, ["x", "y", "x"]], ids=["no annotators", "named"])
 @pytest.mark.parametrize("inference", ["posterior", "mcem"])
 def test_a_query_of_ties_alone_gets_finite_scores(annotator, inference):
     votes = Comparisons.of(
@@ -222,25 +222,26 @@ def test_a_query_of_ties_alone_gets_finite_scores(annotator, inference):
     assert np.all(np.isfinite(ranking.domains.difficulty))
     assert np.all(np.isfinite(TPP().predict(ranking, votes)))
     assert ranking.domains.expertise[0].shape == (0 if annotator is None else 2, len(ranking.domains))
-    assert (ranking.survey is None) == (annotator is None)
+    assert ranking.has_annotators == (annotator is not None)
 
 
-def test_islands_of_ties_are_told():
+def test_disconnected_components_are_warned_of():
     votes = Comparisons.of([*"ac"], [*"bd"], ["a", "d"])
     with pytest.warns(DataWarning, match="a, b; c, d"), pytest.warns(ConvergenceWarning):
         few(r_hat=1.0001).fit(votes)
 
 
-def test_chains_cut_short_are_warned_of():
-    with pytest.warns(ConvergenceWarning, match="tpp stopped after 20 steps.*so the chains have not met: raise max_sw"):
+def test_chains_that_have_not_converged_are_warned_of():
+    said = "tpp did not converge in 20 steps.*so the chains have not converged: raise max_sweeps"
+    with pytest.warns(ConvergenceWarning, match=said):
         ranking = few(r_hat=1.0001).fit(crowd().judgments)
     assert not ranking.convergence.converged
 
 
 @few_draws
 @pytest.mark.parametrize("more", [0, 5])
-def test_hardly_any_judgments_leave_the_order_open(more):
-    """Which way is up is decided by annotators, not by scores: else the first answer would be certain."""
+def test_few_judgments_leave_the_order_uncertain(more):
+    """Annotators, not scores, decide the orientation; otherwise the first answer would be certain."""
     winner = ["a"] * (more + 1) + ["b"] * more
     votes = Comparisons.of(
         ["a"] * len(winner), ["b"] * len(winner), winner, annotator=[f"w{n}" for n in range(2 * more + 1)]
@@ -250,12 +251,12 @@ def test_hardly_any_judgments_leave_the_order_open(more):
 
 
 @few_draws
-def test_an_annotator_with_one_judgment_is_hardly_known():
+def test_an_annotator_with_one_judgment_is_uncertain():
     votes = crowd().judgments
     rows = np.flatnonzero((votes.annotator != 3) | (np.cumsum(votes.annotator == 3) == 1))
     domains = TPP(domains=1, max_sweeps=100).fit(votes.take(rows)).domains
     _, low, high = (part[3, 0] for part in domains.expertise)
-    assert domains.judged[3, 0] == 1
+    assert domains.n_judgments[3, 0] == 1
     assert high - low > 1.5
     assert domains.verdict[3, 0] in ("random", "average")
 
@@ -279,15 +280,15 @@ def test_unanimous_annotators_are_believed(times):
 
 
 @few_draws
-def test_a_crowd_mostly_reversed_comes_out_upside_down():
-    """Nothing but a head count can say which way is up."""
+def test_a_mostly_reversed_crowd_gives_a_reversed_ranking():
+    """Only the majority determines the orientation."""
     votes = crowd().judgments
     ahead, back = few(domains=1).fit(votes), few(domains=1).fit(votes.swapped())
     assert np.corrcoef(ahead.scores, back.scores)[0, 1] < -0.9
 
 
 @few_draws
-def test_the_seed_decides_what_is_drawn():
+def test_draws_are_reproducible_with_their_seed():
     one, other, another = (few(seed=seed).fit(crowd().judgments).scores for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, other)
     assert np.any(one != another)
@@ -298,10 +299,10 @@ VARIANTS = [{}, {"domains": 1}, {"expertise": "shared"}, {"difficulty": "shared"
 
 @few_draws
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_the_published_method_and_its_variants_rank_too(variant):
+def test_the_published_method_and_its_variants_give_rankings(variant):
     found = TPP(inference="mcem", **({"domains": 2} | variant)).fit(crowd().judgments)
     assert np.sqrt(np.mean(found.scores**2)) == pytest.approx(1.0)
-    assert distance(found.scores, 0) < distance(-counted(0), 0) / 2
+    assert distance(found.scores, 0) < distance(-majority(0), 0) / 2
     middle, low, high = found.domains.expertise
     np.testing.assert_array_equal(low, high)
     assert len(found.domains) == variant.get("domains", 2)
@@ -309,7 +310,7 @@ def test_the_published_method_and_its_variants_rank_too(variant):
         np.testing.assert_array_equal(middle, np.broadcast_to(middle[0], middle.shape))
     if variant.get("difficulty") == "shared":
         np.testing.assert_allclose(found.domains.difficulty[0], 1.0)
-    chances = TPP(inference="mcem").predict(replace(found, measure=None), crowd().judgments)
+    chances = TPP(inference="mcem").predict(found.without_uncertainty(), crowd().judgments)
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
 
 

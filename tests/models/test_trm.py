@@ -1,4 +1,4 @@
-"""Thurstonian lists: simulated truth is recovered, by both roads, and odd lists are taken as they are."""
+"""Thurstonian ranking model: simulated truth is recovered by both methods, and edge cases stay finite."""
 
 from functools import cache
 
@@ -9,7 +9,7 @@ from crowdrank import TRM, Borda, Rankings
 from crowdrank.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from crowdrank.evaluation import kendall_distance
 from crowdrank.inference.mcmc import sample
-from crowdrank.models.thurstonian.trm import _read, difficulty_of
+from crowdrank.models.thurstonian.trm import _state_to_draw, difficulty_estimates
 
 ITEMS, QUERIES = 8, 6
 cut_short = pytest.mark.filterwarnings("ignore:trm:crowdrank.errors.ConvergenceWarning")
@@ -39,19 +39,19 @@ def fitted(seed, inference="posterior", **settings):
 
 
 def distance(ranking, scores):
-    """Pairs the wrong way round in a query, on average."""
+    """Mean number of discordant pairs per query."""
     return np.mean([kendall_distance(a, b) for a, b in zip(ranking.scores.reshape(scores.shape), scores, strict=True)])
 
 
-def test_chains_meet_and_say_so():
+def test_chains_converge_and_report_it():
     ranking, _, _ = fitted(0)
     assert ranking.convergence.converged
     assert ranking.parameters["r_hat"] < 1.05
     assert ranking.parameters["effective_size"] > 150
 
 
-def test_chains_cut_very_short_are_warned_of():
-    with pytest.warns(ConvergenceWarning, match="R̂ above 1, so the chains have not met: raise draws and warmup"):
+def test_chains_that_have_not_converged_are_warned_of():
+    with pytest.warns(ConvergenceWarning, match="R̂ above 1, so the chains have not converged: raise draws and warmup"):
         assert not TRM(draws=10, warmup=0).fit(crowd(0, lists=2)[0]).convergence.converged
 
 
@@ -64,7 +64,7 @@ def test_scores_follow_the_truth(inference):
 
 
 @cut_short
-def test_more_lists_bring_scores_nearer_the_truth():
+def test_more_lists_bring_scores_closer_to_the_truth():
     errors = []
     for count in (3, 30):
         lists, scores, _ = crowd(4, lists=count)
@@ -73,7 +73,7 @@ def test_more_lists_bring_scores_nearer_the_truth():
 
 
 @cut_short
-def test_intervals_hold_the_truth_as_often_as_they_say():
+def test_intervals_have_their_nominal_coverage():
     inside = []
     for seed in range(20, 32):
         lists, scores, _ = crowd(seed, lists=6)
@@ -83,15 +83,15 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
 
 
 @cut_short
-def test_what_a_list_leaves_out_by_chance_does_not_matter():
+def test_items_missing_at_random_do_not_matter():
     lists, scores, _ = crowd(1, lists=25, shown=4)
     ranking = TRM(chains=2, draws=100).fit(lists)
     assert np.corrcoef(ranking.scores, scores.ravel())[0, 1] > 0.85
 
 
 @cut_short
-def test_of_a_top_all_who_are_not_in_it_stand_below():
-    """Half the lists have two places and a heap: the better items are told apart, and the heap has the lesser ones."""
+def test_items_outside_the_top_are_ranked_below_it():
+    """Lists have two positions and an unordered rest: the better items are ordered, and the rest is below them."""
     lists, scores, _ = crowd(2, lists=30, top=2)
     ranking = TRM(chains=2, draws=100).fit(lists)
     assert np.corrcoef(ranking.scores, scores.ravel())[0, 1] > 0.8
@@ -99,28 +99,35 @@ def test_of_a_top_all_who_are_not_in_it_stand_below():
     assert np.mean(ranking.scores.reshape(scores.shape).argmax(axis=1) == best) > 0.6
 
 
-def test_hard_queries_are_told_from_easy_ones():
+def test_hard_queries_are_distinguished_from_easy_ones():
     lists, _, difficulty = crowd(3, lists=30, difficulty=[0.1, 2.0] * 3)
     sampler = TRM().sampler(lists)
     samples = sample(
-        sampler.init, sampler.walk, lambda state: _read(sampler, state), chains=2, warmup=100, draws=100, thin=3, seed=0
+        sampler.init,
+        sampler.run,
+        lambda state: _state_to_draw(sampler, state),
+        chains=2,
+        warmup=100,
+        draws=100,
+        thin=3,
+        seed=0,
     )
-    mean, low, high = difficulty_of(samples, lists.items)
+    mean, low, high = difficulty_estimates(samples, lists.items)
     assert mean.mean() == pytest.approx(1.0)
     assert np.mean((low <= difficulty) & (difficulty <= high)) > 0.8
     assert mean[::2].max() < mean[1::2].min()
 
 
-def test_a_ranking_of_many_queries_says_which_are_hard():
+def test_a_ranking_of_many_queries_reports_their_difficulty():
     lists, _, _ = crowd(3, lists=30, difficulty=[0.1, 2.0] * 3)
     domains = TRM(chains=2, draws=100, warmup=100).fit(lists).domains
     assert (len(domains), len(domains.annotators)) == (1, 0)
     assert set(domains.queries_frame()["query"].to_list()[:3]) == {"q1", "q3", "q5"}
     assert domains.as_dict()["sizes"] == [QUERIES]
-    assert TRM(chains=2).fit(Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"]]])).chart is None
+    assert not TRM(chains=2).fit(Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"]]])).has_domains
 
 
-def test_upside_down_scores_are_mirrored():
+def test_reversed_lists_give_negated_scores():
     lists, _, _ = crowd(0)
     there, back = fitted(0)[0], TRM().fit(lists.swapped())
     error = there.uncertainty.std_error
@@ -146,7 +153,7 @@ both = pytest.mark.parametrize("inference", ["posterior", "mcem"])
         ([[["a"], ["b"]], [["a", "b"]]], "xy"),
         ([[["a"], ["b", "c"]], [["b"]], [["a", "b"], ["c"]]], "xyx"),
     ],
-    ids=["one list", "unanimous", "lists of one item", "a query without orders", "ties and a query of one item"],
+    ids=["one list", "unanimous", "lists of one item", "a query without ordered items", "ties and a query of one item"],
 )
 def test_odd_lists_give_finite_scores(inference, lists, queries):
     ranking = few(inference=inference).fit(Rankings.of_lists(lists, query=list(queries)))
@@ -169,21 +176,21 @@ def test_lists_that_order_nothing_are_refused():
 
 
 @cut_short
-def test_weights_are_repetitions_and_half_a_list_is_refused():
+def test_weights_are_repetitions_and_fractional_ones_are_refused():
     lists = [[["a"], ["b"]], [["b"], ["c"]]]
     weighed, repeated = Rankings.of_lists(lists, weight=[2, 1]), Rankings.of_lists([lists[0], *lists])
     np.testing.assert_array_equal(few().fit(weighed).scores, few().fit(repeated).scores)
-    with pytest.raises(DataError, match=r"List 2: .* weight of 0\.5"):
+    with pytest.raises(DataError, match=r"List 2: .* weights, got 0\.5"):
         few().fit(Rankings.of_lists(lists, weight=[1, 0.5]))
 
 
-def test_islands_are_warned_of():
+def test_disconnected_components_are_warned_of():
     with pytest.warns(DataWarning, match="a, b; c, d"):
         TRM(chains=2).fit(Rankings.of_lists([[["a"], ["b"]], [["c"], ["d"]]]))
 
 
-def test_em_that_has_not_settled_is_warned_of():
-    """Where all agree, the likeliest scores have no end."""
+def test_em_that_has_not_converged_is_warned_of():
+    """If all lists agree, the maximum-likelihood scores are infinite."""
     unanimous = Rankings.of_lists([[["a"], ["b"], ["c"]]] * 20)
     with pytest.warns(ConvergenceWarning, match="a quarter of the rounds before: raise rounds"):
         ranking = TRM(inference="mcem", rounds=20).fit(unanimous)
@@ -191,13 +198,13 @@ def test_em_that_has_not_settled_is_warned_of():
 
 
 @cut_short
-def test_the_posterior_beats_a_head_count_where_lists_are_short():
-    posterior, counted = [], []
+def test_the_posterior_beats_borda_on_short_lists():
+    posterior, borda = [], []
     for seed in range(4):
         lists, scores, _ = crowd(seed, lists=10, shown=3)
         posterior.append(distance(TRM(chains=2, draws=60, warmup=100).fit(lists), scores))
-        counted.append(distance(Borda().fit(lists), scores))
-    assert np.mean(posterior) < np.mean(counted)
+        borda.append(distance(Borda().fit(lists), scores))
+    assert np.mean(posterior) < np.mean(borda)
 
 
 @pytest.mark.parametrize("wrong", [{"inference": "em"}, {"chains": 1}, {"draws": 5}, {"warmup": -1}, {"rounds": 3}])

@@ -61,7 +61,7 @@ def test_grades_that_name_nobody_are_ordered_by_their_means():
     ratings = Ratings.of(["a", "a", "b", "c"], [1, 2, 5, 3])
     ranking = ZRating(prior_count=0).fit(ratings)
     np.testing.assert_array_equal(ranking.rank, MeanRating(prior_count=0).fit(ratings).rank)
-    assert ranking.survey is None
+    assert not ranking.has_annotators
 
 
 def test_what_means_nothing_is_refused():

@@ -1,4 +1,4 @@
-"""What a terminal shows."""
+"""Terminal tables."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ def test_verdicts_and_their_reasons_fit_the_page():
     annotators = {"annotator": ["[bold]ann", "bob"], "quality": [0.9, 0.1], "quality_low": [0.8, 0.0]}
     annotators |= {"quality_high": [1.0, 0.2], "judgments": [12, 3000]}
     plain = pl.DataFrame(annotators)
-    reason = "agreed with others on 31 of 120 answers: surely below half (p < 0.001)"
-    told = plain.with_columns(verdict=pl.Series(["reliable", "different taste"]), reason=pl.lit(reason))
+    reason = "agreed with the others on 31 of 120 answers: below half (p < 0.001)"
+    with_verdicts = plain.with_columns(verdict=pl.Series(["reliable", "different taste"]), reason=pl.lit(reason))
     assert "verdict" not in shown(annotators_table(plain, top=1))
-    page = shown(annotators_table(told, top=1), width=80)
+    page = shown(annotators_table(with_verdicts, top=1), width=80)
     assert max(map(len, page.splitlines())) <= 80
     assert "[bold]ann" in page
     assert "different taste" in page
     assert page.count(f"\n  {reason}") == 2
     assert len(page.splitlines()) == 5
-    assert "p_" not in shown(annotators_table(told.with_columns(p_hasty=0.5), top=1))
+    assert "p_" not in shown(annotators_table(with_verdicts.with_columns(p_hasty=0.5), top=1))
 
 
 def test_long_names_fold_and_columns_stay_in_line():
@@ -77,7 +77,7 @@ def test_long_names_fold_and_columns_stay_in_line():
 def test_metrics_have_errors_where_there_are_several_queries():
     ranking = BradleyTerry().fit(VOTES)
     gold = Gold.of(item=["a", "b", "a", "[bold]c"], value=[2, 1, 0, 1], query=["x", "x", "y", "y"])
-    page = shown(evaluation_table(evaluate(ranking.scores, ranking.items, gold)))
+    page = shown(evaluation_table(evaluate(ranking, gold)))
     assert "accuracy" in page
     assert "± error" in page
     assert "ndcg@10" in page

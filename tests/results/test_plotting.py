@@ -1,4 +1,4 @@
-"""Rankings drawn."""
+"""Plots of rankings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def best_row(chart):
 
 def test_a_chart_names_the_first_items_best_first(ranking, tmp_path):
     drawn = texts(ranking.plot(top=5), tmp_path)
-    best = ranking.frame()["item"].to_list()
+    best = ranking.to_polars()["item"].to_list()
     places = [drawn.index(f">{name}</text>") for name in best[:5]]
     assert places == sorted(places)
     assert f">{best[5]}</text>" not in drawn
@@ -45,7 +45,7 @@ def test_intervals_are_as_wide_as_the_level_says(ranking):
 
 
 def test_without_uncertainty_there_are_only_points(ranking, tmp_path):
-    assert "probability" not in texts(ranking.plot(uncertainty=False), tmp_path)
+    assert "interval" not in texts(ranking.plot(uncertainty=False), tmp_path)
 
 
 def test_queries_are_drawn_one_by_one_or_one_alone(tmp_path):
@@ -66,13 +66,13 @@ def test_a_figure_is_written_by_its_ending(ranking, tmp_path, ending):
     assert written.lstrip().startswith({".svg": b"<svg", ".png": b"\x89PNG", ".html": b"<!DOCTYPE html>"}[ending])
 
 
-def test_what_is_missing_can_be_installed(ranking, monkeypatch):
+def test_a_missing_library_is_named(ranking, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(SettingError, match=r"pip install 'crowdrank\[reports\]'"):
         ranking.plot()
 
 
-@pytest.mark.parametrize("wish", [{"top": 0}, {"level": 1.0}])
-def test_what_cannot_be_drawn_is_refused(ranking, wish):
-    with pytest.raises(SettingError, match="top must be"):
-        ranking.plot(**wish)
+@pytest.mark.parametrize("wrong", [{"top": 0}, {"level": 1.0}])
+def test_invalid_settings_are_refused(ranking, wrong):
+    with pytest.raises(SettingError, match=f"{next(iter(wrong))} must be"):
+        ranking.plot(**wrong)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import narwhals as nw
 import numpy as np
@@ -6,10 +7,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from crowdrank.data import Comparisons, Items
+from crowdrank.data import Comparisons, Items, Ratings
 from crowdrank.errors import ConvergenceWarning, DataError, FormatError, SettingError, UnknownNameError
-from crowdrank.models import BradleyTerry, WinRate
-from crowdrank.results import Convergence, Ranking, Uncertainty
+from crowdrank.models import BradleyTerry, CrowdBT, MeanRating, WinRate
+from crowdrank.results import Convergence, LazyParts, Ranking, Uncertainty
+from crowdrank.simulation import mixed_crowd
 
 ITEMS = Items(
     np.array(["a", "b", "c", "a", "b"], dtype=object),
@@ -20,17 +22,16 @@ ITEMS = Items(
 
 def ranking(scores, items=ITEMS, draws=None, **others):
     scores = np.array(scores, dtype=float)
-    measure = None
+    uncertainty = None
     if draws is not None:
         draws = np.asarray(draws, dtype=float)
-        measure = lambda: Uncertainty(draws, draws.std(axis=0), "by hand")  # noqa: E731
+        uncertainty = lambda: Uncertainty(draws, draws.std(axis=0), "by hand")  # noqa: E731
     return Ranking(
         model="by hand",
         settings={"x": 1},
         items=items,
         scores=scores,
-        tally=lambda: np.ones(len(scores), np.int64),
-        measure=measure,
+        _lazy=LazyParts(n_judgments=lambda: np.ones(len(scores), np.int64), uncertainty=uncertainty),
         **others,
     )
 
@@ -82,7 +83,7 @@ def test_the_table_has_its_columns_in_order():
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95])
 def test_a_level_is_a_probability(level):
-    with pytest.raises(SettingError, match="level must lie between 0 and 1"):
+    with pytest.raises(SettingError, match="level must be between 0 and 1"):
         ranking([1.0, 3.0, 2.0, -1.0, 5.0]).table(level=level)
 
 
@@ -126,32 +127,37 @@ def test_probability_wants_a_query_where_there_are_several():
 
 
 def test_without_uncertainty_it_says_so():
-    with pytest.raises(DataError, match="by hand: no uncertainty was recorded"):
+    with pytest.raises(DataError, match="ranking by by hand was made or saved without uncertainty"):
         _ = ranking([1.0, 3.0, 2.0, -1.0, 5.0]).uncertainty
 
 
-def test_uncertainty_is_measured_once_and_only_when_asked():
+def test_uncertainty_is_computed_once_and_only_when_used():
     calls = []
 
-    def measure():
+    def compute():
         calls.append(1)
         return Uncertainty(np.zeros((2, 5)), np.zeros(5), "by hand")
 
-    found = Ranking(
-        model="m", settings={}, items=ITEMS, scores=np.arange(5.0), tally=lambda: np.ones(5, np.int64), measure=measure
-    )
+    found = ranking(np.arange(5.0)).with_parts(uncertainty=compute)
     assert (found.rank[0], calls) == (3, [])
     assert found.uncertainty is found.uncertainty
     assert calls == [1]
 
 
-def test_repr_tells_the_model_and_its_settings():
-    assert repr(ranking([1.0, 3.0, 2.0, -1.0, 5.0])) == "<Ranking of 5 items by by hand(x=1)>"
-    assert "bradley-terry(prior_scale=3.0" in repr(BradleyTerry().fit(votes()))
+def test_repr_shows_the_model_and_the_best_items():
+    found = repr(ranking([1.0, 3.0, 2.0, -1.0, 5.0]))
+    assert found == "<Ranking of 5 items in 2 queries by by hand: p: b 3.00, c 2.00, a 1.00, …>"
+    assert repr(BradleyTerry().fit(votes())).startswith("<Ranking of 3 items by bradley-terry: ")
+    assert repr(ranking(np.arange(7.0), Items.plain("abcdefg"))).endswith(
+        ": g 6.00, f 5.00, e 4.00, d 3.00, c 2.00, …>"
+    )
 
 
 def test_not_converging_is_warned_of():
-    with pytest.warns(ConvergenceWarning, match="elsewhere stopped after 3 steps.*: raise max_steps"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"elsewhere did not converge in 3 steps \(0.2 standard errors from the optimum\). Increase max_steps",
+    ):
         Convergence(False, 3, 0.2).warn("elsewhere")
     Convergence(True, 3, 0.2).warn("elsewhere")
 
@@ -173,7 +179,7 @@ def test_saving_without_uncertainty_is_small(tmp_path):
     again = Ranking.load(tmp_path / "r.json")
     np.testing.assert_array_equal(again.scores, found.scores)
     assert (tmp_path / "r.json").stat().st_size < 2_000
-    with pytest.raises(DataError, match="no uncertainty was recorded"):
+    with pytest.raises(DataError, match="without uncertainty"):
         _ = again.uncertainty
 
 
@@ -195,3 +201,143 @@ def test_saved_files_are_plain_json(tmp_path):
     content = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert content["item"] == ["a", "b", "c"]
     assert content["model"] == "bradley-terry"
+
+
+def test_a_ranking_is_a_small_mapping():
+    found = ranking([1.0, 3.0, 2.0], Items.plain("abc"), draws=np.tile([1.0, 3.0, 2.0], (40, 1)))
+    assert len(found) == 3
+    assert list(found) == ["b", "c", "a"]
+    assert "a" in found
+    assert "d" not in found
+    row = found["c"]
+    assert (row.rank, row.item, row.score, row.std_error) == (2, "c", 2.0, 0.0)
+    assert (row.rank_low, row.rank_high, row.group, row.query) == (2, 2, 2, None)
+    with pytest.raises(AttributeError):
+        row.rank = 1
+
+
+def test_a_row_has_no_errors_without_uncertainty():
+    assert ranking([1.0, 2.0, 3.0], Items.plain("abc"))["a"].std_error is None
+
+
+def test_items_of_queries_are_found_by_pairs_or_alone_if_unambiguous():
+    found = ranking([1.0, 3.0, 2.0, -1.0, 5.0])
+    assert list(found) == [("p", "b"), ("p", "c"), ("p", "a"), ("q", "b"), ("q", "a")]
+    assert found["q", "a"].rank == 2
+    assert found["c"].query == "p"
+    assert ("q", "c") not in found
+    with pytest.raises(KeyError, match=r"'a' is an item of 2 queries: name the query too, as in ranking\['p', 'a'\]"):
+        found["a"]
+    with pytest.raises(UnknownNameError, match="No query named 'x'"):
+        found["x", "a"]
+    with pytest.raises(UnknownNameError, match="No item named 'c'"):
+        found["q", "c"]
+
+
+def test_a_misspelt_item_suggests_the_nearest():
+    found = BradleyTerry().fit(Comparisons.of(["Tokyo", "Delhi"], ["Delhi", "Tokyo"], ["Tokyo", "Tokyo"]))
+    with pytest.raises(UnknownNameError, match="No item named 'Tokio'; did you mean 'Tokyo'"):
+        found["Tokio"]
+
+
+def test_a_notebook_shows_an_escaped_table_with_the_notes():
+    shown = Comparisons.of(["<b>", "a", "c", "a"] * 4, ["a", "<b>", "d", "<b>"] * 4, ["a", "a", "c", "<b>"] * 4)
+    with pytest.warns(match="never compared"):
+        found = BradleyTerry().fit(shown)
+    page = found._repr_html_()
+    assert "&lt;b&gt;" in page
+    assert "<b></td>" not in page
+    for head in ("rank", "item", "score", "± error", "rank interval", "group"):
+        assert f"<th>{head}</th>" in page
+    assert found.notes
+    assert page.count("<li>") == len(found.notes)
+    assert "± error" not in found.without_uncertainty()._repr_html_()
+
+
+def test_a_notebook_shows_the_best_items_of_the_first_queries():
+    items = Items(
+        np.array([f"i{n}" for n in range(100)], dtype=object),
+        np.repeat(np.arange(4), 25).astype(np.int32),
+        np.array(["p", "q", "r", "s"], dtype=object),
+    )
+    page = ranking(np.arange(100.0), items)._repr_html_()
+    assert page.count("<caption>") == 3
+    assert "… and 5 more" in page
+    assert "… and 1 more queries" in page
+
+
+def crowd(native="polars"):
+    made = mixed_crowd(kinds={"good": 8, "reversed": 3}, items=12, votes_each=40, seed=1)
+    return replace(made.judgments, native=native), made.annotators["kind"]
+
+
+def test_notes_name_reversed_annotators_and_failed_convergence(tmp_path):
+    judgments, kind = crowd()
+    names = ", ".join(map(str, judgments.annotators[kind == "reversed"]))
+    found = CrowdBT().fit(judgments)
+    sentence = f"3 annotators appear to answer in reverse and were flipped: {names}."
+    assert found.notes[-1] == sentence
+    found.save(tmp_path / "r.json")
+    assert Ranking.load(tmp_path / "r.json").notes == found.notes
+    with pytest.warns(ConvergenceWarning):
+        stopped = CrowdBT(max_steps=1).fit(judgments)
+    assert stopped.notes[0].startswith("crowd-bt did not converge in 1 steps (")
+
+
+def test_annotators_are_found_by_name_and_estimates_by_theirs():
+    judgments, _ = crowd()
+    found = CrowdBT().fit(judgments).annotators
+    name = str(judgments.annotators[2])
+    assert name in found
+    row = found[name]
+    assert row.annotator == name
+    assert row.n_judgments == 40
+    assert row["quality"].value == found.estimate("quality")[2] == found["quality"][2]
+    assert row["quality"].low <= row["quality"].value <= row["quality"].high
+    with pytest.raises(UnknownNameError, match=f"No annotator named '{name}x'; did you mean '{name}'"):
+        found[f"{name}x"]
+    with pytest.raises(UnknownNameError, match="did you mean 'quality'"):
+        found.estimate("qualty")
+
+
+def test_verdicts_are_those_on_the_judgments_of_the_fit():
+    judgments, kind = crowd()
+    found = CrowdBT().fit(judgments).verdicts(seed=0)
+    assert set(found.verdict[kind == "reversed"]) == {"reversed"}
+    grades = Ratings.of(["a", "b", "a", "b"], [1, 2, 1, 3], annotator=["x", "x", "y", "y"])
+    with pytest.raises(DataError, match="need comparisons that annotators made one by one, got Ratings"):
+        MeanRating().fit(grades).verdicts()
+
+
+def test_a_loaded_ranking_does_not_know_its_judgments(tmp_path):
+    BradleyTerry().fit(votes()).save(tmp_path / "r.json")
+    with pytest.raises(DataError, match="does not know its judgments"):
+        Ranking.load(tmp_path / "r.json").verdicts()
+
+
+def test_every_table_comes_as_the_kind_the_judgments_came_in():
+    found = CrowdBT().fit(crowd("pandas")[0])
+    tables = (found.table(), found.annotators.frame(), found.verdicts().frame(), found.to_pandas())
+    assert all(isinstance(table, pd.DataFrame) for table in tables)
+    assert all(isinstance(table, pl.DataFrame) for table in (found.to_polars(), found.annotators.to_polars()))
+
+
+def test_a_ranking_says_what_it_has():
+    found = BradleyTerry().fit(votes())
+    assert (found.has_uncertainty, found.has_annotators, found.has_domains) == (True, False, False)
+    assert not found.without_uncertainty().has_uncertainty
+    with pytest.raises(DataError, match="bradley-terry has no estimates of annotators"):
+        _ = found.annotators
+
+
+def test_a_report_is_written(tmp_path):
+    BradleyTerry().fit(votes()).report(tmp_path / "r.html", title="Three letters")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<h1>Three letters</h1>" in page
+    assert 'id="calibration"' in page
+
+
+def test_uncertainty_does_not_show_its_draws():
+    assert repr(BradleyTerry().fit(votes()).uncertainty) == (
+        "<Uncertainty: 1,000 draws of 3 scores by curvature at the optimum>"
+    )

@@ -59,15 +59,15 @@ def test_the_chance_of_standing_above_is_that_of_a_normal_difference():
     rng = np.random.default_rng(0)
     draws = rng.normal(size=(5_000, 2)) * [1.0, 2.0]
     scores = np.array([1.0, 0.0])
-    found = uncertainty(draws).chance_above(scores, 0, 1)
+    found = uncertainty(draws).probability_above(scores, 0, 1)
     assert found == pytest.approx(ndtr(1 / np.sqrt(5)), abs=0.01)
-    assert uncertainty(draws).chance_above(scores, 1, 0) == pytest.approx(1 - found)
+    assert uncertainty(draws).probability_above(scores, 1, 0) == pytest.approx(1 - found)
 
 
 @pytest.mark.parametrize(("difference", "chance"), [(0.0, 0.5), (1.0, 1.0), (-1.0, 0.0)])
 def test_where_nothing_varies_the_chance_is_all_or_nothing(difference, chance):
     sure = uncertainty(np.zeros((5, 2)))
-    assert sure.chance_above(np.array([difference, 0.0]), 0, 1) == chance
+    assert sure.probability_above(np.array([difference, 0.0]), 0, 1) == chance
 
 
 def test_the_curvatures_draws_spread_by_the_standard_error():
@@ -85,6 +85,6 @@ def test_draws_of_a_posterior_count_themselves():
     unit = np.exp(rng.normal(scale=1.5, size=1000))
     draws = np.stack((unit, -unit), axis=1)
     normal, sampled = (Uncertainty(draws, draws.std(axis=0), "", sampled=own) for own in (False, True))
-    assert normal.chance_above(draws.mean(axis=0), 0, 1) < 0.8
-    assert sampled.chance_above(draws.mean(axis=0), 0, 1) > 0.99
-    assert sampled.chance_above(draws.mean(axis=0), 1, 0) < 0.01
+    assert normal.probability_above(draws.mean(axis=0), 0, 1) < 0.8
+    assert sampled.probability_above(draws.mean(axis=0), 0, 1) > 0.99
+    assert sampled.probability_above(draws.mean(axis=0), 1, 0) < 0.01

@@ -159,7 +159,7 @@ def test_the_export_ranks_to_the_board(start, new_place, tmp_path, monkeypatch, 
     out = tmp_path / f"votes{ending}"
     said = runner.invoke(app, ["export", place, "--out", str(out)])
     assert said.exit_code == 0, said.output
-    command = shlex.split(said.output.partition("Their board:")[2])
+    command = shlex.split(said.output.partition("Rank them like the leaderboard:")[2])
     settings = ["--set", "ties=half"] if sampled else ["--set", "prior_scale=auto", "--set", "ties=half"]
     assert command == ["crowdrank", "rank", str(out), "--model", board.model, *settings]
     ranked = runner.invoke(app, [*command[1:], "--json"])

@@ -115,7 +115,7 @@ def test_a_whole_collection_is_played(stones, enter, photograph):
     folder = stones.database.parent
     said = crowdrank("export", stones.database.name, "--out", "votes.parquet", folder=folder)
     shown = _settled_board(stones)
-    command = said.partition("Their board:  crowdrank ")[2].split()
+    command = said.partition("Rank them like the leaderboard:  crowdrank ")[2].split()
     assert command == ["rank", "votes.parquet", "--model", shown["model"], "--set", "ties=half"]
     crowdrank(*command, "--out", "ranked.jsonl", folder=folder)
     ranked = [json.loads(line) for line in (folder / "ranked.jsonl").read_text().splitlines()]

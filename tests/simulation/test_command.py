@@ -83,8 +83,8 @@ def test_an_existing_empty_folder_is_used(tmp_path):
     ("arguments", "error", "message"),
     [
         (["--kind", "domain"], UnknownNameError, "did you mean 'domains'"),
-        (["--kind", "domains", "--pairs", 4], SettingError, "--pairs says nothing about a crowd of kind 'domains'"),
-        (["--kind", "mixed", "--mix", "good"], SettingError, "--mix is written like"),
+        (["--kind", "domains", "--pairs", 4], SettingError, "--pairs does not apply to a crowd of kind 'domains'"),
+        (["--kind", "mixed", "--mix", "good"], SettingError, "--mix takes counts such as"),
         (["--quality", "high"], SettingError, "quality must be a number, or a distribution"),
         (["--labels", "coin"], SettingError, "labels must be 'order' or 'logistic'"),
     ],

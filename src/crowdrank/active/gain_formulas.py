@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdrank.inference.special import above_tangent, excess
+from crowdrank.inference.special import log_gamma_bregman, x_minus_log1p
 from crowdrank.online.moments import LEAST_SHRINKAGE, chance_of, expected_lead, pull
 
 
@@ -40,7 +40,7 @@ def items_changes(lead: Any, variance: Any, other: Any, truths: Any, lies: Any) 
 
 def item_change(variance: Any, pulled: Any, bend: Any) -> Any:
     """KL of one item's belief after an answer from that before."""
-    return 0.5 * (excess(np.maximum(variance * bend, LEAST_SHRINKAGE - 1.0)) + variance * pulled * pulled)
+    return 0.5 * (x_minus_log1p(np.maximum(variance * bend, LEAST_SHRINKAGE - 1.0)) + variance * pulled * pulled)
 
 
 def quality_gain(truthful: Any, truths: Any, lies: Any) -> Any:
@@ -55,7 +55,7 @@ def quality_change(truthful: Any, truths: Any, lies: Any) -> Any:
     """KL of the belief in a quality after an answer from that before."""
     more_truths, more_lies = quality_step(truthful, truths, lies)
     a, b = truths + more_truths, lies + more_lies
-    return above_tangent(truths, a) + above_tangent(lies, b) - above_tangent(truths + lies, a + b)
+    return log_gamma_bregman(truths, a) + log_gamma_bregman(lies, b) - log_gamma_bregman(truths + lies, a + b)
 
 
 def quality_step(truthful: Any, truths: Any, lies: Any) -> tuple[Any, Any]:
@@ -77,8 +77,8 @@ def expected_gain(lead: Any, variance: Any, other: Any, truths: Any, lies: Any, 
 
 
 FORMULAS = (
-    excess,
-    above_tangent,
+    x_minus_log1p,
+    log_gamma_bregman,
     pull,
     chance_of,
     expected_lead,

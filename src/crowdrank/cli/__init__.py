@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
-Exit codes: 0 all went well; 1 the data, a file or a setting is at fault (one line on stderr says what);
-2 the command itself was misspelt; 130 interrupted.
+Exit codes: 0 success; 1 the data, a file or a setting is at fault (one line on standard error says what); 2 the command
+line itself is wrong, such as an unknown option; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from crowdrank.cli.formats import formats
 from crowdrank.cli.learn import learn
 from crowdrank.cli.models import models
 from crowdrank.cli.next import next_questions
+from crowdrank.cli.output import with_flags
 from crowdrank.cli.plan import plan_collection
 from crowdrank.cli.predict import predict
 from crowdrank.cli.rank import rank
@@ -34,52 +35,53 @@ from crowdrank.errors import CrowdrankError
 
 app = typer.Typer(
     name="crowdrank",
-    help="Trusted rankings from many unreliable judgments.",
+    help="Rankings you can trust from many unreliable judgments.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
 )
-app.command()(rank)
-app.command()(compare)
-app.command()(annotators)
-app.command()(explain)
-app.command()(models)
-app.command()(formats)
-app.command()(convert)
-app.command()(simulate)
-app.command("next")(next_questions)
-app.command("plan")(plan_collection)
-app.command("simulate-active")(simulate_active)
-app.command()(serve)
-app.command()(export)
-app.command()(backup)
-app.command()(demo)
-app.command()(learn)
-app.command()(predict)
+_RANKING, _DATA, _COLLECTING, _LEARNING = "Rank", "Data", "Collect judgments", "Learn to rank"
+app.command(rich_help_panel=_RANKING)(rank)
+app.command(rich_help_panel=_RANKING)(compare)
+app.command(rich_help_panel=_RANKING)(annotators)
+app.command(rich_help_panel=_RANKING)(explain)
+app.command(rich_help_panel=_RANKING)(models)
+app.command(rich_help_panel=_DATA)(formats)
+app.command(rich_help_panel=_DATA)(convert)
+app.command(rich_help_panel=_DATA)(simulate)
+app.command("next", rich_help_panel=_COLLECTING)(next_questions)
+app.command("plan", rich_help_panel=_COLLECTING)(plan_collection)
+app.command("simulate-active", rich_help_panel=_COLLECTING)(simulate_active)
+app.command(rich_help_panel=_COLLECTING)(serve)
+app.command(rich_help_panel=_COLLECTING)(export)
+app.command(rich_help_panel=_COLLECTING)(backup)
+app.command(rich_help_panel=_COLLECTING)(demo)
+app.command(rich_help_panel=_LEARNING)(learn)
+app.command(rich_help_panel=_LEARNING)(predict)
 
 
-def _say_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"crowdrank {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _options(
+def _global_options(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which crowdrank this is.", callback=_say_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Trusted rankings from many unreliable judgments."""
+    """Rankings you can trust from many unreliable judgments."""
 
 
 def main() -> None:
-    """What the `crowdrank` command runs."""
+    """Run the `crowdrank` command."""
     try:
         app()
     except CrowdrankError as error:
-        typer.echo(f"crowdrank: {error}", err=True)
+        typer.echo(f"crowdrank: {with_flags(str(error))}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,32 +1,33 @@
-"""crowdrank backup: a copy of a collection, while it is being written to."""
+"""crowdrank backup: copy the database of a collection while it is in use."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from crowdrank.cli.progress import needed
+from crowdrank.cli.options import Json
+from crowdrank.cli.output import print_json
+from crowdrank.cli.progress import require_extra
 from crowdrank.errors import SettingError
 
 
 def backup(
-    database: Annotated[Path, typer.Argument(help="The file of a collection.")],
-    out: Annotated[Path, typer.Option(help="Where to write the copy; a file there is replaced once it is whole.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines: what was written.")] = False,
+    database: Annotated[Path, typer.Argument(help="SQLite file of the collection.")],
+    out: Annotated[Path, typer.Option(help="File to write. An existing file is replaced once the copy is complete.")],
+    as_json: Json = False,
 ) -> None:
-    """Copy a collection as it is at one moment, whether or not it is being served."""
-    needed("sqlalchemy")
+    """Copy a collection, whether or not it is being served."""
+    require_extra("sqlalchemy")
     from crowdrank.storage import Collection
 
     if "://" not in str(database) and not database.exists():
-        raise SettingError(f"There is no collection {database}.")
+        raise SettingError(f"{database}: no such collection.")
     with Collection.open(database) as collection:
         collection.backup(out)
         rows = collection.log.head()
     if as_json:
-        typer.echo(json.dumps({"out": str(out), "rows": rows}, ensure_ascii=False))
+        print_json({"out": str(out), "rows": rows})
         return
-    typer.echo(f"{out} holds the collection up to row {rows:,} of its log.")
+    typer.echo(f"Copied {rows:,} log entries to {out}.")

@@ -1,4 +1,4 @@
-"""crowdrank compare: which model suits these judgments."""
+"""crowdrank compare: which model predicts these judgments best."""
 
 from __future__ import annotations
 
@@ -7,101 +7,104 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdrank.cli.options import parse_columns
-from crowdrank.cli.progress import counting, doing
+from crowdrank.cli import options
+from crowdrank.cli.options import MODEL
+from crowdrank.cli.output import check_table, console, print_json
+from crowdrank.cli.parsing import parse_columns, parse_names
+from crowdrank.cli.progress import progress_bar, spinner
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from crowdrank.evaluation import Gold, ModelComparison
-    from crowdrank.evaluation.cross_validation import Estimate, Mark
-    from crowdrank.evaluation.model_comparison import Entrant
+    from crowdrank.evaluation import ModelComparison
+    from crowdrank.evaluation.cross_validation import PairedScore
+    from crowdrank.evaluation.estimates import Estimate
+    from crowdrank.evaluation.model_comparison import ModelScore
 
-Words = list[str] | None
-_NAMES = {"chance": "log chance", "agreement": "agreement"}
+_METRIC_NAMES = {"log_likelihood": "log score", "agreement": "agreement"}
 
 
 def compare(
-    file: Annotated[Path, typer.Argument(help="Comparisons, ratings or lists, in any format of `crowdrank formats`.")],
-    gold: Annotated[Path | None, typer.Option(help="A file of known truth to grade every model by.")] = None,
-    gold_columns: Annotated[
-        Words, typer.Option("--gold-map", help="Of the gold: item=…, value=…, or rank=… where smaller is better.")
+    file: options.Judgments,
+    columns: options.Columns = None,
+    query: options.Query = None,
+    kind: options.KindOfRows = None,
+    format_name: options.FormatName = None,
+    encoding: options.Encoding = None,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="Models to compare. Default: all that read these judgments, except slow ones.",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
-    models: Annotated[str | None, typer.Option(help="Which models, a,b,c, slow ones too; else all but those.")] = None,
     features: Annotated[
-        str | None, typer.Option(help="Features that should not matter, for factor-bt: position, or columns a,b,c.")
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="Features that should not matter, for factor-bt: position, or columns.",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
-    query: Annotated[str | None, typer.Option(help="The column that holds the query.")] = None,
-    columns: Annotated[Words, typer.Option("--map", help="What a column holds: annotator=who, left=first …")] = None,
-    kind: Annotated[str | None, typer.Option(help="What the rows are: comparisons, ratings or rankings.")] = None,
-    folds: Annotated[int, typer.Option(help="Into how many parts judgments are dealt, each held out once.")] = 5,
-    out: Annotated[Path | None, typer.Option(help="Write the table: .csv .tsv .jsonl .parquet.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the deal: the same seed gives the same answer.", min=0)] = 0,
-    format_name: Annotated[
-        str | None, typer.Option("--format", help="Whose format it is, if not to be guessed (see `crowdrank formats`).")
-    ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of a text file that is not UTF-8: latin-1 …")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")] = False,
+    folds: Annotated[int, typer.Option(help="Number of cross-validation folds.", rich_help_panel=MODEL)] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the split into folds.", min=0, rich_help_panel=MODEL)] = 0,
+    gold: options.Gold = None,
+    gold_columns: options.GoldColumns = None,
+    out: options.TableOut = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Compare the models on these judgments, by answers they have not seen, and say which to take."""
+    """Compare models on these judgments by cross-validation, and recommend one."""
     from crowdrank.evaluation import compare_models
     from crowdrank.io import read_with_report, write_table
+    from crowdrank.pipeline import load_gold
     from crowdrank.reports import facts
 
-    wanted = _names(features)
-    with doing(f"Reading {file.name}"):
+    check_table(out)
+    known = load_gold(gold, parse_columns(gold_columns, option="--gold-column"))
+    wanted = parse_names(features)
+    with spinner(f"Reading {file.name}"):
         judgments, _ = read_with_report(
             file,
             kind=kind,
             columns=parse_columns(columns, query),
             format=format_name,
             encoding=encoding,
-            features=[name for name in wanted or [] if name != "position"],
+            features=[name for name in wanted if name != "position"],
         )
-    known = None if gold is None else _gold(gold, parse_columns(gold_columns, None))
-    with counting("Fitting") as tell:
+    with progress_bar("Fitting") as show:
         found = compare_models(
-            judgments, _names(models), gold=known, features=wanted, folds=folds, seed=seed, on_progress=tell
+            judgments,
+            None if models is None else parse_names(models),
+            gold=known,
+            features=wanted or None,
+            folds=folds,
+            seed=seed,
+            on_progress=lambda name, done, total: show(done, total, name),
         )
     if out is not None:
         write_table(found.frame(), out)
     if as_json:
-        import json
-
-        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False))
+        print_json(found.as_dict())
         return
     _show(found, f"{facts(judgments)}.", out)
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _gold(file: Path, columns: dict[str, str | None]) -> Gold:
-    from crowdrank.evaluation import Gold
-    from crowdrank.io import read_gold
-
-    known = read_gold(file, columns=columns)
-    return Gold.of(known.item, known.value, query=known.query)
-
-
 def _show(found: ModelComparison, headline: str, out: Path | None) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
-    console.print(headline)
-    console.print(f"{_held_out(found)}\n")
-    console.print(_table(found))
-    console.print(_legend(found), style="dim")
+    screen = console()
+    screen.print(headline)
+    screen.print(f"{_held_out(found)}\n")
+    screen.print(_table(found))
+    screen.print(_legend(found), style="dim")
     if found.left_out:
-        console.print("\nNot compared:", style="dim")
+        screen.print("\nNot compared:", style="dim")
         for name, reason in found.left_out.items():
-            console.print(f"  {name}: {reason}", style="dim")
-    console.print(f"\n{found.recommendation.why}", style="bold")
+            screen.print(f"  {name}: {reason}", style="dim")
+    screen.print(f"\n{found.recommendation.why}", style="bold")
     for note in found.recommendation.notes:
-        console.print(f"Note: {note}", style="yellow")
+        screen.print(f"Note: {note}", style="yellow")
     if out is not None:
-        console.print(f"Written to {out}.", soft_wrap=True)
+        screen.print(f"Written to {out}.", soft_wrap=True)
 
 
 def _held_out(found: ModelComparison) -> str:
@@ -111,13 +114,13 @@ def _held_out(found: ModelComparison) -> str:
 
 def _legend(found: ModelComparison) -> str:
     unit = (
-        "Log chance: of an answer held out, in nats; a coin gives −0.693. "
-        if found.yardstick == "chance"
-        else "Agreement: the share of pairs held out whose first item has the higher score. "
+        "Log score: mean log probability of a held-out answer, in nats (coin toss: −0.693). "
+        if found.criterion == "log_likelihood"
+        else "Agreement: share of held-out pairs whose winner has the higher score. "
     )
-    strangers = " Of strangers: the same with whole annotators held out." if "annotator" in found.answers else ""
-    gold = " Accuracy: against gold." if found.entrants[0].grade is not None else ""
-    return f"{unit}More: than {found.plain}, ± the standard error of the difference.{strangers}{gold}"
+    unknown = " New annotators: the same with whole annotators held out." if "annotator" in found.answers else ""
+    gold = " Accuracy: against gold." if found.models[0].evaluation is not None else ""
+    return f"{unit}Gain: over {found.baseline}, ± the standard error of the difference.{unknown}{gold}"
 
 
 def _table(found: ModelComparison) -> Table:
@@ -125,37 +128,37 @@ def _table(found: ModelComparison) -> Table:
 
     table = Table(box=None, pad_edge=False)
     table.add_column("model", no_wrap=True)
-    graded = any(entrant.grade is not None for entrant in found.entrants)
-    heads = [_NAMES[found.yardstick], "more"]
-    heads += ["of strangers"] * ("annotator" in found.answers)
-    heads += ["agreement"] * (found.yardstick == "chance")
-    heads += ["accuracy", "more"] * graded
+    graded = any(entrant.evaluation is not None for entrant in found.models)
+    heads = [_METRIC_NAMES[found.criterion], "gain"]
+    heads += ["new annotators"] * ("annotator" in found.answers)
+    heads += ["agreement"] * (found.criterion == "log_likelihood")
+    heads += ["accuracy", "gain"] * graded
     for head in heads:
         table.add_column(head, justify="right")
-    for entrant in found.entrants:
+    for entrant in found.models:
         style = "bold" if entrant.model == found.recommendation.model else ""
         table.add_row(entrant.model, *_cells(entrant, found, graded), style=style)
     return table
 
 
-def _cells(entrant: Entrant, found: ModelComparison, graded: bool) -> list[str]:
-    marks = entrant.chance if found.yardstick == "chance" else entrant.agreement
+def _cells(entrant: ModelScore, found: ModelComparison, graded: bool) -> list[str]:
+    marks = entrant.log_likelihood if found.criterion == "log_likelihood" else entrant.agreement
     main = marks.get(next(iter(found.answers)))
-    plain = entrant.model == found.plain
+    plain = entrant.model == found.baseline
     cells = [_mean(main), "" if plain or main is None else _signed(main.gain)]
     if "annotator" in found.answers:
         mark = marks.get("annotator")
         cells.append("" if plain or mark is None else _signed(mark.gain))
-    if found.yardstick == "chance":
+    if found.criterion == "log_likelihood":
         cells.append(_mean(entrant.agreement.get("judgment")))
     if graded:
-        cells.append("" if entrant.grade is None else f"{entrant.grade.accuracy:.3f}")
+        cells.append("" if entrant.evaluation is None else f"{entrant.evaluation.accuracy:.3f}")
         gain = entrant.accuracy_gain
         cells.append("" if gain is None or plain else _signed(gain))
     return cells
 
 
-def _mean(mark: Mark | None) -> str:
+def _mean(mark: PairedScore | None) -> str:
     return "" if mark is None else f"{mark.mean.value:.3f}"
 
 

@@ -1,4 +1,4 @@
-"""crowdrank demo: a collection with simulated annotators who vote live, to watch it converge."""
+"""crowdrank demo: a collection server with simulated annotators who vote live."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from crowdrank.cli.progress import needed
+from crowdrank.cli.progress import require_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,18 +38,18 @@ RIVERS = {
     "Volga": 3530,
     "Zambezi": 2574,
 }
-"""Their lengths in kilometres."""
-PEOPLE = {
+"""Rivers and their lengths in kilometres."""
+ANNOTATORS = {
     "Ada": 0.97,
     "Ben": 0.95,
     "Cleo": 0.95,
     "Dora": 0.92,
     "Emil": 0.9,
-    "Finn, who guesses half of it": 0.75,
+    "Finn, who guesses half of the time": 0.75,
     "Gus, who tosses a coin": 0.5,
     "Hugo, who says the opposite": 0.04,
 }
-"""How often each tells the truth."""
+"""Simulated annotators and their probability of a correct answer."""
 _SETTINGS = {
     "title": "A demonstration",
     "question": "Which river is longer?",
@@ -57,21 +57,21 @@ _SETTINGS = {
     "instructions": "Simulated annotators answer the same questions while you look. Join them if you like.",
     "budget": {"decision": "top 3"},
 }
-_SHARPNESS = 2.0
-_TELL = 25
-"""Votes from one line of the report to the next."""
+# Standard deviation of the true scores: the larger, the easier the comparisons.
+_SCALE = 2.0
+_VOTES_PER_REPORT = 25
 
 
 def demo(
     votes: Annotated[
-        int | None, typer.Option(help="Stop after so many; else when all is asked, or with Ctrl+C.", min=1)
+        int | None, typer.Option(help="Stop after this number of votes. Default: run until Ctrl+C.", min=1)
     ] = None,
-    port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65_535)] = 8000,
-    pace: Annotated[float, typer.Option(help="Votes a second.", min=0.1, max=1000.0)] = 4.0,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same annotators' dice.", min=0)] = 0,
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65_535)] = 8000,
+    pace: Annotated[float, typer.Option(help="Votes per second.", min=0.1, max=1000.0)] = 4.0,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated annotators.", min=0)] = 0,
 ) -> None:
-    """Watch a collection converge: simulated annotators vote through the server, and the board follows."""
-    needed("fastapi", "sqlalchemy", "uvicorn")
+    """Start a demonstration server where simulated annotators vote live."""
+    require_extra("fastapi", "sqlalchemy", "uvicorn")
     import numpy as np
 
     from crowdrank.server.main import check_free
@@ -83,10 +83,12 @@ def demo(
         with Collection.open(Path(folder) / "demo.db", durable=False) as collection:
             secret, tokens = _prepare(collection)
         with _served(Path(folder) / "demo.db", port):
-            typer.echo(f"{len(RIVERS)} rivers, {len(PEOPLE)} simulated annotators. Open, while they vote:")
-            typer.echo(f"  the board: {base}/")
-            typer.echo(f"  organise:  {base}/admin/{secret}")
-            typer.echo(f"  take part: {base}/join")
+            typer.echo(
+                f"{len(RIVERS)} rivers, {len(ANNOTATORS)} simulated annotators. Open these pages while they vote:"
+            )
+            typer.echo(f"  leaderboard: {base}/")
+            typer.echo(f"  admin:       {base}/admin/{secret}")
+            typer.echo(f"  take part:   {base}/join")
             typer.echo("Stop with Ctrl+C.\n")
             try:
                 _vote(base, secret, tokens, votes, pace, np.random.default_rng(seed))
@@ -95,19 +97,19 @@ def demo(
 
 
 def _prepare(collection: Collection) -> tuple[str, dict[str, str]]:
-    """The organiser's secret, and everyone's token."""
+    """Set up the collection; returns the admin's secret and the token of each annotator."""
     from crowdrank.storage import NewItem
 
     collection.items.add([NewItem(label=name, content={"body": name}) for name in RIVERS], actor="demo")
     collection.settings.change(_SETTINGS, actor="demo")
-    numbers = collection.annotators.add(list(PEOPLE), actor="demo")
+    numbers = collection.annotators.add(list(ANNOTATORS), actor="demo")
     tokens = collection.access.issue(numbers, actor="demo")
-    return collection.access.issue_role("admin", actor="demo"), dict(zip(PEOPLE, tokens, strict=True))
+    return collection.access.issue_role("admin", actor="demo"), dict(zip(ANNOTATORS, tokens, strict=True))
 
 
 @contextmanager
 def _served(database: Path, port: int) -> Iterator[None]:
-    """The server, in a thread of its own."""
+    """Run the server in a thread."""
     import uvicorn
 
     from crowdrank.server.app import create_app
@@ -131,23 +133,23 @@ def _vote(
     base: str, secret: str, tokens: dict[str, str], votes: int | None, pace: float, rng: np.random.Generator
 ) -> None:
     crowd, done = _crowd(), 0
-    waiting = {name: _ask(base, "question", token) for name, token in tokens.items()}
-    while waiting and (votes is None or done < votes):
-        name = str(rng.choice(list(waiting)))
-        asked = waiting[name].get("assignment")
-        if asked is None:
-            del waiting[name]
+    open_questions = {name: _call(base, "question", token) for name, token in tokens.items()}
+    while open_questions and (votes is None or done < votes):
+        name = str(rng.choice(list(open_questions)))
+        assignment = open_questions[name].get("assignment")
+        if assignment is None:
+            del open_questions[name]
             continue
-        left, right = asked["left"]["label"], asked["right"]["label"]
+        left, right = assignment["left"]["label"], assignment["right"]["label"]
         outcome = "left" if crowd.winner(left, right, name, rng) == left else "right"
-        said = {"token": asked["token"], "outcome": outcome, "milliseconds": int(rng.lognormal(8.3, 0.5))}
-        waiting[name] = _ask(base, "votes", tokens[name], said)["next"]
+        answer = {"token": assignment["token"], "outcome": outcome, "milliseconds": int(rng.lognormal(8.3, 0.5))}
+        open_questions[name] = _call(base, "votes", tokens[name], answer)["next"]
         done += 1
-        if done % _TELL == 0 or done == votes:
-            typer.echo(_report(_ask(base, "board", secret)))
+        if done % _VOTES_PER_REPORT == 0 or done == votes:
+            typer.echo(_report(_call(base, "board", secret)))
         time.sleep(rng.exponential(1 / pace))
     if votes is None:
-        typer.echo("Everyone has answered everything. Look around; Ctrl+C ends it.")
+        typer.echo("All questions are answered. The server keeps running; stop it with Ctrl+C.")
         while True:
             time.sleep(3600)
 
@@ -158,25 +160,26 @@ def _crowd() -> Respondents:
     from crowdrank.simulation.crowd import Respondents
 
     lengths = np.log(list(RIVERS.values()))
-    truth = _SHARPNESS * (lengths - lengths.mean()) / lengths.std()
-    return Respondents(tuple(RIVERS), tuple(PEOPLE), truth, np.array(list(PEOPLE.values())), "logistic")
+    truth = _SCALE * (lengths - lengths.mean()) / lengths.std()
+    return Respondents(tuple(RIVERS), tuple(ANNOTATORS), truth, np.array(list(ANNOTATORS.values())), "logistic")
 
 
 def _report(board: dict[str, Any]) -> str:
-    """How alike the board is to the truth, and what is settled, by the votes it is made of: it runs behind a little."""
+    """One line on the leaderboard: its correlation with the truth, the top three, and the status of the decision."""
     from crowdrank.evaluation import kendall_correlation
 
     rows = [row for row in board["items"] if row["score"] is not None]
     if len(rows) < 2:
         return f"{board['votes']:>5} votes"
-    alike = kendall_correlation([row["score"] for row in rows], [RIVERS[row["item"]] for row in rows])
+    correlation = kendall_correlation([row["score"] for row in rows], [RIVERS[row["item"]] for row in rows])
     first = ", ".join(row["item"] for row in rows[:3])
     standing = board["standing"]["sentence"] if board["standing"] else ""
-    return f"{board['votes']:>5} votes  τ with the truth {alike:+.2f}  in front: {first}.  {standing}"
+    return f"{board['votes']:>5} votes  τ with the truth {correlation:+.2f}  top three: {first}.  {standing}"
 
 
-def _ask(base: str, what: str, token: str, said: dict[str, Any] | None = None) -> Any:
+def _call(base: str, path: str, token: str, content: dict[str, Any] | None = None) -> Any:
+    """One request to the API of the server."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    body = None if said is None else json.dumps(said).encode()
-    with urlopen(Request(f"{base}/api/v1/{what}", body, headers), timeout=60) as answer:
-        return json.load(answer)
+    body = None if content is None else json.dumps(content).encode()
+    with urlopen(Request(f"{base}/api/v1/{path}", body, headers), timeout=60) as response:
+        return json.load(response)

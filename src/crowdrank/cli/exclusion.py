@@ -1,4 +1,4 @@
-"""What crowdrank annotators is told to leave out, and what that changes."""
+"""crowdrank annotators --exclude: the ranking without some annotators beside the ranking with all."""
 
 from __future__ import annotations
 
@@ -8,96 +8,102 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdrank.cli.options import INPUT
+from crowdrank.cli.output import console
 from crowdrank.errors import SettingError, UnknownNameError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from crowdrank.data import Judgments
-    from crowdrank.evaluation import Moves, Verdicts
+    from crowdrank.evaluation import RankChanges, Verdicts
 
-Words = list[str] | None
 Exclude = Annotated[
-    Words,
-    typer.Option("--exclude", help="Show the ranking without an annotator, or without all of a verdict: reversed …"),
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Show the ranking without an annotator, or without all of a verdict, e.g. reversed. Repeatable.",
+        rich_help_panel=INPUT,
+    ),
 ]
 ExcludeFile = Annotated[
-    Path | None, typer.Option("--exclude-file", help="A file of annotators to leave out: a column annotator.")
+    Path | None, typer.Option(help="File of annotators to exclude, in a column annotator.", rich_help_panel=INPUT)
 ]
 
-_MOST_NAMED, _MOST_FAR = 8, 3
+_MAX_NAMES, _MAX_ITEMS = 8, 3
 
 
-def excluded(
-    exclude: Words, file: Path | None, judgments: Judgments, judge: Callable[[], Verdicts | None]
+def excluded_annotators(
+    exclude: list[str] | None, file: Path | None, judgments: Judgments, judge: Callable[[], Verdicts | None]
 ) -> list[str]:
-    """The annotators meant by name, in the file, or by a verdict; a name goes before a verdict of the same word."""
-    from crowdrank.evaluation.verdicts import WORDS
+    """Annotators given by name, in a file or by a verdict. A name takes precedence over a verdict of the same word."""
+    from crowdrank.evaluation.verdicts import VERDICTS
     from crowdrank.io import read_annotators
 
     names = [str(label) for label in judgments.annotators]
-    meant = [] if file is None else list(read_annotators(file).annotators)
+    chosen = [] if file is None else list(read_annotators(file).annotators)
     found: Verdicts | None = None
     for word in exclude or []:
         if word in names:
-            meant.append(word)
-        elif word in WORDS:
+            chosen.append(word)
+        elif word in VERDICTS:
             found = found or judge()
             if found is None:
-                raise SettingError("Verdicts need comparisons as they were made: name the annotators to leave out.")
-            meant += [str(label) for label in found.annotators[found.verdict == word]]
+                raise SettingError("Verdicts need comparisons, not lists or ratings: name the annotators to exclude.")
+            chosen += [str(label) for label in found.annotators[found.verdict == word]]
         else:
-            raise UnknownNameError("annotator or verdict", word, [*names, *WORDS])
-    if not meant:
-        raise SettingError("Nobody is left out: no annotator has such a verdict, or the file names none.")
-    return list(dict.fromkeys(meant))
+            raise UnknownNameError("annotator or verdict", word, [*names, *VERDICTS])
+    if not chosen:
+        raise SettingError("No annotator to exclude: none has this verdict, or the file names none.")
+    return list(dict.fromkeys(chosen))
 
 
-def show_moves(moves: Moves, headline: str, top: int) -> None:
-    """Who is out, how much that changes, and the items that move furthest."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
-    console.print(headline)
-    for line in summary(moves):
-        console.print(line)
-    console.print()
-    frame = moves.frame()
+def show_rank_changes(changes: RankChanges, headline: str, top: int) -> None:
+    """Print who is excluded, how much that changes, and the items that move furthest."""
+    screen = console()
+    screen.print(headline)
+    for line in _summary(changes):
+        screen.print(line)
+    screen.print()
+    frame = changes.to_polars()
     for query in frame.partition_by("query", maintain_order=True) if "query" in frame.columns else [frame]:
-        _show_query(console.print, query, top)
-    lost = int((~moves.kept).sum())
-    if lost:
-        whose = "1 item was" if lost == 1 else f"{lost:,} items were"
-        console.print(f"Note: {whose} judged by nobody else, and can no longer be ranked.", style="yellow")
+        _show_query(screen.print, query, top)
+    if lost := int((~changes.still_judged).sum()):
+        items = "1 item was" if lost == 1 else f"{lost:,} items were"
+        screen.print(f"Note: {items} judged by nobody else and cannot be ranked without them.", style="yellow")
 
 
-def summary(moves: Moves) -> list[str]:
-    names = ", ".join(moves.excluded[:_MOST_NAMED]) + (", …" if len(moves.excluded) > _MOST_NAMED else "")
-    whom = "1 annotator" if len(moves.excluded) == 1 else f"{len(moves.excluded):,} annotators"
-    changed = f"{moves.moved:,} of {len(moves.kept):,} items change their rank"
-    told = "" if moves.correlation != moves.correlation else f" (Kendall correlation {moves.correlation:.3f})"
-    first = f"Without {whom} and their {moves.judgments:,} judgments: {names}."
-    if not moves.moved:
-        return [first, "No item changes its rank."]
-    return [first, f"{changed}{told}; furthest, {_furthest(moves)}."]
+def _summary(changes: RankChanges) -> list[str]:
+    names = ", ".join(changes.excluded[:_MAX_NAMES]) + (", …" if len(changes.excluded) > _MAX_NAMES else "")
+    count = "1 annotator" if len(changes.excluded) == 1 else f"{len(changes.excluded):,} annotators"
+    changed = f"{changes.n_moved:,} of {len(changes.still_judged):,} items change rank"
+    correlation = (
+        "" if changes.correlation != changes.correlation else f" (Kendall correlation {changes.correlation:.3f})"
+    )
+    first = f"Without {count} and their {changes.n_judgments:,} judgments: {names}."
+    if not changes.n_moved:
+        return [first, "No item changes rank."]
+    return [first, f"{changed}{correlation}; furthest, {_furthest(changes)}."]
 
 
-def _furthest(moves: Moves) -> str:
+def _furthest(changes: RankChanges) -> str:
     import polars as pl
 
-    frame = moves.frame().drop_nulls("moved").sort(pl.col("moved").abs(), descending=True, maintain_order=True)
-    return ", ".join(f"{row['item']} ({_places(row['moved'])})" for row in frame.head(_MOST_FAR).iter_rows(named=True))
+    frame = changes.to_polars().drop_nulls("moved").sort(pl.col("moved").abs(), descending=True, maintain_order=True)
+    return ", ".join(
+        f"{row['item']} ({_positions(row['moved'])})" for row in frame.head(_MAX_ITEMS).iter_rows(named=True)
+    )
 
 
-def as_dict(moves: Moves) -> dict[str, object]:
-    correlation = moves.correlation
+def as_dict(changes: RankChanges) -> dict[str, object]:
+    correlation = changes.correlation
     return {
-        "excluded": list(moves.excluded),
-        "judgments": moves.judgments,
-        "items_moved": moves.moved,
+        "excluded": list(changes.excluded),
+        "judgments": changes.n_judgments,
+        "items_moved": changes.n_moved,
         "kendall_correlation": None if correlation != correlation else correlation,
-        "converged": moves.converged,
-        "ranking": moves.frame().to_dicts(),
+        "converged": changes.converged,
+        "ranking": changes.frame().to_dicts(),
     }
 
 
@@ -113,14 +119,14 @@ def _show_query(show: Callable[..., None], frame: pl.DataFrame, top: int) -> Non
     table.add_column("moved", justify="right")
     for row in frame.head(2 * top).iter_rows(named=True):
         without = "" if row["rank_without"] is None else str(row["rank_without"])
-        table.add_row(str(row["rank"]), without, Text(row["item"]), _places(row["moved"]))
+        table.add_row(str(row["rank"]), without, Text(row["item"]), _positions(row["moved"]))
     if frame.height > 2 * top:
         table.add_row("", "", f"… and {frame.height - 2 * top:,} more", style="dim")
     show(table)
     show()
 
 
-def _places(moved: int | None) -> str:
+def _positions(moved: int | None) -> str:
     if not moved:
         return ""
     return f"{abs(moved)} {'up' if moved > 0 else 'down'}"

@@ -1,116 +1,115 @@
-"""crowdrank explain: why one item stands above another."""
+"""crowdrank explain: why one item ranks above another."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdrank.cli.options import parse_columns
-from crowdrank.cli.progress import doing
+from crowdrank.cli import options
+from crowdrank.cli.options import INPUT, MODEL, OUTPUT
+from crowdrank.cli.output import console, print_json
+from crowdrank.cli.parsing import parse_columns
+from crowdrank.cli.progress import spinner
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from crowdrank.evaluation import Explanation
-    from crowdrank.evaluation.explanation import Chain, Voice
-
-Words = list[str] | None
+    from crowdrank.evaluation.explanation import AnnotatorInfluence, Chain
 
 
 def explain(
-    file: Annotated[Path, typer.Argument(help="Comparisons, ratings or lists, in any format of `crowdrank formats`.")],
-    item: Annotated[str, typer.Option(help="The item …")],
-    above: Annotated[str, typer.Option(help="… that stands above this one, or does not.")],
-    within: Annotated[str | None, typer.Option(help="The query the two belong to, where there are several.")] = None,
-    query: Annotated[str | None, typer.Option(help="The column that holds the query.")] = None,
-    model: Annotated[str | None, typer.Option(help="By which model: crowd-bt, bradley-terry or factor-bt.")] = None,
-    columns: Annotated[Words, typer.Option("--map", help="What a column holds: annotator=who, left=first …")] = None,
-    kind: Annotated[str | None, typer.Option(help="What the rows are: comparisons, ratings or rankings.")] = None,
-    top: Annotated[int, typer.Option(help="How many annotators and chains to show.", min=1)] = 5,
-    format_name: Annotated[
-        str | None, typer.Option("--format", help="Whose format it is, if not to be guessed (see `crowdrank formats`).")
+    file: options.Judgments,
+    item: Annotated[str, typer.Option(help="The item to explain.")],
+    above: Annotated[str, typer.Option(help="The item to compare it with.")],
+    within: Annotated[str | None, typer.Option(help="Query of both items, if there are several.")] = None,
+    columns: options.Columns = None,
+    query: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column that holds the query.", rich_help_panel=INPUT)
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of a text file that is not UTF-8: latin-1 …")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of words.")] = False,
+    kind: options.KindOfRows = None,
+    format_name: options.FormatName = None,
+    encoding: options.Encoding = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Model: crowd-bt, bradley-terry or factor-bt.", rich_help_panel=MODEL),
+    ] = None,
+    top: Annotated[
+        int, typer.Option(help="How many annotators and chains to show.", min=1, rich_help_panel=OUTPUT)
+    ] = 5,
+    as_json: options.Json = False,
 ) -> None:
-    """Say which judgments put one item above another, directly and through others."""
+    """Show which judgments put one item above another, directly and through other items."""
     from crowdrank import evaluation
     from crowdrank.io import read_with_report
 
-    with doing(f"Reading {file.name}"):
+    with spinner(f"Reading {file.name}"):
         judgments, _ = read_with_report(
             file, kind=kind, columns=parse_columns(columns, query), format=format_name, encoding=encoding
         )
-    with doing("Weighing the judgments"):
+    with spinner("Computing the influence of judgments"):
         found = evaluation.explain(judgments, item, above, query=within, model=model)
     if as_json:
-        import json
-
-        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False))
+        print_json(found.as_dict())
         return
     _show(found, top)
 
 
 def _show(found: Explanation, top: int) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
-    for line in words(found):
-        console.print(line)
-    asked = [voice for voice in found.voices if voice.above or voice.below or voice.ties]
+    screen = console()
+    for line in sentences(found):
+        screen.print(line)
+    asked = [voice for voice in found.annotators if voice.above or voice.below or voice.ties]
     if asked:
-        console.print("\nAsked directly:")
-        console.print(_voices_table(sorted(asked, key=lambda v: -abs(v.direct)), found, top))
+        screen.print("\nDirect judgments:")
+        screen.print(_voices_table(sorted(asked, key=lambda v: -abs(v.direct)), found, top))
     if found.chains:
-        console.print("\nThrough others:")
-        console.print(_chains_table(found.chains, top))
-    if found.without:
-        console.print("\nWithout some of them:")
-        console.print(_without_table(found))
-    console.print(
-        f"\nBy {found.model}{f' ({found.rule})' if found.rule else ''}. A push is a share of the difference in score; "
-        "all of them add up to it.",
+        screen.print("\nThrough other items:")
+        screen.print(_chains_table(found.chains, top))
+    if found.refits:
+        screen.print("\nWithout some of the judgments:")
+        screen.print(_without_table(found))
+    screen.print(
+        f"\nBy {found.model}{f' ({found.rule})' if found.rule else ''}. Influences add up to the difference in score.",
         style="dim",
     )
 
 
-def words(found: Explanation) -> list[str]:
-    """The answer in plain words."""
+def sentences(found: Explanation) -> list[str]:
+    """The explanation in a few sentences."""
     first, second = (found.item, found.other) if found.difference >= 0 else (found.other, found.item)
-    chance = found.probability if found.difference >= 0 else 1 - found.probability
-    lines = [
-        f"{first} stands above {second} by {abs(found.difference):.2f}: the chance that it truly does is {chance:.2f}."
-    ]
-    above, below, ties = (sum(getattr(v, name) for v in found.voices) for name in ("above", "below", "ties"))
+    probability = found.probability if found.difference >= 0 else 1 - found.probability
+    margin = f"{first} ranks above {second} by {abs(found.difference):.2f}"
+    lines = [f"{margin} (probability that it is truly better: {probability:.2f})."]
+    above, below, ties = (sum(getattr(v, name) for v in found.annotators) for name in ("above", "below", "ties"))
     if found.judgments:
-        tied = f", {ties:,} neither" if ties else ""
-        said = f"Asked about the two directly, {above:,} said {found.item}, {below:,} {found.other}{tied}"
-        lines.append(f"{said}; that pushes {_way(found, found.direct)}.")
+        tied = f", {ties:,} a tie" if ties else ""
+        counts = f"Of the direct judgments, {above:,} chose {found.item}, {below:,} {found.other}{tied}"
+        lines.append(f"{counts}; they move {_direction(found, found.direct)}.")
     else:
-        lines.append("Nobody was asked about the two directly.")
+        lines.append("No judgment compares the two directly.")
     if not found.judgments and not found.chains:
-        return [*lines, "No chain of comparisons leads from one to the other: only other items tell them apart."]
-    return [*lines, f"What was said of other items pushes {_way(found, found.indirect)}."]
+        return [*lines, "No chain of comparisons connects the two, so the difference comes from the rest of the data."]
+    return [*lines, f"Judgments of other items move {_direction(found, found.indirect)}."]
 
 
-def _way(found: Explanation, push: float) -> str:
-    return f"{found.item if push >= 0 else found.other} up by {abs(push):.2f}"
+def _direction(found: Explanation, influence: float) -> str:
+    return f"{found.item if influence >= 0 else found.other} up by {abs(influence):.2f}"
 
 
-def _voices_table(voices: list[Voice], found: Explanation, top: int) -> Table:
+def _voices_table(voices: list[AnnotatorInfluence], found: Explanation, top: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     table.add_column("annotator", overflow="fold", max_width=24)
-    trusted = voices[0].trust is not None
-    heads = ["believed"] * trusted + [f"said {found.item}", f"said {found.other}", "ties", "push"]
+    trusted = voices[0].reliability is not None
+    heads = ["quality"] * trusted + [f"chose {found.item}", f"chose {found.other}", "ties", "influence"]
     for head in heads:
         table.add_column(Text(head), justify="right", overflow="fold", max_width=24)
     for voice in voices[:top]:
-        trust = [] if voice.trust is None else [f"{voice.trust:.2f}"]
+        trust = [] if voice.reliability is None else [f"{voice.reliability:.2f}"]
         counts = [f"{n:,}" if n else "" for n in (voice.above, voice.below, voice.ties)]
         table.add_row(Text(voice.annotator or "all"), *trust, *counts, f"{voice.direct:+.2f}")
     if len(voices) > top:
@@ -124,12 +123,12 @@ def _chains_table(chains: tuple[Chain, ...], top: int) -> Table:
 
     table = Table(box=None, pad_edge=False)
     table.add_column("chain", overflow="fold")
-    for head in ("judgments", "push"):
+    for head in ("judgments", "influence"):
         table.add_column(head, justify="right")
     for chain in chains[:top]:
-        table.add_row(Text(" – ".join(chain.items)), f"{chain.judgments:,}", f"{chain.push:+.2f}")
+        table.add_row(Text(" – ".join(chain.items)), f"{chain.judgments:,}", f"{chain.influence:+.2f}")
     if len(chains) > top:
-        table.add_row(f"… and {len(chains) - top:,} more or thinner", style="dim")
+        table.add_row(f"… and {len(chains) - top:,} more or weaker", style="dim")
     return table
 
 
@@ -139,8 +138,8 @@ def _without_table(found: Explanation) -> Table:
 
     table = Table(box=None, pad_edge=False)
     table.add_column("without", overflow="fold", max_width=40)
-    for head in ("judgments", "difference", "chance"):
+    for head in ("judgments", "difference", "probability"):
         table.add_column(head, justify="right")
-    for row in found.without:
-        table.add_row(Text(row.what), f"{row.judgments:,}", f"{row.difference:+.2f}", f"{row.probability:.2f}")
+    for row in found.refits:
+        table.add_row(Text(row.left_out), f"{row.judgments:,}", f"{row.difference:+.2f}", f"{row.probability:.2f}")
     return table

@@ -1,34 +1,36 @@
-"""crowdrank export: the votes of a collection as a file that `crowdrank rank` reads."""
+"""crowdrank export: write the votes of a collection as a file that `crowdrank rank` reads."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from crowdrank.cli.progress import needed
+from crowdrank.cli.options import Json
+from crowdrank.cli.output import check_table, print_json
+from crowdrank.cli.progress import require_extra
 from crowdrank.errors import SettingError
 
 
 def export(
-    database: Annotated[str, typer.Argument(help="The file of a collection, or postgresql://…")],
-    out: Annotated[Path, typer.Option(help="Where to write the votes: .csv .tsv .jsonl .parquet.")],
+    database: Annotated[str, typer.Argument(help="SQLite file or postgresql:// URL of the collection.")],
+    out: Annotated[Path, typer.Option(help="File to write (.csv, .tsv, .jsonl, .parquet).")],
     everything: Annotated[
-        bool, typer.Option("--all", help="Also what does not count: skips, votes taken back or of excluded annotators.")
+        bool, typer.Option("--all", help="Include skips, withdrawn votes and votes of excluded annotators.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines: what was written.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Write the votes of a collection; ranked, they give its board."""
-    needed("sqlalchemy")
+    """Write the votes of a collection to a file."""
+    require_extra("sqlalchemy")
+    check_table(out)
     from crowdrank.io import write_table
     from crowdrank.server.boards import command_for
     from crowdrank.server.exports import counting, frame, safe
     from crowdrank.storage import Collection
 
     if "://" not in database and not Path(database).exists():
-        raise SettingError(f"There is no collection {database}.")
+        raise SettingError(f"{database}: no such collection.")
     with Collection.open(database) as collection:
         rows = collection.log.votes()
         table = frame(rows if everything else counting(rows))
@@ -43,8 +45,8 @@ def export(
     write_table(table, out)
     command = None if everything else command_for(judgments, out)
     if as_json:
-        typer.echo(json.dumps({"out": str(out), "votes": len(table), "board": command}, ensure_ascii=False))
+        print_json({"out": str(out), "votes": len(table), "board": command})
         return
-    typer.echo(f"{len(table):,} votes are in {out}.")
+    typer.echo(f"Wrote {len(table):,} votes to {out}.")
     if command is not None:
-        typer.echo(f"Their board:  {command}")
+        typer.echo(f"Rank them like the leaderboard:  {command}")

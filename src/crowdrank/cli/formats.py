@@ -1,16 +1,13 @@
-"""crowdrank formats: whose files can be read, and whose can be written."""
+"""crowdrank formats: the file formats that can be read and written."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from crowdrank.cli.options import Json
+from crowdrank.cli.output import console, print_json
 
-import typer
 
-
-def formats(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> None:
-    """List the formats: what each is, what it is recognised by, and whether it can be written."""
+def formats(as_json: Json = False) -> None:
+    """List the file formats: what recognises each, and whether it can be written."""
     from crowdrank.io import FORMATS
 
     rows = [
@@ -24,11 +21,8 @@ def formats(
         for known in FORMATS
     ]
     if as_json:
-        import json
-
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows, indent=2)
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_lines=False)
@@ -36,7 +30,7 @@ def formats(
         table.add_column(heading, no_wrap=heading != "recognised by")
     for row in rows:
         table.add_row(str(row["format"]), "yes" if row["writes"] else "", str(row["known_by"]))
-    console = Console(highlight=False, markup=False)
-    console.print(table)
-    console.print("\nName one where guessing is wrong: crowdrank rank FILE --format NAME")
-    console.print("Go from one to another: crowdrank convert IN OUT --to NAME")
+    screen = console()
+    screen.print(table)
+    screen.print("\nIf a format is not recognised: crowdrank rank FILE --format NAME")
+    screen.print("To convert a file: crowdrank convert IN OUT --to NAME")

@@ -1,4 +1,4 @@
-"""crowdrank learn: from items with features and several annotators' lists to a function that ranks new items."""
+"""crowdrank learn: learn a ranking function from item features and annotators' ranked lists."""
 
 from __future__ import annotations
 
@@ -6,183 +6,221 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli.engine_options import EngineName, Scheduler, check_engine, opened
-from crowdrank.cli.options import parse_columns, parse_settings
-from crowdrank.cli.progress import counting, doing
-from crowdrank.cli.side_information import _order, _qualities
+from crowdrank.cli import options
+from crowdrank.cli.options import INPUT, MODEL, OUTPUT, SIDE_INFORMATION
+from crowdrank.cli.output import console, print_json, with_flags
+from crowdrank.cli.parsing import Words, parse_columns, parse_order, parse_quality, parse_set
+from crowdrank.cli.progress import progress_bar, spinner
 from crowdrank.errors import CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from crowdrank.data import Rankings, SideInformation
-    from crowdrank.evaluation import Gold
     from crowdrank.ltr import CrowdRanker, Features, RankingFunction
 
-Words = list[str] | None
+
+class TrainingLabels(StrEnum):
+    """What a ranking function is trained on."""
+
+    AUTO = "auto"
+    MAP = "map"
+    EXPECTED = "expected"
 
 
 def learn(
-    file: Annotated[Path, typer.Argument(help="Annotators' lists; or, with --lists, the features.")],
-    features: Annotated[Path | None, typer.Option(help="Features of the items: .csv, .parquet, LETOR …")] = None,
+    file: Annotated[Path, typer.Argument(help="Annotators' ranked lists; with --lists, the features.")],
+    features: Annotated[
+        Path | None, typer.Option(help="Features of the items (.csv, .parquet, LETOR …).", rich_help_panel=INPUT)
+    ] = None,
     lists: Annotated[
-        Path | None, typer.Option(help="Annotators' lists, where the first file has the features.")
+        Path | None,
+        typer.Option(help="Annotators' lists, if the first file holds the features.", rich_help_panel=INPUT),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to keep the function, for crowdrank predict.")] = None,
-    method: Annotated[str, typer.Option(help="How to learn: ltr-crowds, or a baseline.")] = "ltr-crowds",
-    ranker: Annotated[str, typer.Option(help="The kind of function: linear or lightgbm.")] = "linear",
-    top: Annotated[int | None, typer.Option(help="Lists say which items come first, so many of them.", min=1)] = None,
-    labels: Annotated[str, typer.Option(help="What to learn from: map, expected, or auto by validation.")] = "auto",
-    truth: Annotated[Path | None, typer.Option(help="What is known to be true of some queries, as gold.")] = None,
+    columns: options.Columns = None,
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the lists that holds the query.", rich_help_panel=INPUT),
+    ] = None,
+    features_columns: options.FeatureColumns = None,
+    missing_features: options.MissingFeatureCells = options.MissingFeatures.REFUSE,
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="Learning method: ltr-crowds, or a baseline.", rich_help_panel=MODEL)
+    ] = "ltr-crowds",
+    ranker: Annotated[
+        str, typer.Option(metavar="NAME", help="Kind of ranking function: linear or lightgbm.", rich_help_panel=MODEL)
+    ] = "linear",
+    top: Annotated[
+        int | None,
+        typer.Option(
+            help="Use only which items are in the first TOP places of each list.", min=1, rich_help_panel=MODEL
+        ),
+    ] = None,
+    labels: Annotated[
+        TrainingLabels,
+        typer.Option(
+            help="Train on the most likely true list (map) or on all by probability (expected); auto validates both.",
+            rich_help_panel=MODEL,
+        ),
+    ] = TrainingLabels.AUTO,
+    settings: options.Settings = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)] = 0,
+    truth: Annotated[
+        Path | None, typer.Option(help="True order of the items of some queries.", rich_help_panel=SIDE_INFORMATION)
+    ] = None,
     truth_columns: Annotated[
-        Words, typer.Option("--truth-map", help="Of the truth: item=…, value=…, or rank=… where smaller is better.")
+        list[str] | None,
+        typer.Option(
+            "--truth-column",
+            metavar="ROLE=COLUMN",
+            help="Column of a role in the truth: item, query, value (larger is better) or rank (smaller is better).",
+            rich_help_panel=SIDE_INFORMATION,
+        ),
     ] = None,
-    known: Annotated[
-        Words, typer.Option("--known", help="An annotator's expertise θ, below 0 for good ones: ann=-2.5, ann=-3..-1.")
+    annotator_quality: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Known expertise θ of an annotator, negative for good ones: ann=-2.5 or ann=-3..-1. Repeatable.",
+            rich_help_panel=SIDE_INFORMATION,
+        ),
     ] = None,
-    better: Annotated[Words, typer.Option("--better", help="Who is better than whom: ann>bob.")] = None,
-    query: Annotated[str | None, typer.Option(help="The column of the lists that holds the query.")] = None,
-    columns: Annotated[Words, typer.Option("--map", help="What a column of the lists holds: annotator=who …")] = None,
-    features_columns: Annotated[
-        Words, typer.Option("--features-map", help="Of the features: item=…, query=…, grade=… (grade= for none).")
+    annotator_order: options.AnnotatorOrder = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the ranking function, for `crowdrank predict`.", rich_help_panel=OUTPUT)
     ] = None,
-    missing_features: Annotated[str, typer.Option(help="Cells without a number: refuse, or zero.")] = "refuse",
-    settings: Annotated[Words, typer.Option("--set", help="Another setting: prior_lists=2, iterations=15 …")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same function.", min=0)] = 0,
-    engine: EngineName = None,
-    scheduler: Scheduler = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")] = False,
+    as_json: options.Json = False,
+    engine: options.Engine = None,
+    scheduler: options.Scheduler = None,
 ) -> None:
-    """Learn a function that ranks new items, from features and several annotators' lists."""
+    """Learn a ranking function for new items from features and ranked lists."""
+    from crowdrank.engines.selection import check_engine, open_engine
     from crowdrank.ltr import CrowdRanker
+    from crowdrank.models.selection import parse_settings
+    from crowdrank.pipeline import load_gold
 
     if (features is None) == (lists is None):
-        raise SettingError("Give lists and --features, or features and --lists: it takes both to learn from.")
-    check_engine(engine, scheduler, memory=None)
-    told: dict[str, Any] = {
+        raise SettingError("Give lists and --features, or features and --lists: learning needs both.")
+    check_engine(engine, scheduler)
+    chosen: dict[str, Any] = {
         "method": method,
         "ranker": ranker,
         "top": top,
-        "labels": labels,
-        "side_information": _side(known, better),
+        "labels": labels.value,
+        "side_information": _side_information(annotator_quality, annotator_order),
     }
-    given = parse_settings(CrowdRanker, settings, seed)
-    if twice := sorted(set(told) & set(given)):
+    given = parse_settings(CrowdRanker, parse_set(settings), seed)
+    if twice := sorted(set(chosen) & set(given)):
         raise SettingError(f"--set {twice[0]}=… has an option of its own: --{twice[0]}.")
-    teaching = CrowdRanker(**told, **given)
+    learner = CrowdRanker(**chosen, **given)
+    known_truth = load_gold(truth, parse_columns(truth_columns, option="--truth-column"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)
-        lesson = _read(
+        training = _read(
             file if lists is None else lists,
             file if features is None else features,
             parse_columns(columns, query),
-            parse_columns(features_columns, None),
-            missing_features,
+            parse_columns(features_columns, option="--features-column"),
+            missing_features.value,
         )
-        known_truth = None if truth is None else _truth(truth, parse_columns(truth_columns, None))
-        with opened(engine, scheduler) as place, _steps(teaching) as tell:
-            function = teaching.fit(lesson.lists, lesson.features, known_truth, tell, place)
-    said = list(dict.fromkeys(str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)))
-    notes = [*lesson.notes, *said, *function.notes]
+        with open_engine(engine, scheduler) as where, _steps(learner) as step_done:
+            function = learner.fit(training.lists, training.features, known_truth, step_done, where)
+    raised = list(dict.fromkeys(str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)))
+    notes = [with_flags(note) for note in (*training.notes, *raised, *function.notes)]
     if out is not None:
         function.save(out)
     if as_json:
-        _print_json(function, lesson, notes)
+        print_json(_as_dict(function, training, notes))
     else:
-        _print_tables(function, lesson, notes, out)
+        _print_tables(function, training, notes, out)
 
 
-def _side(known: Words, better: Words) -> SideInformation:
-    """What is known about annotators."""
+def _side_information(annotator_quality: Words, annotator_order: Words) -> SideInformation:
     from crowdrank.data import SideInformation
 
-    quality, between = _qualities(known)
-    return SideInformation(quality=quality, between=between, better=[_order(text) for text in better or []])
+    quality = parse_quality(annotator_quality)
+    return SideInformation(
+        quality={name: value for name, value in quality.items() if not isinstance(value, tuple)},
+        between={name: value for name, value in quality.items() if isinstance(value, tuple)},
+        better=parse_order(annotator_order),
+    )
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """What was read to learn from."""
+class _TrainingData:
+    """Lists and features as read, how other judgments were converted to lists, and notes on the files."""
 
     lists: Rankings
     features: Features
-    rule: str
-    """How other judgments were made lists, "" where they are."""
+    conversion: str
     notes: list[str]
 
 
 def _read(
     lists: Path, features: Path, roles: dict[str, str | None], columns: dict[str, str | None], missing: str
-) -> Lesson:
+) -> _TrainingData:
     from crowdrank.data import Rankings
     from crowdrank.io import read_with_report
     from crowdrank.io.feature_tables import read_features
     from crowdrank.ltr.features import features_of
-    from crowdrank.models.conversion import as_read_by
+    from crowdrank.models.conversion import convert_for
 
-    if missing not in ("refuse", "zero"):
-        raise SettingError(f"--missing-features must be refuse or zero, got {missing!r}.")
-    with doing(f"Reading {features.name}"):
+    with spinner(f"Reading {features.name}"):
         found = read_features(features, columns=columns)
         known = features_of(found, missing)  # type: ignore[arg-type]
-    with doing(f"Reading {lists.name}"):
+    with spinner(f"Reading {lists.name}"):
         judgments, report = read_with_report(lists, columns=roles)
-    readable, rule = as_read_by(SimpleNamespace(reads=(Rankings,)), judgments)
-    assert isinstance(readable, Rankings)
-    left_out = f"Columns of {features.name} without numbers are no features: {', '.join(found.left_out)}."
-    notes = [*([left_out] if found.left_out else []), *found.notes, *filter(None, [report.dropped()])]
-    return Lesson(readable, known, rule, notes)
-
-
-def _truth(path: Path, columns: dict[str, str | None]) -> Gold:
-    from crowdrank.evaluation import Gold
-    from crowdrank.io import read_gold
-
-    known = read_gold(path, columns=columns)
-    return Gold.of(known.item, known.value, query=known.query)
+    converted, conversion = convert_for(SimpleNamespace(reads=(Rankings,)), judgments)
+    assert isinstance(converted, Rankings)
+    ignored = f"Ignored columns of {features.name} that hold no numbers: {', '.join(found.left_out)}."
+    notes = [*([ignored] if found.left_out else []), *found.notes, *filter(None, [report.dropped()])]
+    return _TrainingData(converted, known, conversion, notes)
 
 
 @contextmanager
-def _steps(teaching: CrowdRanker) -> Iterator[Callable[[int], None]]:
-    """A bar of steps; how many there will be is known only at most."""
-    runs = 1 + (teaching.held_out > 0) * (2 if teaching.labels == "auto" else 1)
-    done, most = 0, runs * teaching.iterations
-    with counting("Learning") as show:
+def _steps(learner: CrowdRanker) -> Iterator[Callable[[int], None]]:
+    """A progress bar of EM steps; their number is an upper bound."""
+    runs = 1 + (learner.held_out > 0) * (2 if learner.labels == "auto" else 1)
+    done, most = 0, runs * learner.iterations
+    with progress_bar("Learning") as show:
 
-        def tell(step: int) -> None:
+        def step_done(step: int) -> None:
             nonlocal done
             done += 1
-            show(f"step {step}", done, max(done, most))
+            show(done, max(done, most), f"step {step}")
 
-        yield tell
+        yield step_done
 
 
-def _print_tables(function: RankingFunction, lesson: Lesson, notes: list[str], out: Path | None) -> None:
-    from rich.console import Console
-
+def _print_tables(function: RankingFunction, training: _TrainingData, notes: list[str], out: Path | None) -> None:
     from crowdrank.reports import facts
 
-    console = Console(highlight=False, markup=False)
-    console.print(f"{facts(lesson.lists)}; {len(function.names):,} features.")
-    if lesson.rule:
-        console.print(f"Lists were made of other judgments: {lesson.rule}.", style="dim")
-    console.print(f"Learnt by {function.method}: a {function.settings['ranker']} function.\n")
+    screen = console()
+    screen.print(f"{facts(training.lists)}; {len(function.names):,} features.")
+    if training.conversion:
+        screen.print(f"Converted to lists: {training.conversion}.", style="dim")
+    screen.print(f"Learned by {function.method}: a {function.settings['ranker']} function.\n")
     if function.teachers is not None:
-        console.print(_annotators_table(function))
-        console.print("Pairs of a usual list that are put the right way round; θ below 0 is good.\n", style="dim")
+        screen.print(_annotators_table(function))
+        screen.print(
+            "Pairs right: share of a typical list's pairs in the right order; negative θ is good.\n", style="dim"
+        )
     if function.validation is not None:
-        console.print(f"Validation: {function.validation}.")
+        screen.print(f"Validation: {function.validation}.")
     for note in notes:
-        console.print(f"Note: {note}", style="yellow")
+        screen.print(f"Note: {note}", style="yellow")
     if out is not None:
-        console.print(f"Written to {out}.", soft_wrap=True)
+        screen.print(f"Written to {out}.", soft_wrap=True)
 
 
-def _annotators_table(function: RankingFunction) -> Any:
+def _annotators_table(function: RankingFunction) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -206,18 +244,15 @@ def _annotators_table(function: RankingFunction) -> Any:
     return table
 
 
-def _print_json(function: RankingFunction, lesson: Lesson, notes: list[str]) -> None:
-    import json
-
-    people, checked = function.teachers, function.validation
-    content = {
+def _as_dict(function: RankingFunction, training: _TrainingData, notes: list[str]) -> dict[str, Any]:
+    annotators, validation = function.teachers, function.validation
+    return {
         "method": function.method,
         "settings": dict(function.settings),
         "features": list(function.names),
-        "lists": len(lesson.lists),
-        "annotators": None if people is None else function.annotators.judged_frame().to_dicts(),
-        "validation": None if checked is None else asdict(checked),
+        "lists": len(training.lists),
+        "annotators": None if annotators is None else function.annotators.judged_frame().to_dicts(),
+        "validation": None if validation is None else asdict(validation),
         "convergence": asdict(function.convergence),
         "notes": notes,
     }
-    typer.echo(json.dumps(content, ensure_ascii=False))

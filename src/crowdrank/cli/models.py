@@ -1,16 +1,13 @@
-"""crowdrank models: what there is."""
+"""crowdrank models: the models and their settings."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from crowdrank.cli.options import Json
+from crowdrank.cli.output import print_json
 
-import typer
 
-
-def models(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, settings included.")] = False,
-) -> None:
-    """List the models: what each reads, and one line on it."""
+def models(as_json: Json = False) -> None:
+    """List the models and the kinds of judgments that each reads."""
     from crowdrank.models import REGISTRY
     from crowdrank.models.conversion import kinds_read
 
@@ -19,7 +16,6 @@ def models(
         for name, model in REGISTRY.items()
     ]
     if as_json:
-        import json
         from dataclasses import fields
 
         described = [
@@ -31,7 +27,7 @@ def models(
             }
             for name, reads, line in rows
         ]
-        typer.echo(json.dumps(described, indent=2))
+        print_json(described, indent=2)
         return
     from rich.console import Console
 

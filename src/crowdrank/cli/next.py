@@ -1,4 +1,4 @@
-"""crowdrank next: the most useful questions, and whom to ask them."""
+"""crowdrank next: choose the most useful questions, and whom to ask."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli.options import parse_columns, parse_settings
-from crowdrank.cli.progress import doing
+from crowdrank.cli import options
+from crowdrank.cli.options import INPUT, MODEL
+from crowdrank.cli.output import check_table, console, print_json
+from crowdrank.cli.parsing import parse_columns, parse_set
+from crowdrank.cli.progress import spinner
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -18,122 +21,162 @@ if TYPE_CHECKING:
     from crowdrank.data import Comparisons, Items
     from crowdrank.io import ItemColumns, People
 
-Words = list[str] | None
+# From this number of judgments on, updating is faster than refitting by enough to matter.
 _ONLINE_FROM = 50_000
+_QUESTIONS = "Questions"
 
 
 def next_questions(
-    file: Annotated[Path | None, typer.Argument(help="The judgments so far; none to begin a collection.")] = None,
-    items: Annotated[Path | None, typer.Option(help="A file of items: item, and perhaps query and owner.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Judgments so far; omit to start a collection.")] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(help="File of items: item, and optionally query and owner.", rich_help_panel=INPUT),
+    ] = None,
     annotators: Annotated[
-        Path | None, typer.Option(help="A file of annotators: annotator, and perhaps quota, price, available.")
+        Path | None,
+        typer.Option(
+            help="File of annotators: annotator, and optionally quota, price and available.", rich_help_panel=INPUT
+        ),
     ] = None,
-    count: Annotated[int, typer.Option(help="How many questions.", min=1)] = 20,
-    policy: Annotated[str, typer.Option(help="What chooses: adaptive, thompson, gain, epsilon-greedy …")] = "adaptive",
-    annotator: Annotated[str | None, typer.Option(help="Questions for this annotator only.")] = None,
-    quota: Annotated[int | None, typer.Option(help="Questions for one annotator at most, old ones included.")] = None,
-    repeats: Annotated[bool, typer.Option("--repeats", help="Let annotators get the same pair again.")] = False,
+    columns: options.Columns = None,
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the judgments that holds the query.", rich_help_panel=INPUT),
+    ] = None,
+    count: Annotated[int, typer.Option(help="Number of questions.", min=1, rich_help_panel=_QUESTIONS)] = 20,
+    annotator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Questions for this annotator only.", rich_help_panel=_QUESTIONS)
+    ] = None,
+    quota: Annotated[
+        int | None,
+        typer.Option(help="Most questions per annotator, including answered ones.", rich_help_panel=_QUESTIONS),
+    ] = None,
+    repeats: Annotated[
+        bool,
+        typer.Option("--repeats", help="Allow the same pair twice for an annotator.", rich_help_panel=_QUESTIONS),
+    ] = False,
     until: Annotated[
-        str | None, typer.Option(help='Say how near a decision is, and ask no more once it is settled: "top 3" …')
+        str | None,
+        typer.Option(
+            metavar="DECISION",
+            help='Stop asking once this is decided, e.g. "top 3"; shows how close it is.',
+            rich_help_panel=_QUESTIONS,
+        ),
     ] = None,
-    level: Annotated[float, typer.Option(help="How sure a decision must be to be settled.")] = 0.95,
+    level: Annotated[
+        float, typer.Option(help="Probability from which on --until is decided.", rich_help_panel=_QUESTIONS)
+    ] = 0.95,
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Policy that chooses: adaptive, thompson, gain, epsilon-greedy …",
+            autocompletion=options.complete_policy,
+            rich_help_panel=MODEL,
+        ),
+    ] = "adaptive",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Setting of the policy, e.g. epsilon=0.2. Repeatable.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     beliefs: Annotated[
-        str, typer.Option(help="What steers: refits, online, or auto by the size of the data.")
-    ] = "auto",
-    query: Annotated[str | None, typer.Option(help="The column of the judgments that holds the query.")] = None,
-    columns: Annotated[Words, typer.Option("--map", help="What a column of the judgments holds.")] = None,
-    settings: Annotated[Words, typer.Option("--set", help="A setting of the policy: epsilon=0.2, floor=5 …")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the questions: .csv .tsv .jsonl .parquet.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same questions.", min=0)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")] = False,
+        options.Beliefs,
+        typer.Option(help="Posterior refits or online updates; auto decides by data size.", rich_help_panel=MODEL),
+    ] = options.Beliefs.AUTO,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)] = 0,
+    out: options.TableOut = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Choose the most useful questions to ask next, and whom to ask them."""
+    """Choose the most useful questions to ask next, and whom to ask."""
     import numpy as np
 
     from crowdrank import active, io, online
+    from crowdrank.models.selection import parse_settings
 
-    if beliefs not in ("auto", "refits", "online"):
-        raise SettingError(f"--beliefs must be auto, refits or online, got {beliefs!r}.")
-    kind = active.by_name(policy)
-    chooser = kind(**parse_settings(kind, settings, None))
-    known = None if items is None else io.read_items(items)
+    check_table(out)
+    policy_class = active.by_name(policy)
+    chooser = policy_class(**parse_settings(policy_class, parse_set(settings)))
+    item_table = None if items is None else io.read_items(items)
     people = None if annotators is None else io.read_annotators(annotators)
     votes = None if file is None else _comparisons(file, parse_columns(columns, query))
-    if known is None and votes is None:
-        raise SettingError("Name a file of judgments, or of items with --items: there is nothing to ask about.")
+    if item_table is None and votes is None:
+        raise SettingError("Nothing to ask about: give a file of judgments, or items with --items.")
     names = _annotators(votes, people, annotator)
-    with doing("Making up our mind"):
-        model, state = _beliefs(beliefs, votes, known, names, seed)
-        asked = active.Asked(state, _rules(known, people, quota, repeats), votes)
-        settled, standing = _standing(until, level, model, state)
-    if settled:
+    with spinner("Updating beliefs"):
+        model, state = _beliefs(beliefs, votes, item_table, names, seed)
+        asked = active.Asked(state, _rules(item_table, people, quota, repeats), votes)
+        decided, status = _decision_status(until, level, model, state)
+    if decided:
         count = 0
-    with doing(f"Choosing {count:,} questions"):
+    with spinner(f"Choosing {count:,} questions"):
         chosen = list(active.batch(chooser, state, asked, count, np.random.default_rng(seed), annotator))
     frame = _frame(chosen)
     if out is not None:
         io.write_table(frame, out)
     if as_json:
-        import json
-
-        typer.echo(json.dumps(frame.to_dicts(), ensure_ascii=False))
+        print_json(frame.to_dicts())
         return
-    name = "refits" if isinstance(model, online.Refits) else "online beliefs"
-    _show(frame, chosen, count, [f"{_facts(votes, state)}; steered by {name}.", *standing], out)
+    name = "posterior refits" if isinstance(model, online.Refits) else "online updates"
+    _show(frame, chosen, count, [f"{_facts(votes, state)}; beliefs from {name}.", *status], out)
 
 
 def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:
     from crowdrank.io import read
     from crowdrank.models import BayesianCrowdBT
-    from crowdrank.models.conversion import as_read_by
+    from crowdrank.models.conversion import convert_for
 
-    with doing(f"Reading {file.name}"):
-        votes: Any = as_read_by(BayesianCrowdBT(), read(file, columns=roles))[0]
+    with spinner(f"Reading {file.name}"):
+        votes: Any = convert_for(BayesianCrowdBT(), read(file, columns=roles))[0]
     return votes  # type: ignore[no-any-return]
 
 
 def _annotators(votes: Comparisons | None, people: People | None, only: str | None) -> list[str]:
-    """Those of the file, those who judged before, and the one who was asked for."""
-    told = [] if people is None else list(people.annotators)
+    """Annotators of the file, those who judged before, and the one named on the command line."""
+    listed = [] if people is None else list(people.annotators)
     before = [] if votes is None else ([""] if votes.annotator is None else votes.annotators.tolist())
-    names = list(dict.fromkeys([*told, *before, *([] if only is None else [only])]))
+    names = list(dict.fromkeys([*listed, *before, *([] if only is None else [only])]))
     if not names:
-        raise SettingError("Nobody to ask: name annotators in a file, --annotators, or one with --annotator.")
+        raise SettingError("No annotators to ask: give a file of them with --annotators, or one name with --annotator.")
     return names
 
 
-def _items(known: ItemColumns | None) -> Items | list[str]:
+def _items(item_table: ItemColumns | None) -> Items | list[str]:
     from crowdrank.data.labels import encode_items
 
-    if known is None:
+    if item_table is None:
         return []
-    if known.query is None:
-        return list(known.item)
-    return encode_items([known.item], ["item"], known.query)[0]
+    if item_table.query is None:
+        return list(item_table.item)
+    return encode_items([item_table.item], ["item"], item_table.query)[0]
 
 
 def _beliefs(
-    wish: str, votes: Comparisons | None, known: ItemColumns | None, names: list[str], seed: int
+    kind: options.Beliefs, votes: Comparisons | None, item_table: ItemColumns | None, names: list[str], seed: int
 ) -> tuple[Any, Any]:
-    """What is believed of everything, by the posterior or, for many judgments, by one update after another."""
+    """The online model and its state after these votes."""
     from crowdrank import online
 
     many = votes is not None and len(votes) > _ONLINE_FROM
-    online_wanted = wish == "online" or (wish == "auto" and many)
-    model: Any = online.CrowdBT() if online_wanted else online.Refits(seed=seed)
-    state = model.start(_items(known), names)
+    use_online = kind == "online" or (kind == "auto" and many)
+    model: Any = online.CrowdBT() if use_online else online.Refits(seed=seed)
+    state = model.start(_items(item_table), names)
     if votes is not None:
         state = model.fold(state, votes)
     return model, state
 
 
-def _rules(known: ItemColumns | None, people: People | None, quota: int | None, repeats: bool) -> Rules:
+def _rules(item_table: ItemColumns | None, people: People | None, quota: int | None, repeats: bool) -> Rules:
     from crowdrank.active import Rules
     from crowdrank.io import labels_of
 
     own: dict[str, set[str]] = {}
-    if known is not None and "owner" in known:
-        for item, owner in zip(known.item, labels_of(known.columns["owner"]), strict=True):
+    if item_table is not None and "owner" in item_table:
+        for item, owner in zip(item_table.item, labels_of(item_table.columns["owner"]), strict=True):
             own.setdefault(owner, set()).add(item)
     limits: Any = quota
     if people is not None and people.quota:
@@ -149,7 +192,7 @@ def _rules(known: ItemColumns | None, people: People | None, quota: int | None, 
 
 
 def _frame(chosen: list[Question]) -> pl.DataFrame:
-    """A row a question; a column `winner`, to be filled in, makes it a file of judgments."""
+    """One row per question. With a column `winner` filled in, it is a file of judgments."""
     import polars as pl
 
     columns: dict[str, list[Any]] = {
@@ -170,44 +213,44 @@ def _facts(votes: Comparisons | None, state: Any) -> str:
     return f"{len(state.items):,} items, {len(state.annotators):,} annotators, {so_far}"
 
 
-def _standing(until: str | None, level: float, model: Any, state: Any) -> tuple[bool, list[str]]:
-    """Whether what is to be decided is settled, and how it stands, in words."""
+def _decision_status(until: str | None, level: float, model: Any, state: Any) -> tuple[bool, list[str]]:
+    """Whether the decision of --until is made, and a sentence on how close it is."""
     from crowdrank.active import confirmed, decision, forecast
     from crowdrank.online import Refits
 
     if until is None:
         return False, []
     if not 0 < level < 1:
-        raise SettingError(f"--level must lie between 0 and 1, got {level}.")
-    wish = decision(until)
+        raise SettingError(f"--level must be between 0 and 1, got {level}.")
+    target = decision(until)
     if not isinstance(model, Refits):
-        raise SettingError("--until needs joint beliefs: leave --beliefs online out.")
+        raise SettingError("--until needs posterior refits: omit --beliefs online.")
     if not state.judged:
-        return False, [f"{until}: open, nothing was judged yet."]
-    if confirmed(wish, state, model, level):
-        return True, [f"{until}: settled. Nothing more needs to be asked."]
+        return False, [f"{until}: not decided, no judgments yet."]
+    if confirmed(target, state, model, level):
+        return True, [f"{until}: decided. No more questions are needed."]
     longer = model.longer(state)
-    chance = wish.chance(longer.draws.scores, longer.items)
-    return False, [f"{until}: open, at {chance:.2f} of {wish.enough(level):.2f}; {forecast(longer, wish, level)}."]
+    probability = target.chance(longer.draws.scores, longer.items)
+    needed = target.enough(level)
+    outlook = forecast(longer, target, level)
+    return False, [f"{until}: not decided, probability {probability:.2f} of {needed:.2f} needed; {outlook}."]
 
 
 def _show(frame: pl.DataFrame, chosen: list[Question], wanted: int, headlines: list[str], out: Path | None) -> None:
     from collections import Counter
 
-    from rich.console import Console
-
     from crowdrank.reports import questions_table
 
-    console = Console(highlight=False, markup=False)
+    screen = console()
     for line in headlines:
-        console.print(line)
+        screen.print(line)
     if len(chosen) < wanted:
-        console.print(f"Only {len(chosen):,} questions are left to ask.", style="yellow")
+        screen.print(f"Only {len(chosen):,} questions are left to ask.", style="yellow")
     if chosen:
         by = ", ".join(f"{count:,} {name}" for name, count in Counter(q.policy for q in chosen).most_common())
         people = len({q.annotator for q in chosen})
-        to_whom = "one annotator" if people == 1 else f"{people:,} annotators"
-        console.print(f"{len(chosen):,} questions for {to_whom}: {by}.\n")
-        console.print(questions_table(frame))
+        to_whom = "1 annotator" if people == 1 else f"{people:,} annotators"
+        screen.print(f"{len(chosen):,} questions for {to_whom}: {by}.\n")
+        screen.print(questions_table(frame))
     if out is not None:
-        console.print(f"Written to {out}{'' if chosen else ', without a question'}.", soft_wrap=True)
+        screen.print(f"Written to {out}{'' if chosen else ' (no questions)'}.", soft_wrap=True)

@@ -1,202 +1,229 @@
-"""Words of the command line, such as --set prior_scale=1, into settings of a model.
-
-What crowdrank rank is told of lists that leave items out.
-
-What crowdrank rank is told of the measure whose expected value is to be largest.
-
-What crowdrank rank is told of hidden domains, and what it draws of them.
-
-Which model crowdrank rank takes: the one named, the usual one, or with --model auto the one that suits.
-"""
+"""Options that several commands share, with their help texts, panels and choices."""
 
 from __future__ import annotations
 
-import types
-import typing
-from dataclasses import fields, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from crowdrank.cli.progress import counting
-from crowdrank.errors import DataError, SettingError, UnknownNameError
+INPUT, MODEL, SIDE_INFORMATION = "Input", "Model", "Side information"
+OUTPUT, ENGINE, SIMULATION = "Output", "Engine", "Simulation"
 
 
-def parse_columns(pairs: list[str] | None, query: str | None) -> dict[str, str | None]:
-    """--map role=column, and --query column, as one mapping; an empty column means there is none."""
-    roles = {role: column or None for role, column in split_pairs(pairs, "--map", "annotator=who")}
-    if query is not None:
-        roles["query"] = query or None
-    return roles
+class Kind(StrEnum):
+    """Kinds of judgments."""
+
+    COMPARISONS = "comparisons"
+    RATINGS = "ratings"
+    RANKINGS = "rankings"
 
 
-def parse_settings(model: type[Any], pairs: list[str] | None, seed: int | None) -> dict[str, Any]:
-    """--set name=value, read by the type of the model's field."""
-    kinds = typing.get_type_hints(model)
-    known = [field.name for field in fields(model)]
-    chosen: dict[str, Any] = {}
-    for name, text in split_pairs(pairs, "--set", "prior_scale=1"):
-        if name not in known:
-            raise UnknownNameError("setting", name, known)
-        chosen[name] = _value(name, text, kinds[name])
-    if seed is not None:
-        if "seed" not in known:
-            raise SettingError(f"{model.__name__} draws nothing at random: leave --seed out.")
-        chosen["seed"] = seed
-    return chosen
+class EngineName(StrEnum):
+    """Where to compute."""
+
+    LOCAL = "local"
+    OUT_OF_CORE = "out-of-core"
+    DASK = "dask"
 
 
-def split_pairs(pairs: list[str] | None, option: str, example: str) -> list[tuple[str, str]]:
-    found = []
-    for pair in pairs or []:
-        name, sign, value = pair.partition("=")
-        if not sign or not name.strip():
-            raise SettingError(f"{option} takes name=value, such as {option} {example}; got {pair!r}.")
-        found.append((name.strip(), value.strip()))
-    return found
+class UncertaintyMethod(StrEnum):
+    """How uncertainty is computed."""
+
+    MODEL = "model"
+    BOOTSTRAP = "bootstrap"
+    NONE = "none"
 
 
-def _value(name: str, text: str, kind: Any) -> Any:
-    options = typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
-    if type(None) in options and text.lower() == "none":
-        return None
-    for option in options:
-        if option is bool and text.lower() in ("true", "false", "yes", "no"):
-            return text.lower() in ("true", "yes")
-        if option is str or (typing.get_origin(option) is typing.Literal and _fits(text, option, options)):
-            return text
-        if typing.get_origin(option) is tuple and text not in _words(options):
-            member = typing.get_args(option)[0]
-            return tuple(_value(name, part.strip(), member) for part in text.split(","))
-        if option in (int, float):
-            try:
-                return option(text)
-            except ValueError:
-                continue
-    raise SettingError(f"{name} cannot be {text!r}.")
+class MissingItems(StrEnum):
+    """How to treat items that a list leaves out."""
+
+    UNKNOWN = "unknown"
+    WORSE = "worse"
 
 
-def _words(options: Any) -> list[str]:
-    """The words a setting may be, beside what else it may be."""
-    return [w for o in options if typing.get_origin(o) is typing.Literal for w in typing.get_args(o)]
+class MissingFeatures(StrEnum):
+    """How to treat features without a number."""
+
+    REFUSE = "refuse"
+    ZERO = "zero"
 
 
-def _fits(text: str, option: Any, options: Any) -> bool:
-    """A word where only words will do is left to the model to refuse; beside numbers it must be one of them."""
-    return len(options) == 1 or text in typing.get_args(option)
+class Beliefs(StrEnum):
+    """What chooses questions rests on."""
+
+    AUTO = "auto"
+    REFITS = "refits"
+    ONLINE = "online"
 
 
-if TYPE_CHECKING:
-    from crowdrank.data import Judgments
+class SimulatedBeliefs(StrEnum):
+    """What simulated policies rest on."""
 
-Missing = Annotated[
+    REFITS = "refits"
+    ONLINE = "online"
+
+
+class Labels(StrEnum):
+    """How simulated answers arise."""
+
+    ORDER = "order"
+    LOGISTIC = "logistic"
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Names of models that begin with what was typed."""
+    from crowdrank.models import REGISTRY
+
+    return [name for name in ("auto", *REGISTRY) if name.startswith(incomplete)]
+
+
+def complete_policy(incomplete: str) -> list[str]:
+    """Names of policies that begin with what was typed."""
+    from crowdrank.active import POLICIES
+
+    return [name for name in POLICIES if name.startswith(incomplete)]
+
+
+def complete_format(incomplete: str) -> list[str]:
+    """Names of formats that begin with what was typed."""
+    from crowdrank.io import FORMATS
+
+    return [known.name for known in FORMATS if known.name.startswith(incomplete)]
+
+
+Judgments = Annotated[
+    Path, typer.Argument(help="Comparisons, ratings or ranked lists, in any format of `crowdrank formats`.")
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="ROLE=COLUMN",
+        help="Column of a role, e.g. annotator=who. Repeatable; ROLE= if there is none.",
+        rich_help_panel=INPUT,
+    ),
+]
+Query = Annotated[
     str | None,
-    typer.Option("--missing", help="What a list that leaves an item out says of it: unknown (nothing), or worse."),
+    typer.Option(
+        metavar="COLUMN", help="Column that holds the query. Queries are ranked one by one.", rich_help_panel=INPUT
+    ),
 ]
-
-
-def made_whole(judgments: Judgments, missing: str | None) -> tuple[Judgments, str]:
-    """The lists with what they leave out at their ends, if it is to count as worse; and the rule ("" if none)."""
-    from crowdrank.data import Rankings
-
-    if missing is None:
-        return judgments, ""
-    if missing not in ("unknown", "worse"):
-        raise SettingError(f"--missing must be unknown or worse, got {missing!r}.")
-    if not isinstance(judgments, Rankings):
-        kind = type(judgments).__name__.lower()
-        raise DataError(f"--missing is about items that lists leave out, but these judgments are {kind}.")
-    if missing == "unknown":
-        return judgments, ""
-    return judgments.with_missing_last(), "items that a list leaves out count as worse than those it names"
-
-
-MeasureOption = list[str] | None
-MeasureName = Annotated[
-    str | None, typer.Option("--measure", help="Whose expected value is to be largest: ndcg or rbp (crowd-agg).")
+KindOfRows = Annotated[
+    Kind | None, typer.Option(help="What the rows are, if the columns allow several kinds.", rich_help_panel=INPUT)
 ]
-
-
-def with_measure(model: str, settings: MeasureOption, measure: str | None) -> MeasureOption:
-    """The settings of --set, and --measure as one more; refused for models that maximise none."""
-    from crowdrank import models
-
-    if measure is None:
-        return settings
-    able = [name for name, kind in models.REGISTRY.items() if "measure" in kind.__dataclass_fields__]
-    if model not in able:
-        raise SettingError(f"--measure needs a model that maximises one ({', '.join(able)}), got {model}.")
-    if measure not in ("ndcg", "rbp"):
-        raise SettingError(f"--measure must be ndcg or rbp, got {measure!r}.")
-    return [*(settings or []), f"measure={measure}"]
-
-
-if TYPE_CHECKING:
-    from crowdrank.data import Judgments
-
-DomainsOption = list[str] | None
-DomainCount = Annotated[
-    str | None, typer.Option("--domains", help="How many hidden domains the queries have: auto, or a number (tpp).")
+FormatName = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Format of the file, if not recognised (see `crowdrank formats`).",
+        autocompletion=complete_format,
+        rich_help_panel=INPUT,
+    ),
 ]
-HeatMap = Annotated[
-    Path | None, typer.Option("--heat-map", help="Draw who is good in which domain: .html .svg .png (tpp).")
+Encoding = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Text encoding if not UTF-8, e.g. latin-1.", rich_help_panel=INPUT),
 ]
-
-
-def with_domains(
-    model: str, judgments: Judgments, settings: DomainsOption, domains: str | None, heat_map: Path | None
-) -> DomainsOption:
-    """The settings of --set, and --domains as one more; what model or judgments have no use for is refused."""
-    from crowdrank import models
-
-    able = [name for name, kind in models.REGISTRY.items() if "domains" in kind.__dataclass_fields__]
-    for option, value in (("--domains", domains), ("--heat-map", heat_map)):
-        if value is not None and model not in able:
-            raise SettingError(f"{option} needs a model that learns domains ({', '.join(able)}), got {model}.")
-    if heat_map is not None and judgments.annotator is None:
-        raise DataError("--heat-map shows annotators, but the judgments name none: --map annotator=COLUMN says who.")
-    if domains is None:
-        return settings
-    if domains != "auto" and not domains.isdecimal():
-        raise SettingError(f"--domains must be auto or a whole number, got {domains!r}.")
-    return [*(settings or []), f"domains={domains}"]
-
-
-if TYPE_CHECKING:
-    from crowdrank.cli.item_options import AboutItems
-    from crowdrank.data import Judgments
-
-AUTO = "auto"
-
-
-def named(
-    model: str | None, judgments: Judgments, about: AboutItems, features: tuple[str, ...], seed: int | None
-) -> tuple[str, str]:
-    """The name of the model, and why it was taken ("" unless it was chosen by comparing)."""
-    from crowdrank.models.conversion import default_for
-
-    usual = default_for(judgments, chances=about.system is not None)
-    if model != AUTO:
-        return model or usual, ""
-    from crowdrank.errors import DataError
-    from crowdrank.evaluation import compare_models
-
-    known = _with_features(judgments, about, features)
-    try:
-        with counting("Comparing models") as tell:
-            found = compare_models(
-                known, features=features or None, quick=True, seed=seed or 0, on_progress=tell
-            ).recommendation
-    except DataError as error:
-        return usual, f"{usual} is the usual model; no others were compared: {error}"
-    return found.model, found.why
-
-
-def _with_features(judgments: Judgments, about: AboutItems, features: tuple[str, ...]) -> Judgments:
-    """Only those that were asked for: other columns were read for other ends."""
-    from crowdrank.data import Comparisons
-
-    if not isinstance(judgments, Comparisons):
-        return judgments
-    return about.add_to(judgments) if features else replace(judgments, features={})
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Fail if any row cannot be used, instead of dropping it.", rich_help_panel=INPUT),
+]
+Missing = Annotated[
+    MissingItems | None,
+    typer.Option(
+        help="How to treat items missing from a list: unknown (ignore) or worse (rank below the listed ones).",
+        rich_help_panel=INPUT,
+    ),
+]
+MissingFeatureCells = Annotated[
+    MissingFeatures,
+    typer.Option(help="How to treat features without a number: refuse the file, or read zero.", rich_help_panel=INPUT),
+]
+FeatureColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--features-column",
+        metavar="ROLE=COLUMN",
+        help="Column of a role in the features: item, query or grade. Repeatable; ROLE= if there is none.",
+        rich_help_panel=INPUT,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Setting of the model, e.g. prior_scale=1. Repeatable.",
+        rich_help_panel=MODEL,
+    ),
+]
+Gold = Annotated[
+    Path | None,
+    typer.Option(help="File with the true values of items, to evaluate against.", rich_help_panel=SIDE_INFORMATION),
+]
+GoldColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gold-column",
+        metavar="ROLE=COLUMN",
+        help="Column of a role in the gold: item, query, value (larger is better) or rank (smaller is better).",
+        rich_help_panel=SIDE_INFORMATION,
+    ),
+]
+GoldPairs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="File of pairs whose better item is known, or `agreed` for pairs that nearly all annotators agree on.",
+        rich_help_panel=SIDE_INFORMATION,
+    ),
+]
+AnnotatorQuality = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Known quality of an annotator, e.g. ann=0.95 or a range ann=0.6..0.9. Repeatable.",
+        rich_help_panel=SIDE_INFORMATION,
+    ),
+]
+AnnotatorOrder = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="'BETTER>WORSE'",
+        help="One annotator is better than another, e.g. 'ann>bob'. Repeatable.",
+        rich_help_panel=SIDE_INFORMATION,
+    ),
+]
+Engine = Annotated[
+    EngineName | None,
+    typer.Option(help="Where to compute: this machine's memory, from disk, or a Dask cluster.", rich_help_panel=ENGINE),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Running Dask scheduler, e.g. tcp://host:8786; by default a cluster is started on this machine.",
+        rich_help_panel=ENGINE,
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory limit, e.g. 4GB or 512MB. Larger files are streamed from disk.",
+        rich_help_panel=ENGINE,
+    ),
+]
+TableOut = Annotated[
+    Path | None,
+    typer.Option("--out", help="Write the table (.csv, .tsv, .jsonl, .parquet).", rich_help_panel=OUTPUT),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=OUTPUT)]
+Processes = Annotated[
+    int | None,
+    typer.Option(help="Simulations that run at the same time. Default: one per core.", min=1, rich_help_panel=ENGINE),
+]

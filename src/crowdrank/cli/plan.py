@@ -1,4 +1,4 @@
-"""crowdrank plan: how many votes a collection will take, and what it will cost."""
+"""crowdrank plan: how many votes a collection will need, and what they will cost."""
 
 from __future__ import annotations
 
@@ -7,45 +7,66 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from crowdrank.cli.trials import bar, page, parse_policy, processes_for
+from crowdrank.cli import options
+from crowdrank.cli.options import SIMULATION
+from crowdrank.cli.output import page, print_json
+from crowdrank.cli.policies import parse_policy, process_count
+from crowdrank.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from crowdrank.active.planning import Plan
 
 
 def plan_collection(
-    items: Annotated[int, typer.Option(help="How many items are to be ranked.")],
-    annotators: Annotated[int, typer.Option(help="How many annotators can be asked.")],
-    quality: Annotated[
-        str, typer.Option(help='How often an annotator tells the truth, like "beta(5,2)" or 0.8.')
-    ] = "beta(5,2)",
+    items: Annotated[int, typer.Option(help="Number of items to rank.")],
+    annotators: Annotated[int, typer.Option(help="Number of annotators.")],
     target: Annotated[
-        str, typer.Option(help='What is good enough: "tau 0.9", "accuracy 0.95", "top 3" or "order".')
+        str, typer.Option(help='When to stop: "tau 0.9", "accuracy 0.95", "top 3" or "order".')
     ] = "tau 0.9",
-    probability: Annotated[
-        float | None, typer.Option(help="The share of collections the votes must be enough for.")
-    ] = None,
-    labels: Annotated[str, typer.Option(help="How answers arise: order or logistic.")] = "logistic",
-    scale: Annotated[float, typer.Option(help="With logistic labels, the standard deviation of true scores.")] = 2.0,
+    price: Annotated[float, typer.Option(help="Cost of one vote.")] = 1.0,
+    quality: Annotated[
+        str,
+        typer.Option(
+            help='Probability that an annotator answers correctly, e.g. "beta(5,2)" or 0.8.',
+            rich_help_panel=SIMULATION,
+        ),
+    ] = "beta(5,2)",
+    labels: Annotated[
+        options.Labels, typer.Option(help="How answers depend on the true scores.", rich_help_panel=SIMULATION)
+    ] = options.Labels.LOGISTIC,
+    scale: Annotated[
+        float,
+        typer.Option(help="Standard deviation of true scores, with logistic labels.", rich_help_panel=SIMULATION),
+    ] = 2.0,
     policy: Annotated[
-        str, typer.Option(help="What chooses the questions, perhaps with settings: adaptive:epsilon=0.2.")
+        str,
+        typer.Option(
+            help="Policy that chooses questions, with optional settings, e.g. adaptive:epsilon=0.2.",
+            rich_help_panel=SIMULATION,
+        ),
     ] = "adaptive",
-    price: Annotated[float, typer.Option(help="What one vote costs.")] = 1.0,
-    trials: Annotated[int, typer.Option(help="How many collections are played through.", min=1)] = 10,
-    most: Annotated[int | None, typer.Option(help="Votes after which a collection is given up.", min=1)] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same plan.", min=0)] = 0,
-    processes: Annotated[
-        int | None, typer.Option(help="Collections played at a time; as many as cores, at most trials.", min=1)
+    probability: Annotated[
+        float | None,
+        typer.Option(help="Share of collections that must reach the target.", rich_help_panel=SIMULATION),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")] = False,
+    trials: Annotated[
+        int, typer.Option(help="Number of simulated collections.", min=1, rich_help_panel=SIMULATION)
+    ] = 10,
+    most: Annotated[
+        int | None,
+        typer.Option(help="Votes after which a simulated collection is stopped.", min=1, rich_help_panel=SIMULATION),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.", min=0, rich_help_panel=SIMULATION)] = 0,
+    processes: options.Processes = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Plan a collection: how many votes it will take, and what they will cost, by simulated annotators."""
+    """Estimate by simulation how many votes a collection needs, and what they cost."""
     from crowdrank.active.planning import plan
     from crowdrank.simulation import respondents
 
-    crowd: Any = {"quality": quality, "labels": cast(Any, labels), "scale": scale}
-    respondents(items, annotators, **crowd)  # refuses what crowds cannot be, before processes are started
-    with bar("Playing collections through", trials) as tell:
+    crowd: Any = {"quality": quality, "labels": cast(Any, labels.value), "scale": scale}
+    respondents(items, annotators, **crowd)  # raises for an impossible crowd before processes are started
+    with progress_bar("Simulating collections") as show:
         found = plan(
             items,
             annotators,
@@ -57,11 +78,11 @@ def plan_collection(
             trials=trials,
             most=most,
             seed=seed,
-            processes=processes_for(processes, trials),
-            on_progress=tell,
+            processes=process_count(processes, trials),
+            on_progress=lambda done, total: show(done, total, ""),
         )
     if as_json:
-        _print_json(found)
+        print_json(_as_dict(found))
     else:
         _show(found)
 
@@ -69,24 +90,22 @@ def plan_collection(
 def _show(found: Plan) -> None:
     from crowdrank.reports import plan_table
 
-    console = page()
+    screen = page()
     for line in found.lines():
-        console.print(line)
-    console.print()
-    console.print(plan_table(found.curve, _measure(found.target), found.price))
+        screen.print(line)
+    screen.print()
+    screen.print(plan_table(found.curve, _metric(found.target), found.price))
 
 
-def _measure(target: str) -> str:
-    """What the curve of a plan is of."""
+def _metric(target: str) -> str:
+    """The metric that the curve of a plan shows."""
     kind = target.split()[0]
     return {"tau": "tau", "top": f"share of the {target}"}.get(kind, "accuracy")
 
 
-def _print_json(found: Plan) -> None:
-    import json
-
+def _as_dict(found: Plan) -> dict[str, Any]:
     low, high = found.interval
-    told = {
+    return {
         "target": found.target,
         "items": found.items,
         "annotators": found.annotators,
@@ -102,7 +121,6 @@ def _print_json(found: Plan) -> None:
         "reached": [_finite(votes) for votes in found.reached],
         "curve": [{"votes": p.votes, "mean": p.mean, "std_error": _finite(p.std_error)} for p in found.curve],
     }
-    typer.echo(json.dumps(told, ensure_ascii=False))
 
 
 def _finite(number: float) -> float | None:

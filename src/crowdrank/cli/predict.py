@@ -1,4 +1,4 @@
-"""crowdrank predict: new items ranked by a function that was learnt."""
+"""crowdrank predict: rank new items with a learned ranking function."""
 
 from __future__ import annotations
 
@@ -7,72 +7,63 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdrank.cli.options import parse_columns
-from crowdrank.cli.progress import doing
-from crowdrank.errors import SettingError
+from crowdrank.cli import options
+from crowdrank.cli.output import check_table, console, print_json, print_written
+from crowdrank.cli.parsing import parse_columns
+from crowdrank.cli.progress import spinner
 
 if TYPE_CHECKING:
     import polars as pl
 
-Words = list[str] | None
-
-_MOST_QUERIES_SHOWN = 10
+_MAX_QUERIES_SHOWN = 10
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A function that crowdrank learn kept.")],
-    file: Annotated[Path, typer.Argument(help="Features of the items to rank: .csv, .parquet, LETOR …")],
-    out: Annotated[Path | None, typer.Option(help="Write the whole ranking: .csv .tsv .jsonl .parquet.")] = None,
-    top: Annotated[int, typer.Option(help="How many items of each query to show.", min=1)] = 20,
-    columns: Annotated[
-        Words, typer.Option("--features-map", help="Of the features: item=…, query=… (query= for none).")
-    ] = None,
-    missing_features: Annotated[str, typer.Option(help="Cells without a number: refuse, or zero.")] = "refuse",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")] = False,
+    model: Annotated[Path, typer.Argument(help="Ranking function written by `crowdrank learn`.")],
+    file: Annotated[Path, typer.Argument(help="Features of the items to rank (.csv, .parquet, LETOR …).")],
+    columns: options.FeatureColumns = None,
+    missing_features: options.MissingFeatureCells = options.MissingFeatures.REFUSE,
+    top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=options.OUTPUT)] = 20,
+    out: options.TableOut = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Rank items by their features, with a function that was learnt before."""
+    """Rank items by their features, with a ranking function from `crowdrank learn`."""
     from crowdrank.io import write_table
     from crowdrank.io.feature_tables import read_features
     from crowdrank.ltr import RankingFunction
     from crowdrank.ltr.features import features_of
 
-    if missing_features not in ("refuse", "zero"):
-        raise SettingError(f"--missing-features must be refuse or zero, got {missing_features!r}.")
+    check_table(out)
     function = RankingFunction.load(model)
-    with doing(f"Ranking {file.name}"):
-        roles = parse_columns(columns, None)
-        found = features_of(read_features(file, columns=roles), missing_features)  # type: ignore[arg-type]
-        frame = function.frame(found)
+    with spinner(f"Ranking {file.name}"):
+        roles = parse_columns(columns, option="--features-column")
+        frame = function.frame(features_of(read_features(file, columns=roles), missing_features.value))
     if out is not None:
         write_table(frame, out)
     if as_json:
-        import json
-
-        typer.echo(json.dumps(frame.to_dicts(), ensure_ascii=False))
+        print_json(frame.to_dicts())
         return
     _show(frame, top)
-    if out is not None:
-        typer.echo(f"Written to {out}.")
+    print_written([out])
 
 
 def _show(frame: pl.DataFrame, top: int) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, markup=False)
-    parts = frame.partition_by("query", maintain_order=True) if "query" in frame.columns else [frame]
-    for part in parts[:_MOST_QUERIES_SHOWN]:
-        name = Text(part["query"][0]) if "query" in part.columns else None
+    screen = console()
+    queries = frame.partition_by("query", maintain_order=True) if "query" in frame.columns else [frame]
+    for query in queries[:_MAX_QUERIES_SHOWN]:
+        name = Text(query["query"][0]) if "query" in query.columns else None
         table = Table(title=name, title_justify="left", box=None, pad_edge=False)
         table.add_column("rank", justify="right")
         table.add_column("item", overflow="fold", max_width=48)
         table.add_column("score", justify="right")
-        for row in part.head(top).iter_rows(named=True):
+        for row in query.head(top).iter_rows(named=True):
             table.add_row(str(row["rank"]), Text(row["item"]), f"{row['score']:.3f}")
-        if part.height > top:
-            table.add_row("", f"… and {part.height - top:,} more", style="dim")
-        console.print(table)
-        console.print()
-    if (more := len(parts) - _MOST_QUERIES_SHOWN) > 0:
-        console.print(f"… and {more:,} more queries: --out writes them all.", style="dim")
+        if query.height > top:
+            table.add_row("", f"… and {query.height - top:,} more", style="dim")
+        screen.print(table)
+        screen.print()
+    if (more := len(queries) - _MAX_QUERIES_SHOWN) > 0:
+        screen.print(f"… and {more:,} more queries: --out writes them all.", style="dim")

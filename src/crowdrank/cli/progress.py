@@ -1,7 +1,4 @@
-"""What a command needs beyond the core.
-
-A word on what is going on, where somebody is watching.
-"""
+"""Progress on a terminal. Nothing is shown when standard error is not one."""
 
 from __future__ import annotations
 
@@ -11,37 +8,43 @@ from importlib.util import find_spec
 
 from crowdrank.errors import SettingError
 
+ShowProgress = Callable[[int, int, str], None]
 
-def needed(*modules: str, extra: str = "server") -> None:
-    """Say how to install what is missing, before anything is begun."""
+
+def require_extra(*modules: str, extra: str = "server") -> None:
+    """Raise an error that names the extra to install, if a module is missing."""
     if any(find_spec(module) is None for module in modules):
-        raise SettingError(f"This needs more than the core of crowdrank:  pip install 'crowdrank[{extra}]'")
+        raise SettingError(f"This command needs an extra: pip install 'crowdrank[{extra}]'")
 
 
 @contextmanager
-def doing(what: str) -> Iterator[None]:
-    """Show `what` with a spinner while it lasts; silent unless stderr is a terminal."""
+def spinner(label: str) -> Iterator[Callable[[str], None]]:
+    """Show a label with a spinner; yields a function that adds a detail to it."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda detail: None
         return
-    with console.status(f"{what} …"):
-        yield
+    with console.status(f"{label} …") as status:
+        yield lambda detail: status.update(f"{label}: {detail} …")
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """To be told what is done, how many of it and of how many; shows a bar and the time that is left, on a terminal."""
+def progress_bar(label: str) -> Iterator[ShowProgress]:
+    """Show a bar with the remaining time; yields a function of the steps done, their total, and a detail."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    watched = Progress(
+    bar = Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=600
     )
-    with watched as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda name, done, of: progress.update(task, description=f"{what}: {name}", completed=done, total=of)
+    with bar as progress:
+        task = progress.add_task(label, total=None)
+
+        def show(done: int, total: int, detail: str = "") -> None:
+            progress.update(task, description=f"{label}: {detail}" if detail else label, completed=done, total=total)
+
+        yield show

@@ -1,320 +1,296 @@
-"""crowdrank rank: judgments in, a ranking out."""
+"""crowdrank rank: rank the items of a file of judgments."""
 
 from __future__ import annotations
 
-import warnings
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli.engine_options import (
-    EngineName,
-    Memory,
-    Scheduler,
-    WarmStart,
-    check_engine,
-    check_spreads,
-    read_or_scan,
-    running,
-    warm_start_of,
-)
-from crowdrank.cli.item_options import about_items
-from crowdrank.cli.options import (
-    DomainCount,
-    HeatMap,
-    MeasureName,
-    Missing,
-    made_whole,
-    named,
-    parse_columns,
-    parse_settings,
-    with_domains,
-    with_measure,
-)
-from crowdrank.cli.report_options import Plot, Report, check_targets, draw, write_page
-from crowdrank.cli.side_information import Better, GoldPairs, Known, describe_side_information, side_information_of
-from crowdrank.errors import CrowdrankWarning, SettingError
+from crowdrank.cli import options
+from crowdrank.cli.options import INPUT, MODEL, OUTPUT
+from crowdrank.cli.output import check_table, console, print_json, with_flags
+from crowdrank.cli.parsing import parse_columns, parse_names, parse_order, parse_quality, parse_set
+from crowdrank.cli.progress import spinner
 
 if TYPE_CHECKING:
-    from crowdrank.data import Judgments
-    from crowdrank.evaluation import Evaluation
-    from crowdrank.io import ImportReport
-    from crowdrank.results import Domains, Ranking, Sway, Systems
+    from rich.console import Console
 
-Words = list[str] | None
+    from crowdrank.pipeline import RankOptions, RankResult
 
-_MOST_QUERIES_SHOWN = 10
+_MAX_QUERIES_SHOWN = 10
 
 
 def rank(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="Comparisons, ratings or lists, in any format of `crowdrank formats`.")],
-    model: Annotated[str | None, typer.Option(help="Which model (see `crowdrank models`), or auto.")] = None,
-    query: Annotated[str | None, typer.Option(help="The column that holds the query, ranked one by one.")] = None,
-    columns: Annotated[Words, typer.Option("--map", help="What a column holds: annotator=who, left=first …")] = None,
-    kind: Annotated[str | None, typer.Option(help="What the rows are: comparisons, ratings or rankings.")] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Features that should not matter: position, or columns a,b,c.")
+    file: options.Judgments,
+    columns: options.Columns = None,
+    query: options.Query = None,
+    kind: options.KindOfRows = None,
+    format_name: options.FormatName = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    strict: options.Strict = False,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Model (see `crowdrank models`), or `auto` to compare models. Default: chosen by the data.",
+            autocompletion=options.complete_model,
+            rich_help_panel=MODEL,
+        ),
     ] = None,
+    settings: options.Settings = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C", help="Features that should not matter: position, or columns.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    uncertainty: Annotated[
+        options.UncertaintyMethod,
+        typer.Option(help="How uncertainty is computed.", rich_help_panel=MODEL),
+    ] = options.UncertaintyMethod.MODEL,
+    level: Annotated[float, typer.Option(help="Level of the rank intervals.", rich_help_panel=MODEL)] = 0.95,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", rich_help_panel=MODEL)] = None,
     items: Annotated[
-        Path | None, typer.Option(help="A file about the items: columns for --features, --system.")
+        Path | None,
+        typer.Option(help="File about the items, with columns for --features and --system.", rich_help_panel=INPUT),
     ] = None,
     items_columns: Annotated[
-        Words, typer.Option("--items-map", help="Of the file about items: item=…, query=… (query= for none).")
+        list[str] | None,
+        typer.Option(
+            "--items-column",
+            metavar="ROLE=COLUMN",
+            help="Column of a role in the file about items: item or query.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     system: Annotated[
-        str | None, typer.Option(help="Whose work an item is, to compare systems: a column about items, or item.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Compare systems: column that names the system behind an item, or `item`.",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
-    gold: Annotated[Path | None, typer.Option(help="A file of known truth to grade the ranking by.")] = None,
-    gold_columns: Annotated[
-        Words, typer.Option("--gold-map", help="Of the gold: item=…, value=…, or rank=… where smaller is better.")
+    gold: options.Gold = None,
+    gold_columns: options.GoldColumns = None,
+    gold_pairs: options.GoldPairs = None,
+    annotator_quality: options.AnnotatorQuality = None,
+    annotator_order: options.AnnotatorOrder = None,
+    top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=OUTPUT)] = 20,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the ranking (.csv, .tsv, .jsonl, .parquet) or the full result (.json).", rich_help_panel=OUTPUT
+        ),
     ] = None,
-    gold_pairs: GoldPairs = None,
-    known: Known = None,
-    better: Better = None,
-    domains: DomainCount = None,
-    heat_map: HeatMap = None,
-    measure: MeasureName = None,
-    missing: Missing = None,
-    page: Report = None,
-    figure: Plot = None,
-    out: Annotated[Path | None, typer.Option(help="Write it: .csv .tsv .jsonl .parquet, or .json with all.")] = None,
-    top: Annotated[int, typer.Option(help="How many items of each query to show.", min=1)] = 20,
-    level: Annotated[float, typer.Option(help="How sure the rank intervals are.")] = 0.95,
-    uncertainty: Annotated[str, typer.Option(help="model (its own way), bootstrap, or none.")] = "model",
-    settings: Annotated[Words, typer.Option("--set", help="A setting of the model: prior_scale=1, ties=half …")] = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same answer.")] = None,
-    format_name: Annotated[
-        str | None, typer.Option("--format", help="Whose format it is, if not to be guessed (see `crowdrank formats`).")
+    report: Annotated[
+        Path | None, typer.Option(help="Write a self-contained report (.html).", rich_help_panel=OUTPUT)
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of a text file that is not UTF-8: latin-1 …")] = None,
-    engine: EngineName = None,
-    scheduler: Scheduler = None,
-    memory: Memory = None,
-    warm_start: WarmStart = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse the file if any row must be dropped.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Plot the top items with their intervals (.png, .svg, .html).", rich_help_panel=OUTPUT),
+    ] = None,
+    heat_map: Annotated[
+        Path | None,
+        typer.Option(
+            help="Plot the quality of annotators by domain (.png, .svg, .html), for models with domains.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    engine: options.Engine = None,
+    scheduler: options.Scheduler = None,
+    memory: options.Memory = None,
+    warm_start: Annotated[
+        Path | None,
+        typer.Option(help="Earlier result (.json of --out) to start the solver from.", rich_help_panel=options.ENGINE),
+    ] = None,
 ) -> None:
     """Rank the items of a file of judgments."""
-    from crowdrank import models
-    from crowdrank.data import Comparisons
-    from crowdrank.models.conversion import as_read_by
+    from crowdrank.pipeline import RankOptions, run
 
-    _check_wishes(uncertainty, level, heat_map)
-    check_targets(page, figure)
-    check_engine(engine, scheduler, memory)
-    roles = parse_columns(columns, query)
-    wanted = tuple(name.strip() for name in (features or "").split(",") if name.strip())
-    about = about_items(file, items, parse_columns(items_columns, None), wanted, system, encoding)
-    at_once = {"kind": kind, "features": about.beside_judgments, "format": format_name, "encoding": encoding}
-    with warnings.catch_warnings(record=True) as caught, ExitStack() as open_engine:
-        warnings.simplefilter("always", CrowdrankWarning)
-        judgments, report = read_or_scan(file, engine, memory, roles, strict, at_once)
-        name, why = named(model, judgments, about, wanted, seed)
-        chosen = models.by_name(name)
-        check_spreads(engine, name)
-        words = with_measure(name, with_domains(name, judgments, settings, domains, heat_map), measure)
-        given = parse_settings(chosen, words, seed)
-        if wanted and "features" in chosen.__dataclass_fields__:
-            given["features"] = wanted
-        fitting = chosen(**given)
-        whole, filled = made_whole(judgments, missing)
-        readable, rule = as_read_by(fitting, whole)
-        if "features" in given and isinstance(readable, Comparisons):
-            readable = about.add_to(readable)
-        known_besides = side_information_of(fitting, gold_pairs, known, better, query)
-        init = warm_start_of(fitting, warm_start)
-        place = open_engine.enter_context(running(engine, scheduler, memory, f"Ranking {len(readable.items):,} items"))
-        ranking = fitting.fit(readable, engine=place, init=init, side_information=known_besides)
-        if uncertainty == "bootstrap":
-            ranking = models.with_bootstrap(fitting, readable, ranking, side_information=known_besides)
-        measured = uncertainty != "none"
-        if measured:
-            _ = ranking.uncertainty
-        if ranking.survey is not None:
-            _ = ranking.annotators
-        if ranking.chart is not None:
-            _ = ranking.domains
-        grade = None if gold is None else _grade(ranking, gold, parse_columns(gold_columns, None))
-        compared = about.systems(judgments, ranking, level=level, uncertainty=measured, seed=seed or 0)
-    rules = "; ".join(filter(None, (filled, rule)))
-    said = [str(w.message) for w in caught if isinstance(w.message, CrowdrankWarning)]
-    answer = Answer(
-        judgments,
-        report,
-        describe_side_information(readable, known_besides),
-        ranking,
-        rules,
-        grade,
-        compared,
-        said,
-        level,
-        measured,
-        why,
+    _check_targets(out, report, plot, heat_map)
+    chosen = RankOptions(
+        model=model,
+        settings=parse_set(settings),
+        seed=seed,
+        columns=parse_columns(columns),
+        query=query,
+        kind=kind,
+        format=format_name,
+        encoding=encoding,
+        strict=strict,
+        features=parse_names(features),
+        items=items,
+        items_columns=parse_columns(items_columns, option="--items-column"),
+        system=system,
+        missing=missing,
+        gold=gold,
+        gold_columns=parse_columns(gold_columns, option="--gold-column"),
+        gold_pairs=gold_pairs,
+        annotator_quality=parse_quality(annotator_quality),
+        annotator_order=parse_order(annotator_order),
+        engine=engine,
+        scheduler=scheduler,
+        memory=memory,
+        init=warm_start,
+        uncertainty=uncertainty,
+        level=level,
     )
-    if out is not None:
-        _write(answer, out)
     if heat_map is not None:
-        _draw(answer, heat_map)
-    if figure is not None:
-        draw(answer, figure, top)
-    if page is not None:
-        write_page(answer, page, file=file, model=fitting, readable=readable, context=context)
+        _check_domains(chosen)
+    result = run(file, chosen, spinner)
+    _write(result, out, heat_map, plot, top)
+    if report is not None:
+        from crowdrank.cli.rank_report import write_report_page
+
+        write_report_page(result, report, file, context)
     if as_json:
-        _print_json(answer)
+        print_json(_as_dict(result))
     else:
-        _print_tables(answer, top, [path for path in (out, heat_map, figure, page) if path is not None])
+        _print_tables(result, top, [path for path in (out, heat_map, plot, report) if path is not None])
 
 
-def _check_wishes(uncertainty: str, level: float, heat_map: Path | None) -> None:
-    """Refuse what cannot be, before anything is read."""
-    if uncertainty not in ("model", "bootstrap", "none"):
-        raise SettingError(f"--uncertainty must be model, bootstrap or none, got {uncertainty!r}.")
-    if not 0 < level < 1:
-        raise SettingError(f"--level must lie between 0 and 1, got {level}.")
+def _check_targets(out: Path | None, report: Path | None, plot: Path | None, heat_map: Path | None) -> None:
+    """Raise for files that cannot be written, before anything is read."""
+    check_table(out)
+    if report is None and plot is None and heat_map is None:
+        return
+    from crowdrank.reports import check_drawable, check_report
+
+    if report is not None:
+        check_report(report)
+    for figure in (plot, heat_map):
+        if figure is not None:
+            check_drawable(figure)
+
+
+def _check_domains(chosen: RankOptions) -> None:
+    """Raise if the model has no domains to draw."""
+    from crowdrank.errors import DataError, SettingError
+    from crowdrank.models import REGISTRY
+    from crowdrank.models.selection import has_setting
+
+    able = [name for name, cls in REGISTRY.items() if has_setting(cls, "domains")]
+    if chosen.model not in able:
+        raise SettingError(f"--heat-map needs a model with domains: pass --model {' or '.join(able)}.")
+    if chosen.columns.get("annotator", "") is None:
+        raise DataError("--heat-map shows annotators, but --column annotator= says that there are none.")
+
+
+def _write(result: RankResult, out: Path | None, heat_map: Path | None, plot: Path | None, top: int) -> None:
+    ranking, level = result.ranking, result.options.level
+    if out is not None:
+        from crowdrank.io import write_table
+
+        if out.suffix.lower() == ".json":
+            ranking.save(out, uncertainty=result.has_uncertainty)
+        else:
+            write_table(ranking.to_polars(level, result.has_uncertainty), out)
     if heat_map is not None:
-        from crowdrank.reports import check_drawable
+        from crowdrank.errors import DataError
+        from crowdrank.reports import draw_heat_map
 
-        check_drawable(heat_map)
+        if result.judgments.annotator is None:
+            raise DataError("--heat-map shows annotators, but the judgments name none: pass --column annotator=COLUMN.")
+        draw_heat_map(ranking.domains, heat_map)
+    if plot is not None:
+        from crowdrank.reports import draw_ranking
 
-
-@dataclass(frozen=True)
-class Answer:
-    """All there is to say about one ranking."""
-
-    judgments: Judgments
-    report: ImportReport
-    told: str
-    ranking: Ranking
-    rule: str
-    grade: Evaluation | None
-    systems: Systems | None
-    said: list[str]
-    level: float
-    measured: bool
-    why: str = ""
-    """Why this model, where it was chosen by comparing."""
-
-    @property
-    def sways(self) -> list[Sway]:
-        """What features did to the annotators, where that was to be measured."""
-        from crowdrank.results import sways
-
-        return sways(self.ranking) if self.measured else []
-
-    @property
-    def domains(self) -> Domains | None:
-        """What was learnt of domains, by models that look for them."""
-        return None if self.ranking.chart is None else self.ranking.domains
-
-    @property
-    def notes(self) -> list[str]:
-        """Warnings, then what the data lack, nothing twice."""
-        known = " ".join(self.said)
-        fresh = [note for note in self.ranking.notes if note.split(":")[0] not in known]
-        return self.said + fresh + self._of_annotators() + self._of_gold()
-
-    def _of_gold(self) -> list[str]:
-        if self.grade is None or not self.grade.kendall_correlation < -0.2:
-            return []
-        return ["The ranking runs against the gold: if smaller is better there, say so with --gold-map rank=COLUMN."]
-
-    def _of_annotators(self) -> list[str]:
-        turned = [] if self.ranking.survey is None else self.ranking.annotators.reversed
-        if not turned:
-            return []
-        names = ", ".join(turned[:5]) + (", …" if len(turned) > 5 else "")
-        whose = "annotator's answers" if len(turned) == 1 else "annotators' answers"
-        return [f"{len(turned):,} {whose} were taken in reverse: {names}. See crowdrank annotators."]
+        with spinner(f"Drawing {plot.name}"):
+            draw_ranking(ranking, plot, top=top, level=level, uncertainty=result.has_uncertainty)
 
 
-def _grade(ranking: Ranking, gold: Path, columns: dict[str, str | None]) -> Evaluation:
-    from crowdrank.evaluation import Gold, evaluate
-    from crowdrank.io import read_gold
-
-    known = read_gold(gold, columns=columns)
-    return evaluate(ranking.scores, ranking.items, Gold.of(known.item, known.value, query=known.query))
-
-
-def _write(answer: Answer, out: Path) -> None:
-    from crowdrank.io import write_table
-
-    if out.suffix.lower() == ".json":
-        answer.ranking.save(out, uncertainty=answer.measured)
-    else:
-        write_table(answer.ranking.frame(answer.level, answer.measured), out)
-
-
-def _draw(answer: Answer, heat_map: Path) -> None:
-    from crowdrank.reports import draw_heat_map
-
-    draw_heat_map(answer.ranking.domains, heat_map)
-
-
-def _print_tables(answer: Answer, top: int, written: list[Path]) -> None:
-    from rich.console import Console
-
-    from crowdrank.reports import domains_report, evaluation_table, facts, ranking_tables, sways_table, systems_table
-
-    console, ranking = Console(highlight=False, markup=False), answer.ranking
-    console.print(f"{facts(answer.judgments)}.")
-    for line in answer.report.lines():
-        console.print(f"  {line}", style="dim")
-    if answer.told:
-        console.print(answer.told, style="dim")
-    console.print(f"Ranked by {ranking.model}{f' ({answer.rule})' if answer.rule else ''}.")
-    if answer.why:
-        console.print(answer.why)
-    console.print()
-    for table in ranking_tables(ranking, top, answer.level, answer.measured, _MOST_QUERIES_SHOWN):
-        console.print(table)
-        console.print()
-    if (more := len(ranking.items.queries) - _MOST_QUERIES_SHOWN) > 0:
-        left = "1 more query" if more == 1 else f"{more:,} more queries"
-        console.print(f"… and {left}: --out writes them all.\n", style="dim")
-    if answer.measured:
-        console.print(f"Errors by {ranking.uncertainty.method}; items of one group cannot be told apart.", style="dim")
-    if answer.systems is not None:
-        console.print()
-        console.print(systems_table(answer.systems))
-        like = "; the intervals are for queries like these" if answer.systems.resampled else ""
-        console.print(f"Chance that an item of one beats one of another, mean over queries{like}.", style="dim")
-    if found := answer.sways:
-        console.print()
-        console.print(sways_table(found))
-        console.print("How far a feature moves the chance of an average annotator to say left.", style="dim")
-    if answer.domains is not None:
-        console.print()
-        console.print(domains_report(answer.domains))
-    if answer.grade is not None:
-        console.print()
-        console.print(evaluation_table(answer.grade))
-    for note in answer.notes:
-        console.print(f"Note: {note}", style="yellow")
-    for path in written:
-        console.print(f"Written to {path}.", soft_wrap=True)
-
-
-def _print_json(answer: Answer) -> None:
-    import json
-
-    ranking, grade, systems, domains = answer.ranking, answer.grade, answer.systems, answer.domains
-    content = {
+def _as_dict(result: RankResult) -> dict[str, Any]:
+    ranking, evaluation, systems = result.ranking, result.evaluation, result.systems
+    return {
         "model": ranking.model,
         "settings": dict(ranking.settings),
-        "chosen_because": answer.why or None,
-        "import": answer.report.as_dict(),
-        "ranking": ranking.frame(answer.level, answer.measured).to_dicts(),
+        "chosen_because": result.choice.reason if result.choice.compared else None,
+        "import": None if result.report is None else result.report.as_dict(),
+        "ranking": ranking.to_polars(result.options.level, result.has_uncertainty).to_dicts(),
         "parameters": dict(ranking.parameters),
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),
-        "sways": [sway._asdict() for sway in answer.sways],
+        "bias_effects": [effect._asdict() for effect in _bias_effects(result)],
         "systems": None if systems is None else systems.as_dict(),
-        "domains": None if domains is None else domains.as_dict(),
-        "gold": None if grade is None else {m.metric: m.value for m in grade.measures},
-        "notes": answer.notes,
+        "domains": None if not ranking.has_domains else ranking.domains.as_dict(),
+        "gold": None if evaluation is None else {m.metric: m.value for m in evaluation.measures},
+        "notes": [with_flags(note) for note in ranking.notes],
     }
-    typer.echo(json.dumps(content, ensure_ascii=False))
+
+
+def _bias_effects(result: RankResult) -> list[Any]:
+    """What features did to the answers, if the model has features and the uncertainty is known."""
+    from crowdrank.results import bias_effects
+
+    return bias_effects(result.ranking) if result.has_uncertainty else []
+
+
+def _print_tables(result: RankResult, top: int, written: list[Path]) -> None:
+    screen = console()
+    _print_input(screen, result)
+    _print_ranking(screen, result, top)
+    _print_details(screen, result)
+    for note in result.ranking.notes:
+        screen.print(f"Note: {with_flags(note)}", style="yellow")
+    for path in written:
+        screen.print(f"Written to {path}.", soft_wrap=True)
+
+
+def _print_input(screen: Console, result: RankResult) -> None:
+    from crowdrank.pipeline import describe_side_information
+    from crowdrank.reports import facts
+
+    screen.print(f"{facts(result.judgments)}.")
+    for line in [] if result.report is None else result.report.lines():
+        screen.print(f"  {with_flags(line)}", style="dim")
+    if known := describe_side_information(result):
+        screen.print(known, style="dim")
+    screen.print(f"Ranked by {result.ranking.model}{f' ({result.conversion})' if result.conversion else ''}.")
+    if result.choice.compared:
+        screen.print(result.choice.reason)
+    screen.print()
+
+
+def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
+    from crowdrank.reports import ranking_tables
+
+    ranking = result.ranking
+    for table in ranking_tables(ranking, top, result.options.level, result.has_uncertainty, _MAX_QUERIES_SHOWN):
+        screen.print(table)
+        screen.print()
+    if (more := len(ranking.items.queries) - _MAX_QUERIES_SHOWN) > 0:
+        queries = "1 more query" if more == 1 else f"{more:,} more queries"
+        screen.print(f"… and {queries}: --out writes them all.\n", style="dim")
+    if result.has_uncertainty:
+        method = ranking.uncertainty.method
+        screen.print(f"Errors by {method}; items of one group cannot be told apart.", style="dim")
+
+
+def _print_details(screen: Console, result: RankResult) -> None:
+    """Systems, bias effects, domains and the evaluation against gold, where there are any."""
+    from crowdrank import reports
+
+    if result.systems is not None:
+        screen.print()
+        screen.print(reports.systems_table(result.systems))
+        resampled = "; the intervals are for queries like these" if result.systems.resampled else ""
+        screen.print(
+            f"Probability that an item of one system beats an item of another, mean over queries{resampled}.",
+            style="dim",
+        )
+    if effects := _bias_effects(result):
+        screen.print()
+        screen.print(reports.bias_effects_table(effects))
+        screen.print("How far a feature moves the probability that an average annotator answers left.", style="dim")
+    if result.ranking.has_domains:
+        screen.print()
+        screen.print(reports.domains_report(result.ranking.domains))
+    if result.evaluation is not None:
+        screen.print()
+        screen.print(reports.evaluation_table(result.evaluation))

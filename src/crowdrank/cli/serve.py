@@ -1,8 +1,7 @@
-"""crowdrank serve: a page where annotators compare items, and a board that follows."""
+"""crowdrank serve: a web page where annotators compare items, with a live leaderboard."""
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import threading
@@ -14,89 +13,131 @@ from urllib.request import ProxyHandler, build_opener
 
 import typer
 
-from crowdrank.cli.progress import needed
+from crowdrank.cli.options import OUTPUT
+from crowdrank.cli.output import print_json
+from crowdrank.cli.progress import require_extra
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdrank.storage import Collection
 
 
+_LOG_LEVELS = ("debug", "info", "warning", "error")
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+_COLLECTION, _ACCESS, _SERVER = "Collection", "Access", "Server"
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Begun:
-    """What whoever starts a collection is told."""
+class _Started:
+    """What is printed when a collection is started, as text or JSON.
+
+    `database` is None for a PostgreSQL URL, which may contain a password; `organise`, the admin link, is None if it was
+    shown before.
+    """
 
     items: int
     annotators: int
     database: str | None
-    """A file; None for an address, which may hold a password."""
     organise: str | None
-    """The admin link; None where it was shown before."""
     take_part: str
     board: str
     links: str | None
 
 
 def serve(
-    items: Annotated[Path | None, typer.Argument(help="A file of items: item, and text, image, query, owner …")] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings of the collection, in TOML.")] = None,
-    database: Annotated[
-        str | None, typer.Option(help="A file, or postgresql://…; beside it, ITEMS.crowdrank.db is made.")
+    items: Annotated[
+        Path | None, typer.Argument(help="File of items: item, and optionally text, image, query, owner …")
     ] = None,
-    annotators: Annotated[Path | None, typer.Option(help="A file of annotators, each to get a link.")] = None,
-    links: Annotated[Path | None, typer.Option(help="Where to write the links of --annotators, as CSV.")] = None,
-    gold: Annotated[Path | None, typer.Option(help="Pairs whose order is known, in columns better and worse.")] = None,
-    media: Annotated[Path | None, typer.Option(help="The folder that pictures are in.")] = None,
-    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen at.", min=1, max=65_535)] = 8000,
-    processes: Annotated[int, typer.Option(help="How many processes answer.", min=1, max=64)] = 1,
-    public_url: Annotated[str | None, typer.Option(help="The address that people use, behind a proxy.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings of the collection (.toml).", rich_help_panel=_COLLECTION)
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            help="SQLite file or postgresql:// URL. Default: ITEMS.crowdrank.db.", rich_help_panel=_COLLECTION
+        ),
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Pairs whose order is known, in columns better and worse.", rich_help_panel=_COLLECTION),
+    ] = None,
+    media: Annotated[Path | None, typer.Option(help="Folder of images.", rich_help_panel=_COLLECTION)] = None,
+    annotators: Annotated[
+        Path | None, typer.Option(help="File of annotators; each gets a personal link.", rich_help_panel=_ACCESS)
+    ] = None,
+    links: Annotated[
+        Path | None, typer.Option(help="Where to write the links of --annotators (.csv).", rich_help_panel=_ACCESS)
+    ] = None,
+    new_admin_link: Annotated[
+        bool, typer.Option("--new-admin-link", help="Replace the admin link.", rich_help_panel=_ACCESS)
+    ] = False,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for all.", rich_help_panel=_SERVER)
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65_535, rich_help_panel=_SERVER)] = 8000,
+    processes: Annotated[
+        int, typer.Option(help="Number of server processes.", min=1, max=64, rich_help_panel=_SERVER)
+    ] = 1,
+    public_url: Annotated[
+        str | None, typer.Option(help="Public address, if behind a proxy.", rich_help_panel=_SERVER)
+    ] = None,
     trusted_proxies: Annotated[
-        int, typer.Option(help="How many proxies stand before, whose X-Forwarded-For is to be believed.", min=0, max=9)
+        int,
+        typer.Option(help="Number of proxies whose X-Forwarded-For is trusted.", min=0, max=9, rich_help_panel=_SERVER),
     ] = 0,
-    new_admin_link: Annotated[bool, typer.Option("--new-admin-link", help="Replace the admin link.")] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the links as JSON, once it answers.")] = False,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(_LOG_LEVELS),
+            help="How much to log.",
+            autocompletion=lambda incomplete: [name for name in _LOG_LEVELS if name.startswith(incomplete)],
+            rich_help_panel=_SERVER,
+        ),
+    ] = "warning",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the links as JSON once the server answers.", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Start a collection, or go on with one: a web page to compare items, and a live board."""
-    needed("fastapi", "sqlalchemy", "uvicorn")
+    """Start or resume a collection: a web page to compare items, and a live leaderboard."""
+    require_extra("fastapi", "sqlalchemy", "uvicorn")
     from crowdrank.server.main import check_free
     from crowdrank.server.main import serve as run
     from crowdrank.server.service import Options
     from crowdrank.storage import Collection
 
     if items is None and database is None:
-        raise SettingError("Name a file of items, or the --database of a collection that was begun before.")
-    if log_level not in ("debug", "info", "warning", "error"):
+        raise SettingError("Name a file of items, or the --database of an earlier collection.")
+    if log_level not in _LOG_LEVELS:
         raise SettingError(f"--log-level must be debug, info, warning or error, got {log_level!r}.")
     if annotators is not None and links is None:
-        raise SettingError("Links of annotators are shown only once: say where to write them, --links links.csv.")
+        raise SettingError("Personal links are shown only once: pass --links FILE to write them to a file.")
     if public_url is not None and not re.fullmatch(r"https?://[^/\s]+/?", public_url):
-        raise SettingError(f"--public-url must be like https://rank.example.org, got {public_url!r}.")
+        raise SettingError(f"--public-url must look like https://rank.example.org, got {public_url!r}.")
     check_free(host, port)
-    place = database or f"{(items or Path()).stem}.crowdrank.db"
+    location = database or f"{(items or Path()).stem}.crowdrank.db"
     base = (public_url or f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}").rstrip(
         "/"
     )
-    with Collection.open(place) as collection:
+    with Collection.open(location) as collection:
         _prepare(collection, items, config, gold)
         secret = _admin_secret(collection, new_admin_link)
         if annotators is not None and links is not None:
             _write_links(collection, annotators, links, base)
-        told = _Begun(
+        started = _Started(
             items=sum(not one.hidden for one in collection.items.all().values()),
             annotators=len(collection.annotators.all()),
-            database=None if "://" in place else place,
+            database=None if "://" in location else location,
             organise=None if secret is None else f"{base}/admin/{secret}",
             take_part=f"{base}/join",
             board=f"{base}/",
             links=None if links is None else str(links),
         )
     if as_json:
-        threading.Thread(target=_tell_when_ready, args=(told, host, port), daemon=True).start()
+        threading.Thread(target=_print_when_ready, args=(started, host, port), daemon=True).start()
     else:
-        _say(told, alone=public_url is None and host in ("127.0.0.1", "localhost", "::1"))
+        _print_addresses(started, local=public_url is None and host in _LOCAL_HOSTS)
     run(
-        place,
+        location,
         Options(media=media, public_url=public_url, trusted_proxies=trusted_proxies),
         host=host,
         port=port,
@@ -106,7 +147,7 @@ def serve(
 
 
 def _prepare(collection: Collection, items: Path | None, config: Path | None, gold: Path | None) -> None:
-    """Items, settings and gold pairs, as far as they are not there yet."""
+    """Add items, settings and gold pairs that the collection does not have yet."""
     from crowdrank.server.admin_actions import gold_of_file, items_of_file
     from crowdrank.server.projection import Live
     from crowdrank.server.settings import read_settings
@@ -115,15 +156,15 @@ def _prepare(collection: Collection, items: Path | None, config: Path | None, go
         collection.items.add(items_of_file(items), actor="serve")
     live = Live(collection).catch_up()
     before = live.settings.as_dict()
-    told = before if config is None else read_settings(config).as_dict()
+    wanted = before if config is None else read_settings(config).as_dict()
     if gold is not None:
-        told = {**told, "gold": gold_of_file(gold)}
-    if changed := {key: value for key, value in told.items() if value != before[key]}:
+        wanted = {**wanted, "gold": gold_of_file(gold)}
+    if changed := {key: value for key, value in wanted.items() if value != before[key]}:
         collection.settings.change(changed, actor="serve")
 
 
 def _admin_secret(collection: Collection, new: bool) -> str | None:
-    """A new secret, where there is none or another is wanted: it can be told only now."""
+    """A new admin secret if there is none yet or `new`; None otherwise, because secrets are stored as hashes."""
     if new:
         collection.access.revoke_all(role="admin", actor="serve")
     elif collection.access.issued("admin"):
@@ -146,25 +187,25 @@ def _write_links(collection: Collection, annotators: Path, links: Path, base: st
     links.chmod(0o600)
 
 
-def _say(told: _Begun, alone: bool) -> None:
-    where = told.database or "its database"
-    typer.echo(f"{told.items:,} items, {told.annotators:,} annotators; everything is kept in {where}.")
-    if told.organise is None:
-        typer.echo("  organise:  by the link that was shown when this began (--new-admin-link makes another)")
+def _print_addresses(started: _Started, local: bool) -> None:
+    where = started.database or "its database"
+    typer.echo(f"{started.items:,} items, {started.annotators:,} annotators; everything is stored in {where}.")
+    if started.organise is None:
+        typer.echo("  admin:     use the link shown at the first start (--new-admin-link makes another)")
     else:
-        typer.echo(f"  organise:  {told.organise}    (shown only now: keep it)")
-    typer.echo(f"  take part: {told.take_part}")
-    if told.links is not None:
-        typer.echo(f"  personal links are in {told.links}")
-    if alone:
-        typer.echo("Only this machine can open these. For others: --host 0.0.0.0 --public-url http://NAME-OF-IT:PORT")
-    typer.echo("Stop with Ctrl+C; the same command goes on where it was.")
+        typer.echo(f"  admin:     {started.organise}    (shown only once: keep it)")
+    typer.echo(f"  take part: {started.take_part}")
+    if started.links is not None:
+        typer.echo(f"  personal links are in {started.links}")
+    if local:
+        typer.echo("Only this machine can open these. For others: --host 0.0.0.0 --public-url http://HOSTNAME:PORT")
+    typer.echo("Stop with Ctrl+C; the same command resumes the collection.")
 
 
-def _tell_when_ready(told: _Begun, host: str, port: int) -> None:
-    """For programs that start the server: they may ask as soon as they have read the line."""
-    here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    address = f"http://{f'[{here}]' if ':' in here else here}:{port}/healthz"
+def _print_when_ready(started: _Started, host: str, port: int) -> None:
+    """Print the addresses as JSON once the server answers, for programs that start it."""
+    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    address = f"http://{f'[{local}]' if ':' in local else local}:{port}/healthz"
     direct = build_opener(ProxyHandler({}))
     while True:
         try:
@@ -172,5 +213,5 @@ def _tell_when_ready(told: _Begun, host: str, port: int) -> None:
                 break
         except OSError:
             time.sleep(0.05)
-    typer.echo(json.dumps(asdict(told), ensure_ascii=False))
+    print_json(asdict(started))
     sys.stdout.flush()

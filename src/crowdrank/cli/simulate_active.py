@@ -1,4 +1,4 @@
-"""crowdrank simulate-active: policies compared on crowds whose truth is known."""
+"""crowdrank simulate-active: compare policies on simulated crowds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from crowdrank.cli.trials import bar, page, parse_policy, processes_for
+from crowdrank.cli import options
+from crowdrank.cli.options import OUTPUT, SIMULATION
+from crowdrank.cli.output import check_table, page, print_json, print_written
+from crowdrank.cli.parsing import parse_names
+from crowdrank.cli.policies import parse_policy, process_count
+from crowdrank.cli.progress import progress_bar
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
@@ -16,55 +21,75 @@ if TYPE_CHECKING:
 
 
 def simulate_active(
-    items: Annotated[int, typer.Option(help="How many items.")] = 100,
-    annotators: Annotated[int, typer.Option(help="How many annotators.")] = 100,
-    budget: Annotated[int, typer.Option(help="How many votes each policy may ask for.")] = 1000,
     policies: Annotated[
-        str, typer.Option(help="Which to compare, each perhaps with settings: gain:exploration=5,random.")
+        str,
+        typer.Option(
+            metavar="A,B,C", help="Policies to compare, with optional settings, e.g. gain:exploration=5,random."
+        ),
     ] = "adaptive,gain,random",
+    budget: Annotated[int, typer.Option(help="Number of votes per policy.")] = 1000,
+    beliefs: Annotated[
+        options.SimulatedBeliefs, typer.Option(help="Posterior refits, or online updates.")
+    ] = options.SimulatedBeliefs.REFITS,
+    items: Annotated[int, typer.Option(help="Number of items.", rich_help_panel=SIMULATION)] = 100,
+    annotators: Annotated[int, typer.Option(help="Number of annotators.", rich_help_panel=SIMULATION)] = 100,
     quality: Annotated[
-        str, typer.Option(help='How often an annotator tells the truth, like "beta(2,1)".')
+        str,
+        typer.Option(
+            help='Probability that an annotator answers correctly, e.g. "beta(2,1)".', rich_help_panel=SIMULATION
+        ),
     ] = "beta(2,1)",
-    labels: Annotated[str, typer.Option(help="How answers arise: order or logistic.")] = "order",
-    scale: Annotated[float, typer.Option(help="With logistic labels, the standard deviation of true scores.")] = 2.0,
-    trials: Annotated[int, typer.Option(help="How many crowds each policy asks.", min=1)] = 5,
-    beliefs: Annotated[str, typer.Option(help="What steers: refits or online.")] = "refits",
-    seed: Annotated[int, typer.Option(help="The same seed gives the same crowds and curves.", min=0)] = 0,
-    processes: Annotated[
-        int | None, typer.Option(help="Collections played at a time; as many as cores, at most trials.", min=1)
+    labels: Annotated[
+        options.Labels, typer.Option(help="How answers depend on the true scores.", rich_help_panel=SIMULATION)
+    ] = options.Labels.ORDER,
+    scale: Annotated[
+        float,
+        typer.Option(help="Standard deviation of true scores, with logistic labels.", rich_help_panel=SIMULATION),
+    ] = 2.0,
+    trials: Annotated[
+        int, typer.Option(help="Number of simulated crowds per policy.", min=1, rich_help_panel=SIMULATION)
+    ] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.", min=0, rich_help_panel=SIMULATION)] = 0,
+    processes: options.Processes = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot the learning curves (.png, .svg, .html).", rich_help_panel=OUTPUT)
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the curves: .html .svg .png.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the curves as a table: .csv .tsv .jsonl .parquet.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")] = False,
+    out: options.TableOut = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Compare policies of asking: how close each comes to the truth, vote by vote, with simulated annotators."""
+    """Compare policies that choose questions: accuracy by number of votes, on simulated annotators."""
     from crowdrank import active, reports
 
     chosen = _policies(policies)
+    check_table(out)
     if plot is not None:
         reports.check_drawable(plot)
-    with bar("Asking simulated annotators", trials * len(chosen)) as tell:
+    with progress_bar("Simulating collections") as show:
         curves = active.compare_policies(
             chosen,
             items=items,
             annotators=annotators,
             quality=quality,
-            labels=cast(Any, labels),
+            labels=cast(Any, labels.value),
             scale=scale,
             budget=budget,
             trials=trials,
-            beliefs=cast(Any, beliefs),
+            beliefs=cast(Any, beliefs.value),
             seed=seed,
-            processes=processes_for(processes, trials),
-            on_progress=tell,
+            processes=process_count(processes, trials),
+            on_progress=lambda done, total: show(done, total, ""),
         )
-    (_print_json if as_json else _show)(curves)
+    if as_json:
+        areas, table = curves.areas().to_dicts(), curves.frame().to_dicts()
+        print_json({"best": curves.best, "areas": areas, "curves": table})
+    else:
+        _show(curves)
     _write(curves, out, plot, quiet=as_json)
 
 
 def _policies(text: str) -> dict[str, Chooser]:
     chosen: dict[str, Chooser] = {}
-    for name in (part.strip() for part in text.split(",") if part.strip()):
+    for name in parse_names(text):
         if name in chosen:
             raise SettingError(f"--policies names {name!r} twice.")
         chosen[name] = parse_policy(name)
@@ -75,22 +100,15 @@ def _show(curves: Curves) -> None:
     from crowdrank import reports
 
     headline, verdict = curves.lines()
-    console = page()
-    console.print(headline)
+    screen = page()
+    screen.print(headline)
     error = "" if curves.trials == 1 else ", ± its standard error"
-    console.print(f"Accuracy, the share of pairs in the right order{error}:\n")
+    screen.print(f"Accuracy (share of pairs in the right order{error}):\n")
     for table in reports.curves_tables(curves.frame(), curves.areas()):
-        console.print(table)
-        console.print()
-    console.print("The area is the accuracy averaged over the whole way.")
-    console.print(verdict)
-
-
-def _print_json(curves: Curves) -> None:
-    import json
-
-    found = {"best": curves.best, "areas": curves.areas().to_dicts(), "curves": curves.frame().to_dicts()}
-    typer.echo(json.dumps(found, ensure_ascii=False))
+        screen.print(table)
+        screen.print()
+    screen.print("The area is the mean accuracy over all numbers of votes.")
+    screen.print(verdict)
 
 
 def _write(curves: Curves, out: Path | None, plot: Path | None, quiet: bool) -> None:
@@ -100,6 +118,5 @@ def _write(curves: Curves, out: Path | None, plot: Path | None, quiet: bool) -> 
         io.write_table(curves.frame(), out)
     if plot is not None:
         reports.draw_curves(curves.frame(), plot)
-    for path in (out, plot):
-        if path is not None and not quiet:
-            typer.echo(f"Written to {path}.")
+    if not quiet:
+        print_written([out, plot])

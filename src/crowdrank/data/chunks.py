@@ -133,12 +133,12 @@ class Recipe:
 class InParts:
     """A table whose shards are made when they are needed."""
 
-    recipes: tuple[Any, ...]
+    loaders: tuple[Any, ...]
     rows: int
 
     def joined(self, shard: Any) -> InParts:
         """With one more shard, which is there already."""
-        return InParts((*self.recipes, Made(shard)), self.rows + shard.rows)
+        return InParts((*self.loaders, Made(shard)), self.rows + shard.rows)
 
 
 @dataclass(frozen=True)

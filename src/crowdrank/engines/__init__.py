@@ -1,8 +1,18 @@
-"""Where the arithmetic runs. A model asks for sums over shards and never learns where they were."""
+"""Engines: where sums over the judgments run. Models ask for sums over shards and do not know where they are."""
 
-from crowdrank.engines.base import Engine, Held, Table, TableInParts, Watched
+from crowdrank.engines.base import Engine, ProgressEngine, ShardedData, StreamedTable, Table
 from crowdrank.engines.dask import Dask
-from crowdrank.engines.local import Here, here
+from crowdrank.engines.local import LOCAL, LocalEngine
 from crowdrank.engines.out_of_core import OutOfCore
 
-__all__ = ["Dask", "Engine", "Held", "Here", "OutOfCore", "Table", "TableInParts", "Watched", "here"]
+__all__ = [
+    "LOCAL",
+    "Dask",
+    "Engine",
+    "LocalEngine",
+    "OutOfCore",
+    "ProgressEngine",
+    "ShardedData",
+    "StreamedTable",
+    "Table",
+]

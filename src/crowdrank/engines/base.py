@@ -1,7 +1,4 @@
-"""What a model may ask of an engine: hold the judgments, or work in pieces, and add a formula up over them.
-
-An engine that says how many passes it has made.
-"""
+"""The engine protocol: load judgments as shards, and sum a function over them."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 
 class Table(Protocol):
-    """Rows that can be cut into shards of the same kind."""
+    """Rows that can be split into shards of the same kind."""
 
     @property
     def rows(self) -> int: ...
@@ -22,109 +19,112 @@ class Table(Protocol):
     def split(self, parts: int) -> Sequence[Table]: ...
 
 
-class Recipe(Protocol):
-    """A shard that is not there yet: called, it makes the shard. It is small, and can be sent anywhere."""
+class ShardLoader(Protocol):
+    """Loads one shard when called. It is small and can be sent to another process."""
 
     def __call__(self) -> Any: ...
 
     def read_ahead(self) -> None:
-        """It will be called soon: time to fetch what it needs."""
+        """Ask the operating system to read the shard's file, because it will be loaded soon."""
         ...
 
 
 @runtime_checkable
-class TableInParts(Protocol):
-    """A table too long for memory: its shards are made when they are needed."""
+class StreamedTable(Protocol):
+    """A table too large for memory, whose shards are loaded when they are needed."""
 
     @property
     def rows(self) -> int: ...
 
     @property
-    def recipes(self) -> Sequence[Recipe]: ...
+    def loaders(self) -> Sequence[ShardLoader]: ...
 
 
-class Held(Protocol):
-    """Judgments cut into shards, wherever they are. A formula sees one shard and the parameters."""
+class ShardedData(Protocol):
+    """Judgments split into shards, in memory or elsewhere. A function sees one shard and the parameters."""
 
     @property
-    def spare(self) -> float:
-        """Bytes that may be taken up beside the shards, infinite where nobody set a limit."""
+    def memory_left(self) -> float:
+        """Bytes that may be allocated besides the shards; infinite without a limit."""
         ...
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
-        """Sum over shards of the tuple `formula(shard, *parameters)`, member by member; lists are joined, in order."""
+    def sum(self, function: Callable[..., Any], *parameters: Any) -> Any:
+        """Sum over shards of the tuple `function(shard, *parameters)`, element by element; lists are concatenated."""
         ...
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[Held, Any]:
-        """The same for a formula that returns (what stays beside the shard, what is summed).
+    def map_and_sum(self, function: Callable[..., Any], *parameters: Any) -> tuple[ShardedData, Any]:
+        """Map and sum in one pass, for a function that returns (new shard, terms).
 
-        A formula may be run again on the same shard, so it must leave that as it is.
+        Returns the new shards, which stay where they were computed, and the sum of the terms. The function may run
+        again on the same shard (when a worker is lost, or memory is short), so it must not modify its arguments.
         """
         ...
 
 
 class Engine(Protocol):
-    """Where the arithmetic runs."""
+    """Where computations over the judgments run."""
 
-    def hold(self, table: Table | TableInParts) -> Held:
-        """Rows, cut into shards by their number."""
+    def load(self, table: Table | StreamedTable) -> ShardedData:
+        """Split a table into shards by its number of rows."""
         ...
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
-        """What is cut already, such as queries or chains: each piece is a shard."""
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
+        """Use given pieces, such as queries or Markov chains, as shards."""
         ...
 
 
 def add(parts: Iterable[Any]) -> Any:
-    """Tuples of numbers, arrays and lists, added member by member in order; what was given stays as it is."""
-    each = iter(parts)
-    total = next(each)
-    adding: Callable[[Any, Any], Any] = plus
-    for part in each:
-        total = _added(total, part, adding)
-        adding = iadd  # the sum is ours from now on, and large ones are not made anew
+    """Add tuples of numbers, arrays and lists element by element, in order. The first part is not modified."""
+    remaining = iter(parts)
+    total = next(remaining)
+    operation: Callable[[Any, Any], Any] = plus
+    for part in remaining:
+        total = _add_elements(total, part, operation)
+        operation = iadd  # the running sum is a new object by now, so large arrays can be added in place
     return total
 
 
-def _added(one: Any, other: Any, adding: Callable[[Any, Any], Any]) -> Any:
-    sums = [adding(a, b) for a, b in zip(one, other, strict=True)]
+def _add_elements(one: Any, other: Any, operation: Callable[[Any, Any], Any]) -> Any:
+    sums = [operation(a, b) for a, b in zip(one, other, strict=True)]
     kind = type(one)
     return kind(*sums) if hasattr(kind, "_fields") else tuple(sums)
 
 
 @dataclass(frozen=True)
-class WatchedHeld:
-    held: Held
-    passed: Callable[[], None]
+class ProgressShards:
+    """Shards that report every pass over them."""
+
+    data: ShardedData
+    on_pass: Callable[[], None]
 
     @property
-    def spare(self) -> float:
-        return self.held.spare
+    def memory_left(self) -> float:
+        return self.data.memory_left
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
-        found = self.held.total(formula, *parameters)
-        self.passed()
-        return found
+    def sum(self, function: Callable[..., Any], *parameters: Any) -> Any:
+        total = self.data.sum(function, *parameters)
+        self.on_pass()
+        return total
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[Held, Any]:
-        kept, found = self.held.keep(formula, *parameters)
-        self.passed()
-        return WatchedHeld(kept, self.passed), found
+    def map_and_sum(self, function: Callable[..., Any], *parameters: Any) -> tuple[ShardedData, Any]:
+        mapped, total = self.data.map_and_sum(function, *parameters)
+        self.on_pass()
+        return ProgressShards(mapped, self.on_pass), total
 
 
 @dataclass(frozen=True)
-class Watched:
-    """Another engine, whose passes over the judgments are counted and told."""
+class ProgressEngine:
+    """Wraps another engine and calls `report` with the number of passes made over the judgments."""
 
     engine: Engine
-    tell: Callable[[int], None]
+    report: Callable[[int], None]
 
-    def hold(self, table: Table | TableInParts) -> Held:
-        return self._watched(self.engine.hold(table))
+    def load(self, table: Table | StreamedTable) -> ShardedData:
+        return self._wrap(self.engine.load(table))
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
-        return self._watched(self.engine.spread(pieces))
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
+        return self._wrap(self.engine.distribute(pieces))
 
-    def _watched(self, held: Held) -> Held:
+    def _wrap(self, data: ShardedData) -> ShardedData:
         numbers = count(1)
-        return WatchedHeld(held, lambda: self.tell(next(numbers)))
+        return ProgressShards(data, lambda: self.report(next(numbers)))

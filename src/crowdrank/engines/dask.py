@@ -1,7 +1,7 @@
-"""A Dask cluster: shards are held by workers, parameters sent to them, and sums added up in a tree of one shape.
+"""The Dask engine: workers hold the shards, parameters are sent to them, and sums are added in a tree of fixed shape.
 
-Everything a worker holds is the outcome of a task whose input the scheduler knows: a shard of its recipe, what a pass
-left of the shard and the parameters. So if a worker is lost, the scheduler has what it held made again elsewhere.
+Everything that a worker holds is the result of a task whose inputs the scheduler knows: a shard of its loader, a mapped
+shard of the shard and the parameters. If a worker is lost, the scheduler recomputes its results elsewhere.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdrank.engines.base import Held, Table, TableInParts, add
-from crowdrank.engines.local import cut
+from crowdrank.engines.base import ShardedData, StreamedTable, Table, add
+from crowdrank.engines.local import split_table
 
-# Sums of so many shards are added up by one task.
-_BRANCHES = 8
-
-
-def _make(recipe: Callable[[], Any]) -> Any:
-    return recipe()
+# Number of partial sums that one task adds.
+_BRANCHING = 8
 
 
-def _same(given: Any) -> Any:
+def _load(loader: Callable[[], Any]) -> Any:
+    return loader()
+
+
+def _identity(given: Any) -> Any:
     return given
 
 
-def _apply(formula: Callable[..., Any], shard: Any, parameters: tuple[Any, ...]) -> Any:
-    return formula(shard, *parameters)
+def _apply(function: Callable[..., Any], shard: Any, parameters: tuple[Any, ...]) -> Any:
+    return function(shard, *parameters)
 
 
-def _apply_to_kept(formula: Callable[..., Any], pair: tuple[Any, Any], parameters: tuple[Any, ...]) -> Any:
-    return formula(pair[0], *parameters)
+def _apply_to_mapped(function: Callable[..., Any], pair: tuple[Any, Any], parameters: tuple[Any, ...]) -> Any:
+    return function(pair[0], *parameters)
 
 
-def _summed(pair: tuple[Any, Any]) -> Any:
+def _terms(pair: tuple[Any, Any]) -> Any:
     return pair[1]
 
 
@@ -43,37 +43,37 @@ def _add(*parts: Any) -> Any:
     return add(parts)
 
 
-def _sent(client: Any, given: Any) -> Any:
-    """As a task of its own, which the scheduler remembers; Dask would rather have large ones scattered, and lost."""
+def _send(client: Any, given: Any) -> Any:
+    """Send an object as a task. Dask advises to scatter large objects, but scattered data are lost with a worker."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-        return client.submit(_same, given, pure=False)
+        return client.submit(_identity, given, pure=False)
 
 
 @dataclass(frozen=True)
-class HeldByDask:
-    """Futures of shards; or of pairs, what a pass left beside a shard and its sums."""
+class DaskShards:
+    """Futures of shards, or of pairs (mapped shard, terms) after `map_and_sum`."""
 
     client: Any
     shards: Sequence[Any]
     apply: Callable[..., Any] = _apply
-    spare: float = math.inf
+    memory_left: float = math.inf
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
-        return self._sum(self._each(formula, parameters))
+    def sum(self, function: Callable[..., Any], *parameters: Any) -> Any:
+        return self._sum(self._map(function, parameters))
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[HeldByDask, Any]:
-        pairs = self._each(formula, parameters)
-        found = self._sum([self._submit(_summed, pair) for pair in pairs])
-        return HeldByDask(self.client, pairs, _apply_to_kept), found
+    def map_and_sum(self, function: Callable[..., Any], *parameters: Any) -> tuple[DaskShards, Any]:
+        pairs = self._map(function, parameters)
+        found = self._sum([self._submit(_terms, pair) for pair in pairs])
+        return DaskShards(self.client, pairs, _apply_to_mapped), found
 
-    def _each(self, formula: Callable[..., Any], parameters: tuple[Any, ...]) -> list[Any]:
-        sent = _sent(self.client, parameters)
-        return [self._submit(self.apply, formula, shard, sent) for shard in self.shards]
+    def _map(self, function: Callable[..., Any], parameters: tuple[Any, ...]) -> list[Any]:
+        sent = _send(self.client, parameters)
+        return [self._submit(self.apply, function, shard, sent) for shard in self.shards]
 
     def _sum(self, parts: list[Any]) -> Any:
         while len(parts) > 1:
-            parts = [self._submit(_add, *parts[n : n + _BRANCHES]) for n in range(0, len(parts), _BRANCHES)]
+            parts = [self._submit(_add, *parts[n : n + _BRANCHING]) for n in range(0, len(parts), _BRANCHING)]
         return parts[0].result()
 
     def _submit(self, task: Callable[..., Any], *arguments: Any) -> Any:
@@ -82,16 +82,22 @@ class HeldByDask:
 
 @dataclass(frozen=True)
 class Dask:
-    """The workers of a `distributed.Client`. Files that judgments were scanned into must be where all can read them."""
+    """Run on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        A connected client. Files made by `crowdrank.scan` must be readable by all workers.
+    """
 
     client: Any
 
-    def hold(self, table: Table | TableInParts) -> Held:
-        if isinstance(table, TableInParts):
-            shards = [self.client.submit(_make, recipe, pure=False) for recipe in table.recipes]
+    def load(self, table: Table | StreamedTable) -> ShardedData:
+        if isinstance(table, StreamedTable):
+            shards = [self.client.submit(_load, loader, pure=False) for loader in table.loaders]
         else:
-            shards = [_sent(self.client, shard) for shard in cut(table)]
-        return HeldByDask(self.client, shards)
+            shards = [_send(self.client, shard) for shard in split_table(table)]
+        return DaskShards(self.client, shards)
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
-        return HeldByDask(self.client, [_sent(self.client, piece) for piece in pieces])
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
+        return DaskShards(self.client, [_send(self.client, piece) for piece in pieces])

@@ -1,4 +1,4 @@
-"""This machine: shards in memory, one thread a core."""
+"""The local engine: shards in memory, one thread per core."""
 
 from __future__ import annotations
 
@@ -10,78 +10,78 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from crowdrank.engines.base import Held, Table, TableInParts, add
+from crowdrank.engines.base import ShardedData, StreamedTable, Table, add
 
-# Cutting depends on the data alone, never on the machine: sums come out the same, bit for bit, everywhere.
+# The split depends on the data alone, never on the machine, so sums are the same to the last bit everywhere.
 ROWS_PER_SHARD = 1 << 18
-MOST_SHARDS = 16
-MOST_PIECES = 128
+MAX_SHARDS = 16
+MAX_PIECES = 128
 
 
-def cut(table: Table, rows_per_shard: int = ROWS_PER_SHARD) -> Sequence[Table]:
-    """Shards of a table; a short one stays whole."""
-    parts = min(MOST_SHARDS, -(-table.rows // rows_per_shard))
+def split_table(table: Table, rows_per_shard: int = ROWS_PER_SHARD) -> Sequence[Table]:
+    """Shards of a table; a short table is one shard."""
+    parts = min(MAX_SHARDS, -(-table.rows // rows_per_shard))
     return table.split(parts) if parts > 1 else [table]
 
 
-def runs(count: int) -> list[range]:
-    """The numbers below `count` as pieces of equal length, few enough to be sent one by one.
+def piece_ranges(count: int) -> list[range]:
+    """The numbers below `count` in at most 128 ranges of equal length.
 
-    >>> [len(run) for run in runs(300)][-2:], runs(2)
+    >>> [len(piece) for piece in piece_ranges(300)][-2:], piece_ranges(2)
     ([3, 3], [range(0, 1), range(1, 2)])
     """
-    length = -(-count // MOST_PIECES)
+    length = -(-count // MAX_PIECES)
     return [range(first, min(first + length, count)) for first in range(0, count, max(length, 1))]
 
 
-def cores() -> int:
-    """How many of them this process may use."""
+def available_cores() -> int:
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 @cache
-def threads() -> ThreadPoolExecutor:
-    """One thread a core, started when first needed."""
-    return ThreadPoolExecutor(cores(), thread_name_prefix="crowdrank")
+def thread_pool() -> ThreadPoolExecutor:
+    """One thread per core, started on first use."""
+    return ThreadPoolExecutor(available_cores(), thread_name_prefix="crowdrank")
 
 
 @dataclass(frozen=True)
-class HeldHere:
-    """Shards in this process's memory."""
+class LocalShards:
+    """Shards in the memory of this process."""
 
     shards: Sequence[Any]
-    spare: float = math.inf
+    memory_left: float = math.inf
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
-        return add(self._each(formula, parameters))
+    def sum(self, function: Callable[..., Any], *parameters: Any) -> Any:
+        return add(self._map(function, parameters))
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[HeldHere, Any]:
-        kept, sums = zip(*self._each(formula, parameters), strict=True)
-        return HeldHere(kept), add(sums)
+    def map_and_sum(self, function: Callable[..., Any], *parameters: Any) -> tuple[LocalShards, Any]:
+        mapped, terms = zip(*self._map(function, parameters), strict=True)
+        return LocalShards(mapped), add(terms)
 
-    def _each(self, formula: Callable[..., Any], parameters: tuple[Any, ...]) -> list[Any]:
+    def _map(self, function: Callable[..., Any], parameters: tuple[Any, ...]) -> list[Any]:
         if len(self.shards) == 1:
-            return [formula(self.shards[0], *parameters)]
-        return list(threads().map(lambda shard: formula(shard, *parameters), self.shards))
+            return [function(self.shards[0], *parameters)]
+        return list(thread_pool().map(lambda shard: function(shard, *parameters), self.shards))
 
 
 @dataclass(frozen=True)
-class Here:
-    """Threads on this machine; small tables stay whole and start none. What is in files is passed over there."""
+class LocalEngine:
+    """Threads on this machine. Small tables are one shard and start no thread; files are streamed from disk."""
 
     rows_per_shard: int = ROWS_PER_SHARD
 
-    def hold(self, table: Table | TableInParts) -> Held:
-        if isinstance(table, TableInParts):
+    def load(self, table: Table | StreamedTable) -> ShardedData:
+        if isinstance(table, StreamedTable):
             from crowdrank.engines.out_of_core import OutOfCore
 
-            return OutOfCore().hold(table)
-        return HeldHere(cut(table, self.rows_per_shard))
+            return OutOfCore().load(table)
+        return LocalShards(split_table(table, self.rows_per_shard))
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
-        return HeldHere(pieces)
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
+        return LocalShards(pieces)
 
 
-here = Here()
+LOCAL = LocalEngine()

@@ -1,4 +1,4 @@
-"""How much memory may be used, and how much is."""
+"""Memory limits: parsing sizes, measuring use, and a budget for cached shards."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import numpy as np
 
 from crowdrank.errors import SettingError
 
-# The number by which glibc knows the size from which on memory is asked of the system, and given back.
+# glibc's M_MMAP_THRESHOLD: allocations from this size on are mapped, and returned to the system when freed.
 _MMAP_THRESHOLD = -3
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
-def bytes_of(size: str | int) -> int:
+def parse_bytes(size: str | int) -> int:
     """ "4GB", "512 MiB" or a number of bytes.
 
-    >>> bytes_of("4GB"), bytes_of("1.5 GiB")
+    >>> parse_bytes("4GB"), parse_bytes("1.5 GiB")
     (4000000000, 1610612736)
     """
     found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?|)b?\s*", str(size), re.IGNORECASE)
@@ -30,12 +30,12 @@ def bytes_of(size: str | int) -> int:
     except ValueError:
         count = 0
     if count < 1:
-        raise SettingError(f"A size of memory is a number and a unit, such as 4GB or 512MB; got {size!r}.")
+        raise SettingError(f"A memory size is a number and a unit, such as 4GB or 512MB; got {size!r}.")
     return count
 
 
-def in_use() -> int:
-    """Bytes of memory that this process takes up now."""
+def resident_memory() -> int:
+    """Resident memory of this process in bytes."""
     try:
         with open("/proc/self/statm") as status:
             return int(status.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -46,10 +46,11 @@ def in_use() -> int:
         return most if sys.platform == "darwin" else most * 1024
 
 
-def give_back_at_once() -> None:
-    """Have large arrays given back to the system when they are freed.
+def release_freed_memory() -> None:
+    """Make the C library return large freed arrays to the system at once.
 
-    The C library would keep them for the thread that freed them, and have others ask for more: hundreds of megabytes.
+    By default glibc keeps them for the thread that freed them while other threads allocate more, which adds up to
+    hundreds of megabytes.
     """
     if sys.platform != "linux":
         return
@@ -61,80 +62,82 @@ def give_back_at_once() -> None:
 
 
 class Slot:
-    """Something that can be made again: kept while there is room for it."""
+    """A value that can be computed again, kept in memory while the budget allows.
+
+    `parent` is a slot with which this one shares arrays; `children` counts the slots that share arrays with this one,
+    so that emptying it would free nothing.
+    """
 
     def __init__(self, make: Callable[[], Any], read_ahead: Callable[[], None]):
         self.make, self._read_ahead = make, read_ahead
-        self.kept: Any = None
+        self.value: Any = None
         self.size = 0
-        self.beneath: Slot | None = None
-        """The slot some of whose arrays are kept here, too, …"""
-        self.leaning = 0
-        """… and how many slots keep some of this one's: emptying it would free nothing."""
+        self.parent: Slot | None = None
+        self.children = 0
 
     def __call__(self) -> Any:
-        kept = self.kept  # another thread may need its room in this very moment
-        return self.make() if kept is None else kept
+        value = self.value  # read once: another thread may empty the slot at any moment
+        return self.make() if value is None else value
 
     def read_ahead(self) -> None:
-        if self.kept is None:
+        if self.value is None:
             self._read_ahead()
 
 
-class Room:
-    """Bytes that may be kept. What a later pass leaves is worth more than what an earlier one left, as a rule."""
+class MemoryBudget:
+    """A budget of bytes for cached values, in groups of slots. Later values displace earlier ones."""
 
     def __init__(self, size: int):
         self.left = size
         self._lock = threading.Lock()
-        self._shelves: list[list[Slot]] = []
+        self._groups: list[list[Slot]] = []
 
-    def shelf(self, slots: Iterable[Slot] = ()) -> list[Slot]:
-        """A new place for slots."""
-        self._shelves.append(found := list(slots))
-        return found
+    def new_group(self, slots: Iterable[Slot] = ()) -> list[Slot]:
+        """A new group of slots."""
+        self._groups.append(group := list(slots))
+        return group
 
-    def keep(self, slot: Slot, kept: Any, shelf: list[Slot], made_of: tuple[Slot, Any] | None = None) -> None:
-        """Keep this in its slot, if there is room, or room can be made on other shelves.
+    def keep(self, slot: Slot, value: Any, group: list[Slot], source: tuple[Slot, Any] | None = None) -> None:
+        """Keep a value in its slot if the budget allows, or if other groups can make room.
 
-        `made_of` is the slot of what this was made of, and that itself, which may share arrays with it.
+        `source` is the slot from whose value this one was computed, and that value, which may share arrays with it.
         """
         with self._lock:
-            beneath = made_of[0] if made_of is not None and made_of[0].kept is made_of[1] else None
-            size = size_of(kept, beside=() if beneath is None else beneath.kept)
-            if size > self.left + sum(other.size for other in self._others(shelf, beneath)):
+            parent = source[0] if source is not None and source[0].value is source[1] else None
+            size = size_of(value, beside=() if parent is None else parent.value)
+            if size > self.left + sum(other.size for other in self._evictable(group, parent)):
                 return
-            for other in self._others(shelf, beneath):
+            for other in self._evictable(group, parent):
                 if size <= self.left:
                     break
                 self._empty(other)
-            slot.kept, slot.size, slot.beneath = kept, size, beneath
+            slot.value, slot.size, slot.parent = value, size, parent
             self.left -= size
-            if beneath is not None:
-                beneath.leaning += 1
+            if parent is not None:
+                parent.children += 1
 
-    def clear(self, shelf: list[Slot]) -> None:
-        """Nobody needs what is on this shelf any more."""
+    def clear(self, group: list[Slot]) -> None:
+        """Drop a group that is no longer needed."""
         with self._lock:
-            for slot in shelf:
+            for slot in group:
                 self._empty(slot)
-            self._shelves = [other for other in self._shelves if other is not shelf]
+            self._groups = [other for other in self._groups if other is not group]
 
-    def _others(self, shelf: list[Slot], beneath: Slot | None) -> Iterator[Slot]:
-        """Slots that may be emptied: what passes left first, the judgments themselves (the first shelf) last."""
-        for other in [*self._shelves[1:], *self._shelves[:1]]:
-            if other is not shelf:
-                yield from (slot for slot in other if slot.size and not slot.leaning and slot is not beneath)
+    def _evictable(self, group: list[Slot], parent: Slot | None) -> Iterator[Slot]:
+        """Slots that may be emptied: results of passes first, the judgments themselves (the first group) last."""
+        for other in [*self._groups[1:], *self._groups[:1]]:
+            if other is not group:
+                yield from (slot for slot in other if slot.size and not slot.children and slot is not parent)
 
     def _empty(self, slot: Slot) -> None:
         self.left += slot.size
-        if slot.beneath is not None:
-            slot.beneath.leaning -= 1
-        slot.kept, slot.size, slot.beneath = None, 0, None
+        if slot.parent is not None:
+            slot.parent.children -= 1
+        slot.value, slot.size, slot.parent = None, 0, None
 
 
 def size_of(shard: Any, *, beside: Any = ()) -> int:
-    """Bytes of the arrays in a shard, less those that it shares with another."""
+    """Bytes of the arrays in a shard, without those that it shares with `beside`."""
     shared = {id(array) for array in _arrays(beside)}
     return sum(_bytes(array) for array in _arrays(shard) if id(array) not in shared)
 
@@ -146,5 +149,5 @@ def _arrays(shard: Any) -> list[Any]:
 
 
 def _bytes(array: Any) -> int:
-    """One number that stands for a whole column takes no room."""
+    """Bytes of an array; a broadcast scalar counts as nothing."""
     return 0 if 0 in array.strides else int(array.nbytes)

@@ -1,7 +1,7 @@
-"""Files larger than memory: shards are made of their part of the files, pass after pass, within a limit.
+"""The out-of-core engine: files larger than memory, streamed from disk within a memory limit.
 
-What fits below the limit stays: the shards, and what a pass leaves beside them. What does not is made again when it is
-needed, by the same arithmetic, so that the limit changes the time and nothing else.
+What fits below the limit stays in memory: the shards, and what a pass computed from them. What does not fit is computed
+again when it is needed, by the same arithmetic, so the limit changes the running time and nothing else.
 """
 
 from __future__ import annotations
@@ -12,80 +12,85 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdrank.engines.base import Held, Table, TableInParts, add
-from crowdrank.engines.compilation import load_compiler
-from crowdrank.engines.local import HeldHere, cores, cut, threads
-from crowdrank.engines.memory import Room, Slot, bytes_of, give_back_at_once, in_use
+from crowdrank.engines.base import ShardedData, StreamedTable, Table, add
+from crowdrank.engines.compilation import preload_compiler
+from crowdrank.engines.local import LocalShards, available_cores, split_table, thread_pool
+from crowdrank.engines.memory import MemoryBudget, Slot, parse_bytes, release_freed_memory, resident_memory
 
-# Of the limit this share, and so many bytes at least, are left to what comes and goes: shards at work, sums, draws.
-_AT_WORK, _LEAST_AT_WORK = 0.25, 200_000_000
+# This share of the limit, and at least this many bytes, are reserved for temporary arrays: shards in use, sums, draws.
+_RESERVED_SHARE, _MIN_RESERVED = 0.25, 200_000_000
 
 
-class HeldInParts:
-    """Shards in slots: some stay in memory, the others are made when they are needed."""
+class StreamedShards:
+    """Shards in slots: some stay in memory, the others are loaded when they are needed."""
 
-    def __init__(self, shelf: list[Slot], room: Room, spare: float):
-        self.shelf, self.room, self.spare = shelf, room, spare
-        weakref.finalize(self, room.clear, shelf)
+    def __init__(self, slots: list[Slot], budget: MemoryBudget, memory_left: float):
+        self.slots, self.budget, self.memory_left = slots, budget, memory_left
+        weakref.finalize(self, budget.clear, slots)
 
-    def total(self, formula: Callable[..., Any], *parameters: Any) -> Any:
-        return add(self._each(lambda shard: formula(shard(), *parameters)))
+    def sum(self, function: Callable[..., Any], *parameters: Any) -> Any:
+        return add(self._map(lambda slot: function(slot(), *parameters)))
 
-    def keep(self, formula: Callable[..., Any], *parameters: Any) -> tuple[HeldInParts, Any]:
-        shelf = self.room.shelf()
+    def map_and_sum(self, function: Callable[..., Any], *parameters: Any) -> tuple[StreamedShards, Any]:
+        mapped = self.budget.new_group()
 
-        def work(shard: Slot) -> tuple[Slot, Any]:
-            whole = shard()
-            kept, sums = formula(whole, *parameters)
-            slot = Slot(lambda: formula(shard(), *parameters)[0], shard.read_ahead)
-            self.room.keep(slot, kept, shelf, (shard, whole))
-            return slot, sums
+        def work(slot: Slot) -> tuple[Slot, Any]:
+            shard = slot()
+            value, terms = function(shard, *parameters)
+            new = Slot(lambda: function(slot(), *parameters)[0], slot.read_ahead)
+            self.budget.keep(new, value, mapped, (slot, shard))
+            return new, terms
 
-        def sums() -> Iterator[Any]:
-            for slot, summed in self._each(work):
-                shelf.append(slot)
-                yield summed
+        def all_terms() -> Iterator[Any]:
+            for slot, terms in self._map(work):
+                mapped.append(slot)
+                yield terms
 
-        found = add(sums())
-        return HeldInParts(shelf, self.room, self.spare), found
+        total = add(all_terms())
+        return StreamedShards(mapped, self.budget, self.memory_left), total
 
-    def _each(self, work: Callable[[Slot], Any]) -> Iterator[Any]:
-        """What `work` makes of each shard, in order; few are under way at a time, and the next are being read."""
-        ahead = cores() + 1
-        under_way: deque[Any] = deque()
-        for place, shard in enumerate(self.shelf):
-            if place + ahead < len(self.shelf):
-                self.shelf[place + ahead].read_ahead()
-            under_way.append(threads().submit(work, shard))
-            if len(under_way) >= ahead:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
+    def _map(self, work: Callable[[Slot], Any]) -> Iterator[Any]:
+        """Results of `work` in the order of the shards; a few shards are in progress, and the next are being read."""
+        ahead = available_cores() + 1
+        in_progress: deque[Any] = deque()
+        for position, slot in enumerate(self.slots):
+            if position + ahead < len(self.slots):
+                self.slots[position + ahead].read_ahead()
+            in_progress.append(thread_pool().submit(work, slot))
+            if len(in_progress) >= ahead:
+                yield in_progress.popleft().result()
+        while in_progress:
+            yield in_progress.popleft().result()
 
 
 @dataclass(frozen=True)
 class OutOfCore:
-    """Files larger than memory, on this machine."""
+    """Stream files larger than memory from disk.
+
+    Parameters
+    ----------
+    memory : str or int, default "4GB"
+        Memory limit of the whole process, such as "4GB" or "512MiB".
+    """
 
     memory: str | int = "4GB"
-    """What all of this process may take up, such as "4GB" or "512MiB"."""
 
     def __post_init__(self) -> None:
-        bytes_of(self.memory)
+        parse_bytes(self.memory)
 
-    def hold(self, table: Table | TableInParts) -> Held:
-        if not isinstance(table, TableInParts):  # in memory already
-            return HeldHere(cut(table))
-        give_back_at_once()
-        load_compiler(table.rows)
-        limit = bytes_of(self.memory)
-        spare = max(_AT_WORK * limit, _LEAST_AT_WORK)
-        room = Room(max(0, int(limit - spare) - in_use()))
-        shelf = room.shelf(Slot(recipe, recipe.read_ahead) for recipe in table.recipes)
-        for slot in shelf:
-            if room.left > 0:
-                room.keep(slot, slot.make(), shelf)
-        return HeldInParts(shelf, room, spare)
+    def load(self, table: Table | StreamedTable) -> ShardedData:
+        if not isinstance(table, StreamedTable):  # already in memory
+            return LocalShards(split_table(table))
+        release_freed_memory()
+        preload_compiler(table.rows)
+        limit = parse_bytes(self.memory)
+        reserved = max(_RESERVED_SHARE * limit, _MIN_RESERVED)
+        budget = MemoryBudget(max(0, int(limit - reserved) - resident_memory()))
+        slots = budget.new_group(Slot(loader, loader.read_ahead) for loader in table.loaders)
+        for slot in slots:
+            if budget.left > 0:
+                budget.keep(slot, slot.make(), slots)
+        return StreamedShards(slots, budget, reserved)
 
-    def spread(self, pieces: Sequence[Any]) -> Held:
-        return HeldHere(pieces)  # in memory already
+    def distribute(self, pieces: Sequence[Any]) -> ShardedData:
+        return LocalShards(pieces)  # already in memory

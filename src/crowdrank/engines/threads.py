@@ -1,5 +1,7 @@
-"""Small matrices are worked on by one thread: on a busy machine several wait for each other, a thousand times longer
-than the work takes."""
+"""Limit BLAS to one thread for small matrices.
+
+On a busy machine several threads wait for each other up to a thousand times longer than a small operation takes.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +11,31 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
-# Beyond this many rows a matrix repays more threads than one.
-_SMALL = 500
+# From this many rows on, several threads pay off.
+_MAX_SINGLE_THREADED = 500
 
 _lock = threading.Lock()
-_inside = 0
+_users = 0
 _limits = ExitStack()
 
 
 @contextmanager
-def alone(size: int) -> Iterator[None]:
-    """Linear algebra on matrices of this size, in one thread if they are small; who leaves last lifts the limit."""
-    global _inside
-    if size > _SMALL:
+def limit_blas_threads(size: int) -> Iterator[None]:
+    """Run BLAS single-threaded if matrices have at most 500 rows. The last user to leave lifts the limit."""
+    global _users
+    if size > _MAX_SINGLE_THREADED:
         yield
         return
     with _lock:
-        if _inside == 0:
+        if _users == 0:
             _limits.enter_context(_libraries().limit(limits=1, user_api="blas"))
-        _inside += 1
+        _users += 1
     try:
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if _inside == 0:
+            _users -= 1
+            if _users == 0:
                 _limits.close()
 
 

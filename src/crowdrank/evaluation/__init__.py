@@ -1,10 +1,13 @@
-"""How good it is: metrics against a known truth, chances given to judgments held out, verdicts on annotators."""
+"""Evaluation: metrics against gold, cross-validation, comparison of models, verdicts on annotators, explanations."""
 
-from crowdrank.evaluation.annotator_removal import Moves, leave_out
-from crowdrank.evaluation.cross_validation import HeldOut, held_out
+from crowdrank.evaluation.annotator_removal import RankChanges, remove_annotators
+from crowdrank.evaluation.calibration import Calibration, calibration
+from crowdrank.evaluation.cross_validation import CrossValidation, cross_validate
+from crowdrank.evaluation.disagreement import Disagreement, disagreement
 from crowdrank.evaluation.explanation import Explanation, explain
-from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate
-from crowdrank.evaluation.model_comparison import ModelComparison, compare_models
+from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evaluate_scores
+from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, compare_models
+from crowdrank.evaluation.position_bias import PositionBias, position_bias
 from crowdrank.evaluation.rank_correlation import (
     accuracy,
     kendall_correlation,
@@ -14,32 +17,42 @@ from crowdrank.evaluation.rank_correlation import (
 )
 from crowdrank.evaluation.recommendation import Recommendation
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
-from crowdrank.evaluation.verdicts import Verdicts, verdicts
-from crowdrank.models.cross_validation import log_chances
+from crowdrank.evaluation.verdicts import VERDICTS, Verdict, Verdicts, verdicts
+from crowdrank.models.cross_validation import log_probabilities
 
 __all__ = [
+    "VERDICTS",
+    "Calibration",
+    "CrossValidation",
+    "Disagreement",
     "Evaluation",
     "Explanation",
     "Gold",
-    "HeldOut",
     "Measure",
     "ModelComparison",
-    "Moves",
+    "ModelScore",
+    "PositionBias",
+    "RankChanges",
     "Recommendation",
+    "Verdict",
     "Verdicts",
     "accuracy",
     "average_precision",
+    "calibration",
     "compare_models",
+    "cross_validate",
+    "disagreement",
     "evaluate",
+    "evaluate_scores",
     "explain",
-    "held_out",
     "kendall_correlation",
     "kendall_distance",
-    "leave_out",
-    "log_chances",
+    "log_probabilities",
     "ndcg",
+    "position_bias",
     "precision_at",
     "rbp",
+    "remove_annotators",
     "spearman_correlation",
     "top_k_overlap",
     "verdicts",

@@ -1,4 +1,4 @@
-"""What was found about each annotator, before anything is concluded."""
+"""Evidence on each annotator: the results of all tests, from which verdicts follow."""
 
 from __future__ import annotations
 
@@ -10,117 +10,148 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.evaluation.annotator_tests import (
-    Haste,
-    Sum,
-    adjusted,
-    below,
-    either_way,
-    haste,
-    quality_of,
-    upper_quality,
+    ResponseTimes,
+    WeightedSum,
+    estimate_quality,
+    p_value_below,
+    quality_upper_bound,
+    response_time_test,
+    two_sided_p_value,
 )
-from crowdrank.evaluation.minority_preferences import Expected, Taste, decided, taste
+from crowdrank.evaluation.estimates import benjamini_hochberg
+from crowdrank.evaluation.minority_preferences import (
+    ExpectedAnswers,
+    MinorityTest,
+    decided_answers,
+    minority_test,
+)
 
-LEANS = 0.15
-"""One-sided: the share of answers to one side, beyond what the scores expect, from which a leaning matters."""
-QUICK = 1 / 3
-"""Hasty: the median time, as a share of the crowd's, below which answers are quick."""
-NOISY_BELOW, NOISY_APART = 0.8, 0.1
-"""Noisy: a quality below the one, and below the typical by the other."""
-RANDOM_BELOW = 0.75
-"""Random: a quality that must be excluded."""
+ONE_SIDED_EXCESS = 0.15
+"""One-sided: the fraction of answers to one side beyond what the scores predict must be at least this."""
+HASTY_RATIO = 1 / 3
+"""Hasty: the median response time must be below this fraction of the typical one."""
+NOISY_QUALITY, NOISY_GAP = 0.8, 0.1
+"""Noisy: the quality must be below the first, and below the typical quality by at least the second."""
+RANDOM_QUALITY = 0.75
+"""Random: the answers must exclude this quality."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Everything by annotator; chances are adjusted p-values, nan where a test could not be made."""
+    """Results of the tests, one value per annotator.
+
+    Parameters
+    ----------
+    level : float
+        Significance level of the tests.
+    answers : array
+        Number of decided answers.
+    decided : array
+        Number of decided answers for which the scores of others predict something; only these are tested.
+    agreed : array
+        Number of tested answers that agree with the scores.
+    agreement : WeightedSum
+        Sum of the answers along the expected answers.
+    quality : array
+        η estimated from `agreement`.
+    upper : array
+        Largest quality that is not rejected.
+    typical : float
+        Quality of a typical annotator.
+    left, left_expected : array
+        Number of answers "left", and the number that the scores predict.
+    response_times : ResponseTimes or None
+        None if no durations are known.
+    minority : MinorityTest
+        Whether the annotator shares the preferences of a minority.
+    p_values : dict of str to array
+        Adjusted p-values by test; nan where a test is not possible.
+    """
 
     level: float
     answers: FloatArray
-    """Decided answers, whoever else judged."""
     decided: FloatArray
-    """Decided answers on which the others' scores have a say; only these are tested."""
     agreed: FloatArray
-    agreement: Sum
+    agreement: WeightedSum
     quality: FloatArray
     upper: FloatArray
-    """The largest quality that is not excluded."""
     typical: float
     left: FloatArray
     left_expected: FloatArray
-    haste: Haste | None
-    taste: Taste
-    chances: dict[str, FloatArray]
+    response_times: ResponseTimes | None
+    minority: MinorityTest
+    p_values: dict[str, FloatArray]
 
-    def sure(self, test: str) -> BoolArray:
-        return np.asarray(self.chances[test] < self.level)
+    def significant(self, test: str) -> BoolArray:
+        return np.asarray(self.p_values[test] < self.level)
 
     @cached_property
-    def leans(self) -> BoolArray:
+    def one_sided(self) -> BoolArray:
         excess = np.abs(self.left - self.left_expected)
-        return self.sure("one_sided") & (excess >= LEANS * self.decided)
+        return self.significant("one_sided") & (excess >= ONE_SIDED_EXCESS * self.decided)
 
     @cached_property
     def hasty(self) -> BoolArray:
-        if self.haste is None:
+        if self.response_times is None:
             return np.zeros(len(self.decided), bool)
-        return self.sure("hasty") & (self.haste.median < QUICK * self.haste.usual) & ~self.reliable
+        quick = self.response_times.median < HASTY_RATIO * self.response_times.typical
+        return self.significant("hasty") & quick & ~self.reliable
 
     @cached_property
     def noisy(self) -> BoolArray:
-        small = (self.quality < NOISY_BELOW) & (self.quality < self.typical - NOISY_APART)
-        return self.sure("above_half") & self.sure("below_typical") & small
+        low = (self.quality < NOISY_QUALITY) & (self.quality < self.typical - NOISY_GAP)
+        return self.significant("above_half") & self.significant("below_typical") & low
 
     @cached_property
     def reliable(self) -> BoolArray:
-        return self.sure("above_half") & ~self.noisy
+        return self.significant("above_half") & ~self.noisy
 
     @cached_property
     def random(self) -> BoolArray:
-        either = self.sure("above_half") | self.sure("below_half")
-        return ~either & self.sure("below_typical") & (self.upper < RANDOM_BELOW)
+        differs = self.significant("above_half") | self.significant("below_half")
+        return ~differs & self.significant("below_typical") & (self.upper < RANDOM_QUALITY)
 
 
-def gather(comparisons: Comparisons, expected: Expected, level: float) -> Evidence:
+def collect_evidence(comparisons: Comparisons, expected: ExpectedAnswers, level: float) -> Evidence:
     """Run every test on every annotator."""
-    answers, rows = decided(comparisons, expected.majority), np.flatnonzero(comparisons.outcome)
-    agreement = answers.along(answers.expected)
-    known, quality = agreement.square > 0, quality_of(agreement)
-    typical = _typical(agreement, quality)
-    said = (answers.expected != 0).astype(np.float64)
-    leaning = answers.along(answers.beyond_scores(said))
-    left, pace = answers.per(said * (answers.side > 0)), haste(comparisons)
-    shared = taste(answers, expected.minority[rows])
-    nothing = np.full(answers.people, np.nan)
-    chances = {
-        "above_half": agreement.chance(),
-        "below_half": agreement.reversed().chance(),
-        "below_typical": below(agreement, typical),
-        "one_sided": either_way(leaning) if comparisons.sided else nothing,
-        "hasty": nothing if pace is None else pace.chance,
-        "taste": shared.chance,
+    answers, rows = decided_answers(comparisons, expected.majority), np.flatnonzero(comparisons.outcome)
+    agreement = answers.weighted_sum(answers.expected)
+    known, quality = agreement.squares > 0, estimate_quality(agreement)
+    typical = _typical_quality(agreement, quality)
+    tested = (answers.expected != 0).astype(np.float64)
+    side = answers.weighted_sum(answers.residual_weights(tested))
+    left, times = answers.sum_by_annotator(tested * (answers.answer > 0)), response_time_test(comparisons)
+    minority = minority_test(answers, expected.minority[rows])
+    not_tested = np.full(answers.n_annotators, np.nan)
+    p_values = {
+        "above_half": agreement.p_value(),
+        "below_half": agreement.negated().p_value(),
+        "below_typical": p_value_below(agreement, typical),
+        "one_sided": two_sided_p_value(side) if comparisons.sided else not_tested,
+        "hasty": not_tested if times is None else times.p_value,
+        "taste": minority.p_value,
     }
     return Evidence(
         level=level,
-        answers=answers.per(np.ones(len(rows))),
-        decided=answers.per(said),
-        agreed=answers.per(answers.side * answers.expected > 0),
+        answers=answers.sum_by_annotator(np.ones(len(rows))),
+        decided=answers.sum_by_annotator(tested),
+        agreed=answers.sum_by_annotator(answers.answer * answers.expected > 0),
         agreement=agreement,
         quality=quality,
-        upper=upper_quality(agreement, level),
+        upper=quality_upper_bound(agreement, level),
         typical=typical,
         left=left,
-        left_expected=left - leaning.total / 2,
-        haste=pace,
-        taste=shared,
-        chances={name: adjusted(np.where(known, chance, np.nan)) for name, chance in chances.items()},
+        left_expected=left - side.total / 2,
+        response_times=times,
+        minority=minority,
+        p_values={name: benjamini_hochberg(np.where(known, p, np.nan)) for name, p in p_values.items()},
     )
 
 
-def _typical(agreement: Sum, quality: FloatArray) -> float:
-    """The median quality of the better known half."""
-    known = agreement.square > 0
+def _typical_quality(agreement: WeightedSum, quality: FloatArray) -> float:
+    """Median quality of the half of the annotators about whom most is known."""
+    known = agreement.squares > 0
     if not known.any():
         return np.nan
-    better = agreement.square >= np.median(agreement.square[known])
-    return float(np.median(quality[better]))
+    well_known = agreement.squares >= np.median(agreement.squares[known])
+    return float(np.median(quality[well_known]))

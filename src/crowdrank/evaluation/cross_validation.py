@@ -1,9 +1,4 @@
-"""Judgments held out in turn, and what every model made of the same ones.
-
-How well a model foretells judgments it has not seen.
-
-Means over the same answers by several models, and how far apart they surely are.
-"""
+"""Cross-validation: models predict judgments that were held out of their fit."""
 
 from __future__ import annotations
 
@@ -19,190 +14,242 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
 from crowdrank.errors import ConvergenceWarning, CrowdrankError, CrowdrankWarning, SettingError
-from crowdrank.models import Model, name_of
-from crowdrank.models.conversion import as_read_by
-from crowdrank.models.cross_validation import folds_of, log_chances
+from crowdrank.evaluation.estimates import Estimate, clustered_mean
+from crowdrank.models import name_of
+from crowdrank.models.base import Model
+from crowdrank.models.conversion import convert_for
+from crowdrank.models.cross_validation import assign_folds, log_probabilities
 from crowdrank.results import Ranking
 
-By = Literal["judgment", "annotator"]
+HoldOut = Literal["judgment", "annotator"]
+"""What is held out: single judgments, or all judgments of an annotator."""
 
-_LEAST = np.log(1e-9)
-"""What is taken for the log of a chance at least: one certainty that failed must not decide everything."""
+_MIN_LOG_PROBABILITY = np.log(1e-9)
+"""Floor of log probabilities: one wrong prediction made with certainty must not decide everything."""
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """Mean log-likelihood of held-out judgments.
+
+    Parameters
+    ----------
+    mean : float
+        Mean log-likelihood per judgment, in nats; closer to 0 is better, log ½ = −0.693 is a coin flip.
+    std_error : float
+        Standard error of the mean.
+    n_judgments : int
+        Number of judgments predicted.
+    folds : int
+        Number of folds.
+    """
+
+    mean: float
+    std_error: float
+    n_judgments: int
+    folds: int
+
+
+def cross_validate(
+    model: Any,
+    comparisons: Comparisons,
+    *,
+    folds: int = 5,
+    by: HoldOut = "judgment",
+    ties: Literal["drop", "keep"] = "drop",
+    seed: int = 0,
+) -> CrossValidation:
+    """Return the cross-validated log-likelihood of a model.
+
+    Parameters
+    ----------
+    model : Model
+        A model with `predict`.
+    comparisons : Comparisons
+        The judgments.
+    folds : int, default 5
+        Number of folds.
+    by : {"judgment", "annotator"}, default "judgment"
+        Whether to hold out single judgments or all judgments of an annotator.
+    ties : {"drop", "keep"}, default "drop"
+        Whether ties are predicted too. With "drop", probabilities are conditional on a decided answer.
+    seed : int, default 0
+        Seed of the folds.
+
+    Returns
+    -------
+    CrossValidation
+        Mean and standard error.
+
+    Examples
+    --------
+    >>> from crowdrank import BradleyTerry
+    >>> from crowdrank.simulation import mixed_crowd
+    >>> votes = mixed_crowd(kinds={"good": 6}, seed=1).judgments
+    >>> cross_validate(BradleyTerry(), votes).mean > -0.693
+    True
+    """
+    require_predictions(model)
+    fold = assign_folds(comparisons, folds, by, np.random.default_rng(seed))
+    values, weights = [], []
+    for n in range(folds):
+        test = comparisons.take(np.flatnonzero(fold == n))
+        ranking = model.fit(comparisons.take(np.flatnonzero(fold != n)))
+        values.append(log_probabilities(model, ranking, test, ties))
+        weights.append(test.weights[test.outcome != 0] if ties == "drop" else test.weights)
+    value, weight = np.concatenate(values), np.concatenate(weights)
+    mean = float(np.average(value, weights=weight))
+    variance = np.average((value - mean) ** 2, weights=weight) * np.sum(weight**2) / np.sum(weight) ** 2
+    return CrossValidation(mean, float(np.sqrt(variance)), len(value), folds)
+
+
+def require_predictions(model: Any) -> None:
+    """Refuse models that cannot predict judgments."""
+    if not hasattr(model, "predict"):
+        raise SettingError(f"{name_of(model)} gives an order but no probabilities, so it cannot predict judgments.")
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What is fitted to, and the answers held out: each two items of which one was put first."""
+    """Judgments to fit to, and decided answers to predict."""
 
-    seen: Judgments
-    answers: Comparisons
+    train: Judgments
+    test: Comparisons
 
 
 @dataclass
-class Foretold:
-    """What every model made of the answers held out, in the same order."""
+class HeldOutPredictions:
+    """What each model predicted for the held-out answers, in the same order.
+
+    Parameters
+    ----------
+    weight : array of float
+        Weight of each answer.
+    annotator : array of int
+        Annotator of each answer: answers of one annotator are not independent.
+    log_likelihood : dict of str to list of arrays
+        By model and fold, for models that predict probabilities.
+    agreement : dict of str to list of arrays
+        1 where the preferred item has the higher score, 0 where the lower, ½ where scores are equal.
+    seconds : dict of str to float
+        Time of fits and predictions.
+    not_converged : Counter of str
+        Number of fits that did not converge.
+    """
 
     weight: FloatArray
-    who: IntArray
-    """Whose answers they are: what one person said hangs together."""
-    chance: dict[str, list[FloatArray]] = field(default_factory=dict)
-    """The log chance given to each answer, by models that give chances."""
-    agreed: dict[str, list[FloatArray]] = field(default_factory=dict)
-    """1 where the item put first has the higher score, 0 where the lower, ½ where they are equal."""
+    annotator: IntArray
+    log_likelihood: dict[str, list[FloatArray]] = field(default_factory=dict)
+    agreement: dict[str, list[FloatArray]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    stopped_short: Counter[str] = field(default_factory=Counter)
+    not_converged: Counter[str] = field(default_factory=Counter)
 
     def drop(self, name: str) -> None:
-        for found in (self.chance, self.agreed):
+        for found in (self.log_likelihood, self.agreement):
             found.pop(name, None)
 
 
-def folds_by(judgments: Judgments, by: By, folds: int, seed: int, most: int | None = None) -> list[Fold]:
-    """Judgments, or whole annotators, dealt into folds; only the first `most` of them, where they are many."""
-    known: Any = judgments
-    units = len(known.annotators) if by == "annotator" else len(known)
-    fold = folds_of(known, min(folds, units), by, np.random.default_rng(seed))
+def make_folds(judgments: Judgments, by: HoldOut, folds: int, seed: int, limit: int | None = None) -> list[Fold]:
+    """Split judgments, or whole annotators, into folds; return only the first `limit` of them if given."""
+    units = len(judgments.annotators) if by == "annotator" else len(judgments)
+    rows: Any = judgments  # folds_of only counts rows and annotators, which all kinds of judgments have
+    count = min(folds, units)
+    fold = assign_folds(rows, count, by, np.random.default_rng(seed))
     parts = [
-        Fold(known.take(np.flatnonzero(fold != n)), _answers(known.take(np.flatnonzero(fold == n))))
-        for n in range(min(folds, units) if most is None else most)
+        Fold(judgments.take(np.flatnonzero(fold != n)), _decided_pairs(judgments.take(np.flatnonzero(fold == n))))
+        for n in range(count if limit is None else limit)
     ]
-    return [part for part in parts if len(part.answers) and len(part.seen)]
+    return [part for part in parts if len(part.test) and len(part.train)]
 
 
-def foretell(
-    models: Mapping[str, Any], folds: list[Fold], left_out: dict[str, str], done: Callable[[str], None]
-) -> Foretold:
-    """Each model fitted without each fold; one that cannot be is left out, with the reason."""
-    weight = np.concatenate([fold.answers.weights for fold in folds])
-    found = Foretold(weight, np.concatenate([_who(fold.answers) for fold in folds]))
+def predict_held_out(
+    models: Mapping[str, Any], folds: list[Fold], left_out: dict[str, str], on_fit: Callable[[str], None]
+) -> HeldOutPredictions:
+    """Fit each model without each fold and predict the fold; record the reason for models that fail in `left_out`."""
+    weight = np.concatenate([fold.test.weights for fold in folds])
+    found = HeldOutPredictions(weight, np.concatenate([_annotator_codes(fold.test) for fold in folds]))
     for fold in folds:
         for name, model in models.items():
             if name not in left_out:
                 try:
-                    _ask(name, model, fold, found)
+                    _predict_fold(name, model, fold, found)
                 except CrowdrankError as error:
                     left_out[name] = str(error)
                     found.drop(name)
-            done(name)
+            on_fit(name)
     return found
 
 
 def fit_quietly(
     model: Model, judgments: Judgments, side_information: SideInformation | None = None
 ) -> tuple[Ranking, bool]:
-    """The ranking, and whether the solver got there."""
-    with warnings.catch_warnings(record=True) as heard:
+    """Fit without warnings; return the ranking and whether the solver converged."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)
-        ranking = model.fit(as_read_by(model, judgments)[0], side_information=side_information)
-    return ranking, not any(issubclass(w.category, ConvergenceWarning) for w in heard)
+        ranking = model.fit(convert_for(model, judgments)[0], side_information=side_information)
+    return ranking, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 
-def _ask(name: str, model: Any, fold: Fold, found: Foretold) -> None:
-    began = time.perf_counter()
-    ranking, converged = fit_quietly(model, fold.seen)
-    answers = fold.answers
+def _predict_fold(name: str, model: Any, fold: Fold, found: HeldOutPredictions) -> None:
+    start = time.perf_counter()
+    ranking, converged = fit_quietly(model, fold.train)
+    test = fold.test
     if hasattr(model, "predict"):
         with np.errstate(divide="ignore"):
-            chance = np.maximum(log_chances(model, ranking, answers), _LEAST)
-        found.chance.setdefault(name, []).append(chance)
-    ahead = np.sign(ranking.scores[answers.left] - ranking.scores[answers.right])
-    found.agreed.setdefault(name, []).append((1.0 + ahead * answers.outcome) / 2)
-    found.seconds[name] += time.perf_counter() - began
-    found.stopped_short[name] += not converged
+            value = np.maximum(log_probabilities(model, ranking, test), _MIN_LOG_PROBABILITY)
+        found.log_likelihood.setdefault(name, []).append(value)
+    predicted = np.sign(ranking.scores[test.left] - ranking.scores[test.right])
+    found.agreement.setdefault(name, []).append((1.0 + predicted * test.outcome) / 2)
+    found.seconds[name] += time.perf_counter() - start
+    found.not_converged[name] += not converged
 
 
-def _answers(judgments: Judgments) -> Comparisons:
-    """Decided answers as they are; of grades and lists, every two items that one of them orders."""
+def _decided_pairs(judgments: Judgments) -> Comparisons:
+    """Decided comparisons; for ratings and lists, all pairs of items that one of them orders."""
     if isinstance(judgments, Rankings) and judgments.annotator is None:
-        # what one list says hangs together, as what one person says does
+        # Pairs from one list are not independent, just as the answers of one annotator: each list is a cluster.
         names = np.array([str(n) for n in range(len(judgments))], dtype=object)
         judgments = replace(judgments, annotators=names, annotator=np.arange(len(judgments), dtype=np.int32))
-    answers = judgments if isinstance(judgments, Comparisons) else judgments.to_comparisons()
-    return answers.take(np.flatnonzero(answers.outcome))
+    pairs = judgments if isinstance(judgments, Comparisons) else judgments.to_comparisons()
+    return pairs.take(np.flatnonzero(pairs.outcome))
 
 
-def _who(answers: Comparisons) -> IntArray:
+def _annotator_codes(answers: Comparisons) -> IntArray:
     return np.arange(len(answers)) if answers.annotator is None else answers.annotator.astype(np.int64)
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """Mean log chance given to each held-out judgment, in nats; nearer 0 is better."""
+class PairedScore:
+    """Score of one model, with paired differences to others on the same answers.
 
-    mean: float
-    std_error: float
-    judgments: int
-    folds: int
-
-
-def held_out(
-    model: Any,
-    comparisons: Comparisons,
-    *,
-    folds: int = 5,
-    by: Literal["judgment", "annotator"] = "judgment",
-    ties: Literal["drop", "keep"] = "drop",
-    seed: int = 0,
-) -> HeldOut:
-    """Cross-validated log-likelihood, whole judgments or whole annotators held out in turn."""
-    if not hasattr(model, "predict"):
-        raise SettingError(f"{name_of(model)} gives an order, not chances: it cannot foretell judgments.")
-    fold = folds_of(comparisons, folds, by, np.random.default_rng(seed))
-    gained, weights = [], []
-    for n in range(folds):
-        unseen = comparisons.take(np.flatnonzero(fold == n))
-        ranking = model.fit(comparisons.take(np.flatnonzero(fold != n)))
-        gained.append(log_chances(model, ranking, unseen, ties))
-        weights.append(unseen.weights[unseen.outcome != 0] if ties == "drop" else unseen.weights)
-    value, weight = np.concatenate(gained), np.concatenate(weights)
-    mean = float(np.average(value, weights=weight))
-    spread = np.average((value - mean) ** 2, weights=weight) * np.sum(weight**2) / np.sum(weight) ** 2
-    return HeldOut(mean, float(np.sqrt(spread)), len(value), folds)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean and its standard error."""
-
-    value: float
-    std_error: float
-
-    @property
-    def surely_positive(self) -> bool:
-        return self.value > 2 * self.std_error
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What one model reached, and how that stands to others on the same answers."""
+    Parameters
+    ----------
+    mean : Estimate
+        Mean score.
+    gain : Estimate
+        Difference to the baseline model; positive is better.
+    deficit : Estimate
+        Difference of the best model to this one.
+    """
 
     mean: Estimate
     gain: Estimate
-    """Above the plain model."""
-    behind: Estimate
-    """Below the best."""
+    deficit: Estimate
 
 
-def estimate(values: FloatArray, weight: FloatArray, who: IntArray) -> Estimate:
-    """The mean, and its error with answers or people taken as independent, whichever is larger."""
-    mean = float(np.average(values, weights=weight))
-    pull = weight * (values - mean)
-    people = np.bincount(who, pull)
-    independent = max(float(np.sum(pull**2)), float(np.sum(people**2)))
-    return Estimate(mean, float(np.sqrt(independent)) / float(np.sum(weight)))
-
-
-def marks(values: Mapping[str, FloatArray], weight: FloatArray, who: IntArray, plain: str) -> dict[str, Mark]:
-    """Of every model; without the plain one among them there is no gain to tell (nan)."""
+def paired_scores(
+    values: Mapping[str, FloatArray], weight: FloatArray, annotator: IntArray, baseline: str
+) -> dict[str, PairedScore]:
+    """Return the scores of all models; gains are nan if the baseline is not among them."""
     if not values:
         return {}
     best = max(values, key=lambda name: float(np.average(values[name], weights=weight)))
-    nothing = Estimate(np.nan, np.nan)
+    unknown = Estimate(np.nan, np.nan)
     return {
-        name: Mark(
-            estimate(found, weight, who),
-            estimate(found - values[plain], weight, who) if plain in values else nothing,
-            estimate(values[best] - found, weight, who),
+        name: PairedScore(
+            clustered_mean(found, weight, annotator),
+            clustered_mean(found - values[baseline], weight, annotator) if baseline in values else unknown,
+            clustered_mean(values[best] - found, weight, annotator),
         )
         for name, found in values.items()
     }

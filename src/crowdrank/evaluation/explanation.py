@@ -1,4 +1,4 @@
-"""Why one item stands above another: what was said of the two, chains through others, and the rest without some."""
+"""Explanation of why one item is ranked above another: direct judgments, chains through other items, and refits."""
 
 from __future__ import annotations
 
@@ -13,186 +13,266 @@ from crowdrank.arrays import AnyArray, BoolArray
 from crowdrank.data import LEFT, TIE, Comparisons, Judgments
 from crowdrank.errors import SettingError
 from crowdrank.evaluation.cross_validation import fit_quietly
-from crowdrank.evaluation.influence import TRUST, Pushes, chains, pushes
+from crowdrank.evaluation.influence import RELIABILITY_ESTIMATE, Influence, judgment_influence, widest_chains
 from crowdrank.models import by_name
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 from crowdrank.results import Ranking
 
-MOST_REFITTED = 50_000
-"""Judgments up to which the model is fitted anew without some of them."""
-_CHAINS, _REFITS = 30, 3
+MAX_REFIT_JUDGMENTS = 50_000
+"""With more judgments than this, the model is not fitted again without some of them."""
+_MAX_CHAINS, _MAX_REFITS = 30, 3
 
 
 @dataclass(frozen=True)
-class Voice:
-    """What one annotator said, and how far that pushes the item above the other."""
+class AnnotatorInfluence:
+    """What one annotator said, and its influence on the difference of the two scores.
+
+    Parameters
+    ----------
+    annotator : str
+        Label of the annotator; "" if the judgments do not name annotators.
+    reliability : float or None
+        Quality or attention that the model estimated; None if it treats all annotators alike.
+    above, below, ties : int
+        Number of direct answers for the item, for the other, and of ties.
+    direct : float
+        Influence of the direct answers.
+    influence : float
+        Influence of all answers of the annotator.
+    """
 
     annotator: str
-    """"" where nobody wrote down who judged."""
-    trust: float | None
-    """How far the model believes them: their quality or care; None where it believes all alike."""
+    reliability: float | None
     above: int
-    """Direct answers for the item."""
     below: int
-    """… for the other."""
     ties: int
     direct: float
-    """How far the direct answers push."""
-    push: float
-    """… and all their answers, those on other items included."""
+    influence: float
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Items from the one to the other, each compared with the next."""
+    """A path of compared items from one item to the other.
+
+    Parameters
+    ----------
+    items : tuple of str
+        The items of the path.
+    judgments : int
+        Number of judgments between neighbours.
+    influence : float
+        Influence of the path.
+    """
 
     items: tuple[str, ...]
     judgments: int
-    push: float
+    influence: float
 
 
 @dataclass(frozen=True)
-class Without:
-    """What the model makes of the rest, when some judgments are left out."""
+class Refit:
+    """The result of a fit without some judgments.
 
-    what: str
+    Parameters
+    ----------
+    left_out : str
+        What was left out: "the direct answers" or an annotator.
+    judgments : int
+        Number of judgments left out.
+    difference : float
+        Difference of the two scores.
+    probability : float
+        Probability that the item truly ranks above the other.
+    """
+
+    left_out: str
     judgments: int
-    """How many were left out."""
     difference: float
     probability: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """Why `item` stands above `other`, or why not. Pushes are shares of the difference, and add up to it."""
+    """Why `item` is ranked above `other`, or is not. Influences add up to the difference of the scores.
+
+    Parameters
+    ----------
+    item, other : str
+        The two items.
+    query : str or None
+        Their query.
+    model : str
+        Name of the model.
+    rule : str
+        How ratings or lists were converted to comparisons; "" for comparisons.
+    difference : float
+        Score of the item minus that of the other.
+    probability : float
+        Probability that the item truly ranks above the other.
+    direct : float
+        Influence of the direct answers.
+    judgments : int
+        Number of direct answers.
+    indirect : float
+        Influence of all other answers.
+    annotators : tuple of AnnotatorInfluence
+        All annotators, largest influence first.
+    chains : tuple of Chain
+        The chains with most flow, largest influence first.
+    refits : tuple of Refit
+        Fits without the direct answers, and without the most influential annotators.
+    """
 
     item: str
     other: str
     query: str | None
     model: str
     rule: str
-    """How judgments of another kind were made into comparisons; "" where they were not."""
     difference: float
-    """Score of the item less that of the other."""
     probability: float
-    """That the item truly ranks above the other."""
     direct: float
-    """How far direct answers push."""
     judgments: int
-    """How many were direct."""
     indirect: float
-    voices: tuple[Voice, ...]
-    """Everyone, those who push furthest first."""
+    annotators: tuple[AnnotatorInfluence, ...]
     chains: tuple[Chain, ...]
-    """The widest, those that push furthest first."""
-    without: tuple[Without, ...]
+    refits: tuple[Refit, ...]
 
     def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON."""
         return asdict(self)
 
 
 def explain(
     judgments: Judgments, item: object, above: object, *, query: object | None = None, model: str | None = None
 ) -> Explanation:
-    """Why `item` stands above the item `above`, by bradley-terry, crowd-bt or factor-bt.
+    """Explain why `item` is ranked above the item `above`.
 
+    Parameters
+    ----------
+    judgments : Judgments
+        The judgments.
+    item, above : str
+        Two items of one query.
+    query : str, optional
+        Their query; may be left out if there is only one.
+    model : {"bradley-terry", "crowd-bt", "factor-bt"}, optional
+        Model to explain; by default crowd-bt if there are several annotators.
+
+    Returns
+    -------
+    Explanation
+        Influence of direct and indirect judgments, by annotator and by chain.
+
+    Examples
+    --------
     >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "b"])
     >>> why = explain(votes, "a", "c")
     >>> round(why.direct + why.indirect - why.difference, 6)
     0.0
     """
-    name = _default(judgments) if model is None else model
-    if name not in TRUST:
-        by_name(name)  # a misspelt name is another mistake
-        raise SettingError(f"{name} cannot be explained: use one of {', '.join(TRUST)}.")
-    fitting = by_name(name)()
-    read, rule = as_read_by(fitting, judgments)
-    assert isinstance(read, Comparisons)
-    a, b = read.items.index(item, query), read.items.index(above, query)
+    name = _default_model(judgments) if model is None else model
+    if name not in RELIABILITY_ESTIMATE:
+        by_name(name)  # raises for names that do not exist, with a suggestion
+        raise SettingError(f"{name} cannot be explained: use one of {', '.join(RELIABILITY_ESTIMATE)}.")
+    fitted_model = by_name(name)()
+    comparisons, rule = convert_for(fitted_model, judgments)
+    assert isinstance(comparisons, Comparisons)
+    a, b = comparisons.items.index(item, query), comparisons.items.index(above, query)
     if a == b:
         raise SettingError(f"Name two different items, got {item!r} twice.")
-    ranking, _ = fit_quietly(fitting, read)
-    found = pushes(fitting, name, ranking, read, a, b)
-    direct = _direct(found, read, a, b)
+    ranking, _ = fit_quietly(fitted_model, comparisons)
+    found = judgment_influence(fitted_model, name, ranking, comparisons, a, b)
+    direct = _is_direct(found, comparisons, a, b)
     return Explanation(
         item=str(item),
         other=str(above),
-        query=str(query) if read.items.has_queries else None,
+        query=str(query) if comparisons.items.has_queries else None,
         model=name,
         rule=rule,
         difference=float(ranking.scores[a] - ranking.scores[b]),
-        probability=_chance(ranking, a, b),
-        direct=float(found.push[direct].sum()),
+        probability=_probability(ranking, a, b),
+        direct=float(found.influence[direct].sum()),
         judgments=int(direct.sum()),
-        indirect=float(found.push[~direct].sum()),
-        voices=_voices(read, name, ranking, found, direct, a),
-        chains=_chains(read, found, a, b),
-        without=tuple(_without(fitting, read, found, direct, a, b)),
+        indirect=float(found.influence[~direct].sum()),
+        annotators=_by_annotator(comparisons, name, ranking, found, direct, a),
+        chains=_chains(comparisons, found, a, b),
+        refits=tuple(_refits(fitted_model, comparisons, found, direct, a, b)),
     )
 
 
-def _default(judgments: Judgments) -> str:
+def _default_model(judgments: Judgments) -> str:
     return "crowd-bt" if judgments.annotator is not None and len(judgments.annotators) > 1 else "bradley-terry"
 
 
-def _chance(ranking: Ranking, a: int, b: int) -> float:
-    return ranking.uncertainty.chance_above(ranking.scores, a, b)
+def _probability(ranking: Ranking, a: int, b: int) -> float:
+    return ranking.uncertainty.probability_above(ranking.scores, a, b)
 
 
-def _direct(found: Pushes, read: Comparisons, a: int, b: int) -> BoolArray:
-    left, right = read.left[found.rows], read.right[found.rows]
+def _is_direct(found: Influence, comparisons: Comparisons, a: int, b: int) -> BoolArray:
+    left, right = comparisons.left[found.rows], comparisons.right[found.rows]
     return np.asarray(((left == a) & (right == b)) | ((left == b) & (right == a)))
 
 
-def _voices(
-    read: Comparisons, name: str, ranking: Ranking, found: Pushes, direct: BoolArray, a: int
-) -> tuple[Voice, ...]:
-    asked = read.take(found.rows)
-    who = np.zeros(len(asked), np.int64) if asked.annotator is None else asked.annotator
+def _by_annotator(
+    comparisons: Comparisons, name: str, ranking: Ranking, found: Influence, direct: BoolArray, a: int
+) -> tuple[AnnotatorInfluence, ...]:
+    asked = comparisons.take(found.rows)
+    annotator = np.zeros(len(asked), np.int64) if asked.annotator is None else asked.annotator
     labels = [""] if asked.annotator is None else asked.annotators.tolist()
-    trust = ranking.annotators[TRUST[name]] if TRUST[name] else None
+    estimate = RELIABILITY_ESTIMATE[name]
+    reliability = ranking.annotators.estimate(estimate) if estimate else None
     won = np.where(asked.outcome == LEFT, asked.left, asked.right) == a
     tied = asked.outcome == TIE
 
-    def per(values: AnyArray) -> list[Any]:
-        return np.bincount(who, values, len(labels)).tolist()  # type: ignore[no-any-return]
+    def total(values: AnyArray) -> list[Any]:
+        return np.bincount(annotator, values, len(labels)).tolist()  # type: ignore[no-any-return]
 
-    counts = [per(direct & kind) for kind in (won & ~tied, ~won & ~tied, tied)]
-    columns = zip(labels, *counts, per(found.push * direct), per(found.push), strict=True)
-    voices = [
-        Voice(str(label), None if trust is None else float(trust[n]), int(up), int(down), int(equal), own, all_of_it)
-        for n, (label, up, down, equal, own, all_of_it) in enumerate(columns)
+    counts = [total(direct & kind) for kind in (won & ~tied, ~won & ~tied, tied)]
+    columns = zip(labels, *counts, total(found.influence * direct), total(found.influence), strict=True)
+    rows = [
+        AnnotatorInfluence(
+            annotator=str(label),
+            reliability=None if reliability is None else float(reliability[n]),
+            above=int(above),
+            below=int(below),
+            ties=int(ties),
+            direct=directly,
+            influence=influence,
+        )
+        for n, (label, above, below, ties, directly, influence) in enumerate(columns)
     ]
-    return tuple(sorted(voices, key=lambda v: (-abs(v.push), v.annotator)))
+    return tuple(sorted(rows, key=lambda row: (-abs(row.influence), row.annotator)))
 
 
-def _chains(read: Comparisons, found: Pushes, a: int, b: int) -> tuple[Chain, ...]:
-    first = int(read.items.starts[read.items.query[a]])
-    size = len(found.height)
-    asked = np.bincount(
-        np.minimum(found.left, found.right) * size + np.maximum(found.left, found.right), minlength=size**2
-    )
-    told = []
-    for path, push in chains(found, a - first, b - first, _CHAINS):
-        judgments = sum(int(asked[min(link) * size + max(link)]) for link in pairwise(path))
-        told.append(Chain(tuple(str(read.items.labels[first + place]) for place in path), judgments, push))
-    return tuple(sorted(told, key=lambda chain: -abs(chain.push)))
+def _chains(comparisons: Comparisons, found: Influence, a: int, b: int) -> tuple[Chain, ...]:
+    first = int(comparisons.items.starts[comparisons.items.query[a]])
+    size = len(found.potential)
+    low, high = np.minimum(found.left, found.right), np.maximum(found.left, found.right)
+    n_judgments = np.bincount(low * size + high, minlength=size**2)
+    chains = []
+    for path, influence in widest_chains(found, a - first, b - first, _MAX_CHAINS):
+        judgments = sum(int(n_judgments[min(link) * size + max(link)]) for link in pairwise(path))
+        labels = tuple(str(comparisons.items.labels[first + n]) for n in path)
+        chains.append(Chain(labels, judgments, influence))
+    return tuple(sorted(chains, key=lambda chain: -abs(chain.influence)))
 
 
-def _without(model: Any, read: Comparisons, found: Pushes, direct: BoolArray, a: int, b: int) -> Iterator[Without]:
-    """Fitted anew without the direct answers, and without those who push furthest, one at a time."""
-    if len(read) > MOST_REFITTED:
+def _refits(
+    model: Any, comparisons: Comparisons, found: Influence, direct: BoolArray, a: int, b: int
+) -> Iterator[Refit]:
+    """Fit without the direct answers, and without the most influential annotators, one at a time."""
+    if len(comparisons) > MAX_REFIT_JUDGMENTS:
         return
-    own = np.zeros(len(read), bool)
-    own[found.rows[direct]] = True
-    groups: list[tuple[str, BoolArray]] = [("the direct answers", own)]
-    if read.annotator is not None:
-        total = np.bincount(read.annotator[found.rows], found.push, len(read.annotators))
-        furthest = np.argsort(-np.abs(total), kind="stable")[:_REFITS]
-        groups += [(str(read.annotators[n]), read.annotator == n) for n in furthest]
-    for what, gone in groups:
-        rest = read.take(np.flatnonzero(~gone))
-        if gone.any() and rest.ties < len(rest):
+    is_direct = np.zeros(len(comparisons), bool)
+    is_direct[found.rows[direct]] = True
+    groups: list[tuple[str, BoolArray]] = [("the direct answers", is_direct)]
+    if comparisons.annotator is not None:
+        total = np.bincount(comparisons.annotator[found.rows], found.influence, len(comparisons.annotators))
+        largest = np.argsort(-np.abs(total), kind="stable")[:_MAX_REFITS]
+        groups += [(str(comparisons.annotators[n]), comparisons.annotator == n) for n in largest]
+    for name, removed in groups:
+        rest = comparisons.take(np.flatnonzero(~removed))
+        if removed.any() and rest.ties < len(rest):
             ranking, _ = fit_quietly(model, rest)
             difference = float(ranking.scores[a] - ranking.scores[b])
-            yield Without(what, int(gone.sum()), difference, _chance(ranking, a, b))
+            yield Refit(name, int(removed.sum()), difference, _probability(ranking, a, b))

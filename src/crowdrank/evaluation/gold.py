@@ -1,7 +1,4 @@
-"""Gold: the known truth about items, and how scores fare against it, query by query.
-
-Several models against the same gold: each metric, with the error of what sets them apart.
-"""
+"""Gold: known true values of items, and metrics of scores against them."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data.columns import freeze, numbers
 from crowdrank.data.labels import Items, encode_items
 from crowdrank.errors import DataError
-from crowdrank.evaluation.cross_validation import Estimate
+from crowdrank.evaluation.estimates import Estimate
 from crowdrank.evaluation.rank_correlation import (
     accuracy,
     check_column,
@@ -31,23 +29,32 @@ from crowdrank.evaluation.rank_correlation import (
 )
 from crowdrank.evaluation.relevance import Gain, average_precision, ndcg, precision_at, rbp
 from crowdrank.results import Ranking
+from crowdrank.results.frames import Tabular
 
 Metric = Callable[[FloatArray, FloatArray], float]
 
-# 2^10 - 1 is already a gain a thousand times that of grade 1; beyond it the best item alone would be judged.
-_LARGEST_GRADE = 10
+# The gain 2^10 − 1 is a thousand times that of grade 1; with larger grades only the best item would count.
+_MAX_GRADE = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Gold:
-    """True values of items within queries. Build one with `Gold.of`."""
+    """True values of items within queries. Build one with `Gold.of` or `Gold.read`.
+
+    Parameters
+    ----------
+    items : Items
+        The items with known values.
+    value : array of float
+        Their values; larger is better.
+    graded : bool
+        Whether values are grades of relevance, where zero means not relevant. Only then are NDCG, precision, average
+        precision and RBP computed: a true rank, a size or a price is not a grade.
+    """
 
     items: Items
     value: FloatArray
-    """Larger is better."""
     graded: bool
-    """Whether values are grades of relevance, zero meaning worthless: only then do NDCG, precision, AP and RBP say
-    something. A true rank, a measured size or a price is not a grade."""
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -68,17 +75,30 @@ class Gold:
         larger_is_better: bool = True,
         graded: bool | None = None,
     ) -> Gold:
-        """From columns of labels and values; for ranks, where 1 is the top, say `larger_is_better=False`.
+        """Build gold from columns.
 
-        Unless told by `graded`, values are taken for grades of relevance where larger is better and they are whole
-        numbers from 0 to at most 10, with 0 among them.
+        Parameters
+        ----------
+        item : sequence of str
+            Labels of the items.
+        value : sequence of float
+            Their true values.
+        query : sequence of str, optional
+            Their queries.
+        larger_is_better : bool, default True
+            False for ranks, where 1 is the best.
+        graded : bool, optional
+            Whether values are grades of relevance. By default they are if larger is better and the values are whole
+            numbers from 0 to at most 10, with 0 among them.
 
+        Examples
+        --------
         >>> Gold.of(item=["a", "b", "c"], value=[2, 0, 1])
         Gold(3 grades in 1 queries)
         """
         items, (codes,) = encode_items([item], ["item"], query)
         if not len(codes):
-            raise DataError("There is no gold: the columns are empty.")
+            raise DataError("The gold is empty: pass at least one item with its value.")
         _refuse_repeats(items, codes)
         given = numbers(value, "value", len(codes))
         values = np.empty(len(items))
@@ -89,37 +109,99 @@ class Gold:
             raise DataError(f"Grades must not be negative with larger being better, got {values.min():g}.")
         return cls(items=items, value=values, graded=graded)
 
+    @classmethod
+    def read(cls, source: Any, columns: Mapping[str, str | None] | None = None) -> Gold:
+        """Build gold from a file, a data frame, or a dict from items to values.
+
+        Parameters
+        ----------
+        source : path, data frame or dict
+            A table with columns for item and value (or rank, where 1 is the best), or a dict ``{item: value}``. Keys of
+            the dict may be pairs of query and item.
+        columns : mapping of str to str, optional
+            Roles of columns, for example ``{"item": "name", "rank": "place"}``.
+
+        Examples
+        --------
+        >>> Gold.read({"a": 310.5, "b": 82.1})
+        Gold(2 values in 1 queries)
+        """
+        if isinstance(source, Mapping) and columns is None and _is_item_dict(source):
+            return _gold_of_dict(source)
+        from crowdrank.io import read_gold
+
+        found = read_gold(source, columns=columns)
+        return cls.of(found.item, found.value, query=found.query)
+
     @property
     def gain(self) -> Gain:
-        """The gain of NDCG: exponential, as is usual, unless grades go beyond 10."""
-        return "exponential" if self.value.max() <= _LARGEST_GRADE else "linear"
+        """Gain of NDCG: exponential as usual, linear if grades exceed 10."""
+        return "exponential" if self.value.max() <= _MAX_GRADE else "linear"
+
+
+def _is_item_dict(source: Mapping[Any, Any]) -> bool:
+    """Whether a dict maps items to numbers, and not names to columns."""
+    return all(isinstance(value, int | float | np.number) for value in source.values())
+
+
+def _gold_of_dict(source: Mapping[Any, Any]) -> Gold:
+    keys, values = list(source), [float(value) for value in source.values()]
+    if keys and all(isinstance(key, tuple) and len(key) == 2 for key in keys):
+        return Gold.of([item for _, item in keys], values, query=[query for query, _ in keys])
+    return Gold.of(keys, values)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One metric: its mean over the queries in which it is defined."""
+    """Mean of one metric over the queries in which it is defined.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the metric.
+    value : float
+        Its mean.
+    std_error : float
+        Standard error of the mean from the spread between queries; nan for a single query.
+    queries : int
+        Number of queries in which the metric is defined.
+    """
 
     metric: str
     value: float
     std_error: float
-    """Of the mean, from the spread between queries; nan for a single query."""
     queries: int
-    """In how many queries it is defined."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Evaluation:
-    """How scores fared against gold. The mean of a metric is an attribute by its name: `evaluation.accuracy`."""
+class Evaluation(Tabular):
+    """Metrics of scores against gold. The mean of a metric is an attribute: ``evaluation.accuracy``.
+
+    Parameters
+    ----------
+    measures : tuple of Measure
+        The metrics.
+    by_query : polars.DataFrame
+        One row per query with gold, one column per metric; nan where a metric is not defined.
+    k : int
+        Cut-off of NDCG, precision and the top-k overlap.
+    items : int
+        Number of items with scores.
+    items_with_gold : int
+        Number of these items that have gold.
+    gold_never_judged : int
+        Number of items with gold but without a score.
+    native : str, default "polars"
+        Data frame library of `frame`.
+    """
 
     measures: tuple[Measure, ...]
     by_query: pl.DataFrame
-    """One row a query that has gold, one column a metric; nan where it is not defined."""
     k: int
     items: int
-    """How many items were judged."""
     items_with_gold: int
     gold_never_judged: int
-    """How many items of the gold are not among those judged."""
+    native: str = "polars"
 
     def __getattr__(self, name: str) -> float:
         measures: tuple[Measure, ...] = self.__dict__.get("measures", ())
@@ -134,31 +216,87 @@ class Evaluation:
         shown = ", ".join(f"{m.metric}={m.value:.3f}" for m in self.measures)
         return f"Evaluation({shown}; {self.items_with_gold:,} of {self.items:,} items have gold)"
 
-    def table(self) -> pl.DataFrame:
-        """One row a metric: metric, value, std_error, queries."""
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per metric: metric, value, std_error, queries."""
         columns = {"metric": pl.String, "value": pl.Float64, "std_error": pl.Float64, "queries": pl.Int64}
         rows = [(m.metric, m.value, m.std_error, m.queries) for m in self.measures]
         return pl.DataFrame(rows, schema=columns, orient="row")
 
+    def table(self) -> Any:
+        """Return one row per metric, as the kind of data frame that the judgments came in."""
+        return self.frame()
 
-def evaluate(scores: npt.ArrayLike, items: Items, gold: Gold, k: int = 10, *, threshold: float = 1) -> Evaluation:
-    """Grade scores (one an item, larger is better) against gold, items matched by query and label.
 
-    Each metric is computed in every query over the items that have gold, then averaged over the queries in which it
-    is defined, each query counting the same. Agreement with the true order is always told; NDCG, precision, AP and
-    RBP only for gold that is `graded`. `k` is that of NDCG, precision and the top-k overlap; grades from `threshold`
-    are relevant.
+def evaluate(
+    ranking: Ranking, gold: Gold | str | PathLike[str] | Mapping[Any, Any] | Any, k: int = 10, *, threshold: float = 1
+) -> Evaluation:
+    """Compute metrics of a ranking against known true values.
 
+    Parameters
+    ----------
+    ranking : Ranking
+        The ranking.
+    gold : Gold, path, dict or data frame
+        True values of items: a `Gold`, or anything that `Gold.read` accepts.
+    k : int, default 10
+        Cut-off of NDCG, precision and the top-k overlap.
+    threshold : float, default 1
+        Items of at least this grade are relevant.
+
+    Returns
+    -------
+    Evaluation
+        Mean and standard error of each metric.
+
+    Notes
+    -----
+    Items are matched by query and label. Each metric is computed per query over the items with gold and averaged over
+    the queries in which it is defined, each query counting the same. Rank correlations are always computed; NDCG,
+    precision, average precision and RBP only if the gold is `graded`.
+
+    Examples
+    --------
+    >>> from crowdrank import BradleyTerry, Comparisons
+    >>> ranking = BradleyTerry().fit(Comparisons.of(["a", "b", "a"], ["b", "c", "c"], ["a", "b", "a"]))
+    >>> evaluate(ranking, {"a": 310.5, "b": 82.1, "c": 67.3}).accuracy
+    1.0
+    """
+    known = gold if isinstance(gold, Gold) else Gold.read(gold)
+    return evaluate_scores(ranking.scores, ranking.items, known, k, threshold=threshold, native=ranking.native)
+
+
+def evaluate_scores(
+    scores: npt.ArrayLike, items: Items, gold: Gold, k: int = 10, *, threshold: float = 1, native: str = "polars"
+) -> Evaluation:
+    """Compute metrics of scores against gold. See `evaluate`, which takes a ranking.
+
+    Parameters
+    ----------
+    scores : array of float
+        One score per item; larger is better.
+    items : Items
+        The items.
+    gold : Gold
+        True values of items.
+    k : int, default 10
+        Cut-off of NDCG, precision and the top-k overlap.
+    threshold : float, default 1
+        Items of at least this grade are relevant.
+    native : str, default "polars"
+        Data frame library of the result.
+
+    Examples
+    --------
     >>> gold = Gold.of(item=["a", "b", "c"], value=[310.5, 82.1, 67.3])
-    >>> evaluate([2.0, 1.0, 0.5], Items.plain(["a", "b", "d"]), gold).accuracy
+    >>> evaluate_scores([2.0, 1.0, 0.5], Items.plain(["a", "b", "d"]), gold).accuracy
     1.0
     """
     estimate = _check_scores(scores, items)
-    places, truth = match_gold(items, gold)
+    positions, truth = match_gold(items, gold)
     metrics = _metrics(gold, check_k(k), threshold)
-    query = items.query[places]
+    query = items.query[positions]
     starts = np.flatnonzero(np.append(True, query[1:] != query[:-1]))
-    parts = zip(np.split(estimate[places], starts[1:]), np.split(truth, starts[1:]), strict=True)
+    parts = zip(np.split(estimate[positions], starts[1:]), np.split(truth, starts[1:]), strict=True)
     values = np.array([[metric(s, t) for metric in metrics.values()] for s, t in parts])
     by_query = pl.DataFrame({"query": items.queries[query[starts]].tolist()}).with_columns(
         pl.Series(name, values[:, n]) for n, name in enumerate(metrics)
@@ -168,8 +306,9 @@ def evaluate(scores: npt.ArrayLike, items: Items, gold: Gold, k: int = 10, *, th
         by_query=by_query,
         k=k,
         items=len(items),
-        items_with_gold=len(places),
-        gold_never_judged=len(gold) - len(places),
+        items_with_gold=len(positions),
+        gold_never_judged=len(gold) - len(positions),
+        native=native,
     )
 
 
@@ -200,12 +339,12 @@ def _average(name: str, values: FloatArray) -> Measure:
 
 
 def match_gold(items: Items, gold: Gold) -> tuple[IntArray, FloatArray]:
-    """The judged items that have gold, in order of their places, and what is true of them."""
-    judged = _names(items).with_row_index("place")
-    both = judged.join(_names(gold.items).with_columns(value=gold.value), on=["query", "item"]).sort("place")
+    """Return the positions of the items that have gold, ascending, and their true values."""
+    scored = _names(items).with_row_index("position")
+    both = scored.join(_names(gold.items).with_columns(value=gold.value), on=["query", "item"]).sort("position")
     if both.is_empty():
-        raise DataError(f"None of the {len(items):,} items judged has gold: {_why_no_match(items, gold)}")
-    return both["place"].to_numpy().astype(np.int64), both["value"].to_numpy()
+        raise DataError(f"None of the {len(items):,} items has gold: {_why_no_match(items, gold)}")
+    return both["position"].to_numpy().astype(np.int64), both["value"].to_numpy()
 
 
 def _names(items: Items) -> pl.DataFrame:
@@ -215,16 +354,16 @@ def _names(items: Items) -> pl.DataFrame:
 
 def _why_no_match(items: Items, gold: Gold) -> str:
     if items.has_queries and not gold.items.has_queries:
-        return "the judgments name queries and the gold does not; give Gold.of a query."
+        return "the judgments have queries and the gold does not; pass query= to Gold.of."
     if gold.items.has_queries and not items.has_queries:
-        return "the gold names queries and the judgments do not; leave out the query of the gold."
-    return f"for example {items.name(0)!r} was judged, and {gold.items.name(0)!r} has gold."
+        return "the gold has queries and the judgments do not; drop the query of the gold."
+    return f"for example, {items.name(0)!r} was judged and {gold.items.name(0)!r} has gold."
 
 
 def _check_scores(scores: npt.ArrayLike, items: Items) -> FloatArray:
     estimate = check_column(scores, "scores")
     if len(estimate) != len(items):
-        raise DataError(f"There must be one score an item, got {len(estimate)} scores for {len(items)} items.")
+        raise DataError(f"Pass one score per item, got {len(estimate)} scores for {len(items)} items.")
     return estimate
 
 
@@ -236,41 +375,44 @@ def _refuse_repeats(items: Items, codes: Int32Array) -> None:
 
 
 def _look_like_grades(values: FloatArray) -> bool:
-    return bool(values.min() == 0 and values.max() <= _LARGEST_GRADE and np.all(values == np.round(values)))
+    return bool(values.min() == 0 and values.max() <= _MAX_GRADE and np.all(values == np.round(values)))
 
 
 _RESAMPLES = 100
 
 
-def grades(rankings: Mapping[str, Ranking], gold: Gold) -> dict[str, Evaluation]:
-    """Every ranking graded."""
-    return {name: evaluate(ranking.scores, ranking.items, gold) for name, ranking in rankings.items()}
+def evaluate_all(rankings: Mapping[str, Ranking], gold: Gold) -> dict[str, Evaluation]:
+    return {name: evaluate(ranking, gold) for name, ranking in rankings.items()}
 
 
 def accuracy_gains(
-    rankings: Mapping[str, Ranking], gold: Gold, plain: str, rng: np.random.Generator
+    rankings: Mapping[str, Ranking], gold: Gold, baseline: str, rng: np.random.Generator
 ) -> dict[str, Estimate]:
-    """How much more accurate than the plain model; the error is between queries or, of one, by resampling its items."""
-    found = grades(rankings, gold)
-    by_query = {name: grade.by_query["accuracy"].to_numpy() for name, grade in found.items()}
-    queries = len(by_query[plain])
-    if queries > 1:
-        return {name: _between_queries(values - by_query[plain]) for name, values in by_query.items()}
-    places, truth = match_gold(rankings[plain].items, gold)
-    drawn = [rng.integers(len(places), size=len(places)) for _ in range(_RESAMPLES)]
-    again = {name: _resampled(ranking.scores[places], truth, drawn) for name, ranking in rankings.items()}
+    """Return the gain in accuracy over the baseline.
+
+    The standard error comes from the spread between queries or, for a single query, from resampling its items.
+    """
+    found = evaluate_all(rankings, gold)
+    by_query = {name: evaluation.by_query["accuracy"].to_numpy() for name, evaluation in found.items()}
+    if len(by_query[baseline]) > 1:
+        return {name: _mean_over_queries(values - by_query[baseline]) for name, values in by_query.items()}
+    positions, truth = match_gold(rankings[baseline].items, gold)
+    samples = [rng.integers(len(positions), size=len(positions)) for _ in range(_RESAMPLES)]
+    resampled = {
+        name: _resampled_accuracy(ranking.scores[positions], truth, samples) for name, ranking in rankings.items()
+    }
     return {
-        name: Estimate(found[name].accuracy - found[plain].accuracy, float(np.nanstd(values - again[plain])))
-        for name, values in again.items()
+        name: Estimate(found[name].accuracy - found[baseline].accuracy, float(np.nanstd(values - resampled[baseline])))
+        for name, values in resampled.items()
     }
 
 
-def _between_queries(difference: FloatArray) -> Estimate:
-    told = difference[~np.isnan(difference)]
-    if len(told) < 2:
-        return Estimate(float(np.mean(told)) if len(told) else np.nan, np.nan)
-    return Estimate(float(np.mean(told)), float(np.std(told, ddof=1) / np.sqrt(len(told))))
+def _mean_over_queries(difference: FloatArray) -> Estimate:
+    defined = difference[~np.isnan(difference)]
+    if len(defined) < 2:
+        return Estimate(float(np.mean(defined)) if len(defined) else np.nan, np.nan)
+    return Estimate(float(np.mean(defined)), float(np.std(defined, ddof=1) / np.sqrt(len(defined))))
 
 
-def _resampled(scores: FloatArray, truth: FloatArray, drawn: list[IntArray]) -> FloatArray:
-    return np.array([accuracy(scores[rows], truth[rows]) for rows in drawn])
+def _resampled_accuracy(scores: FloatArray, truth: FloatArray, samples: list[IntArray]) -> FloatArray:
+    return np.array([accuracy(scores[rows], truth[rows]) for rows in samples])

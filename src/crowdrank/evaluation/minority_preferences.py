@@ -1,67 +1,76 @@
-"""Scores to hold annotators against that they did not help to make: the majority's, and a minority's of one mind."""
+"""Cross-fitted scores of the majority, and of a minority with preferences of its own, to test annotators against."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.errors import CrowdrankWarning
-from crowdrank.evaluation.annotator_tests import Answers, quality_of
+from crowdrank.evaluation.annotator_tests import Answers, estimate_quality
+from crowdrank.models.base import Model
 
-_JOINS = 2.0
-"""Standard errors by which an annotator must follow the minority, beyond the majority, to be counted into it."""
-_FEWEST = 3
-"""Annotators, of a crowd or of a minority, below which nobody can vouch."""
+_JOIN_Z = 2.0
+"""Standard errors by which an annotator must follow the minority, beyond the majority, to be counted as a member."""
+_MIN_ANNOTATORS = 3
+"""Smallest crowd, and smallest minority, that others are tested against."""
 _ROUNDS = 2
-"""How often the minority is gathered, the second time by the scores of the first."""
-_TURNS = 30
-"""Power iterations."""
+"""How often the members of the minority are determined; the second round uses the scores of the first."""
+_POWER_ITERATIONS = 30
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What others' scores expect of each comparison: the mean of an answer that is 1 for left and −1 for right."""
+class ExpectedAnswers:
+    """What the scores of others predict for each comparison: the mean of an answer that is 1 (left) or −1 (right).
+
+    Parameters
+    ----------
+    majority : array of float
+        Prediction from the scores of all other annotators.
+    minority : array of float
+        Prediction from the scores of a minority; 0 where there is none.
+    """
 
     majority: FloatArray
     minority: FloatArray
-    """0 where the others hold no minority of one mind."""
 
 
-def expect(comparisons: Comparisons, model: Any, folds: int, rng: np.random.Generator) -> Expected:
-    """Annotators are split at random; each part is held against the scores fitted to all the others.
+def cross_fit_expectations(
+    comparisons: Comparisons, model: Model, folds: int, rng: np.random.Generator
+) -> ExpectedAnswers:
+    """Predict the answers of each fold of annotators from scores that were fitted to all other annotators.
 
-    Only which way is up is settled by all together. Where many are reversed it could otherwise hang on who was held
-    out; where it hangs on a single annotator, nothing is expected of anyone.
+    Only the sign of the scores is decided by everyone together: with many reversed annotators it could otherwise depend
+    on who was held out. If a single annotator decides the sign, nothing is predicted for anyone.
     """
     assert comparisons.annotator is not None
-    present, who = np.unique(comparisons.annotator, return_inverse=True)
+    present, annotator = np.unique(comparisons.annotator, return_inverse=True)
     majority, minority = np.zeros(len(comparisons)), np.zeros(len(comparisons))
-    if len(present) < _FEWEST:
-        return Expected(majority, minority)
-    whole = means(_fit(model, comparisons), comparisons, comparisons)
-    if not _of_one_mind(decided(comparisons, whole)):
-        return Expected(majority, minority)
+    if len(present) < _MIN_ANNOTATORS:
+        return ExpectedAnswers(majority, minority)
+    overall = expected_answers(_fit_scores(model, comparisons), comparisons, comparisons)
+    if not _has_clear_majority(decided_answers(comparisons, overall)):
+        return ExpectedAnswers(majority, minority)
     folds = min(folds, len(present))
-    fold = rng.permutation(np.arange(len(present)) % folds)[who]
+    fold = rng.permutation(np.arange(len(present)) % folds)[annotator]
     for n in range(folds):
-        unseen, seen = np.flatnonzero(fold == n), np.flatnonzero(fold != n)
-        held, others = comparisons.take(unseen), comparisons.take(seen)
-        scores = _fit(model, others)
-        up = np.sign(means(scores, others, others) @ whole[seen])
-        majority[unseen] = up * means(scores, held, others)
-        group = _minority(others, decided(others, up * means(scores, others, others)), model, rng)
+        test, train = np.flatnonzero(fold == n), np.flatnonzero(fold != n)
+        held_out, others = comparisons.take(test), comparisons.take(train)
+        scores = _fit_scores(model, others)
+        sign = np.sign(expected_answers(scores, others, others) @ overall[train])
+        majority[test] = sign * expected_answers(scores, held_out, others)
+        answers = decided_answers(others, sign * expected_answers(scores, others, others))
+        group = _find_minority(others, answers, model, rng)
         if group is not None:
-            minority[unseen] = means(_fit(model, group), held, group)
-    return Expected(majority, minority)
+            minority[test] = expected_answers(_fit_scores(model, group), held_out, group)
+    return ExpectedAnswers(majority, minority)
 
 
-def decided(comparisons: Comparisons, expected: FloatArray) -> Answers:
-    """The answers that are no ties."""
+def decided_answers(comparisons: Comparisons, expected: FloatArray) -> Answers:
+    """Return the answers that are not ties."""
     assert comparisons.annotator is not None
     rows = np.flatnonzero(comparisons.outcome)
     return Answers(
@@ -72,34 +81,34 @@ def decided(comparisons: Comparisons, expected: FloatArray) -> Answers:
     )
 
 
-def means(scores: FloatArray, asked: Comparisons, judged: Comparisons) -> FloatArray:
-    """2σ(left − right) − 1 for what is asked; 0 where an item was not judged at all by those who made the scores."""
-    known = judged.judged_of_item > 0
+def expected_answers(scores: FloatArray, asked: Comparisons, fitted: Comparisons) -> FloatArray:
+    """Return 2σ(left − right) − 1 for each pair asked; 0 if the fitted comparisons do not contain one of the items."""
+    known = fitted.judged_of_item > 0
     margin = np.tanh((scores[asked.left] - scores[asked.right]) / 2)
     return np.where(known[asked.left] & known[asked.right], margin, 0.0)
 
 
-def _fit(model: Any, comparisons: Comparisons) -> FloatArray:
+def _fit_scores(model: Model, comparisons: Comparisons) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdrankWarning)
         return np.asarray(model.fit(comparisons).scores)
 
 
-def _of_one_mind(answers: Answers) -> bool:
-    """Whether more annotators stand behind the scores than against them, and would without any one of them."""
-    return bool(np.sum(np.sign(answers.along(answers.expected).total)) >= 2)
+def _has_clear_majority(answers: Answers) -> bool:
+    """Whether more annotators agree with the scores than contradict them, even without any one of them."""
+    return bool(np.sum(np.sign(answers.weighted_sum(answers.expected).total)) >= 2)
 
 
-def _minority(others: Comparisons, answers: Answers, model: Any, rng: np.random.Generator) -> Comparisons | None:
-    """The comparisons of those who share a taste of their own, if there are any."""
-    direction = _second_direction(others, answers, rng)
+def _find_minority(others: Comparisons, answers: Answers, model: Model, rng: np.random.Generator) -> Comparisons | None:
+    """Return the comparisons of a group with common preferences that differ from the majority's, if there is one."""
+    direction = _residual_direction(others, answers, rng)
     rows = others.take(np.flatnonzero(others.outcome))
     weight, group = direction[rows.left] - direction[rows.right], None
     for _ in range(_ROUNDS):
         if group is not None:
-            weight = means(_fit(model, group), rows, group)
+            weight = expected_answers(_fit_scores(model, group), rows, group)
         members = _followers(answers, weight)
-        if np.count_nonzero(members) < _FEWEST:
+        if np.count_nonzero(members) < _MIN_ANNOTATORS:
             return None
         assert others.annotator is not None
         group = others.take(np.flatnonzero(members[others.annotator]))
@@ -107,57 +116,71 @@ def _minority(others: Comparisons, answers: Answers, model: Any, rng: np.random.
 
 
 def _followers(answers: Answers, weight: FloatArray) -> BoolArray:
-    found = answers.along(answers.beyond_scores(weight))
-    return np.asarray(found.total > _JOINS * np.sqrt(found.square)) & (found.square > 0)
+    found = answers.weighted_sum(answers.residual_weights(weight))
+    return np.asarray(found.total > _JOIN_Z * np.sqrt(found.squares)) & (found.squares > 0)
 
 
-def _second_direction(others: Comparisons, answers: Answers, rng: np.random.Generator) -> FloatArray:
-    """What annotators share in answers that their quality leaves unexplained: the first singular vector.
+def _residual_direction(others: Comparisons, answers: Answers, rng: np.random.Generator) -> FloatArray:
+    """First singular vector of the residual answers (annotators × items), by power iteration.
 
-    Its sign is that of the few who follow it far, not of the many who shun it a little.
+    Residuals are what the quality of an annotator leaves unexplained. The sign follows the few annotators with large
+    loadings and not the many with small ones of the other sign (third moment).
     """
     rows, items = others.take(np.flatnonzero(others.outcome)), len(others.items)
-    trust = np.nan_to_num(2 * quality_of(answers.along(answers.expected)) - 1)
-    rest = answers.side - trust[answers.who] * answers.expected
-    asked = np.sqrt(np.maximum(1.0, rows.judged_of_item))
-    load = np.sqrt(np.maximum(1.0, np.bincount(answers.who, minlength=answers.people)))
+    slope = np.nan_to_num(2 * estimate_quality(answers.weighted_sum(answers.expected)) - 1)
+    residual = answers.answer - slope[answers.annotator] * answers.expected
+    item_norm = np.sqrt(np.maximum(1.0, rows.judged_of_item))
+    annotator_norm = np.sqrt(np.maximum(1.0, np.bincount(answers.annotator, minlength=answers.n_annotators)))
     direction = others.items.centre(rng.standard_normal(items))
-    for _ in range(_TURNS):
-        shared = direction / asked
-        following = answers.per(rest * (shared[rows.left] - shared[rows.right])) / load
-        pull = rest * (following / load)[answers.who]
-        moved = (np.bincount(rows.left, pull, items) - np.bincount(rows.right, pull, items)) / asked
+    for _ in range(_POWER_ITERATIONS):
+        scaled = direction / item_norm
+        loading = answers.sum_by_annotator(residual * (scaled[rows.left] - scaled[rows.right])) / annotator_norm
+        contribution = residual * (loading / annotator_norm)[answers.annotator]
+        total = np.bincount(rows.left, contribution, items) - np.bincount(rows.right, contribution, items)
+        moved = total / item_norm
         size = float(np.linalg.norm(moved))
         if size == 0:
             break
         direction = moved / size
-    skew = np.sign(np.sum(following**3)) or 1.0
-    return np.asarray(skew * direction / asked)
+    sign = np.sign(np.sum(loading**3)) or 1.0
+    return np.asarray(sign * direction / item_norm)
 
 
 @dataclass(frozen=True)
-class Taste:
-    """Whether each annotator shares the minority's taste, three other explanations excluded."""
+class MinorityTest:
+    """Whether each annotator shares the preferences of the minority.
 
-    chance: FloatArray
-    """The larger of two: that a follower of the majority (of any quality, mirrored or tossing a coin) follows the
-    minority as far; and that, where the two disagree, they side with the minority as often by tossing a coin."""
+    Parameters
+    ----------
+    p_value : array of float
+        The larger of two p-values: that a follower of the majority (of any quality, reversed or random) follows the
+        minority as far; and that random answers side with the minority as often where the two disagree.
+    contested : array of float
+        Number of decided answers on which majority and minority disagree.
+    with_minority : array of float
+        Number of contested answers in which the annotator sided with the minority.
+    """
+
+    p_value: FloatArray
     contested: FloatArray
-    """Decided answers on which the majority and the minority disagree."""
-    sided: FloatArray
-    """… of which the annotator sided with the minority."""
+    with_minority: FloatArray
 
 
-def taste(answers: Answers, minority: FloatArray) -> Taste:
-    """nan where the others hold no minority of one mind, or never disagree with it on what was asked.
+def minority_test(answers: Answers, minority: FloatArray) -> MinorityTest:
+    """Test each annotator for the preferences of the minority.
 
-    One who turns the majority's order round agrees with a minority, too; but not where it agrees with the majority.
+    The p-value is nan where there is no minority, or where it never disagrees with the majority. A reversed annotator
+    contradicts the majority too, but also where the minority agrees with it.
     """
     majority = answers.expected
-    beyond = answers.along(answers.beyond_scores(minority)).chance()
-    apart, alike = majority * minority < 0, majority * minority > 0
-    against = answers.along(np.where(apart, minority - majority, 0.0)).chance()
-    together = answers.per(np.where(alike, answers.side * (minority + majority), 0.0)) > 0
-    contested = answers.per(apart)
-    chance = np.where(together, np.maximum(beyond, against), 1.0)
-    return Taste(np.where(contested > 0, chance, np.nan), contested, answers.per(apart & (answers.side * minority > 0)))
+    beyond = answers.weighted_sum(answers.residual_weights(minority)).p_value()
+    disagree, agree = majority * minority < 0, majority * minority > 0
+    against = answers.weighted_sum(np.where(disagree, minority - majority, 0.0)).p_value()
+    follows_both = answers.sum_by_annotator(np.where(agree, answers.answer * (minority + majority), 0.0)) > 0
+    contested = answers.sum_by_annotator(disagree)
+    p_value = np.where(follows_both, np.maximum(beyond, against), 1.0)
+    return MinorityTest(
+        np.where(contested > 0, p_value, np.nan),
+        contested,
+        answers.sum_by_annotator(disagree & (answers.answer * minority > 0)),
+    )

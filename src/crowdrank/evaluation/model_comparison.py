@@ -1,4 +1,4 @@
-"""Models compared on the judgments at hand: by answers they have not seen, and by gold where there is some."""
+"""Comparison of models on given judgments: by cross-validation, and against gold where there is some."""
 
 from __future__ import annotations
 
@@ -11,98 +11,135 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.errors import DataError, SettingError
-from crowdrank.evaluation.candidates import Contenders, contenders
+from crowdrank.errors import DataError, SettingError, UnknownNameError
+from crowdrank.evaluation.candidates import Candidates, select_candidates
 from crowdrank.evaluation.cross_validation import (
-    By,
-    Estimate,
     Fold,
-    Foretold,
-    Mark,
+    HeldOutPredictions,
+    HoldOut,
+    PairedScore,
     fit_quietly,
-    folds_by,
-    foretell,
-    marks,
+    make_folds,
+    paired_scores,
+    predict_held_out,
 )
-from crowdrank.evaluation.gold import Evaluation, Gold, accuracy_gains, grades
+from crowdrank.evaluation.estimates import Estimate
+from crowdrank.evaluation.gold import Evaluation, Gold, accuracy_gains, evaluate_all
 from crowdrank.evaluation.recommendation import Recommendation, recommend
-from crowdrank.models.base import settings_of
+from crowdrank.models.base import model_settings
 from crowdrank.results import Ranking
+from crowdrank.results.frames import Tabular
 
-FEWEST = 20
-"""Judgments below which nothing can be held out and told."""
-_MANY = 20_000
-"""Judgments beyond which a quick look holds out one fold only."""
+MIN_JUDGMENTS = 20
+"""Fewer judgments than this are too few for cross-validation."""
+_MANY_JUDGMENTS = 20_000
+"""With more judgments than this, a quick comparison predicts one fold only."""
 
 Progress = Callable[[str, int, int], None]
-"""What is being fitted, how many fits are done, and of how many."""
+"""Called after each fit with the name of the model, the number of fits done, and their total."""
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """One model, and what it reached."""
+class ModelScore:
+    """One model and its scores.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model.
+    settings : dict
+        Its settings.
+    log_likelihood : dict of str to PairedScore
+        Log-likelihood per held-out answer in nats, by what was held out; empty for models without probabilities.
+    agreement : dict of str to PairedScore
+        Fraction of held-out answers whose preferred item has the higher score, by what was held out.
+    evaluation : Evaluation or None
+        Metrics against gold of a fit to all judgments.
+    accuracy_gain : Estimate or None
+        Gain in accuracy over the baseline, against gold.
+    seconds : float
+        Time of all fits.
+    not_converged : int
+        Number of fits that did not converge.
+    """
 
     model: str
     settings: dict[str, Any]
-    chance: dict[By, Mark]
-    """The log chance of an answer held out, in nats, by what was held out; empty for models that give none."""
-    agreement: dict[By, Mark]
-    """How often the item put first in an answer held out has the higher score."""
-    grade: Evaluation | None
-    """Against gold, fitted to all judgments."""
+    log_likelihood: dict[HoldOut, PairedScore]
+    agreement: dict[HoldOut, PairedScore]
+    evaluation: Evaluation | None
     accuracy_gain: Estimate | None
-    """How much more accurate than the plain model, against gold."""
     seconds: float
-    stopped_short: int
-    """Fits that did not converge."""
+    not_converged: int
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ModelComparison:
-    """What came of the comparison: every model, the best first, and which to take."""
+class ModelComparison(Tabular):
+    """The result of a comparison. ``comparison["crowd-bt"]`` is the score of one model.
 
-    entrants: tuple[Entrant, ...]
+    Parameters
+    ----------
+    models : tuple of ModelScore
+        The models, best first.
+    left_out : dict of str to str
+        Models that were not compared, with the reason.
+    baseline : str
+        Name of the model that the others are compared with.
+    criterion : str
+        "log_likelihood" for comparisons; "agreement" for ratings and lists, or if only one model has probabilities.
+    folds : int
+        Number of folds.
+    answers : dict of str to int
+        Number of held-out answers, by what was held out.
+    recommendation : Recommendation
+        The recommended model.
+    native : str, default "polars"
+        Data frame library of `frame`.
+    """
+
+    models: tuple[ModelScore, ...]
     left_out: dict[str, str]
-    """Models that were not compared, and why."""
-    plain: str
-    yardstick: str
-    """What is gone by: "chance" for comparisons; "agreement" for grades and lists, and where but one gives chances."""
+    baseline: str
+    criterion: str
     folds: int
-    answers: dict[By, int]
-    """How many answers were held out in all."""
+    answers: dict[HoldOut, int]
     recommendation: Recommendation
+    native: str = "polars"
 
     def __len__(self) -> int:
-        return len(self.entrants)
+        return len(self.models)
 
     def __repr__(self) -> str:
         return f"<{len(self)} models compared: {self.recommendation.model} is recommended>"
 
-    def __getitem__(self, name: str) -> Entrant:
-        return next(entrant for entrant in self.entrants if entrant.model == name)
+    def __getitem__(self, name: str) -> ModelScore:
+        """Return the scores of one model."""
+        for score in self.models:
+            if score.model == name:
+                return score
+        raise UnknownNameError("compared model", name, [score.model for score in self.models])
 
     @property
     def best(self) -> str:
-        """The model of the largest mean by the yardstick."""
-        return self.entrants[0].model
+        """The model with the best mean."""
+        return self.models[0].model
 
-    def frame(self) -> pl.DataFrame:
-        """One row a model: each measure with its standard error, its gain over the plain model, and that one's."""
-        rows = [_row(entrant, self.answers) for entrant in self.entrants]
-        return pl.DataFrame(rows, infer_schema_length=None)
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per model: each score and its gain over the baseline, with standard errors."""
+        return pl.DataFrame([_row(score, self.answers) for score in self.models], infer_schema_length=None)
 
     def as_dict(self) -> dict[str, Any]:
-        found = self.recommendation
+        """Return everything as plain values for JSON."""
         return {
-            "recommended": found.model,
-            "why": found.why,
-            "notes": found.notes,
+            "recommended": self.recommendation.model,
+            "why": self.recommendation.why,
+            "notes": self.recommendation.notes,
             "best": self.best,
-            "plain": self.plain,
-            "yardstick": self.yardstick,
+            "baseline": self.baseline,
+            "criterion": self.criterion,
             "folds": self.folds,
             "answers": dict(self.answers),
-            "models": [_told(entrant) for entrant in self.entrants],
+            "models": [_score_dict(score) for score in self.models],
             "left_out": dict(self.left_out),
         }
 
@@ -118,171 +155,207 @@ def compare_models(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> ModelComparison:
-    """Fit every model that reads these judgments without a part of them, in turn, and see what it makes of that part.
+    """Compare models by cross-validation and recommend one.
 
-    Held out are judgments, and then whole annotators. `models` names those to compare, `quick` takes a few and holds
-    out judgments only. `features` are what should not matter, for models that take it into account. The simplest model
-    that is not surely behind the best is recommended.
+    Parameters
+    ----------
+    judgments : Judgments
+        The judgments.
+    models : sequence of str, optional
+        Names of the models; by default all that read this kind of judgment, except slow ones on many judgments.
+    gold : Gold, optional
+        True values of items: adds metrics against them.
+    features : sequence of str, optional
+        Features for models that take them into account.
+    folds : int, default 5
+        Number of folds.
+    quick : bool, default False
+        Compare a few models, and hold out judgments only.
+    seed : int, default 0
+        Seed of the folds.
+    on_progress : callable, optional
+        Called after each fit with the model, the number of fits done and their total.
+
+    Returns
+    -------
+    ModelComparison
+        The models, best first, and a recommendation: the simplest model that is not clearly worse than the best.
+
+    Notes
+    -----
+    Judgments are held out, and then whole annotators. All models predict the same answers, so differences are paired;
+    their standard errors are clustered by annotator.
     """
     if folds < 2:
         raise SettingError(f"folds must be at least 2, got {folds}.")
-    if len(judgments) < FEWEST:
-        raise DataError(f"To compare models takes {FEWEST} judgments at least, got {len(judgments)}.")
-    entered = contenders(judgments, models, features, quick=quick)
-    held = _held_out(judgments, folds, quick, seed)
-    steps = _Steps(on_progress, len(entered) * (sum(map(len, held.values())) + (gold is not None)))
-    foretold = {by: foretell(entered.models, parts, entered.left_out, steps) for by, parts in held.items()}
-    _need_rivals(entered)
-    graded = {} if gold is None else _graded(judgments, entered, gold, seed, steps)
-    return _conclude(judgments, entered, foretold, graded, folds)
+    if len(judgments) < MIN_JUDGMENTS:
+        raise DataError(f"Comparing models needs at least {MIN_JUDGMENTS} judgments; got {len(judgments)}.")
+    candidates = select_candidates(judgments, models, features, quick=quick)
+    held_out = _held_out_folds(judgments, folds, quick, seed)
+    progress = _ProgressCounter(on_progress, len(candidates) * (sum(map(len, held_out.values())) + (gold is not None)))
+    predictions = {
+        by: predict_held_out(candidates.models, parts, candidates.left_out, progress) for by, parts in held_out.items()
+    }
+    _require_two_models(candidates)
+    evaluations = {} if gold is None else _evaluations(judgments, candidates, gold, seed, progress)
+    return _comparison(judgments, candidates, predictions, evaluations, folds)
 
 
-def _need_rivals(entered: Contenders) -> None:
-    """Refuse to go on where all but one have failed, or the plain model has."""
-    if reason := entered.left_out.get(entered.plain):
-        raise DataError(f"{entered.plain}, which the others are compared with, cannot be fitted: {reason}")
-    if len(entered.models.keys() - entered.left_out.keys()) < 2:
-        reason = "; ".join(f"{name}: {why}" for name, why in entered.left_out.items())
-        raise DataError(f"No model but {entered.plain} can be fitted to parts of these judgments. {reason}")
+def _require_two_models(candidates: Candidates) -> None:
+    """Refuse to go on if the baseline, or all models but one, cannot be fitted."""
+    if reason := candidates.left_out.get(candidates.baseline):
+        raise DataError(f"The baseline {candidates.baseline} cannot be fitted: {reason}")
+    if len(candidates.models.keys() - candidates.left_out.keys()) < 2:
+        reasons = "; ".join(f"{name}: {why}" for name, why in candidates.left_out.items())
+        raise DataError(f"Only {candidates.baseline} can be fitted to parts of these judgments. {reasons}")
 
 
 @dataclass
-class _Steps:
-    """Counts the fits, and tells."""
+class _ProgressCounter:
+    """Counts fits and reports them."""
 
-    tell: Progress | None
+    report: Progress | None
     total: int
     done: int = 0
 
     def __call__(self, name: str) -> None:
         self.done += 1
-        if self.tell is not None:
-            self.tell(name, self.done, self.total)
+        if self.report is not None:
+            self.report(name, self.done, self.total)
 
 
-def _held_out(judgments: Judgments, folds: int, quick: bool, seed: int) -> dict[By, list[Fold]]:
-    few = 1 if quick and len(judgments) > _MANY else None
-    held: dict[By, list[Fold]] = {"judgment": folds_by(judgments, "judgment", folds, seed, few)}
+def _held_out_folds(judgments: Judgments, folds: int, quick: bool, seed: int) -> dict[HoldOut, list[Fold]]:
+    limit = 1 if quick and len(judgments) > _MANY_JUDGMENTS else None
+    held_out: dict[HoldOut, list[Fold]] = {"judgment": make_folds(judgments, "judgment", folds, seed, limit)}
     if not quick and judgments.annotator is not None and len(judgments.annotators) > 1:
-        held["annotator"] = folds_by(judgments, "annotator", folds, seed)
-    held = {by: parts for by, parts in held.items() if parts}
-    if not held:
-        raise DataError("No two items were put in order by what is held out: there is nothing to foretell.")
-    return held
+        held_out["annotator"] = make_folds(judgments, "annotator", folds, seed)
+    held_out = {by: parts for by, parts in held_out.items() if parts}
+    if not held_out:
+        raise DataError("The held-out judgments contain no ordered pair, so models cannot be scored.")
+    return held_out
 
 
-def _graded(
-    judgments: Judgments, entered: Contenders, gold: Gold, seed: int, steps: _Steps
+def _evaluations(
+    judgments: Judgments, candidates: Candidates, gold: Gold, seed: int, progress: _ProgressCounter
 ) -> dict[str, tuple[Evaluation, Estimate]]:
     rankings: dict[str, Ranking] = {}
-    for name, model in entered.models.items():
-        if name not in entered.left_out:
+    for name, model in candidates.models.items():
+        if name not in candidates.left_out:
             rankings[name] = fit_quietly(model, judgments)[0]
-        steps(name)
-    gains = accuracy_gains(rankings, gold, entered.plain, np.random.default_rng(seed))
-    return {name: (grade, gains[name]) for name, grade in grades(rankings, gold).items()}
+        progress(name)
+    gains = accuracy_gains(rankings, gold, candidates.baseline, np.random.default_rng(seed))
+    return {name: (evaluation, gains[name]) for name, evaluation in evaluate_all(rankings, gold).items()}
 
 
-def _conclude(
+def _comparison(
     judgments: Judgments,
-    entered: Contenders,
-    foretold: dict[By, Foretold],
-    graded: dict[str, tuple[Evaluation, Estimate]],
+    candidates: Candidates,
+    predictions: dict[HoldOut, HeldOutPredictions],
+    evaluations: dict[str, tuple[Evaluation, Estimate]],
     folds: int,
 ) -> ModelComparison:
-    found = foretold[next(iter(foretold))]
-    yardstick = "chance" if isinstance(judgments, Comparisons) and len(found.chance) > 1 else "agreement"
-    chance = {by: _marks(found, found.chance, entered.plain) for by, found in foretold.items()}
-    agreement = {by: _marks(found, found.agreed, entered.plain) for by, found in foretold.items()}
-    entrants = [
-        Entrant(
+    by, found = next(iter(predictions.items()))
+    by_likelihood = isinstance(judgments, Comparisons) and len(found.log_likelihood) > 1
+    baseline = candidates.baseline
+    log_likelihood = {by: _scores(found, found.log_likelihood, baseline) for by, found in predictions.items()}
+    agreement = {by: _scores(found, found.agreement, baseline) for by, found in predictions.items()}
+    scores = [
+        ModelScore(
             name,
-            settings_of(model),
-            _of(name, chance),
-            _of(name, agreement),
-            graded[name][0] if graded else None,
-            graded[name][1] if graded else None,
-            round(sum(found.seconds[name] for found in foretold.values()), 2),
-            sum(found.stopped_short[name] for found in foretold.values()),
+            model_settings(model),
+            _scores_of(name, log_likelihood),
+            _scores_of(name, agreement),
+            evaluations[name][0] if evaluations else None,
+            evaluations[name][1] if evaluations else None,
+            round(sum(found.seconds[name] for found in predictions.values()), 2),
+            sum(found.not_converged[name] for found in predictions.values()),
         )
-        for name, model in entered.models.items()
-        if name not in entered.left_out
+        for name, model in candidates.models.items()
+        if name not in candidates.left_out
     ]
-    by = next(iter(foretold))
-    reached = (chance if yardstick == "chance" else agreement)[by]
-    entrants.sort(key=lambda e: (-_mean(reached.get(e.model)), -_mean(agreement[by].get(e.model)), e.model))
-    values = {name: np.concatenate(v) for name, v in (found.chance if yardstick == "chance" else found.agreed).items()}
+    criterion = "log_likelihood" if by_likelihood else "agreement"
+    main = (log_likelihood if by_likelihood else agreement)[by]
+    scores.sort(key=lambda s: (-_mean(main.get(s.model)), -_mean(agreement[by].get(s.model)), s.model))
+    parts = found.log_likelihood if by_likelihood else found.agreement
+    values = {name: np.concatenate(part) for name, part in parts.items()}
     return ModelComparison(
-        entrants=tuple(entrants),
-        left_out=entered.left_out,
-        plain=entered.plain,
-        yardstick=yardstick,
+        models=tuple(scores),
+        left_out=candidates.left_out,
+        baseline=baseline,
+        criterion=criterion,
         folds=folds,
-        answers={by: len(found.weight) for by, found in foretold.items()},
-        recommendation=recommend(judgments, entered, entrants, values, found.weight, found.who, yardstick),
+        answers={by: len(found.weight) for by, found in predictions.items()},
+        recommendation=recommend(judgments, candidates, scores, values, found.weight, found.annotator, criterion),
+        native=judgments.native,
     )
 
 
-def _marks(foretold: Foretold, found: dict[str, list[FloatArray]], plain: str) -> dict[str, Mark]:
-    return marks({name: np.concatenate(parts) for name, parts in found.items()}, foretold.weight, foretold.who, plain)
+def _scores(
+    predictions: HeldOutPredictions, values: dict[str, list[FloatArray]], baseline: str
+) -> dict[str, PairedScore]:
+    joined = {name: np.concatenate(parts) for name, parts in values.items()}
+    return paired_scores(joined, predictions.weight, predictions.annotator, baseline)
 
 
-def _of(name: str, found: dict[By, dict[str, Mark]]) -> dict[By, Mark]:
-    return {by: every[name] for by, every in found.items() if name in every}
+def _scores_of(name: str, scores: dict[HoldOut, dict[str, PairedScore]]) -> dict[HoldOut, PairedScore]:
+    return {by: by_model[name] for by, by_model in scores.items() if name in by_model}
 
 
-def _mean(mark: Mark | None) -> float:
-    return -np.inf if mark is None else mark.mean.value
+def _mean(score: PairedScore | None) -> float:
+    return -np.inf if score is None else score.mean.value
 
 
-def _row(entrant: Entrant, schemes: dict[By, int]) -> dict[str, Any]:
-    row: dict[str, Any] = {"model": entrant.model}
-    for by in schemes:
-        for measure, found in (("chance", entrant.chance), ("agreement", entrant.agreement)):
-            row |= _cells(f"{measure}_by_{by}", found.get(by))
-    if entrant.grade is not None:
-        row |= {measure.metric: measure.value for measure in entrant.grade.measures}
-    if entrant.accuracy_gain is not None:
-        gain = entrant.accuracy_gain
-        row |= {"accuracy_gain": gain.value, "accuracy_gain_error": gain.std_error}
-    return row | {"seconds": entrant.seconds}
+def _row(score: ModelScore, answers: dict[HoldOut, int]) -> dict[str, Any]:
+    row: dict[str, Any] = {"model": score.model}
+    for by in answers:
+        for name, found in (("log_likelihood", score.log_likelihood), ("agreement", score.agreement)):
+            row |= _cells(f"{name}_by_{by}", found.get(by))
+    if score.evaluation is not None:
+        row |= {measure.metric: measure.value for measure in score.evaluation.measures}
+    if score.accuracy_gain is not None:
+        row |= {"accuracy_gain": score.accuracy_gain.value, "accuracy_gain_error": score.accuracy_gain.std_error}
+    return row | {"seconds": score.seconds}
 
 
-def _cells(name: str, mark: Mark | None) -> dict[str, float | None]:
-    mean, gain = (None, None) if mark is None else (mark.mean, mark.gain)
-    told = {}
-    for end, found in (("", mean), ("_gain", gain)):
-        told[f"{name}{end}"] = None if found is None else found.value
-        told[f"{name}{end}_error"] = None if found is None else found.std_error
-    return told
+def _cells(name: str, score: PairedScore | None) -> dict[str, float | None]:
+    mean, gain = (None, None) if score is None else (score.mean, score.gain)
+    cells = {}
+    for suffix, found in (("", mean), ("_gain", gain)):
+        cells[f"{name}{suffix}"] = None if found is None else found.value
+        cells[f"{name}{suffix}_error"] = None if found is None else found.std_error
+    return cells
 
 
-def _told(entrant: Entrant) -> dict[str, Any]:
-    """For JSON, which has no nan."""
-
-    def estimate(found: Estimate | None) -> dict[str, float | None] | None:
-        if found is None:
-            return None
-        return {"value": _finite(found.value), "std_error": _finite(found.std_error)}
-
-    def by(found: dict[By, Mark]) -> dict[str, Any]:
-        return {
-            way: {"mean": estimate(m.mean), "gain": estimate(m.gain), "behind": estimate(m.behind)}
-            for way, m in found.items()
-        }
-
-    grade = entrant.grade
+def _score_dict(score: ModelScore) -> dict[str, Any]:
     return {
-        "model": entrant.model,
-        "settings": entrant.settings,
-        "chance": by(entrant.chance),
-        "agreement": by(entrant.agreement),
-        "gold": None if grade is None else {m.metric: _finite(m.value) for m in grade.measures},
-        "accuracy_gain": estimate(entrant.accuracy_gain),
-        "seconds": entrant.seconds,
-        "stopped_short": entrant.stopped_short,
+        "model": score.model,
+        "settings": score.settings,
+        "log_likelihood": _paired_dict(score.log_likelihood),
+        "agreement": _paired_dict(score.agreement),
+        "gold": None if score.evaluation is None else {m.metric: _finite(m.value) for m in score.evaluation.measures},
+        "accuracy_gain": _estimate_dict(score.accuracy_gain),
+        "seconds": score.seconds,
+        "not_converged": score.not_converged,
     }
 
 
+def _paired_dict(scores: dict[HoldOut, PairedScore]) -> dict[str, Any]:
+    return {
+        by: {
+            "mean": _estimate_dict(score.mean),
+            "gain": _estimate_dict(score.gain),
+            "deficit": _estimate_dict(score.deficit),
+        }
+        for by, score in scores.items()
+    }
+
+
+def _estimate_dict(estimate: Estimate | None) -> dict[str, float | None] | None:
+    if estimate is None:
+        return None
+    return {"value": _finite(estimate.value), "std_error": _finite(estimate.std_error)}
+
+
 def _finite(value: float) -> float | None:
+    """None for nan, which JSON does not have."""
     return value if np.isfinite(value) else None

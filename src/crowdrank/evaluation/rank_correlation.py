@@ -1,10 +1,6 @@
-"""Places in an order, and what becomes of a place that several items share.
+"""Agreement of an estimated with the true order: accuracy, Kendall, Spearman, top-k overlap.
 
-How many pairs of a permutation stand in the wrong order, in O(n log n) array operations.
-
-How well an estimated order agrees with the true one: accuracy, Kendall, Spearman, the top k.
-
-Every function takes `scores` and `truth` over the same items, larger is better, and ignores the order of the items.
+Every function takes `scores` and `truth` of the same items, larger is better. The order of the items does not matter.
 """
 
 from __future__ import annotations
@@ -21,12 +17,12 @@ from crowdrank.errors import DataError, SettingError
 
 
 def check_pair(scores: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Both as numbers over the same items. Infinite values are fine: they have a place in the order."""
+    """Return both as arrays of the same length. Infinite values are allowed: they can be ordered."""
     estimate, known = check_column(scores, "scores"), check_column(truth, "truth")
     if len(estimate) != len(known):
-        raise DataError(f"scores and truth must be over the same items, got {len(estimate)} and {len(known)} values.")
+        raise DataError(f"scores and truth must have the same length, got {len(estimate)} and {len(known)} values.")
     if not len(known):
-        raise DataError("There are no items to evaluate: scores and truth are empty.")
+        raise DataError("scores and truth are empty: pass at least one item.")
     return estimate, known
 
 
@@ -36,7 +32,7 @@ def check_column(values: npt.ArrayLike, name: str) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must be numbers, got {error}.") from error
     if column.ndim != 1:
-        raise DataError(f"{name} must be one row of numbers, got {column.ndim} dimensions.")
+        raise DataError(f"{name} must have one dimension, got {column.ndim}.")
     if (bad := np.flatnonzero(np.isnan(column))).size:
         raise DataError(f"Row {int(bad[0]) + 1}: {name} must be a number, got nan.")
     return column
@@ -49,56 +45,56 @@ def check_k(k: int) -> int:
 
 
 def tie_groups(scores: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The order, best first, and where each group of equal scores starts in it, and its size."""
+    """Return the order, best first, and the start and size of each group of equal scores in it."""
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     starts = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
     return order, starts, np.diff(np.append(starts, len(scores)))
 
 
-def mean_over_ties(of_place: FloatArray, scores: FloatArray) -> FloatArray:
-    """What each item gets from its place, on average over all orders of the items tied with it."""
+def mean_over_ties(by_position: FloatArray, scores: FloatArray) -> FloatArray:
+    """Return the value of each item's position, averaged over all orders of the items tied with it."""
     order, starts, sizes = tie_groups(scores)
-    of_item = np.empty(len(scores))
-    of_item[order] = np.repeat(np.add.reduceat(of_place, starts) / sizes, sizes)
-    return of_item
+    by_item = np.empty(len(scores))
+    by_item[order] = np.repeat(np.add.reduceat(by_position, starts) / sizes, sizes)
+    return by_item
 
 
-def chance_of_top(k: int, scores: FloatArray) -> FloatArray:
-    """The chance of each item to stand among the first k, ties broken at random."""
+def top_k_probability(k: int, scores: FloatArray) -> FloatArray:
+    """Return the probability of each item to be among the first k if ties are broken at random."""
     return mean_over_ties((np.arange(len(scores)) < k).astype(np.float64), scores)
 
 
 def count_inversions(permutation: IntArray) -> int:
-    """Pairs of which the larger number comes first.
+    """Count the pairs of a permutation of 0 … n − 1 in which the larger number comes first, in O(n log n).
 
     >>> count_inversions(np.array([2, 3, 0, 1, 4]))
     4
     """
-    # Bit by bit from the highest: once numbers are sorted by their higher bits, those that share them fill a block
-    # that begins at their common prefix; within it, a 1 before a 0 is an inversion no other bit will see.
-    place = np.arange(len(permutation))
+    # Bit by bit from the highest: once numbers are sorted by their higher bits, numbers that share them fill a block
+    # that begins at their common prefix. Within it, a 1 before a 0 is an inversion that no other bit counts.
+    position = np.arange(len(permutation))
     numbers, total = np.asarray(permutation, np.int64), 0
     for bit in reversed(range((len(permutation) - 1).bit_length())):
-        block = place >> (bit + 1) << (bit + 1)
+        block = position >> (bit + 1) << (bit + 1)
         one = numbers >> bit & 1
         ones_before = np.cumsum(one) - one
         ones_before -= ones_before[block]
         total += int(ones_before[one == 0].sum())
-        target = np.where(one == 1, block + (1 << bit) + ones_before, place - ones_before)
+        target = np.where(one == 1, block + (1 << bit) + ones_before, position - ones_before)
         moved = np.empty_like(numbers)
         moved[target] = numbers
         numbers = moved
     return total
 
 
-class _Pairs(NamedTuple):
-    """Pairs of items, counted."""
+class _PairCounts(NamedTuple):
+    """Numbers of pairs of items."""
 
     concordant: int
     discordant: int
     tied_scores: int
-    """Tied in the scores, whatever the truth says."""
+    """Tied in the scores, in the truth or not."""
     tied_truth: int
     tied_both: int
 
@@ -116,10 +112,21 @@ class _Pairs(NamedTuple):
 
 
 def accuracy(scores: npt.ArrayLike, truth: npt.ArrayLike) -> float:
-    """Crowd-BT eq. 20 (ACC): the share of truly ordered pairs that the scores put strictly in the same order.
+    """Return the fraction of truly ordered pairs that the scores order in the same way.
 
-    An estimated tie counts as wrong, a pair tied in the truth not at all; nan where the truth orders no pair.
+    Parameters
+    ----------
+    scores, truth : array of float
+        Estimated and true values of the same items; larger is better.
 
+    Returns
+    -------
+    float
+        ACC of Crowd-BT (Chen et al. 2013, eq. 20). A tie in the scores counts as wrong; pairs tied in the truth do not
+        count. nan if the truth orders no pair.
+
+    Examples
+    --------
     >>> accuracy([3, 1, 2], [30, 20, 10])
     0.6666666666666666
     """
@@ -128,12 +135,22 @@ def accuracy(scores: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 
 
 def kendall_distance(scores: npt.ArrayLike, truth: npt.ArrayLike, normalised: bool = False) -> float:
-    """How many pairs the scores put the wrong way round (TPP §V.A).
+    """Return the number of pairs that the scores order differently from the truth (TPP, Wang et al. 2016, §V.A).
 
-    A pair tied only in the scores counts one half, as it would on average if ties were broken at random; a pair tied
-    in the truth counts nothing. `normalised` divides by the number of truly ordered pairs: 0 is the true order, 1 its
-    reverse, nan where the truth orders no pair.
+    Parameters
+    ----------
+    scores, truth : array of float
+        Estimated and true values of the same items; larger is better.
+    normalised : bool, default False
+        Divide by the number of truly ordered pairs: 0 is the true order, 1 its reverse, nan without such pairs.
 
+    Notes
+    -----
+    A pair tied only in the scores counts one half, the expectation if ties are broken at random. Pairs tied in the
+    truth do not count.
+
+    Examples
+    --------
     >>> kendall_distance([3, 2, 5, 4, 1], [5, 4, 3, 2, 1])
     4.0
     """
@@ -145,14 +162,36 @@ def kendall_distance(scores: npt.ArrayLike, truth: npt.ArrayLike, normalised: bo
 
 
 def kendall_correlation(scores: npt.ArrayLike, truth: npt.ArrayLike) -> float:
-    """Kendall's tau-b; nan where all scores, or all truths, are tied."""
+    """Return Kendall's tau-b; nan if all scores, or all true values, are tied.
+
+    Parameters
+    ----------
+    scores, truth : array of float
+        Estimated and true values of the same items; larger is better.
+
+    Examples
+    --------
+    >>> round(kendall_correlation([3, 1, 2], [30, 20, 10]), 3)
+    0.333
+    """
     pairs = _count(*check_pair(scores, truth))
     untied = (pairs.all - pairs.tied_scores) * (pairs.all - pairs.tied_truth)
     return (pairs.concordant - pairs.discordant) / math.sqrt(untied) if untied else np.nan
 
 
 def spearman_correlation(scores: npt.ArrayLike, truth: npt.ArrayLike) -> float:
-    """Pearson's correlation of the ranks, tied items sharing their mean rank; nan where all are tied."""
+    """Return Spearman's rank correlation, with mean ranks for ties; nan if all are tied.
+
+    Parameters
+    ----------
+    scores, truth : array of float
+        Estimated and true values of the same items; larger is better.
+
+    Examples
+    --------
+    >>> round(spearman_correlation([3, 1, 2], [30, 20, 10]), 3)
+    0.5
+    """
     estimate, known = check_pair(scores, truth)
     rank = np.arange(len(known), dtype=np.float64) - (len(known) - 1) / 2
     a, b = mean_over_ties(rank, estimate), mean_over_ties(rank, known)
@@ -161,36 +200,47 @@ def spearman_correlation(scores: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 
 
 def top_k_overlap(scores: npt.ArrayLike, truth: npt.ArrayLike, k: int) -> float:
-    """The share of the estimated top k that belongs to the true top k; k beyond the number of items means all.
+    """Return the fraction of the estimated top k that belongs to the true top k.
 
-    Items truly tied for the last of the k places are equally welcome on it. Tied scores give each item its chance of
-    standing in the top k; where that leaves more of the welcome than there are places for them, the places count.
+    Parameters
+    ----------
+    scores, truth : array of float
+        Estimated and true values of the same items; larger is better.
+    k : int
+        Size of the top; more than the number of items means all.
 
+    Notes
+    -----
+    Items truly tied at position k are interchangeable. With tied scores, each item counts by its probability to be in
+    the top k if ties are broken at random, up to the number of positions left.
+
+    Examples
+    --------
     >>> top_k_overlap([9, 8, 7, 6], [4, 1, 3, 2], k=2)
     0.5
     """
     estimate, known = check_pair(scores, truth)
     k = min(check_k(k), len(known))
     last = np.sort(known)[-k]
-    chance = chance_of_top(k, estimate)
+    probability = top_k_probability(k, estimate)
     certain = known > last
-    places_left = k - np.count_nonzero(certain)
-    return float(chance[certain].sum() + min(chance[known == last].sum(), places_left)) / k
+    positions_left = k - np.count_nonzero(certain)
+    return float(probability[certain].sum() + min(probability[known == last].sum(), positions_left)) / k
 
 
-def _count(scores: FloatArray, truth: FloatArray) -> _Pairs:
+def _count(scores: FloatArray, truth: FloatArray) -> _PairCounts:
     order = np.lexsort((scores, truth))
     s, t = scores[order], truth[order]
     tied_scores, tied_truth, tied_both = _tied_pairs(np.sort(scores)), _tied_pairs(t), _tied_pairs(s, t)
-    # Scores ascend among items of equal truth, and a stable sort keeps equal scores as they stand: ties never invert.
+    # Scores ascend among items of equal truth, and a stable sort keeps the order of equal scores: ties never invert.
     discordant = count_inversions(np.argsort(s, kind="stable"))
     every = len(s) * (len(s) - 1) // 2
     concordant = every - discordant - tied_scores - tied_truth + tied_both
-    return _Pairs(concordant, discordant, tied_scores, tied_truth, tied_both)
+    return _PairCounts(concordant, discordant, tied_scores, tied_truth, tied_both)
 
 
 def _tied_pairs(*columns: FloatArray) -> int:
-    """Pairs of rows equal in every column, where equal rows stand together."""
+    """Count pairs of rows that are equal in every column; equal rows must be adjacent."""
     new = np.ones(len(columns[0]) + 1, bool)
     new[1:-1] = np.any([c[1:] != c[:-1] for c in columns], axis=0)
     sizes = np.diff(np.flatnonzero(new))

@@ -1,4 +1,4 @@
-"""Which model to take, in one sentence that says why: the simplest that is not surely behind the best."""
+"""Recommendation of a model: the simplest that is not clearly worse than the best, with the reason in a sentence."""
 
 from __future__ import annotations
 
@@ -11,144 +11,160 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.data.features import POSITION
-from crowdrank.evaluation.candidates import Contenders, rung
-from crowdrank.evaluation.cross_validation import Estimate, estimate
+from crowdrank.evaluation.candidates import Candidates, complexity
+from crowdrank.evaluation.estimates import Estimate, clustered_mean
 from crowdrank.models import by_name
 
 if TYPE_CHECKING:
-    from crowdrank.evaluation.model_comparison import Entrant
+    from crowdrank.evaluation.model_comparison import ModelScore
 
-_WORTHWHILE = {"chance": 0.001, "agreement": 0.005}
-"""A lead below this matters to nobody, however sure it is: in nats, and as a share of pairs."""
+_MIN_LEAD = {"log_likelihood": 0.001, "agreement": 0.005}
+"""A smaller lead than this does not matter, however significant: in nats, and as a fraction of pairs."""
+_UNIT = {"log_likelihood": "nats per answer", "agreement": "of the pairs"}
 _MANY_TIES = 0.05
 
-_BECAUSE = {
-    "thurstone": "the noise is nearer to normal than to logistic",
+_REASONS = {
+    "thurstone": "the noise is closer to normal than to logistic",
     "elo": "later answers count more",
-    "variance-bt": "annotators differ in how sharply they see differences",
-    "mpm": "annotators differ in how closely they keep to the scores",
-    "bayesian-crowd-bt": "annotators differ and little is known of each",
-    "tpp": "annotators know some domains and not others",
+    "variance-bt": "annotators differ in how well they see differences",
+    "mpm": "annotators differ in how closely they follow the scores",
+    "bayesian-crowd-bt": "annotators differ and there are few answers from each",
+    "tpp": "annotators are experts of different domains",
     "z-rating": "annotators use the scale differently",
-    "graded-response": "annotators differ in how strict, bold and careful they are",
-    "dawid-skene": "annotators confuse grades, each in a way of their own",
+    "graded-response": "annotators differ in strictness and precision",
+    "dawid-skene": "annotators confuse grades in different ways",
     "borda": "counting does as well as a model",
 }
-
-
-_DOES = {
-    "chance": "explains answers held out better than {plain}",
-    "agreement": "agrees with more of the pairs held out than {plain}",
+_ADVANTAGE = {
+    "log_likelihood": "it predicts held-out answers better than {baseline}",
+    "agreement": "it orders more of the held-out pairs correctly than {baseline}",
 }
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The model to take."""
+    """The recommended model.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model.
+    why : str
+        The reason in a sentence.
+    notes : list of str
+        Limits of the recommendation.
+    """
 
     model: str
     why: str
-    """One sentence, in plain words."""
     notes: list[str]
-    """What to mind about it."""
 
 
 def recommend(
     judgments: Judgments,
-    entered: Contenders,
-    entrants: Sequence[Entrant],
+    candidates: Candidates,
+    scores: Sequence[ModelScore],
     values: Mapping[str, FloatArray],
     weight: FloatArray,
-    who: IntArray,
-    yardstick: str,
+    annotator: IntArray,
+    criterion: str,
 ) -> Recommendation:
-    """`values` are what each model that can be gone by reached on every answer held out."""
+    """Recommend a model; `values` has the criterion of each model on every held-out answer."""
 
-    def ahead(a: str, b: str) -> Estimate:
-        return estimate(values[a] - values[b], weight, who)
+    def lead(a: str, b: str) -> Estimate:
+        return clustered_mean(values[a] - values[b], weight, annotator)
 
-    best = max(values, key=lambda name: float(np.average(values[name], weights=weight)))
-    chosen = next(name for name in sorted(values, key=rung) if not _beaten(ahead(best, name), yardstick))
-    rivals = sorted((n for n in values if n != chosen), key=lambda n: -float(np.average(values[n], weights=weight)))
-    unit = "nats each" if yardstick == "chance" else "of them"
-    if chosen == entered.plain:
-        why = _nothing_gained(chosen, rivals, ahead(rivals[0], chosen), judgments, unit)
+    def mean(name: str) -> float:
+        return float(np.average(values[name], weights=weight))
+
+    baseline, unit = candidates.baseline, _UNIT[criterion]
+    best = max(values, key=mean)
+    chosen = next(name for name in sorted(values, key=complexity) if not _is_worse(lead(best, name), criterion))
+    others = sorted((name for name in values if name != chosen), key=lambda name: -mean(name))
+    if chosen == baseline:
+        why = _why_baseline(chosen, others, lead(others[0], chosen), judgments, unit)
     else:
-        does, lead = _DOES[yardstick].format(plain=entered.plain), _pm(ahead(chosen, entered.plain))
-        why = f"Take {chosen}: {_because(chosen, entered)}, and it {does}, by {lead} {unit}."
-    notes = _of_strangers(entrants, chosen, entered.plain) + _of_ties(judgments)
-    notes += _of_gold(entrants, chosen, entered.plain)
-    if chosen not in (best, entered.plain):
-        notes.insert(0, _of_rival(chosen, best, ahead(best, chosen), unit))
+        advantage = _ADVANTAGE[criterion].format(baseline=baseline)
+        difference = _plus_minus(lead(chosen, baseline))
+        why = f"Use {chosen}: {_reason(chosen, candidates)}, and {advantage} (by {difference} {unit})."
+    notes = _note_new_annotators(scores, chosen, baseline) + _note_ties(judgments)
+    notes += _note_gold(scores, chosen, baseline)
+    if chosen not in (best, baseline):
+        notes.insert(0, _note_best(best, lead(best, chosen), unit))
     return Recommendation(chosen, why, notes)
 
 
-def _beaten(lead: Estimate, yardstick: str) -> bool:
-    return lead.surely_positive and lead.value > _WORTHWHILE[yardstick]
+def _is_worse(lead: Estimate, criterion: str) -> bool:
+    """Whether a model is clearly, and by enough to matter, behind the best."""
+    return lead.clearly_positive and lead.value > _MIN_LEAD[criterion]
 
 
-def _nothing_gained(plain: str, rivals: list[str], lead: Estimate, judgments: Judgments, unit: str) -> str:
-    known = judgments.annotator is not None and len(judgments.annotators) > 1
-    what = "nothing is surely gained by weighing annotators" if known else "there is no telling annotators apart"
-    if known and not any(_weighs(name) for name in rivals):
-        what = "nothing is surely gained by another"
+def _why_baseline(baseline: str, others: list[str], lead: Estimate, judgments: Judgments, unit: str) -> str:
+    several = judgments.annotator is not None and len(judgments.annotators) > 1
+    if not several:
+        reason = "the judgments do not name several annotators"
+    elif any(_models_annotators(name) for name in others):
+        reason = "modelling annotators is not clearly better"
+    else:
+        reason = "no other model is clearly better"
     if lead.value <= 0:
-        return f"Take {plain}, the plain model: {what}, and no other foretells better what was held out."
-    return f"Take {plain}, the plain model: {what}; {rivals[0]} is ahead by {_pm(lead)} {unit}, {_means(lead)}."
+        return f"Use {baseline}, the baseline: {reason}, and no other model predicts held-out answers better."
+    size = _plus_minus(lead)
+    return f"Use {baseline}, the baseline: {reason}; {others[0]} leads by {size} {unit}, {_significance(lead)}."
 
 
-def _means(lead: Estimate) -> str:
-    return "too little to matter" if lead.surely_positive else "which may be chance"
+def _significance(lead: Estimate) -> str:
+    return "too little to matter" if lead.clearly_positive else "which may be chance"
 
 
-def _weighs(name: str) -> bool:
+def _models_annotators(name: str) -> bool:
     return bool(by_name(name).models_annotators)
 
 
-def _because(name: str, entered: Contenders) -> str:
-    if name in _BECAUSE:
-        return _BECAUSE[name]
-    features = getattr(entered.models[name], "features", None)
+def _reason(name: str, candidates: Candidates) -> str:
+    if name in _REASONS:
+        return _REASONS[name]
+    features = getattr(candidates.models[name], "features", None)
     if features is not None:
-        named = ["the side of the screen" if f == POSITION else f for f in features]
+        named = ["the side of the screen" if feature == POSITION else feature for feature in features]
         return f"some annotators answer by {' and '.join(filter(None, (', '.join(named[:-1]), named[-1])))}"
-    return "annotators differ" if _weighs(name) else "its order fits better"
+    return "annotators differ" if _models_annotators(name) else "its order fits better"
 
 
-def _of_rival(chosen: str, best: str, lead: Estimate, unit: str) -> str:
-    return f"{best} is ahead of it by {_pm(lead)} {unit}, {_means(lead)}: the simpler one does."
+def _note_best(best: str, lead: Estimate, unit: str) -> str:
+    return f"{best} leads by {_plus_minus(lead)} {unit}, {_significance(lead)}: the simpler model is enough."
 
 
-def _of_strangers(entrants: Sequence[Entrant], chosen: str, plain: str) -> list[str]:
-    """Knowing annotators does not help with new ones, and may do harm."""
-    found = next(e for e in entrants if e.model == chosen)
-    mark = (found.chance or found.agreement).get("annotator")
-    if mark is None or chosen == plain or not -mark.gain.value > 2 * mark.gain.std_error:
+def _note_new_annotators(scores: Sequence[ModelScore], chosen: str, baseline: str) -> list[str]:
+    """What is learnt about annotators does not help with new ones, and may do harm."""
+    found = next(score for score in scores if score.model == chosen)
+    score = (found.log_likelihood or found.agreement).get("annotator")
+    if score is None or chosen == baseline or not -score.gain.value > 2 * score.gain.std_error:
         return []
-    loss = _pm(Estimate(-mark.gain.value, mark.gain.std_error))
-    return [f"Of annotators it has never seen it foretells answers worse than {plain}, by {loss}."]
+    loss = _plus_minus(Estimate(-score.gain.value, score.gain.std_error))
+    return [f"For new annotators it predicts worse than {baseline}, by {loss}."]
 
 
-def _of_ties(judgments: Judgments) -> list[str]:
+def _note_ties(judgments: Judgments) -> list[str]:
     if not isinstance(judgments, Comparisons) or judgments.ties < _MANY_TIES * len(judgments):
         return []
     share = judgments.ties / len(judgments)
-    return [f"{share:.0%} of the judgments are ties; only decided answers were compared on."]
+    return [f"{share:.0%} of the judgments are ties; the comparison uses decided answers only."]
 
 
-def _of_gold(entrants: Sequence[Entrant], chosen: str, plain: str) -> list[str]:
-    graded = [e for e in entrants if e.grade is not None]
-    found = next((e for e in graded if e.model == chosen), None)
-    if found is None or found.grade is None:
+def _note_gold(scores: Sequence[ModelScore], chosen: str, baseline: str) -> list[str]:
+    evaluated = [score for score in scores if score.evaluation is not None]
+    found = next((score for score in evaluated if score.model == chosen), None)
+    if found is None or found.evaluation is None:
         return []
-    most = max(graded, key=lambda e: e.grade.accuracy if e.grade is not None else -np.inf)
-    said = f"Against gold {chosen} puts {found.grade.accuracy:.1%} of the pairs in the right order"
-    if most.grade is None or most.grade.accuracy <= found.grade.accuracy:
-        return [f"{said}, as many as any."]
-    gain = most.accuracy_gain
-    sure = f", surely more than {plain}" if gain is not None and chosen == plain and gain.surely_positive else ""
-    return [f"{said}; the most, {most.grade.accuracy:.1%}, has {most.model}{sure}."]
+    best = max(evaluated, key=lambda s: s.evaluation.accuracy if s.evaluation is not None else -np.inf)
+    sentence = f"Against gold, {chosen} orders {found.evaluation.accuracy:.1%} of the pairs correctly"
+    if best.evaluation is None or best.evaluation.accuracy <= found.evaluation.accuracy:
+        return [f"{sentence}, as many as any other model."]
+    gain = best.accuracy_gain
+    clearly = f", clearly more than {baseline}" if gain and chosen == baseline and gain.clearly_positive else ""
+    return [f"{sentence}; the best is {best.model} with {best.evaluation.accuracy:.1%}{clearly}."]
 
 
-def _pm(found: Estimate) -> str:
+def _plus_minus(found: Estimate) -> str:
     return f"{found.value:.3f} ± {found.std_error:.3f}"

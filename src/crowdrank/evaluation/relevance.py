@@ -1,8 +1,8 @@
-"""How good the top of an estimated order is, where the truth is a grade of relevance: NDCG, precision, AP, RBP.
+"""Metrics for grades of relevance: NDCG, precision, average precision, rank-biased precision.
 
-Every function takes `scores` and `truth` over the same items, larger is better. Where scores are tied, the value is
-the mean over all ways to break the ties, so the order in which items are given never matters. For the functions with
-a `threshold`, an item is relevant when its true grade is at least that.
+Every function takes `scores` and `truth` of the same items, larger is better. If scores are tied, the value is the mean
+over all orders of the tied items, so the order of the items does not matter. Items whose grade is at least `threshold`
+are relevant.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.errors import DataError, SettingError
-from crowdrank.evaluation.rank_correlation import chance_of_top, check_k, check_pair, mean_over_ties, tie_groups
+from crowdrank.evaluation.rank_correlation import check_k, check_pair, mean_over_ties, tie_groups, top_k_probability
 
 Gain = Literal["exponential", "linear"]
 Normaliser = Literal["k", "all"]
@@ -27,13 +27,27 @@ def ndcg(
     gain: Gain = "exponential",
     normaliser: Normaliser = "k",
 ) -> float:
-    """Discounted gain of the first k items (all where k is None) over the best that could be had.
+    """Return the normalised discounted cumulative gain of the first k items.
 
-    `gain` is 2^grade - 1 ("exponential", usual, and CrowdAgg §2.3) or the grade itself ("linear"); the discount is
-    1 / log(1 + place). `normaliser` is the best gain of the first k places ("k", usual), or of all places as CrowdAgg
-    eq. 2 is printed ("all"), with which even the perfect order stays below 1. A k beyond the number of items means
-    all. nan where no item has a grade above zero.
+    Parameters
+    ----------
+    scores, truth : array of float
+        Estimated and true values of the same items; larger is better.
+    k : int, optional
+        Cut-off; all items by default.
+    gain : {"exponential", "linear"}, default "exponential"
+        Gain of a grade: 2^grade − 1 (usual, and CrowdAgg §2.3) or the grade itself.
+    normaliser : {"k", "all"}, default "k"
+        Divide by the best gain of the first k positions (usual), or of all positions as in CrowdAgg, eq. 2, with which
+        even the perfect order stays below 1.
 
+    Returns
+    -------
+    float
+        Σ gain / log₂(1 + position), divided by its maximum; nan if no grade is above zero.
+
+    Examples
+    --------
     >>> ndcg([3, 2, 1], [0, 1, 2], k=1), ndcg([3, 2, 1], [2, 1, 0], k=1)
     (0.0, 1.0)
     """
@@ -44,26 +58,49 @@ def ndcg(
     gains = _gains(grades, gain)
     discount = 1 / np.log2(np.arange(2, len(grades) + 2))
     best = np.sort(gains)[::-1] * discount
-    most = best.sum() if normaliser == "all" else best[:depth].sum()
+    maximum = best.sum() if normaliser == "all" else best[:depth].sum()
     discount[depth:] = 0
-    return float(gains @ mean_over_ties(discount, estimate) / most) if most > 0 else np.nan
+    return float(gains @ mean_over_ties(discount, estimate) / maximum) if maximum > 0 else np.nan
 
 
 def precision_at(scores: npt.ArrayLike, truth: npt.ArrayLike, k: int, threshold: float = 1) -> float:
-    """CrowdAgg eq. 3: relevant items among the first k, over k (also where there are fewer than k items).
+    """Return the number of relevant items among the first k, divided by k (CrowdAgg, eq. 3).
 
+    Parameters
+    ----------
+    scores, truth : array of float
+        Estimated and true values of the same items; larger is better.
+    k : int
+        Cut-off; the divisor even if there are fewer items.
+    threshold : float, default 1
+        Smallest relevant grade.
+
+    Examples
+    --------
     >>> precision_at([4, 3, 2, 1], [2, 0, 1, 0], k=2)
     0.5
     """
     estimate, relevant = _relevant(scores, truth, threshold)
-    return float(chance_of_top(check_k(k), estimate)[relevant].sum() / k)
+    return float(top_k_probability(check_k(k), estimate)[relevant].sum() / k)
 
 
 def average_precision(scores: npt.ArrayLike, truth: npt.ArrayLike, threshold: float = 1) -> float:
-    """The mean, over the relevant items, of the precision at their places; nan where nothing is relevant.
+    """Return the mean precision at the positions of the relevant items; its mean over queries is MAP.
 
-    Its mean over queries is MAP.
+    Parameters
+    ----------
+    scores, truth : array of float
+        Estimated and true values of the same items; larger is better.
+    threshold : float, default 1
+        Smallest relevant grade.
 
+    Returns
+    -------
+    float
+        The average precision; nan if nothing is relevant.
+
+    Examples
+    --------
     >>> average_precision([4, 3, 2, 1], [1, 0, 0, 1])
     0.75
     """
@@ -72,20 +109,33 @@ def average_precision(scores: npt.ArrayLike, truth: npt.ArrayLike, threshold: fl
         return np.nan
     order, starts, sizes = tie_groups(estimate)
     hits = np.add.reduceat(relevant[order].astype(np.float64), starts)
-    place = np.arange(len(order))
-    # Given a relevant item at one place of a tie, each other place of it holds one of the hits - 1 that remain.
-    chance_of_another = (hits - 1) / np.maximum(sizes - 1, 1)
-    tied_before = (place - np.repeat(starts, sizes)) * np.repeat(chance_of_another, sizes)
+    position = np.arange(len(order))
+    # Given a relevant item at one position of a tie, each other position of it holds one of the remaining hits − 1.
+    another = (hits - 1) / np.maximum(sizes - 1, 1)
+    tied_before = (position - np.repeat(starts, sizes)) * np.repeat(another, sizes)
     found = np.repeat(np.cumsum(hits) - hits, sizes) + tied_before + 1
-    chance = np.repeat(hits / sizes, sizes)
-    return float((chance * found / (place + 1)).sum() / np.count_nonzero(relevant))
+    probability = np.repeat(hits / sizes, sizes)
+    return float((probability * found / (position + 1)).sum() / np.count_nonzero(relevant))
 
 
 def rbp(scores: npt.ArrayLike, truth: npt.ArrayLike, persistence: float = 0.8, threshold: float = 1) -> float:
-    """Rank-biased precision (CrowdAgg eq. 4): what a reader finds who goes on to each next place with `persistence`.
+    """Return the rank-biased precision (Moffat and Zobel 2008; CrowdAgg, eq. 4).
 
-    The perfect order of finitely many items stays below 1. CrowdAgg's tables use a persistence of 0.95.
+    Parameters
+    ----------
+    scores, truth : array of float
+        Estimated and true values of the same items; larger is better.
+    persistence : float, default 0.8
+        Probability that a reader goes on to the next position. CrowdAgg's tables use 0.95.
+    threshold : float, default 1
+        Smallest relevant grade.
 
+    Notes
+    -----
+    (1 − p) Σ p^(position − 1) over the relevant items. The perfect order of finitely many items stays below 1.
+
+    Examples
+    --------
     >>> round(rbp([3, 2, 1], [1, 0, 1], persistence=0.5), 3)
     0.625
     """
@@ -103,12 +153,10 @@ def _relevant(scores: npt.ArrayLike, truth: npt.ArrayLike, threshold: float) -> 
 
 def _gains(grades: FloatArray, gain: Gain) -> FloatArray:
     if (bad := np.flatnonzero((grades < 0) | np.isinf(grades))).size:
-        raise DataError(
-            f"Row {int(bad[0]) + 1}: NDCG needs grades that are finite and not negative, got {grades[bad[0]]}."
-        )
+        raise DataError(f"Row {int(bad[0]) + 1}: NDCG needs finite grades that are not negative, got {grades[bad[0]]}.")
     if gain == "linear":
         return grades
-    # 2^y - 1, all divided by the largest 2^y: the ratio is the same, and a grade of 2,000 does not overflow.
+    # 2^y − 1, divided by the largest 2^y: the ratio is the same, and a grade of 2,000 does not overflow.
     scaled: FloatArray = -np.expm1(-grades * np.log(2)) * np.exp2(grades - grades.max())
     return scaled
 

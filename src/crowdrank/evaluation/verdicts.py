@@ -1,7 +1,4 @@
-"""Verdicts in plain sentences that carry their numbers.
-
-What to think of each annotator, by tests against scores they did not help to make.
-"""
+"""Verdicts on annotators, from tests against scores that were fitted without them."""
 
 from __future__ import annotations
 
@@ -14,125 +11,115 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 from crowdrank.data import Comparisons
-from crowdrank.errors import DataError, SettingError
-from crowdrank.evaluation.annotator_evidence import Evidence, gather
-from crowdrank.evaluation.minority_preferences import expect
+from crowdrank.errors import DataError, SettingError, UnknownNameError
+from crowdrank.evaluation.annotator_evidence import Evidence, collect_evidence
+from crowdrank.evaluation.minority_preferences import cross_fit_expectations
 from crowdrank.models import CrowdBT
+from crowdrank.models.base import Model
+from crowdrank.results.frames import Tabular
 
-
-def reasons(evidence: Evidence) -> ObjectArray:
-    """A sentence an annotator: what the verdict rests on first, how far they agreed with the others last."""
-    clauses = [(evidence.leans, _leaning), (evidence.hasty, _quick), (evidence.sure("taste"), _taste)]
-    found = np.empty(len(evidence.decided), dtype=object)
-    for who in range(len(found)):
-        told = [tell(evidence, who) for applies, tell in clauses if applies[who]]
-        found[who] = "; ".join([*told, _agreement(evidence, who)])
-    return found
-
-
-def _leaning(evidence: Evidence, who: int) -> str:
-    left, expected, decided = (float(v[who]) for v in (evidence.left, evidence.left_expected, evidence.decided))
-    side = "left" if left > expected else "right"
-    if side == "right":
-        left, expected = decided - left, decided - expected
-    chosen = f"chose {side} in {left:,.0f} of {_count(decided)} where {min(max(expected, 0.0), decided):,.0f} were"
-    return f"{chosen} expected{_p(evidence, 'one_sided', who)}"
-
-
-def _quick(evidence: Evidence, who: int) -> str:
-    assert evidence.haste is not None
-    median, usual = evidence.haste.median[who], evidence.haste.usual
-    return f"took {median:.3g} seconds an answer where {usual:.3g} are usual{_p(evidence, 'hasty', who)}"
-
-
-def _taste(evidence: Evidence, who: int) -> str:
-    sided, contested = evidence.taste.sided[who], evidence.taste.contested[who]
-    return (
-        f"with a minority of one mind in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', who)}"
-    )
-
-
-def _agreement(evidence: Evidence, who: int) -> str:
-    decided, agreed = evidence.decided[who], evidence.agreed[who]
-    if len(evidence.decided) < 3:
-        return "nobody can vouch: that takes two other annotators at least"
-    if not decided:
-        return _unheard(int(evidence.answers[who]))
-    return f"agreed with others on {agreed:,.0f} of {_count(decided)}: {_meaning(evidence, who)}"
-
-
-def _meaning(evidence: Evidence, who: int) -> str:
-    if evidence.sure("below_half")[who]:
-        return f"surely below half{_p(evidence, 'below_half', who)}"
-    if evidence.sure("above_half")[who]:
-        above = f"surely above half{_p(evidence, 'above_half', who)}"
-        if not evidence.noisy[who]:
-            return above
-        return f"{above}, below the typical{_p(evidence, 'below_typical', who)}"
-    nearer = min(("above_half", "below_half"), key=lambda test: float(evidence.chances[test][who]))
-    coin, upper = f"may be a coin{_p(evidence, nearer, who)}", evidence.upper[who]
-    if not evidence.sure("below_typical")[who]:
-        return f"{coin} or typical{_p(evidence, 'below_typical', who)}"
-    # the bound is of this annotator alone, p adjusted for all: below a half, the one would contradict the other
-    return f"{coin}, at best {upper:.2f}" if upper >= 0.5 else coin
-
-
-def _unheard(answers: int) -> str:
-    if not answers:
-        return "gave no decided answer"
-    return f"{_count(answers)} that cannot be checked: others judged other items, or contradict each other"
-
-
-def _count(number: Any) -> str:
-    return f"{number:,.0f} answer{'' if number == 1 else 's'}"
-
-
-def _p(evidence: Evidence, test: str, who: int) -> str:
-    chance = float(evidence.chances[test][who])
-    return " (p < 0.001)" if chance < 0.001 else f" (p {chance:.2g})"
-
-
-WORDS = ("reliable", "noisy", "random", "reversed", "one-sided", "hasty", "different taste", "too few to say")
+VERDICTS = ("reliable", "noisy", "random", "reversed", "one-sided", "hasty", "different taste", "too few to say")
+"""All verdicts."""
 
 _CROWD_BT = CrowdBT()
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on one annotator.
+
+    Parameters
+    ----------
+    annotator : str
+        Label of the annotator.
+    verdict : str
+        One of `VERDICTS`.
+    reason : str
+        The evidence in a sentence.
+    quality : float
+        η against the scores of the others; nan where nothing is known.
+    decided, agreed : int
+        Number of answers tested, and of those that agree with the others.
+    """
+
+    annotator: str
+    verdict: str
+    reason: str
+    quality: float
+    decided: int
+    agreed: int
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Verdicts:
-    """A verdict on each annotator, with its reason; chances (p-values) are adjusted for the number of annotators."""
+class Verdicts(Tabular):
+    """One verdict per annotator, with its reason. ``verdicts["boris"]`` is the verdict on one annotator.
+
+    Parameters
+    ----------
+    annotators : array of str
+        Labels of the annotators.
+    verdict : array of str
+        One of `VERDICTS` per annotator.
+    reason : array of str
+        The evidence in a sentence per annotator.
+    decided : array of int
+        Number of answers tested: not ties, on items that others judged too.
+    agreed : array of int
+        Number of tested answers that agree with the scores of the others.
+    quality : array of float
+        η against the scores of the others; nan where nothing is known.
+    p_values : dict of str to array
+        P-values by test, adjusted for the number of annotators: above_half, below_half, below_typical, one_sided,
+        hasty, taste. nan where a test is not possible.
+    typical : float
+        Quality of a typical annotator.
+    level : float
+        Significance level.
+    native : str, default "polars"
+        Data frame library of `frame`.
+    """
 
     annotators: ObjectArray
     verdict: ObjectArray
-    """One of `WORDS`."""
     reason: ObjectArray
     decided: IntArray
-    """Answers that are no ties, on items that others ranked."""
     agreed: IntArray
-    """… of which the annotator chose the item that the others' scores put first."""
     quality: FloatArray
-    """η against the others' scores; nan where nothing is known."""
-    chances: dict[str, FloatArray]
-    """Adjusted p-values by test: above_half, below_half, below_typical, one_sided, hasty, taste. nan where a test could
-    not be made."""
+    p_values: dict[str, FloatArray]
     typical: float
-    """The quality of a typical annotator."""
     level: float
+    native: str = "polars"
 
     def __len__(self) -> int:
         return len(self.annotators)
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{count:,} {word}" for word, count in self.counts.items())
-        return f"<Verdicts on {len(self):,} annotators: {told}>"
+        counts = ", ".join(f"{count:,} {word}" for word, count in self.counts.items())
+        return f"<Verdicts on {len(self):,} annotators: {counts}>"
+
+    def __getitem__(self, annotator: object) -> Verdict:
+        """Return the verdict on one annotator."""
+        found = np.flatnonzero(self.annotators == str(annotator))
+        if not len(found):
+            raise UnknownNameError("annotator", annotator, self.annotators)
+        n = int(found[0])
+        return Verdict(
+            annotator=str(self.annotators[n]),
+            verdict=str(self.verdict[n]),
+            reason=str(self.reason[n]),
+            quality=float(self.quality[n]),
+            decided=int(self.decided[n]),
+            agreed=int(self.agreed[n]),
+        )
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many of each verdict, those that were given."""
+        """Number of annotators per verdict, without verdicts that nobody got."""
         found = Counter(self.verdict.tolist())
-        return {word: found[word] for word in WORDS if found[word]}
+        return {word: found[word] for word in VERDICTS if found[word]}
 
-    def frame(self) -> pl.DataFrame:
-        """One row an annotator, in the order of their labels."""
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per annotator, sorted by label."""
         columns: dict[str, Any] = {
             "annotator": self.annotators.tolist(),
             "verdict": self.verdict.tolist(),
@@ -140,64 +127,161 @@ class Verdicts:
             "decided": self.decided,
             "agreed": self.agreed,
         }
-        return pl.DataFrame(columns | {f"p_{name}": chance for name, chance in self.chances.items()}).with_columns(
-            pl.col(f"p_{name}").fill_nan(None) for name in self.chances
+        return pl.DataFrame(columns | {f"p_{name}": p_value for name, p_value in self.p_values.items()}).with_columns(
+            pl.col(f"p_{name}").fill_nan(None) for name in self.p_values
         )
 
 
 def verdicts(
-    comparisons: Comparisons, *, model: Any = _CROWD_BT, level: float = 0.05, folds: int = 5, seed: int = 0
+    comparisons: Comparisons, *, model: Model = _CROWD_BT, level: float = 0.05, folds: int = 5, seed: int = 0
 ) -> Verdicts:
-    """Test each annotator's decided answers against scores fitted without them (`model`, Crowd-BT unless given).
+    """Test the decided answers of each annotator against scores that were fitted to the other annotators.
 
-    A coin tosser's answers are left or right by halves, whatever was shown. So the answers, added up with weights that
-    were fixed without them, have a known mean and variance, and large sums are evidence:
+    Parameters
+    ----------
+    comparisons : Comparisons
+        Comparisons with annotators.
+    model : Model, default CrowdBT()
+        Model of the scores.
+    level : float, default 0.05
+        False discovery rate of each test.
+    folds : int, default 5
+        Number of folds of annotators.
+    seed : int, default 0
+        Seed of the folds.
 
-    - weighted by what the scores expect: above zero (better than a coin) or below (reversed); the same sum against
-      what the typical annotator would reach (noisy, random);
-    - weighted equally, beyond what the scores account for: leaning to a side (one-sided), where sides are known;
-    - weighted by what a minority's scores expect, beyond what the majority's account for, and once more on the answers
-      where the two disagree (different taste);
-    - durations by Mann and Whitney's rank-sum test (hasty), where durations are known.
+    Returns
+    -------
+    Verdicts
+        One verdict per annotator, with reasons and p-values.
 
-    Each test is adjusted for the number of annotators after Benjamini and Hochberg, and made at `level`. Where several
-    verdicts apply, the first holds of: one-sided, hasty, different taste, reversed, random, noisy, reliable, too few to
-    say. Every answer counts once, whatever its weight; weights count in the fits.
+    Notes
+    -----
+    Random answers are left or right with probability ½, whatever was shown. So their sum, with weights that were fixed
+    without them, has a known mean and variance, and large sums are evidence:
 
+    - weighted by what the scores predict: above zero (better than random) or below (reversed); the same sum against
+      what a typical annotator reaches (noisy, random);
+    - equal weights, orthogonal to what the scores predict: preference for a side (one-sided), if sides are known;
+    - weighted by what the scores of a minority predict, orthogonal to the majority's, and again on the answers where
+      the two disagree (different taste);
+    - response times by the Mann–Whitney test (hasty), if they are known.
+
+    Each test is adjusted for the number of annotators after Benjamini and Hochberg. If several verdicts apply, the
+    first of these holds: one-sided, hasty, different taste, reversed, random, noisy, reliable, too few to say. Every
+    answer counts once in the tests; weights are used in the fits.
+
+    Examples
+    --------
     >>> from crowdrank.simulation import mixed_crowd
     >>> verdicts(mixed_crowd(kinds={"good": 12, "reversed": 2, "left": 1}, seed=1).judgments)
     <Verdicts on 15 annotators: 12 reliable, 2 reversed, 1 one-sided>
     """
     if comparisons.annotator is None:
-        raise DataError("Verdicts need annotators: these judgments do not say who judged.")
+        raise DataError("Verdicts need annotators, but these judgments do not name them.")
     if not 0 < level < 0.5:
-        raise SettingError(f"level must lie between 0 and 0.5, got {level}.")
+        raise SettingError(f"level must be between 0 and 0.5, got {level}.")
     if folds < 2:
         raise SettingError(f"folds must be at least 2, got {folds}.")
-    expected = expect(comparisons, model, folds, np.random.default_rng(seed))
-    evidence = gather(comparisons, expected, level)
+    expected = cross_fit_expectations(comparisons, model, folds, np.random.default_rng(seed))
+    evidence = collect_evidence(comparisons, expected, level)
     return Verdicts(
         annotators=comparisons.annotators,
         verdict=_decide(evidence),
-        reason=reasons(evidence),
+        reason=_reasons(evidence),
         decided=evidence.decided.astype(np.int64),
         agreed=evidence.agreed.astype(np.int64),
         quality=evidence.quality,
-        chances=evidence.chances,
+        p_values=evidence.p_values,
         typical=evidence.typical,
         level=level,
+        native=comparisons.native,
     )
 
 
 def _decide(evidence: Evidence) -> ObjectArray:
-    """The first that applies."""
+    """The first verdict that applies."""
     found = {
-        "one-sided": evidence.leans,
+        "one-sided": evidence.one_sided,
         "hasty": evidence.hasty,
-        "different taste": evidence.sure("taste"),
-        "reversed": evidence.sure("below_half"),
+        "different taste": evidence.significant("taste"),
+        "reversed": evidence.significant("below_half"),
         "random": evidence.random,
         "noisy": evidence.noisy,
         "reliable": evidence.reliable,
     }
-    return np.select(list(found.values()), [np.array(word, dtype=object) for word in found], WORDS[-1])
+    return np.select(list(found.values()), [np.array(word, dtype=object) for word in found], VERDICTS[-1])
+
+
+def _reasons(evidence: Evidence) -> ObjectArray:
+    """One sentence per annotator: what the verdict rests on first, agreement with the others last."""
+    clauses = [
+        (evidence.one_sided, _side_clause),
+        (evidence.hasty, _time_clause),
+        (evidence.significant("taste"), _minority_clause),
+    ]
+    reasons = np.empty(len(evidence.decided), dtype=object)
+    for n in range(len(reasons)):
+        special = [clause(evidence, n) for applies, clause in clauses if applies[n]]
+        reasons[n] = "; ".join([*special, _agreement_clause(evidence, n)])
+    return reasons
+
+
+def _side_clause(evidence: Evidence, n: int) -> str:
+    left, expected, decided = (float(v[n]) for v in (evidence.left, evidence.left_expected, evidence.decided))
+    side = "left" if left > expected else "right"
+    if side == "right":
+        left, expected = decided - left, decided - expected
+    expected = min(max(expected, 0.0), decided)
+    return f"chose {side} in {left:,.0f} of {_answers(decided)}, expected {expected:,.0f}{_p(evidence, 'one_sided', n)}"
+
+
+def _time_clause(evidence: Evidence, n: int) -> str:
+    assert evidence.response_times is not None
+    median, typical = evidence.response_times.median[n], evidence.response_times.typical
+    return f"took {median:.3g} seconds per answer, typically {typical:.3g}{_p(evidence, 'hasty', n)}"
+
+
+def _minority_clause(evidence: Evidence, n: int) -> str:
+    sided, contested = evidence.minority.with_minority[n], evidence.minority.contested[n]
+    return f"sided with a minority in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', n)}"
+
+
+def _agreement_clause(evidence: Evidence, n: int) -> str:
+    decided, agreed = evidence.decided[n], evidence.agreed[n]
+    if len(evidence.decided) < 3:
+        return "cannot be checked: that needs at least two other annotators"
+    if not decided:
+        return _untested_clause(int(evidence.answers[n]))
+    return f"agreed with the others on {agreed:,.0f} of {_answers(decided)}: {_conclusion(evidence, n)}"
+
+
+def _conclusion(evidence: Evidence, n: int) -> str:
+    if evidence.significant("below_half")[n]:
+        return f"below half{_p(evidence, 'below_half', n)}"
+    if evidence.significant("above_half")[n]:
+        above = f"above half{_p(evidence, 'above_half', n)}"
+        if not evidence.noisy[n]:
+            return above
+        return f"{above}, below the typical annotator{_p(evidence, 'below_typical', n)}"
+    nearer = min(("above_half", "below_half"), key=lambda test: float(evidence.p_values[test][n]))
+    random, upper = f"could be random{_p(evidence, nearer, n)}", evidence.upper[n]
+    if not evidence.significant("below_typical")[n]:
+        return f"{random} or typical{_p(evidence, 'below_typical', n)}"
+    # The bound is for this annotator alone, the p-value is adjusted for all: below one half they would contradict.
+    return f"{random}, quality at most {upper:.2f}" if upper >= 0.5 else random
+
+
+def _untested_clause(answers: int) -> str:
+    if not answers:
+        return "gave no decided answer"
+    return f"gave {_answers(answers)} that cannot be checked: the others judged other items or contradict each other"
+
+
+def _answers(number: float) -> str:
+    return f"{number:,.0f} answer{'' if number == 1 else 's'}"
+
+
+def _p(evidence: Evidence, test: str, n: int) -> str:
+    p_value = float(evidence.p_values[test][n])
+    return " (p < 0.001)" if p_value < 0.001 else f" (p = {p_value:.2g})"

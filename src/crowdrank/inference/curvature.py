@@ -1,8 +1,8 @@
-"""Curvature at a point (the negative Hessian): solved with, inverted, drawn from.
+"""Linear systems in the curvature (negative Hessian) of an objective.
 
-Two kinds with one face: `dense` factors the matrix, `sparse` knows only how to multiply and uses conjugate
-gradients. Both stand for a symmetric matrix that is positive on everything but, where scores have no prior, a
-common shift of a query's scores.
+`DenseCurvature` factors a matrix, `MatrixFreeCurvature` multiplies only and uses conjugate gradients, `DampedCurvature`
+adds to the diagonal of a matrix that is not positive definite. The matrices are symmetric and positive semidefinite;
+without a prior on scores, the common shift of a query's scores is their null space.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from crowdrank.arrays import FloatArray
 
 
 class Curvature(Protocol):
-    """A symmetric matrix one can solve with."""
+    """A symmetric matrix that can be solved with."""
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         """Curvature⁻¹ · vector, to a relative residual of about `tolerance`."""
@@ -25,7 +25,7 @@ class Curvature(Protocol):
 
 
 @dataclass(frozen=True)
-class Dense:
+class DenseCurvature:
     """A matrix small enough to factor."""
 
     matrix: FloatArray
@@ -34,14 +34,14 @@ class Dense:
         from scipy.linalg.lapack import dposv
 
         _, answer, failed = dposv(self.matrix, vector, lower=True)
-        if failed:  # flat in some direction, or bent the wrong way
+        if failed:  # singular or indefinite
             scale = np.maximum(np.diag(self.matrix), 1e-12)
             answer = conjugate_gradients(lambda v: self.matrix @ v, vector, scale, tolerance or 1e-10)
         return np.asarray(answer)
 
 
 @dataclass(frozen=True)
-class Sparse:
+class MatrixFreeCurvature:
     """A matrix known by its products; preconditioned by its diagonal."""
 
     product: Callable[[FloatArray], FloatArray]
@@ -52,15 +52,15 @@ class Sparse:
         return found
 
 
-dense, sparse = Dense, Sparse
+dense, sparse = DenseCurvature, MatrixFreeCurvature
 
 
 def conjugate_gradients(
-    product: Callable[[Any], Any], target: Any, diagonal: FloatArray, tolerance: float, most_steps: int = 20_000
+    product: Callable[[Any], Any], target: Any, diagonal: FloatArray, tolerance: float, max_iterations: int = 20_000
 ) -> Any:
     """Solve product(x) = target for one right-hand side, or for each column of several at once.
 
-    Where the matrix turns out to bend the wrong way it stops, with what it has.
+    Stops at a direction of negative curvature and returns the current solution (Steihaug 1983).
     """
     scale = diagonal.astype(target.dtype) if target.ndim == 1 else diagonal.astype(target.dtype)[:, None]
     x = np.zeros_like(target)
@@ -68,57 +68,66 @@ def conjugate_gradients(
     direction = residual / scale
     energy = np.sum(residual * direction, axis=0, dtype=np.float64)
     goal = tolerance**2 * energy
-    for _ in range(most_steps):
+    for _ in range(max_iterations):
         if np.all(energy <= goal):
             break
-        pushed = product(direction)
-        bend = np.sum(direction * pushed, axis=0, dtype=np.float64)
-        if target.ndim == 1 and bend <= 0:
-            return x if x.any() else direction  # never nothing: a climb would take that for its summit
-        # a column that is done (or never needed doing) has no energy left to divide by
-        step = np.divide(energy, bend, where=energy > goal, out=np.zeros_like(energy))
+        image = product(direction)
+        energy_norm = np.sum(direction * image, axis=0, dtype=np.float64)
+        if target.ndim == 1 and energy_norm <= 0:
+            return x if x.any() else direction  # never zero, which Newton's method would take for convergence
+        # converged columns are skipped: their residual energy may be zero
+        step = np.divide(energy, energy_norm, where=energy > goal, out=np.zeros_like(energy))
         step = step.astype(target.dtype)
         x += step * direction
-        residual -= step * pushed
-        ready = residual / scale
-        fresh = np.sum(residual * ready, axis=0, dtype=np.float64)
-        turn = np.divide(fresh, energy, where=energy > goal, out=np.zeros_like(energy))
-        direction = ready + turn.astype(target.dtype) * direction
-        energy = fresh
+        residual -= step * image
+        preconditioned = residual / scale
+        new_energy = np.sum(residual * preconditioned, axis=0, dtype=np.float64)
+        momentum = np.divide(new_energy, energy, where=energy > goal, out=np.zeros_like(energy))
+        direction = preconditioned + momentum.astype(target.dtype) * direction
+        energy = new_energy
     return x
 
 
-# How much of a positive diagonal is added to a matrix that bends the wrong way, until it does not.
+# Multiples of the diagonal added to an indefinite matrix, tried in momentum until it is positive definite.
 DAMPINGS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True)
-class Damped:
-    """A matrix that may bend the wrong way in places, held up there by a positive diagonal.
+class DampedCurvature:
+    """A matrix that may be indefinite, damped by a positive diagonal (Levenberg-Marquardt).
 
-    What it solves to is always a way uphill, and Newton's own where the matrix allows.
+    The solution is always an ascent direction, and the Newton step where the matrix is positive definite.
+
+    Parameters
+    ----------
+    product : callable
+        Multiplies the matrix with a vector.
+    diagonal : array
+        Positive diagonal used for damping.
+    matrix : callable, optional
+        Returns the matrix itself, if it is small enough to factor.
+    scale : array, optional
+        A better approximation of the diagonal, used as preconditioner.
     """
 
     product: Callable[[FloatArray], FloatArray]
     diagonal: FloatArray
     matrix: Callable[[], FloatArray] | None = None
-    """The matrix itself, where it is small enough to factor."""
     scale: FloatArray | None = None
-    """A better guess of the matrix's own diagonal, to precondition with."""
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         if self.matrix is not None:
             from scipy.linalg import cho_solve
 
-            return np.asarray(cho_solve((self.root(), True), vector))
+            return np.asarray(cho_solve((self.cholesky(), True), vector))
         for damping in DAMPINGS:
             found = self._iterate(vector, tolerance, damping)
             if found is not None:
                 return found
         return vector / self.diagonal
 
-    def root(self) -> FloatArray:
-        """The Cholesky factor L of the matrix, held up as little as need be: LLᵀ."""
+    def cholesky(self) -> FloatArray:
+        """Cholesky factor L of the matrix with the least damping that makes it positive definite."""
         assert self.matrix is not None
         matrix = self.matrix()
         for damping in DAMPINGS:
@@ -129,14 +138,14 @@ class Damped:
         return np.diag(np.sqrt(self.diagonal))
 
     def _iterate(self, vector: FloatArray, tolerance: float, damping: float) -> FloatArray | None:
-        bent = False
+        indefinite = False
         scale = (self.diagonal if self.scale is None else self.scale) + damping * self.diagonal
 
         def multiply(v: FloatArray) -> FloatArray:
-            nonlocal bent
-            pushed = self.product(v) + damping * self.diagonal * v
-            bent = bent or float(v @ pushed) <= 0
-            return pushed
+            nonlocal indefinite
+            image = self.product(v) + damping * self.diagonal * v
+            indefinite = indefinite or float(v @ image) <= 0
+            return image
 
         answer = conjugate_gradients(multiply, vector, scale, tolerance)
-        return None if bent else np.asarray(answer)
+        return None if indefinite else np.asarray(answer)

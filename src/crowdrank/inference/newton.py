@@ -1,6 +1,7 @@
-"""Newton's method for concave objectives, with a line search and a stopping rule in units of standard errors.
+"""Maximisation: Newton's method and nonlinear conjugate gradients, with a stopping rule in standard errors.
 
-Nonlinear conjugate gradients (Polak & Ribière 1969): a way up by slopes alone, with Newton's stopping rule.
+Both stop when √(gᵀH⁻¹g), with g the gradient and H the negative Hessian, is at most `tolerance`. That is the length of
+the Newton step in units of the estimate's own standard errors, so it means the same on any data.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.engines.threads import alone
+from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.inference.curvature import Curvature
 
 _SMALLEST_STEP = 2.0**-20
@@ -20,8 +21,8 @@ _SMALLEST_MOVE = 1e-3
 
 
 @dataclass(frozen=True)
-class Point:
-    """An objective at some parameters."""
+class Evaluation:
+    """Value, gradient and curvature (negative Hessian) of an objective at one evaluation."""
 
     value: float
     gradient: FloatArray
@@ -29,116 +30,148 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Found:
-    """Where a climb ended."""
+class OptimizeResult:
+    """Outcome of a maximisation.
+
+    Parameters
+    ----------
+    parameters : array
+        The best parameters found.
+    evaluation : Evaluation
+        The objective there.
+    steps : int
+        Number of iterations.
+    distance : float
+        Estimated distance to the optimum in standard errors, √(gᵀH⁻¹g).
+    converged : bool
+        Whether `distance` is at most the tolerance.
+    """
 
     parameters: FloatArray
-    point: Point
+    evaluation: Evaluation
     steps: int
     distance: float
-    """How far the summit still is, in standard errors: √(gᵀH⁻¹g)."""
     converged: bool
 
 
-def climb(
-    objective: Callable[[FloatArray], Point],
+def maximize(
+    objective: Callable[[FloatArray], Evaluation],
     start: FloatArray,
     *,
     tolerance: float = 1e-4,
     max_steps: int = 100,
-    longest: float = float("inf"),
-    loosest: float = 0.05,
-) -> Found:
-    """Climb until no combination of parameters is further than `tolerance` standard errors from the summit.
+    max_step: float = float("inf"),
+    cg_tolerance: float = 0.05,
+) -> OptimizeResult:
+    """Maximise an objective by Newton's method with a backtracking line search.
 
-    `longest` limits how far one step moves any parameter, for objectives that are not concave everywhere; `loosest`
-    is how roughly the first steps are solved for.
+    Parameters
+    ----------
+    objective : callable
+        Returns an `Evaluation` at given parameters.
+    start : array
+        Starting values.
+    tolerance : float, default 1e-4
+        Stop when the estimated distance to the optimum is at most this many standard errors.
+    max_steps : int, default 100
+        Maximum number of iterations.
+    max_step : float, optional
+        Largest change of any parameter in one step, for objectives that are not concave everywhere.
+    cg_tolerance : float, default 0.05
+        Relative residual to which the first Newton systems are solved; later ones are solved more accurately.
+
+    Returns
+    -------
+    OptimizeResult
     """
-    with alone(len(start)):
-        return _climb(objective, start, tolerance, max_steps, longest, loosest)
+    with limit_blas_threads(len(start)):
+        return _newton(objective, start, tolerance, max_steps, max_step, cg_tolerance)
 
 
-def _climb(
-    objective: Callable[[FloatArray], Point],
+def _newton(
+    objective: Callable[[FloatArray], Evaluation],
     start: FloatArray,
     tolerance: float,
     max_steps: int,
-    longest: float,
-    loosest: float,
-) -> Found:
-    x, point = start, objective(start)
+    max_step: float,
+    cg_tolerance: float,
+) -> OptimizeResult:
+    x, evaluation = start, objective(start)
     distance = float("inf")
     for step in range(max_steps + 1):
-        # Solve loosely far from the summit and tightly near it: the error of a step then falls as fast as Newton's,
-        # but never more tightly than the end of the climb asks for.
-        looseness = min(loosest, max(0.3 * distance / len(x) ** 0.5, 0.3 * tolerance / distance))
-        direction = point.curvature.solve(point.gradient, max(looseness, 1e-10))
-        distance = max(float(point.gradient @ direction), 0.0) ** 0.5
+        # Inexact Newton: solve loosely far from the optimum and accurately near it, which keeps the fast convergence,
+        # but never more accurately than the final tolerance needs.
+        residual = min(cg_tolerance, max(0.3 * distance / len(x) ** 0.5, 0.3 * tolerance / distance))
+        direction = evaluation.curvature.solve(evaluation.gradient, max(residual, 1e-10))
+        distance = max(float(evaluation.gradient @ direction), 0.0) ** 0.5
         if distance <= tolerance:
-            return Found(x, point, step, distance, True)
+            return OptimizeResult(x, evaluation, step, distance, True)
         if step == max_steps:
             break
         reach = float(np.max(np.abs(direction)))
-        moved = _uphill(objective, x, point, direction if reach <= longest else direction * (longest / reach))
-        if moved is None:  # no step improves: at the summit only if what is left to gain drowns in rounding
-            return Found(x, point, step, distance, distance**2 <= 1e-11 * max(1.0, abs(point.value)))
-        x, point = moved
-    return Found(x, point, max_steps, distance, False)
+        if reach > max_step:
+            direction = direction * (max_step / reach)
+        moved = _line_search(objective, x, evaluation, direction)
+        if moved is None:  # no step improves: converged only if the remaining gain is below rounding error
+            return OptimizeResult(x, evaluation, step, distance, distance**2 <= 1e-11 * max(1.0, abs(evaluation.value)))
+        x, evaluation = moved
+    return OptimizeResult(x, evaluation, max_steps, distance, False)
 
 
-def _uphill(
-    objective: Callable[[FloatArray], Point], x: FloatArray, point: Point, direction: FloatArray
-) -> tuple[FloatArray, Point] | None:
-    """The full step, or the first half, quarter, … of it that gains at least a little of what it promised."""
-    promised, reach = float(point.gradient @ direction), float(np.max(np.abs(direction)))
+def _line_search(
+    objective: Callable[[FloatArray], Evaluation], x: FloatArray, evaluation: Evaluation, direction: FloatArray
+) -> tuple[FloatArray, Evaluation] | None:
+    """The full step, or the first of 1/2, 1/4, … of it with sufficient increase; None if there is none."""
+    predicted_gain, reach = float(evaluation.gradient @ direction), float(np.max(np.abs(direction)))
     length = 1.0
-    # where the ground is nearly level a direction may reach absurdly far: then its share may have to be tiny
+    # where the objective is nearly flat the Newton step may be huge, and only a tiny fraction of it useful
     while length >= _SMALLEST_STEP or length * reach >= _SMALLEST_MOVE:
-        there = x + length * direction
-        reached = objective(there)
-        rounding = 1e-13 * abs(point.value)
-        if reached.value >= point.value + 1e-4 * length * promised - rounding:
-            return there, reached
+        candidate = x + length * direction
+        reached = objective(candidate)
+        rounding = 1e-13 * abs(evaluation.value)
+        if reached.value >= evaluation.value + 1e-4 * length * predicted_gain - rounding:
+            return candidate, reached
         length /= 2
     return None
 
 
-_FIRST_SLOPE = 1e-2
-_UNSEEN = 1e-2
+_FIRST_GRADIENT_TOLERANCE = 1e-2
+_LINE_SEARCH_RESOLUTION = 1e-2
 
 
-def climb_by_conjugate_gradients(
-    objective: Callable[[FloatArray], Point],
+def maximize_nonlinear_cg(
+    objective: Callable[[FloatArray], Evaluation],
     start: FloatArray,
     *,
     tolerance: float = 1e-4,
     max_steps: int = 5_000,
-) -> Found:
-    """Climb until no combination of parameters is further than `tolerance` standard errors from the summit.
+) -> OptimizeResult:
+    """Maximise an objective by nonlinear conjugate gradients (Polak & Ribière 1969), with Newton's stopping rule.
 
-    The steps go by slopes alone. The curvature is asked only where the ground seems level, for how far the summit
-    still is; if further than `tolerance`, the climb goes on from there until it is more level still.
+    The steps use gradients only. The curvature is evaluated only where the gradient is nearly zero, to estimate the
+    distance to the optimum; if that exceeds `tolerance`, the search continues with a smaller gradient tolerance.
     """
     from scipy.optimize import minimize
 
-    def downhill(x: FloatArray) -> tuple[float, FloatArray]:
-        point = objective(x)
-        return -point.value, -point.gradient
+    def negated(x: FloatArray) -> tuple[float, FloatArray]:
+        evaluation = objective(x)
+        return -evaluation.value, -evaluation.gradient
 
-    x, point, steps, level = start, objective(start), 0, _FIRST_SLOPE
+    x, evaluation, steps, gradient_tolerance = start, objective(start), 0, _FIRST_GRADIENT_TOLERANCE
     while True:
-        distance = _distance(point)
+        distance = _distance(evaluation)
         if distance <= tolerance or steps >= max_steps:
-            return Found(x, point, steps, distance, distance <= tolerance)
-        level = min(level, float(np.max(np.abs(point.gradient)))) * 0.1
-        walked = minimize(downhill, x, jac=True, method="CG", options={"gtol": level, "maxiter": max_steps - steps})
-        reached = objective(walked.x)
-        if not walked.nit or not reached.value >= point.value:
-            # no step improves: a line search sees no gain as small as the last hundredth of a standard error
-            return Found(x, point, steps, distance, distance <= max(tolerance, _UNSEEN))
-        x, point, steps = walked.x, reached, steps + int(walked.nit)
+            return OptimizeResult(x, evaluation, steps, distance, distance <= tolerance)
+        gradient_tolerance = min(gradient_tolerance, float(np.max(np.abs(evaluation.gradient)))) * 0.1
+        options = {"gtol": gradient_tolerance, "maxiter": max_steps - steps}
+        found = minimize(negated, x, jac=True, method="CG", options=options)
+        reached = objective(found.x)
+        if not found.nit or not reached.value >= evaluation.value:
+            # no step improves: a line search cannot resolve gains below about 0.01 standard errors
+            return OptimizeResult(x, evaluation, steps, distance, distance <= max(tolerance, _LINE_SEARCH_RESOLUTION))
+        x, evaluation, steps = found.x, reached, steps + int(found.nit)
 
 
-def _distance(point: Point) -> float:
+def _distance(evaluation: Evaluation) -> float:
     """√(gᵀH⁻¹g)."""
-    return math.sqrt(max(float(point.gradient @ point.curvature.solve(point.gradient, 1e-6)), 0.0))
+    return math.sqrt(max(float(evaluation.gradient @ evaluation.curvature.solve(evaluation.gradient, 1e-6)), 0.0))

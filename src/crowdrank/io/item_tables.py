@@ -70,7 +70,7 @@ class ItemColumns:
         if not missing.size:
             return
         few = ", ".join(items.name(int(place)) for place in missing[:_FIRST_FEW])
-        hint = "" if self.query is None else " within their queries (--items-map query= if it has none)"
+        hint = "" if self.query is None else " within their queries (--items-column query= if it has none)"
         raise DataError(
             f"{self.source}: says nothing of {missing.size:,} of {len(items):,} items, such as {few}. "
             f"Every item that was judged needs a row{hint}."

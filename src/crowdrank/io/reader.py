@@ -140,7 +140,7 @@ def _query_note(found: Judgments, column: str) -> list[str]:
     """A query for nearly every judgment is more likely a number of its own than what items share."""
     if len(found) < _FEWEST_FOR_QUERY_NOTE or 2 * len(found.items.queries) <= len(found):
         return []
-    instead = f"--map list={column!r} --map query=" if isinstance(found, Rankings) else "--map query="
+    instead = f"--column list={column!r} --column query=" if isinstance(found, Rankings) else "--column query="
     return [
         f"{column!r} was read as the query, and most judgments have one of their own: items of different queries are "
         f"never compared. If they should be, say {instead} (columns={{'query': None}})."

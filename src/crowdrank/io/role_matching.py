@@ -155,7 +155,7 @@ class Search:
         if len(exact) > 1:
             raise FormatError(
                 f"{self.table.name}: {' and '.join(map(repr, exact))} could each be the {role}; "
-                f"say which: --map {role}={exact[0]!r} (columns={{{role!r}: {exact[0]!r}}})."
+                f"say which: --column {role}={exact[0]!r} (columns={{{role!r}: {exact[0]!r}}})."
             )
         return refuse_repeated(self.table, exact[0])
 
@@ -175,7 +175,7 @@ def _unmatched(search: Search, kind: str | None) -> str:
         shown += " alone (fields are separated by comma, semicolon, tab or bar)"
     return (
         f"{table.name}: no column for {_listed(lacking, 'or')}. Columns found: {shown or 'none'}. "
-        f"{needed[0].upper()}{needed[1:]}. Name a column yourself: --map {lacking[0]}=COLUMN "
+        f"{needed[0].upper()}{needed[1:]}. Name a column yourself: --column {lacking[0]}=COLUMN "
         f"(columns={{{lacking[0]!r}: 'COLUMN'}})."
     )
 

@@ -173,7 +173,7 @@ class Rows:
             roles = ", ".join(f"{column!r} as {role}" for role, column in self.match.roles.items())
             raise FormatError(
                 f"{self.table.name}: {wrong:,} of {read:,} rows cannot be used, so the columns may mean something else "
-                f"({roles}). {self._first(_FIRST_FEW)} Say what they are: --map ROLE=COLUMN (columns={{…}})."
+                f"({roles}). {self._first(_FIRST_FEW)} Say what they are: --column ROLE=COLUMN (columns={{…}})."
             )
         self._all_usable = bool(self.problems.usable.all())
 

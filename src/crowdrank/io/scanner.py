@@ -247,7 +247,7 @@ class _Reading:
             first = " ".join(m.sentence("row") for m in self.malformed[:3])
             raise FormatError(
                 f"{name}: {self.malformed_count:,} of {self.rows_read:,} rows cannot be used, so the columns may mean "
-                f"something else ({roles}). {first} Say what they are: --map ROLE=COLUMN (columns={{…}})."
+                f"something else ({roles}). {first} Say what they are: --column ROLE=COLUMN (columns={{…}})."
             )
 
     def named(self, stored: Storage) -> Comparisons:

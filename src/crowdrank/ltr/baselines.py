@@ -13,7 +13,7 @@ from crowdrank.ltr.em import EM, Learnt, labels_of
 from crowdrank.ltr.rankers.linear import LinearScorer, Scorer
 from crowdrank.ltr.training_set import Crowd, Query
 from crowdrank.models.lists.plackett_luce_likelihood import Lists
-from crowdrank.results import OUTRIGHT, Convergence
+from crowdrank.results import CLOSED_FORM, Convergence
 
 Tell = Callable[[int], None]
 
@@ -112,7 +112,7 @@ def _left_out(query: Query) -> tuple[IntArray, IntArray]:
 
 
 def _trained(em: EM, crowd: Crowd, values: FloatArray, lists: Lists) -> Learnt:
-    return Learnt(em.ranker.fit(lists, values, crowd.items.starts), NOBODY, [], OUTRIGHT)
+    return Learnt(em.ranker.fit(lists, values, crowd.items.starts), NOBODY, [], CLOSED_FORM)
 
 
 def _said(query: Query, wanted: BoolArray) -> Lists:

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from crowdrank.data import EncodedSideInformation, Rankings, SideInformation
-from crowdrank.engines import Engine, here
+from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
 from crowdrank.ltr.e_step import Drawing, Sampler
@@ -80,7 +80,7 @@ class CrowdRanker:
         features: Features | Any,
         truth: Rankings | Gold | None = None,
         tell: Tell = lambda step: None,
-        engine: Engine = here,
+        engine: Engine = LOCAL,
     ) -> RankingFunction:
         """From annotators' lists of items, and features of these items; `truth` is what is known of some queries.
 

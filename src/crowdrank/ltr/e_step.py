@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.engines import Engine, Held
-from crowdrank.engines.local import runs
+from crowdrank.engines import Engine, ShardedData
+from crowdrank.engines.local import piece_ranges
 from crowdrank.ltr.list_posterior import distances, exact, pair_weights
 from crowdrank.ltr.list_sampling import gibbs, transpositions
 from crowdrank.ltr.top_k_posterior import pull_of, top_distances, top_gibbs
@@ -49,14 +49,14 @@ class Part(NamedTuple):
     stand: Sequence[IntArray | None]
 
 
-def spread(queries: Sequence[Query], engine: Engine) -> Held:
+def spread(queries: Sequence[Query], engine: Engine) -> ShardedData:
     """Queries in parts, and parts in pieces: which, depends on how many there are alone."""
     parts = [
         Part(first, some, [None] * len(some))
         for first in range(0, len(queries), _TOGETHER)
         for some in [queries[first : first + _TOGETHER]]
     ]
-    return engine.spread([parts[run.start : run.stop] for run in runs(len(parts))])
+    return engine.distribute([parts[run.start : run.stop] for run in piece_ranges(len(parts))])
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,11 @@ class Drawing:
     draws: int = 20
     seed: int = 0
 
-    def posteriors(self, held: Held, scores: FloatArray, theta: FloatArray, step: int) -> tuple[Held, list[Posterior]]:
+    def posteriors(
+        self, held: ShardedData, scores: FloatArray, theta: FloatArray, step: int
+    ) -> tuple[ShardedData, list[Posterior]]:
         """Of every query; drawn on from where the chains stand, and where they stand then."""
-        held, (found,) = held.keep(self._piece, scores, theta, step)
+        held, (found,) = held.map_and_sum(self._piece, scores, theta, step)
         return held, [one for part in found for one in part]
 
     def _piece(

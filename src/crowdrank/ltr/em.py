@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import EncodedSideInformation
-from crowdrank.engines import Engine, here
+from crowdrank.engines import LOCAL, Engine
 from crowdrank.ltr.e_step import Drawing, Posterior, spread
 from crowdrank.ltr.expertise import expertise_of
 from crowdrank.ltr.rankers.linear import Ranker, Scorer
@@ -48,7 +48,7 @@ class EM:
     iterations: int
     tolerance: float
     known: EncodedSideInformation
-    engine: Engine = here
+    engine: Engine = LOCAL
     """Where the true lists are found; the function is trained here."""
 
     def run(self, crowd: Crowd, values: FloatArray, tell: Callable[[int], None] = lambda step: None) -> Learnt:

@@ -17,7 +17,7 @@ from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import EncodedSideInformation
 from crowdrank.models.crowd.pairwise_hits import project_to_constraints
 from crowdrank.results import Annotators
-from crowdrank.results.ranking import _as_native
+from crowdrank.results.frames import as_native
 
 # No θ is sought beyond: one pair in 500 million is turned round.
 STEEPEST = 20.0
@@ -121,11 +121,11 @@ class Teachers(Annotators):
         few to say, below three lists), or half the pairs of a usual list are right, give or take 2.5 %; reliable, where
         three in four of them are; noisy, all the rest.
         """
-        return _as_native(self.judged_frame(), self.native)
+        return as_native(self.judged_frame(), self.native)
 
     def judged_frame(self) -> pl.DataFrame:
         """The table as a polars frame."""
-        frame = self.frame()
+        frame = self.to_polars()
         right = pairs_right(frame["expertise"].to_numpy(), self.length)
         words = [_verdict(row, share) for row, share in zip(frame.iter_rows(named=True), right, strict=True)]
         return frame.with_columns(pl.Series("pairs_right", right), pl.Series("verdict", words, dtype=pl.String))
@@ -152,7 +152,7 @@ def teachers_of(
     quality = (_quality(theta), _quality(high), _quality(low))
     return Teachers(
         labels=labels,
-        judged=judged,
+        n_judgments=judged,
         estimates={"quality": quality, "expertise": (theta, low, high)},
         length=max(length, 2),
         native=native,

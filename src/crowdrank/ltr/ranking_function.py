@@ -23,8 +23,8 @@ from crowdrank.ltr.expertise import Teachers
 from crowdrank.ltr.features import Features
 from crowdrank.ltr.rankers.boosted import Trees
 from crowdrank.ltr.rankers.linear import LinearScorer, Scorer
-from crowdrank.results import OUTRIGHT, Convergence
-from crowdrank.results.ranking import _as_native
+from crowdrank.results import CLOSED_FORM, Convergence
+from crowdrank.results.frames import as_native
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class RankingFunction:
     teachers: Teachers | None = None
     """What was learnt of the annotators; None by methods that believe all alike."""
     validation: Validation | None = None
-    convergence: Convergence = OUTRIGHT
+    convergence: Convergence = CLOSED_FORM
     notes: tuple[str, ...] = ()
     """What in the data weakens the answer, and what was chosen by it."""
 
@@ -80,7 +80,7 @@ class RankingFunction:
     def rank(self, features: Features | Any) -> Any:
         """Best first, query by query: query, item, rank and score, as the kind of data frame that came in."""
         given = _as_features(features)
-        return _as_native(self.frame(given), given.native)
+        return as_native(self.frame(given), given.native)
 
     def frame(self, features: Features) -> pl.DataFrame:
         """The same as a polars frame."""
@@ -132,7 +132,7 @@ def save(function: RankingFunction, path: str | Path) -> None:
         if people is None
         else {
             "annotator": people.labels.tolist(),
-            "judged": people.judged.tolist(),
+            "judged": people.n_judgments.tolist(),
             "level": people.level,
             "length": people.length,
             "native": people.native,
@@ -228,7 +228,7 @@ def _annotators(people: Mapping[str, Any]) -> Teachers:
         raise FormatError("What was learnt of the annotators cannot be used: its columns differ in length.")
     return Teachers(
         labels=labels,
-        judged=judged,
+        n_judgments=judged,
         estimates=estimates,
         level=float(people["level"]),
         length=max(2, min(int(people["length"]), _LONGEST)),

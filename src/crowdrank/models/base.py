@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -23,9 +23,10 @@ from crowdrank.data import (
 )
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
-from crowdrank.engines import Engine, here
+from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import DataError, DataWarning, IslandsError, SeparationError, SettingError
-from crowdrank.results import OUTRIGHT, Annotators, Convergence, Ranking, Uncertainty
+from crowdrank.results import CLOSED_FORM, Annotators, Convergence, Ranking, Uncertainty
+from crowdrank.results.lazy import LazyParts
 
 Kind = TypeVar("Kind", Comparisons, Rankings, Ratings)
 
@@ -46,7 +47,7 @@ class FitOptions:
         Gold pairs and constraints on the quality of annotators.
     """
 
-    engine: Engine = here
+    engine: Engine = LOCAL
     init: FloatArray | None = None
     side_information: EncodedSideInformation = NO_SIDE_INFORMATION
 
@@ -84,7 +85,7 @@ class Model(ABC):
         self,
         judgments: Judgments,
         *,
-        engine: Engine = here,
+        engine: Engine = LOCAL,
         init: Ranking | None = None,
         side_information: SideInformation | None = None,
     ) -> Ranking:
@@ -110,8 +111,11 @@ class Model(ABC):
         if init is not None and not self.supports_warm_start:
             raise SettingError(f"{_name(self)} has no starting values, so it cannot use init. Leave init out.")
         if side_information is not None and not self.accepts_side_information:
-            usable = ", ".join(_accepting_side_information())
+            usable = _names_of_models_where(lambda model: model.accepts_side_information)
             raise SettingError(f"{_name(self)} cannot use side information. Models that do: {usable}.")
+        if engine is not LOCAL and not self.distributable:
+            usable = _names_of_models_where(lambda model: model.distributable)
+            raise SettingError(f"{_name(self)} computes in this process only. Models that use an engine: {usable}.")
         options = FitOptions(
             engine=engine,
             init=None if init is None else aligned_scores(init, judgments.items),
@@ -140,10 +144,10 @@ def _name(model: Model) -> str:
     return name_of(model)
 
 
-def _accepting_side_information() -> list[str]:
+def _names_of_models_where(condition: Callable[[type[Model]], bool]) -> str:
     from crowdrank.models import REGISTRY
 
-    return [name for name, model in REGISTRY.items() if model.accepts_side_information]
+    return ", ".join(name for name, model in REGISTRY.items() if condition(model))
 
 
 def _encoded(side_information: SideInformation | None, judgments: Judgments) -> EncodedSideInformation:
@@ -186,7 +190,7 @@ class SolverSettings(Protocol):
     def max_steps(self) -> int: ...
 
 
-def settings_of(model: Model) -> dict[str, Any]:
+def model_settings(model: Model) -> dict[str, Any]:
     return {entry.name: getattr(model, entry.name) for entry in fields(model)}
 
 
@@ -212,7 +216,7 @@ def build_ranking(
     measure: Callable[[], Uncertainty],
     parameters: Mapping[str, float] | None = None,
     log_likelihood: float | None = None,
-    convergence: Convergence = OUTRIGHT,
+    convergence: Convergence = CLOSED_FORM,
     centred: bool = True,
 ) -> Ranking:
     """The frozen result; warns if the solver stopped short."""
@@ -225,17 +229,20 @@ def build_ranking(
     scores.flags.writeable = False
     return Ranking(
         model=name,
-        settings=settings_of(model),
+        settings=model_settings(model),
         items=items,
         scores=scores,
-        tally=lambda: judgments.judged_of_item,
-        counted_in=_COUNTED_IN[type(judgments)],
+        judgment_kind=_COUNTED_IN[type(judgments)],
         parameters=parameters or {},
         log_likelihood=log_likelihood,
         convergence=convergence,
         native=judgments.native,
-        measure=measure,
-        observe=lambda: health_of(judgments).notes() + _left_out(model, judgments),
+        _lazy=LazyParts(
+            n_judgments=lambda: judgments.judged_of_item,
+            uncertainty=measure,
+            notes=lambda: diagnose(judgments).notes() + _left_out(model, judgments),
+            judgments=judgments,
+        ),
     )
 
 
@@ -261,9 +268,9 @@ def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[
             judged = judgments.judged_of_annotator
         else:
             judged = np.bincount(who, minlength=len(judgments.annotators))
-        return Annotators(labels=judgments.annotators, judged=judged, estimates=estimates())
+        return Annotators(labels=judgments.annotators, n_judgments=judged, estimates=estimates())
 
-    return replace(ranking, survey=survey)
+    return ranking.with_parts(annotators=survey)
 
 
 def check_solver(model: SolverSettings) -> None:
@@ -272,7 +279,7 @@ def check_solver(model: SolverSettings) -> None:
         raise SettingError("tolerance must be positive and max_steps at least 1.")
 
 
-def health_of(judgments: Judgments) -> Health:
+def diagnose(judgments: Judgments) -> Health:
     if isinstance(judgments, Ratings):
         return Health(ratings_to_links(judgments), graded=True)
     return Health(rankings_to_links(judgments) if isinstance(judgments, Rankings) else judgments)

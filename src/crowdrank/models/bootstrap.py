@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,7 +91,7 @@ def with_bootstrap(
         return found
 
     seed = getattr(model, "seed", 0)
-    return replace(ranking, measure=lambda: bootstrap(judgments, refit, seed=seed, replicates=replicates))
+    return ranking.with_parts(uncertainty=lambda: bootstrap(judgments, refit, seed=seed, replicates=replicates))
 
 
 def by_annotator(judgments: Judgments) -> bool:

@@ -13,20 +13,7 @@ def kinds_read(model: Any) -> tuple[type, ...]:
     return reads if isinstance(reads, tuple) else (reads,)
 
 
-def default_for(judgments: Judgments, chances: bool = False) -> str:
-    """The model to use when none was named: one that weighs annotators, where several are known.
-
-    With `chances`, one whose scores say how often an item beats another.
-    """
-    if isinstance(judgments, Rankings):
-        return "plackett-luce"
-    known = judgments.annotator is not None and len(judgments.annotators) > 1
-    if isinstance(judgments, Ratings) and not chances:
-        return "graded-response" if known else "mean-rating"
-    return "crowd-bt" if known else "bradley-terry"
-
-
-def as_read_by(model: Any, judgments: Judgments) -> tuple[Judgments, str]:
+def convert_for(model: Any, judgments: Judgments) -> tuple[Judgments, str]:
     """The judgments as the model reads them, and the rule by which they were made so ("" if none was needed)."""
     kinds = kinds_read(model)
     if isinstance(judgments, kinds):

@@ -18,7 +18,7 @@ from crowdrank.models.base import FitOptions
 from crowdrank.results import Ranking
 
 
-def log_chances(
+def log_probabilities(
     model: Any, ranking: Ranking, comparisons: Comparisons, ties: Literal["drop", "keep"] = "drop"
 ) -> FloatArray:
     """Log of the chance the model gave to each answer.
@@ -34,7 +34,7 @@ def log_chances(
     return np.asarray(np.log(chances[rows, 1 - comparisons.outcome[rows]]))
 
 
-def folds_of(
+def assign_folds(
     comparisons: Comparisons, folds: int, by: Literal["judgment", "annotator"], rng: np.random.Generator
 ) -> IntArray:
     """The fold of each row, as even as can be; whole judgments, or whole annotators."""
@@ -67,13 +67,13 @@ def is_auto(value: object) -> bool:
     return isinstance(value, str) and value == AUTO
 
 
-def tuned(model: Any, comparisons: Comparisons, options: FitOptions) -> Any:
+def tune_settings(model: Any, comparisons: Comparisons, options: FitOptions) -> Any:
     """The model with every setting that is "auto" set, one after another."""
     names = [field.name for field in fields(model) if is_auto(getattr(model, field.name))]
     best = replace(model, **{name: _FIRST[name] for name in names})
     if not names or len(comparisons) < _FOLDS:
         return best
-    fold = folds_of(comparisons, _FOLDS, "judgment", np.random.default_rng(model.seed))
+    fold = assign_folds(comparisons, _FOLDS, "judgment", np.random.default_rng(model.seed))
     for name in names:
         candidates = _candidates(best, name)
         gained = [_foretold(candidate, comparisons, fold, options) for candidate in candidates]
@@ -95,5 +95,5 @@ def _foretold(model: Any, comparisons: Comparisons, fold: Any, options: FitOptio
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrowdrankWarning)  # of what the fit of them all will say
             ranking = model._fit(comparisons.take(np.flatnonzero(fold != n)), options)
-        total += float(unseen.weights[unseen.outcome != 0] @ log_chances(model, ranking, unseen))
+        total += float(unseen.weights[unseen.outcome != 0] @ log_probabilities(model, ranking, unseen))
     return total

@@ -35,7 +35,7 @@ class Elo(Columnar):
     def take_in(
         self, answers: Answers, of_items: Mapping[str, FloatArray], of_annotators: Mapping[str, FloatArray]
     ) -> int:
-        answers.loop(elo.fold)(
+        answers.loop(elo.update_ratings)(
             answers.left,
             answers.right,
             answers.outcome,

@@ -36,7 +36,7 @@ def beliefs_of(ranking: Ranking, query: object) -> Beliefs:
         annotators=Roll.of(domains.annotators),
         of_items={"mean": scores.mean(axis=0), "variance": scores.var(axis=0)},
         of_annotators={"truths": mean * credit, "lies": (1.0 - mean) * credit},
-        judged=int(domains.judged.sum()),
+        judged=int(domains.n_judgments.sum()),
     )
 
 

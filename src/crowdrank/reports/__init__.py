@@ -1,24 +1,34 @@
-"""For human eyes: what a terminal shows, figures, and a page with all of it."""
+"""Reports: terminal tables, figures and the HTML report. Names are imported on first use."""
 
-from crowdrank.reports.domain_tables import domains_report
-from crowdrank.reports.figures import check_drawable, draw_curves, draw_heat_map, draw_ranking
-from crowdrank.reports.html import Findings, check_report, report, write_report
-from crowdrank.reports.terminal import (
-    annotators_table,
-    curves_tables,
-    evaluation_table,
-    facts,
-    models_table,
-    plan_table,
-    questions_table,
-    ranking_tables,
-    sways_table,
-    systems_table,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_MODULES = {
+    "crowdrank.reports.domain_tables": ("domains_report",),
+    "crowdrank.reports.figures": ("draw_curves", "draw_heat_map", "draw_ranking"),
+    "crowdrank.reports.html": ("Findings", "report", "write_report"),
+    "crowdrank.reports.targets": ("check_drawable", "check_report"),
+    "crowdrank.reports.terminal": (
+        "annotators_table",
+        "bias_effects_table",
+        "curves_tables",
+        "evaluation_table",
+        "facts",
+        "models_table",
+        "plan_table",
+        "questions_table",
+        "ranking_tables",
+        "systems_table",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Findings",
     "annotators_table",
+    "bias_effects_table",
     "check_drawable",
     "check_report",
     "curves_tables",
@@ -33,7 +43,35 @@ __all__ = [
     "questions_table",
     "ranking_tables",
     "report",
-    "sways_table",
     "systems_table",
     "write_report",
 ]
+
+if TYPE_CHECKING:
+    from crowdrank.reports.domain_tables import domains_report
+    from crowdrank.reports.figures import draw_curves, draw_heat_map, draw_ranking
+    from crowdrank.reports.html import Findings, report, write_report
+    from crowdrank.reports.targets import check_drawable, check_report
+    from crowdrank.reports.terminal import (
+        annotators_table,
+        bias_effects_table,
+        curves_tables,
+        evaluation_table,
+        facts,
+        models_table,
+        plan_table,
+        questions_table,
+        ranking_tables,
+        systems_table,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used: tables do not wait for what the HTML report needs."""
+    if name in _MODULE_OF:
+        return getattr(import_module(_MODULE_OF[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

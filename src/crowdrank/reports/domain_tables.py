@@ -1,4 +1,4 @@
-"""Domains for a terminal: what they are made of, who is at home in them, and which queries are hard."""
+"""Domains for the terminal: their queries, their experts, and the hardest queries."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from rich.table import Table
 from rich.text import Text
 
 from crowdrank.results import Domains
-from crowdrank.results.domains import EXPERT_FROM, RANDOM_BELOW
+from crowdrank.results.domains import EXPERT_QUALITY, RANDOM_QUALITY
 
-_TOLD = ("expert", "reversed", "random")
-_MOST_DOMAINS = 10
-_MOST_NAMES = 5
-_MOST_EXTREMES = 3
-_LONGEST_NAME = 24
+_VERDICTS_SHOWN = ("expert", "reversed", "random")
+_MAX_DOMAINS = 10
+_MAX_NAMES = 5
+_MAX_EXTREMES = 3
+_MAX_NAME_LENGTH = 24
 
 
 def domains_report(domains: Domains) -> RenderableType:
-    """How many domains there are, who is who in them, and the hardest and easiest queries; a few names of each."""
+    """Return a table of the domains with their queries and notable annotators, and the hardest and easiest queries."""
     parts: list[RenderableType] = [Text(_headline(domains)), Padding(_table(domains), (1, 0))]
     if len(domains.annotators):
-        verdicts = f"Expert: a quality of {EXPERT_FROM} or more; random: below {RANDOM_BELOW}, or perhaps a coin; "
-        parts.append(Text(f"{verdicts}reversed: surely below a half.", style="dim"))
+        rules = (
+            f"Expert: quality of at least {EXPERT_QUALITY}; random: below {RANDOM_QUALITY} or not clearly above 0.5; "
+        )
+        parts.append(Text(f"{rules}reversed: clearly below 0.5.", style="dim"))
     if extremes := _extremes(domains):
         parts.append(Text(extremes))
     return Group(*parts)
@@ -47,33 +49,33 @@ def _table(domains: Domains) -> Table:
     if len(domains.annotators):
         table.add_column("verdict")
         table.add_column("annotators", overflow="fold")
-    there = [n for n in np.argsort(-domains.sizes, kind="stable") if domains.sizes[n]]
-    for n in there[:_MOST_DOMAINS]:
+    used = [n for n in np.argsort(-domains.sizes, kind="stable") if domains.sizes[n]]
+    for n in used[:_MAX_DOMAINS]:
         head = [f"{n + 1}", f"{domains.sizes[n]:,}", _few(_members(domains, n))]
-        said = [(word, names) for word in _TOLD if (names := _called(domains, n, word))] or [("", [])]
-        for word, names in said:
+        rows = [(word, names) for word in _VERDICTS_SHOWN if (names := _with_verdict(domains, n, word))] or [("", [])]
+        for word, names in rows:
             table.add_row(*map(Text, (*head, word, _few(names))[: len(table.columns)]))
             head = ["", "", ""]
-    if len(there) > _MOST_DOMAINS:
-        table.add_row("", "", Text(f"… and {len(there) - _MOST_DOMAINS:,} more domains"), style="dim")
+    if len(used) > _MAX_DOMAINS:
+        table.add_row("", "", Text(f"… and {len(used) - _MAX_DOMAINS:,} more domains"), style="dim")
     return table
 
 
 def _members(domains: Domains, n: int) -> list[Any]:
-    """The queries of a domain, the surest first."""
+    """The queries of a domain, most probable members first."""
     order = np.argsort(-domains.membership[:, n], kind="stable")
     return list(domains.queries[order[domains.domain[order] == n + 1]])
 
 
-def _called(domains: Domains, n: int, word: str) -> list[Any]:
-    """The annotators of whom a domain's verdict is this, the farthest from a coin first."""
+def _with_verdict(domains: Domains, n: int, verdict: str) -> list[Any]:
+    """The annotators with this verdict in a domain, largest |τ| first."""
     order = np.argsort(-np.abs(domains.expertise[0][:, n]), kind="stable")
-    return list(domains.annotators[order[domains.verdict[order, n] == word]])
+    return list(domains.annotators[order[domains.verdict[order, n] == verdict]])
 
 
 def _extremes(domains: Domains) -> str:
-    frame = domains.queries_frame()
-    each = min(_MOST_EXTREMES, frame.height // 2)
+    frame = domains.queries_to_polars()
+    each = min(_MAX_EXTREMES, frame.height // 2)
     if not each:
         return ""
     rows = [f"{_short(query)} ({difficulty:.2f})" for query, difficulty in frame.select("query", "difficulty").rows()]
@@ -81,13 +83,13 @@ def _extremes(domains: Domains) -> str:
 
 
 def _few(names: Sequence[Any]) -> str:
-    shown = ", ".join(_short(name) for name in names[:_MOST_NAMES])
-    return shown if len(names) <= _MOST_NAMES else f"{shown}, … and {len(names) - _MOST_NAMES:,} more"
+    shown = ", ".join(_short(name) for name in names[:_MAX_NAMES])
+    return shown if len(names) <= _MAX_NAMES else f"{shown}, … and {len(names) - _MAX_NAMES:,} more"
 
 
 def _short(name: Any) -> str:
     text = str(name)
-    if len(text) <= _LONGEST_NAME:
+    if len(text) <= _MAX_NAME_LENGTH:
         return text
-    kept = _LONGEST_NAME // 2
-    return f"{text[:kept]}…{text[1 - kept :]}"  # long names are as apt to differ at their end
+    kept = _MAX_NAME_LENGTH // 2
+    return f"{text[:kept]}…{text[1 - kept :]}"  # long names often differ only at the end

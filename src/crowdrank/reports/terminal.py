@@ -1,9 +1,9 @@
-"""Tables for a terminal."""
+"""Tables for the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from rich.cells import cell_len
@@ -12,57 +12,73 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from crowdrank.evaluation import Evaluation
-from crowdrank.results import Ranking, Sway, Systems
+if TYPE_CHECKING:
+    from crowdrank.data import Judgments
+    from crowdrank.evaluation import Evaluation
+    from crowdrank.results import BiasEffect, Ranking, Systems
 
-_MOST_SYSTEMS_ACROSS = 8
-_MOST_POLICIES_ACROSS = 6
-_ROWS_OF_CURVES = 10
-_SIDE: dict[str, JustifyMethod] = {"annotator": "left", "verdict": "left"}
+_MAX_SYSTEM_COLUMNS = 8
+_MAX_POLICY_COLUMNS = 6
+_MAX_CURVE_ROWS = 10
+_JUSTIFY: dict[str, JustifyMethod] = {"annotator": "left", "verdict": "left"}
 
 
 def ranking_tables(
     ranking: Ranking, top: int, level: float = 0.95, uncertainty: bool = True, queries: int | None = None
 ) -> Iterator[Table]:
-    """The best `top` items of each query, for the first `queries` of them (None for all)."""
-    frame, items = ranking.frame(level, uncertainty), ranking.items
+    """Yield one table per query with its best items.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        The ranking.
+    top : int
+        Number of items per query.
+    level : float, default 0.95
+        Coverage of the rank intervals.
+    uncertainty : bool, default True
+        Whether to show errors, rank intervals and tie groups.
+    queries : int, optional
+        Number of queries to show; all by default.
+    """
+    frame, items = ranking.to_polars(level, uncertainty), ranking.items
     for code, query in enumerate(items.queries[:queries]):
         name = str(query) if items.has_queries else None
         yield _ranking_table(frame[items.of_query(code)], name, top, level)
 
 
 def _ranking_table(frame: pl.DataFrame, query: str | None, top: int, level: float) -> Table:
-    measured = "std_error" in frame.columns
-    counted_in = frame.columns[-1]
+    has_uncertainty = "std_error" in frame.columns
+    judgment_kind = frame.columns[-1]
     table = Table(title=None if query is None else Text(query), title_justify="left", box=None, pad_edge=False)
     table.add_column("rank", justify="right")
     table.add_column("item", overflow="fold", max_width=48)
     table.add_column("score", justify="right")
-    if measured:
+    if has_uncertainty:
         table.add_column("± error", justify="right")
         table.add_column(f"ranks ({level:.0%})", justify="right")
         table.add_column("group", justify="right")
-    table.add_column(counted_in, justify="right")
+    table.add_column(judgment_kind, justify="right")
     digits = _digits(frame["score"].to_list())
     for row in frame.head(top).iter_rows(named=True):
         cells: list[str | Text] = [str(row["rank"]), Text(row["item"]), f"{row['score']:.{digits}f}"]
-        if measured:
+        if has_uncertainty:
             low, high = row["rank_low"], row["rank_high"]
             cells += [f"{row['std_error']:.{digits}f}", f"{low}–{high}" if low < high else str(low), str(row["group"])]
-        table.add_row(*cells, f"{row[counted_in]:,}")
+        table.add_row(*cells, f"{row[judgment_kind]:,}")
     if frame.height > top:
         table.add_row("", f"… and {frame.height - top:,} more", style="dim")
     return table
 
 
 def _digits(scores: list[float]) -> int:
-    """Enough decimals to tell the scores apart, no more."""
+    """Number of decimals that distinguishes the scores."""
     spread = max(scores) - min(scores)
     return 0 if spread > 200 else 1 if spread > 20 else 2 if spread > 0.5 else 3
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
-    """Each metric with its standard error over queries."""
+    """Return a table of the metrics, with standard errors if there are several queries."""
     several = any(m.queries > 1 for m in evaluation.measures)
     table = Table(box=None, pad_edge=False)
     table.add_column("against gold")
@@ -70,10 +86,10 @@ def evaluation_table(evaluation: Evaluation) -> Table:
     if several:
         table.add_column("± error", justify="right")
         table.add_column("queries", justify="right")
-    cut = {"top_k_overlap": f"top {evaluation.k} overlap", "ndcg": f"ndcg@{evaluation.k}"}
-    cut["precision"] = f"precision@{evaluation.k}"
+    names = {"top_k_overlap": f"top {evaluation.k} overlap", "ndcg": f"ndcg@{evaluation.k}"}
+    names["precision"] = f"precision@{evaluation.k}"
     for measure in evaluation.measures:
-        cells = [cut.get(measure.metric, measure.metric.replace("_", " ")), f"{measure.value:.3f}"]
+        cells = [names.get(measure.metric, measure.metric.replace("_", " ")), f"{measure.value:.3f}"]
         if several:
             cells += [f"{measure.std_error:.3f}", str(measure.queries)]
         table.add_row(*cells)
@@ -81,27 +97,35 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 
 
 def annotators_table(frame: pl.DataFrame, top: int) -> RenderableType:
-    """The best and the worst annotators, each estimate with its interval; below it the reason, where there is one."""
-    judged = "verdict" in frame.columns
+    """Return a table of the best and the worst annotators, with the reasons of their verdicts.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        Table of `Annotators`, best first, optionally joined with that of `Verdicts`.
+    top : int
+        Number of best and of worst annotators.
+    """
+    has_verdicts = "verdict" in frame.columns
     names = [name for name in frame.columns if f"{name}_low" in frame.columns]
     shown = pl.concat((frame.head(top), frame.tail(top))) if frame.height > 2 * top else frame
     rows = [_annotator_cells(row, names) for row in shown.iter_rows(named=True)]
     heads = ["annotator", *(head for name in names for head in (name.replace("_", " "), "between")), "judgments"]
-    heads += ["verdict"] * judged
-    left_out = f"… and {frame.height - 2 * top:,} more" if frame.height > 2 * top else ""
-    # a table for each row, all of the same widths, so that reasons have the whole line between them
+    heads += ["verdict"] * has_verdicts
+    omitted = f"… and {frame.height - 2 * top:,} more" if frame.height > 2 * top else ""
+    # One table per row, all of the same widths, so that a reason can use the whole line below its row.
     widths = [max(map(cell_len, (*head.split(), *cells))) for head, *cells in zip(heads, *rows, strict=True)]
-    widths[0] = min(max(widths[0], len(left_out)), 20 if judged else 40)
+    widths[0] = min(max(widths[0], len(omitted)), 20 if has_verdicts else 40)
     columns = [
-        Column(width=w, overflow="fold", vertical="bottom", justify=_SIDE.get(head, "right"))
+        Column(width=w, overflow="fold", vertical="bottom", justify=_JUSTIFY.get(head, "right"))
         for head, w in zip(heads, widths, strict=True)
     ]
     lines: list[RenderableType] = [_line(heads, columns, "bold")]
     for n, row in enumerate(rows):
-        if left_out and n == top:
-            lines.append(Text(left_out, style="dim"))
+        if omitted and n == top:
+            lines.append(Text(omitted, style="dim"))
         lines.append(_line(row, columns))
-        if judged:
+        if has_verdicts:
             lines.append(Padding(Text(shown["reason"][n], style="dim"), (0, 0, 0, 2)))
     return Group(*lines)
 
@@ -121,51 +145,51 @@ def _line(cells: list[str], columns: list[Column], style: str = "") -> Table:
 
 
 def systems_table(systems: Systems) -> Table:
-    """Each system's mean chance against the others, and against each where they are not too many."""
+    """Return a table of systems: their mean probability to beat the others and, if they are few, each other system."""
     table = Table(box=None, pad_edge=False)
     table.add_column("system", overflow="fold", max_width=40)
     table.add_column("beats the others", justify="right")
     table.add_column(f"between ({systems.level:.0%})", justify="right")
-    against = range(len(systems)) if 2 < len(systems) <= _MOST_SYSTEMS_ACROSS else range(0)
-    for n in against:
+    opponents = range(len(systems)) if 2 < len(systems) <= _MAX_SYSTEM_COLUMNS else range(0)
+    for n in opponents:
         table.add_column(Text(str(systems.labels[n])), justify="right", overflow="fold", max_width=16)
-    for n, (name, chance, low, high) in enumerate(systems.frame().iter_rows()):
-        across = [_chance(systems.chance[n, other]) for other in against]
-        table.add_row(Text(name), _chance(chance), "" if low != low else f"{low:.2f}–{high:.2f}", *across)
+    for n, (name, mean, low, high) in enumerate(systems.to_polars().iter_rows()):
+        cells = [_probability(systems.chance[n, other]) for other in opponents]
+        table.add_row(Text(name), _probability(mean), "" if low != low else f"{low:.2f}–{high:.2f}", *cells)
     return table
 
 
-def _chance(value: float) -> str:
+def _probability(value: float) -> str:
     return "" if value != value else f"{value:.2f}"
 
 
-def sways_table(sways: Iterable[Sway]) -> Table:
-    """How far each feature moves the chance that an average annotator says left, of two equal items."""
+def bias_effects_table(effects: Iterable[BiasEffect]) -> Table:
+    """Return a table of how far each feature changes the probability of the answer "left" for equally good items."""
     table = Table(box=None, pad_edge=False)
     table.add_column("feature", overflow="fold", max_width=48)
-    table.add_column("sway to the left", justify="right")
+    table.add_column("effect on left", justify="right")
     table.add_column("between (95%)", justify="right")
-    for feature, unit, sway, low, high in sways:
+    for feature, unit, effect, low, high in effects:
         name = feature if unit == 1 else f"{feature} (a difference of {unit:.3g})"
-        table.add_row(Text(name), f"{sway:+.3f}", f"{low:+.3f} to {high:+.3f}")
+        table.add_row(Text(name), f"{effect:+.3f}", f"{low:+.3f} to {high:+.3f}")
     return table
 
 
 def models_table(rows: Iterable[tuple[str, str, str]]) -> Table:
-    """Name, what it reads, one line on each."""
+    """Return a table of models: name, kinds of judgments, description."""
     table = Table(box=None, pad_edge=False)
     table.add_column("model", no_wrap=True)
     table.add_column("reads", no_wrap=True)
-    table.add_column("in a line")
+    table.add_column("description")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table
 
 
-def facts(judgments: Any) -> str:
-    """How much was said about how many, in a phrase."""
-    items, said = judgments.items, {"Comparisons": "comparison", "Ratings": "grade", "Rankings": "list"}
-    phrase = f"{_count(len(judgments), said[type(judgments).__name__])} of {_count(len(items), 'item')}"
+def facts(judgments: Judgments) -> str:
+    """Return a phrase with the numbers of judgments, items, queries and annotators."""
+    items, kinds = judgments.items, {"Comparisons": "comparison", "Ratings": "grade", "Rankings": "list"}
+    phrase = f"{_count(len(judgments), kinds[type(judgments).__name__])} of {_count(len(items), 'item')}"
     if items.has_queries:
         phrase += f" in {_count(len(items.queries), 'query', 'queries')}"
     if judgments.annotator is not None:
@@ -178,7 +202,7 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def questions_table(frame: pl.DataFrame, top: int = 20) -> Table:
-    """The first questions, one a row."""
+    """Return a table of the first questions, one per row."""
     table = Table(box=None, pad_edge=False)
     for name in frame.columns:
         table.add_column(name, justify="right" if name == "probability" else "left", overflow="fold", max_width=40)
@@ -190,26 +214,26 @@ def questions_table(frame: pl.DataFrame, top: int = 20) -> Table:
 
 
 def curves_tables(curves: pl.DataFrame, areas: pl.DataFrame) -> Iterator[Table]:
-    """Votes down, policies across, the area below: a table for every six policies."""
+    """Yield tables of accuracy by votes (rows) and policy (columns), with the area under each curve."""
     names, votes = areas["policy"].to_list(), curves["votes"].unique().sort().to_list()
-    measured = {(row[0], row[1]): _with_error(*row[2:4]) for row in curves.iter_rows()}
+    accuracy = {(row[0], row[1]): _with_error(*row[2:4]) for row in curves.iter_rows()}
     area = {row[0]: _with_error(*row[1:3]) for row in areas.iter_rows()}
-    for first in range(0, len(names), _MOST_POLICIES_ACROSS):
-        across = names[first : first + _MOST_POLICIES_ACROSS]
+    for first in range(0, len(names), _MAX_POLICY_COLUMNS):
+        columns = names[first : first + _MAX_POLICY_COLUMNS]
         table = Table(box=None, pad_edge=False)
         table.add_column("votes", justify="right")
-        for name in across:
-            # settings below the name of the policy, one a line
+        for name in columns:
+            # The settings go below the name of the policy, one per line.
             table.add_column(Text("\n".join(name.split(":"))), justify="right", overflow="fold", max_width=20)
         for count in _thinned(votes):
-            table.add_row(f"{count:,}", *(measured[name, count] for name in across))
+            table.add_row(f"{count:,}", *(accuracy[name, count] for name in columns))
         table.add_row()
-        table.add_row("area", *(area[name] for name in across))
+        table.add_row("area", *(area[name] for name in columns))
         yield table
 
 
 def plan_table(points: Iterable[tuple[int, float, float]], measure: str, price: float = 1.0) -> Table:
-    """How close boards come as votes grow: votes, their mean closeness and its error, and what they cost."""
+    """Return a table of votes, their cost, and the expected value of a measure of the board with its error."""
     table = Table(box=None, pad_edge=False)
     for head in ("votes", "cost", measure):
         table.add_column(head, justify="right")
@@ -223,5 +247,5 @@ def _with_error(value: float, error: float | None) -> str:
 
 
 def _thinned(rows: list[Any]) -> list[Any]:
-    """About ten of them, evenly, the last among them."""
-    return rows[::-1][:: -(-len(rows) // _ROWS_OF_CURVES)][::-1]
+    """About ten rows, evenly spaced, including the last."""
+    return rows[::-1][:: -(-len(rows) // _MAX_CURVE_ROWS)][::-1]

@@ -1,21 +1,28 @@
-"""What was concluded: ranking, uncertainty, convergence, settings; saved and loaded."""
+"""Results: rankings with their uncertainty, estimates of annotators and domains, comparisons of systems."""
 
-from crowdrank.results.annotators import Annotators
-from crowdrank.results.bias_effects import Sway, sways
+from crowdrank.results.annotators import AnnotatorRow, Annotators, Interval
+from crowdrank.results.bias_effects import BiasEffect, bias_effects
+from crowdrank.results.convergence import CLOSED_FORM, Convergence
 from crowdrank.results.domains import Domains
-from crowdrank.results.ranking import OUTRIGHT, Convergence, Ranking
+from crowdrank.results.lazy import LazyParts
+from crowdrank.results.ranking import RankedItem, Ranking
 from crowdrank.results.systems import Systems, compare_systems
-from crowdrank.results.uncertainty import Uncertainty
+from crowdrank.results.uncertainty import RankDistributions, Uncertainty
 
 __all__ = [
-    "OUTRIGHT",
+    "CLOSED_FORM",
+    "AnnotatorRow",
     "Annotators",
+    "BiasEffect",
     "Convergence",
     "Domains",
+    "Interval",
+    "LazyParts",
+    "RankDistributions",
+    "RankedItem",
     "Ranking",
-    "Sway",
     "Systems",
     "Uncertainty",
+    "bias_effects",
     "compare_systems",
-    "sways",
 ]

@@ -1,4 +1,4 @@
-"""How far features that should not matter sway a crowd, from what was learnt of its annotators."""
+"""How far features that should not matter, such as the side of the screen, change the answers of a crowd."""
 
 from __future__ import annotations
 
@@ -9,46 +9,78 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.results.ranking import Ranking
 
-PULL_OF, UNIT_OF = "weight_of_", "unit_of_"
+ATTENTION = "attention"
+"""Name of the estimate: the probability that an annotator answers by the items and not by the features."""
+FEATURE_WEIGHT_PREFIX = "weight_of_"
+"""Estimates whose names start with this are weights of features, one value per annotator."""
+FEATURE_UNIT_PREFIX = "unit_of_"
+"""Parameters whose names start with this are the units in which effects of features are reported."""
+_Z_95 = 1.96
 
 
-class Sway(NamedTuple):
-    """How far a feature moves the chance that an average annotator says left, were the two items equal."""
+class BiasEffect(NamedTuple):
+    """Change of the probability that an average annotator answers "left" when both items are equally good.
+
+    Parameters
+    ----------
+    feature : str
+        Name of the feature.
+    unit : float
+        Value of the feature for which the effect is given: its root mean square, or 1.
+    effect : float
+        Mean change of the probability.
+    low, high : float
+        95 % interval of the effect.
+    """
 
     feature: str
     unit: float
-    """The size of the feature at which this is so: its root mean square, or 1."""
-    sway: float
+    effect: float
     low: float
     high: float
 
 
-def sways(ranking: Ranking) -> list[Sway]:
-    """Of each feature that pulls annotators; none where the model has no features, or annotators no names.
+def bias_effects(ranking: Ranking) -> list[BiasEffect]:
+    """Return the effect of each feature on an average annotator.
 
-    The mean over annotators of (1 − care)·(σ(pull · unit) − ½). Its interval counts in how unsure each annotator's care
-    and pull are, and how much annotators differ, as of a crowd these annotators were drawn from.
+    Parameters
+    ----------
+    ranking : Ranking
+        A ranking of a model with features, such as factor-bt.
+
+    Returns
+    -------
+    list of BiasEffect
+        Empty if the model has no features or the judgments do not name annotators.
+
+    Notes
+    -----
+    The effect is the mean over annotators of (1 − c)·(σ(w·u) − ½), with attention c, feature weight w and unit u. Its
+    standard error combines the errors of c and w (delta method) with the spread between annotators, who count as a
+    sample from a larger crowd.
     """
-    if ranking.survey is None:
+    if not ranking.has_annotators:
         return []
-    people = ranking.annotators
-    found = []
-    for name in (key for key in people.estimates if key.startswith(PULL_OF)):
-        feature = name.removeprefix(PULL_OF)
-        unit = ranking.parameters.get(f"{UNIT_OF}{feature}", 1.0)
-        care, *ends = (np.clip(part, 1e-12, 1 - 1e-12) for part in people.estimates["attention"])
-        pull, low, high = (part * unit for part in people.estimates[name])
-        gate_error = (_logit(ends[1]) - _logit(ends[0])) / (2 * 1.96)
-        drawn = 0.5 * np.tanh(pull / 2)  # σ(pull) − ½
-        by_gate = care * (1 - care) * drawn * gate_error
-        by_pull = (1 - care) * (0.25 - drawn**2) * (high - low) / (2 * 1.96)
-        sway = (1 - care) * drawn
-        spread = np.var(sway, ddof=1) if len(sway) > 1 else 0.0
-        error = np.sqrt((spread + np.mean(by_gate**2 + by_pull**2)) / len(sway))
-        centre = float(np.mean(sway))
-        found.append(Sway(feature, float(unit), centre, centre - 1.96 * float(error), centre + 1.96 * float(error)))
-    return found
+    estimates = ranking.annotators.estimates
+    names = [name for name in estimates if name.startswith(FEATURE_WEIGHT_PREFIX)]
+    return [_bias_effect(ranking, name.removeprefix(FEATURE_WEIGHT_PREFIX)) for name in names]
 
 
-def _logit(chance: FloatArray) -> FloatArray:
-    return np.asarray(np.log(chance) - np.log1p(-chance))
+def _bias_effect(ranking: Ranking, feature: str) -> BiasEffect:
+    estimates = ranking.annotators.estimates
+    unit = ranking.parameters.get(f"{FEATURE_UNIT_PREFIX}{feature}", 1.0)
+    attention, *ends = (np.clip(part, 1e-12, 1 - 1e-12) for part in estimates[ATTENTION])
+    weight, low, high = (part * unit for part in estimates[f"{FEATURE_WEIGHT_PREFIX}{feature}"])
+    logit_error = (_logit(ends[1]) - _logit(ends[0])) / (2 * _Z_95)
+    shift = 0.5 * np.tanh(weight / 2)  # σ(w) − ½
+    by_attention = attention * (1 - attention) * shift * logit_error
+    by_weight = (1 - attention) * (0.25 - shift**2) * (high - low) / (2 * _Z_95)
+    effects = (1 - attention) * shift
+    between = np.var(effects, ddof=1) if len(effects) > 1 else 0.0
+    error = np.sqrt((between + np.mean(by_attention**2 + by_weight**2)) / len(effects))
+    mean = float(np.mean(effects))
+    return BiasEffect(feature, float(unit), mean, mean - _Z_95 * float(error), mean + _Z_95 * float(error))
+
+
+def _logit(probability: FloatArray) -> FloatArray:
+    return np.asarray(np.log(probability) - np.log1p(-probability))

@@ -1,182 +1,383 @@
-"""What was concluded: the order, how sure it is, and how it was reached."""
+"""The result of a fit: scores and ranks of the items, their uncertainty, and notes."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.data import Items
-from crowdrank.errors import ConvergenceWarning, DataError, SettingError
+from crowdrank.data import Items, Judgments
+from crowdrank.errors import AmbiguousNameError, DataError, SettingError, UnknownNameError
 from crowdrank.results.annotators import Annotators
+from crowdrank.results.convergence import CLOSED_FORM, Convergence
 from crowdrank.results.domains import Domains
+from crowdrank.results.frames import as_native
+from crowdrank.results.lazy import LazyParts
 from crowdrank.results.uncertainty import Uncertainty
 
-# Items are told apart, and a new tie group begins, when the order of two is at least this sure.
-TOLD_APART = 0.95
+if TYPE_CHECKING:
+    from crowdrank.evaluation import Verdicts
+
+TIE_GROUP_PROBABILITY = 0.95
+"""A new tie group begins when the order of two items is at least this probable."""
+_LEVEL = 0.95
+_TOP_IN_REPR = 5
+_NAMES_IN_NOTE = 5
 
 
 @dataclass(frozen=True)
-class Convergence:
-    """Whether the solver got there, and how far it was when it stopped."""
+class RankedItem:
+    """One row of a ranking.
 
-    converged: bool = True
-    steps: int = 0
-    distance: float = 0.0
-    """How far from settled it was when it stopped; 0 for models computed outright."""
-    unit: str = "standard errors short of its summit"
-    """What the distance is measured in."""
-    remedy: str = "raise max_steps"
+    Parameters
+    ----------
+    rank : int
+        1 for the best item of its query; equal scores share the better rank.
+    item : str
+        Label of the item.
+    score : float
+        Estimated score; larger is better.
+    std_error : float or None
+        Standard error of the score. None, like the three below, if the ranking has no uncertainty.
+    rank_low, rank_high : int or None
+        95 % interval of the rank.
+    group : int or None
+        Tie group, 1 for the best: the order within a group is uncertain.
+    query : str or None
+        Query of the item, if the judgments have queries.
+    """
 
-    def warn(self, model: str) -> None:
-        if not self.converged:
-            warnings.warn(
-                f"{model} stopped after {self.steps} steps, {self.distance:.1e} {self.unit}: {self.remedy}.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-
-OUTRIGHT = Convergence()
-"""Of models computed outright, with nothing to converge."""
+    rank: int
+    item: str
+    score: float
+    std_error: float | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+    group: int | None = None
+    query: str | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ranking:
-    """Scores of items within queries, larger is better, with what stands behind them."""
+    """Scores of items within queries, with their uncertainty and what else the model estimated.
+
+    A ranking behaves like a small mapping from items to rows: ``ranking["Tokyo"]``, ``"Tokyo" in ranking``,
+    ``len(ranking)``, and iteration over the items, best first. With queries the keys are pairs: ``ranking["q1",
+    "Tokyo"]``. A notebook shows a ranking as a table. Uncertainty, annotators, domains and notes are computed when they
+    are first used.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model, for example "crowd-bt".
+    settings : mapping
+        Settings of the model.
+    items : Items
+        The items, query after query.
+    scores : array of float
+        One score per item; larger is better. Scores of different queries cannot be compared.
+    judgment_kind : str, default "comparisons"
+        What was counted in `n_judgments`: "comparisons", "lists" or "ratings".
+    parameters : mapping of str to float, optional
+        Other estimates, for example how often annotators answer with a tie.
+    log_likelihood : float, optional
+        Log-likelihood (or log posterior) at the estimate.
+    convergence : Convergence, default CLOSED_FORM
+        Whether the solver converged.
+    native : str, default "polars"
+        Data frame library of the tables, the one that the judgments came in.
+
+    Examples
+    --------
+    >>> from crowdrank import BradleyTerry, Comparisons
+    >>> votes = Comparisons.of(["a", "b", "a"] * 9, ["b", "c", "c"] * 9, ["a", "b", "a"] * 6 + ["b", "c", "a"] * 3)
+    >>> ranking = BradleyTerry().fit(votes)
+    >>> list(ranking)
+    ['a', 'b', 'c']
+    >>> ranking["b"].rank
+    2
+    >>> ranking.probability("a", "c") > 0.9
+    True
+    """
 
     model: str
     settings: Mapping[str, Any]
     items: Items
     scores: FloatArray
-    tally: Callable[[], IntArray]
-    """Counts, when first asked, in how many judgments each item appears."""
-    counted_in: str = "comparisons"
-    """The kind of judgment that was counted, in a word."""
+    judgment_kind: str = "comparisons"
     parameters: Mapping[str, float] = field(default_factory=dict)
-    """What was estimated beside the scores, such as how readily annotators call a tie."""
     log_likelihood: float | None = None
-    convergence: Convergence = OUTRIGHT
+    convergence: Convergence = CLOSED_FORM
     native: str = "polars"
-    measure: Callable[[], Uncertainty] | None = None
-    """Computes the uncertainty when first asked for."""
-    survey: Callable[[], Annotators] | None = None
-    """Says what was learnt of the annotators when first asked."""
-    chart: Callable[[], Domains] | None = None
-    """Says what was learnt of hidden domains when first asked."""
-    observe: Callable[[], list[str]] | None = None
-    """Looks at the health of the data when first asked for."""
+    _lazy: LazyParts
+
+    def with_parts(
+        self,
+        *,
+        uncertainty: Callable[[], Uncertainty] | None = None,
+        annotators: Callable[[], Annotators] | None = None,
+        domains: Callable[[], Domains] | None = None,
+        notes: Callable[[], list[str]] | None = None,
+        judgments: Judgments | None = None,
+    ) -> Ranking:
+        """Return a copy that computes some of its lazy parts by other functions. For authors of models.
+
+        Parameters
+        ----------
+        uncertainty, annotators, domains, notes : callable, optional
+            Functions without arguments that return the part of that name.
+        judgments : Judgments, optional
+            The judgments behind the ranking.
+        """
+        given = {
+            "uncertainty": uncertainty,
+            "annotators": annotators,
+            "domains": domains,
+            "notes": notes,
+            "judgments": judgments,
+        }
+        changed: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
+        return replace(self, _lazy=replace(self._lazy, **changed))
+
+    def without_uncertainty(self) -> Ranking:
+        """Return a copy without uncertainty."""
+        return replace(self, _lazy=replace(self._lazy, uncertainty=None))
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{k}={v!r}" for k, v in self.settings.items())
-        return f"<Ranking of {len(self.items):,} items by {self.model}({settings})>"
+        first = self.order[self.items.of_query(0)][:_TOP_IN_REPR]
+        shown = ", ".join(f"{self.items.labels[n]} {self.scores[n]:.2f}" for n in first)
+        queries = f" in {len(self.items.queries):,} queries" if self.items.has_queries else ""
+        where = f"{self.items.queries[0]}: " if queries else ""
+        more = ", …" if len(self) > len(first) else ""
+        return f"<Ranking of {len(self):,} items{queries} by {self.model}: {where}{shown}{more}>"
+
+    def _repr_html_(self) -> str:
+        """Return the table that a notebook shows."""
+        from crowdrank.results.notebook import ranking_html
+
+        return ranking_html(self)
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the items, best first; over pairs of query and item if there are queries."""
+        labels = [str(label) for label in self.items.labels[self.order]]
+        if not self.items.has_queries:
+            return iter(labels)
+        return zip(map(str, self.items.queries[self.items.query[self.order]]), labels, strict=True)
+
+    def __contains__(self, key: object) -> bool:
+        return len(self._positions(key)) > 0
+
+    def __getitem__(self, key: object) -> RankedItem:
+        """Return the row of an item, or of a pair of query and item."""
+        found = self._positions(key)
+        if not len(found):
+            raise self._unknown(key)
+        if len(found) > 1:
+            queries = [str(self.items.queries[self.items.query[n]]) for n in found]
+            raise AmbiguousNameError(
+                f"{key!r} is an item of {len(queries):,} queries: name the query too, as in "
+                f"ranking[{queries[0]!r}, {str(key)!r}]."
+            )
+        return self._row(int(found[0]))
+
+    def _positions(self, key: object) -> IntArray:
+        if isinstance(key, tuple) and len(key) == 2:
+            query, item = map(str, key)
+            return np.flatnonzero((self.items.labels == item) & (self.items.queries[self.items.query] == query)).astype(
+                np.int64
+            )
+        return np.flatnonzero(self.items.labels == str(key)).astype(np.int64)
+
+    def _unknown(self, key: object) -> UnknownNameError:
+        if isinstance(key, tuple) and len(key) == 2:
+            query, item = map(str, key)
+            if query not in self.items.queries.tolist():
+                return UnknownNameError("query", query, self.items.queries)
+            return UnknownNameError("item", item, self.items.labels[self.items.of_query(self.items.query_code(query))])
+        return UnknownNameError("item", key, dict.fromkeys(self.items.labels))
+
+    def _row(self, n: int) -> RankedItem:
+        row = RankedItem(
+            rank=int(self.rank[n]),
+            item=str(self.items.labels[n]),
+            score=float(self.scores[n]),
+            query=str(self.items.queries[self.items.query[n]]) if self.items.has_queries else None,
+        )
+        if not self.has_uncertainty:
+            return row
+        low, high = self._rank_interval
+        return replace(
+            row,
+            std_error=float(self.uncertainty.std_error[n]),
+            rank_low=int(low[n]),
+            rank_high=int(high[n]),
+            group=int(self.groups[n]),
+        )
+
+    @property
+    def has_uncertainty(self) -> bool:
+        """Whether `uncertainty` is available."""
+        return self._lazy.uncertainty is not None
+
+    @property
+    def has_annotators(self) -> bool:
+        """Whether the model estimated something about the annotators."""
+        return self._lazy.annotators is not None
+
+    @property
+    def has_domains(self) -> bool:
+        """Whether the model estimated domains of queries."""
+        return self._lazy.domains is not None
 
     @cached_property
-    def judged(self) -> IntArray:
-        """In how many judgments each item appears."""
-        return self.tally()
+    def n_judgments(self) -> IntArray:
+        """Number of judgments in which each item appears."""
+        return self._lazy.n_judgments()
 
     @cached_property
     def uncertainty(self) -> Uncertainty:
-        if self.measure is None:
-            raise DataError(f"{self.model}: no uncertainty was recorded for this ranking.")
-        return self.measure()
+        """Joint draws of the scores and their standard errors."""
+        if self._lazy.uncertainty is None:
+            raise DataError(f"This ranking by {self.model} was made or saved without uncertainty.")
+        return self._lazy.uncertainty()
 
     @cached_property
     def annotators(self) -> Annotators:
-        if self.survey is None:
-            raise DataError(f"{self.model} learnt nothing of the annotators.")
-        return self.survey()
+        """Estimates of each annotator."""
+        if self._lazy.annotators is None:
+            raise DataError(
+                f"{self.model} has no estimates of annotators: the model does not estimate them, or the judgments do "
+                "not name annotators."
+            )
+        return replace(self._lazy.annotators(), native=self.native)
 
     @cached_property
     def domains(self) -> Domains:
-        if self.chart is None:
-            raise DataError(f"{self.model} learnt nothing of domains.")
-        return self.chart()
+        """Domains of queries, with the expertise of each annotator in each domain."""
+        if self._lazy.domains is None:
+            raise DataError(f"{self.model} has no estimates of domains: fit tpp or trm.")
+        return replace(self._lazy.domains(), native=self.native)
+
+    @property
+    def judgments(self) -> Judgments:
+        """The judgments that the ranking was fitted to."""
+        if self._lazy.judgments is None:
+            raise DataError("This ranking does not know its judgments, for example because it was loaded from a file.")
+        return self._lazy.judgments
 
     @cached_property
     def notes(self) -> list[str]:
-        """What in the data weakens the answer, in plain words."""
-        return [] if self.observe is None else self.observe()
+        """What the reader of the ranking should know about the data and the fit, one sentence each."""
+        found = [] if self.convergence.converged else [self.convergence.describe(self.model)]
+        found += [] if self._lazy.notes is None else self._lazy.notes()
+        if self.has_annotators:
+            found += _reversed_note(self.annotators.reversed)
+        return list(dict.fromkeys(found))  # a loaded ranking has stored them all
+
+    def verdicts(self, **settings: Any) -> Verdicts:
+        """Test each annotator against the answers of the others.
+
+        Parameters
+        ----------
+        **settings
+            Passed to `crowdrank.evaluation.verdicts`: `level`, `folds`, `seed`, `model`.
+
+        Returns
+        -------
+        Verdicts
+            One verdict and its reason per annotator.
+        """
+        from crowdrank.data import Comparisons
+        from crowdrank.evaluation import verdicts
+
+        if not isinstance(self.judgments, Comparisons):
+            raise DataError(
+                f"Verdicts need comparisons that annotators made one by one, got {type(self.judgments).__name__}."
+            )
+        return verdicts(self.judgments, **settings)
 
     @cached_property
     def order(self) -> IntArray:
-        """Items from best to worst, query after query."""
+        """Positions of the items from best to worst, query after query."""
         return np.lexsort((-self.scores, self.items.query))
 
     @cached_property
     def rank(self) -> IntArray:
-        """1 for the best of its query; equal scores share the better rank."""
+        """Rank of each item within its query, 1 for the best; equal scores share the better rank."""
         ordered, query = self.scores[self.order], self.items.query[self.order]
-        fresh = np.append(True, (ordered[1:] != ordered[:-1]) | (query[1:] != query[:-1]))
-        place = np.arange(len(ordered)) - self.items.starts[query] + 1
-        held = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))
+        is_new = np.append(True, (ordered[1:] != ordered[:-1]) | (query[1:] != query[:-1]))
+        position = np.arange(len(ordered)) - self.items.starts[query] + 1
+        first_of_tie = np.maximum.accumulate(np.where(is_new, np.arange(len(ordered)), 0))
         rank = np.empty(len(ordered), np.int64)
-        rank[self.order] = place[held]
+        rank[self.order] = position[first_of_tie]
         return rank
-
-    def probability(self, a: object, b: object, query: object | None = None) -> float:
-        """P(a truly ranks above b), given all the judgments."""
-        return self.uncertainty.chance_above(self.scores, self.items.index(a, query), self.items.index(b, query))
 
     @cached_property
     def groups(self) -> IntArray:
-        """Tie groups, 1 at the top: an item opens a new one when it is surely below the first of the last one."""
+        """Tie group of each item within its query, 1 for the best.
+
+        Going down the ranking, an item starts a new group when it is below the first item of the current group with a
+        probability of at least 0.95.
+        """
         group = np.empty(len(self.items), np.int64)
         number, first, query = 0, -1, -1
-        for place in self.order:
-            if self.items.query[place] != query:
-                query, number, first = self.items.query[place], 1, place
-            elif self.uncertainty.chance_above(self.scores, first, place) >= TOLD_APART:
-                number, first = number + 1, place
-            group[place] = number
+        for n in self.order:
+            if self.items.query[n] != query:
+                query, number, first = self.items.query[n], 1, n
+            elif self.uncertainty.probability_above(self.scores, first, n) >= TIE_GROUP_PROBABILITY:
+                number, first = number + 1, n
+            group[n] = number
         return group
 
+    @cached_property
+    def _rank_interval(self) -> tuple[IntArray, IntArray]:
+        low, high = self.uncertainty.rank_interval(self.items, _LEVEL)
+        return low.astype(np.int64), high.astype(np.int64)
+
+    def probability(self, a: object, b: object, query: object | None = None) -> float:
+        """Return the probability that item `a` truly scores above item `b`.
+
+        Parameters
+        ----------
+        a, b : str
+            Labels of two items.
+        query : str, optional
+            Their query; may be left out if there is only one.
+        """
+        return self.uncertainty.probability_above(self.scores, self.items.index(a, query), self.items.index(b, query))
+
     def table(self, query: object | None = None, level: float = 0.95, uncertainty: bool = True) -> Any:
-        """Best first: rank, item, score, std error, rank interval, tie group and comparisons.
+        """Return one row per item, best first, as the kind of data frame that the judgments came in.
 
-        It comes as the kind of data frame the judgments came in.
+        Parameters
+        ----------
+        query : str, optional
+            Return the items of this query only.
+        level : float, default 0.95
+            Coverage of the rank intervals.
+        uncertainty : bool, default True
+            Whether to add std_error, rank_low, rank_high and group.
         """
-        if not 0 < level < 1:
-            raise SettingError(f"level must lie between 0 and 1, got {level}.")
-        frame = self.frame(level, uncertainty)
+        frame = self.to_polars(level, uncertainty)
         if query is not None:
-            block = self.items.of_query(self.items.query_code(query))
-            frame = frame[block]  # the frame goes query by query, as the items do
-        return _as_native(frame, self.native)
+            frame = frame[self.items.of_query(self.items.query_code(query))]  # rows go query by query, as items do
+        return as_native(frame, self.native)
 
-    def plot(self, query: object | None = None, *, top: int = 30, level: float = 0.95, uncertainty: bool = True) -> Any:
-        """The first items with the range their scores are likely to lie in, as an Altair chart; neighbouring tie groups
-        differ in colour.
-
-        A notebook shows it as it is; `.save("ranking.svg")` keeps it. It needs `pip install 'crowdrank[reports]'`.
-        """
-        from crowdrank.results.plotting import plot
-
-        return plot(self, query, top, level, uncertainty)
-
-    def save(self, path: str | Path, uncertainty: bool = True) -> None:
-        """Write everything concluded as JSON."""
-        from crowdrank.results.saving import save
-
-        save(self, path, uncertainty)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Ranking:
-        """Read what `save` wrote."""
-        from crowdrank.results.saving import load
-
-        return load(path)
-
-    def frame(self, level: float = 0.95, uncertainty: bool = True) -> pl.DataFrame:
-        """The table as a polars frame."""
+    def to_polars(self, level: float = 0.95, uncertainty: bool = True) -> pl.DataFrame:
+        """Return the table as a polars data frame. See `table`."""
+        if not 0 < level < 1:
+            raise SettingError(f"level must be between 0 and 1, got {level}.")
         order = self.order
         columns: dict[str, Any] = {}
         if self.items.has_queries:
@@ -186,7 +387,7 @@ class Ranking:
             "item": self.items.labels[order].tolist(),
             "score": self.scores[order],
         }
-        if uncertainty and self.measure is not None:
+        if uncertainty and self.has_uncertainty:
             low, high = self.uncertainty.rank_interval(self.items, level)
             columns |= {
                 "std_error": self.uncertainty.std_error[order],
@@ -194,14 +395,74 @@ class Ranking:
                 "rank_high": high[order],
                 "group": self.groups[order],
             }
-        columns[self.counted_in] = self.judged[order]
+        columns[self.judgment_kind] = self.n_judgments[order]
         return pl.DataFrame(columns)
 
+    def to_pandas(self, level: float = 0.95, uncertainty: bool = True) -> Any:
+        """Return the table as a pandas data frame. See `table`."""
+        return as_native(self.to_polars(level, uncertainty), "pandas")
 
-def _as_native(frame: pl.DataFrame, native: Any) -> Any:
-    """A polars frame as the kind the user works with."""
-    if native == "polars":
-        return frame
-    import narwhals
+    def plot(self, query: object | None = None, *, top: int = 30, level: float = 0.95, uncertainty: bool = True) -> Any:
+        """Draw the best items with the intervals of their scores, as an Altair chart.
 
-    return narwhals.from_dict(frame.to_dict(as_series=False), backend=native).to_native()
+        Neighbouring tie groups differ in colour. A notebook shows the chart; ``.save("ranking.svg")`` writes it. Needs
+        ``pip install 'crowdrank[reports]'``.
+
+        Parameters
+        ----------
+        query : str, optional
+            Draw this query only; otherwise the first twelve queries, one below the other.
+        top : int, default 30
+            Number of items per query.
+        level : float, default 0.95
+            Coverage of the intervals.
+        uncertainty : bool, default True
+            Whether to draw intervals.
+        """
+        from crowdrank.results.plotting import plot
+
+        return plot(self, query, top, level, uncertainty)
+
+    def report(self, path: str | PathLike[str], **content: Any) -> None:
+        """Write an HTML report: one self-contained page with tables and figures.
+
+        Parameters
+        ----------
+        path : path
+            File to write, .html.
+        **content
+            Passed to `crowdrank.reports.Findings`: `title`, `level`, `evaluation`, `systems`, …
+        """
+        from crowdrank.reports import Findings, write_report
+
+        write_report(Findings.of(self, **content), path)
+
+    def save(self, path: str | Path, uncertainty: bool = True) -> None:
+        """Write the ranking as JSON.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+        uncertainty : bool, default True
+            Whether to store the draws; without them the file is small.
+        """
+        from crowdrank.results.saving import save
+
+        save(self, path, uncertainty)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ranking:
+        """Read a ranking that `save` wrote."""
+        from crowdrank.results.saving import load
+
+        return load(path)
+
+
+def _reversed_note(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(names[:_NAMES_IN_NOTE]) + (", …" if len(names) > _NAMES_IN_NOTE else "")
+    if len(names) == 1:
+        return [f"1 annotator appears to answer in reverse and was flipped: {shown}."]
+    return [f"{len(names):,} annotators appear to answer in reverse and were flipped: {shown}."]

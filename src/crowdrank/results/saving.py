@@ -1,4 +1,4 @@
-"""Rankings as JSON: everything concluded, and the draws behind it, to be read again anywhere."""
+"""Rankings as JSON files: results, settings and the draws of the scores."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from crowdrank.arrays import FloatArray, ObjectArray
 from crowdrank.data import Items
 from crowdrank.errors import FormatError
 from crowdrank.results.annotators import Annotators
+from crowdrank.results.convergence import Convergence
 from crowdrank.results.domains import Domains
-from crowdrank.results.ranking import Convergence, Ranking
+from crowdrank.results.lazy import LazyParts
+from crowdrank.results.ranking import Ranking
 from crowdrank.results.uncertainty import Uncertainty
 
 VERSION = 1
+"""Version of the format. Its keys stay as they are, so that files of earlier releases can be read."""
 
 
 def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
-    """Write a ranking; without its uncertainty the file is small and quick to write."""
+    """Write a ranking as JSON."""
     items = ranking.items
     content: dict[str, Any] = {
         "crowdrank_ranking": VERSION,
@@ -33,41 +36,40 @@ def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
         "query": items.query.tolist(),
         "item": items.labels.tolist(),
         "score": ranking.scores.tolist(),
-        "judged": ranking.judged.tolist(),
-        "counted_in": ranking.counted_in,
+        "judged": ranking.n_judgments.tolist(),
+        "counted_in": ranking.judgment_kind,
         "parameters": dict(ranking.parameters),
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),
         "notes": ranking.notes,
         "native": ranking.native,
     }
-    if ranking.survey is not None:
-        people = ranking.annotators
+    if ranking.has_annotators:
+        annotators = ranking.annotators
         content["annotators"] = {
-            "annotator": people.labels.tolist(),
-            "judged": people.judged.tolist(),
-            "estimates": {name: [part.tolist() for part in parts] for name, parts in people.estimates.items()},
-            "level": people.level,
+            "annotator": annotators.labels.tolist(),
+            "judged": annotators.n_judgments.tolist(),
+            "estimates": {name: [part.tolist() for part in parts] for name, parts in annotators.estimates.items()},
+            "level": annotators.level,
         }
-    if ranking.chart is not None:
-        chart = ranking.domains
+    if ranking.has_domains:
+        domains = ranking.domains
         content["domains"] = {
-            "annotator": chart.annotators.tolist(),
-            "query": chart.queries.tolist(),
-            "expertise": [part.tolist() for part in chart.expertise],
-            "membership": chart.membership.tolist(),
-            "difficulty": [part.tolist() for part in chart.difficulty],
-            "judged": chart.judged.tolist(),
-            "level": chart.level,
+            "annotator": domains.annotators.tolist(),
+            "query": domains.queries.tolist(),
+            "expertise": [part.tolist() for part in domains.expertise],
+            "membership": domains.membership.tolist(),
+            "difficulty": [part.tolist() for part in domains.difficulty],
+            "judged": domains.n_judgments.tolist(),
+            "level": domains.level,
         }
-    if uncertainty and ranking.measure is not None:
-        sure = ranking.uncertainty
+    if uncertainty and ranking.has_uncertainty:
         content["uncertainty"] = {
-            "method": sure.method,
-            "sampled": sure.sampled,
-            "std_error": sure.std_error.tolist(),
-            "draws": _pack(sure.draws),
-            "draws_shape": sure.draws.shape,
+            "method": ranking.uncertainty.method,
+            "sampled": ranking.uncertainty.sampled,
+            "std_error": ranking.uncertainty.std_error.tolist(),
+            "draws": _pack(ranking.uncertainty.draws),
+            "draws_shape": ranking.uncertainty.draws.shape,
         }
     Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
@@ -78,56 +80,60 @@ def load(path: str | Path) -> Ranking:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         version = content["crowdrank_ranking"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{path} is not a ranking saved by crowdrank.") from error
+        raise FormatError(f"{path} is not a ranking saved by crowdrank: expected a file of Ranking.save().") from error
     if version != VERSION:
         raise FormatError(f"{path} was saved in version {version} of the format; this crowdrank reads {VERSION}.")
-    notes, sure = content["notes"], content.get("uncertainty")
-    people, chart = content.get("annotators"), content.get("domains")
+    notes, uncertainty = content["notes"], content.get("uncertainty")
+    annotators, domains, native = content.get("annotators"), content.get("domains"), content["native"]
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in content["settings"].items()}
     return Ranking(
         model=content["model"],
         settings=settings,
         items=Items(_labels(content["item"]), np.array(content["query"], np.int32), _labels(content["queries"])),
         scores=np.array(content["score"], np.float64),
-        tally=lambda: np.array(content["judged"], np.int64),
-        counted_in=content["counted_in"],
+        judgment_kind=content["counted_in"],
         parameters=content["parameters"],
         log_likelihood=content["log_likelihood"],
         convergence=Convergence(**content["convergence"]),
-        native=content["native"],
-        observe=lambda: notes,
-        measure=None if sure is None else lambda: _unpack(sure),
-        survey=None if people is None else lambda: _annotators(people),
-        chart=None if chart is None else lambda: _domains(chart),
+        native=native,
+        _lazy=LazyParts(
+            n_judgments=lambda: np.array(content["judged"], np.int64),
+            notes=lambda: notes,
+            uncertainty=None if uncertainty is None else lambda: _uncertainty(uncertainty),
+            annotators=None if annotators is None else lambda: _annotators(annotators, native),
+            domains=None if domains is None else lambda: _domains(domains, native),
+        ),
     )
 
 
-def _annotators(people: dict[str, Any]) -> Annotators:
+def _annotators(content: dict[str, Any], native: str) -> Annotators:
     estimates = {
         name: (np.array(estimate), np.array(low), np.array(high))
-        for name, (estimate, low, high) in people["estimates"].items()
+        for name, (estimate, low, high) in content["estimates"].items()
     }
     return Annotators(
-        labels=_labels(people["annotator"]),
-        judged=np.array(people["judged"], np.int64),
+        labels=_labels(content["annotator"]),
+        n_judgments=np.array(content["judged"], np.int64),
         estimates=estimates,
-        level=people["level"],
+        level=content["level"],
+        native=native,
     )
 
 
-def _domains(chart: dict[str, Any]) -> Domains:
-    membership = np.array(chart["membership"], np.float64)
-    shape = (len(chart["annotator"]), membership.shape[1])  # an empty list would have lost it
-    expertise, low, high = (np.array(part, np.float64).reshape(shape) for part in chart["expertise"])
-    difficulty, easiest, hardest = (np.array(part, np.float64) for part in chart["difficulty"])
+def _domains(content: dict[str, Any], native: str) -> Domains:
+    membership = np.array(content["membership"], np.float64)
+    shape = (len(content["annotator"]), membership.shape[1])  # an empty list has lost its number of columns
+    expertise, low, high = (np.array(part, np.float64).reshape(shape) for part in content["expertise"])
+    difficulty, difficulty_low, difficulty_high = (np.array(part, np.float64) for part in content["difficulty"])
     return Domains(
-        annotators=_labels(chart["annotator"]),
-        queries=_labels(chart["query"]),
+        annotators=_labels(content["annotator"]),
+        queries=_labels(content["query"]),
         expertise=(expertise, low, high),
         membership=membership,
-        difficulty=(difficulty, easiest, hardest),
-        judged=np.array(chart["judged"], np.int64).reshape(shape),
-        level=chart["level"],
+        difficulty=(difficulty, difficulty_low, difficulty_high),
+        n_judgments=np.array(content["judged"], np.int64).reshape(shape),
+        level=content["level"],
+        native=native,
     )
 
 
@@ -136,10 +142,12 @@ def _labels(names: list[str]) -> ObjectArray:
 
 
 def _pack(draws: FloatArray) -> str:
+    """Compress draws to single precision: the rounding is far below their Monte Carlo error."""
     return base64.b64encode(zlib.compress(draws.astype("<f4").tobytes())).decode("ascii")
 
 
-def _unpack(sure: dict[str, Any]) -> Uncertainty:
-    raw = zlib.decompress(base64.b64decode(sure["draws"]))
-    draws = np.frombuffer(raw, "<f4").reshape(sure["draws_shape"]).astype(np.float64)
-    return Uncertainty(draws, np.array(sure["std_error"], np.float64), sure["method"], sure.get("sampled", False))
+def _uncertainty(content: dict[str, Any]) -> Uncertainty:
+    raw = zlib.decompress(base64.b64decode(content["draws"]))
+    draws = np.frombuffer(raw, "<f4").reshape(content["draws_shape"]).astype(np.float64)
+    std_error = np.array(content["std_error"], np.float64)
+    return Uncertainty(draws, std_error, content["method"], content.get("sampled", False))

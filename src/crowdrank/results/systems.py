@@ -1,4 +1,4 @@
-"""Systems, of which each query's items are the work: how often one beats another, over all queries."""
+"""Comparison of systems: each item is the output of a system for a query, and systems are compared over queries."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import polars as pl
 
 from crowdrank.arrays import AnyArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import Items
-from crowdrank.errors import DataError, SettingError
+from crowdrank.errors import DataError, SettingError, UnknownNameError
+from crowdrank.results.frames import Tabular, as_native
 from crowdrank.results.ranking import Ranking
 
-# Models whose scores are strengths on a scale that turns margins into chances.
+# Models whose score differences determine the probability of a win, by their link.
 _LOGISTIC = (
     "bradley-terry",
     "crowd-bt",
@@ -25,28 +26,47 @@ _LOGISTIC = (
     "rank-centrality",
 )
 _PROBIT = ("thurstone",)
-_CELLS_AT_ONCE = 4_000_000
+_MAX_CELLS = 4_000_000
+"""Size of the arrays that are held at once while the draws are processed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Systems:
-    """P(one system's item beats another's), as the mean over the queries in which both have some."""
+class Systems(Tabular):
+    """Probabilities that an item of one system beats an item of another, averaged over queries.
+
+    Parameters
+    ----------
+    labels : array of str
+        Names of the systems, best first by `overall`.
+    chance : array, systems × systems
+        Probability that the row beats the column; nan on the diagonal and where the two share no query.
+    low, high : array, systems × systems
+        Interval of `chance`.
+    queries : array of int, systems × systems
+        Number of queries in which both systems have items.
+    overall : array
+        Mean probability of each system against the others with which it shares queries.
+    overall_low, overall_high : array
+        Interval of `overall`.
+    level : float
+        Coverage of the intervals.
+    resampled : bool
+        Whether the intervals are for queries like these, and not for these queries alone.
+    native : str, default "polars"
+        Data frame library of `frame` and `pairs`.
+    """
 
     labels: ObjectArray
-    """Best first, by the mean chance against the others."""
     chance: FloatArray
-    """Row beats column; nan where the two never met, and on the diagonal."""
     low: FloatArray
     high: FloatArray
     queries: IntArray
-    """In how many queries row and column met."""
     overall: FloatArray
-    """The mean chance of each against the others it met, with the ends of its interval."""
     overall_low: FloatArray
     overall_high: FloatArray
     level: float
     resampled: bool
-    """Whether intervals speak of queries like these, or of these queries alone."""
+    native: str = "polars"
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -55,39 +75,43 @@ class Systems:
         return f"<Systems: {', '.join(map(str, self.labels))}>"
 
     def probability(self, a: object, b: object) -> tuple[float, float, float]:
-        """P(a beats b), and its interval."""
+        """Return the probability that system `a` beats system `b`, with the ends of its interval."""
         names = self.labels.tolist()
         for name in (str(a), str(b)):
             if name not in names:
-                raise DataError(f"There is no system {name!r}: there are {', '.join(map(str, names))}.")
-        at = names.index(str(a)), names.index(str(b))
-        return float(self.chance[at]), float(self.low[at]), float(self.high[at])
+                raise UnknownNameError("system", name, names)
+        cell = names.index(str(a)), names.index(str(b))
+        return float(self.chance[cell]), float(self.low[cell]), float(self.high[cell])
 
-    def frame(self) -> pl.DataFrame:
-        """One row a system, best first: its mean chance against the others."""
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per system, best first: its mean probability to beat the others."""
         return pl.DataFrame(
             {"system": self.labels.tolist(), "chance": self.overall, "low": self.overall_low, "high": self.overall_high}
         )
 
-    def pairs(self) -> pl.DataFrame:
-        """One row for each two systems that met, the better placed first."""
+    def pairs(self) -> Any:
+        """Return one row per pair of systems that share queries, the better system first."""
+        return as_native(self.pairs_to_polars(), self.native)
+
+    def pairs_to_polars(self) -> pl.DataFrame:
+        """Return `pairs` as a polars data frame."""
         first, second = np.triu_indices(len(self), 1)
-        met = self.queries[first, second] > 0
-        at = first[met], second[met]
+        shared = self.queries[first, second] > 0
+        cells = first[shared], second[shared]
         return pl.DataFrame(
             {
-                "system": self.labels[at[0]].tolist(),
-                "other": self.labels[at[1]].tolist(),
-                "chance": self.chance[at],
-                "low": self.low[at],
-                "high": self.high[at],
-                "queries": self.queries[at],
+                "system": self.labels[cells[0]].tolist(),
+                "other": self.labels[cells[1]].tolist(),
+                "chance": self.chance[cells],
+                "low": self.low[cells],
+                "high": self.high[cells],
+                "queries": self.queries[cells],
             }
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, nan as None."""
-        tables = {"order": self.frame(), "pairs": self.pairs()}
+        """Return everything as plain values for JSON, nan as None."""
+        tables = {"order": self.to_polars(), "pairs": self.pairs_to_polars()}
         return {name: table.fill_nan(None).to_dicts() for name, table in tables.items()} | {
             "level": self.level,
             "queries_resampled": self.resampled,
@@ -103,143 +127,186 @@ def compare_systems(
     uncertainty: bool = True,
     seed: int = 0,
 ) -> Systems:
-    """How often each system beats each (Bugakova et al. 2019, §6): the chance by the scores, averaged over queries.
+    """Estimate how often each system beats each other system.
 
-    `system_of_item` has one label for each of `ranking.items`. Intervals come from the joint draws of all scores; with
-    queries "resampled" they also count in that other queries would have been drawn, where there are several.
+    Parameters
+    ----------
+    ranking : Ranking
+        A ranking of items by a model with a logistic or probit link.
+    system_of_item : sequence of str
+        One system per item, in the order of ``ranking.items``.
+    level : float, default 0.95
+        Coverage of the intervals.
+    queries : {"resampled", "fixed"}, default "resampled"
+        Whether the intervals also cover that other queries could have been drawn.
+    uncertainty : bool, default True
+        Whether to compute intervals.
+    seed : int, default 0
+        Seed of the query weights.
+
+    Returns
+    -------
+    Systems
+        The systems, best first.
+
+    Notes
+    -----
+    The probability that system A beats B is the mean, over the queries in which both have items, of the probability
+    that A's item beats B's given their scores (Bugakova et al. 2019, §6). Intervals come from the joint draws of the
+    scores; "resampled" adds a Bayesian bootstrap over queries.
+
+    Examples
+    --------
+    >>> from crowdrank import BradleyTerry, Comparisons
+    >>> votes = Comparisons.of(["a1", "b2"] * 8, ["b1", "a2"] * 8, ["a1", "a2"] * 7 + ["b1", "b2"], query=[1, 2] * 8)
+    >>> ranking = BradleyTerry().fit(votes)
+    >>> compare_systems(ranking, [label[0] for label in ranking.items.labels])
+    <Systems: a, b>
     """
     if not 0 < level < 1:
-        raise SettingError(f"level must lie between 0 and 1, got {level}.")
+        raise SettingError(f"level must be between 0 and 1, got {level}.")
     if queries not in ("resampled", "fixed"):
-        raise SettingError(f"queries must be resampled or fixed, got {queries!r}.")
+        raise SettingError(f'queries must be "resampled" or "fixed", got {queries!r}.')
     link = _link_of(ranking)
-    labels, code = _codes(ranking.items, system_of_item)
-    meetings = _meetings(ranking.items, code, len(labels))
-    chance = _means(meetings, link(ranking.scores[meetings.first] - ranking.scores[meetings.second]))
-    average = meetings.average(chance)
+    labels, code = _system_codes(ranking.items, system_of_item)
+    pairs = _item_pairs(ranking.items, code, len(labels))
+    in_cells = _cell_means(pairs, link(ranking.scores[pairs.first] - ranking.scores[pairs.second]))
+    average = pairs.average(in_cells)
     samples = np.full((1, len(average)), np.nan)
     resampled = queries == "resampled" and len(ranking.items.queries) > 1
     if uncertainty:
-        drawn = np.concatenate(list(_drawn(meetings, ranking.uncertainty.draws, link)))
-        weight = np.random.default_rng(seed).exponential(size=(len(drawn), len(ranking.items.queries)))
-        samples = _samples(meetings, chance, drawn, weight if resampled else None)
-    return _conclude(labels, meetings, average, samples, level, resampled)
+        draws = np.concatenate(list(_cells_of_draws(pairs, ranking.uncertainty.draws, link)))
+        # Bayesian bootstrap: exponential weights, normalised by the weighted mean.
+        weight = np.random.default_rng(seed).exponential(size=(len(draws), len(ranking.items.queries)))
+        samples = _samples(pairs, in_cells, draws, weight if resampled else None)
+    return _systems(labels, pairs, average, samples, level, resampled, ranking.native)
 
 
 def _link_of(ranking: Ranking) -> Callable[[FloatArray], FloatArray]:
     probit = ranking.model in _PROBIT or ranking.settings.get("link") == "probit"
     if not probit and ranking.model not in _LOGISTIC:
         raise SettingError(
-            f"Scores of {ranking.model} are no strengths, so they say who is ahead but not how often it wins: "
-            f"compare systems by one of {', '.join((*_LOGISTIC, *_PROBIT))}."
+            f"Scores of {ranking.model} give an order but not the probability of a win: compare systems with one of "
+            f"{', '.join((*_LOGISTIC, *_PROBIT))}."
         )
-    return _normal if probit else _logistic
+    return _normal_cdf if probit else _sigmoid
 
 
-def _logistic(margin: FloatArray) -> FloatArray:
+def _sigmoid(margin: FloatArray) -> FloatArray:
     return np.asarray(0.5 + 0.5 * np.tanh(margin / 2))
 
 
-def _normal(margin: FloatArray) -> FloatArray:
+def _normal_cdf(margin: FloatArray) -> FloatArray:
     from scipy.special import ndtr
 
     return np.asarray(ndtr(margin / np.sqrt(2)))
 
 
-def _codes(items: Items, system_of_item: Sequence[Any] | AnyArray) -> tuple[ObjectArray, IntArray]:
+def _system_codes(items: Items, system_of_item: Sequence[Any] | AnyArray) -> tuple[ObjectArray, IntArray]:
     names = ["" if system is None or system != system else str(system) for system in system_of_item]
     if len(names) != len(items):
-        raise DataError(f"There are {len(names):,} systems given for {len(items):,} items: one is needed for each.")
-    if missing := [items.name(place) for place, name in enumerate(names) if not name]:
+        got = "1 system label" if len(names) == 1 else f"{len(names):,} system labels"
+        raise DataError(f"Got {got} for {len(items):,} items; pass one per item.")
+    if missing := [items.name(n) for n, name in enumerate(names) if not name]:
         few = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         raise DataError(f"{len(missing):,} of {len(items):,} items have no system: {few}.")
     labels, code = np.unique(np.array(names, dtype=object), return_inverse=True)
     if len(labels) < 2:
-        raise DataError(f"All items are of one system, {labels[0]!r}: there is nothing to compare it with.")
+        raise DataError(f"All items belong to the system {labels[0]!r}; comparing needs at least two systems.")
     return labels, code.astype(np.int64)
 
 
-class _Meetings(NamedTuple):
+class _ItemPairs(NamedTuple):
     """Pairs of items of two systems in one query, sorted by cell: by the two systems, then by query."""
 
     first: IntArray
     second: IntArray
     starts: IntArray
-    """Where each cell begins."""
+    """First pair of each cell."""
     pair: IntArray
-    """Of each cell: which two systems, as a number below the count of pairs that met."""
+    """Pair of systems of each cell, numbered among the pairs that share queries."""
     query: IntArray
-    """Of each cell."""
+    """Query of each cell."""
     systems: tuple[IntArray, IntArray]
-    """The two systems of each pair."""
+    """The two systems of each pair of systems."""
 
     def average(self, cells: FloatArray, weight: FloatArray | None = None) -> FloatArray:
-        """The mean over queries of each pair of systems, along the last axis."""
+        """Return the (weighted) mean over queries for each pair of systems, along the last axis."""
         begin = np.flatnonzero(np.append(True, self.pair[1:] != self.pair[:-1]))
-        heavy = np.ones(len(self.pair)) if weight is None else weight[..., self.query]
-        return np.asarray(np.add.reduceat(cells * heavy, begin, axis=-1) / np.add.reduceat(heavy, begin, axis=-1))
+        weights = np.ones(len(self.pair)) if weight is None else weight[..., self.query]
+        return np.asarray(np.add.reduceat(cells * weights, begin, axis=-1) / np.add.reduceat(weights, begin, axis=-1))
 
 
-def _meetings(items: Items, code: IntArray, count: int) -> _Meetings:
-    found = [_of_query(items.of_query(query), code) for query in range(len(items.queries))]
-    first, second = (np.concatenate(side) for side in zip(*found, strict=True))
+def _item_pairs(items: Items, code: IntArray, count: int) -> _ItemPairs:
+    by_query = [_pairs_of_query(items.of_query(query), code) for query in range(len(items.queries))]
+    first, second = (np.concatenate(side) for side in zip(*by_query, strict=True))
     if not len(first):
-        raise DataError("No query has items of two systems, so nothing tells which is better.")
+        raise DataError("No query has items of two systems, so systems cannot be compared.")
     key = code[first] * count + code[second]
     order = np.lexsort((items.query[first], key))
     first, second, key, query = first[order], second[order], key[order], items.query[first][order].astype(np.int64)
     starts = np.flatnonzero(np.append(True, (key[1:] != key[:-1]) | (query[1:] != query[:-1])))
     pairs, pair = np.unique(key[starts], return_inverse=True)
-    return _Meetings(first, second, starts, pair, query[starts], (pairs // count, pairs % count))
+    return _ItemPairs(first, second, starts, pair, query[starts], (pairs // count, pairs % count))
 
 
-def _of_query(block: slice, code: IntArray) -> tuple[IntArray, IntArray]:
-    """Every two items of a query that are of different systems, the system with the lower code first."""
+def _pairs_of_query(block: slice, code: IntArray) -> tuple[IntArray, IntArray]:
+    """Pairs of items of different systems in a query, the system with the lower code first."""
     order = block.start + np.argsort(code[block], kind="stable")
     first, second = (order[side] for side in np.triu_indices(len(order), 1))
-    apart = code[first] != code[second]
-    return first[apart], second[apart]
+    differ = code[first] != code[second]
+    return first[differ], second[differ]
 
 
-def _means(meetings: _Meetings, chance: FloatArray) -> FloatArray:
-    """Of each cell, over its pairs of items."""
-    size = np.diff(np.append(meetings.starts, len(meetings.first)))
-    return np.asarray(np.add.reduceat(chance, meetings.starts, axis=-1) / size)
+def _cell_means(pairs: _ItemPairs, probability: FloatArray) -> FloatArray:
+    """Mean of each cell over its pairs of items."""
+    size = np.diff(np.append(pairs.starts, len(pairs.first)))
+    return np.asarray(np.add.reduceat(probability, pairs.starts, axis=-1) / size)
 
 
-def _drawn(meetings: _Meetings, draws: FloatArray, link: Callable[[FloatArray], FloatArray]) -> Iterator[FloatArray]:
-    """The cells in each draw, a few draws at a time."""
-    step = max(1, _CELLS_AT_ONCE // len(meetings.first))
+def _cells_of_draws(
+    pairs: _ItemPairs, draws: FloatArray, link: Callable[[FloatArray], FloatArray]
+) -> Iterator[FloatArray]:
+    """Means of the cells in each draw, a block of draws at a time."""
+    step = max(1, _MAX_CELLS // len(pairs.first))
     for begin in range(0, len(draws), step):
-        some = draws[begin : begin + step]
-        yield _means(meetings, link(some[:, meetings.first] - some[:, meetings.second]))
+        block = draws[begin : begin + step]
+        yield _cell_means(pairs, link(block[:, pairs.first] - block[:, pairs.second]))
 
 
-def _samples(meetings: _Meetings, chance: FloatArray, drawn: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """The mean chance of each pair of systems, were the scores otherwise and, with weights, the queries too.
+def _samples(pairs: _ItemPairs, cells: FloatArray, draws: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """Samples of the mean probability of each pair of systems under other scores and, with weights, other queries.
 
-    Scores that are not sure make queries seem to differ more than they do. Only the rest of the spread between
-    queries is sampled, as the draws count in the first part already.
+    Errors of the scores make queries look more different than they are. The draws cover that part already, so only the
+    rest of the variance between queries is resampled.
     """
-    centre = meetings.average(chance)
-    fixed = meetings.average(drawn)
-    # a mean of chances lies nearer to one half than the chance at the mean: moved back to where it should be
+    centre = pairs.average(cells)
+    fixed = pairs.average(draws)
+    # By Jensen's inequality the mean of probabilities is nearer to one half than the probability at the mean: recentre.
     sample = fixed - fixed.mean(axis=0) + centre
     if weight is None:
         return np.asarray(np.clip(sample, 0.0, 1.0))
-    away = chance - centre[meetings.pair]
-    seen, unsure, met = meetings.average(away**2), meetings.average(np.var(drawn, axis=0)), np.bincount(meetings.pair)
-    spread = np.maximum(seen * met / np.maximum(met - 1, 1) - unsure, 0.0)
-    # a mean under random weights has the variance seen / (met + 1), where spread / met is meant
-    kept = np.sqrt(np.divide(spread * (met + 1), seen * met, out=np.zeros_like(seen), where=seen > 0))
-    elsewhere = kept * meetings.average(np.broadcast_to(away, drawn.shape), weight)
-    return np.asarray(np.clip(sample + elsewhere, 0.0, 1.0))
+    deviation = cells - centre[pairs.pair]
+    total = pairs.average(deviation**2)
+    by_scores = pairs.average(np.var(draws, axis=0))
+    count = np.bincount(pairs.pair)
+    between = np.maximum(total * count / np.maximum(count - 1, 1) - by_scores, 0.0)
+    # A mean under random weights has the variance total / (count + 1); between / count is the target.
+    scale = np.sqrt(np.divide(between * (count + 1), total * count, out=np.zeros_like(total), where=total > 0))
+    by_queries = scale * pairs.average(np.broadcast_to(deviation, draws.shape), weight)
+    return np.asarray(np.clip(sample + by_queries, 0.0, 1.0))
 
 
-def _conclude(
-    labels: ObjectArray, meetings: _Meetings, chance: FloatArray, samples: FloatArray, level: float, resampled: bool
+def _systems(
+    labels: ObjectArray,
+    pairs: _ItemPairs,
+    probability: FloatArray,
+    samples: FloatArray,
+    level: float,
+    resampled: bool,
+    native: str,
 ) -> Systems:
-    count, (first, second) = len(labels), meetings.systems
+    count, (first, second) = len(labels), pairs.systems
     tails = ((1 - level) / 2, (1 + level) / 2)
     low, high = np.quantile(samples, tails, axis=0)
 
@@ -248,31 +315,32 @@ def _conclude(
         table[first, second], table[second, first] = above, below
         return table
 
-    met = np.bincount(meetings.pair).astype(np.float64)
-    queries = square(met, met, 0.0).astype(np.int64)
-    overall = _overall(first, second, count, chance[None, :])[0]
+    shared = np.bincount(pairs.pair).astype(np.float64)
+    queries = square(shared, shared, 0.0).astype(np.int64)
+    overall = _overall(first, second, count, probability[None, :])[0]
     ends = np.quantile(_overall(first, second, count, samples), tails, axis=0)
     order = np.argsort(-np.nan_to_num(overall, nan=-1.0), kind="stable")
-    at = np.ix_(order, order)
+    cells = np.ix_(order, order)
     return Systems(
         labels=labels[order],
-        chance=square(chance, 1 - chance)[at],
-        low=square(low, 1 - high)[at],
-        high=square(high, 1 - low)[at],
-        queries=queries[at],
+        chance=square(probability, 1 - probability)[cells],
+        low=square(low, 1 - high)[cells],
+        high=square(high, 1 - low)[cells],
+        queries=queries[cells],
         overall=overall[order],
         overall_low=ends[0][order],
         overall_high=ends[1][order],
         level=level,
         resampled=resampled,
+        native=native,
     )
 
 
-def _overall(first: IntArray, second: IntArray, count: int, chance: FloatArray) -> FloatArray:
-    """The mean chance of each system against those it met, row by row; nan for one that met none."""
-    total, met = np.zeros((len(chance), count)), np.zeros(count)
+def _overall(first: IntArray, second: IntArray, count: int, probability: FloatArray) -> FloatArray:
+    """Mean probability of each system against those with which it shares queries, row by row; nan without any."""
+    total, opponents = np.zeros((len(probability), count)), np.zeros(count)
     for n, (a, b) in enumerate(zip(first, second, strict=True)):
-        total[:, a] += chance[:, n]
-        total[:, b] += 1 - chance[:, n]
-        met[[a, b]] += 1
-    return np.divide(total, met, out=np.full_like(total, np.nan), where=met > 0)
+        total[:, a] += probability[:, n]
+        total[:, b] += 1 - probability[:, n]
+        opponents[[a, b]] += 1
+    return np.divide(total, opponents, out=np.full_like(total, np.nan), where=opponents > 0)

@@ -223,7 +223,7 @@ def why(ranking: Ranking, judgments: Comparisons, above: str, below: str, query:
         return "One of them was not judged yet."
     a, b = place[query, above], place[query, below]
     won, lost, tied = _direct(judgments, a, b)
-    chance = ranking.uncertainty.chance_above(ranking.scores, a, b)
+    chance = ranking.uncertainty.probability_above(ranking.scores, a, b)
     if won + lost + tied == 0:
         said = "they were never compared with each other, so this rests on what was said of others"
     elif won + lost == 0:
@@ -292,8 +292,8 @@ def _rows(ranking: Ranking, judgments: Comparisons, shown: dict[tuple[str, str],
                 rank_low=int(first[place]),
                 rank_high=int(last[place]),
                 group=int(ranking.groups[place]),
-                votes=int(ranking.judged[place]),
-                provisional=int(ranking.judged[place]) < max(floor, 2),
+                votes=int(ranking.n_judgments[place]),
+                provisional=int(ranking.n_judgments[place]) < max(floor, 2),
                 why=why(ranking, judgments, label, keys[following][1], query)
                 if following >= 0 and keys[following][0] == query
                 else "",

@@ -138,10 +138,10 @@ def _lines(points: Sequence[Point], x: Axis, y: Axis) -> Html:
         *(
             tag(
                 "line",
-                x1=_percent(x.place(a.x)),
-                x2=_percent(x.place(b.x)),
-                y1=_percent(1 - y.place(a.y)),
-                y2=_percent(1 - y.place(b.y)),
+                x1=_percent(x.position(a.x)),
+                x2=_percent(x.position(b.x)),
+                y1=_percent(1 - y.position(a.y)),
+                y2=_percent(1 - y.position(b.y)),
                 class_="line",
             )
             for a, b in pairwise(points)

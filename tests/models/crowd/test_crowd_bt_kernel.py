@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from crowdrank.engines.compilation import COMPILE_FROM
+from crowdrank.engines.compilation import COMPILE_MIN_ROWS
 from crowdrank.models.crowd import crowd_bt_kernel, likelihood
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
 
 
 def shard(weights):
     rng = np.random.default_rng(0)
-    rows, items, people = COMPILE_FROM, 50, 20
+    rows, items, people = COMPILE_MIN_ROWS, 50, 20
     winner = rng.integers(items, size=rows).astype(np.int32)
     loser = ((winner + rng.integers(1, items, size=rows)) % items).astype(np.int32)
     weight = np.ones(rows) if weights is None else rng.choice(weights, rows)

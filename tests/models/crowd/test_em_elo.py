@@ -76,7 +76,7 @@ def test_elo_ends_where_single_games_in_random_order_end(crowd):
         order = rng.permutation(len(votes.pairs))
         first, second, outcome = votes.first[order], votes.second[order], 2 * chance[order] - 1
         step = 32.0 / (1 + n / 20)
-        elo.fold.function(first, second, outcome, np.ones(len(order)), ratings, step, np.log(10) / 400)
+        elo.update_ratings.function(first, second, outcome, np.ones(len(order)), ratings, step, np.log(10) / 400)
         kept.append(ratings.copy())
     assert np.ptp(at_rest) > 50
     np.testing.assert_allclose(np.mean(kept[300:], axis=0), at_rest, atol=1.0)

@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit
 
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
-from crowdrank.evaluation import accuracy, held_out
+from crowdrank.evaluation import accuracy, cross_validate
 from crowdrank.models.base import FitOptions
 from crowdrank.models.crowd import Priors, fit_map
 from crowdrank.models.crowd import estimate as estimates
@@ -169,7 +169,7 @@ def test_variance_bt_finds_who_is_precise():
 
 @pytest.mark.parametrize("model", [CrowdBT(), CrowdBT(link="probit"), VarianceBT(), FactorBT()])
 def test_modelling_annotators_predicts_better(crowd, model):
-    assert held_out(model, crowd.judgments).mean > held_out(BradleyTerry(), crowd.judgments).mean + 0.02
+    assert cross_validate(model, crowd.judgments).mean > cross_validate(BradleyTerry(), crowd.judgments).mean + 0.02
 
 
 def test_perfect_annotators_make_crowd_bt_bradley_terry():
@@ -204,7 +204,7 @@ def test_settings_that_mean_nothing_are_refused(wrong):
 
 
 def test_models_without_annotators_say_so(crowd):
-    with pytest.raises(DataError, match="learnt nothing of the annotators"):
+    with pytest.raises(DataError, match="has no estimates of annotators"):
         _ = BradleyTerry().fit(crowd.judgments).annotators
 
 

@@ -10,8 +10,8 @@ from scipy.special import expit
 
 from crowdrank import BradleyTerry, Comparisons, FactorBT, Ranking
 from crowdrank.errors import DataError, UnknownNameError
-from crowdrank.evaluation import accuracy, held_out, log_chances
-from crowdrank.results import sways
+from crowdrank.evaluation import accuracy, cross_validate, log_probabilities
+from crowdrank.results import bias_effects
 
 ITEMS, PEOPLE, EACH = 16, 12, 120
 STYLES = np.array(["bold", "neat", "plain"], dtype=object)[np.arange(ITEMS) % 3]
@@ -82,7 +82,7 @@ def test_taking_the_features_out_ranks_better(fitted):
 
 def test_features_that_matter_predict_better(fitted):
     votes, *_ = fitted
-    assert held_out(ALL, votes, folds=2).mean > held_out(FactorBT(), votes, folds=2).mean + 0.01
+    assert cross_validate(ALL, votes, folds=2).mean > cross_validate(FactorBT(), votes, folds=2).mean + 0.01
 
 
 def test_a_feature_may_be_measured_in_any_unit(fitted):
@@ -121,7 +121,7 @@ def test_a_column_that_never_changes_does_no_harm(column):
     ranking = FactorBT(features=("position", "flat")).fit(replace(votes.take(np.arange(60)), features={"flat": column}))
     assert np.isfinite(ranking.scores).all()
     assert np.isfinite(ranking.annotators["weight_of_flat"] * column[0]).all()
-    assert all(np.isfinite(sway).all() for _, *sway in sways(ranking))
+    assert all(np.isfinite(effect).all() for _, *effect in bias_effects(ranking))
 
 
 def test_unseen_categories_have_no_weight(fitted):
@@ -134,12 +134,12 @@ def test_unseen_categories_have_no_weight(fitted):
     assert not np.allclose(ALL.predict(ranking, only), ALL.predict(ranking, strange))
 
 
-def test_a_saved_ranking_foretells_and_sways_the_same(fitted, tmp_path):
+def test_a_saved_ranking_predicts_and_has_effects_as_before(fitted, tmp_path):
     votes, _, _, ranking = fitted
     ranking.save(tmp_path / "ranking.json", uncertainty=False)
     again = Ranking.load(tmp_path / "ranking.json")
-    np.testing.assert_allclose(log_chances(ALL, again, votes), log_chances(ALL, ranking, votes))
-    assert sways(again) == sways(ranking)
+    np.testing.assert_allclose(log_probabilities(ALL, again, votes), log_probabilities(ALL, ranking, votes))
+    assert bias_effects(again) == bias_effects(ranking)
 
 
 def test_what_is_missing_or_misspelt_is_named(fitted):
@@ -151,19 +151,19 @@ def test_what_is_missing_or_misspelt_is_named(fitted):
         FactorBT(features=("late",)).fit(late)
 
 
-def test_the_sway_of_a_crowd_is_found(fitted):
+def test_the_effects_on_a_crowd_are_found(fitted):
     _, _, _, ranking = fitted
-    found = {sway.feature: sway for sway in sways(ranking)}
+    found = {effect.feature: effect for effect in bias_effects(ranking)}
     assert found["length"].unit == pytest.approx(ranking.parameters["unit_of_length"])
     assert found["length"].low < 0 < found["length"].high
     assert found["layout=list"].unit == 1
     assert found["style=bold"].low > 0
     # half of the crowd answers 85 % of the time by f(2.5 · bold): 0.18 beyond chance, less what the prior holds back
-    gained = found["style=bold"].sway - (found["style=neat"].sway + found["style=plain"].sway) / 2
+    gained = found["style=bold"].effect - (found["style=neat"].effect + found["style=plain"].effect) / 2
     assert 0.08 < gained < 0.25
 
 
-def test_the_sway_to_the_left_is_the_excess_of_left_answers():
+def test_the_effect_of_position_is_the_excess_of_left_answers():
     """Of items all alike: 40 % of all answers are always left, so 70 % of answers are left, 0.2 beyond one half."""
     rng = np.random.default_rng(1)
     who = np.repeat(np.arange(20), 200)
@@ -173,15 +173,15 @@ def test_the_sway_to_the_left_is_the_excess_of_left_answers():
     votes = Comparisons.of(
         names[left], names[right], names[np.where(says_left, left, right)], annotator=[f"w{k:02d}" for k in who]
     )
-    (sway,) = sways(FactorBT().fit(votes))
-    assert sway.feature == "position"
-    assert sway.low < 0.4 * 0.48 < sway.high
-    assert sway.sway == pytest.approx(0.4 * 0.48, abs=0.04)
+    (effect,) = bias_effects(FactorBT().fit(votes))
+    assert effect.feature == "position"
+    assert effect.low < 0.4 * 0.48 < effect.high
+    assert effect.effect == pytest.approx(0.4 * 0.48, abs=0.04)
     mirror = replace(votes, left=votes.right, right=votes.left, outcome=-votes.outcome)
-    (other,) = sways(FactorBT().fit(mirror))
-    assert other.sway == pytest.approx(-sway.sway, abs=1e-4)
+    (other,) = bias_effects(FactorBT().fit(mirror))
+    assert other.effect == pytest.approx(-effect.effect, abs=1e-4)
 
 
-def test_models_without_features_sway_nobody():
+def test_models_without_features_have_no_effects():
     votes, *_ = crowd()
-    assert sways(BradleyTerry().fit(votes)) == []
+    assert bias_effects(BradleyTerry().fit(votes)) == []

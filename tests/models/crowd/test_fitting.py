@@ -9,11 +9,11 @@ from scipy.special import expit, log_expit, log_ndtr, logit, ndtr
 
 from crowdrank import Comparisons, CrowdBT, FactorBT, SideInformation, VarianceBT
 from crowdrank.data import Items
-from crowdrank.engines import here
+from crowdrank.engines import LOCAL
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
 from crowdrank.models.base import FitOptions
-from crowdrank.models.cross_validation import CANDIDATES, folds_of, log_chances, tuned
+from crowdrank.models.cross_validation import CANDIDATES, assign_folds, log_probabilities, tune_settings
 from crowdrank.models.crowd import Priors, fit_map
 from crowdrank.models.crowd.answer_counts import gold_accuracy
 from crowdrank.models.crowd.coordinate_ascent import best_logits
@@ -185,13 +185,13 @@ def map_estimate(model, votes):
 
 
 def log_posterior(model, votes):
-    return map_estimate(model, votes).found.point.value
+    return map_estimate(model, votes).found.evaluation.value
 
 
 def objective_of(votes, formula=CROWD_BT, **priors):
     answers = encode_answers(votes)
     layout = Layout(len(votes.items), max(1, len(votes.annotators)))
-    return Objective(here.hold(answers), layout, formula, Priors(**({"scale": 3.0} | priors)))
+    return Objective(LOCAL.load(answers), layout, formula, Priors(**({"scale": 3.0} | priors)))
 
 
 @links
@@ -301,7 +301,7 @@ def test_several_starts_end_no_lower_than_one():
         starts = (CrowdBT(start=start, tolerance=1e-6) for start in ("several", "one"))
         several, one = (map_estimate(model, crowd.judgments) for model in starts)
         if several.found.parameters[:12] @ one.found.parameters[:12] > 0:
-            gained.append(several.found.point.value - one.found.point.value)
+            gained.append(several.found.evaluation.value - one.found.evaluation.value)
     assert len(gained) > 8
     assert min(gained) > -1e-4
 
@@ -376,11 +376,11 @@ def test_weak_priors_tend_to_the_maximum_likelihood_estimate(link):
 
 
 def predicted(model, votes):
-    fold = folds_of(votes, 5, "judgment", np.random.default_rng(model.seed))
+    fold = assign_folds(votes, 5, "judgment", np.random.default_rng(model.seed))
     total = 0.0
     for n in range(5):
         unseen = votes.take(np.flatnonzero(fold == n))
-        total += log_chances(model, model.fit(votes.take(np.flatnonzero(fold != n))), unseen).sum()
+        total += log_probabilities(model, model.fit(votes.take(np.flatnonzero(fold != n))), unseen).sum()
     return total
 
 
@@ -402,7 +402,7 @@ def test_a_setting_chosen_by_data_predicts_no_worse(sharp, name):
 
 
 def test_of_all_candidates_the_best_is_chosen(sharp):
-    chosen = tuned(CrowdBT(quality_prior="auto"), sharp.judgments, FitOptions())
+    chosen = tune_settings(CrowdBT(quality_prior="auto"), sharp.judgments, FitOptions())
     gained = [predicted(replace(chosen, quality_prior=value), sharp.judgments) for value in CANDIDATES["quality_prior"]]
     assert CANDIDATES["quality_prior"][int(np.argmax(gained))] == chosen.quality_prior
     assert max(gained) > predicted(CrowdBT(), sharp.judgments) + 1
@@ -424,7 +424,7 @@ def test_too_few_judgments_to_choose_by_leave_the_usual_setting():
 
 def test_nothing_is_tried_where_nothing_is_left_open(sharp):
     model = CrowdBT(prior_scale=2.0)
-    assert tuned(model, sharp.judgments, FitOptions()) == model
+    assert tune_settings(model, sharp.judgments, FitOptions()) == model
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ def test_the_compiled_loop_gives_the_same_numbers(formula, monkeypatch):
     rows, plain = evaluate(shard, *at, formula)
     way = [rng.normal(size=a.shape) for a in at]
     product = hessian_product(rows, *way)
-    monkeypatch.setattr(likelihood, "COMPILE_FROM", 1)
-    monkeypatch.setattr(hessian, "COMPILE_FROM", 1)
+    monkeypatch.setattr(likelihood, "COMPILE_MIN_ROWS", 1)
+    monkeypatch.setattr(hessian, "COMPILE_MIN_ROWS", 1)
     fast_rows, fast = evaluate(shard, *at, formula)
     for one, other in zip(plain, fast, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
@@ -148,8 +148,8 @@ def test_derivatives_by_quality_are_finite_near_0_and_1(formula):
 def test_margin_curvature_is_the_same_compiled(formula, monkeypatch):
     shard, at, _ = drawn(formula)
     plain, _ = margin_curvature(shard, *at, formula)
-    monkeypatch.setattr(hessian, "COMPILE_FROM", 0)
-    np.testing.assert_allclose(margin_curvature(shard, *at, formula)[0].bend, plain.bend, rtol=1e-6)
+    monkeypatch.setattr(hessian, "COMPILE_MIN_ROWS", 0)
+    np.testing.assert_allclose(margin_curvature(shard, *at, formula)[0].curvature, plain.curvature, rtol=1e-6)
 
 
 @every_formula

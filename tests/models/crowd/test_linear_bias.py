@@ -184,7 +184,7 @@ def test_judgments_that_name_nobody_share_one_bias():
     nameless = Comparisons(items=votes.items, left=votes.left, right=votes.right, outcome=votes.outcome)
     ranking = LinearBias().fit(nameless)
     assert 0.45 < ranking.parameters["bias"] < 0.75
-    assert ranking.survey is None
+    assert not ranking.has_annotators
 
 
 def test_annotators_without_an_answer_have_no_bias():
@@ -197,7 +197,7 @@ def test_annotators_without_an_answer_have_no_bias():
 def test_stopping_short_is_warned_of_and_recorded(monkeypatch):
     monkeypatch.setattr(linear_bias, "_MAX_STEPS", 1)
     votes, _, _ = linear_crowd()
-    with pytest.warns(ConvergenceWarning, match="linear-bias stopped after 1 steps.*set a larger penalty"):
+    with pytest.warns(ConvergenceWarning, match="linear-bias did not converge in 1 steps.*Set a larger penalty"):
         ranking = LinearBias(penalty=1.0).fit(votes)
     assert not ranking.convergence.converged
 

@@ -51,7 +51,7 @@ def test_a_vote_tied_but_for_rounding_is_tied():
 def test_what_is_judged_and_noted_is_of_all_the_judgments():
     votes = comparisons_of(None, [0, 0, 1, 1, 2], [1, 1, 2, 2, 0], [1, -1, 1, 1, 1])
     ranking = MajorityBT().fit(votes)
-    assert ranking.judged.tolist() == [3, 4, 3]
+    assert ranking.n_judgments.tolist() == [3, 4, 3]
     (note,) = ranking.notes
     assert note.startswith("Counting only pairs with a majority: i")
     assert "never both won and lost" in note

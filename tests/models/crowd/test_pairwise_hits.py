@@ -107,7 +107,7 @@ def test_islands_are_each_centred_and_warned_of():
 def test_judgments_that_name_nobody_are_one_annotator_s():
     ranking = PairwiseHITS().fit(comparisons_of(None, [0, 0, 1], [1, 1, 2], [1, 1, 1]))
     np.testing.assert_allclose(ranking.scores, [5 / 3, -1 / 3, -4 / 3], atol=1e-12)
-    with pytest.raises(DataError, match="learnt nothing"):
+    with pytest.raises(DataError, match="has no estimates of annotators"):
         _ = ranking.annotators
 
 

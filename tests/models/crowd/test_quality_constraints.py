@@ -162,8 +162,8 @@ def test_the_annotator_of_the_gold_pairs_is_hidden(crowd, model):
     for parts in people.estimates.values():
         assert all(len(part) == len(people) for part in parts)
     assert people.frame().height == len(people)
-    assert int(people.judged.sum()) == len(crowd.judgments)
-    assert ranking.judged.sum() == 2 * len(crowd.judgments)
+    assert int(people.n_judgments.sum()) == len(crowd.judgments)
+    assert ranking.n_judgments.sum() == 2 * len(crowd.judgments)
     assert ranking.uncertainty.std_error.shape == ranking.scores.shape
 
 

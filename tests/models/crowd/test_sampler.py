@@ -57,7 +57,7 @@ def test_probabilities_stay_up_to_date(formula, learnt):
     state = sampler.init(rng)
     for _ in range(300):
         state, info = sampler.sample(rng, state, 1)
-        assert 0 <= info.accepted <= 1
+        assert 0 <= info.acceptance_rate <= 1
     truthful, chance = sampler_kernels.answer_probabilities(sampler.index, state.scores, state.quality)
     np.testing.assert_allclose(state.p_truthful, truthful, rtol=1e-10)
     np.testing.assert_allclose(state.p_answer, chance, rtol=1e-10)
@@ -274,13 +274,13 @@ def drawn(sampler, scale, quality, draws=700):
 
 def worst(samples, mean, spread):
     """How many Monte-Carlo errors the worst mean, and the worst standard deviation, is off."""
-    from crowdrank.inference.mcmc import effective_size
+    from crowdrank.inference.mcmc import effective_sample_size
 
-    draws = samples.together
-    size = effective_size(samples.draws)
+    draws = samples.pooled
+    size = effective_sample_size(samples.draws)
     of_mean = np.abs(draws.mean(axis=0) - mean) / (spread / np.sqrt(size))
     squares = (samples.draws - mean) ** 2
-    error = squares.std(axis=(0, 1)) / np.sqrt(effective_size(squares))
+    error = squares.std(axis=(0, 1)) / np.sqrt(effective_sample_size(squares))
     of_spread = np.abs(squares.mean(axis=(0, 1)) - spread**2) / error
     return max(of_mean.max(), of_spread.max())
 
@@ -315,13 +315,13 @@ def test_bounds_and_order_truncate_the_posterior():
     answers = answers_of()
     free = sampler_of(answers)
     bounds = QualityBounds(np.array([0.5, 0.0]), np.ones(2), np.array([1]), np.array([0]))
-    whole = drawn(free, 1.0, (3.0, 1.5), draws=1500).together
+    whole = drawn(free, 1.0, (3.0, 1.5), draws=1500).pooled
     eta = whole[:, ITEMS:]
     inside = whole[(eta[:, 0] > 0.5) & (eta[:, 1] > eta[:, 0])]
     held = drawn(replace(free, bounds=bounds), 1.0, (3.0, 1.5))
-    assert held.together[:, ITEMS].min() >= 0.5
-    assert np.all(held.together[:, ITEMS + 1] > held.together[:, ITEMS])
-    off = np.abs(held.together.mean(axis=0) - inside.mean(axis=0)) / inside.std(axis=0)
+    assert held.pooled[:, ITEMS].min() >= 0.5
+    assert np.all(held.pooled[:, ITEMS + 1] > held.pooled[:, ITEMS])
+    off = np.abs(held.pooled.mean(axis=0) - inside.mean(axis=0)) / inside.std(axis=0)
     assert off.max() < 0.1
     assert np.abs(whole.mean(axis=0) - inside.mean(axis=0)).max() > 0.1
 

@@ -1,4 +1,4 @@
-"""Findings to make pages of."""
+"""Content of reports."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ from typing import Any
 
 import pytest
 
-from crowdrank.models.conversion import as_read_by
+from crowdrank.models.conversion import convert_for
 from crowdrank.reports import Findings
 from crowdrank.simulation import mixed_crowd
 from tests.browser import browser  # noqa: F401  (a fixture)
 
 
-def found(judgments: Any, model: Any, **others: Any) -> Findings:
-    """What a model makes of judgments, as the command line would put it together."""
-    readable, rule = as_read_by(model, judgments)
-    ranking = model.fit(readable)
+def findings_of(judgments: Any, model: Any, **others: Any) -> Findings:
+    """Fit a model and collect the content of its report, as the command line does."""
+    fitted, conversion = convert_for(model, judgments)
+    ranking = model.fit(fitted)
     return Findings(
-        ranking=ranking, judgments=judgments, model=model, read_as=readable, rule=rule, notes=ranking.notes, **others
+        ranking=ranking,
+        judgments=judgments,
+        model=model,
+        fitted_judgments=fitted,
+        conversion=conversion,
+        notes=ranking.notes,
+        **others,
     )
 
 
 @pytest.fixture(scope="session")
 def crowd() -> Any:
-    """A crowd with some of every kind."""
+    """A crowd with annotators of every kind."""
     kinds = {"good": 8, "noisy": 2, "random": 1, "reversed": 2, "left": 1}
     return mixed_crowd(items=10, kinds=kinds, votes_each=45, seed=3)
 

@@ -10,7 +10,7 @@ import pytest
 from crowdrank import CrowdBT
 from crowdrank.reports import write_report
 from tests.browser import open_file
-from tests.reports.html.conftest import found
+from tests.reports.html.conftest import findings_of
 
 DESK, PHONE = {"width": 1100, "height": 900}, {"width": 360, "height": 740}
 LOOKS = {
@@ -23,7 +23,7 @@ LOOKS = {
 @pytest.fixture(scope="module")
 def path(votes, tmp_path_factory):
     target = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(found(votes, CrowdBT(), title="votes.csv", repeat={"in Python": "import crowdrank"}), target)
+    write_report(findings_of(votes, CrowdBT(), title="votes.csv", reproduce={"in Python": "import crowdrank"}), target)
     return target
 
 

@@ -24,7 +24,7 @@ from crowdrank import (
 from crowdrank.errors import SettingError
 from crowdrank.io import read_with_report
 from crowdrank.reports import Findings, report, write_report
-from tests.reports.html.conftest import found
+from tests.reports.html.conftest import findings_of
 
 NASTY = ['<script>alert("1")</script>', "a & b", '"><img src=x onerror=alert(1)>', "' onload='x", "</style>", "ü – 漢"]
 
@@ -65,9 +65,8 @@ def headings(page: str) -> list[str]:
 @pytest.fixture(scope="module")
 def page(votes) -> str:
     gold = Gold.of(votes.items.labels, np.arange(len(votes.items)))
-    findings = found(votes, CrowdBT(), title="votes.csv", repeat={"in Python": "x < 1"}, made="Made today.")
-    grade = evaluate(findings.ranking.scores, votes.items, gold)
-    with_gold = Findings(**{**vars_of(findings), "grade": grade})
+    findings = findings_of(votes, CrowdBT(), title="votes.csv", reproduce={"in Python": "x < 1"}, created="Made today.")
+    with_gold = Findings(**{**vars_of(findings), "evaluation": evaluate(findings.ranking, gold)})
     return report(with_gold)
 
 
@@ -75,7 +74,7 @@ def vars_of(findings: Findings) -> dict[str, object]:
     return {name: getattr(findings, name) for name in findings.__dataclass_fields__}
 
 
-def test_every_part_is_there_in_its_order(page):
+def test_every_section_is_there_in_order(page):
     expected = ["order", "gold", "annotators", "disagreement", "coverage", "position", "calibration", "method"]
     assert headings(page) == expected
     for name in expected:
@@ -90,20 +89,20 @@ def test_it_is_a_whole_page_without_script_or_address(page):
     assert not any(name.startswith("on") for name, _ in read.attributes)
 
 
-def test_the_answer_comes_in_words_first(page):
+def test_the_result_comes_first_in_words(page):
     text = Reader(page).text
-    assert re.search(r"comes first, (but cannot be told apart from|surely ahead of)", text)
-    assert text.index("comes first") < text.index("Best first.")
+    assert re.search(r"is ranked first, (but not clearly above|clearly above)", text)
+    assert text.index("is ranked first") < text.index("Best first.")
 
 
-def test_those_who_stand_out_are_named_with_the_reason(page, crowd):
+def test_conspicuous_annotators_are_named_with_the_reason(page, crowd):
     text = Reader(page).text
     for kind in ("Reversed 2", "One-sided 1"):
         assert kind in text
-    turned = crowd.judgments.annotators[crowd.annotators["kind"] == "reversed"]
-    assert len(turned) == 2
+    reversed_ones = crowd.judgments.annotators[crowd.annotators["kind"] == "reversed"]
+    assert len(reversed_ones) == 2
     assert all(
-        re.search(rf"{name} agreed with others on \d+ of \d+ answers: surely below half", text) for name in turned
+        re.search(rf"{name} agreed with the others on \d+ of \d+ answers: below half", text) for name in reversed_ones
     )
 
 
@@ -125,7 +124,7 @@ def test_no_label_breaks_the_page():
         annotator=names[rng.integers(0, 6, 400)],
         query=np.where(np.arange(400) % 2, NASTY[0], NASTY[2]),
     )
-    page = report(found(votes, CrowdBT(), title=NASTY[0]))
+    page = report(findings_of(votes, CrowdBT(), title=NASTY[0]))
     read = Reader(page)
     assert not {"script", "img"} & set(read.tags)
     assert not any(name.startswith("on") for name, _ in read.attributes)
@@ -134,17 +133,17 @@ def test_no_label_breaks_the_page():
         assert name in read.text
 
 
-def test_lists_are_told_without_chances_and_sides():
+def test_lists_have_no_calibration_and_no_position_bias():
     rng = np.random.default_rng(1)
     lists = [[[f"i{n}"] for n in np.argsort(np.arange(8) + rng.normal(0, 2, 8))] for _ in range(12)]
-    page = report(found(Rankings.of_lists(lists, annotator=[f"p{n}" for n in range(12)]), PlackettLuce()))
+    page = report(findings_of(Rankings.of_lists(lists, annotator=[f"p{n}" for n in range(12)]), PlackettLuce()))
     assert headings(page) == ["order", "annotators", "disagreement", "coverage", "calibration", "method"]
     text = Reader(page).text
-    assert "Lists and grades are not foretold one by one" in text
-    assert "Agreement, the share of pairs ordered as here." in text
+    assert "Calibration needs comparisons" in text
+    assert "Agreement, fraction of pairs ordered as in this ranking." in text
 
 
-def test_grades_of_several_queries_are_told_query_by_query():
+def test_several_queries_are_shown_one_by_one():
     rng = np.random.default_rng(2)
     item, who = np.arange(240) % 10, np.arange(240) // 10 % 6
     grades = Ratings.of(
@@ -153,41 +152,41 @@ def test_grades_of_several_queries_are_told_query_by_query():
         annotator=[f"p{n}" for n in who],
         query=[f"q{n // 60}" for n in range(240)],
     )
-    page = report(found(grades, GradedResponse()))
+    page = report(findings_of(grades, GradedResponse()))
     assert page.count("<details open>") >= 2
-    assert "4 queries were ranked, each by itself." in page
+    assert "4 queries were ranked separately." in page
     assert "<strong>q3</strong>: 10 items, i" in page
 
 
-def test_grades_that_name_nobody_have_no_annotators_to_tell_of():
-    page = report(found(Ratings.of(["a", "b", "c", "a"], [1, 2, 3, 2]), MeanRating()))
+def test_ratings_without_annotators_have_no_annotators_section():
+    page = report(findings_of(Ratings.of(["a", "b", "c", "a"], [1, 2, 3, 2]), MeanRating()))
     assert headings(page) == ["order", "annotators", "coverage", "calibration", "method"]
-    assert "do not say who judged" in page
+    assert "do not name annotators" in page
 
 
-def test_a_model_without_chances_says_so(votes):
-    page = report(found(votes, Borda()))
-    assert "borda gives an order, not chances" in page
-    assert "borda believes all of them alike" in page
+def test_a_model_without_probabilities_says_so(votes):
+    page = report(findings_of(votes, Borda()))
+    assert "borda gives an order but no probabilities" in page
+    assert "borda treats all of them alike" in page
 
 
-def test_what_was_not_measured_is_not_told(votes):
-    page = report(found(votes, BradleyTerry(), measured=False))
-    assert "How sure that is was not measured." in page
+def test_without_uncertainty_there_are_no_errors(votes):
+    page = report(findings_of(votes, BradleyTerry(), show_uncertainty=False))
+    assert "Uncertainty was not computed." in page
     assert "±" not in page.partition('id="annotators"')[0].partition('id="order"')[2]
 
 
-def test_a_first_place_may_be_shared():
-    text = Reader(report(found(Comparisons.of(["a", "b"], ["b", "a"], ["a", "b"]), Borda()))).text
-    assert "a and b share the first place." in text
+def test_the_first_rank_may_be_shared():
+    text = Reader(report(findings_of(Comparisons.of(["a", "b"], ["b", "a"], ["a", "b"]), Borda()))).text
+    assert "a and b share the first rank." in text
 
 
-def test_islands_are_named():
+def test_disconnected_components_are_named():
     votes = Comparisons.of(["a", "a", "c", "d"] * 5, ["b", "b", "d", "c"] * 5, ["a", "b", "c", "d"] * 5)
     with pytest.warns(match="never compared"):
-        findings = found(votes, BradleyTerry())
+        findings = findings_of(votes, BradleyTerry())
     page = report(findings)
-    assert "2 islands of items stand apart" in page
+    assert "The items fall into 2 components that no judgment connects." in page
     assert "2 items: a and b" in page
 
 
@@ -195,7 +194,7 @@ def test_what_was_left_out_is_listed(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\na,b,a\nb,c,b\na,c,zebra\na,a,a\nc,a,c\n")
     votes, imported = read_with_report(path)
-    page = report(found(votes, BradleyTerry(), imported=imported))
+    page = report(findings_of(votes, BradleyTerry(), import_report=imported))
     assert "2 rows of 5 were not used." in page
     assert re.search(r"<td>4</td><td>winner</td><td>[^<]*zebra", page)
 
@@ -209,19 +208,19 @@ def test_a_thousand_of_each_stay_small_and_folded():
     names = np.array([f"a rather long name of an item, number {n}" for n in range(1200)], dtype=object)
     people = np.array([f"annotator-{n:04d}" for n in rng.integers(0, 1100, rows)], dtype=object)
     votes = Comparisons.of(names[left], names[right], names[np.where(won, left, right)], annotator=people)
-    page = report(found(votes, BradleyTerry(), measured=False))
+    page = report(findings_of(votes, BradleyTerry(), show_uncertainty=False))
     assert len(page.encode()) < 2_000_000
     assert "1,160 more items" in page
-    assert "neighbours in rank taken together" in page
+    assert "grouped by rank" in page
     assert "evenly sampled" in page
     assert Reader(page).text.count("number 1199") >= 1
 
 
 def test_a_report_is_a_page(votes, tmp_path):
-    findings = found(votes, BradleyTerry())
-    with pytest.raises(SettingError, match=r"a report is a page, \.html, got '\.pdf'"):
+    findings = findings_of(votes, BradleyTerry())
+    with pytest.raises(SettingError, match=r"a report is an HTML page \(\.html\), got '\.pdf'"):
         write_report(findings, tmp_path / "report.pdf")
-    with pytest.raises(SettingError, match="there is no folder"):
+    with pytest.raises(SettingError, match="does not exist"):
         write_report(findings, tmp_path / "nowhere" / "report.html")
     (tmp_path / "report.html").mkdir()
     with pytest.raises(SettingError, match="cannot be written"):

@@ -1,5 +1,5 @@
 """A batch of results from Mechanical Turk. What Input and Answer columns are called is up to whoever wrote the page:
-they are known by their names without the prefix, or named with --map.
+they are known by their names without the prefix, or named with --column.
 
 Toloka's assignments: INPUT, OUTPUT and GOLDEN fields under names of the project's own.
 

@@ -192,7 +192,7 @@ def _answer(table: Table) -> str:
         if said and all(is_word(word) for word in said):
             return column
     raise FormatError(
-        f"{table.name}: no column holds answers such as left and right; name it: --map winner=COLUMN "
+        f"{table.name}: no column holds answers such as left and right; name it: --column winner=COLUMN "
         "(columns={'winner': 'COLUMN'})."
     )
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.engines import Engine, Held, here
-from crowdrank.engines.threads import alone
+from crowdrank.engines import LOCAL, Engine, ShardedData
+from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import SettingError
 from crowdrank.models.lists.plackett_luce_likelihood import Lists, slopes
 
@@ -53,7 +53,7 @@ class LinearScorer:
     scale: FloatArray
 
     def scores(self, values: FloatArray) -> FloatArray:
-        with alone(len(self.weights)):
+        with limit_blas_threads(len(self.weights)):
             return np.asarray(((values - self.centre) / self.scale) @ self.weights)
 
     def state(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Linear:
             )
 
     def fit(
-        self, lists: Lists, values: FloatArray, starts: IntArray, before: Scorer | None = None, engine: Engine = here
+        self, lists: Lists, values: FloatArray, starts: IntArray, before: Scorer | None = None, engine: Engine = LOCAL
     ) -> LinearScorer:
         from scipy.optimize import minimize
 
@@ -98,8 +98,8 @@ class Linear:
         start = np.zeros(len(scale))
         if isinstance(before, LinearScorer):
             start = before.weights * np.where(constant, 0.0, scale) / before.scale
-        objective = Objective(engine.hold(lists), rows, self.prior_scale)
-        with alone(len(scale)):
+        objective = Objective(engine.load(lists), rows, self.prior_scale)
+        with limit_blas_threads(len(scale)):
             found = minimize(
                 objective,
                 start,
@@ -114,12 +114,12 @@ class Linear:
 class Objective:
     """−log P(lists | weights) − log prior, and its gradient."""
 
-    held: Held
+    held: ShardedData
     rows: FloatArray
     prior_scale: float
 
     def __call__(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        found = self.held.total(slopes, self.rows @ weights)
+        found = self.held.sum(slopes, self.rows @ weights)
         pull = weights / self.prior_scale**2
         return 0.5 * float(pull @ weights) - found.value, pull - found.gradient @ self.rows
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
 from crowdrank.data import Comparisons, Items
-from crowdrank.engines import Held
-from crowdrank.engines.compilation import COMPILE_FROM, compiled
+from crowdrank.engines import ShardedData
+from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
 from crowdrank.models.crowd.likelihood import FORMULAS, MIN_PROBABILITY, Answers
 
 # Scores that differ by less are tied. They are sums of logarithms, and rounding must not decide who agrees.
@@ -21,7 +21,7 @@ def weight_by_annotator(shard: Answers, annotators: int) -> tuple[AnyArray]:
 
 def win_loss_counts(shard: Answers, size: int, trust: AnyArray | None) -> tuple[AnyArray, AnyArray]:
     """Wins less losses of each item, and its answers; answers are weighted by the trust in their annotator."""
-    if shard.rows >= COMPILE_FROM:
+    if shard.rows >= COMPILE_MIN_ROWS:
         found: tuple[AnyArray, AnyArray] = np.zeros(size), np.zeros(size)
         _win_loss_loop(*shard[:4], np.empty(0) if trust is None else trust, *found)
         return found
@@ -48,7 +48,7 @@ def agreement_counts(shard: Answers, scores: AnyArray, annotators: int) -> tuple
 
     Answers about tied scores count as neither.
     """
-    if shard.rows >= COMPILE_FROM:
+    if shard.rows >= COMPILE_MIN_ROWS:
         found: tuple[AnyArray, AnyArray] = np.zeros(annotators), np.zeros(annotators)
         _agreement_loop(*shard[:4], scores, *found)
         return found
@@ -80,15 +80,15 @@ def sampled_log_likelihoods(
     return (found,)
 
 
-def initial_scores(shards: Held, items: Items, trust: FloatArray | None = None) -> FloatArray:
+def initial_scores(shards: ShardedData, items: Items, trust: FloatArray | None = None) -> FloatArray:
     """Log odds of winning, as if all opponents were average; answers weighted by the trust in their annotator."""
-    net, total = shards.total(win_loss_counts, len(items), trust)
+    net, total = shards.sum(win_loss_counts, len(items), trust)
     return items.centre(np.log((total + net + 1) / (total - net + 1)))
 
 
-def agreement_logits(shards: Held, scores: FloatArray, annotators: int) -> FloatArray:
+def agreement_logits(shards: ShardedData, scores: FloatArray, annotators: int) -> FloatArray:
     """Logit of the share of each annotator's answers that agree with the scores, with 2 right and 1 wrong added."""
-    net, total = shards.total(agreement_counts, scores, annotators)
+    net, total = shards.sum(agreement_counts, scores, annotators)
     return np.asarray(np.log((total + net + 4) / (total - net + 2)))
 
 

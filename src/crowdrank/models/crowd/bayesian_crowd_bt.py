@@ -17,7 +17,7 @@ from crowdrank.models.base import (
     Model,
     build_ranking,
     check_connected,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
@@ -27,7 +27,7 @@ from crowdrank.models.crowd.crowd_bt import CrowdBT
 from crowdrank.models.crowd.encoding import encode_answers
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT
 from crowdrank.models.crowd.sampler import Sampler, State, quality_bounds
-from crowdrank.models.pairwise.likelihood import LOGISTIC, PROBIT, chances
+from crowdrank.models.pairwise.likelihood import LOGISTIC, PROBIT, outcome_probabilities
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # Sweeps of the first round per draw that is kept.
@@ -120,17 +120,17 @@ class BayesianCrowdBT(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(select_judgments(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
         sampler = self.sampler(comparisons, options)
         samples, sweeps = sample_until(
             sampler.init,
             partial(sampler.tune, steps=self.warmup),
             sampler.sample,
             _parameters,
-            settled=lambda found: PosteriorDraws.of(found, comparisons, sampler).samples.r_hat <= self.r_hat,
+            converged=lambda found: PosteriorDraws.of(found, comparisons, sampler).samples.r_hat <= self.r_hat,
             chains=self.chains,
-            first=_THIN * self.draws,
-            most=self.max_sweeps,
+            initial_sweeps=_THIN * self.draws,
+            max_sweeps=self.max_sweeps,
             draws=max(self.draws, _DIAGNOSTIC_DRAWS),
             seed=self.seed,
             engine=options.engine,
@@ -175,8 +175,9 @@ class BayesianCrowdBT(Model):
         draws, formula = ranking.uncertainty.draws, LOGISTIC if self.link == "logistic" else PROBIT
         truthful = np.zeros(len(comparisons))
         for scores in draws:
-            truthful += chances(scores[comparisons.left] - scores[comparisons.right], 0.0, formula)[:, 0] / len(draws)
-        quality = ranking.annotators["quality"][comparisons.annotator]
+            margin = scores[comparisons.left] - scores[comparisons.right]
+            truthful += outcome_probabilities(margin, 0.0, formula)[:, 0] / len(draws)
+        quality = ranking.annotators.estimate("quality")[comparisons.annotator]
         left = quality * truthful + (1 - quality) * (1 - truthful)
         return np.stack((left, np.zeros(len(left)), 1 - left), axis=1)
 
@@ -225,7 +226,7 @@ class PosteriorDraws:
         quality = np.where(reversed_[..., None], 1 - quality, quality)
         hyper = samples.draws[..., -3:]
         hyper = np.where(reversed_[..., None], hyper[..., [0, 2, 1]], hyper)
-        oriented = Samples(np.concatenate((scores, quality, hyper), axis=-1), samples.accepted)
+        oriented = Samples(np.concatenate((scores, quality, hyper), axis=-1), samples.acceptance_rate)
         return cls(
             oriented,
             scores.reshape(-1, items),
@@ -251,7 +252,7 @@ class PosteriorDraws:
             "quality_prior_alpha": alpha,
             "quality_prior_beta": beta,
             "r_hat": self.samples.r_hat,
-            "effective_size": self.samples.effective_size,
-            "accepted": self.samples.accepted,
+            "effective_size": self.samples.effective_sample_size,
+            "accepted": self.samples.acceptance_rate,
             "flipped": self.flipped,
         }

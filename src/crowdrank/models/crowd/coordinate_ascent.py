@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.inference.newton import Found, Point, climb
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.models.crowd import likelihood
 from crowdrank.models.crowd.objective import Objective
 from crowdrank.models.crowd.quality_constraints import PERFECT_LOGIT
@@ -18,7 +18,7 @@ MAX_STEP = 2.0
 _MAX_BISECTIONS = 60
 
 
-def coordinate_ascent(objective: Objective, start: FloatArray, *, tolerance: float, max_steps: int) -> Found:
+def coordinate_ascent(objective: Objective, start: FloatArray, *, tolerance: float, max_steps: int) -> OptimizeResult:
     """Alternate until scores and qualities together are within `tolerance` standard errors of the optimum."""
     x = start
     for step in range(1, max_steps + 1):
@@ -26,19 +26,19 @@ def coordinate_ascent(objective: Objective, start: FloatArray, *, tolerance: flo
         found = objective(x)
         distance = _distance(found)
         if distance <= tolerance:
-            return Found(x, found, step, distance, True)
-    return Found(x, found, max_steps, distance, False)
+            return OptimizeResult(x, found, step, distance, True)
+    return OptimizeResult(x, found, max_steps, distance, False)
 
 
 def alternate_once(objective: Objective, x: FloatArray, tolerance: float) -> FloatArray:
     """Optimise the scores, then the qualities; with constraints, which are on the logits, also by Newton's method."""
     scores, logits, feature_weights = objective.layout.split(x)
-    found = climb(objective.of_scores(logits, feature_weights), scores, tolerance=tolerance / 3, longest=MAX_STEP)
+    found = maximize(objective.of_scores(logits, feature_weights), scores, tolerance=tolerance / 3, max_step=MAX_STEP)
     scores, logits = found.parameters, best_logits(objective, found.parameters)
     if constraints := objective.priors.constraints:
         of_logits = objective.of_logits(scores, feature_weights)
         start = constraints.project(logits)
-        logits = climb(of_logits, start, tolerance=tolerance / 3, longest=MAX_STEP).parameters
+        logits = maximize(of_logits, start, tolerance=tolerance / 3, max_step=MAX_STEP).parameters
     return objective.layout.join(scores, logits, feature_weights)
 
 
@@ -48,7 +48,7 @@ def best_logits(objective: Objective, scores: FloatArray) -> FloatArray:
     low, high = np.zeros(objective.layout.annotators), np.ones(objective.layout.annotators)
     eta = np.full(len(low), 0.75)
     for _ in range(_MAX_BISECTIONS):
-        gradient, curvature = objective.shards.total(likelihood.quality_derivatives, scores, eta, objective.formula)
+        gradient, curvature = objective.shards.sum(likelihood.quality_derivatives, scores, eta, objective.formula)
         with np.errstate(divide="ignore", invalid="ignore"):
             gradient = gradient + np.where(alpha > 0, alpha / eta, 0.0) - np.where(beta > 0, beta / (1 - eta), 0.0)
             curvature = curvature + np.where(alpha > 0, alpha / eta**2, 0.0)
@@ -66,7 +66,7 @@ def best_logits(objective: Objective, scores: FloatArray) -> FloatArray:
         return np.asarray(np.clip(np.log(eta) - np.log1p(-eta), -PERFECT_LOGIT, PERFECT_LOGIT))
 
 
-def _distance(found: Point) -> float:
+def _distance(found: Evaluation) -> float:
     """Distance to the joint optimum of scores and qualities, in standard errors: √(gᵀH⁻¹g)."""
     gain = float(found.gradient @ found.curvature.solve(found.gradient, 1e-3))
     return float(np.sqrt(max(gain, 0.0)))

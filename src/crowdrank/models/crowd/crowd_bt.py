@@ -10,8 +10,8 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import SettingError
-from crowdrank.models.base import FitOptions, IterativeModel, check_connected, health_of, require_kind
-from crowdrank.models.cross_validation import is_auto, tuned
+from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
+from crowdrank.models.cross_validation import is_auto, tune_settings
 from crowdrank.models.crowd import (
     Priors,
     Start,
@@ -74,7 +74,7 @@ class CrowdBT(IterativeModel):
     >>> ranking = CrowdBT().fit(crowd.judgments)
     >>> len(ranking.scores)
     10
-    >>> int((ranking.annotators["quality"] < 0.5).sum())
+    >>> int((ranking.annotators.estimate("quality") < 0.5).sum())
     1
     """
 
@@ -118,8 +118,8 @@ class CrowdBT(IterativeModel):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(select_judgments(comparisons, self.ties)), has_prior=True)
-        model = tuned(self, comparisons, options)
+        check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
+        model = tune_settings(self, comparisons, options)
         priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
         estimate = fit_map(
             self, comparisons, self._formula, priors, options, ties=self.ties, start=self.start, solver=self.solver
@@ -129,7 +129,7 @@ class CrowdBT(IterativeModel):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison, as columns. Ties have probability 0."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        quality = ranking.annotators["quality"][comparisons.annotator]
+        quality = ranking.annotators.estimate("quality")[comparisons.annotator]
         with np.errstate(divide="ignore"):
             logit = np.log(quality) - np.log1p(-quality)
         left, right, *_ = likelihood.FORMULAS[self._formula](margin, logit, 0.0)

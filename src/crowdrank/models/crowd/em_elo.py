@@ -107,7 +107,7 @@ class EMElo(Model):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison, as columns. Ties have probability 0."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        better, quality = sigmoid(margin * np.log(10) / self.scale), ranking.annotators["quality"]
+        better, quality = sigmoid(margin * np.log(10) / self.scale), ranking.annotators.estimate("quality")
         right = quality[comparisons.annotator]
         left = right * better + (1.0 - right) * (1.0 - better)
         return np.stack((left, np.zeros(len(left)), 1.0 - left), axis=1)

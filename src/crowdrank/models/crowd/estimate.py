@@ -11,13 +11,12 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
-from crowdrank.engines.threads import alone
-from crowdrank.inference.newton import Found
+from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance
+from crowdrank.inference.newton import OptimizeResult
 from crowdrank.models.base import Model, build_ranking, with_annotators
 from crowdrank.models.crowd import hessian
 from crowdrank.models.crowd.objective import Curvature, Objective
-from crowdrank.models.laplace import Summit as PairSummit
-from crowdrank.models.laplace import draw, draw_from
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # Up to this many items the covariance of scores and annotators is computed exactly.
@@ -40,15 +39,15 @@ class MapEstimate:
         Seed of the draws behind rank intervals.
     """
 
-    found: Found
+    found: OptimizeResult
     objective: Objective
     comparisons: Comparisons
     seed: int
 
     @property
     def curvature(self) -> Curvature:
-        assert isinstance(self.found.point.curvature, Curvature)
-        return self.found.point.curvature
+        assert isinstance(self.found.evaluation.curvature, Curvature)
+        return self.found.evaluation.curvature
 
     @cached_property
     def parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -63,21 +62,23 @@ class MapEstimate:
 
     @cached_property
     def _marginal(self) -> tuple[FloatArray, FloatArray]:
-        with alone(self.objective.layout.items):
+        with limit_blas_threads(self.objective.layout.items):
             return self.curvature.marginal()
 
     def uncertainty(self) -> Uncertainty:
         """Laplace approximation of the scores: joint with the annotators, or given them if there are too many items."""
         items, centre = self.comparisons.items, self.comparisons.items.centre
         if self._exact:
-            error, around = draw_from(self._marginal[0], centre, self.seed)
+            error, around = draw_from_covariance(self._marginal[0], centre, self.seed)
             known = "scores and annotators together"
         else:
             parts, shards = self.objective.layout.split(self.found.parameters), self.objective.shards
-            bends, _ = shards.keep(hessian.margin_curvature, *parts, self.objective.formula)
+            curvature, _ = shards.map_and_sum(hessian.margin_curvature, *parts, self.objective.formula)
             prior = self.curvature.prior.curvature[: len(items)]
-            laplace = PairSummit(bends, self.curvature.derivatives.scores_fisher + prior, prior, items.starts)
-            error, around = draw(laplace, self.seed)
+            laplace = LaplaceApproximation(
+                curvature, self.curvature.derivatives.scores_fisher + prior, prior, items.starts
+            )
+            error, around = laplace.draw(self.seed)
             known = "scores, given the annotators"
         return Uncertainty(centre(self.parts[0]) + around, error, f"curvature at the optimum, of {known}")
 

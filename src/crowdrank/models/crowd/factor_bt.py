@@ -12,7 +12,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.data.features import feature_columns
 from crowdrank.errors import SettingError
-from crowdrank.models.base import FitOptions, IterativeModel, check_connected, health_of, require_kind
+from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
 from crowdrank.models.crowd import (
     Priors,
     Ties,
@@ -25,7 +25,7 @@ from crowdrank.models.crowd import (
 )
 from crowdrank.models.crowd.likelihood import FACTOR_BT, sigmoid
 from crowdrank.results import Ranking
-from crowdrank.results.bias_effects import PULL_OF, UNIT_OF
+from crowdrank.results.bias_effects import FEATURE_UNIT_PREFIX, FEATURE_WEIGHT_PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class FactorBT(IterativeModel):
     --------
     >>> from crowdrank.simulation import mixed_crowd
     >>> crowd = mixed_crowd(items=10, kinds={"good": 4, "left": 2}, votes_each=40, seed=1)
-    >>> attention = FactorBT().fit(crowd.judgments).annotators["attention"]
+    >>> attention = FactorBT().fit(crowd.judgments).annotators.estimate("attention")
     >>> good = crowd.annotators["kind"] == "good"
     >>> bool(attention[good].min() > attention[~good].max())
     True
@@ -108,7 +108,7 @@ class FactorBT(IterativeModel):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(select_judgments(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, logit=self.attention_prior, feature_weight=self.feature_weight_scale)
         columns = feature_columns(comparisons, self.features)
         units = {name: _unit(column, comparisons.weights) for name, column in columns.items()}
@@ -119,10 +119,10 @@ class FactorBT(IterativeModel):
             weights, errors = estimate.parts[2], estimate.annotator_errors[:, 1:]
             found = {"attention": estimate.logit_interval(sigmoid)}
             for n, (name, unit) in enumerate(units.items()):
-                found[f"{PULL_OF}{name}"] = interval(weights[:, n] / unit, errors[:, n] / unit, np.array)
+                found[f"{FEATURE_WEIGHT_PREFIX}{name}"] = interval(weights[:, n] / unit, errors[:, n] / unit, np.array)
             return found
 
-        sizes = {f"{UNIT_OF}{name}": unit for name, unit in units.items() if unit != 1}
+        sizes = {f"{FEATURE_UNIT_PREFIX}{name}": unit for name, unit in units.items() if unit != 1}
         return replace(build_crowd_ranking(self, estimate, estimates), parameters=sizes)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
@@ -132,10 +132,10 @@ class FactorBT(IterativeModel):
         """
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
         who, people = comparisons.annotator, ranking.annotators
-        attention, bias = people["attention"][who], np.zeros(len(comparisons))
+        attention, bias = people.estimate("attention")[who], np.zeros(len(comparisons))
         for name, column in feature_columns(comparisons, self.features).items():
-            if f"{PULL_OF}{name}" in people.estimates:
-                bias += people[f"{PULL_OF}{name}"][who] * column
+            if f"{FEATURE_WEIGHT_PREFIX}{name}" in people.estimates:
+                bias += people.estimate(f"{FEATURE_WEIGHT_PREFIX}{name}")[who] * column
         with np.errstate(divide="ignore"):
             logit = np.log(attention) - np.log1p(-attention)
         left, right, *_ = likelihood.FORMULAS[FACTOR_BT](margin, logit, bias)

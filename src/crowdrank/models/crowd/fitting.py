@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
-from crowdrank.inference.newton import Found, climb, climb_by_conjugate_gradients
+from crowdrank.inference.newton import OptimizeResult, maximize, maximize_nonlinear_cg
 from crowdrank.models.base import FitOptions, IterativeModel, SolverSettings
 from crowdrank.models.crowd.answer_counts import weight_by_annotator
 from crowdrank.models.crowd.coordinate_ascent import MAX_STEP, coordinate_ascent
@@ -65,10 +65,10 @@ def fit_map(
     known = options.side_information
     gold_annotator = known.gold_annotator(comparisons)
     table = answer_table(comparisons, features, ties, known)
-    shards = options.engine.hold(table)
+    shards = options.engine.load(table)
     people = max(1, len(comparisons.annotators)) + (gold_annotator is not None)
     layout = Layout(len(comparisons.items), people, 0 if features is None else len(features))
-    (weight,) = shards.total(weight_by_annotator, people)
+    (weight,) = shards.sum(weight_by_annotator, people)
     priors = replace(priors, constraints=quality_constraints(known, formula, gold_annotator, weight))
     objective = Objective(shards, layout, formula, priors)
     starts = StartingValues(comparisons, objective, options, table.rows, model.tolerance).candidates(start, solver)
@@ -80,7 +80,9 @@ def fit_map(
     return MapEstimate(best, objective, comparisons, model.seed)
 
 
-def _best_of_starts(model: SolverSettings, objective: Objective, starts: list[FloatArray], solver: Solver) -> Found:
+def _best_of_starts(
+    model: SolverSettings, objective: Objective, starts: list[FloatArray], solver: Solver
+) -> OptimizeResult:
     """Solve roughly from every start; continue from the one with the highest predicted maximum."""
     if len(starts) == 1:
         return _solve(objective, starts[0], solver, model.tolerance, model.max_steps)
@@ -88,7 +90,7 @@ def _best_of_starts(model: SolverSettings, objective: Objective, starts: list[Fl
     best = rough[0]
     for found in rough[1:]:
         # nearly equal optima are the same one: the first is kept, so that rounding never chooses
-        if _predicted_maximum(found) > _predicted_maximum(best) + 0.01 + 1e-7 * abs(best.point.value):
+        if _predicted_maximum(found) > _predicted_maximum(best) + 0.01 + 1e-7 * abs(best.evaluation.value):
             best = found
     left = model.max_steps - best.steps // (_CG_STEPS if solver == "conjugate-gradients" else 1)
     if left < 1:
@@ -97,17 +99,17 @@ def _best_of_starts(model: SolverSettings, objective: Objective, starts: list[Fl
     return replace(last, steps=best.steps + last.steps)
 
 
-def _predicted_maximum(found: Found) -> float:
+def _predicted_maximum(found: OptimizeResult) -> float:
     """The maximum of the parabola with this value, gradient and curvature: value + ½·gᵀH⁻¹g."""
-    return found.point.value + 0.5 * found.distance**2
+    return found.evaluation.value + 0.5 * found.distance**2
 
 
-def _solve(objective: Objective, start: FloatArray, solver: Solver, tolerance: float, max_steps: int) -> Found:
+def _solve(objective: Objective, start: FloatArray, solver: Solver, tolerance: float, max_steps: int) -> OptimizeResult:
     if solver == "alternating":
         return coordinate_ascent(objective, start, tolerance=tolerance, max_steps=max_steps)
     if solver == "conjugate-gradients":
         steps = _CG_STEPS * max_steps
-        return climb_by_conjugate_gradients(objective, start, tolerance=tolerance, max_steps=steps)
-    return climb(
-        objective, start, tolerance=tolerance, max_steps=max_steps, longest=MAX_STEP, loosest=_LOOSE_CG_TOLERANCE
+        return maximize_nonlinear_cg(objective, start, tolerance=tolerance, max_steps=steps)
+    return maximize(
+        objective, start, tolerance=tolerance, max_steps=max_steps, max_step=MAX_STEP, cg_tolerance=_LOOSE_CG_TOLERANCE
     )

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from crowdrank.arrays import AnyArray
-from crowdrank.engines.compilation import COMPILE_FROM, compiled
-from crowdrank.inference.special import teach_numba
+from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
+from crowdrank.inference.pair_curvature import PairCurvature
+from crowdrank.inference.special import register_numba_overloads
 from crowdrank.models.crowd.likelihood import (
     FACTOR_BT,
     FORMULAS,
@@ -22,7 +23,6 @@ from crowdrank.models.crowd.likelihood import (
     sum_per_feature,
     variance_bt,
 )
-from crowdrank.models.pairwise.likelihood import Bends
 
 
 def hessian_product(
@@ -30,12 +30,12 @@ def hessian_product(
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Negative Hessian times a vector, which is given in three parts."""
     (winner, loser, who, _, features, _), second = shard
-    if shard.rows >= COMPILE_FROM and len(second) == 3:
+    if shard.rows >= COMPILE_MIN_ROWS and len(second) == 3:
         # what a row reads and writes for an item or an annotator lies side by side in memory
         items, people = (np.stack((column, np.zeros(len(column))), axis=1) for column in (scores, logits))
         _product_loop(winner, loser, who, *second, items, people)
         return items[:, 1].copy(), people[:, 1].copy(), np.zeros_like(feature_weights)
-    if shard.rows >= COMPILE_FROM:
+    if shard.rows >= COMPILE_MIN_ROWS:
         out = np.zeros_like(scores), np.zeros_like(logits), np.zeros_like(feature_weights)
         _product_with_features_loop(winner, loser, who, features, *second, scores, logits, feature_weights, *out)
         return out
@@ -143,18 +143,18 @@ def hessian_blocks(
 
 def margin_curvature(
     shard: Answers, scores: AnyArray, logits: AnyArray, feature_weights: AnyArray, formula: int
-) -> tuple[Bends, tuple[()]]:
+) -> tuple[PairCurvature, tuple[()]]:
     """Fisher information of each answer by its margin, with the annotators fixed: never negative."""
     winner, loser, who, weight, features, _ = shard
-    if shard.rows >= COMPILE_FROM:
-        teach_numba()
+    if shard.rows >= COMPILE_MIN_ROWS:
+        register_numba_overloads()
         found = np.empty(shard.rows, np.float32)
         _margin_loop(winner, loser, who, weight, features, scores, logits, feature_weights, formula, found)
-        return Bends(winner, loser, found, shard.start), ()
+        return PairCurvature(winner, loser, found, shard.start), ()
     bias = np.einsum("mf,mf->m", features, feature_weights[who]) if formula == FACTOR_BT else 0.0
     p, other, d, *_ = FORMULAS[formula](scores[winner] - scores[loser], logits[who], bias)
     fisher = weight * d * d / (np.maximum(p, MIN_PROBABILITY) * np.maximum(other, MIN_PROBABILITY))
-    return Bends(winner, loser, fisher.astype(np.float32), shard.start), ()
+    return PairCurvature(winner, loser, fisher.astype(np.float32), shard.start), ()
 
 
 @compiled(sigmoid_pair, crowd_bt, crowd_bt_probit, variance_bt, factor_bt)

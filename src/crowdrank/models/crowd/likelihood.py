@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdrank.arrays import AnyArray, Int32Array
-from crowdrank.engines.compilation import COMPILE_FROM, compiled
-from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_cdf, teach_numba
+from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
+from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_cdf, register_numba_overloads
 from crowdrank.models.crowd import crowd_bt_kernel
 
 CROWD_BT, CROWD_BT_PROBIT, VARIANCE_BT, FACTOR_BT = 0, 1, 2, 3
@@ -76,7 +76,7 @@ def crowd_bt(d: Any, logit: Any, bias: Any) -> Any:
 def crowd_bt_probit(d: Any, logit: Any, bias: Any) -> Any:
     """Crowd-BT with Thurstone's normal noise (§3.1): η·Φ(d/√2) + (1−η)·Φ(−d/√2). No bias."""
     x = d * ROOT_HALF
-    won, lost = np.exp(log_cdf(x)), np.exp(log_cdf(-x))
+    won, lost = np.exp(log_normal_cdf(x)), np.exp(log_normal_cdf(-x))
     honest, lying = sigmoid_pair(logit)
     side, doubt = honest - lying, honest * lying
     density = ROOT_HALF * np.exp(-0.5 * x * x - HALF_LOG_TWO_PI)
@@ -239,7 +239,7 @@ def evaluate(
     shard: Answers, scores: AnyArray, logits: AnyArray, feature_weights: AnyArray, formula: int
 ) -> tuple[AnswerCurvature, Derivatives]:
     """Log-likelihood, gradient and curvature of a shard, in one pass."""
-    if shard.rows < COMPILE_FROM:
+    if shard.rows < COMPILE_MIN_ROWS:
         return _evaluate_arrays(shard, scores, logits, feature_weights, formula)
     second = np.empty((6 if formula == FACTOR_BT else 3, shard.rows), np.float32)
     if formula == CROWD_BT and max(np.max(np.abs(scores)), np.max(np.abs(logits))) <= crowd_bt_kernel.MAX_PARAMETER:
@@ -250,7 +250,7 @@ def evaluate(
             value, gradient, logit_gradient, none, fisher, logit_fisher, none, curvature, logit_curvature
         )
         return AnswerCurvature(shard, tuple(second)), found
-    teach_numba()
+    register_numba_overloads()
     shapes = (scores.shape, logits.shape, feature_weights.shape)
     sums = [np.zeros(shape) for shape in (*shapes, *shapes, *shapes[:2])]
     value = _evaluate_loop(*shard[:5], scores, logits, feature_weights, formula, second, *sums)
@@ -374,4 +374,4 @@ def _truthful_probabilities(margin: AnyArray, formula: int) -> tuple[AnyArray, A
     """Probabilities that a truthful annotator prefers the winner, and the loser."""
     if formula == CROWD_BT:
         return sigmoid(margin), sigmoid(-margin)
-    return np.exp(log_cdf(margin * ROOT_HALF)), np.exp(log_cdf(-margin * ROOT_HALF))
+    return np.exp(log_normal_cdf(margin * ROOT_HALF)), np.exp(log_normal_cdf(-margin * ROOT_HALF))

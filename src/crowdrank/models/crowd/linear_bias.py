@@ -11,21 +11,22 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines import Engine
-from crowdrank.engines.threads import alone
+from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import conjugate_gradients
+from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance
+from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_connected,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
 from crowdrank.models.crowd.least_squares import Laplacian, SignedPairs
-from crowdrank.models.laplace import Summit, draw, draw_from
-from crowdrank.models.pairwise.likelihood import Bends, Pairs
+from crowdrank.models.pairwise.likelihood import Pairs
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # The optimality condition of every bias holds to within this; an answer is 1 or −1.
@@ -67,7 +68,7 @@ class LinearBias(Model):
     --------
     >>> from crowdrank.simulation import mixed_crowd
     >>> crowd = mixed_crowd(items=10, kinds={"good": 4, "left": 1}, votes_each=40, seed=1)
-    >>> bias = LinearBias().fit(crowd.judgments).annotators["bias"]
+    >>> bias = LinearBias().fit(crowd.judgments).annotators.estimate("bias")
     >>> str(crowd.annotators["kind"][bias.argmax()])
     'left'
     """
@@ -91,7 +92,7 @@ class LinearBias(Model):
             raise DataError(
                 "The judgments do not say which items were left and right: use a model without position bias."
             )
-        check_connected(health_of(comparisons), has_prior=True)
+        check_connected(diagnose(comparisons), has_prior=True)
         problem = LassoProblem(comparisons, self.prior_scale)
         fitted = problem.choose_penalty() if self.penalty is None else problem.fit(self.penalty)
         parameters = {"penalty": fitted.penalty, "noise": fitted.noise}
@@ -295,14 +296,16 @@ class LassoProblem:
         if len(items) <= _MAX_INVERTED_ITEMS:
             free = self.net_left[np.flatnonzero(fitted.biases)]
             within = self.laplacian.matrix - free.T @ (free / self.weight[fitted.biases != 0, None])
-            with alone(len(items)):
+            with limit_blas_threads(len(items)):
                 covariance = fitted.noise**2 * np.linalg.inv(within.toarray())
-            error, around = draw_from(covariance, centre, seed)
+            error, around = draw_from_covariance(covariance, centre, seed)
             known = "scores and biases together"
         else:
             counts, ridge = self.comparisons.counts, np.full(len(items), self.laplacian.ridge)
-            bends, _ = engine.hold(Pairs(counts.first, counts.second, counts.net, counts.total)).keep(_pair_curvature)
-            error, around = draw(Summit(bends, self.laplacian.matrix.diagonal(), ridge, items.starts), seed)
+            shards = engine.load(Pairs(counts.first, counts.second, counts.net, counts.total))
+            curvature, _ = shards.map_and_sum(_pair_curvature)
+            diagonal = self.laplacian.matrix.diagonal()
+            error, around = LaplaceApproximation(curvature, diagonal, ridge, items.starts).draw(seed)
             error, around, known = error * fitted.noise, around * fitted.noise, "scores, given the biases"
         return Uncertainty(centre(fitted.scores) + around, error, f"least squares, of {known}")
 
@@ -311,6 +314,6 @@ def _soft_threshold(values: FloatArray, by: FloatArray) -> FloatArray:
     return np.asarray(np.sign(values) * np.maximum(np.abs(values) - by, 0.0))
 
 
-def _pair_curvature(shard: Pairs) -> tuple[Bends, tuple[float]]:
+def _pair_curvature(shard: Pairs) -> tuple[PairCurvature, tuple[float]]:
     """The second derivative of a weighted square is its weight."""
-    return Bends(shard.left, shard.right, shard.weight.astype(np.float32), shard.start), (0.0,)
+    return PairCurvature(shard.left, shard.right, shard.weight.astype(np.float32), shard.start), (0.0,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,15 +11,15 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Health, Items, Judgments, PairCounts
 from crowdrank.engines import Engine
 from crowdrank.errors import DataError, IslandsError, SeparationError
-from crowdrank.inference.newton import climb
+from crowdrank.inference.newton import maximize
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_connected,
-    health_of,
+    diagnose,
+    model_settings,
     require_kind,
-    settings_of,
 )
 from crowdrank.models.bootstrap import bootstrap_counts
 from crowdrank.models.pairwise.bradley_terry import BradleyTerry
@@ -74,7 +74,7 @@ class MajorityBT(Model):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        BradleyTerry(**settings_of(self))  # it has the same settings and checks them
+        BradleyTerry(**model_settings(self))  # it has the same settings and checks them
 
     @property
     def _has_prior(self) -> bool:
@@ -82,12 +82,12 @@ class MajorityBT(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        health, decided = health_of(comparisons), health_of(majorities(comparisons))
+        health, decided = diagnose(comparisons), diagnose(majorities(comparisons))
         check_connected(health, self._has_prior)
         if not self._has_prior:
             _require_sound(decided)
         objective = self._objective(comparisons.counts, comparisons.items, options.engine)
-        found = climb(objective, objective.start(0.0), tolerance=self.tolerance, max_steps=self.max_steps)
+        found = maximize(objective, objective.start(0.0), tolerance=self.tolerance, max_steps=self.max_steps)
         ranking = build_ranking(
             self,
             comparisons,
@@ -95,27 +95,27 @@ class MajorityBT(Model):
             convergence=Convergence(found.converged, found.steps, found.distance),
             measure=lambda: self._measure(comparisons, found.parameters, options.engine),
         )
-        return replace(ranking, observe=lambda: _notes(health, decided))
+        return ranking.with_parts(notes=lambda: _notes(health, decided))
 
     def _objective(
         self, counts: PairCounts, items: Items, engine: Engine, weight: FloatArray | float = 1.0
     ) -> Objective:
         won = majority_sign(counts)
-        held = engine.hold(Pairs(counts.first, counts.second, won, weight * np.abs(won)))  # a tied pair has weight 0
+        held = engine.load(Pairs(counts.first, counts.second, won, weight * np.abs(won)))  # a tied pair has weight 0
         return Objective(held, items, LOGISTIC, self.prior_scale, self.virtual_weight)
 
     def _measure(self, comparisons: Comparisons, scores: FloatArray, engine: Engine) -> Uncertainty:
         items, total = comparisons.items, comparisons.counts.total
 
         def refit(counts: PairCounts) -> FloatArray:
-            if not self._has_prior and not health_of(_as_comparisons(counts, items)).sound:
+            if not self._has_prior and not diagnose(_as_comparisons(counts, items)).sound:
                 raise DataError(
                     "The bootstrap drew a resample without finite scores. Set prior_scale to get standard errors."
                 )
             # Resampling cannot change the majority of a pair that was judged once. How often a pair is drawn, relative
             # to how often it was judged, is its weight: so such pairs are as uncertain as in Bradley-Terry.
             objective = self._objective(counts, items, engine, counts.total / total)
-            found = climb(objective, scores, tolerance=_RESAMPLE_TOLERANCE, max_steps=self.max_steps)
+            found = maximize(objective, scores, tolerance=_RESAMPLE_TOLERANCE, max_steps=self.max_steps)
             return items.centre(found.parameters)
 
         return bootstrap_counts(comparisons, refit, seed=self.seed)

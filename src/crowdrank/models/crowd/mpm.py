@@ -11,17 +11,18 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray
 from crowdrank.data import Comparisons, Items, Judgments
-from crowdrank.engines import Engine, Held, here
+from crowdrank.engines import LOCAL, Engine, ShardedData
 from crowdrank.errors import SettingError
-from crowdrank.inference.curvature import DAMPINGS, Damped
-from crowdrank.inference.newton import Found, Point, climb
+from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.laplace import draw_from_covariance
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_connected,
     check_solver,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
@@ -34,8 +35,7 @@ from crowdrank.models.crowd.estimate import MAX_INVERTED_ITEMS
 from crowdrank.models.crowd.likelihood import Answers, sigmoid
 from crowdrank.models.crowd.mpm_likelihood import ChoiceSets
 from crowdrank.models.crowd.sign_resolution import is_reversed
-from crowdrank.models.laplace import draw_from
-from crowdrank.models.pairwise.likelihood import LOGISTIC, chances
+from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.models.score_priors import gaussian
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
@@ -108,10 +108,10 @@ class MPM(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(select_judgments(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
         answers = self._answers(comparisons)
         objective = self._objective(answers, comparisons, options.engine)
-        shards = options.engine.hold(answers)
+        shards = options.engine.load(answers)
         found = _maximum(answers, shards, objective, comparisons.items, self.tolerance, self.max_steps)
         estimate = Estimate(found, objective, comparisons.items, self.seed)
         exact, refit = len(comparisons.items) <= MAX_INVERTED_ITEMS, self._refit(found, options.engine)
@@ -128,22 +128,24 @@ class MPM(Model):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison given its pair, as columns. Ties have 0."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        return chances(margin * ranking.annotators["adherence"][comparisons.annotator], 0.0, LOGISTIC)
+        return outcome_probabilities(
+            margin * ranking.annotators.estimate("adherence")[comparisons.annotator], 0.0, LOGISTIC
+        )
 
     def _answers(self, comparisons: Comparisons) -> Answers:
         return encode_answers(comparisons, ties=self.ties)
 
-    def _objective(self, answers: Answers, comparisons: Comparisons, engine: Engine = here) -> Objective:
+    def _objective(self, answers: Answers, comparisons: Comparisons, engine: Engine = LOCAL) -> Objective:
         items, people = comparisons.items, max(1, len(comparisons.annotators))
         gather = sets_of_queries if self.given == "query" else sets_of_pairs
-        shards = engine.hold(gather(answers, items, people))
+        shards = engine.load(gather(answers, items, people))
         return Objective(shards, len(items), people, self.prior_scale, self.adherence_scale)
 
-    def _refit(self, found: Found, engine: Engine) -> Callable[[Comparisons], FloatArray]:
+    def _refit(self, found: OptimizeResult, engine: Engine) -> Callable[[Comparisons], FloatArray]:
         def refit(resampled: Comparisons) -> FloatArray:
             objective = self._objective(self._answers(resampled), resampled, engine)
-            again = climb(
-                objective, found.parameters, tolerance=_RESAMPLE_TOLERANCE, max_steps=self.max_steps, longest=MAX_STEP
+            again = maximize(
+                objective, found.parameters, tolerance=_RESAMPLE_TOLERANCE, max_steps=self.max_steps, max_step=MAX_STEP
             )
             return resampled.items.centre(objective.split(again.parameters)[0])
 
@@ -199,7 +201,7 @@ class Objective:
         Standard deviations of the priors.
     """
 
-    shards: Held
+    shards: ShardedData
     items: int
     annotators: int
     scale: float
@@ -208,14 +210,14 @@ class Objective:
     def split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         return x[: self.items], x[self.items :]
 
-    def __call__(self, x: FloatArray) -> Point:
+    def __call__(self, x: FloatArray) -> Evaluation:
         scores, adherence = self.split(x)
-        rows, found = self.shards.keep(mpm_likelihood.evaluate, scores, adherence)
+        rows, found = self.shards.map_and_sum(mpm_likelihood.evaluate, scores, adherence)
         value, gradient, curvature = gaussian(scores, self.scale)
         more_value, more_gradient, more_curvature = gaussian(adherence - 1.0, self.adherence_scale)
         gradient = np.concatenate((found.by_score + gradient, found.by_adherence + more_gradient))
         prior = np.concatenate((curvature, more_curvature))
-        return Point(found.value + value + more_value, gradient, Curvature(rows, self.items, found.value, prior))
+        return Evaluation(found.value + value + more_value, gradient, Curvature(rows, self.items, found.value, prior))
 
 
 @dataclass(frozen=True)
@@ -234,25 +236,25 @@ class Curvature:
         Curvature of the priors, which is diagonal.
     """
 
-    rows: Held
+    rows: ShardedData
     items: int
     value: float
     prior: FloatArray
 
     @cached_property
     def diagonal(self) -> FloatArray:
-        return np.concatenate(self.rows.total(mpm_likelihood.hessian_diagonal)) + self.prior
+        return np.concatenate(self.rows.sum(mpm_likelihood.hessian_diagonal)) + self.prior
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         small = len(vector) <= _MAX_FACTORED
-        return Damped(self.product, self.diagonal, self.matrix if small else None).solve(vector, tolerance)
+        return DampedCurvature(self.product, self.diagonal, self.matrix if small else None).solve(vector, tolerance)
 
     def product(self, vector: FloatArray) -> FloatArray:
         parts = np.split(vector, [self.items])
-        return np.concatenate(self.rows.total(mpm_likelihood.hessian_product, *parts)) + self.prior * vector
+        return np.concatenate(self.rows.sum(mpm_likelihood.hessian_product, *parts)) + self.prior * vector
 
     def matrix(self) -> FloatArray:
-        own, across = self.rows.total(mpm_likelihood.hessian_blocks)
+        own, across = self.rows.sum(mpm_likelihood.hessian_blocks)
         full, items = np.diag(self.diagonal), self.items
         full[:items, :items] = own + np.diag(self.prior[:items])
         full[:items, items:] = across.toarray()
@@ -264,7 +266,7 @@ class Curvature:
 
         Adherences are eliminated (Schur complement); given the scores their curvature is diagonal.
         """
-        own, across = self.rows.total(mpm_likelihood.hessian_blocks)
+        own, across = self.rows.sum(mpm_likelihood.hessian_blocks)
         items = self.items
         own.flat[:: items + 1] += self.prior[:items]
         for damping in DAMPINGS:
@@ -297,15 +299,15 @@ class Estimate:
         Seed of the draws behind rank intervals.
     """
 
-    found: Found
+    found: OptimizeResult
     objective: Objective
     items: Items
     seed: int
 
     @property
     def curvature(self) -> Curvature:
-        assert isinstance(self.found.point.curvature, Curvature)
-        return self.found.point.curvature
+        assert isinstance(self.found.evaluation.curvature, Curvature)
+        return self.found.evaluation.curvature
 
     @property
     def scores(self) -> FloatArray:
@@ -325,25 +327,25 @@ class Estimate:
         return interval(self.objective.split(self.found.parameters)[1], error, np.array)
 
     def uncertainty(self) -> Uncertainty:
-        error, around = draw_from(self._marginal[0], self.items.centre, self.seed)
+        error, around = draw_from_covariance(self._marginal[0], self.items.centre, self.seed)
         known = "curvature at the optimum, of scores and annotators together"
         return Uncertainty(self.items.centre(self.scores) + around, error, known)
 
 
 def _maximum(
-    answers: Answers, shards: Held, objective: Objective, items: Items, tolerance: float, max_steps: int
-) -> Found:
+    answers: Answers, shards: ShardedData, objective: Objective, items: Items, tolerance: float, max_steps: int
+) -> OptimizeResult:
     """The best optimum of two starts, with the sign that the majority of annotators agrees with.
 
     Negating scores and adherences together leaves the likelihood unchanged.
     """
 
-    def solve(start: FloatArray) -> Found:
-        return climb(objective, start, tolerance=tolerance, max_steps=max_steps, longest=MAX_STEP)
+    def solve(start: FloatArray) -> OptimizeResult:
+        return maximize(objective, start, tolerance=tolerance, max_steps=max_steps, max_step=MAX_STEP)
 
     best, other = (solve(start) for start in _starting_values(shards, objective.annotators, items))
     # nearly equal optima are the same one: the first is kept, so that rounding never chooses
-    if other.point.value > best.point.value + 1e-3 + 1e-7 * abs(best.point.value):
+    if other.evaluation.value > best.evaluation.value + 1e-3 + 1e-7 * abs(best.evaluation.value):
         best = other
     scores = objective.split(best.parameters)[0]
     sign = np.sign(np.round(scores[answers.winner] - scores[answers.loser], 9))
@@ -353,7 +355,7 @@ def _maximum(
     return solve(-best.parameters) if is_reversed(agreed, judged) else best
 
 
-def _starting_values(shards: Held, people: int, items: Items) -> list[FloatArray]:
+def _starting_values(shards: ShardedData, people: int, items: Items) -> list[FloatArray]:
     """Everyone with adherence 1, or with their agreement with the crowd."""
     scores = initial_scores(shards, items)
     trust = 2.0 * sigmoid(agreement_logits(shards, scores, people)) - 1.0

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.engines import Held
-from crowdrank.inference.curvature import DAMPINGS, Damped
-from crowdrank.inference.newton import Point
+from crowdrank.engines import ShardedData
+from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.newton import Evaluation
 from crowdrank.models.crowd import hessian, likelihood
 from crowdrank.models.crowd.likelihood import Derivatives
 from crowdrank.models.crowd.priors import LogPrior, Priors
@@ -65,7 +65,7 @@ class Curvature:
         Order of the parameters.
     """
 
-    rows: Held
+    rows: ShardedData
     derivatives: Derivatives
     prior: LogPrior
     layout: Layout
@@ -88,11 +88,11 @@ class Curvature:
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         return self.damped(factored=self.layout.size <= _MAX_FACTORED).solve(vector, tolerance)
 
-    def damped(self, factored: bool) -> Damped:
-        return Damped(self.product, self.diagonal, self.matrix if factored else None, self.scale)
+    def damped(self, factored: bool) -> DampedCurvature:
+        return DampedCurvature(self.product, self.diagonal, self.matrix if factored else None, self.scale)
 
     def product(self, vector: FloatArray) -> FloatArray:
-        found = self.layout.join(*self.rows.total(hessian.hessian_product, *self.layout.split(vector)))
+        found = self.layout.join(*self.rows.sum(hessian.hessian_product, *self.layout.split(vector)))
         found += self.prior.curvature * vector
         first, second, curvature = self._pairs
         np.subtract.at(found, first, curvature * vector[second])
@@ -101,7 +101,7 @@ class Curvature:
 
     def matrix(self) -> FloatArray:
         layout = self.layout
-        (matrix,) = self.rows.total(hessian.hessian_matrix, layout.items, layout.annotators, layout.features)
+        (matrix,) = self.rows.sum(hessian.hessian_matrix, layout.items, layout.annotators, layout.features)
         matrix[np.diag_indices(layout.size)] += self.prior.curvature
         first, second, curvature = self._pairs
         np.subtract.at(matrix, (first, second), curvature)
@@ -120,7 +120,7 @@ class Curvature:
 
     def _by_inversion(self) -> tuple[FloatArray, FloatArray]:
         layout = self.layout
-        root = self.damped(factored=True).root()
+        root = self.damped(factored=True).cholesky()
         inverse = np.linalg.inv(root)
         covariance = inverse.T @ inverse
         _, logits, feature_weights = layout.split(np.sqrt(np.diag(covariance)))
@@ -131,7 +131,7 @@ class Curvature:
         from scipy.sparse import bsr_array
 
         layout, width = self.layout, 1 + self.layout.features
-        own, across, small = self.rows.total(hessian.hessian_blocks, layout.items, layout.annotators, layout.features)
+        own, across, small = self.rows.sum(hessian.hessian_blocks, layout.items, layout.annotators, layout.features)
         diagonal, logits, feature_weights = layout.split(self.diagonal)
         small_diagonal = np.column_stack((logits, feature_weights))
         prior, logit_prior, weight_prior = layout.split(self.prior.curvature)
@@ -172,32 +172,32 @@ class Objective:
         Priors and constraints.
     """
 
-    shards: Held
+    shards: ShardedData
     layout: Layout
     formula: int
     priors: Priors
 
-    def __call__(self, x: FloatArray) -> Point:
+    def __call__(self, x: FloatArray) -> Evaluation:
         parts = self.layout.split(x)
-        rows, found = self.shards.keep(likelihood.evaluate, *parts, self.formula)
+        rows, found = self.shards.map_and_sum(likelihood.evaluate, *parts, self.formula)
         prior = self.priors.evaluate(*parts, self.formula)
         gradient = self.layout.join(found.scores, found.logits, found.feature_weights) + prior.gradient
-        return Point(found.value + prior.value, gradient, Curvature(rows, found, prior, self.layout))
+        return Evaluation(found.value + prior.value, gradient, Curvature(rows, found, prior, self.layout))
 
-    def of_scores(self, logits: FloatArray, feature_weights: FloatArray) -> Callable[[FloatArray], Point]:
+    def of_scores(self, logits: FloatArray, feature_weights: FloatArray) -> Callable[[FloatArray], Evaluation]:
         """The same as a function of the scores, with the annotators fixed."""
         part = slice(0, self.layout.items)
         return lambda scores: self._restricted(self.layout.join(scores, logits, feature_weights), part)
 
-    def of_logits(self, scores: FloatArray, feature_weights: FloatArray) -> Callable[[FloatArray], Point]:
+    def of_logits(self, scores: FloatArray, feature_weights: FloatArray) -> Callable[[FloatArray], Evaluation]:
         """The same as a function of the logits, with all else fixed."""
         part = slice(self.layout.items, self.layout.items + self.layout.annotators)
         return lambda logits: self._restricted(self.layout.join(scores, logits, feature_weights), part)
 
-    def _restricted(self, x: FloatArray, part: slice) -> Point:
+    def _restricted(self, x: FloatArray, part: slice) -> Evaluation:
         found = self(x)
         assert isinstance(found.curvature, Curvature)
-        return Point(found.value, found.gradient[part], HessianBlock(found.curvature, part))
+        return Evaluation(found.value, found.gradient[part], HessianBlock(found.curvature, part))
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class HessianBlock:
         factored = len(vector) <= _MAX_FACTORED
         matrix = (lambda: self.whole.matrix()[self.part, self.part]) if factored else None
         scales = (self.whole.diagonal[self.part], matrix, self.whole.scale[self.part])
-        return Damped(self._product, *scales).solve(vector, tolerance)
+        return DampedCurvature(self._product, *scales).solve(vector, tolerance)
 
     def _product(self, vector: FloatArray) -> FloatArray:
         padded = np.zeros(self.whole.layout.size)

@@ -16,7 +16,7 @@ from crowdrank.models.base import (
     build_ranking,
     check_connected,
     check_solver,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
@@ -75,7 +75,7 @@ class PairwiseHITS(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        health = health_of(comparisons)
+        health = diagnose(comparisons)
         check_connected(health, has_prior=True)
         answered, known = add_gold_pairs(comparisons, options.side_information)
         answers = SignedPairs(answered)
@@ -87,7 +87,7 @@ class PairwiseHITS(Model):
             convergence=found.convergence,
             measure=lambda: bootstrap(answered, self._refit(answered, known), seed=self.seed),
         )
-        ranking = replace(ranking, observe=lambda: health.notes() + found.notes())
+        ranking = ranking.with_parts(notes=lambda: health.notes() + found.notes())
         return with_annotators(
             ranking,
             comparisons,

@@ -53,7 +53,7 @@ class State(NamedTuple):
 class Info(NamedTuple):
     """Mean acceptance probability of HMC steps."""
 
-    accepted: float
+    acceptance_rate: float
 
 
 @dataclass(frozen=True)

@@ -57,5 +57,5 @@ def flipped_if_better(
     if known.has_annotators:
         before, after = (objective.priors.evaluate(*layout.split(at), objective.formula).value for at in (x, flipped))
         return flipped if after > before + 1e-6 else None
-    net, total = objective.shards.total(agreement_counts, scores, layout.annotators)
+    net, total = objective.shards.sum(agreement_counts, scores, layout.annotators)
     return flipped if is_reversed((total + net)[:people] / 2, total[:people]) else None

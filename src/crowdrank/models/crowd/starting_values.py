@@ -104,7 +104,7 @@ class StartingValues:
         points = [(wider * scores, surer * logits) for scores, logits, _ in parts for wider, surer in _FACTORS]
         every = max(1, self.rows // _SAMPLE_ROWS)
         shards, formula = self.objective.shards, self.objective.formula
-        (log_likelihoods,) = shards.total(sampled_log_likelihoods, points, formula, every)
+        (log_likelihoods,) = shards.sum(sampled_log_likelihoods, points, formula, every)
         return self._joined(*points[int(np.argmax(log_likelihoods))])
 
     def _joined(self, scores: FloatArray, logits: FloatArray) -> FloatArray:

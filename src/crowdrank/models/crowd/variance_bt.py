@@ -10,10 +10,10 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import SettingError
-from crowdrank.models.base import FitOptions, IterativeModel, check_connected, health_of, require_kind
+from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
 from crowdrank.models.crowd import Priors, Ties, build_crowd_ranking, check_ties, fit_map, select_judgments
 from crowdrank.models.crowd.likelihood import VARIANCE_BT
-from crowdrank.models.pairwise.likelihood import LOGISTIC, chances
+from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.results import Ranking
 
 
@@ -51,7 +51,7 @@ class VarianceBT(IterativeModel):
     --------
     >>> from crowdrank.simulation import mixed_crowd
     >>> crowd = mixed_crowd(items=10, kinds={"good": 4, "random": 2}, votes_each=40, seed=1)
-    >>> precision = VarianceBT().fit(crowd.judgments).annotators["precision"]
+    >>> precision = VarianceBT().fit(crowd.judgments).annotators.estimate("precision")
     >>> good = crowd.annotators["kind"] == "good"
     >>> bool(precision[good].min() > precision[~good].max())
     True
@@ -76,7 +76,7 @@ class VarianceBT(IterativeModel):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(health_of(select_judgments(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, logit=(0.0, self.precision_scale))
         estimate = fit_map(self, comparisons, VARIANCE_BT, priors, options, ties=self.ties)
         return build_crowd_ranking(self, estimate, lambda: {"precision": estimate.logit_interval(np.exp)})
@@ -84,4 +84,6 @@ class VarianceBT(IterativeModel):
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison, as columns. Ties have probability 0."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        return chances(margin * ranking.annotators["precision"][comparisons.annotator], 0.0, LOGISTIC)
+        return outcome_probabilities(
+            margin * ranking.annotators.estimate("precision")[comparisons.annotator], 0.0, LOGISTIC
+        )

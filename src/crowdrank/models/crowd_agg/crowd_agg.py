@@ -11,14 +11,14 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items, Judgments, Ratings
-from crowdrank.engines import Engine, here
+from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import DataWarning, SettingError
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_solver,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
@@ -90,13 +90,13 @@ class CrowdAgg(Model):
             parameters={"cycle": settled.cycle},
             measure=lambda: self._measure(judgments, read, blocks, options.engine),
         )
-        ranking = replace(ranking, observe=lambda: health_of(judgments).notes() + settled.notes())
+        ranking = ranking.with_parts(notes=lambda: diagnose(judgments).notes() + settled.notes())
         return with_annotators(ranking, judgments, lambda: {"quality": self._qualities(blocks.seats, settled)})
 
     def rank_distributions(self, judgments: Judgments) -> RankDistributions:
         """The chance of every rank for every item, by the quality found: the mean over those who compared the item."""
         read = self._read(judgments)
-        blocks = self._blocks(read, here)
+        blocks = self._blocks(read, LOCAL)
         contests = contests_of(read.comparisons, blocks.seats.of_row, read.reading)
         return RankDistributions(judgments.items, contests.distributions(self._settle(blocks).quality))
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.data.pair_counts import ROUNDING
-from crowdrank.engines import Engine, Held
-from crowdrank.engines.local import MOST_PIECES
+from crowdrank.engines import Engine, ShardedData
+from crowdrank.engines.local import MAX_PIECES
 from crowdrank.models.crowd_agg.contests import Reading, Utilities, contests_of
 
 Places = npt.NDArray[np.integer[Any]]
@@ -146,7 +146,7 @@ class Blocks:
     """The weight of each seat's decided answers."""
     members: Sequence[IntArray]
     """The seats of each block."""
-    held: Held
+    held: ShardedData
 
     @classmethod
     def of(
@@ -154,14 +154,14 @@ class Blocks:
     ) -> Blocks:
         seats = Seats.of(comparisons, pooled)
         pieces = list(_cut(comparisons, seats))
-        held, _ = engine.spread(pieces).keep(_laid_out, reading, utility)
+        held, _ = engine.distribute(pieces).map_and_sum(_laid_out, reading, utility)
         weight = np.where(comparisons.outcome == 0, 0.0, comparisons.weights)
         judged = np.bincount(seats.of_row, weight, len(seats)).astype(np.float64)
         return cls(seats, judged, [piece.seats for piece in pieces], held)
 
     def turn(self, quality: FloatArray, drawn: FloatArray | None, tolerance: float) -> Turn:
         """Scores by the quality of seats, of which each was `drawn` so many times, and who agrees with them."""
-        (found,) = self.held.total(_turn, quality, drawn, tolerance)
+        (found,) = self.held.sum(_turn, quality, drawn, tolerance)
         agreed = np.zeros(len(self.seats))
         for seats, turn in zip(self.members, found, strict=True):
             agreed[seats] += turn.agreed
@@ -171,7 +171,7 @@ class Blocks:
 def _cut(comparisons: Comparisons, seats: Seats) -> Iterator[Answers]:
     """Queries side by side, about as many answers in each block; where it is cut depends on the data alone."""
     items, query = comparisons.items, comparisons.items.query[comparisons.left]
-    blocks = min(MOST_PIECES, max(1, len(comparisons) // _FEWEST_ROWS))
+    blocks = min(MAX_PIECES, max(1, len(comparisons) // _FEWEST_ROWS))
     answered = np.append(0, np.cumsum(np.bincount(query, minlength=len(items.queries))))
     cuts = np.searchsorted(answered, np.linspace(0, len(comparisons), blocks + 1)[1:-1])
     order = np.argsort(query, kind="stable")

@@ -11,7 +11,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Judgments, Rankings
 from crowdrank.data.conversions import pairs_within
-from crowdrank.engines.threads import alone
+from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap_weights
@@ -136,5 +136,5 @@ def _shares(tables: list[FloatArray]) -> list[FloatArray]:
 def time_spent(chance: FloatArray, teleport: float) -> FloatArray:
     """The share of its time that the walk is at each item: π = teleport/n + (1 − teleport)·π·chance."""
     size = len(chance)
-    with alone(size):
+    with limit_blas_threads(size):
         return np.asarray(np.linalg.solve(np.eye(size) - (1 - teleport) * chance.T, np.full(size, teleport / size)))

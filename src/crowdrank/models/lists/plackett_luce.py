@@ -9,21 +9,21 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Items, Judgments, Rankings
-from crowdrank.engines import Held
-from crowdrank.engines.threads import alone
+from crowdrank.engines import ShardedData
+from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
-from crowdrank.inference.curvature import Dense, Sparse, conjugate_gradients
-from crowdrank.inference.newton import Point, climb
+from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature, conjugate_gradients
+from crowdrank.inference.laplace import draw_from_covariance
+from crowdrank.inference.newton import Evaluation, maximize
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_connected,
     check_solver,
-    health_of,
+    diagnose,
     require_kind,
 )
-from crowdrank.models.laplace import draw_from
 from crowdrank.models.lists import plackett_luce_likelihood as likelihood
 from crowdrank.models.lists.plackett_luce_likelihood import Lists, ListSlopes
 from crowdrank.models.score_priors import gaussian
@@ -62,10 +62,10 @@ class PlackettLuce(Model):
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         rankings = require_kind(Rankings, judgments, self)
         self._check_connected(rankings)
-        held = options.engine.hold(Lists(rankings.item, rankings.place, rankings.offsets, rankings.weights))
+        held = options.engine.load(Lists(rankings.item, rankings.place, rankings.offsets, rankings.weights))
         objective = ListObjective(held, rankings.items, self.prior_scale)
-        found = climb(objective, np.zeros(len(rankings.items)), tolerance=self.tolerance, max_steps=self.max_steps)
-        curvature = found.point.curvature
+        found = maximize(objective, np.zeros(len(rankings.items)), tolerance=self.tolerance, max_steps=self.max_steps)
+        curvature = found.evaluation.curvature
         assert isinstance(curvature, ListCurvature)
         return build_ranking(
             self,
@@ -79,14 +79,14 @@ class PlackettLuce(Model):
     def _check_connected(self, rankings: Rankings) -> None:
         if not np.any(rankings.place):
             raise DataError("These lists order no two items: nothing can be ranked.")
-        check_connected(health_of(rankings), has_prior=self.prior_scale is not None)
+        check_connected(diagnose(rankings), has_prior=self.prior_scale is not None)
 
 
 @dataclass(frozen=True)
 class ListCurvature:
     """Curvature of the lists' likelihood and the prior at some scores."""
 
-    held: Held
+    held: ShardedData
     items: Items
     scores: FloatArray
     slopes: ListSlopes
@@ -94,11 +94,11 @@ class ListCurvature:
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         if len(self.scores) <= _LARGEST_FACTORED:
-            return Dense(self._matrix()).solve(vector)
-        return Sparse(self._product, self.slopes.diagonal + self.prior).solve(vector, tolerance)
+            return DenseCurvature(self._matrix()).solve(vector)
+        return MatrixFreeCurvature(self._product, self.slopes.diagonal + self.prior).solve(vector, tolerance)
 
     def _matrix(self) -> FloatArray:
-        (matrix,) = self.held.total(likelihood.matrix, self.scores)
+        (matrix,) = self.held.sum(likelihood.matrix, self.scores)
         matrix[np.diag_indices(len(self.scores))] += self.prior
         if not self.prior.any():
             together = self.items.query[:, None] == self.items.query
@@ -106,14 +106,14 @@ class ListCurvature:
         return np.asarray(matrix)
 
     def _product(self, vector: FloatArray) -> FloatArray:
-        return np.asarray(self.held.total(likelihood.product, self.scores, vector)[0] + self.prior * vector)
+        return np.asarray(self.held.sum(likelihood.product, self.scores, vector)[0] + self.prior * vector)
 
     def measure(self, seed: int) -> Uncertainty:
         size = len(self.scores)
         if size <= _LARGEST_INVERTED:
-            with alone(size):
+            with limit_blas_threads(size):
                 covariance = np.asarray(np.linalg.inv(self._matrix()), np.float64)
-            error, drawn = draw_from(covariance, self.items.centre, seed)
+            error, drawn = draw_from_covariance(covariance, self.items.centre, seed)
         else:
             rng = np.random.default_rng(seed)
             columns = [self._solve_for_noise(rng) for _ in range(_SOLVED_DRAWS)]
@@ -123,7 +123,7 @@ class ListCurvature:
 
     def _solve_for_noise(self, rng: np.random.Generator) -> FloatArray:
         """Noise with the curvature as its covariance, solved for, has the inverse as its covariance."""
-        (shaken,) = self.held.total(likelihood.noise, self.scores, int(rng.integers(1 << 62)))
+        (shaken,) = self.held.sum(likelihood.noise, self.scores, int(rng.integers(1 << 62)))
         shaken = shaken + np.sqrt(self.prior) * rng.standard_normal(len(shaken))
         found: FloatArray = conjugate_gradients(self._product, shaken, self.slopes.diagonal + self.prior, 1e-3)
         return found
@@ -133,14 +133,14 @@ class ListCurvature:
 class ListObjective:
     """log P(lists | scores) + log prior."""
 
-    held: Held
+    held: ShardedData
     items: Items
     prior_scale: float | None
 
-    def __call__(self, scores: FloatArray) -> Point:
-        slopes = self.held.total(likelihood.slopes, scores)
+    def __call__(self, scores: FloatArray) -> Evaluation:
+        slopes = self.held.sum(likelihood.slopes, scores)
         value, gradient, bend = slopes.value, slopes.gradient, np.zeros(len(scores))
         if self.prior_scale is not None:
             prior = gaussian(scores, self.prior_scale)
-            value, gradient, bend = value + prior.value, gradient + prior.gradient, prior.bend
-        return Point(value, gradient, ListCurvature(self.held, self.items, scores, slopes, bend))
+            value, gradient, bend = value + prior.value, gradient + prior.gradient, prior.curvature
+        return Evaluation(value, gradient, ListCurvature(self.held, self.items, scores, slopes, bend))

@@ -1,4 +1,4 @@
-"""Bradley & Terry 1952: logistic noise on every comparison."""
+"""Bradley-Terry: logistic noise on every comparison."""
 
 from __future__ import annotations
 
@@ -8,15 +8,43 @@ from typing import ClassVar, Literal
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.models.base import FitOptions, require_kind
-from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, chances
+from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, outcome_probabilities
 from crowdrank.models.pairwise.paired import PairwiseModel, check_ties, fit_pairwise
 from crowdrank.results import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
 class BradleyTerry(PairwiseModel):
-    """Scores under logistic noise: P(a beats b) = 1 / (1 + exp(b − a)).
+    """Bradley-Terry model: scores under logistic noise, estimated by maximum a posteriori.
 
+    Parameters
+    ----------
+    prior_scale : float or None, default 3
+        Standard deviation of the normal prior on scores. None is plain maximum likelihood, which needs every item to
+        have both won and lost.
+    virtual_weight : float, default 0
+        Wins and losses (λ) of every item against a virtual item with score 0, the regularisation of Chen et al. 2013,
+        §3.2.
+    ties : {"davidson", "half", "drop"}, default "davidson"
+        Model ties with a parameter of their own (Davidson 1970), count half a win for each side, or drop them.
+    tolerance : float, default 1e-4
+        Newton's method stops when the distance to the optimum is at most this many standard errors.
+    max_steps : int, default 100
+        Maximum number of Newton steps.
+    seed : int, default 0
+        Seed of the draws behind rank intervals.
+
+    Notes
+    -----
+    P(a beats b) = 1 / (1 + exp(s_b − s_a)). With Davidson's ties, P(a) : P(tie) : P(b) = e^{d/2} : e^θ : e^{−d/2} with
+    d = s_a − s_b. Standard errors come from the curvature of the log posterior.
+
+    References
+    ----------
+    Bradley & Terry 1952; Davidson 1970.
+
+    Examples
+    --------
     >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "c"])
     >>> BradleyTerry().fit(votes).table(uncertainty=False)["item"].to_list()
     ['a', 'c', 'b']
@@ -27,7 +55,6 @@ class BradleyTerry(PairwiseModel):
     supports_warm_start: ClassVar[bool] = True
 
     ties: Literal["davidson", "half", "drop"] = "davidson"
-    """Modelled with a parameter of their own (Davidson 1970), counted half to each side, or left out."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,7 +64,7 @@ class BradleyTerry(PairwiseModel):
         return fit_pairwise(self, require_kind(Comparisons, judgments, self), self.ties, LOGISTIC, DAVIDSON, options)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
-        """Chances of left, tie and right for each comparison, as columns."""
+        """Probabilities of left, tie and right for each comparison, as columns."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
         tie = ranking.parameters.get("tie")
-        return chances(margin, 0.0 if tie is None else tie, LOGISTIC if tie is None else DAVIDSON)
+        return outcome_probabilities(margin, 0.0 if tie is None else tie, LOGISTIC if tie is None else DAVIDSON)

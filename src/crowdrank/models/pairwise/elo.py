@@ -1,7 +1,4 @@
-"""Elo 1978: a += K·w·(result − E), b −= the same, where E = 1/(1 + e^{slope·(b − a)}) was expected of a.
-
-Elo 1978: ratings moved after every game by the surprise of its outcome; the order of the judgments matters.
-"""
+"""Elo ratings: updated after every comparison; the order of the judgments matters."""
 
 from __future__ import annotations
 
@@ -15,43 +12,66 @@ from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
-from crowdrank.models.pairwise.likelihood import LOGISTIC, chances
+from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.results import Ranking, Uncertainty
 
 
 @compiled()
-def fold(left, right, outcome, weight, scores, step, slope):  # type: ignore[no-untyped-def]
-    """Row by row, in place."""
+def update_ratings(left, right, outcome, weight, scores, step, slope):  # type: ignore[no-untyped-def]
+    """Elo updates row by row, in place."""
     for row in range(len(left)):
         i, j = left[row], right[row]
-        chance = 1.0 / (1.0 + np.exp(slope * (scores[j] - scores[i])))
-        move = step * weight[row] * (0.5 + 0.5 * outcome[row] - chance)
+        expected = 1.0 / (1.0 + np.exp(slope * (scores[j] - scores[i])))
+        move = step * weight[row] * (0.5 + 0.5 * outcome[row] - expected)
         scores[i] += move
         scores[j] -= move
 
 
-_PLAIN_UP_TO = 2_000
+# Up to this many rows plain Python is faster than loading the compiler.
+_MAX_INTERPRETED = 2_000
 _REPLICATES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Elo(Model):
-    """Ratings moved by each judgment in turn, as far as it surprised.
+    """Elo ratings: each comparison moves both ratings by how much its outcome differed from expectation.
 
-    Quick, and dependent on the order of the judgments: by time where times are known, else as they stand.
+    Fast, and dependent on the order of the judgments: by time if times are recorded, else as given.
+
+    Parameters
+    ----------
+    step : float, default 32
+        Largest change of a rating by one judgment (Elo's K).
+    scale : float, default 400
+        Difference in rating that means odds of ten to one.
+    initial : float, default 1500
+        Initial rating of every item, and the mean of all ratings.
+    seed : int, default 0
+        Seed of the bootstrap, which resamples and shuffles the judgments.
+
+    Notes
+    -----
+    After a comparison of a and b with weight w: a += K·w·(result − E) and b −= the same, where
+    E = 1 / (1 + 10^((b − a)/scale)) is the expected result.
+
+    References
+    ----------
+    Elo 1978.
+
+    Examples
+    --------
+    >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "c"])
+    >>> Elo().fit(votes).table(uncertainty=False)["item"].to_list()
+    ['a', 'c', 'b']
     """
 
     reads: ClassVar[type] = Comparisons
     order_dependent: ClassVar[bool] = True
 
     step: float = 32.0
-    """How far one judgment can move a rating (Elo's K)."""
     scale: float = 400.0
-    """The lead in rating that means odds of ten to one."""
     initial: float = 1500.0
-    """Where every item starts, and the mean of all."""
     seed: int = 0
-    """Of the bootstrap, which resamples and shuffles the judgments."""
 
     def __post_init__(self) -> None:
         if not (self.step > 0 and self.scale > 0):
@@ -60,17 +80,17 @@ class Elo(Model):
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self).in_order_of_time()
         return build_ranking(
-            self, comparisons, self._fold(comparisons), centred=False, measure=lambda: self._bootstrap(comparisons)
+            self, comparisons, self._ratings(comparisons), centred=False, measure=lambda: self._bootstrap(comparisons)
         )
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
-        """Chances of left, tie and right for each comparison, as columns; Elo leaves no room for ties."""
+        """Probabilities of left, tie and right for each comparison, as columns; that of a tie is 0."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        return chances(margin * np.log(10) / self.scale, 0.0, LOGISTIC)
+        return outcome_probabilities(margin * np.log(10) / self.scale, 0.0, LOGISTIC)
 
-    def _fold(self, comparisons: Comparisons) -> FloatArray:
+    def _ratings(self, comparisons: Comparisons) -> FloatArray:
         scores = np.full(len(comparisons.items), float(self.initial))
-        run = fold.function if len(comparisons) <= _PLAIN_UP_TO else fold
+        run = update_ratings.function if len(comparisons) <= _MAX_INTERPRETED else update_ratings
         run(
             comparisons.left,
             comparisons.right,
@@ -85,5 +105,5 @@ class Elo(Model):
     def _bootstrap(self, comparisons: Comparisons) -> Uncertainty:
         rng = np.random.default_rng(self.seed)
         rows = len(comparisons)
-        draws = np.array([self._fold(comparisons.take(rng.integers(rows, size=rows))) for _ in range(_REPLICATES)])
+        draws = np.array([self._ratings(comparisons.take(rng.integers(rows, size=rows))) for _ in range(_REPLICATES)])
         return Uncertainty(draws, draws.std(axis=0, ddof=1), f"bootstrap over {rows} judgments, shuffled")

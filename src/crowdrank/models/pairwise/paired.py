@@ -1,4 +1,4 @@
-"""What Bradley-Terry and Thurstone share: a pairwise formula, a prior on the scores, Newton's method."""
+"""Code shared by bradley-terry and thurstone: settings, log posterior and its curvature, fitting."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items, PairCounts
 from crowdrank.data.pair_counts import MOST_CELLS
-from crowdrank.engines import Held
+from crowdrank.engines import ShardedData
 from crowdrank.errors import DataError, SeparationError, SettingError
-from crowdrank.inference.curvature import Dense, Sparse
-from crowdrank.inference.newton import Found, Point, climb
-from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, health_of
-from crowdrank.models.laplace import Summit, draw
+from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature
+from crowdrank.inference.laplace import LaplaceApproximation
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
+from crowdrank.inference.pair_curvature import hessian_matrix, hessian_product
+from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, diagnose
 from crowdrank.models.pairwise import likelihood
-from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, Pairs, Slopes
+from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, LikelihoodTerms, Pairs
 from crowdrank.models.score_priors import gaussian, virtual_node
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
-# Up to this many items the curvature is factored outright; beyond it, conjugate gradients are quicker.
+# Up to this many items the curvature is factored; beyond it, conjugate gradients are faster.
 _LARGEST_FACTORED = 300
-# The formula without room for ties that each formula with it grows from.
+# The formula without ties that each formula extends.
 _WITHOUT_TIES = {LOGISTIC: LOGISTIC, PROBIT: PROBIT, DAVIDSON: LOGISTIC, THRESHOLD: PROBIT}
 
 
@@ -52,10 +53,10 @@ def check_ties(ties: str, allowed: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class PairwiseCurvature:
-    """The curvature at one point: products over shards, the prior on the diagonal, θ along the border."""
+    """Curvature of the log posterior: products over shards, the prior on the diagonal, θ as the last row and column."""
 
-    bends: Held
-    slopes: Slopes
+    pairs: ShardedData
+    terms: LikelihoodTerms
     prior: FloatArray
     theta_prior: float | None
     items: Items
@@ -66,48 +67,48 @@ class PairwiseCurvature:
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         if self.size <= _LARGEST_FACTORED:
-            return Dense(self._matrix()).solve(vector)
-        diagonal = self.slopes.diagonal + self.prior
+            return DenseCurvature(self._matrix()).solve(vector)
+        diagonal = self.terms.diagonal + self.prior
         if self.theta_prior is not None:
-            diagonal = np.append(diagonal, self.slopes.corner + self.theta_prior)
-        return Sparse(self._product, diagonal).solve(vector, tolerance)
+            diagonal = np.append(diagonal, self.terms.corner + self.theta_prior)
+        return MatrixFreeCurvature(self._product, diagonal).solve(vector, tolerance)
 
     def _matrix(self) -> FloatArray:
-        (matrix,) = self.bends.total(likelihood.matrix, self.size)
+        (matrix,) = self.pairs.sum(hessian_matrix, self.size)
         matrix.flat[:: self.size + 1] += self.prior
         if not self.prior.any():  # a common shift of a query's scores changes nothing: hold it fixed
             together = self.items.query[:, None] == self.items.query if len(self.items.queries) > 1 else 1.0
-            matrix += together * (self.slopes.diagonal.mean() / self.size)
+            matrix += together * (self.terms.diagonal.mean() / self.size)
         if self.theta_prior is None:
             return np.asarray(matrix)
-        border = self.slopes.border[:, None]
-        return np.block([[matrix, border], [border.T, np.array([[self.slopes.corner + self.theta_prior]])]])
+        border = self.terms.border[:, None]
+        return np.block([[matrix, border], [border.T, np.array([[self.terms.corner + self.theta_prior]])]])
 
     def _product(self, vector: FloatArray) -> FloatArray:
         if self.theta_prior is None:
-            return np.asarray(self.bends.total(likelihood.product, vector)[0] + self.prior * vector)
+            return np.asarray(self.pairs.sum(hessian_product, vector)[0] + self.prior * vector)
         scores, theta = vector[:-1], vector[-1]
-        pushed = self.bends.total(likelihood.product, np.ascontiguousarray(scores))[0] + self.prior * scores
-        corner = self.slopes.corner + self.theta_prior
-        return np.append(pushed + self.slopes.border * theta, self.slopes.border @ scores + corner * theta)
+        product = self.pairs.sum(hessian_product, np.ascontiguousarray(scores))[0] + self.prior * scores
+        corner = self.terms.corner + self.theta_prior
+        return np.append(product + self.terms.border * theta, self.terms.border @ scores + corner * theta)
 
-    def summit(self) -> Summit:
+    def laplace(self) -> LaplaceApproximation:
         has_theta = self.theta_prior is not None
-        return Summit(
-            bends=self.bends,
-            diagonal=self.slopes.diagonal + self.prior,
+        return LaplaceApproximation(
+            curvature=self.pairs,
+            diagonal=self.terms.diagonal + self.prior,
             prior=self.prior,
             starts=self.items.starts,
-            border=self.slopes.border if has_theta else None,
-            corner=self.slopes.corner + (self.theta_prior or 0.0),
+            border=self.terms.border if has_theta else None,
+            corner=self.terms.corner + (self.theta_prior or 0.0),
         )
 
 
 @dataclass(frozen=True)
 class Objective:
-    """log P(judgments | scores, θ) + log prior, at x = scores, then θ where ties have one."""
+    """Log posterior log P(judgments | scores, θ) + log prior, at x = (scores, θ); θ only where ties are modelled."""
 
-    held: Held
+    held: ShardedData
     items: Items
     formula: int
     prior_scale: float | None
@@ -117,20 +118,24 @@ class Objective:
     def has_theta(self) -> bool:
         return self.formula in (DAVIDSON, THRESHOLD)
 
-    def __call__(self, x: FloatArray) -> Point:
+    def __call__(self, x: FloatArray) -> Evaluation:
         scores, theta = (x[:-1], float(x[-1])) if self.has_theta else (x, 0.0)
-        if self.formula == THRESHOLD and theta <= 0:  # nobody could ever tie
-            return Point(-np.inf, np.zeros_like(x), Dense(np.eye(len(x))))
-        bends, slopes = self.held.keep(likelihood.slopes, scores, theta, self.formula)
-        value, gradient, bend = slopes.value, slopes.gradient, np.zeros(len(scores))
+        if self.formula == THRESHOLD and theta <= 0:  # outside the domain: no tie would be possible
+            return Evaluation(-np.inf, np.zeros_like(x), DenseCurvature(np.eye(len(x))))
+        pairs, terms = self.held.map_and_sum(likelihood.evaluate, scores, theta, self.formula)
+        value, gradient, prior_curvature = terms.value, terms.gradient, np.zeros(len(scores))
         for prior in self._priors(scores):
-            value, gradient, bend = value + prior.value, gradient + prior.gradient, bend + prior.bend
+            value, gradient, prior_curvature = (
+                value + prior.value,
+                gradient + prior.gradient,
+                prior_curvature + prior.curvature,
+            )
         theta_prior = None
         if self.has_theta:
             theta_prior = 0.0 if self.prior_scale is None else 1.0 / self.prior_scale**2
             value -= 0.5 * theta_prior * theta**2
-            gradient = np.append(gradient, slopes.theta_gradient - theta_prior * theta)
-        return Point(value, gradient, PairwiseCurvature(bends, slopes, bend, theta_prior, self.items))
+            gradient = np.append(gradient, terms.theta_gradient - theta_prior * theta)
+        return Evaluation(value, gradient, PairwiseCurvature(pairs, terms, prior_curvature, theta_prior, self.items))
 
     def _priors(self, scores: FloatArray) -> list[Any]:
         found = []
@@ -141,8 +146,8 @@ class Objective:
         return found
 
     def start(self, tie_share: float, earlier: FloatArray | None = None) -> FloatArray:
-        """Scores of an earlier fit, or as if everyone had met average opponents; the θ that gives the ties seen."""
-        scores = self._met_average() if earlier is None else np.nan_to_num(earlier)
+        """Starting values: given scores, or scores from win rates; and the θ that gives the observed share of ties."""
+        scores = self._scores_from_win_rates() if earlier is None else np.nan_to_num(earlier)
         share = min(max(tie_share, 0.01), 0.99)
         if self.formula == DAVIDSON:
             return np.append(scores, np.log(2 * share / (1 - share)))
@@ -152,10 +157,10 @@ class Objective:
             return np.append(scores, np.sqrt(2) * ndtri((1 + share) / 2))
         return scores
 
-    def _met_average(self) -> FloatArray:
-        net, total = self.held.total(likelihood.tallies, len(self.items))
+    def _scores_from_win_rates(self) -> FloatArray:
+        net, total = self.held.sum(likelihood.win_loss_counts, len(self.items))
         scores = np.log((total + net + 1) / (total - net + 1))
-        # the more opponents differ, the nearer to even every share of wins: stretch the scores back
+        # win rates against mixed opponents are shrunk towards one half: correct for the variance of the opponents
         scores *= np.sqrt(1.0 + np.var(scores) / 2.9)
         if self.formula in (PROBIT, THRESHOLD):  # Φ(x/√2) is nearly σ(1.2·x)
             scores /= 1.2
@@ -165,7 +170,7 @@ class Objective:
 def fit_pairwise(
     model: PairwiseModel, comparisons: Comparisons, ties_setting: str, even: int, tied: int, options: FitOptions
 ) -> Ranking:
-    """`even` is the formula without ties; `tied` the one to use where some were given and are to be modelled."""
+    """Fit by Newton's method. `even` is the formula without ties, `tied` the one that models them."""
     ties = comparisons.ties
     if ties_setting == "drop" and ties:
         if ties == len(comparisons):
@@ -174,12 +179,12 @@ def fit_pairwise(
     formula = tied if ties and ties_setting not in ("half", "drop") else even
     if formula == tied and model.prior_scale is None and ties == len(comparisons):
         raise SeparationError("Every judgment is a tie, so no finite tie parameter fits. Set prior_scale.")
-    check_connected(health_of(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
-    held = options.engine.hold(reduce(comparisons, formula))
+    check_connected(diagnose(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
+    held = options.engine.load(reduce(comparisons, formula))
     objective = Objective(held, comparisons.items, formula, model.prior_scale, model.virtual_weight)
     start = objective.start(ties / len(comparisons), options.init)
-    found = climb(objective, start, tolerance=model.tolerance, max_steps=model.max_steps)
-    curvature = found.point.curvature
+    found = maximize(objective, start, tolerance=model.tolerance, max_steps=model.max_steps)
+    curvature = found.evaluation.curvature
     assert isinstance(curvature, PairwiseCurvature)
     size = len(comparisons.items)
     return build_ranking(
@@ -187,19 +192,19 @@ def fit_pairwise(
         comparisons,
         found.parameters[:size],
         parameters={"tie": float(found.parameters[size])} if objective.has_theta else {},
-        log_likelihood=curvature.slopes.value,
+        log_likelihood=curvature.terms.value,
         convergence=Convergence(found.converged, found.steps, found.distance),
         measure=lambda: measure(found, curvature, comparisons.items, model.seed),
     )
 
 
-def measure(found: Found, curvature: PairwiseCurvature, items: Items, seed: int) -> Uncertainty:
-    error, around = draw(curvature.summit(), seed)
+def measure(found: OptimizeResult, curvature: PairwiseCurvature, items: Items, seed: int) -> Uncertainty:
+    error, around = curvature.laplace().draw(seed)
     return Uncertainty(items.centre(found.parameters[: len(items)]) + around, error, "curvature at the optimum")
 
 
 def reduce(comparisons: Comparisons, formula: int) -> Any:
-    """Rows as they are, or one row a pair where many judgments fall on few pairs; a table for an engine."""
+    """A table for an engine: the judgments, or one row per pair if many judgments fall on few pairs."""
     cells = len(comparisons.items) ** 2
     counting = -(-cells // MOST_CELLS)  # passes over the rows
     if cells * counting <= 2 * len(comparisons):
@@ -213,7 +218,7 @@ def pairs_of_rows(comparisons: Comparisons) -> Pairs:
 
 def pairs_of_counts(counts: PairCounts, formula: int) -> Pairs:
     first, second = counts.first, counts.second
-    if formula in (LOGISTIC, PROBIT):  # only the share of wins counts, a tie being half of one
+    if formula in (LOGISTIC, PROBIT):  # sufficient statistic: the share of wins, a tie counted as half
         total = counts.total
         return Pairs(first, second, np.divide(counts.net, total, out=np.zeros(len(total)), where=total > 0), total)
     weight = np.concatenate((counts.first_wins, counts.second_wins, counts.ties))

@@ -1,4 +1,4 @@
-"""Thurstone 1927, case V: normal noise of the same size on every item, each time it is looked at."""
+"""Thurstone's case V: normal noise on every comparison."""
 
 from __future__ import annotations
 
@@ -8,15 +8,43 @@ from typing import ClassVar, Literal
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.models.base import FitOptions, require_kind
-from crowdrank.models.pairwise.likelihood import PROBIT, THRESHOLD, chances
+from crowdrank.models.pairwise.likelihood import PROBIT, THRESHOLD, outcome_probabilities
 from crowdrank.models.pairwise.paired import PairwiseModel, check_ties, fit_pairwise
 from crowdrank.results import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
 class Thurstone(PairwiseModel):
-    """Scores under normal noise: P(a beats b) = Φ((a − b)/√2).
+    """Thurstone's case V: scores under normal noise, estimated by maximum a posteriori.
 
+    Parameters
+    ----------
+    prior_scale : float or None, default 3
+        Standard deviation of the normal prior on scores. None is plain maximum likelihood, which needs every item to
+        have both won and lost.
+    virtual_weight : float, default 0
+        Wins and losses (λ) of every item against a virtual item with score 0.
+    ties : {"threshold", "half", "drop"}, default "threshold"
+        Model a tie as a difference below a threshold (Glenn & David 1960), count half a win for each side, or drop
+        ties.
+    tolerance : float, default 1e-4
+        Newton's method stops when the distance to the optimum is at most this many standard errors.
+    max_steps : int, default 100
+        Maximum number of Newton steps.
+    seed : int, default 0
+        Seed of the draws behind rank intervals.
+
+    Notes
+    -----
+    P(a beats b) = Φ((s_a − s_b) / √2): both items are perceived with unit normal noise. With a threshold θ,
+    P(a) = Φ((d − θ)/√2) and P(b) = Φ((−d − θ)/√2) with d = s_a − s_b; the rest are ties.
+
+    References
+    ----------
+    Thurstone 1927; Glenn & David 1960.
+
+    Examples
+    --------
     >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "c"])
     >>> Thurstone().fit(votes).table(uncertainty=False)["item"].to_list()
     ['a', 'c', 'b']
@@ -27,7 +55,6 @@ class Thurstone(PairwiseModel):
     supports_warm_start: ClassVar[bool] = True
 
     ties: Literal["threshold", "half", "drop"] = "threshold"
-    """Differences too small to see (Glenn & David 1960), counted half to each side, or left out."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,7 +64,7 @@ class Thurstone(PairwiseModel):
         return fit_pairwise(self, require_kind(Comparisons, judgments, self), self.ties, PROBIT, THRESHOLD, options)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
-        """Chances of left, tie and right for each comparison, as columns."""
+        """Probabilities of left, tie and right for each comparison, as columns."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
         tie = ranking.parameters.get("tie")
-        return chances(margin, 0.0 if tie is None else tie, PROBIT if tie is None else THRESHOLD)
+        return outcome_probabilities(margin, 0.0 if tie is None else tie, PROBIT if tie is None else THRESHOLD)

@@ -11,22 +11,22 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Judgments, Ratings
-from crowdrank.engines import Held
-from crowdrank.engines.threads import alone
+from crowdrank.engines import ShardedData
+from crowdrank.engines.threads import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
-from crowdrank.inference.curvature import DAMPINGS, Damped
-from crowdrank.inference.newton import Found, Point, climb
+from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.laplace import draw_from_covariance
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.models.base import (
     FitOptions,
     Model,
     build_ranking,
     check_connected,
     check_solver,
-    health_of,
+    diagnose,
     require_kind,
     with_annotators,
 )
-from crowdrank.models.laplace import draw_from
 from crowdrank.models.ratings import graded_response_likelihood as likelihood
 from crowdrank.models.ratings.grade_classes import Classes, check_bins
 from crowdrank.models.ratings.graded_response_likelihood import Graded, chance_to_order
@@ -81,9 +81,9 @@ class GradedResponse(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         ratings = require_kind(Ratings, judgments, self)
-        check_connected(health_of(ratings), has_prior=True)
+        check_connected(diagnose(ratings), has_prior=True)
         layout = Layout.of(ratings, Classes.of(ratings, self.bins))
-        objective = Objective(options.engine.hold(layout.graded), layout, self)
+        objective = Objective(options.engine.load(layout.graded), layout, self)
         summit = Summit(self._highest(objective, layout), layout, ratings, self.seed)
         found = summit.found
         ranking = build_ranking(
@@ -96,18 +96,24 @@ class GradedResponse(Model):
         )
         return with_annotators(ranking, ratings, summit.estimates)
 
-    def _highest(self, objective: Objective, layout: Layout) -> Found:
+    def _highest(self, objective: Objective, layout: Layout) -> OptimizeResult:
         """From annotators who are all alike; where many turn out reversed, from the other way up, too."""
 
-        def go(start: FloatArray) -> Found:
-            return climb(objective, start, tolerance=self.tolerance, max_steps=self.max_steps, longest=_LONGEST_STEP)
+        def go(start: FloatArray) -> OptimizeResult:
+            return maximize(
+                objective, start, tolerance=self.tolerance, max_steps=self.max_steps, max_step=_LONGEST_STEP
+            )
 
         found = go(layout.start)
         if np.mean(layout.sharpness(found.parameters) < 0) < _DOUBTFUL:
             return found
         other = go(layout.mirrored(found.parameters))
         # equal summits are one: the first stands, so that rounding never chooses
-        return other if other.point.value > found.point.value + 1e-3 + 1e-7 * abs(found.point.value) else found
+        return (
+            other
+            if other.evaluation.value > found.evaluation.value + 1e-3 + 1e-7 * abs(found.evaluation.value)
+            else found
+        )
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,7 @@ class Layout:
 class Curvature:
     """The curvature of the grades' likelihood and of the priors at one point."""
 
-    held: Held
+    held: ShardedData
     x: FloatArray
     value: float
     """log P of the grades alone."""
@@ -190,7 +196,7 @@ class Curvature:
     def _parts(self) -> tuple[Any, FloatArray]:
         from scipy.sparse import diags_array
 
-        matrix, steady = self.held.total(likelihood.curvature, self.x)
+        matrix, steady = self.held.sum(likelihood.curvature, self.x)
         return (matrix + diags_array(self.prior)).tocsr(), steady + self.prior
 
     @property
@@ -207,14 +213,16 @@ class Curvature:
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         matrix, diagonal = self._parts
         small = len(vector) <= _LARGEST_FACTORED
-        return Damped(lambda v: matrix @ v, diagonal, matrix.toarray if small else None).solve(vector, tolerance)
+        return DampedCurvature(lambda v: matrix @ v, diagonal, matrix.toarray if small else None).solve(
+            vector, tolerance
+        )
 
 
 @dataclass(frozen=True)
 class Objective:
     """log P(grades | parameters) + log prior."""
 
-    held: Held
+    held: ShardedData
     layout: Layout
     model: GradedResponse
 
@@ -222,26 +230,26 @@ class Objective:
     def _precision(self) -> FloatArray:
         return self.layout.scales(self.model) ** -2.0
 
-    def __call__(self, x: FloatArray) -> Point:
-        value, gradient = self.held.total(likelihood.slopes, x)
+    def __call__(self, x: FloatArray) -> Evaluation:
+        value, gradient = self.held.sum(likelihood.slopes, x)
         pulled = self._precision * x
         curvature = Curvature(self.held, x, value, self._precision)
-        return Point(value - 0.5 * float(x @ pulled), gradient - pulled, curvature)
+        return Evaluation(value - 0.5 * float(x @ pulled), gradient - pulled, curvature)
 
 
 @dataclass(frozen=True)
 class Summit:
     """Where the climb ended, and what it says of items and annotators."""
 
-    found: Found
+    found: OptimizeResult
     layout: Layout
     ratings: Ratings
     seed: int
 
     @property
     def curvature(self) -> Curvature:
-        assert isinstance(self.found.point.curvature, Curvature)
-        return self.found.point.curvature
+        assert isinstance(self.found.evaluation.curvature, Curvature)
+        return self.found.evaluation.curvature
 
     @property
     def scores(self) -> FloatArray:
@@ -266,10 +274,10 @@ class Summit:
             across = matrix[items:, :items].toarray()
             through = splu(matrix[items:, items:].tocsc()).solve(across)
             rest = matrix[:items, :items].toarray() - across.T @ through
-            with alone(items), suppress(np.linalg.LinAlgError):
+            with limit_blas_threads(items), suppress(np.linalg.LinAlgError):
                 np.linalg.cholesky(rest)  # which fails where it bends the wrong way
                 break
-        with alone(items):
+        with limit_blas_threads(items):
             covariance = np.linalg.inv(rest)
         more = np.sum((through @ covariance) * through, axis=1)[: 3 * self.layout.annotators]
         return covariance, np.sqrt(self._own + more)
@@ -288,7 +296,7 @@ class Summit:
     def measure(self) -> Uncertainty:
         centre = self.ratings.items.centre
         if self._exact:
-            error, around = draw_from(self._marginal[0], centre, self.seed)
+            error, around = draw_from_covariance(self._marginal[0], centre, self.seed)
             known = "scores and annotators together"
             return Uncertainty(centre(self.scores) + around, error, f"curvature at the optimum, of {known}")
         error = 1.0 / np.sqrt(self.curvature.matrix.diagonal()[: self.layout.items])

@@ -46,17 +46,17 @@ class Graded(NamedTuple):
         return np.stack((self.item, self.bias, stretch, stretch + self.annotators, self.low, self.high), axis=1)
 
 
-class Slopes(NamedTuple):
+class LikelihoodTerms(NamedTuple):
     value: float
     gradient: FloatArray
 
 
-def slopes(shard: Graded, x: FloatArray) -> Slopes:
+def slopes(shard: Graded, x: FloatArray) -> LikelihoodTerms:
     """log P of the grades, and its gradient."""
     at = _at(shard, x)
     value = float(np.sum(shard.weight * at.log_chance))
     steep = shard.weight[:, None] * (at.up[:, None] * at.ways_up + at.down[:, None] * at.ways_down)
-    return Slopes(value, np.bincount(shard.places.ravel(), steep.ravel(), len(x)).astype(np.float64))
+    return LikelihoodTerms(value, np.bincount(shard.places.ravel(), steep.ravel(), len(x)).astype(np.float64))
 
 
 def curvature(shard: Graded, x: FloatArray) -> tuple[Any, FloatArray]:

@@ -1,1 +1,1 @@
-"""What Thurstonian pairwise preferences are made of: where chains start, how they walk, and the published estimate."""
+"""Thurstonian models: pairwise preferences with hidden domains (tpp) and ordered lists (trm)."""

@@ -1,131 +1,112 @@
-"""What an annotator perceived of an item: the layout that samplers of Thurstonian pairwise preferences hang on.
-
-A first look at Thurstonian preferences: each judgment by itself, sights integrated out one judgment at a time.
-
-Judgments then have chance Φ(c (s_a − s_b)), with c = τ / √(2 (1 + τ²)) where difficulty is one.
-"""
+"""Judgments laid out by query, with one perceived utility per annotator and item."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from crowdrank.arrays import AnyArray, FloatArray
-from crowdrank.engines.compilation import compiled
-from crowdrank.inference.special import hazard_by_table, log_cdf_by_table, log_cdf_of_number
+from crowdrank.arrays import AnyArray, IntArray
+from crowdrank.data import Comparisons
+from crowdrank.errors import DataError
 
 
-class Sights(NamedTuple):
-    """Judgments sorted by query, and the sights they hang on, sorted by item and annotator."""
+class Layout(NamedTuple):
+    """Judgments sorted by query, and perceived utilities sorted by item and annotator.
 
-    winner: AnyArray
-    """The sight of the winner of each judgment; …"""
-    loser: AnyArray
+    Each judgment compares two perceived utilities of one annotator. Utilities and judgments form a graph, which is
+    stored both ways: `winner_utility` and `loser_utility` by judgment, and the `edge_*` arrays by utility, in
+    compressed sparse row (CSR) form.
+
+    Parameters
+    ----------
+    winner_utility, loser_utility : integer arrays per judgment
+        The two perceived utilities.
+    annotator : integer array per judgment
+    judgment_starts, item_starts : integer arrays per query
+        First judgment and first item of each query, and the end of the last one.
+    utility_starts : integer array per item
+        First perceived utility of each item, and the end of the last one.
+    edge_starts : integer array per perceived utility
+        First edge of each utility, and the end of the last one. An edge is a judgment that the utility takes part in.
+    edge_judgment, edge_opponent : integer arrays per edge
+        The judgment, and the other utility in it.
+    edge_sign : array per edge
+        1 if the utility won, −1 if it lost.
+    utility_item, utility_annotator : integer arrays per perceived utility
+    winner_item, loser_item : integer arrays per judgment
+    """
+
+    winner_utility: AnyArray
+    loser_utility: AnyArray
     annotator: AnyArray
     judgment_starts: AnyArray
-    """… where each query's judgments start, …"""
     item_starts: AnyArray
-    """… each query's items, …"""
-    sight_starts: AnyArray
-    """… each item's sights, …"""
-    touch_starts: AnyArray
-    """… and each sight's touches: the judgments that it takes part in."""
-    touch_row: AnyArray
-    touch_other: AnyArray
-    """The other sight of the judgment."""
-    touch_sign: AnyArray
-    """1 where the sight won, −1 where it lost."""
-    item: AnyArray
-    """Of each sight."""
-    annotator_of_sight: AnyArray
-    above: AnyArray
-    """The item that won each judgment, …"""
-    below: AnyArray
-    """… and the one that lost."""
+    utility_starts: AnyArray
+    edge_starts: AnyArray
+    edge_judgment: AnyArray
+    edge_opponent: AnyArray
+    edge_sign: AnyArray
+    utility_item: AnyArray
+    utility_annotator: AnyArray
+    winner_item: AnyArray
+    loser_item: AnyArray
 
 
-def sights_of(winner: AnyArray, loser: AnyArray, annotator: AnyArray, item_starts: AnyArray) -> Sights:
-    """From items that won and lost by annotator; the order of judgments is forgotten."""
-    people = int(annotator.max(initial=0)) + 1
+def layout_from_comparisons(comparisons: Comparisons) -> Layout:
+    """Lay out the decided judgments, each repeated as often as its weight says. Ties are dropped."""
+    repeats = np.where(comparisons.outcome == 0, 0, comparisons.weights)
+    fractional = np.flatnonzero(repeats != np.round(repeats))
+    if len(fractional):
+        row = int(fractional[0])
+        raise DataError(
+            f"Row {row + 1}: TPP needs whole numbers as weights, got {repeats[row]}. Round the weights or drop them."
+        )
+    rows = np.repeat(np.arange(len(comparisons)), repeats.astype(np.int64))
+    left_won = comparisons.outcome[rows] > 0
+    left, right = comparisons.left[rows], comparisons.right[rows]
+    who = np.zeros(len(rows), np.int32) if comparisons.annotator is None else comparisons.annotator[rows]
+    winner, loser = np.where(left_won, left, right), np.where(left_won, right, left)
+    return build_layout(winner, loser, who, comparisons.items.starts)
+
+
+def build_layout(winner: AnyArray, loser: AnyArray, annotator: AnyArray, item_starts: AnyArray) -> Layout:
+    """Lay out judgments given by winning item, losing item and annotator. Their order does not matter."""
+    n_annotators = int(annotator.max(initial=0)) + 1
     items, queries = int(item_starts[-1]), len(item_starts) - 1
     order = np.lexsort((loser, winner, annotator, np.searchsorted(item_starts, winner, side="right")))
     winner, loser, annotator = (column[order].astype(np.int64) for column in (winner, loser, annotator))
-    seen, place = np.unique(
-        np.concatenate((winner * people + annotator, loser * people + annotator)), return_inverse=True
+    cells, utility = np.unique(
+        np.concatenate((winner * n_annotators + annotator, loser * n_annotators + annotator)), return_inverse=True
     )
     rows = len(winner)
-    won, lost = place[:rows].astype(np.int32), place[rows:].astype(np.int32)
-    touching = np.argsort(place, kind="stable")
+    won, lost = utility[:rows].astype(np.int32), utility[rows:].astype(np.int32)
+    edges = np.argsort(utility, kind="stable")
     query = np.searchsorted(item_starts, winner, side="right") - 1
-    return Sights(
+    return Layout(
         won,
         lost,
         annotator.astype(np.int32),
         _starts(query, queries),
         np.asarray(item_starts, np.int64),
-        _starts(seen // people, items),
-        _starts(place, len(seen)),
-        np.tile(np.arange(rows, dtype=np.int32), 2)[touching],
-        np.concatenate((lost, won))[touching],
-        np.repeat((1.0, -1.0), rows)[touching],
-        (seen // people).astype(np.int32),
-        (seen % people).astype(np.int32),
+        _starts(cells // n_annotators, items),
+        _starts(utility, len(cells)),
+        np.tile(np.arange(rows, dtype=np.int32), 2)[edges],
+        np.concatenate((lost, won))[edges],
+        np.repeat((1.0, -1.0), rows)[edges],
+        (cells // n_annotators).astype(np.int32),
+        (cells % n_annotators).astype(np.int32),
         winner.astype(np.int32),
         loser.astype(np.int32),
     )
 
 
+def judgment_counts(layout: Layout, n_annotators: int) -> IntArray:
+    """Number of judgments by each annotator in each query, as queries × annotators."""
+    per_query = np.diff(layout.judgment_starts)
+    cell = np.repeat(np.arange(len(per_query)), per_query) * n_annotators + layout.annotator
+    return np.bincount(cell, minlength=len(per_query) * n_annotators).reshape(len(per_query), n_annotators)
+
+
 def _starts(codes: AnyArray, size: int) -> AnyArray:
     return np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=size)))).astype(np.int64)
-
-
-def slope_of(expertise: Any) -> Any:
-    """What one judgment tells of the difference of true scores: c."""
-    return expertise / np.sqrt(2.0 * (1.0 + expertise**2))
-
-
-def curves(sights: Sights, scores: FloatArray, slopes: FloatArray, queries: AnyArray, people: int) -> FloatArray:
-    """Log likelihood of every annotator's judgments on these queries, for each c; queries × annotators × slopes."""
-    found: FloatArray = _curves(sights, scores, slopes, np.asarray(queries, np.int64), people)
-    return found
-
-
-@compiled(log_cdf_of_number, log_cdf_by_table)
-def _curves(sights, scores, slopes, queries, people):  # type: ignore[no-untyped-def]
-    found = np.zeros((len(queries), people, len(slopes)))
-    for place in range(len(queries)):
-        query = queries[place]
-        for row in range(sights.judgment_starts[query], sights.judgment_starts[query + 1]):
-            apart = scores[sights.item[sights.winner[row]]] - scores[sights.item[sights.loser[row]]]
-            for choice in range(len(slopes)):
-                found[place, sights.annotator[row], choice] += log_cdf_by_table(slopes[choice] * apart)
-    return found
-
-
-def climb(
-    sights: Sights, scores: FloatArray, slopes: FloatArray, domain: Any, variance: float, rounds: int = 20
-) -> FloatArray:
-    """Scores near their summit given everyone's c in every domain: Newton, an item at a time; curvatures with them."""
-    found, bent = np.array(scores, np.float64), np.empty(len(scores))
-    _climb(sights, found, bent, np.asarray(slopes, np.float64), np.asarray(domain, np.int64), float(variance), rounds)
-    return np.stack((found, bent))
-
-
-@compiled(hazard_by_table)
-def _climb(sights, scores, bent, slopes, domain, variance, rounds):  # type: ignore[no-untyped-def]
-    for query in range(len(domain)):
-        slope = slopes[:, domain[query]]
-        for _ in range(rounds):
-            for item in range(sights.item_starts[query], sights.item_starts[query + 1]):
-                pull, curved = -scores[item] / variance, 1.0 / variance
-                for sight in range(sights.sight_starts[item], sights.sight_starts[item + 1]):
-                    c = slope[sights.annotator_of_sight[sight]]
-                    for touch in range(sights.touch_starts[sight], sights.touch_starts[sight + 1]):
-                        steep = c * sights.touch_sign[touch]
-                        x = steep * (scores[item] - scores[sights.item[sights.touch_other[touch]]])
-                        hazard = hazard_by_table(x)
-                        pull += steep * hazard
-                        curved += steep * steep * max(0.0, hazard * (hazard + x))
-                scores[item] += pull / curved
-                bent[item] = curved

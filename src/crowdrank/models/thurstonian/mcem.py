@@ -1,9 +1,9 @@
-"""Thurstonian pairwise preferences by Monte Carlo EM, as Wang et al. 2016 publish it: their Algorithm 1."""
+"""Thurstonian pairwise preferences by Monte Carlo EM, as published: Algorithm 1 of Wang et al. (2016)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,191 +12,246 @@ from crowdrank.data import Comparisons, Items
 from crowdrank.errors import SettingError
 from crowdrank.models.base import build_ranking
 from crowdrank.models.bootstrap import bootstrap
-from crowdrank.models.thurstonian.layout import Sights
-from crowdrank.models.thurstonian.mcem_kernels import Draws, Latent, Parameters, bounded, climb, log_joint, walk
-from crowdrank.models.thurstonian.postprocess import given_in, with_domains
+from crowdrank.models.thurstonian.layout import Layout, judgment_counts, layout_from_comparisons
+from crowdrank.models.thurstonian.mcem_kernels import (
+    Draws,
+    Latent,
+    Parameters,
+    clip_expertise,
+    e_step,
+    log_joint,
+    update_expertise,
+)
+from crowdrank.models.thurstonian.postprocess import attach_domains
 from crowdrank.results import Convergence, Ranking
 
-# Of the mean of δ², at least: where all sights agree it would vanish, and the likelihood grow without bound.
-_LEAST_DIFFICULTY = 1e-3
-_PATIENCE = 3
-_REPLICATES = 20
+if TYPE_CHECKING:
+    from crowdrank.models.thurstonian.tpp import TPP
+
+# Lower bound on δ², as a share of its mean: where all perceived utilities agree it would vanish, and the likelihood
+# would grow without bound.
+_MIN_DIFFICULTY = 1e-3
+_CALM_ITERATIONS = 3
+_BOOTSTRAP_REPLICATES = 20
 
 
 @dataclass(frozen=True)
-class Found:
-    """Where EM stopped."""
+class MCEMResult:
+    """Estimate of the published Monte Carlo EM. Numbers in brackets are equations of the paper.
+
+    Parameters
+    ----------
+    scores : array per item
+        The lowest score of each query is 0 (17).
+    difficulty : array per query
+        δ², with mean 1 (16).
+    domain_probs : array per domain
+        θ.
+    membership : array of queries × domains
+        Probability of each domain.
+    expertise : array of annotators × domains
+        τ, negative if answers are reversed.
+    log_likelihood : array per iteration
+        Mean of ln P(D, Z | Θ) (6) over the draws of the E-step, at the Θ that they were drawn with.
+    domain_path : integer array of iterations + 1 × queries
+        Most probable domain of each query, at the start and after each iteration.
+    converged : bool
+    """
 
     scores: FloatArray
-    """The lowest of each query is 0 (17)."""
     difficulty: FloatArray
-    """δ² of each query, of mean 1 (16)."""
-    shares: FloatArray
-    """θ, of each domain."""
-    memberships: FloatArray
-    """The chance that each query is in each domain; queries × domains."""
+    domain_probs: FloatArray
+    membership: FloatArray
     expertise: FloatArray
-    """τ, annotators × domains; below 0 where they lie."""
     log_likelihood: FloatArray
-    """The mean of ln P(D, Z | Θ) (6) over the draws of each E-step, at the Θ that they were made with."""
-    likeliest: AnyArray
-    """The likeliest domain of each query, at the start and after each iteration; iterations + 1 × queries."""
+    domain_path: AnyArray
     converged: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class MonteCarloEM:
-    """The paper's estimate; what the paper leaves open is settled so that its tables come out.
+    """Settings of the published Monte Carlo EM. Choices that the paper leaves open are made so as to match its tables.
 
-    The start is random: any domain for each query, kept through the first E-step. Scores start at the head count, so
-    that the answer is normally the right way up; every τ and δ² starts at 1. In each M-step τ takes one step of
-    Newton's method, at most 1 long: the paper calls its Newton inexact. An exact one sends every τ that a few
-    unanimous answers tell of far out at once; the domain drawn given Δs (8) is then stuck, and domains die.
-    The likelihood has no top, as δ² may vanish and |τ| grow, so more iterations are not better.
+    Parameters
+    ----------
+    domains : int, default 10
+        Number of domains.
+    expertise : {"each", "shared"}, default "each"
+        τ per annotator and domain, or one per domain for all annotators (the paper's TPPUNIEXP).
+    difficulty : {"each", "shared"}, default "each"
+        δ² per query, or one for all queries (TPPUNIDIFF).
+    iterations : int, default 40
+        Maximum number of iterations.
+    sweeps : int, default 50
+        Sweeps kept in each E-step.
+    warmup : int, default 10
+        Sweeps discarded at the start of each E-step.
+    tolerance : float, default 0.05
+        EM has converged if the median relative change of τ is below this value and no query changes its domain in three
+        consecutive iterations. Scores always change, because they carry the noise of the chain.
+    seed : int, default 0
+        Seed of all random draws.
+
+    Notes
+    -----
+    Each query starts in a random domain, which is kept through the first E-step. Scores start at the majority, so that
+    the orientation is normally right; every τ and δ² starts at 1. Each M-step takes one Newton step for τ, of length at
+    most 1: the paper calls its Newton method inexact. An exact one would send each τ with a few unanimous answers far
+    out at once. The domain given Δs (8) would then hardly ever change, and domains would die out. The likelihood has no
+    maximum, as δ² may vanish and |τ| grow, so more iterations are not better.
     """
 
     domains: int = 10
     expertise: Literal["each", "shared"] = "each"
-    """τ of each annotator in each domain, or one for all annotators (the paper's TPPUNIEXP)."""
     difficulty: Literal["each", "shared"] = "each"
-    """δ² of each query, or one for all (TPPUNIDIFF)."""
     iterations: int = 40
-    """At most."""
     sweeps: int = 50
-    """Kept of the chain in each E-step, …"""
     warmup: int = 10
-    """… after so many that are forgotten."""
     tolerance: float = 0.05
-    """It has settled when the median τ moves by less, as a share, and no query changes its domain, three times on end;
-    scores always move, as they carry the chain's noise."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.domains < 1:
             raise SettingError(f"domains must be at least 1, got {self.domains}.")
-        for name in ("expertise", "difficulty"):
-            if getattr(self, name) not in ("each", "shared"):
-                raise SettingError(f"{name} must be each or shared, got {getattr(self, name)!r}.")
-        if self.iterations < 1 or self.sweeps < 1 or self.warmup < 0:
-            raise SettingError("iterations and sweeps must be at least 1 and warmup not negative.")
+        for name, choice in (("expertise", self.expertise), ("difficulty", self.difficulty)):
+            if choice not in ("each", "shared"):
+                raise SettingError(f'{name} must be "each" or "shared", got {choice!r}.')
+        for name, value, least in (
+            ("iterations", self.iterations, 1),
+            ("sweeps", self.sweeps, 1),
+            ("warmup", self.warmup, 0),
+        ):
+            if value < least:
+                raise SettingError(f"{name} must be at least {least}, got {value}.")
         if not self.tolerance >= 0:
             raise SettingError(f"tolerance must not be negative, got {self.tolerance}.")
 
-    def find(self, sights: Sights, items: Items, annotators: int) -> Found:
-        """From judgments as `sights_of` lays them out."""
-        people = annotators
+    def fit(self, layout: Layout, items: Items, n_annotators: int) -> MCEMResult:
+        """Estimate all parameters from judgments in the form of `build_layout`."""
+        rows = n_annotators
         if self.expertise == "shared":
-            people, sights = 1, _by_one(sights)
+            rows, layout = 1, _with_one_annotator(layout)
         rng = np.random.default_rng(self.seed)
-        at, latent = self._start(rng, sights, items, people)
-        likeliest, calm = [latent.domain.copy()], 0
+        parameters, latent = self._start(rng, layout, items, rows)
+        domain_path, calm = [latent.domain.copy()], 0
         values: list[float] = []
-        judged = np.diff(sights.judgment_starts) > 0
-        while len(values) < self.iterations and calm < _PATIENCE:
-            draws = walk(rng, sights, at, latent, self.warmup, self.sweeps)
+        has_judgments = np.diff(layout.judgment_starts) > 0
+        while len(values) < self.iterations and calm < _CALM_ITERATIONS:
+            draws = e_step(rng, layout, parameters, latent, self.warmup, self.sweeps)
             if not values:
-                # all τ are still the same, so the sights were drawn whatever the domains
-                latent.domain[:] = likeliest[0]
-                draws = draws._replace(domain=np.tile(likeliest[0], (self.sweeps, 1)))
-            values.append(log_joint(sights, draws, at))
-            members = np.mean(draws.domain[..., None] == np.arange(self.domains), axis=0)
-            before, (at, latent) = at, _rescale(self._update(sights, items, draws, at, members), latent, sights, items)
-            likeliest.append(np.argmax(members, axis=1))
-            same = np.array_equal(likeliest[-1][judged], likeliest[-2][judged])
-            calm = calm + 1 if same and _moved(before.expertise, at.expertise) < self.tolerance else 0
-        expertise = np.array(np.broadcast_to(at.expertise, (annotators, self.domains)))
-        return Found(
-            at.scores,
-            at.difficulty,
-            at.shares,
-            members,
-            expertise,
+                # All τ are still equal, so the perceived utilities did not depend on the domains.
+                latent.domain[:] = domain_path[0]
+                draws = draws._replace(domain=np.tile(domain_path[0], (self.sweeps, 1)))
+            values.append(log_joint(layout, draws, parameters))
+            membership = np.mean(draws.domain[..., None] == np.arange(self.domains), axis=0)
+            before = parameters
+            updated = self._m_step(layout, items, draws, parameters, membership)
+            parameters, latent = _rescale(updated, latent, layout, items)
+            domain_path.append(np.argmax(membership, axis=1))
+            same = np.array_equal(domain_path[-1][has_judgments], domain_path[-2][has_judgments])
+            change = _median_relative_change(before.expertise, parameters.expertise)
+            calm = calm + 1 if same and change < self.tolerance else 0
+        return MCEMResult(
+            parameters.scores,
+            parameters.difficulty,
+            parameters.domain_probs,
+            membership,
+            np.array(np.broadcast_to(parameters.expertise, (n_annotators, self.domains))),
             np.array(values),
-            np.array(likeliest),
-            calm == _PATIENCE,
+            np.array(domain_path),
+            calm == _CALM_ITERATIONS,
         )
 
-    def _start(self, rng: np.random.Generator, sights: Sights, items: Items, people: int) -> tuple[Parameters, Latent]:
-        queries, judgments = len(items.queries), len(sights.winner)
-        won, lost = (np.bincount(sights.item[side], minlength=len(items)) for side in (sights.winner, sights.loser))
+    def _start(
+        self, rng: np.random.Generator, layout: Layout, items: Items, n_annotators: int
+    ) -> tuple[Parameters, Latent]:
+        queries, judgments = len(items.queries), len(layout.winner_utility)
+        utilities = (layout.winner_utility, layout.loser_utility)
+        won, lost = (np.bincount(layout.utility_item[side], minlength=len(items)) for side in utilities)
         scores = 3.0 * (won - lost) / (won + lost + 1.0)
-        shares, expertise = np.full(self.domains, 1.0 / self.domains), np.ones((people, self.domains))
-        latent = Latent(rng.integers(self.domains, size=queries), scores[sights.item], np.ones(judgments))
-        return _rescale(Parameters(scores, np.ones(queries), shares, expertise), latent, sights, items)
+        domain_probs, expertise = np.full(self.domains, 1.0 / self.domains), np.ones((n_annotators, self.domains))
+        latent = Latent(rng.integers(self.domains, size=queries), scores[layout.utility_item], np.ones(judgments))
+        return _rescale(Parameters(scores, np.ones(queries), domain_probs, expertise), latent, layout, items)
 
-    def _update(self, sights: Sights, items: Items, draws: Draws, at: Parameters, members: FloatArray) -> Parameters:
-        """The M-step (18) to (22). An item that nobody judged goes with the others of its query."""
-        queries, query = len(items.queries), items.query[sights.item]
-        seen = draws.seen.mean(axis=0)
-        others = _mean_by(query, seen, queries, 0.0)
-        scores = _mean_by(sights.item, seen, len(items), others[items.query])
-        blur = np.mean((draws.seen - scores[sights.item]) ** 2, axis=0)
-        usual = blur.mean() if len(blur) else 1.0
-        difficulty = np.full(queries, usual)
+    def _m_step(
+        self, layout: Layout, items: Items, draws: Draws, parameters: Parameters, membership: FloatArray
+    ) -> Parameters:
+        """The M-step (18) to (22). An item without judgments gets the mean of its query."""
+        queries, query = len(items.queries), items.query[layout.utility_item]
+        perceived = draws.perceived.mean(axis=0)
+        query_mean = _mean_by(query, perceived, queries, 0.0)
+        scores = _mean_by(layout.utility_item, perceived, len(items), query_mean[items.query])
+        noise_square = np.mean((draws.perceived - scores[layout.utility_item]) ** 2, axis=0)
+        overall = noise_square.mean() if len(noise_square) else 1.0
+        difficulty = np.full(queries, overall)
         if self.difficulty == "each":
-            difficulty = _mean_by(query, blur, queries, usual)
-        difficulty = np.maximum(difficulty, _LEAST_DIFFICULTY * difficulty.mean())
-        return Parameters(scores, difficulty, members.mean(axis=0), climb(sights, draws, at.expertise, 1, longest=1.0))
+            difficulty = _mean_by(query, noise_square, queries, overall)
+        difficulty = np.maximum(difficulty, _MIN_DIFFICULTY * difficulty.mean())
+        expertise = update_expertise(layout, draws, parameters.expertise, 1, max_step=1.0)
+        return Parameters(scores, difficulty, membership.mean(axis=0), expertise)
 
 
-def _by_one(sights: Sights) -> Sights:
-    """As if one annotator had seen all that each of them saw."""
-    one, of_sight = np.zeros_like(sights.annotator), np.zeros_like(sights.annotator_of_sight)
-    return sights._replace(annotator=one, annotator_of_sight=of_sight)
+def _with_one_annotator(layout: Layout) -> Layout:
+    """As if one annotator had all perceived utilities."""
+    annotator, utility_annotator = np.zeros_like(layout.annotator), np.zeros_like(layout.utility_annotator)
+    return layout._replace(annotator=annotator, utility_annotator=utility_annotator)
 
 
-def _rescale(at: Parameters, latent: Latent, sights: Sights, items: Items) -> tuple[Parameters, Latent]:
+def _rescale(parameters: Parameters, latent: Latent, layout: Layout, items: Items) -> tuple[Parameters, Latent]:
     """Mean δ² to 1 (16) and the lowest score of each query to 0 (17), by (15)."""
     lowest = np.full(len(items.queries), np.inf)
-    np.minimum.at(lowest, items.query, at.scores)
-    unit, base = np.sqrt(at.difficulty.mean()), lowest[items.query]
-    scores = (at.scores - base) / unit
+    np.minimum.at(lowest, items.query, parameters.scores)
+    unit, base = np.sqrt(parameters.difficulty.mean()), lowest[items.query]
+    scores = (parameters.scores - base) / unit
+    expertise = clip_expertise(parameters.expertise * unit)
+    perceived = (latent.perceived - base[layout.utility_item]) / unit
     return (
-        Parameters(scores, at.difficulty / unit**2, at.shares, bounded(at.expertise * unit)),
-        Latent(latent.domain, (latent.seen - base[sights.item]) / unit, latent.noisy / unit),
+        Parameters(scores, parameters.difficulty / unit**2, parameters.domain_probs, expertise),
+        Latent(latent.domain, perceived, latent.noisy_difference / unit),
     )
 
 
-def _mean_by(codes: AnyArray, values: FloatArray, size: int, empty: Any) -> FloatArray:
-    """The mean of the values of each code; `empty` where there are none."""
+def _mean_by(codes: AnyArray, values: FloatArray, size: int, default: Any) -> FloatArray:
+    """Mean of the values of each code; `default` where there are none."""
     count = np.bincount(codes, minlength=size)
-    return np.where(count > 0, np.bincount(codes, values, size) / np.maximum(count, 1), empty)
+    return np.where(count > 0, np.bincount(codes, values, size) / np.maximum(count, 1), default)
 
 
-def _moved(before: FloatArray, after: FloatArray) -> float:
+def _median_relative_change(before: FloatArray, after: FloatArray) -> float:
     return float(np.median(np.abs(after / before - 1.0)))
 
 
-def conclude_published(model: Any, comparisons: Comparisons) -> Ranking:
-    """The published estimate as a result, errors by refitting; "auto" is the paper's ten domains."""
-    from crowdrank.models.thurstonian.sampler import laid_out
-
+def fit_mcem(model: TPP, comparisons: Comparisons) -> Ranking:
+    """The published estimate as a ranking, with bootstrap errors. "auto" means the paper's ten domains."""
     items = comparisons.items
     domains = min(10 if model.domains == "auto" else model.domains, len(items.queries))
     method = MonteCarloEM(domains=domains, expertise=model.expertise, difficulty=model.difficulty, seed=model.seed)
-    people = max(1, len(comparisons.annotators))
+    n_annotators = max(1, len(comparisons.annotators))
 
-    def find(some: Comparisons) -> tuple[Found, FloatArray, float]:
-        found = method.find(laid_out(some), items, people)
-        scores = items.centre(found.scores)
+    def estimate(sample: Comparisons) -> tuple[MCEMResult, FloatArray, float]:
+        result = method.fit(layout_from_comparisons(sample), items, n_annotators)
+        scores = items.centre(result.scores)
         spread = max(float(np.sqrt(np.mean(scores**2))), 1e-12)
-        return found, scores / spread, spread
+        return result, scores / spread, spread
 
-    found, scores, spread = find(comparisons)
+    result, scores, spread = estimate(comparisons)
     unit, remedy = "as a share of the median τ", "the published method may never settle"
     ranking = build_ranking(
         model,
         comparisons,
         scores,
         parameters={"domains": float(domains), "spread": spread},
-        log_likelihood=float(found.log_likelihood[-1]),
-        measure=lambda: bootstrap(comparisons, lambda some: find(some)[1], seed=model.seed, replicates=_REPLICATES),
-        convergence=Convergence(found.converged, len(found.log_likelihood), method.tolerance, unit, remedy),
+        log_likelihood=float(result.log_likelihood[-1]),
+        measure=lambda: bootstrap(
+            comparisons, lambda sample: estimate(sample)[1], seed=model.seed, replicates=_BOOTSTRAP_REPLICATES
+        ),
+        convergence=Convergence(result.converged, len(result.log_likelihood), method.tolerance, unit, remedy),
     )
-    given = given_in(laid_out(comparisons), people)
-    return with_domains(ranking, comparisons, _same(found.expertise), _same(found.difficulty), found.memberships, given)
+    counts = judgment_counts(layout_from_comparisons(comparisons), n_annotators)
+    expertise = _without_interval(result.expertise)
+    difficulty = _without_interval(result.difficulty)
+    return attach_domains(ranking, comparisons, expertise, difficulty, result.membership, counts)
 
 
-def _same(estimate: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """An estimate without an interval."""
+def _without_interval(estimate: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return estimate, estimate, estimate

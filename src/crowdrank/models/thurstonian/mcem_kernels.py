@@ -1,9 +1,10 @@
-"""Monte Carlo EM for Thurstonian pairwise preferences as published (Wang et al. 2016), as compiled loops.
+"""Compiled loops of the Monte Carlo EM of Thurstonian pairwise preferences, as published (Wang et al. 2016).
 
-Query l has a domain m_l ~ Mult(θ), difficulty δ_l² and true scores s_i; annotator k perceives s⁽ᵏ⁾_i ~ N(s_i, δ_l²)
-and says a above b where the noisy difference Δs ~ N(sgn(τ_km)(s⁽ᵏ⁾_a − s⁽ᵏ⁾_b), 2τ_km⁻²) is positive. The E-step is the
-paper's blocked Gibbs sampler: m_l given Δs (8), s⁽ᵏ⁾_i (10; the first term of 11 misprints s_i), Δs (13). The M-step's
-Newton for τ is (21, 22), with f of (23) through logs: what is printed for large x is a constant, where f(x) ≈ x.
+Query l has a domain m_l ~ Mult(θ), a difficulty δ_l² and true scores s_i. Annotator k perceives s⁽ᵏ⁾_i ~ N(s_i, δ_l²)
+and prefers a to b if the noisy difference Δs ~ N(sgn(τ_km)(s⁽ᵏ⁾_a − s⁽ᵏ⁾_b), 2τ_km⁻²) is positive. Numbers in brackets
+are equations of the paper. The E-step is its blocked Gibbs sampler: m_l given Δs (8), s⁽ᵏ⁾_i (10; the first term of 11
+misprints s_i), Δs (13). The M-step updates τ by Newton's method (21, 22), with f of (23) computed through logarithms:
+the printed approximation for large x is a constant, whereas f(x) ≈ x.
 """
 
 from __future__ import annotations
@@ -15,141 +16,170 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray
 from crowdrank.engines.compilation import compiled
-from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_cdf_of_number
-from crowdrank.inference.truncated_normal import positive_normal
-from crowdrank.models.thurstonian.layout import Sights
+from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_cdf_scalar
+from crowdrank.inference.truncated_normal import sample_positive_normal
+from crowdrank.models.thurstonian.layout import Layout
 
-LEAST, LARGEST = 1e-3, 100.0
-"""Where |τ| is kept: noisy differences are of width 1/|τ|, and unanimous answers would have it grow for ever."""
+# Bounds on |τ|: noisy differences have width 1 / |τ|, and unanimous answers would let |τ| grow without end.
+MIN_EXPERTISE, MAX_EXPERTISE = 1e-3, 100.0
 
 
 class Parameters(NamedTuple):
-    """Θ, what EM climbs in."""
+    """Θ, the parameters that EM estimates.
+
+    Parameters
+    ----------
+    scores : array per item
+    difficulty : array per query
+        δ².
+    domain_probs : array per domain
+        θ.
+    expertise : array of annotators × domains
+        τ, never zero.
+    """
 
     scores: AnyArray
     difficulty: AnyArray
-    """δ² of each query."""
-    shares: AnyArray
-    """θ, the share of each domain."""
+    domain_probs: AnyArray
     expertise: AnyArray
-    """τ, annotators × domains; never zero."""
 
 
 class Latent(NamedTuple):
-    """Z and V, where the chain is; a walk changes them in place."""
+    """Latent variables, the state of the Gibbs sampler. The E-step updates them in place.
+
+    Parameters
+    ----------
+    domain : integer array per query
+    perceived : array per perceived utility
+    noisy_difference : array per judgment
+        Δs.
+    """
 
     domain: AnyArray
-    seen: AnyArray
-    """The perceived score of each sight."""
-    noisy: AnyArray
-    """Δs of each judgment."""
+    perceived: AnyArray
+    noisy_difference: AnyArray
 
 
 class Draws(NamedTuple):
-    """What a walk passed through, one row a sweep that was kept."""
+    """Draws of an E-step, one row per sweep that is kept."""
 
     domain: AnyArray
-    seen: AnyArray
+    perceived: AnyArray
 
 
-def walk(rng: np.random.Generator, sights: Sights, at: Parameters, latent: Latent, warmup: int, sweeps: int) -> Draws:
-    """The E-step: so many sweeps after a warm-up."""
-    s = sights
-    draws = Draws(np.empty((sweeps, len(latent.domain)), np.int64), np.empty((sweeps, len(latent.seen))))
-    _walk(
+def e_step(
+    rng: np.random.Generator, layout: Layout, parameters: Parameters, latent: Latent, warmup: int, sweeps: int
+) -> Draws:
+    """Run the Gibbs sampler for `warmup` sweeps, then keep the draws of `sweeps` more."""
+    draws = Draws(np.empty((sweeps, len(latent.domain)), np.int64), np.empty((sweeps, len(latent.perceived))))
+    _e_step(
         rng,
-        *at,
+        *parameters,
         *latent,
         *draws,
-        s.winner,
-        s.loser,
-        s.annotator,
-        s.judgment_starts,
-        s.item_starts,
-        s.sight_starts,
-        s.touch_starts,
-        s.touch_row,
-        s.touch_other,
-        s.touch_sign,
-        s.annotator_of_sight,
-        s.item,
+        layout.winner_utility,
+        layout.loser_utility,
+        layout.annotator,
+        layout.judgment_starts,
+        layout.item_starts,
+        layout.utility_starts,
+        layout.edge_starts,
+        layout.edge_judgment,
+        layout.edge_opponent,
+        layout.edge_sign,
+        layout.utility_annotator,
+        layout.utility_item,
         warmup,
     )
     return draws
 
 
-def slopes(sights: Sights, draws: Draws, expertise: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """The part of Q (7) that τ is in, with its first and second derivatives (21, 22); annotators × domains."""
-    value, slope, bend = (np.zeros(expertise.shape) for _ in range(3))
-    s = sights
-    _slopes(expertise, *draws, s.winner, s.loser, s.annotator, s.judgment_starts, value, slope, bend)
-    return value, slope, bend
+def expertise_derivatives(layout: Layout, draws: Draws, expertise: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """The terms of Q (7) in τ with first and second derivatives (21, 22), as annotators × domains."""
+    value, gradient, curvature = (np.zeros(expertise.shape) for _ in range(3))
+    _expertise_derivatives(
+        expertise,
+        *draws,
+        layout.winner_utility,
+        layout.loser_utility,
+        layout.annotator,
+        layout.judgment_starts,
+        value,
+        gradient,
+        curvature,
+    )
+    return value, gradient, curvature
 
 
-def climb(sights: Sights, draws: Draws, expertise: AnyArray, steps: int, longest: float = math.inf) -> AnyArray:
-    """Newton's method for every τ at once: so many steps, none longer than `longest`.
+def update_expertise(
+    layout: Layout, draws: Draws, expertise: AnyArray, steps: int, max_step: float = math.inf
+) -> AnyArray:
+    """Newton steps for all τ at once, each at most `max_step` long.
 
-    Q is concave in each τ, so the sign of its slope says on which side the top lies: a step that would leave the
-    interval known to hold it halves the interval instead. A τ that no judgment tells of stays where it is.
+    Q is concave in each τ, so the sign of its gradient brackets the optimum: a step that would leave the bracket halves
+    it instead. A τ without judgments stays where it is.
     """
-    low, high = np.full(expertise.shape, -LARGEST), np.full(expertise.shape, LARGEST)
+    low, high = np.full(expertise.shape, -MAX_EXPERTISE), np.full(expertise.shape, MAX_EXPERTISE)
     for _ in range(steps):
-        _, slope, bend = slopes(sights, draws, expertise)
-        low, high = np.where(slope > 0, expertise, low), np.where(slope < 0, expertise, high)
-        there = expertise + np.clip(slope / np.maximum(-bend, 1e-100), -longest, longest)
-        inside = (low < there) & (there < high) | (slope == 0)
-        expertise = np.where(inside, there, 0.5 * (low + high))
+        _, gradient, curvature = expertise_derivatives(layout, draws, expertise)
+        low, high = np.where(gradient > 0, expertise, low), np.where(gradient < 0, expertise, high)
+        proposal = expertise + np.clip(gradient / np.maximum(-curvature, 1e-100), -max_step, max_step)
+        inside = (low < proposal) & (proposal < high) | (gradient == 0)
+        expertise = np.where(inside, proposal, 0.5 * (low + high))
     return expertise
 
 
-def bounded(expertise: AnyArray) -> AnyArray:
-    """τ with |τ| brought between `LEAST` and `LARGEST`."""
-    return np.asarray(np.copysign(np.clip(np.abs(expertise), LEAST, LARGEST), expertise))
+def clip_expertise(expertise: AnyArray) -> AnyArray:
+    """τ with |τ| between `MIN_EXPERTISE` and `MAX_EXPERTISE`."""
+    return np.asarray(np.copysign(np.clip(np.abs(expertise), MIN_EXPERTISE, MAX_EXPERTISE), expertise))
 
 
-def log_joint(sights: Sights, draws: Draws, at: Parameters) -> float:
-    """The mean over the draws of ln P(D, Z | Θ) (6)."""
-    value, _, _ = slopes(sights, draws, at.expertise)
-    belonging = np.log(at.shares[draws.domain]).sum() / len(draws.domain)
-    spread = at.difficulty[np.searchsorted(sights.item_starts, sights.item, side="right") - 1]
-    blur = np.mean((draws.seen - at.scores[sights.item]) ** 2, axis=0)
-    return float(value.sum() + belonging - np.sum(0.5 * blur / spread + 0.5 * np.log(spread) + HALF_LOG_TWO_PI))
+def log_joint(layout: Layout, draws: Draws, parameters: Parameters) -> float:
+    """Mean of ln P(D, Z | Θ) (6) over the draws."""
+    value, _, _ = expertise_derivatives(layout, draws, parameters.expertise)
+    log_prior = np.log(parameters.domain_probs[draws.domain]).sum() / len(draws.domain)
+    variance = parameters.difficulty[np.searchsorted(layout.item_starts, layout.utility_item, side="right") - 1]
+    noise_square = np.mean((draws.perceived - parameters.scores[layout.utility_item]) ** 2, axis=0)
+    return float(
+        value.sum() + log_prior - np.sum(0.5 * noise_square / variance + 0.5 * np.log(variance) + HALF_LOG_TWO_PI)
+    )
 
 
-def hazard_of_number(x: float) -> float:
-    """φ(x) / Φ(x), which is f(−x) of (23), however far out."""
+def inverse_mills_scalar(x: float) -> float:
+    """φ(x) / Φ(x), which is f(−x) of (23), accurate in both tails."""
     if x > -35.0:
-        return math.exp(-0.5 * x * x - HALF_LOG_TWO_PI - log_cdf_of_number(x))
+        return math.exp(-0.5 * x * x - HALF_LOG_TWO_PI - log_normal_cdf_scalar(x))
+    # Asymptotic series of the Mills ratio: log Φ loses digits this far out.
     y = 1.0 / (x * x)
     return -x / (1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y)))
 
 
-@compiled(log_cdf_of_number, hazard_of_number)
-def _slopes(  # type: ignore[no-untyped-def]
-    expertise, domains, seen, winner, loser, annotator, judgment_starts, value, slope, bend
+@compiled(log_normal_cdf_scalar, inverse_mills_scalar)
+def _expertise_derivatives(  # type: ignore[no-untyped-def]
+    expertise, domains, perceived, winner, loser, annotator, judgment_starts, value, gradient, curvature
 ):
     for draw in range(len(domains)):
         for query in range(len(judgment_starts) - 1):
             m = domains[draw, query]
             for row in range(judgment_starts[query], judgment_starts[query + 1]):
                 k = annotator[row]
-                apart = ROOT_HALF * (seen[draw, winner[row]] - seen[draw, loser[row]])
-                x = expertise[k, m] * apart
-                f = hazard_of_number(x)
-                value[k, m] += log_cdf_of_number(x)
-                slope[k, m] += apart * f
-                bend[k, m] -= apart * apart * f * max(f + x, 0.0)
+                difference = ROOT_HALF * (perceived[draw, winner[row]] - perceived[draw, loser[row]])
+                x = expertise[k, m] * difference
+                f = inverse_mills_scalar(x)
+                value[k, m] += log_normal_cdf_scalar(x)
+                gradient[k, m] += difference * f
+                curvature[k, m] -= difference * difference * f * max(f + x, 0.0)
     value /= len(domains)
-    slope /= len(domains)
-    bend /= len(domains)
+    gradient /= len(domains)
+    curvature /= len(domains)
 
 
 def _draw_domain(
     rng: Any,
     expertise: Any,
-    shares: Any,
-    seen: Any,
-    noisy: Any,
+    domain_probs: Any,
+    perceived: Any,
+    noisy_difference: Any,
     winner: Any,
     loser: Any,
     annotator: Any,
@@ -157,85 +187,98 @@ def _draw_domain(
     end: Any,
     count: Any,
     squares: Any,
-    along: Any,
-    gain: Any,
+    products: Any,
+    weights: Any,
 ) -> Any:
-    """(8); Δs² + (s_a − s_b)² and Δs(s_a − s_b) summed by annotator are all that it depends on."""
-    count[:], squares[:], along[:] = 0.0, 0.0, 0.0
+    """Draw a domain from (8). It depends on Δs² + (s_a − s_b)² and Δs(s_a − s_b), summed per annotator."""
+    count[:], squares[:], products[:] = 0.0, 0.0, 0.0
     for row in range(start, end):
-        k, apart = annotator[row], seen[winner[row]] - seen[loser[row]]
+        k, difference = annotator[row], perceived[winner[row]] - perceived[loser[row]]
         count[k] += 1.0
-        squares[k] += noisy[row] * noisy[row] + apart * apart
-        along[k] += noisy[row] * apart
-    for m in range(len(shares)):
-        gain[m] = math.log(shares[m]) if shares[m] > 0.0 else -math.inf
+        squares[k] += noisy_difference[row] * noisy_difference[row] + difference * difference
+        products[k] += noisy_difference[row] * difference
+    for m in range(len(domain_probs)):
+        weights[m] = math.log(domain_probs[m]) if domain_probs[m] > 0.0 else -math.inf
         for k in range(len(count)):
             if count[k] > 0.0:
                 tau = expertise[k, m]
-                off = squares[k] - 2.0 * math.copysign(1.0, tau) * along[k]
-                gain[m] += count[k] * math.log(abs(tau)) - 0.25 * tau * tau * off
-    best, total = np.argmax(gain), 0.0
-    top = gain[best]
-    for m in range(len(shares)):
-        gain[m] = math.exp(gain[m] - top)
-        total += gain[m]
-    left = total * rng.random()
-    for m in range(len(shares)):
-        left -= gain[m]
-        if left < 0.0:
+                distance = squares[k] - 2.0 * math.copysign(1.0, tau) * products[k]
+                weights[m] += count[k] * math.log(abs(tau)) - 0.25 * tau * tau * distance
+    best, total = np.argmax(weights), 0.0
+    largest = weights[best]
+    for m in range(len(domain_probs)):
+        weights[m] = math.exp(weights[m] - largest)
+        total += weights[m]
+    remaining = total * rng.random()
+    for m in range(len(domain_probs)):
+        remaining -= weights[m]
+        if remaining < 0.0:
             return m
     return best
 
 
-@compiled(_draw_domain, positive_normal)
-def _walk(  # type: ignore[no-untyped-def]
+@compiled(_draw_domain, sample_positive_normal)
+def _e_step(  # type: ignore[no-untyped-def]
     rng,
     scores,
     difficulty,
-    shares,
+    domain_probs,
     expertise,
     domain,
-    seen,
-    noisy,
+    perceived,
+    noisy_difference,
     kept_domain,
-    kept_seen,
+    kept_perceived,
     winner,
     loser,
     annotator,
     judgment_starts,
     item_starts,
-    sight_starts,
-    touch_starts,
-    touch_row,
-    touch_other,
-    touch_sign,
-    who,
-    item,
+    utility_starts,
+    edge_starts,
+    edge_judgment,
+    edge_opponent,
+    edge_sign,
+    utility_annotator,
+    utility_item,
     warmup,
 ):
-    people, gain = len(expertise), np.empty(len(shares))
-    count, squares, along = np.empty(people), np.empty(people), np.empty(people)
+    n_annotators, weights = len(expertise), np.empty(len(domain_probs))
+    count, squares, products = np.empty(n_annotators), np.empty(n_annotators), np.empty(n_annotators)
     for sweep in range(warmup + len(kept_domain)):
         for query in range(len(domain)):
             start, end = judgment_starts[query], judgment_starts[query + 1]
             domain[query] = _draw_domain(
-                rng, expertise, shares, seen, noisy, winner, loser, annotator, start, end, count, squares, along, gain
+                rng,
+                expertise,
+                domain_probs,
+                perceived,
+                noisy_difference,
+                winner,
+                loser,
+                annotator,
+                start,
+                end,
+                count,
+                squares,
+                products,
+                weights,
             )
-            m, precise = domain[query], 1.0 / difficulty[query]
-            first, last = sight_starts[item_starts[query]], sight_starts[item_starts[query + 1]]
-            for sight in range(first, last):
-                tau = expertise[who[sight], m]
-                weight, side = 0.5 * tau * tau, math.copysign(1.0, tau)
-                linear, precision = precise * scores[item[sight]], precise
-                for touch in range(touch_starts[sight], touch_starts[sight + 1]):
-                    told = touch_sign[touch] * side * noisy[touch_row[touch]]
-                    linear += weight * (seen[touch_other[touch]] + told)
+            m, noise_precision = domain[query], 1.0 / difficulty[query]
+            first, last = utility_starts[item_starts[query]], utility_starts[item_starts[query + 1]]
+            for utility in range(first, last):
+                tau = expertise[utility_annotator[utility], m]
+                weight, sign = 0.5 * tau * tau, math.copysign(1.0, tau)
+                linear, precision = noise_precision * scores[utility_item[utility]], noise_precision
+                for edge in range(edge_starts[utility], edge_starts[utility + 1]):
+                    offset = edge_sign[edge] * sign * noisy_difference[edge_judgment[edge]]
+                    linear += weight * (perceived[edge_opponent[edge]] + offset)
                     precision += weight
-                seen[sight] = linear / precision + rng.standard_normal() / math.sqrt(precision)
+                perceived[utility] = linear / precision + rng.standard_normal() / math.sqrt(precision)
             for row in range(start, end):
                 tau = expertise[annotator[row], m]
-                margin = tau * ROOT_HALF * (seen[winner[row]] - seen[loser[row]])
-                noisy[row] = positive_normal(rng, margin) / (ROOT_HALF * abs(tau))
+                margin = tau * ROOT_HALF * (perceived[winner[row]] - perceived[loser[row]])
+                noisy_difference[row] = sample_positive_normal(rng, margin) / (ROOT_HALF * abs(tau))
         if sweep >= warmup:
             kept_domain[sweep - warmup] = domain
-            kept_seen[sweep - warmup] = seen
+            kept_perceived[sweep - warmup] = perceived

@@ -1,145 +1,200 @@
-"""Draws of Thurstonian preferences, read: in units that mean something, domains called the same in all of them."""
+"""From draws of the TPP sampler to estimates: units, labels of domains, intervals, and a prior for new queries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 from crowdrank.data import Comparisons, Items
+from crowdrank.errors import DataError
 from crowdrank.models.base import with_annotators
-from crowdrank.models.thurstonian.layout import Sights
+from crowdrank.models.thurstonian.gibbs import Prior, State
 from crowdrank.results import Domains, Ranking
 
 if TYPE_CHECKING:
-    from crowdrank.models.thurstonian.gibbs import State
     from crowdrank.models.thurstonian.sampler import Sampler
 
 Estimate = tuple[FloatArray, FloatArray, FloatArray]
 
+INTERVAL_LEVEL = 0.9
+# Number of scores that a transferred variance counts for at most, because new queries may differ.
+_MAX_VARIANCE_COUNT = 50.0
 
-LEVEL = 0.9
 
+def state_to_draw(sampler: Sampler, state: State) -> FloatArray:
+    """One draw as a vector: scores, difficulty, τ, domain, and the standard deviation of scores.
 
-def read(sampler: Sampler, state: State) -> FloatArray:
-    """Scores in units of their spread; difficulty of mean one, τ to match; domains; the spread in units of difficulty.
-
-    How far scores are spread beside how far sights err is what the judgments know least of: in units of their own
-    spread scores do not hang on it.
+    Scores are in units of their own standard deviation, because the judgments hardly determine how widely scores are
+    spread relative to the perception noise. Difficulty has mean one, and τ is in that unit.
     """
-    upright = sampler.upright(state)
-    scores, mean = sampler.items.centre(upright.scores), upright.difficulty.mean()
+    oriented = sampler.resolve_orientation(state)
+    scores, mean = sampler.items.centre(oriented.scores), oriented.difficulty.mean()
     spread = max(float(np.sqrt(np.mean(scores**2))), 1e-12)
-    tau = upright.expertise.ravel() * np.sqrt(mean)
-    parts = scores / spread, upright.difficulty / mean, tau, upright.domain, [spread / np.sqrt(mean)]
+    tau = oriented.expertise.ravel() * np.sqrt(mean)
+    parts = scores / spread, oriented.difficulty / mean, tau, oriented.domain, [spread / np.sqrt(mean)]
     return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What was drawn, one row a draw."""
+class PosteriorDraws:
+    """Draws of the posterior, one row per draw.
+
+    Parameters
+    ----------
+    scores : array of draws × items
+    difficulty : array of draws × queries
+    expertise : array of draws × annotators × domains
+    domain : integer array of draws × queries
+    spread : array per draw
+        Standard deviation of the scores, in units of the perception noise.
+    """
 
     scores: FloatArray
     difficulty: FloatArray
     expertise: FloatArray
-    """Draws × annotators × domains."""
     domain: IntArray
-    """Draws × queries."""
     spread: FloatArray
 
     @classmethod
-    def of(cls, draws: FloatArray, items: Items, annotators: int, domains: int) -> Reading:
+    def from_matrix(cls, draws: FloatArray, items: Items, annotators: int, domains: int) -> PosteriorDraws:
+        """From rows made by `state_to_draw`, with the labels of domains aligned."""
         queries = len(items.queries)
         cuts = np.cumsum([len(items), queries, annotators * domains, queries])
         scores, difficulty, tau, domain, spread = np.split(draws, cuts, axis=1)
-        table = tau.reshape(len(draws), annotators, domains)
-        return cls(scores, difficulty, table, np.rint(domain).astype(np.int64), spread[:, 0]).named_alike()
+        expertise = tau.reshape(len(draws), annotators, domains)
+        return cls(scores, difficulty, expertise, np.rint(domain).astype(np.int64), spread[:, 0]).with_aligned_domains()
 
-    def named_alike(self) -> Reading:
-        """Domains called the same in all draws: as in the first, then as in most."""
-        found = self
+    def with_aligned_domains(self) -> PosteriorDraws:
+        """The same draws with the same label for a domain in each: first as in the first draw, then as in most."""
+        aligned = self
         for _ in range(2):
-            usual = np.argmax(found.membership, axis=1) if found is not self else self.domain[0]
-            found = found._named_as(usual)
-        return found
+            reference = np.argmax(aligned.membership, axis=1) if aligned is not self else self.domain[0]
+            aligned = aligned._aligned_to(reference)
+        return aligned
 
-    def _named_as(self, usual: IntArray) -> Reading:
+    def _aligned_to(self, reference: IntArray) -> PosteriorDraws:
+        """Relabel domains so that as many queries as possible agree with the reference (assignment problem)."""
         from scipy.optimize import linear_sum_assignment
 
         domains = self.expertise.shape[2]
         expertise, domain = self.expertise.copy(), self.domain.copy()
         for row, drawn in enumerate(self.domain):
-            shared = np.bincount(drawn * domains + usual, minlength=domains**2).reshape(domains, domains)
-            _, name = linear_sum_assignment(-shared)
-            expertise[row][:, name] = self.expertise[row]
-            domain[row] = name[drawn]
-        return Reading(self.scores, self.difficulty, expertise, domain, self.spread)
+            overlap = np.bincount(drawn * domains + reference, minlength=domains**2).reshape(domains, domains)
+            _, label = linear_sum_assignment(-overlap)
+            expertise[row][:, label] = self.expertise[row]
+            domain[row] = label[drawn]
+        return PosteriorDraws(self.scores, self.difficulty, expertise, domain, self.spread)
 
     @property
     def membership(self) -> FloatArray:
-        """The chance that each query is of each domain; queries × domains."""
+        """Posterior probability of each domain for each query, as queries × domains."""
         domains = np.arange(self.expertise.shape[2])
         return np.stack([np.mean(self.domain == domain, axis=0) for domain in domains], axis=1)
 
-    def quality(self, given: IntArray) -> FloatArray:
-        """The chance that each annotator names the better of two items seen one unit apart, over what they judged.
+    def quality(self, counts: IntArray) -> FloatArray:
+        """Probability of naming the better of two items perceived one unit apart, as draws × annotators.
 
-        Of annotators without judgments: over all queries.
+        Averaged over the annotator's judgments, counted as queries × annotators; over all queries if there are none.
         """
         from scipy.special import ndtr
 
-        weight = (given + 1e-9) / (given + 1e-9).sum(axis=0)
+        weight = (counts + 1e-9) / (counts + 1e-9).sum(axis=0)
         return np.stack(
             [
-                np.sum(weight.T * ndtr(table / np.sqrt(2))[:, domain], axis=1)
-                for table, domain in zip(self.expertise, self.domain, strict=True)
+                np.sum(weight.T * ndtr(expertise / np.sqrt(2))[:, domain], axis=1)
+                for expertise, domain in zip(self.expertise, self.domain, strict=True)
             ]
         )
 
 
-def given_in(sights: Sights, people: int) -> IntArray:
-    """How many judgments each annotator gave in each query; queries × annotators."""
-    each = np.diff(sights.judgment_starts)
-    cell = np.repeat(np.arange(len(each)), each) * people + sights.annotator
-    return np.bincount(cell, minlength=len(each) * people).reshape(len(each), people)
-
-
-def with_domains(
+def attach_domains(
     ranking: Ranking,
     comparisons: Comparisons,
     expertise: Estimate,
     difficulty: Estimate,
     membership: FloatArray,
-    given: IntArray,
+    counts: IntArray,
     quality: Estimate | None = None,
 ) -> Ranking:
-    """The ranking and what was learnt of domains, and of annotators, where they have names."""
+    """The ranking with its domains, and with its annotators if the judgments name them."""
     from scipy.special import ndtr
 
-    people = slice(None) if comparisons.annotator is not None else slice(0)
-    middle, low, high = (part[people] for part in expertise)
-    likeliest = np.argmax(membership, axis=1)[:, None] == np.arange(membership.shape[1])
-    judged = (given.T @ likeliest).astype(np.int64)[people]
+    annotators = slice(None) if comparisons.annotator is not None else slice(0)
+    estimate, low, high = (part[annotators] for part in expertise)
+    most_probable = np.argmax(membership, axis=1)[:, None] == np.arange(membership.shape[1])
+    n_judgments = (counts.T @ most_probable).astype(np.int64)[annotators]
     domains = Domains(
         annotators=comparisons.annotators,
         queries=comparisons.items.queries,
-        expertise=(middle, low, high),
+        expertise=(estimate, low, high),
         membership=membership,
         difficulty=difficulty,
-        judged=judged,
-        level=LEVEL,
+        n_judgments=n_judgments,
+        level=INTERVAL_LEVEL,
     )
     if quality is None:
-        weight = (judged + 1e-9) / (judged + 1e-9).sum(axis=1, keepdims=True)
-        overall = np.sum(weight * ndtr(middle / np.sqrt(2)), axis=1)
+        weight = (n_judgments + 1e-9) / (n_judgments + 1e-9).sum(axis=1, keepdims=True)
+        overall = np.sum(weight * ndtr(estimate / np.sqrt(2)), axis=1)
         quality = overall, overall, overall
-    told = quality
-    return with_annotators(replace(ranking, chart=lambda: domains), comparisons, lambda: {"quality": told})
+    estimates = {"quality": quality}
+    return with_annotators(ranking.with_parts(domains=lambda: domains), comparisons, lambda: estimates)
 
 
-def interval(draws: FloatArray, level: float) -> Estimate:
-    """Mean and interval over draws."""
+def mean_and_interval(draws: FloatArray, level: float) -> Estimate:
+    """Mean over draws, and the ends of the central interval."""
     low, high = np.quantile(draws, ((1 - level) / 2, (1 + level) / 2), axis=0)
     return draws.mean(axis=0), low, high
+
+
+@dataclass(frozen=True)
+class TransferredPrior:
+    """What a fit has learned about annotators and domains, as a prior for new queries.
+
+    Parameters
+    ----------
+    annotators : array of labels
+    expertise_mean, expertise_std : arrays of annotators × domains
+    domain_concentration : array per domain
+        Number of queries of each domain, plus one.
+    variance : float
+        Variance of the scores, in units of the perception noise.
+    """
+
+    annotators: ObjectArray
+    expertise_mean: FloatArray
+    expertise_std: FloatArray
+    domain_concentration: FloatArray
+    variance: float
+
+    @classmethod
+    def from_ranking(cls, ranking: Ranking) -> TransferredPrior:
+        """Normal priors of τ with the means and interval widths of a fit."""
+        from scipy.special import ndtri
+
+        if not ranking.has_domains or "spread" not in ranking.parameters:
+            raise DataError(f"A {ranking.model} ranking has no domains to transfer. Fit tpp and update its ranking.")
+        domains = ranking.domains
+        mean, low, high = domains.expertise
+        std = (high - low) / (2.0 * ndtri(0.5 + 0.5 * domains.level))
+        if not np.all(std > 0):
+            raise DataError(
+                'This tpp ranking has no intervals of expertise to transfer. Fit it with inference="posterior".'
+            )
+        concentration = domains.membership.sum(axis=0) + 1.0
+        return cls(domains.annotators, mean, std, concentration, ranking.parameters["spread"] ** 2)
+
+    def for_annotators(self, annotators: ObjectArray) -> Prior:
+        """The prior for these annotators. New annotators get the default prior of expertise."""
+        default = Prior()
+        shape = (max(1, len(annotators)), len(self.domain_concentration))
+        mean, std = np.full(shape, default.expertise_mean), np.full(shape, default.expertise_std)
+        row_of = {str(label): row for row, label in enumerate(self.annotators)}
+        for row, label in enumerate(annotators):
+            known = row_of.get(str(label))
+            if known is not None:
+                mean[row], std[row] = self.expertise_mean[known], self.expertise_std[known]
+        half = 0.5 * _MAX_VARIANCE_COUNT
+        return Prior(mean, std, self.domain_concentration, variance_shape=half, variance_rate=half * self.variance)

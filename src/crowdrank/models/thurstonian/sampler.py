@@ -1,4 +1,4 @@
-"""The posterior of Thurstonian preferences (Wang et al. 2016), walked: where chains start, which way is up."""
+"""The MCMC sampler of TPP: starting values, tuning, and the orientation of domains."""
 
 from __future__ import annotations
 
@@ -10,144 +10,159 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items
-from crowdrank.errors import DataError
 from crowdrank.models.thurstonian import gibbs
-from crowdrank.models.thurstonian.domains import Prior
-from crowdrank.models.thurstonian.gibbs import Beliefs, State
-from crowdrank.models.thurstonian.layout import Sights, climb, sights_of, slope_of
-from crowdrank.models.thurstonian.postprocess import given_in
-from crowdrank.models.thurstonian.start import Start, begin, begin_with, head_count
-from crowdrank.models.thurstonian.transfer import Known
+from crowdrank.models.thurstonian.domain_clustering import GridPrior
+from crowdrank.models.thurstonian.gibbs import Prior, State
+from crowdrank.models.thurstonian.initialization import (
+    InitialValues,
+    fit_scores,
+    initial_values,
+    initial_values_from_prior,
+    majority_scores,
+    marginal_slope,
+)
+from crowdrank.models.thurstonian.layout import Layout, judgment_counts, layout_from_comparisons
+from crowdrank.models.thurstonian.postprocess import TransferredPrior
 
-_TUNING = (10, 8, 8)
-_CLIMBED = 6
-_WORTH_A_LOOK = 20.0
+# Sweeps after each of which the preconditioners and the domain proposals are computed again.
+_TUNING_SWEEPS = (10, 8, 8)
+_NEWTON_ROUNDS = 6
+# Domains whose rough log evidence is within this distance of the best get the exact approximation.
+_EVIDENCE_RANGE = 20.0
 
 
 class Info(NamedTuple):
-    accepted: float
+    acceptance_rate: float
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """How the posterior is walked, from about one start."""
+    """Sampler of the posterior of TPP, for `crowdrank.inference.mcmc`.
 
-    sights: Sights
+    Parameters
+    ----------
+    layout : Layout
+    items : Items
+    start : InitialValues
+        Chains start around these values.
+    prior : Prior
+    orientation_known : bool, default False
+        Whether the prior determines the sign of scores and expertise.
+    """
+
+    layout: Layout
     items: Items
-    start: Start
-    beliefs: Beliefs = field(default_factory=Beliefs)
-    oriented: bool = False
-    """Whether the beliefs say which way is up."""
+    start: InitialValues
+    prior: Prior = field(default_factory=Prior)
+    orientation_known: bool = False
 
     @classmethod
-    def of(cls, comparisons: Comparisons, count: int | None, seed: int, known: Known | None = None) -> Sampler:
-        """Of judgments as they come; with so many domains, those that are known, or as many as are asked for."""
-        sights, items = laid_out(comparisons), comparisons.items
-        rng, counted = np.random.default_rng(seed), head_count(sights, items)
-        if known is None:
-            beliefs = Beliefs()
-            prior = Prior.normal(beliefs.expertise, beliefs.expertise_spread)
-            people = max(1, len(comparisons.annotators))
-            return cls(sights, items, begin(rng, sights, counted, people, prior, count), beliefs)
-        beliefs = known.beliefs(comparisons.annotators)
-        return cls(sights, items, begin_with(sights, counted, beliefs, known.variance), beliefs, oriented=True)
+    def of(
+        cls, comparisons: Comparisons, count: int | None, seed: int, transferred: TransferredPrior | None = None
+    ) -> Sampler:
+        """Sampler for these judgments, with `count` domains (None: chosen by evidence), or with transferred ones."""
+        layout, items = layout_from_comparisons(comparisons), comparisons.items
+        rng, majority = np.random.default_rng(seed), majority_scores(layout, items)
+        if transferred is None:
+            prior = Prior()
+            grid_prior = GridPrior.normal(prior.expertise_mean, prior.expertise_std)
+            n_annotators = max(1, len(comparisons.annotators))
+            start = initial_values(rng, layout, majority, n_annotators, grid_prior, count)
+            return cls(layout, items, start, prior)
+        prior = transferred.for_annotators(comparisons.annotators)
+        start = initial_values_from_prior(layout, majority, prior, transferred.variance)
+        return cls(layout, items, start, prior, orientation_known=True)
 
     @cached_property
-    def _given(self) -> IntArray:
-        return given_in(self.sights, len(self.start.expertise))
+    def _judgment_counts(self) -> IntArray:
+        return judgment_counts(self.layout, len(self.start.expertise))
 
     @cached_property
-    def _beliefs(self) -> Beliefs:
-        return self.beliefs.of(*self.start.expertise.shape)
+    def _prior(self) -> Prior:
+        return self.prior.broadcast(*self.start.expertise.shape)
 
     def init(self, rng: np.random.Generator) -> State:
-        """Near the start."""
-        start, sights = self.start, self.sights
+        """A random state around the starting values."""
+        start, layout = self.start, self.layout
         scores = start.scores + rng.normal(scale=0.5, size=len(start.scores))
-        seen = scores[sights.item] + rng.normal(size=len(sights.item))
+        perceived = scores[layout.utility_item] + rng.normal(size=len(layout.utility_item))
         expertise = start.expertise + rng.normal(scale=0.2, size=start.expertise.shape)
         domains = expertise.shape[1]
-        shares = (np.bincount(start.domain, minlength=domains) + 1.0) / (len(start.domain) + domains)
-        return gibbs.ready(
-            sights,
+        domain_probs = (np.bincount(start.domain, minlength=domains) + 1.0) / (len(start.domain) + domains)
+        return gibbs.make_state(
+            layout,
             scores,
-            seen,
+            perceived,
             np.ones(len(start.domain)),
             start.domain.copy(),
             expertise,
-            shares,
+            domain_probs,
             np.full(1, start.variance),
         )
 
     def tune(self, rng: np.random.Generator, state: State) -> State:
-        """After some sweeps that find out how far the chain may go at a time, where it is now."""
-        there = State._make(part.copy() for part in state)
-        for sweeps in _TUNING:
-            gibbs.set_frames(self.sights, there)
-            there.odds[:] = odds(self.sights, there)
-            gibbs.walk(rng, self.sights, self._beliefs, there, sweeps, tune=True)
-        return there
+        """Adapt the step size, the preconditioners and the domain proposals in some sweeps that are discarded."""
+        adapted = _copy(state)
+        for sweeps in _TUNING_SWEEPS:
+            gibbs.update_preconditioners(self.layout, adapted)
+            adapted.domain_proposals[:] = domain_proposals(self.layout, adapted)
+            gibbs.run(rng, self.layout, self._prior, adapted, sweeps, tune=True)
+        return adapted
 
-    def walk(self, rng: np.random.Generator, state: State, steps: int) -> tuple[State, Info]:
-        """So many sweeps over everything."""
-        there = State._make(part.copy() for part in state)
-        return there, Info(gibbs.walk(rng, self.sights, self._beliefs, there, steps))
+    def run(self, rng: np.random.Generator, state: State, sweeps: int) -> tuple[State, Info]:
+        """Run a number of sweeps from a state, which stays as it is."""
+        new = _copy(state)
+        return new, Info(gibbs.run(rng, self.layout, self._prior, new, sweeps))
 
-    def upright(self, state: State) -> State:
-        """Each domain turned so that most judgments in it are expected to be right: they cannot tell which way is up.
+    def resolve_orientation(self, state: State) -> State:
+        """Choose the sign of each domain so that most of its judgments are expected to be right.
 
-        Scores are not asked: little may be known of them, and turned one way in every draw they would look certain.
+        Negating the scores and the expertise of a domain leaves the likelihood unchanged. Scores do not enter the
+        decision: if little is known about them, aligning them in every draw would make them look certain.
         """
         from scipy.special import ndtr
 
-        if self.oriented:
+        if self.orientation_known:
             return state
-        given = self._given.T @ (state.domain[:, None] == np.arange(len(state.shares)))
+        counts = self._judgment_counts.T @ (state.domain[:, None] == np.arange(len(state.domain_probs)))
         right = ndtr(state.expertise * np.sqrt(state.difficulty.mean() / 2.0))
-        up = np.where(np.sum(given * (right - 0.5), axis=0) < 0, -1.0, 1.0)
-        of_item = np.repeat(up[state.domain], np.diff(self.items.starts))
+        sign = np.where(np.sum(counts * (right - 0.5), axis=0) < 0, -1.0, 1.0)
+        item_sign = np.repeat(sign[state.domain], np.diff(self.items.starts))
         return state._replace(
-            scores=of_item * state.scores, seen=of_item[self.sights.item] * state.seen, expertise=up * state.expertise
+            scores=item_sign * state.scores,
+            perceived=item_sign[self.layout.utility_item] * state.perceived,
+            expertise=sign * state.expertise,
         )
 
 
-def odds(sights: Sights, state: State) -> FloatArray:
-    """How often to propose each domain for each query: by the root of its evidence, given expertise.
+def domain_proposals(layout: Layout, state: State) -> FloatArray:
+    """Probability of proposing each domain for each query: the square root of its approximate evidence, normalised.
 
-    The root proposes more than is likely, for the evidence is approximate and moves with the chain. A first look, each
-    judgment by itself, says which domains are worth a second one.
+    The square root spreads the proposals, because the evidence is approximate and depends on the state of the chain. A
+    rough evidence, with judgments treated as independent, decides for which domains the better one is computed.
     """
     from scipy.special import log_ndtr
 
-    slopes, domains = slope_of(state.expertise), len(state.shares)
-    query = np.repeat(np.arange(len(state.domain)), np.diff(sights.judgment_starts))
-    of_item = np.repeat(np.arange(len(state.domain)), np.diff(sights.item_starts))
-    found = np.empty((len(state.domain), domains))
+    slopes, domains = marginal_slope(state.expertise), len(state.domain_probs)
+    judgment_query = np.repeat(np.arange(len(state.domain)), np.diff(layout.judgment_starts))
+    item_query = np.repeat(np.arange(len(state.domain)), np.diff(layout.item_starts))
+    evidence = np.empty((len(state.domain), domains))
     for domain in range(domains):
-        variance, everywhere = float(state.scale[0]), np.full(len(state.domain), domain)
-        scores, bent = climb(sights, np.zeros(len(state.scores)), slopes, everywhere, variance, _CLIMBED)
-        margin = slopes[sights.annotator, domain] * (scores[sights.above] - scores[sights.below])
-        prior = -0.5 * (scores**2 / variance + np.log(bent * variance))
-        found[:, domain] = np.bincount(query, log_ndtr(margin), len(found)) + np.bincount(of_item, prior, len(found))
-    found -= found.max(axis=1, keepdims=True)
-    asked = (found > -_WORTH_A_LOOK) & (np.sum(found > -_WORTH_A_LOOK, axis=1, keepdims=True) > 1)
-    better = gibbs.evidence(sights, state, asked)
-    found = np.where(asked, better - np.fmax.reduce(better, axis=1, keepdims=True), found)
-    chance = np.exp(0.5 * found) * state.shares**0.5
-    return np.asarray(chance / chance.sum(axis=1, keepdims=True))
+        variance, everywhere = float(state.score_variance[0]), np.full(len(state.domain), domain)
+        start = np.zeros(len(state.scores))
+        scores, curvature = fit_scores(layout, start, slopes, everywhere, variance, _NEWTON_ROUNDS)
+        margin = slopes[layout.annotator, domain] * (scores[layout.winner_item] - scores[layout.loser_item])
+        log_prior = -0.5 * (scores**2 / variance + np.log(curvature * variance))
+        by_judgment = np.bincount(judgment_query, log_ndtr(margin), len(evidence))
+        evidence[:, domain] = by_judgment + np.bincount(item_query, log_prior, len(evidence))
+    evidence -= evidence.max(axis=1, keepdims=True)
+    close = evidence > -_EVIDENCE_RANGE
+    mask = close & (np.sum(close, axis=1, keepdims=True) > 1)
+    better = gibbs.log_evidence(layout, state, mask)
+    evidence = np.where(mask, better - np.fmax.reduce(better, axis=1, keepdims=True), evidence)
+    weight = np.exp(0.5 * evidence) * state.domain_probs**0.5
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def laid_out(comparisons: Comparisons) -> Sights:
-    """The judgments that were decided, each as often as its weight says."""
-    times = np.where(comparisons.outcome == 0, 0, comparisons.weights)
-    broken = np.flatnonzero(times != np.round(times))
-    if len(broken):
-        row = int(broken[0])
-        raise DataError(
-            f"Row {row + 1}: TPP counts whole judgments, got a weight of {times[row]}: round weights, or drop them."
-        )
-    rows = np.repeat(np.arange(len(comparisons)), times.astype(np.int64))
-    won = comparisons.outcome[rows] > 0
-    left, right = comparisons.left[rows], comparisons.right[rows]
-    who = np.zeros(len(rows), np.int32) if comparisons.annotator is None else comparisons.annotator[rows]
-    return sights_of(np.where(won, left, right), np.where(won, right, left), who, comparisons.items.starts)
+def _copy(state: State) -> State:
+    return State._make(part.copy() for part in state)

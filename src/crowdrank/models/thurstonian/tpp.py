@@ -1,4 +1,4 @@
-"""Thurstonian pairwise preferences (Wang et al. 2016): whom to believe depends on what the query is about."""
+"""Thurstonian pairwise preferences (Wang et al. 2016): expertise depends on the hidden domain of a query."""
 
 from __future__ import annotations
 
@@ -10,28 +10,93 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.engines import Engine, here
+from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import SettingError
-from crowdrank.inference.mcmc import Samples, effective_size, r_hat, sample_until
-from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, health_of, require_kind
-from crowdrank.models.thurstonian.postprocess import LEVEL, Reading, given_in, interval, read, with_domains
-from crowdrank.models.thurstonian.transfer import Known, known_of
+from crowdrank.inference.mcmc import Samples, effective_sample_size, r_hat, sample_until
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, diagnose, require_kind
+from crowdrank.models.thurstonian.layout import judgment_counts
+from crowdrank.models.thurstonian.postprocess import (
+    INTERVAL_LEVEL,
+    PosteriorDraws,
+    TransferredPrior,
+    attach_domains,
+    mean_and_interval,
+    state_to_draw,
+)
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
-_OF_SCORES = 0.95
-# Sweeps of the first walk, and how many times a judgment may be looked at in it: few sweeps where judgments are many.
-_FIRST, _AT_LEAST, _LOOKS = 400, 100, 4_000_000
-# R̂ to reach where chains run that many sweeps at first, and where they run fewer.
-_R_HAT, _R_HAT_OF_MANY = 1.05, 1.2
-_ANYONE = 1.0
+# Share of the scores whose R̂ must be below the target.
+_DIAGNOSED_SHARE = 0.95
+# Sweeps of the first round: fewer if there are many judgments, to limit the number of updates of judgments.
+_MAX_INITIAL_SWEEPS, _MIN_INITIAL_SWEEPS, _INITIAL_JUDGMENT_UPDATES = 400, 100, 4_000_000
+# Target R̂ if the first round has the maximum number of sweeps, and if it has fewer.
+_R_HAT, _R_HAT_LARGE = 1.05, 1.2
+# Expertise assumed for judgments without annotators.
+_DEFAULT_EXPERTISE = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class TPP(Model):
-    """Thurstone's noise twice, in what an annotator sees and in what they say; queries have domains and difficulties.
+    """Thurstonian pairwise preferences: queries have hidden domains, annotators have an expertise in each of them.
 
-    Annotators have an expertise in every domain, below zero where they answer the wrong way round. Scores are posterior
-    means in units of their spread. Ties are left out.
+    Reads comparisons. Learns the scores of the items, the domain and the difficulty of each query, and the expertise of
+    each annotator in each domain, which is negative if they answer in reverse. Scores are posterior means, in units of
+    their standard deviation over all items. Ties are dropped.
+
+    Parameters
+    ----------
+    domains : int or "auto", default "auto"
+        Number of domains, at most one per query. "auto" chooses the number with the largest evidence; with
+        `inference="mcem"` it is ten, as in the paper.
+    inference : {"posterior", "mcem"}, default "posterior"
+        Sample the posterior with Markov chain Monte Carlo, or compute the published Monte Carlo EM estimate.
+    expertise : {"each", "shared"}, default "each"
+        Expertise per annotator and domain, or one per domain for all annotators (the paper's TPPUNIEXP). "shared" needs
+        `inference="mcem"`.
+    difficulty : {"each", "shared"}, default "each"
+        Difficulty per query, or one for all queries (TPPUNIDIFF). "shared" needs `inference="mcem"`.
+    chains : int, default 2
+        Number of Markov chains; at least 2.
+    draws : int, default 250
+        Maximum number of draws kept per chain, evenly spaced; at least 10.
+    r_hat : float or "auto", default "auto"
+        Chains have converged if R̂ of 95 % of the scores is below this value. "auto" is 1.05 up to 10,000 judgments and
+        1.2 above, where 1.05 would take several times as long.
+    max_sweeps : int, default 3000
+        Maximum number of sweeps per chain, at least 10. Warns if R̂ is still above `r_hat`.
+    seed : int, default 0
+        Seed of all random draws.
+
+    Notes
+    -----
+    Query l has a domain m_l, a difficulty δ_l² and true scores s. Annotator k perceives every item of the query once,
+    and answers with further noise that depends on their expertise τ in the domain:
+
+        u = s + δ_l e,   e ~ N(0, 1)
+        P(k prefers a to b) = Φ(τ_km (u_a − u_b) / √2),   m = m_l
+
+    The priors are s ~ N(0, ω²), τ ~ N(1, 1.5²), m ~ Multinomial(θ), δ² ~ gamma(3/2, 3/2), ω² ~ inverse gamma(1, 4) and
+    θ ~ Dirichlet(1, …, 1).
+
+    Negating the scores of a domain and the expertise of everyone in it leaves the likelihood unchanged. The sign is
+    chosen so that most judgments of the domain are expected to be right.
+
+    References
+    ----------
+    X. Wang, J. Wang, L. Jie, C. Zhai, Y. Chang (2016). Blind men and the elephant: Thurstonian pairwise preference for
+    ranking in crowdsourcing. ICDM.
+
+    Examples
+    --------
+    >>> from crowdrank.simulation import domain_crowd
+    >>> votes = domain_crowd(queries=10, items=4, annotators=5, domains=1, sparsity=0.8, seed=1).judgments
+    >>> ranking = TPP().fit(votes)
+    >>> ranking.convergence.converged
+    True
+    >>> ranking.domains
+    <Domains: 1, of 10 queries and 5 annotators>
+    >>> ranking.domains.queries_frame().columns
+    ['query', 'difficulty', 'difficulty_low', 'difficulty_high', 'domain', 'probability']
     """
 
     reads: ClassVar[type] = Comparisons
@@ -41,100 +106,111 @@ class TPP(Model):
     drops_ties: ClassVar[bool] = True
 
     domains: int | Literal["auto"] = "auto"
-    """How many there are, at most one a query; "auto" lets the judgments decide."""
     inference: Literal["posterior", "mcem"] = "posterior"
-    """The whole posterior, or the published Monte Carlo EM."""
     expertise: Literal["each", "shared"] = "each"
-    """With mcem: an expertise for each annotator, or one for all (TPPUNIEXP)."""
     difficulty: Literal["each", "shared"] = "each"
-    """With mcem: a difficulty for each query, or one for all (TPPUNIDIFF)."""
     chains: int = 2
-    """Walks through the posterior; they must meet."""
     draws: int = 250
-    """Kept of each chain, at most."""
     r_hat: float | Literal["auto"] = "auto"
-    """The chains have converged when R̂ of 95 % of the scores is below this; "auto" is 1.05, or 1.2 beyond 10,000
-    judgments, where 1.05 would take several times as long."""
     max_sweeps: int = 3000
-    """Chains that have not met by then are warned of."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.domains != "auto" and (isinstance(self.domains, str) or self.domains < 1):
             raise SettingError(f'domains must be at least 1, or "auto", got {self.domains!r}.')
         if self.inference not in ("posterior", "mcem"):
-            raise SettingError(f"inference must be posterior or mcem, got {self.inference!r}.")
-        for name, value in (("expertise", self.expertise), ("difficulty", self.difficulty)):
-            if value not in ("each", "shared"):
-                raise SettingError(f"{name} must be each or shared, got {value!r}.")
-            if value == "shared" and self.inference != "mcem":
-                raise SettingError(f'{name}="shared" is a variant of the published method: set inference="mcem".')
-        if self.chains < 2 or self.draws < 10 or self.max_sweeps < 10:
-            raise SettingError("chains must be at least 2, draws and max_sweeps at least 10.")
+            raise SettingError(f'inference must be "posterior" or "mcem", got {self.inference!r}.')
+        for name, choice in (("expertise", self.expertise), ("difficulty", self.difficulty)):
+            if choice not in ("each", "shared"):
+                raise SettingError(f'{name} must be "each" or "shared", got {choice!r}.')
+            if choice == "shared" and self.inference != "mcem":
+                raise SettingError(f'{name}="shared" is a variant of the published method. Set inference="mcem".')
+        for name, count, least in (
+            ("chains", self.chains, 2),
+            ("draws", self.draws, 10),
+            ("max_sweeps", self.max_sweeps, 10),
+        ):
+            if count < least:
+                raise SettingError(f"{name} must be at least {least}, got {count}.")
         if self.r_hat != "auto" and (isinstance(self.r_hat, str) or not self.r_hat > 1):
             raise SettingError(f'r_hat must be above 1, or "auto", got {self.r_hat!r}.')
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = self._checked(judgments)
         if self.inference == "mcem":
-            from crowdrank.models.thurstonian.mcem import conclude_published
+            from crowdrank.models.thurstonian.mcem import fit_mcem
 
-            return conclude_published(self, comparisons)
+            return fit_mcem(self, comparisons)
         return self._sample(comparisons, options.engine)
 
-    def update(self, ranking: Ranking, judgments: Judgments, engine: Engine = here) -> Ranking:
-        """Rank new queries with what a fit has learnt of annotators and domains."""
-        return self._sample(self._checked(judgments), engine, known_of(ranking))
+    def update(self, ranking: Ranking, judgments: Judgments, *, engine: Engine = LOCAL) -> Ranking:
+        """Rank new queries, with what an earlier fit has learned about annotators and domains as the prior.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            A ranking by `TPP` with `inference="posterior"`, or one that `update` returned.
+        judgments : Comparisons
+            Judgments on the new queries. New annotators get the default prior.
+        engine : Engine
+            Where the chains run.
+
+        Returns
+        -------
+        Ranking
+            The new queries only, with the same domains.
+        """
+        return self._sample(self._checked(judgments), engine, TransferredPrior.from_ranking(ranking))
 
     def _checked(self, judgments: Judgments) -> Comparisons:
         comparisons = require_kind(Comparisons, judgments, self)
         decided = comparisons.take(np.flatnonzero(comparisons.outcome))
-        check_connected(health_of(decided if len(decided) else comparisons), has_prior=True)
+        check_connected(diagnose(decided if len(decided) else comparisons), has_prior=True)
         return comparisons
 
-    def _sample(self, comparisons: Comparisons, engine: Engine, known: Known | None = None) -> Ranking:
+    def _sample(self, comparisons: Comparisons, engine: Engine, transferred: TransferredPrior | None = None) -> Ranking:
         from crowdrank.models.thurstonian.sampler import Sampler
 
         count = None if self.domains == "auto" else self.domains
-        sampler = Sampler.of(comparisons, count, self.seed, known)
-        size = len(comparisons.items)
-        samples, taken = sample_until(
+        sampler = Sampler.of(comparisons, count, self.seed, transferred)
+        size, judgments = len(comparisons.items), len(sampler.layout.winner_utility)
+        samples, sweeps = sample_until(
             sampler.init,
             sampler.tune,
-            sampler.walk,
-            partial(read, sampler),
+            sampler.run,
+            partial(state_to_draw, sampler),
             chains=self.chains,
-            first=_first(len(sampler.sights.winner)),
-            most=self.max_sweeps,
+            initial_sweeps=_initial_sweeps(judgments),
+            max_sweeps=self.max_sweeps,
             draws=self.draws,
             seed=self.seed,
-            settled=lambda found: _apart(found, size) < self._target(len(sampler.sights.winner)),
+            converged=lambda so_far: _score_r_hat(so_far, size) < self._target_r_hat(judgments),
             engine=engine,
         )
-        reading = Reading.of(samples.together, comparisons.items, *sampler.start.expertise.shape)
-        given = given_in(sampler.sights, len(sampler.start.expertise))
-        return self._conclude(comparisons, reading, samples, taken, given)
+        draws = PosteriorDraws.from_matrix(samples.pooled, comparisons.items, *sampler.start.expertise.shape)
+        counts = judgment_counts(sampler.layout, len(sampler.start.expertise))
+        return self._build(comparisons, draws, samples, sweeps, counts)
 
-    def _target(self, judgments: int) -> float:
-        """R̂ below which the chains have converged."""
+    def _target_r_hat(self, judgments: int) -> float:
         if self.r_hat != "auto":
             return self.r_hat
-        return _R_HAT if judgments * _FIRST <= _LOOKS else _R_HAT_OF_MANY
+        return _R_HAT if judgments * _MAX_INITIAL_SWEEPS <= _INITIAL_JUDGMENT_UPDATES else _R_HAT_LARGE
 
-    def _conclude(
-        self, comparisons: Comparisons, reading: Reading, samples: Samples, taken: int, given: IntArray
+    def _build(
+        self, comparisons: Comparisons, draws: PosteriorDraws, samples: Samples, sweeps: int, counts: IntArray
     ) -> Ranking:
-        scores = reading.scores
-        apart = _apart(samples, scores.shape[1])
-        unit = "of R̂ above 1, so the chains have not met"
-        convergence = Convergence(apart < self._target(int(given.sum())), taken, apart - 1.0, unit, "raise max_sweeps")
+        scores = draws.scores
+        reached = _score_r_hat(samples, scores.shape[1])
+        unit = "of R̂ above 1, so the chains have not converged"
+        converged = reached < self._target_r_hat(int(counts.sum()))
+        convergence = Convergence(converged, sweeps, reached - 1.0, unit, "raise max_sweeps")
         method = f"{len(scores):,} draws from the posterior, of scores, annotators and domains together"
         parameters = {
-            "domains": float(reading.expertise.shape[2]),
-            "spread": float(reading.spread.mean()),
-            "r_hat": apart,
-            "effective_size": _worth(samples, scores.shape[1]),
-            "accepted": samples.accepted,
+            "domains": float(draws.expertise.shape[2]),
+            "spread": float(draws.spread.mean()),
+            "r_hat": reached,
+            "effective_size": _score_effective_sample_size(samples, scores.shape[1]),
+            "accepted": samples.acceptance_rate,
         }
         ranking = build_ranking(
             self,
@@ -144,45 +220,59 @@ class TPP(Model):
             convergence=convergence,
             measure=lambda: Uncertainty(scores, scores.std(axis=0), method, sampled=True),
         )
-        return with_domains(
+        return attach_domains(
             ranking,
             comparisons,
-            interval(reading.expertise, LEVEL),
-            interval(reading.difficulty, LEVEL),
-            reading.membership,
-            given,
-            interval(reading.quality(given), 0.95),
+            mean_and_interval(draws.expertise, INTERVAL_LEVEL),
+            mean_and_interval(draws.difficulty, INTERVAL_LEVEL),
+            draws.membership,
+            counts,
+            mean_and_interval(draws.quality(counts), 0.95),
         )
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
-        """Chances of left, tie and right for each comparison, as columns, over the posterior of scores and domains."""
+        """Probabilities of left, tie and right for each comparison, averaged over the posterior.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            A ranking by this model.
+        comparisons : Comparisons
+            Comparisons of the same items by the same annotators. Their outcomes are ignored.
+
+        Returns
+        -------
+        array of comparisons × 3
+        """
         from scipy.special import ndtr
 
         domains, query = ranking.domains, comparisons.items.query[comparisons.left]
         who = np.zeros(len(comparisons), np.int64) if comparisons.annotator is None else comparisons.annotator
-        table = domains.expertise[0] if len(domains.annotators) else np.full((1, len(domains)), _ANYONE)
-        tau, blur = table[who], domains.difficulty[0][query, None]
-        slope = ranking.parameters["spread"] * tau / np.sqrt(2.0 * (1.0 + tau**2 * blur))
+        named = len(domains.annotators) > 0
+        expertise = domains.expertise[0] if named else np.full((1, len(domains)), _DEFAULT_EXPERTISE)
+        tau, difficulty = expertise[who], domains.difficulty[0][query, None]
+        # Perception noise integrated out: Φ(τ d / √(2 (1 + τ² δ²))).
+        slope = ranking.parameters["spread"] * tau / np.sqrt(2.0 * (1.0 + tau**2 * difficulty))
         draws = ranking.scores[None] if self.inference == "mcem" else ranking.uncertainty.draws
-        chance = np.zeros(len(comparisons))
+        left_wins = np.zeros(len(comparisons))
         for scores in draws:
-            apart = scores[comparisons.left] - scores[comparisons.right]
-            chance += np.sum(domains.membership[query] * ndtr(slope * apart[:, None]), axis=1) / len(draws)
-        return np.stack((chance, np.zeros(len(chance)), 1 - chance), axis=1)
+            difference = scores[comparisons.left] - scores[comparisons.right]
+            left_wins += np.sum(domains.membership[query] * ndtr(slope * difference[:, None]), axis=1) / len(draws)
+        return np.stack((left_wins, np.zeros(len(left_wins)), 1 - left_wins), axis=1)
 
 
-def _first(judgments: int) -> int:
-    return int(np.clip(_LOOKS // max(1, judgments), _AT_LEAST, _FIRST))
+def _initial_sweeps(judgments: int) -> int:
+    return int(np.clip(_INITIAL_JUDGMENT_UPDATES // max(1, judgments), _MIN_INITIAL_SWEEPS, _MAX_INITIAL_SWEEPS))
 
 
-def _worth(samples: Samples, size: int) -> float:
-    """Independent draws that all but one score in twenty are worth."""
-    found = effective_size(samples.draws[..., :size])
+def _score_effective_sample_size(samples: Samples, size: int) -> float:
+    """Effective sample size that 95 % of the scores exceed."""
+    sizes = effective_sample_size(samples.draws[..., :size])
     count = float(samples.draws.shape[0] * samples.draws.shape[1])
-    return count if np.all(np.isnan(found)) else float(np.nanquantile(found, 1.0 - _OF_SCORES))
+    return count if np.all(np.isnan(sizes)) else float(np.nanquantile(sizes, 1.0 - _DIAGNOSED_SHARE))
 
 
-def _apart(samples: Samples, size: int) -> float:
-    """R̂ that all but one score in twenty keep below."""
-    found = r_hat(samples.draws[..., :size])
-    return 1.0 if np.all(np.isnan(found)) else float(np.nanquantile(found, _OF_SCORES))
+def _score_r_hat(samples: Samples, size: int) -> float:
+    """R̂ that 95 % of the scores stay below."""
+    values = r_hat(samples.draws[..., :size])
+    return 1.0 if np.all(np.isnan(values)) else float(np.nanquantile(values, _DIAGNOSED_SHARE))

@@ -1,8 +1,8 @@
-"""Thurstonian ranking model (Thurstone 1927; Wang et al. 2016, §II): a list is the order of what someone perceived."""
+"""Thurstonian ranking model (Thurstone 1927; Wang et al. 2016, §II): a list is the order of perceived utilities."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -13,24 +13,60 @@ from crowdrank.data import Items, Judgments, Rankings
 from crowdrank.engines import Engine
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.mcmc import Samples, sample
-from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, health_of, require_kind
+from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, diagnose, require_kind
 from crowdrank.models.bootstrap import bootstrap
-from crowdrank.models.thurstonian.trm_kernels import State, lists_of
+from crowdrank.models.thurstonian.trm_kernels import State, build_lists
 from crowdrank.models.thurstonian.trm_sampler import Sampler
 from crowdrank.results import Convergence, Domains, Ranking, Uncertainty
 
-_MET = 1.1
+# Chains have converged if R̂ is below this.
+_R_HAT = 1.1
+# Sweeps per draw.
 _THIN = 3
-_SETTLED = 0.1
+# EM has converged if no score changes by more than this, in units of the noise.
+_EM_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class TRM(Model):
-    """Normal noise on each item of a list, the same for all items of a query: harder queries have more of it.
+    """Thurstonian ranking model for whole lists, partial lists and top-k lists.
 
-    The unit of scores is the noise of a query of middling difficulty. Items on one place of a list are not ordered
-    among themselves.
+    Reads rankings. Everyone who makes a list perceives its items with normal noise, and sorts them by what they
+    perceive. Harder queries have more noise. The unit of scores is the noise of a query of mean difficulty. Items that
+    share a position of a list are not ordered among themselves.
 
+    Parameters
+    ----------
+    inference : {"posterior", "mcem"}, default "posterior"
+        Posterior means by Gibbs sampling, or maximum likelihood by the published Monte Carlo EM, without a prior.
+    chains : int, default 4
+        Number of Markov chains; at least 2. Warns if R̂ of any score or difficulty is 1.1 or more.
+    draws : int, default 250
+        Draws kept per chain, one in three sweeps; at least 10.
+    warmup : int, default 250
+        Sweeps discarded at the start of each chain.
+    rounds : int, default 100
+        Iterations of EM, at least 4. Scores are means over the last quarter of them, because each is noisy.
+    seed : int, default 0
+        Seed of all random draws.
+
+    Notes
+    -----
+    Every item of a query has a true score s, and a list is the order of
+
+        u = s + δ e,   e ~ N(0, 1)
+
+    with the difficulty δ² of the query, which is one on average over queries. The priors are s ~ N(0, ω²),
+    δ² ~ inverse gamma(2, 1) and ω² ~ inverse gamma(2, 4). On lists of two items, the model is Thurstone's.
+
+    References
+    ----------
+    L. L. Thurstone (1927). A law of comparative judgment. Psychological Review 34.
+    X. Wang, J. Wang, L. Jie, C. Zhai, Y. Chang (2016). Blind men and the elephant: Thurstonian pairwise preference for
+    ranking in crowdsourcing. ICDM.
+
+    Examples
+    --------
     >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]], [["b"], ["a"], ["c"]], [["a"], ["c"], ["b"]]])
     >>> TRM().fit(lists).table(uncertainty=False)["item"].to_list()
     ['a', 'b', 'c']
@@ -41,45 +77,45 @@ class TRM(Model):
     samples: ClassVar[bool] = True
 
     inference: Literal["posterior", "mcem"] = "posterior"
-    """Means of the posterior; or the likeliest scores by Monte Carlo EM, as published, without any prior."""
     chains: int = 4
-    """Walks through the posterior, from different starts; they must meet."""
     draws: int = 250
-    """Kept of each chain, one in three."""
     warmup: int = 250
-    """Sweeps forgotten at the start of each chain."""
     rounds: int = 100
-    """Of EM; the scores are means over the last quarter of them."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.inference not in ("posterior", "mcem"):
-            raise SettingError(f"inference must be posterior or mcem, got {self.inference!r}.")
-        if self.chains < 2 or self.draws < 10 or self.warmup < 0:
-            raise SettingError("chains must be at least 2, draws at least 10 and warmup not negative.")
-        if self.rounds < 4:
-            raise SettingError(f"rounds must be at least 4, got {self.rounds}.")
+            raise SettingError(f'inference must be "posterior" or "mcem", got {self.inference!r}.')
+        for name, value, least in (
+            ("chains", self.chains, 2),
+            ("draws", self.draws, 10),
+            ("warmup", self.warmup, 0),
+            ("rounds", self.rounds, 4),
+        ):
+            if value < least:
+                raise SettingError(f"{name} must be at least {least}, got {value}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         rankings = require_kind(Rankings, judgments, self)
         sampler = self.sampler(rankings)
-        check_connected(health_of(rankings), has_prior=True)
+        check_connected(diagnose(rankings), has_prior=True)
         if self.inference == "mcem":
-            return self._climb(rankings, sampler)
+            return self._fit_em(rankings, sampler)
         return self._sample(rankings, sampler, options.engine)
 
     def sampler(self, rankings: Rankings) -> Sampler:
-        """Of the lists that order something, each as often as its weight says."""
+        """Sampler for the lists that order at least two items, each repeated as often as its weight says."""
         if not np.any(rankings.place):
             raise DataError("These lists order no two items: nothing can be ranked.")
-        told = rankings.take(_repeated(rankings))
-        return Sampler(lists_of(told.item, told.place, told.offsets, told.items.starts), rankings.items)
+        repeated = rankings.take(_repeated(rankings))
+        lists = build_lists(repeated.item, repeated.place, repeated.offsets, repeated.items.starts)
+        return Sampler(lists, rankings.items)
 
     def _sample(self, rankings: Rankings, sampler: Sampler, engine: Engine) -> Ranking:
         samples = sample(
             sampler.init,
-            sampler.walk,
-            partial(_read, sampler),
+            sampler.run,
+            partial(_state_to_draw, sampler),
             chains=self.chains,
             warmup=self.warmup,
             draws=self.draws,
@@ -87,15 +123,15 @@ class TRM(Model):
             seed=self.seed,
             engine=engine,
         )
-        scores = samples.together[:, : len(rankings.items)]
-        steps = self.warmup + _THIN * self.draws
-        unit = "of R̂ above 1, so the chains have not met"
-        convergence = Convergence(samples.r_hat < _MET, steps, samples.r_hat - 1.0, unit, "raise draws and warmup")
+        scores = samples.pooled[:, : len(rankings.items)]
+        sweeps = self.warmup + _THIN * self.draws
+        unit = "of R̂ above 1, so the chains have not converged"
+        convergence = Convergence(samples.r_hat < _R_HAT, sweeps, samples.r_hat - 1.0, unit, "raise draws and warmup")
         method = f"{len(scores):,} draws from the posterior, of scores and difficulties together"
         parameters = {
-            "prior_scale": float(np.exp(samples.together[:, -1].mean())),
+            "prior_scale": float(np.exp(samples.pooled[:, -1].mean())),
             "r_hat": samples.r_hat,
-            "effective_size": samples.effective_size,
+            "effective_size": samples.effective_sample_size,
         }
         ranking = build_ranking(
             self,
@@ -105,75 +141,75 @@ class TRM(Model):
             convergence=convergence,
             measure=lambda: Uncertainty(scores, scores.std(axis=0), method, sampled=True),
         )
-        if len(rankings.items.queries) == 1:  # of one query the difficulty is the unit
+        if len(rankings.items.queries) == 1:  # the difficulty of a single query is the unit
             return ranking
-        return replace(ranking, chart=lambda: _chart(samples, rankings.items))
+        return ranking.with_parts(domains=lambda: _domains(samples, rankings.items))
 
-    def _climb(self, rankings: Rankings, sampler: Sampler) -> Ranking:
-        scores, moved = climbed(sampler, self.rounds, self.seed)
+    def _fit_em(self, rankings: Rankings, sampler: Sampler) -> Ranking:
+        scores, change = em_scores(sampler, self.rounds, self.seed)
         unit = "of the noise from where it was a quarter of the rounds before"
         return build_ranking(
             self,
             rankings,
             scores,
-            convergence=Convergence(moved < _SETTLED, self.rounds, moved, unit, "raise rounds"),
-            measure=lambda: bootstrap(rankings, self._climb_again, seed=self.seed),
+            convergence=Convergence(change < _EM_TOLERANCE, self.rounds, change, unit, "raise rounds"),
+            measure=lambda: bootstrap(rankings, self._refit_em, seed=self.seed),
         )
 
-    def _climb_again(self, rankings: Rankings) -> FloatArray:
+    def _refit_em(self, rankings: Rankings) -> FloatArray:
         if not np.any(rankings.place):  # a resample of few lists may order nothing
             return np.zeros(len(rankings.items))
-        return climbed(self.sampler(rankings), self.rounds, self.seed)[0]
+        return em_scores(self.sampler(rankings), self.rounds, self.seed)[0]
 
 
-def difficulty_of(samples: Samples, items: Items) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """δ² of each query, one on average: its mean over the posterior, and the ends of its 90 % interval."""
-    draws = np.exp(samples.together[:, len(items) : -1])
+def difficulty_estimates(samples: Samples, items: Items) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Posterior mean of δ² of each query, and the ends of its 90 % interval."""
+    draws = np.exp(samples.pooled[:, len(items) : -1])
     low, high = np.quantile(draws, (0.05, 0.95), axis=0)
     return draws.mean(axis=0), low, high
 
 
-def _chart(samples: Samples, items: Items) -> Domains:
-    """How hard queries are; all of one domain, and nothing of annotators."""
-    nobody = np.zeros((0, 1))
+def _domains(samples: Samples, items: Items) -> Domains:
+    """Difficulty of the queries, in a single domain without annotators."""
+    empty = np.zeros((0, 1))
     return Domains(
         annotators=np.array([], object),
         queries=items.queries,
-        expertise=(nobody, nobody, nobody),
+        expertise=(empty, empty, empty),
         membership=np.ones((len(items.queries), 1)),
-        difficulty=difficulty_of(samples, items),
-        judged=np.zeros((0, 1), np.int64),
+        difficulty=difficulty_estimates(samples, items),
+        n_judgments=np.zeros((0, 1), np.int64),
     )
 
 
-def climbed(sampler: Sampler, rounds: int, seed: int) -> tuple[FloatArray, float]:
-    """Scores by EM, averaged over the last quarter of the rounds, and how far the worst has come since the third."""
+def em_scores(sampler: Sampler, rounds: int, seed: int) -> tuple[FloatArray, float]:
+    """Scores by EM, averaged over the last quarter of the rounds, and their largest change since the third quarter."""
     rng, quarter = np.random.default_rng(seed), rounds // 4
     state = sampler.init(rng)
-    then, now, scores = np.zeros((3, len(sampler.items)))
-    for left in range(rounds, 0, -1):
-        state = sampler.climb(rng, state)
-        if left <= quarter:
-            now += sampler.items.centre(state.scores) / quarter
-            scores += sampler.published(state)[0] / quarter
-        elif left <= 2 * quarter:
-            then += sampler.items.centre(state.scores) / quarter
-    return scores, float(np.max(np.abs(now - then)))
+    earlier, last, scores = np.zeros((3, len(sampler.items)))
+    for remaining in range(rounds, 0, -1):
+        state = sampler.em_step(rng, state)
+        if remaining <= quarter:
+            last += sampler.items.centre(state.scores) / quarter
+            scores += sampler.normalize(state)[0] / quarter
+        elif remaining <= 2 * quarter:
+            earlier += sampler.items.centre(state.scores) / quarter
+    return scores, float(np.max(np.abs(last - earlier)))
 
 
-def _read(sampler: Sampler, state: State) -> FloatArray:
-    scores, difficulty = sampler.published(state)
-    scale = state.scale * difficulty[0] / state.difficulty[0]
-    return np.concatenate((scores, np.log(difficulty), 0.5 * np.log(scale)))
+def _state_to_draw(sampler: Sampler, state: State) -> FloatArray:
+    scores, difficulty = sampler.normalize(state)
+    variance = state.score_variance * difficulty[0] / state.difficulty[0]
+    return np.concatenate((scores, np.log(difficulty), 0.5 * np.log(variance)))
 
 
 def _repeated(rankings: Rankings) -> IntArray:
-    """The lists that order something, each as often as its weight says."""
-    times = np.where(rankings.place[rankings.offsets[1:] - 1] > 0, rankings.weights, 0.0)
-    broken = np.flatnonzero(times != np.round(times))
-    if len(broken):
+    """Indices of the lists that order something, each repeated as often as its weight says."""
+    repeats = np.where(rankings.place[rankings.offsets[1:] - 1] > 0, rankings.weights, 0.0)
+    fractional = np.flatnonzero(repeats != np.round(repeats))
+    if len(fractional):
+        row = int(fractional[0])
         raise DataError(
-            f"List {broken[0] + 1}: TRM counts whole lists, got a weight of {times[broken[0]]}: round weights, or drop "
-            f"them."
+            f"List {row + 1}: TRM needs whole numbers as weights, got {repeats[row]}. Round the weights or drop them."
         )
-    return np.repeat(np.arange(len(rankings)), times.astype(np.int64))
+    return np.repeat(np.arange(len(rankings)), repeats.astype(np.int64))

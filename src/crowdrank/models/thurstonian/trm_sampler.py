@@ -1,4 +1,4 @@
-"""Thurstonian lists (Wang et al. 2016), walked: where chains start, and both ways to go on from there."""
+"""The sampler of TRM: starting values, sweeps, and iterations of the published Monte Carlo EM."""
 
 from __future__ import annotations
 
@@ -11,77 +11,85 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import Items
 from crowdrank.models.thurstonian import trm_kernels
-from crowdrank.models.thurstonian.trm_kernels import Beliefs, Lists, State
+from crowdrank.models.thurstonian.trm_kernels import Lists, Prior, State
 
-# Sweeps of one E-step.
-_FORGOTTEN = 5
-_KEPT = 20
+# Sweeps of one E-step that are discarded, and that are kept.
+_E_STEP_WARMUP = 5
+_E_STEP_SWEEPS = 20
 
 
 class Info(NamedTuple):
-    accepted: float
+    acceptance_rate: float
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """How the posterior is walked, or its summit approached."""
+    """Sampler of the posterior of TRM, for `crowdrank.inference.mcmc`, and its EM.
+
+    Parameters
+    ----------
+    lists : Lists
+    items : Items
+    prior : Prior
+    """
 
     lists: Lists
     items: Items
-    beliefs: Beliefs = field(default_factory=Beliefs)
+    prior: Prior = field(default_factory=Prior)
 
     @cached_property
-    def head_count(self) -> FloatArray:
-        """Of each item the share of its lists' other items that stand below it, less those above; a little shrunk."""
+    def majority_scores(self) -> FloatArray:
+        """Mean share of other items below an item minus the share above it, shrunk towards zero."""
         lists = self.lists
-        rows = np.diff(lists.place_starts[lists.list_starts])
-        ends = np.repeat(lists.place_starts[lists.list_starts[1:]], rows)
-        begins = np.repeat(lists.place_starts[lists.list_starts[:-1]], rows)
-        below, above = ends - lists.place_starts[lists.place + 1], lists.place_starts[lists.place] - begins
+        rows = np.diff(lists.position_starts[lists.list_starts])
+        ends = np.repeat(lists.position_starts[lists.list_starts[1:]], rows)
+        begins = np.repeat(lists.position_starts[lists.list_starts[:-1]], rows)
+        below = ends - lists.position_starts[lists.position + 1]
+        above = lists.position_starts[lists.position] - begins
         won = np.bincount(lists.item, (below - above) / np.maximum(ends - begins - 1, 1), len(self.items))
         return np.asarray(won / (np.diff(lists.row_starts) + 1.0))
 
     @cached_property
-    def ordered(self) -> BoolArray:
-        """Which queries have a list at all: the unit of scores is theirs."""
+    def has_lists(self) -> BoolArray:
+        """Which queries have a list. Only these determine the unit of scores."""
         return np.asarray(np.diff(self.lists.query_starts) > 0)
 
     def init(self, rng: np.random.Generator) -> State:
-        """Scores by head count, and sights in the order of their lists."""
-        scores = 2.0 * self.head_count + rng.normal(scale=0.3, size=len(self.items))
+        """Scores around the majority, and perceived utilities in the order of their lists."""
+        scores = 2.0 * self.majority_scores + rng.normal(scale=0.3, size=len(self.items))
         lists = self.lists
-        seen = scores[lists.item] + rng.normal(size=len(lists.item))
-        of_row = np.searchsorted(lists.list_starts, lists.place, side="right")
-        seen = seen[np.lexsort((-seen, of_row))]
-        return State(scores, seen, np.ones(len(self.items.queries)), np.full(1, 4.0))
+        perceived = scores[lists.item] + rng.normal(size=len(lists.item))
+        row_list = np.searchsorted(lists.list_starts, lists.position, side="right")
+        perceived = perceived[np.lexsort((-perceived, row_list))]
+        return State(scores, perceived, np.ones(len(self.items.queries)), np.full(1, 4.0))
 
-    def walk(self, rng: np.random.Generator, state: State, steps: int) -> tuple[State, Info]:
-        """So many sweeps over everything; every move is taken."""
-        there = State._make(part.copy() for part in state)
-        trm_kernels.walk(rng, self.lists, self.beliefs, there, steps)
-        return there, Info(1.0)
+    def run(self, rng: np.random.Generator, state: State, sweeps: int) -> tuple[State, Info]:
+        """Run a number of sweeps from a state, which stays as it is. No move is ever rejected."""
+        new = State._make(part.copy() for part in state)
+        trm_kernels.run(rng, self.lists, self.prior, new, sweeps)
+        return new, Info(1.0)
 
-    def climb(self, rng: np.random.Generator, state: State) -> State:
-        """One round of EM as published: eq. 27 for what is seen, 18 for scores, 19 for difficulty.
+    def em_step(self, rng: np.random.Generator, state: State) -> State:
+        """One iteration of the published EM: eq. 27 for perceived utilities, 18 for scores, 19 for difficulty.
 
-        Scores stay in units of the noise, and the unit and zero of eq. 16 and 17 can wait until they are read.
+        Scores stay in units of the noise. `normalize` applies the unit and zero of eq. 16 and 17.
         """
         lists, items = self.lists, self.items
-        there = State._make(part.copy() for part in state)
-        mean, square = trm_kernels.expect(rng, lists, there, _FORGOTTEN, _KEPT)
+        new = State._make(part.copy() for part in state)
+        mean, square = trm_kernels.expected_utilities(rng, lists, new, _E_STEP_WARMUP, _E_STEP_SWEEPS)
         count = np.diff(lists.row_starts)
         scores = np.bincount(lists.item, mean, len(items)) / np.maximum(count, 1)
-        spread = np.bincount(lists.item, square, len(items)) - count * scores**2
-        known, total, rows, noise = (
-            np.bincount(items.query, column, len(items.queries)) for column in (count > 0, scores, count, spread)
+        residual = np.bincount(lists.item, square, len(items)) - count * scores**2
+        listed, total, rows, noise = (
+            np.bincount(items.query, column, len(items.queries)) for column in (count > 0, scores, count, residual)
         )
-        # where no list knows an item, the middle of those known is as good as any score
-        scores = np.where(count > 0, scores, (total / np.maximum(known, 1))[items.query])
-        noise = np.where(self.ordered, noise / np.maximum(rows, 1), 1.0)
+        # An item without a list gets the mean of its query.
+        scores = np.where(count > 0, scores, (total / np.maximum(listed, 1))[items.query])
+        noise = np.where(self.has_lists, noise / np.maximum(rows, 1), 1.0)
         root = np.sqrt(noise)[items.query]
-        return State(scores / root, there.seen / root[lists.item], state.difficulty * noise, state.scale)
+        return State(scores / root, new.perceived / root[lists.item], state.difficulty * noise, state.score_variance)
 
-    def published(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """Scores, centred, and difficulty in the published unit: δ² is one on average."""
-        difficulty = state.difficulty / state.difficulty[self.ordered].mean()
+    def normalize(self, state: State) -> tuple[FloatArray, FloatArray]:
+        """Centred scores and difficulty in the published unit: δ² has mean one."""
+        difficulty = state.difficulty / state.difficulty[self.has_lists].mean()
         return self.items.centre(state.scores * np.sqrt(difficulty[self.items.query])), difficulty

@@ -1,6 +1,6 @@
-"""A report as one web page."""
+"""The HTML report: one self-contained page."""
 
 from crowdrank.reports.html.findings import Findings
-from crowdrank.reports.html.page import check_report, report, write_report
+from crowdrank.reports.html.page import report, write_report
 
-__all__ = ["Findings", "check_report", "report", "write_report"]
+__all__ = ["Findings", "report", "write_report"]

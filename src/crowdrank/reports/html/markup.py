@@ -1,9 +1,4 @@
-"""Numbers and names in sentences.
-
-Markup that cannot be broken by a label: whatever is not markup already is escaped.
-
-One part of the page.
-"""
+"""HTML elements with automatic escaping: everything that is not `Html` already is escaped."""
 
 from __future__ import annotations
 
@@ -20,14 +15,14 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def several(names: Sequence[str], most: int = 5) -> str:
+def enumerate_names(names: Sequence[str], limit: int = 5) -> str:
     """
-    >>> several(["a", "b", "c"]), several(["a", "b", "c"], most=2)
+    >>> enumerate_names(["a", "b", "c"]), enumerate_names(["a", "b", "c"], limit=2)
     ('a, b and c', 'a, b and 1 more')
     """
-    shown = list(names[:most])
-    if len(names) > most:
-        shown.append(f"{len(names) - most:,} more")
+    shown = list(names[:limit])
+    if len(names) > limit:
+        shown.append(f"{len(names) - limit:,} more")
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
 
 
@@ -40,15 +35,15 @@ def between(low: float, high: float, digits: int = 2) -> str:
 
 
 def decimals(spread: float) -> int:
-    """Enough to tell numbers apart that lie so far from each other, no more."""
+    """Number of decimals that distinguishes numbers with this range."""
     return 0 if spread > 200 else 1 if spread > 20 else 2 if spread > 0.5 else 3
 
 
-_EMPTY = frozenset({"meta", "line", "circle", "rect", "br"})
+_VOID = frozenset({"meta", "line", "circle", "rect", "br"})
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is HTML already."""
 
     __slots__ = ()
 
@@ -62,7 +57,7 @@ def join(*parts: object) -> Html:
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:
-    """An element; `class_` is class, `stroke_width` is stroke-width; attributes that are None or False are left out.
+    """Return an element; `class_` is class, `stroke_width` is stroke-width; None and False omit an attribute.
 
     >>> tag("p", "1 < 2", class_="note")
     '<p class="note">1 &lt; 2</p>'
@@ -73,33 +68,33 @@ def tag(name: str, /, *children: object, **attributes: object) -> Html:
         for key, value in given
         if value is not None and value is not False
     )
-    if name in _EMPTY and not children:
+    if name in _VOID and not children:
         return Html(f"<{name}{written}/>")
     return Html(f"<{name}{written}>{join(*children)}</{name}>")
 
 
 def paragraph(*sentences: object, class_: str | None = None) -> Html:
-    """Sentences with a space between them; empty ones are left out."""
-    said = [escape(sentence) for sentence in sentences if sentence]
-    return tag("p", Html(" ".join(said)), class_=class_) if said else Html("")
+    """Return a paragraph of the sentences that are not empty."""
+    shown = [escape(sentence) for sentence in sentences if sentence]
+    return tag("p", Html(" ".join(shown)), class_=class_) if shown else Html("")
 
 
 def fold(summary: object, *children: object, open_: bool = False) -> Html:
-    """What is behind a click."""
+    """Return content that is folded behind a summary."""
     return tag("details", tag("summary", summary), *children, open=open_)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str, numbers: Sequence[int] = ()) -> Html:
-    """Rows under a head; `numbers` are the columns that stand to the right."""
-    side = ["num" if n in numbers else None for n in range(len(head))]
-    top = tag("tr", *(tag("th", name, scope="col", class_=c) for name, c in zip(head, side, strict=True)))
-    body = [tag("tr", *(tag("td", v, class_=c) for v, c in zip(row, side, strict=True))) for row in rows]
+    """Return a table; the columns `numbers` are aligned right."""
+    classes = ["num" if n in numbers else None for n in range(len(head))]
+    top = tag("tr", *(tag("th", name, scope="col", class_=c) for name, c in zip(head, classes, strict=True)))
+    body = [tag("tr", *(tag("td", v, class_=c) for v, c in zip(row, classes, strict=True))) for row in rows]
     whole = tag("table", tag("caption", caption), tag("thead", top), tag("tbody", *body))
     return scrolling(whole, caption)
 
 
 def scrolling(content: Html, name: str) -> Html:
-    """Wide content that scrolls by itself, by keyboard as well."""
+    """Return wide content that scrolls on its own, also by keyboard."""
     return tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=name)
 
 
@@ -109,8 +104,9 @@ def items(entries: Iterable[object], class_: str | None = None) -> Html:
 
 @dataclass(frozen=True)
 class Section:
+    """A section of the page; `name` is its anchor."""
+
     name: str
-    """What a link to it ends in."""
     title: str
     body: Html
 

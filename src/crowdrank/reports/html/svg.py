@@ -1,7 +1,4 @@
-"""Axes: values as shares of the width or height of a figure, and the ticks along it.
-
-Figures as SVG of our own. Places are shares of the width, so that text keeps its size on any screen.
-"""
+"""Figures as SVG. Positions are fractions of the width, so that text keeps its size on any screen."""
 
 from __future__ import annotations
 
@@ -18,15 +15,25 @@ from crowdrank.reports.html.markup import Html, join, scrolling, tag
 
 @dataclass(frozen=True)
 class Axis:
+    """An axis.
+
+    Parameters
+    ----------
+    title : str
+        Title of the axis.
+    position : callable
+        Maps a value to a fraction of the axis, 0 to 1.
+    ticks : tuple of pairs
+        Values with their labels.
+    """
+
     title: str
-    place: Callable[[float], float]
-    """A value as a share of the axis, 0 to 1."""
+    position: Callable[[float], float]
     ticks: tuple[tuple[float, str], ...]
-    """Values, and how they are written."""
 
 
 def linear(title: str, low: float, high: float) -> Axis:
-    """With a handful of round ticks."""
+    """Return a linear axis with about five round ticks."""
     span = (high - low) or 1.0
     step = _round_step(span / 5)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -35,20 +42,20 @@ def linear(title: str, low: float, high: float) -> Axis:
     return Axis(title, lambda value: (value - low) / span, ticks)
 
 
-def shares(title: str, low: float = 0.0, high: float = 1.0) -> Axis:
-    """In percent."""
+def percentages(title: str, low: float = 0.0, high: float = 1.0) -> Axis:
+    """Return an axis of fractions, labelled in percent."""
     found = linear(title, low, high)
-    return Axis(title, found.place, tuple((value, f"{100 * value:.0f} %") for value, _ in found.ticks))
+    return Axis(title, found.position, tuple((value, f"{100 * value:.0f} %") for value, _ in found.ticks))
 
 
 def numbers(title: str, low: float, high: float) -> Axis:
-    """Of things that are counted: ticks are whole."""
+    """Return an axis of counts, with ticks at whole numbers."""
     found = linear(title, low, high)
-    return Axis(title, found.place, tuple((v, f"{v:,.0f}") for v, _ in found.ticks if abs(v - round(v)) < 1e-6))
+    return Axis(title, found.position, tuple((v, f"{v:,.0f}") for v, _ in found.ticks if abs(v - round(v)) < 1e-6))
 
 
 def counts(title: str, low: int, high: int) -> Axis:
-    """By powers where the largest is many times the smallest."""
+    """Return an axis of counts, logarithmic if the largest is more than 20 times the smallest."""
     if high <= 20 * max(low, 1):
         return numbers(title, 0.0, 1.05 * high)
     bottom, top = math.log(max(low, 1) / 1.3), math.log(high * 1.3)
@@ -61,34 +68,47 @@ def _within(power: int, low: int, high: int) -> list[int]:
 
 
 def _round_step(rough: float) -> float:
-    """The next of 1, 2 or 5 times a power of ten."""
+    """Round up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= rough * (1 - 1e-9))
 
 
 _HEIGHT = 300
 _WIDTH = 640
-"""About how wide a figure is, in pixels, to tell whether names would overlap."""
-_LETTER = 6.6
-_CELL, _WIDEST = 16, 660
-"""Of a heat map: the side of a cell at most, and of all of them."""
+"""Approximate size of a figure in pixels, to find names that would overlap."""
+_LETTER_WIDTH = 6.6
+_MAX_CELL, _MAX_HEAT_MAP = 16, 660
+"""Largest side of a cell of a heat map, and of the heat map."""
 
 
 class Point(NamedTuple):
+    """A point of a scatter plot.
+
+    Parameters
+    ----------
+    x, y : float
+        Its values.
+    kind : str
+        Its CSS class.
+    hint : str
+        Text of the tooltip.
+    name : str, default ""
+        Label beside the point, if there is room.
+    low, high : float, default nan
+        Ends of a vertical interval.
+    """
+
     x: float
     y: float
     kind: str
-    """The class of its looks."""
     hint: str
     name: str = ""
-    """Written beside it, if there is room."""
     low: float = float("nan")
     high: float = float("nan")
-    """The ends of its interval, upright."""
 
 
 def scatter(points: Sequence[Point], x: Axis, y: Axis, alternative: str, extra: object = "") -> Html:
-    """Points, with names beside them where they have one."""
+    """Return a scatter plot; names are written beside their points."""
     marks = [_mark(point, x, y) for point in points]
     drawn = [*_grid(x, y), extra, *marks, *_names(points, x, y)]
     return _figure(join(*drawn), alternative)
@@ -99,14 +119,14 @@ def diagonal(kind: str = "even") -> Html:
 
 
 def level(value: float, axis: Axis, text: str) -> Html:
-    """A line across, with a word on it."""
-    y = _percent(1 - axis.place(value))
+    """Return a horizontal line with a label."""
+    y = _percent(1 - axis.position(value))
     words = tag("text", text, x="100%", y=y, dx=-4, dy=-5, text_anchor="end", class_="faint")
     return join(tag("line", x1="0%", y1=y, x2="100%", y2=y, class_="even"), words)
 
 
 def columns(values: Sequence[float], hints: Sequence[str], x: Axis, y: Axis, alternative: str) -> Html:
-    """Columns side by side, over the whole width."""
+    """Return a bar chart over the whole width."""
     wide = 100 / max(1, len(values))
     drawn = [
         tag(
@@ -114,8 +134,8 @@ def columns(values: Sequence[float], hints: Sequence[str], x: Axis, y: Axis, alt
             tag("title", hint),
             x=f"{n * wide + wide * 0.06:.2f}%",
             width=f"{wide * 0.88:.2f}%",
-            y=_percent(1 - y.place(value)),
-            height=_percent(y.place(value)),
+            y=_percent(1 - y.position(value)),
+            height=_percent(y.position(value)),
             class_="bar",
         )
         for n, (value, hint) in enumerate(zip(values, hints, strict=True))
@@ -124,9 +144,9 @@ def columns(values: Sequence[float], hints: Sequence[str], x: Axis, y: Axis, alt
 
 
 def heat_map(cells: FloatArray, names: Sequence[str], hints: Sequence[Sequence[str]], alternative: str) -> Html:
-    """A square table of shades: 1 is one colour, −1 the other, 0 neither; nan stays empty."""
-    cell = min(_CELL, _WIDEST // len(names))
-    margin = 16 + int(1.1 * _LETTER * max(len(_short(name)) for name in names))
+    """Return a square heat map: 1 is one colour, −1 the other, 0 neither; nan is empty."""
+    cell = min(_MAX_CELL, _MAX_HEAT_MAP // len(names))
+    margin = 16 + int(1.1 * _LETTER_WIDTH * max(len(_short(name)) for name in names))
     whole = len(names) * cell
     drawn = [tag("rect", x=margin - 1, y=-1, width=whole + 1, height=whole + 1, class_="frame")]
     for row, name in enumerate(names):
@@ -156,7 +176,7 @@ def _shade(value: float, x: int, y: int, side: int, hint: str) -> Html:
 
 
 def stacked(parts: Sequence[tuple[str, float, str]], alternative: str) -> Html:
-    """Shares of one whole, side by side: name, share and class."""
+    """Return a stacked bar of parts: name, fraction and CSS class."""
     start, drawn = 0.0, []
     for name, share, kind in parts:
         if share > 0:
@@ -176,11 +196,11 @@ def _figure(drawn: Html, alternative: str, height: int = _HEIGHT) -> Html:
 def _grid(x: Axis, y: Axis) -> list[Html]:
     drawn = []
     for value, text in y.ticks:
-        at = _percent(1 - y.place(value))
+        at = _percent(1 - y.position(value))
         drawn.append(tag("line", x1="0%", x2="100%", y1=at, y2=at, class_="grid"))
         drawn.append(tag("text", text, x=0, y=at, dx=-8, dy=4, text_anchor="end"))
     for value, text in x.ticks:
-        at = _percent(x.place(value))
+        at = _percent(x.position(value))
         drawn.append(tag("text", text, x=at, y="100%", dy=20, text_anchor="middle"))
     drawn.append(tag("line", x1="0%", x2="100%", y1="100%", y2="100%", class_="base"))
     drawn.append(tag("text", x.title, x="50%", y="100%", dy=42, text_anchor="middle", class_="title"))
@@ -189,24 +209,24 @@ def _grid(x: Axis, y: Axis) -> list[Html]:
 
 
 def _mark(point: Point, x: Axis, y: Axis) -> Html:
-    across, up = _percent(x.place(point.x)), _percent(1 - y.place(point.y))
+    across, up = _percent(x.position(point.x)), _percent(1 - y.position(point.y))
     circle = tag("circle", tag("title", point.hint), cx=across, cy=up, r=4.5, class_=point.kind)
     if point.low != point.low:
         return circle
-    ends = {"y1": _percent(1 - y.place(point.low)), "y2": _percent(1 - y.place(point.high))}
+    ends = {"y1": _percent(1 - y.position(point.low)), "y2": _percent(1 - y.position(point.high))}
     return join(tag("line", x1=across, x2=across, class_=f"range {point.kind}", **ends), circle)
 
 
 def _names(points: Sequence[Point], x: Axis, y: Axis) -> list[Html]:
-    """Beside their points, on the side with room; a name that would lie on another is left out."""
+    """Names beside their points, on the side with room; names that would overlap others are left out."""
     taken: list[tuple[float, float, float]] = []
     drawn = []
     for point in points:
         if not point.name:
             continue
         text = _short(point.name)
-        across, up = x.place(point.x), 1 - y.place(point.y)
-        wide = len(text) * _LETTER
+        across, up = x.position(point.x), 1 - y.position(point.y)
+        wide = len(text) * _LETTER_WIDTH
         to_left = across > 0.6
         start = across * _WIDTH + (-8 - wide if to_left else 8)
         middle = up * _HEIGHT
@@ -229,8 +249,8 @@ def _names(points: Sequence[Point], x: Axis, y: Axis) -> list[Html]:
     return drawn
 
 
-def _short(name: str, most: int = 22) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+def _short(name: str, limit: int = 22) -> str:
+    return name if len(name) <= limit else f"{name[: limit - 1]}…"
 
 
 def _percent(share: float) -> str:

@@ -1,1 +1,1 @@
-"""The parts of the page, one a file: each takes the findings and gives a section, or None if it has nothing to tell."""
+"""Sections of the page: functions from findings to a section, or to None if it does not apply."""

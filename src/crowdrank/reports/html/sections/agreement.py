@@ -1,21 +1,17 @@
-"""Whether the model is as sure as it should be.
-
-Who disagrees with whom.
-"""
+"""Calibration of the model, and disagreement between annotators."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.evaluation.calibration import Calibration
-from crowdrank.evaluation.disagreement import Disagreement, disagreement
+from crowdrank.evaluation import Calibration, Disagreement
+from crowdrank.evaluation import disagreement as count_disagreement
 from crowdrank.reports.html.findings import Findings
 from crowdrank.reports.html.markup import (
     Html,
     Section,
     between,
-    count,
     fold,
     join,
     paragraph,
@@ -24,124 +20,122 @@ from crowdrank.reports.html.markup import (
     table,
     tag,
 )
-from crowdrank.reports.html.svg import Point, diagonal, heat_map, scatter, shares
+from crowdrank.reports.html.svg import Point, diagonal, heat_map, percentages, scatter
 
-_SURE = 1.96
+_Z_95 = 1.96
 
 
-def calibrated(findings: Findings) -> Section | None:
-    found, title = findings.calibration, "As sure as it should be?"
+def calibration(findings: Findings) -> Section | None:
+    found, title = findings.calibration, "Calibration"
     if findings.model is None:
         return None
     if isinstance(found, str):
         return section("calibration", title, paragraph(found))
-    frame = found.frame()
+    frame = found.to_polars()
     points = [
-        Point(row["foretold"], row["observed"], "dot", _hint(row), low=row["low"], high=row["high"])
+        Point(row["predicted"], row["observed"], "dot", _hint(row), low=row["low"], high=row["high"])
         for row in frame.iter_rows(named=True)
     ]
     bottom = min(0.5, 0.1 * int(10 * min(frame["low"].to_list())))
-    x, y = shares("chance the model gave to its favourite", 0.5, 1.0), shares("favourite won", bottom, 1.0)
+    x, y = percentages("predicted probability", 0.5, 1.0), percentages("observed", bottom, 1.0)
     even = diagonal() if bottom == 0.5 else _line(bottom)
     drawn = scatter(
-        points, x, y, f"Foretold against observed: {'; '.join(map(_hint, frame.iter_rows(named=True)))}.", even
+        points, x, y, f"Predicted against observed: {'; '.join(map(_hint, frame.iter_rows(named=True)))}.", even
     )
-    caption = (
-        "Judgments of like chance together, with 95 % intervals. On the dashed line, chances are as they should be."
-    )
+    caption = "Judgments binned by predicted probability, with 95 % intervals. The dashed line is perfect calibration."
     rows = [
         (
             f"{percent(r['from'])} to {percent(r['to'])}",
             f"{r['judgments']:,}",
-            percent(r["foretold"], 1),
+            percent(r["predicted"], 1),
             percent(r["observed"], 1),
             between(100 * r["low"], 100 * r["high"], 1) + " %",
         )
         for r in frame.iter_rows(named=True)
     ]
-    head = ("chance given", "judgments", "foretold", "observed", "likely between")
-    numbers = table(head, rows, caption="Foretold and observed", numbers=(1, 2, 3, 4))
+    head = ("predicted probability", "judgments", "predicted", "observed", "95 % interval")
+    numbers = table(head, rows, caption="Predicted and observed", numbers=(1, 2, 3, 4))
     return section(
         "calibration",
         title,
-        paragraph(*_said(found)),
+        paragraph(*_summary(found)),
         drawn,
         tag("p", caption, class_="caption"),
         fold("The numbers", numbers),
     )
 
 
-def _said(found: Calibration) -> list[str]:
-    gap, sure = found.foretold - found.observed, _SURE * found.std_error
+def _summary(found: Calibration) -> list[str]:
+    gap, margin = found.predicted - found.observed, _Z_95 * found.std_error
     first = (
-        f"On {len(found):,} judgments held out of the fit, the model's favourite won {percent(found.observed, 1)} of "
-        f"the time, and it had expected {percent(found.foretold, 1)}."
+        f"The model predicted {percent(found.observed, 1)} of {len(found):,} held-out judgments correctly "
+        f"(expected {percent(found.predicted, 1)})."
     )
-    if abs(gap) <= sure:
-        return [first, "It is as sure as it should be."]
-    degree = "a little " if abs(gap) < 0.03 else ""
-    return [first, f"It is {degree}{'too sure of itself' if gap > 0 else 'surer than it admits'}."]
+    if abs(gap) <= margin:
+        return [first, "It is well calibrated."]
+    degree = "slightly " if abs(gap) < 0.03 else ""
+    return [first, f"It is {degree}{'overconfident' if gap > 0 else 'underconfident'}."]
 
 
 def _line(bottom: float) -> object:
-    """From even chances to certainty, where the axis begins below one half."""
+    """The diagonal from probability ½ to 1 if the axis begins below ½."""
     start = 100 * (1 - (0.5 - bottom) / (1 - bottom))
     return tag("line", x1="0%", y1=f"{start:.2f}%", x2="100%", y2="0%", class_="even")
 
 
 def _hint(row: dict[str, float]) -> str:
-    return f"{percent(row['foretold'])} foretold, {percent(row['observed'])} observed in {row['judgments']:,.0f}"
+    return f"{percent(row['predicted'])} predicted, {percent(row['observed'])} observed in {row['judgments']:,.0f}"
 
 
-_FEWEST = 5
-"""Pairs of items two annotators must both have decided to be compared."""
-_SURE_DISAGREEMENT = 0.05
-_DRAWN, _LISTED, _LISTED_BEHIND = 30, 5, 50
+_MIN_SHARED = 5
+"""Smallest number of shared pairs from which two annotators are compared."""
+_SIGNIFICANCE = 0.05
+_MAX_DRAWN, _LISTED, _MAX_LISTED = 30, 5, 50
 
 
-def disagreements(findings: Findings) -> Section | None:
-    title, given = "Who disagrees with whom", findings.judgments
+def disagreement(findings: Findings) -> Section | None:
+    title, given = "Disagreement between annotators", findings.judgments
     if given.annotator is None or len(given.annotators) < 2 or findings.pairs is None:
         return None
-    found = disagreement(findings.pairs)
-    frame = found.frame(_FEWEST)
+    found = count_disagreement(findings.pairs)
+    frame = found.to_polars(_MIN_SHARED)
     if not frame.height:
-        few = f"No two annotators decided {_FEWEST} of the same pairs, so it cannot be said who disagrees with whom."
+        few = f"No two annotators decided {_MIN_SHARED} of the same pairs, so disagreement cannot be measured."
         return section("disagreement", title, paragraph(few))
     mean = sum(frame["opposite"].to_list()) / sum(frame["shared"].to_list())
-    against = frame.filter(frame["p"] < _SURE_DISAGREEMENT)
-    surely = f"{count(against.height, 'pair')} of annotators surely contradict each other more often than not."
+    against = frame.filter(frame["p"] < _SIGNIFICANCE)
+    significant = f"{against.height:,} pairs of annotators clearly disagree more often than they agree."
     if against.height == 1:
-        surely = "One pair of annotators surely contradict each other more often than not."
-    said = paragraph(
-        f"Asked about the same two items, two annotators gave opposite answers {percent(mean)} of the time.",
-        surely if against.height else "No two surely contradict each other more often than not.",
+        significant = "One pair of annotators clearly disagrees more often than it agrees."
+    summary = paragraph(
+        f"On the same pair of items, two annotators gave opposite answers {percent(mean)} of the time.",
+        significant if against.height else "No two annotators clearly disagree more often than they agree.",
         _looked_at(found, findings),
     )
     rows = [
         (a, b, f"{opposite:,} of {shared:,}", percent(share), between(100 * low, 100 * high, 0) + " %")
-        for a, b, shared, opposite, share, low, high, _ in frame.head(_LISTED_BEHIND).iter_rows()
+        for a, b, shared, opposite, share, low, high, _ in frame.head(_MAX_LISTED).iter_rows()
     ]
-    head = ("annotator", "and", "opposite answers", "share", "likely between")
-    first = table(head, rows[:_LISTED], caption="Those who disagree most", numbers=(2, 3, 4))
-    more = fold("More of them", table(head, rows[_LISTED:], caption="Who disagrees, continued", numbers=(2, 3, 4)))
-    return section("disagreement", title, said, _figure(found), first, more if len(rows) > _LISTED else "")
+    head = ("annotator", "and", "opposite answers", "share", "95 % interval")
+    first = table(head, rows[:_LISTED], caption="Largest disagreement", numbers=(2, 3, 4))
+    more = fold("More", table(head, rows[_LISTED:], caption="Disagreement, continued", numbers=(2, 3, 4)))
+    return section("disagreement", title, summary, _figure(found), first, more if len(rows) > _LISTED else "")
 
 
 def _looked_at(found: Disagreement, findings: Findings) -> str:
     people = len(findings.judgments.annotators)
     fewer = len(found.annotators) < people
-    return f"(Of the {len(found.annotators):,} who judged most, of {people:,}.)" if fewer else ""
+    return f"(Only the {len(found.annotators):,} annotators with most judgments, of {people:,}.)" if fewer else ""
 
 
 def _figure(found: Disagreement) -> Html:
-    """Those who judged most, like minds side by side."""
-    size = min(_DRAWN, len(found.annotators))
-    share = np.where(found.shared[:size, :size] >= _FEWEST, found.share[:size, :size], np.nan)
+    """Heat map of the annotators with most judgments, similar ones side by side."""
+    size = min(_MAX_DRAWN, len(found.annotators))
+    share = np.where(found.shared[:size, :size] >= _MIN_SHARED, found.share[:size, :size], np.nan)
     present = np.flatnonzero(~np.isnan(share).all(axis=1))
     if len(present) < 3:
         return Html("")
-    order = present[_alike(share[np.ix_(present, present)])]
+    order = present[_by_similarity(share[np.ix_(present, present)])]
     cells, names = 1 - 2 * share[np.ix_(order, order)], [str(name) for name in found.annotators[order]]
     hints = [
         [
@@ -151,9 +145,11 @@ def _figure(found: Disagreement) -> Html:
         for i, a in enumerate(order)
     ]
     drawn = heat_map(
-        cells, names, hints, f"Agreement of {len(names)} annotators with each other; the table has the most marked."
+        cells, names, hints, f"Agreement of {len(names)} annotators with each other; the table has the largest values."
     )
-    caption = f"The {len(names):,} who judged most, like minds side by side. Empty: fewer than {_FEWEST} pairs shared."
+    caption = (
+        f"The {len(names):,} with most judgments, sorted by similarity. Empty: fewer than {_MIN_SHARED} shared pairs."
+    )
     key = tag(
         "p",
         tag("span", class_="key more"),
@@ -166,8 +162,8 @@ def _figure(found: Disagreement) -> Html:
     return join(drawn, key)
 
 
-def _alike(share: FloatArray) -> IntArray:
-    """By the direction in which agreement varies most, so that groups show."""
+def _by_similarity(share: FloatArray) -> IntArray:
+    """Order by the leading eigenvector of agreement, so that groups become visible."""
     agreement = np.nan_to_num(0.5 - share)
     np.fill_diagonal(agreement, 0.5)
     return np.argsort(np.linalg.eigh(agreement)[1][:, -1], kind="stable")

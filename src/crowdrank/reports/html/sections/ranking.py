@@ -1,4 +1,4 @@
-"""The order: every item with its score, how sure that is, and which cannot be told apart."""
+"""The ranking: items with scores, intervals and tie groups."""
 
 from __future__ import annotations
 
@@ -13,60 +13,60 @@ from crowdrank.reports.html.markup import (
     Section,
     count,
     decimals,
+    enumerate_names,
     fold,
     join,
     paragraph,
     percent,
     scrolling,
     section,
-    several,
     tag,
 )
 
-_OPEN = 40
-"""Items in sight before the rest is folded away."""
-_MOST_ROWS = 1_500
-_OPEN_QUERIES = 2
+_VISIBLE_ROWS = 40
+"""Number of items shown before the rest is folded."""
+_MAX_ROWS = 1_500
+_VISIBLE_QUERIES = 2
 
 
 def order(findings: Findings) -> Section:
     several_queries = findings.ranking.items.has_queries and len(findings.ranking.items.queries) > 1
     tables = _queries(findings) if several_queries else _tables(findings, findings.frame, "")
-    return section("order", "The order", paragraph(_how_to_read(findings)), tables, _missing(findings))
+    return section("order", "Ranking", paragraph(_how_to_read(findings)), tables, _missing(findings))
 
 
 def headline(findings: Findings) -> tuple[str, str]:
-    """The answer in a sentence, and a second on how sure it is."""
+    """The result in a sentence, and a second sentence on its certainty."""
     frame, items = findings.frame, findings.ranking.items
     if len(items.queries) > 1:
-        ranked = f"{len(items.queries):,} queries were ranked, each by itself"
+        ranked = f"{len(items.queries):,} queries were ranked separately"
         if not findings.has_uncertainty:
             return f"{ranked}.", ""
         firsts = frame.filter(frame["group"] == 1).group_by("query").len()["len"].to_list()
         alone = sum(size == 1 for size in firsts)
-        return f"{ranked}.", f"In {alone or 'none'} of them the first item is surely the best."
+        return f"{ranked}.", f"In {alone or 'none'} of them the first item is clearly the best."
     leaders = [str(name) for name in frame.filter(frame["rank"] == 1)["item"]]
-    best, verb = several(leaders, 3), "comes" if len(leaders) == 1 else "share"
+    best, verb = enumerate_names(leaders, 3), "is ranked" if len(leaders) == 1 else "share"
     if not findings.has_uncertainty or len(leaders) > 1:
-        place = "first" if len(leaders) == 1 else "the first place"
-        return f"{best} {verb} {place}.", "" if findings.has_uncertainty else "How sure that is was not measured."
+        place = "first" if len(leaders) == 1 else "the first rank"
+        return f"{best} {verb} {place}.", "" if findings.has_uncertainty else "Uncertainty was not computed."
     groups = int(frame["group"].max())
     near = [str(name) for name in frame.filter(frame["group"] == 1)["item"][1:]]
     if not near:
-        first = f"{best} comes first, surely ahead of {'the other' if frame.height == 2 else 'all others'}."
+        first = f"{best} is ranked first, clearly above {'the other item' if frame.height == 2 else 'all others'}."
     elif len(near) == frame.height - 1:
-        return f"{best} comes first, but cannot be told apart from any other.", "More judgments are needed."
+        return f"{best} is ranked first, but not clearly above any other item.", "More judgments are needed."
     else:
-        first = f"{best} comes first, but cannot be told apart from {several(near, 3)}."
-    return first, f"The {frame.height:,} items fall into {count(groups, 'group')} that can be told apart."
+        first = f"{best} is ranked first, but not clearly above {enumerate_names(near, 3)}."
+    return first, f"The {frame.height:,} items form {count(groups, 'tie group')}."
 
 
 def _how_to_read(findings: Findings) -> str:
     if not findings.has_uncertainty:
         return "Best first. The dot is the score; larger is better."
     return (
-        f"Best first. The dot is the score; with {percent(findings.level)} probability the true one lies on the bar. "
-        "Items in one shaded band are in one group: between them, the order is a best guess."
+        f"Best first. The dot is the score, the bar its {percent(findings.level)} interval. Items in one shaded band "
+        "form a tie group: their order is uncertain."
     )
 
 
@@ -75,51 +75,60 @@ def _queries(findings: Findings) -> Html:
     drawn, rows = [], 0
     for code, query in enumerate(items.queries):
         block = frame[items.of_query(code)]
-        if rows + block.height > _MOST_ROWS:
+        if rows + block.height > _MAX_ROWS:
             break
         rows += block.height
         first = str(block["item"][0])
         summary = join(tag("strong", query), f": {count(block.height, 'item')}, {first} first")
-        drawn.append(fold(summary, _tables(findings, block, str(query)), open_=code < _OPEN_QUERIES))
+        drawn.append(fold(summary, _tables(findings, block, str(query)), open_=code < _VISIBLE_QUERIES))
     return join(*drawn)
 
 
 def _tables(findings: Findings, frame: Any, query: str) -> Html:
-    """The first items in sight, the others folded away."""
-    shown = frame.head(_MOST_ROWS)
+    """The first items, and the others folded."""
+    shown = frame.head(_MAX_ROWS)
     caption = f"Items of {query}, best first" if query else "Items, best first"
     low, high = _span(findings, frame)
     rows = list(_rows(findings, shown, low, high))
-    if len(rows) <= _OPEN + 10:
+    if len(rows) <= _VISIBLE_ROWS + 10:
         return _table(findings, rows, caption)
-    more = fold(f"{count(len(rows) - _OPEN, 'more item')}", _table(findings, rows[_OPEN:], f"{caption}, continued"))
-    return join(_table(findings, rows[:_OPEN], caption), more)
+    more = fold(
+        f"{count(len(rows) - _VISIBLE_ROWS, 'more item')}",
+        _table(findings, rows[_VISIBLE_ROWS:], f"{caption}, continued"),
+    )
+    return join(_table(findings, rows[:_VISIBLE_ROWS], caption), more)
 
 
 def _missing(findings: Findings) -> Html:
-    """What did not fit is said."""
+    """Say what was left out."""
     items, rows = findings.ranking.items, 0
     if len(items.queries) == 1:
-        left = len(items) - _MOST_ROWS
-        return paragraph(f"{count(left, 'more item')} left out here: --out writes them all.") if left > 0 else Html("")
+        left = len(items) - _MAX_ROWS
+        return (
+            paragraph(f"{count(left, 'more item')} not shown: ranking.table() (or --out) has all.")
+            if left > 0
+            else Html("")
+        )
     for code in range(len(items.queries)):
         block = items.of_query(code)
         rows += block.stop - block.start
-        if rows > _MOST_ROWS:
+        if rows > _MAX_ROWS:
             left = len(items.queries) - code
-            return paragraph(f"{count(left, 'more query', 'more queries')} left out here: --out writes them all.")
+            return paragraph(
+                f"{count(left, 'more query', 'more queries')} not shown: ranking.table() (or --out) has all."
+            )
     return Html("")
 
 
 Row = tuple[int, Html]
-"""The group it is in, and its cells."""
+"""Tie group and table row of an item."""
 
 
 def _rows(findings: Findings, frame: Any, low: float, high: float) -> Iterator[Row]:
     digits = decimals(float(frame["score"].max() - frame["score"].min()))
     reach = NormalDist().inv_cdf(0.5 + findings.level / 2)
     span = (high - low) or 1.0
-    counted = frame.columns[-1]
+    judgment_kind = frame.columns[-1]
     for row in frame.iter_rows(named=True):
         error = row.get("std_error")
         at = 100 * (row["score"] - low) / span
@@ -137,12 +146,12 @@ def _rows(findings: Findings, frame: Any, low: float, high: float) -> Iterator[R
             first, last = row["rank_low"], row["rank_high"]
             cells.append(tag("td", f"± {error:.{digits}f}", class_="num wide"))
             cells.append(tag("td", f"{first}–{last}" if first < last else str(first), class_="num"))
-        cells.append(tag("td", f"{row[counted]:,}", class_="num wide"))
+        cells.append(tag("td", f"{row[judgment_kind]:,}", class_="num wide"))
         yield int(row.get("group") or 1), tag("tr", *cells)
 
 
 def _table(findings: Findings, rows: list[Row], caption: str) -> Html:
-    heads = [("rank", "num"), ("item", None), ("likely range" if findings.has_uncertainty else "", "chart")]
+    heads = [("rank", "num"), ("item", None), ("interval" if findings.has_uncertainty else "", "chart")]
     heads.append(("score", "num wide"))
     if findings.has_uncertainty:
         heads += [("error", "num wide"), ("ranks", "num")]
@@ -161,7 +170,7 @@ def _head(name: str, kind: str | None) -> Html:
 
 
 def _span(findings: Findings, frame: Any) -> tuple[float, float]:
-    """All scores, and room for a bar of the usual length; longer ones are cut off."""
+    """Range of the scores, with room for bars of median length; longer bars are cut off."""
     room = 0.0
     if findings.has_uncertainty:
         room = 1.5 * NormalDist().inv_cdf(0.5 + findings.level / 2) * float(frame["std_error"].median())

@@ -1,0 +1,119 @@
+"""What commands print: tables on a console, JSON, and messages of the library in the words of the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from crowdrank.errors import FormatError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_COLUMN_ARGUMENTS = {
+    "columns": "--column",
+    "gold_columns": "--gold-column",
+    "items_columns": "--items-column",
+    "features_columns": "--features-column",
+}
+_ARGUMENTS = (
+    "annotator_order",
+    "annotator_quality",
+    "encoding",
+    "engine",
+    "features",
+    "format",
+    "gold_pairs",
+    "init",
+    "items",
+    "kind",
+    "level",
+    "memory",
+    "missing",
+    "query",
+    "scheduler",
+    "strict",
+    "system",
+    "uncertainty",
+)
+_FLAGS = {"init": "--warm-start"}
+_ENTRY = re.compile(r"""(['"]?)([^'":,{}]+)\1\s*:\s*('[^']*'|"[^"]*"|[^,'"]+)""")
+# In one expression, because the options made of a mapping contain `query=`.
+_ARGUMENT = re.compile(
+    rf"\b(?:(?P<columns>{'|'.join(_COLUMN_ARGUMENTS)})=\{{(?P<roles>[^{{}}]*)\}}"
+    rf"|(?P<name>{'|'.join(_ARGUMENTS)})=(?P<value>'[^']*'|\"[^\"]*\")?)"
+)
+_WIDEST = 100
+
+
+def console(widest: int | None = None) -> Console:
+    """Where tables are printed."""
+    from rich.console import Console
+
+    found = Console(highlight=False, markup=False)
+    if widest is not None:
+        found.width = min(found.width, widest)
+    return found
+
+
+def page() -> Console:
+    """A console of at most a hundred columns, for wide tables."""
+    return console(_WIDEST)
+
+
+def print_json(content: Any, **options: Any) -> None:
+    typer.echo(json.dumps(content, ensure_ascii=False, **options))
+
+
+def print_written(paths: Iterable[Path | None]) -> None:
+    for path in paths:
+        if path is not None:
+            typer.echo(f"Written to {path}.")
+
+
+def check_table(path: Path | None, *more_suffixes: str) -> None:
+    """Raise FormatError if a table cannot be written to this file, before anything is computed."""
+    from crowdrank.io.writer import SUFFIXES
+
+    if path is None:
+        return
+    if path.suffix.lower() not in (*SUFFIXES, *more_suffixes):
+        raise FormatError(f"{path.name}: tables are written as {', '.join(SUFFIXES)}, got {path.suffix!r}.")
+    if not path.parent.is_dir():
+        raise FormatError(f"{path}: there is no folder {path.parent} to write into.")
+
+
+def with_flags(message: str) -> str:
+    """Rewrite the Python arguments that a message names as options of the command line.
+
+    >>> with_flags("No column is the winner: pass columns={'winner': 'COLUMN'}.")
+    'No column is the winner: pass --column winner=COLUMN.'
+    >>> with_flags("memory= limits engine='out-of-core'.")
+    '--memory limits --engine out-of-core.'
+    """
+    return _ARGUMENT.sub(_as_options, message)
+
+
+def _as_options(found: re.Match[str]) -> str:
+    if (name := found["name"]) is not None:
+        option = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+        return option if found["value"] is None else f"{option} {_unquoted(found['value'])}"
+    option = _COLUMN_ARGUMENTS[found["columns"]]
+    entries = [(entry[2].strip(), entry[3].strip()) for entry in _ENTRY.finditer(found["roles"])]
+    if not entries:
+        return f"{option} ROLE=COLUMN"
+    return " ".join(f"{option} {role}={_unquoted(value)}" for role, value in entries)
+
+
+def _unquoted(value: str) -> str:
+    """A Python literal as a word of the shell: None is empty, and words with spaces are quoted."""
+    if value == "None":
+        return ""
+    word = value[1:-1] if value[:1] in "'\"" else value
+    return shlex.quote(word) if re.search(r"\s", word) else word

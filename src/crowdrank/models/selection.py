@@ -1,0 +1,150 @@
+"""Which model is the default and why, and how a model is built from its name and settings."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from crowdrank.data import Judgments, Rankings, Ratings
+from crowdrank.errors import SettingError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The name of a model, and why it was chosen.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry, such as "crowd-bt".
+    reason : str
+        One sentence; empty where the user named the model.
+    compared : bool, default False
+        Whether models were compared on the judgments to choose it (`model="auto"`).
+    """
+
+    name: str
+    reason: str = ""
+    compared: bool = False
+
+
+def default_model(judgments: Judgments, *, win_probabilities: bool = False) -> ModelChoice:
+    """Choose the model for judgments when the user names none.
+
+    Parameters
+    ----------
+    judgments : Comparisons, Ratings or Rankings
+        The judgments to rank.
+    win_probabilities : bool, default False
+        Require scores that say how often one item beats another, as comparing systems does.
+
+    Returns
+    -------
+    ModelChoice
+        A model that estimates the quality of annotators if there are several, a simpler one otherwise.
+
+    Examples
+    --------
+    >>> from crowdrank import Comparisons
+    >>> default_model(Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])).name
+    'bradley-terry'
+    """
+    if isinstance(judgments, Rankings):
+        return ModelChoice("plackett-luce", "It is the default for ranked lists.")
+    if judgments.annotator is not None and len(judgments.annotators) > 1:
+        reason = "The judgments name several annotators, so the quality of each is estimated."
+        rated = isinstance(judgments, Ratings) and not win_probabilities
+        return ModelChoice("graded-response" if rated else "crowd-bt", reason)
+    reason = "The judgments do not name several annotators, so all count alike."
+    rated = isinstance(judgments, Ratings) and not win_probabilities
+    return ModelChoice("mean-rating" if rated else "bradley-terry", reason)
+
+
+def models_that(capability: str) -> list[str]:
+    """Names of the models with a capability of `BaseModel`, such as "distributable"."""
+    from crowdrank.models import REGISTRY
+
+    return [name for name, model in REGISTRY.items() if getattr(model, capability)]
+
+
+def has_setting(model: type[Any], name: str) -> bool:
+    """Whether a model has a setting of this name."""
+    return name in model.__dataclass_fields__
+
+
+def parse_settings(model: type[Any], settings: Mapping[str, Any], seed: int | None = None) -> dict[str, Any]:
+    """Check the names of settings and convert text to the type of each setting.
+
+    Parameters
+    ----------
+    model : type
+        A frozen dataclass: a model, a policy or another set of settings.
+    settings : mapping
+        Values by name. Text is converted to the declared type ("1" to 1.0, "none" to None, "2,1" to a tuple);
+        other values are kept.
+    seed : int, optional
+        The seed, for a model that has one.
+
+    Returns
+    -------
+    dict
+        Keyword arguments for `model`.
+
+    Examples
+    --------
+    >>> from crowdrank import CrowdBT
+    >>> parse_settings(CrowdBT, {"prior_scale": "2", "ties": "half"})
+    {'prior_scale': 2.0, 'ties': 'half'}
+    """
+    types_of = typing.get_type_hints(model)
+    known = [field.name for field in fields(model)]
+    parsed: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise UnknownNameError("setting", name, known)
+        parsed[name] = _parse(name, value, types_of[name]) if isinstance(value, str) else value
+    if seed is not None:
+        if "seed" not in known:
+            raise SettingError(f"{model.__name__} uses no random numbers: omit the seed.")
+        parsed["seed"] = seed
+    return parsed
+
+
+def _parse(name: str, text: str, declared: Any) -> Any:
+    union = typing.get_origin(declared) in (types.UnionType, typing.Union)
+    options = typing.get_args(declared) if union else (declared,)
+    if type(None) in options and text.lower() == "none":
+        return None
+    for option in options:
+        origin = typing.get_origin(option)
+        if option is bool and text.lower() in ("true", "false", "yes", "no"):
+            return text.lower() in ("true", "yes")
+        # Where only words are allowed, the model itself refuses an unknown one and lists those it knows.
+        if option is str or (origin is typing.Literal and (not union or text in typing.get_args(option))):
+            return text
+        if origin is tuple and text not in _words(options):
+            member = typing.get_args(option)[0]
+            return tuple(_parse(name, part.strip(), member) for part in text.split(","))
+        if option in (int, float):
+            try:
+                return option(text)
+            except ValueError:
+                continue
+    raise SettingError(f"{name} cannot be {text!r}{_expected(options)}.")
+
+
+def _words(options: Iterable[Any]) -> list[str]:
+    """The literal values among the types of a setting."""
+    return [
+        word for option in options if typing.get_origin(option) is typing.Literal for word in typing.get_args(option)
+    ]
+
+
+def _expected(options: Iterable[Any]) -> str:
+    """What a setting accepts, for a message; empty where the types say nothing useful."""
+    names = {int: "an integer", float: "a number", bool: "true or false", type(None): "none"}
+    accepted = [names[option] for option in options if option in names] + _words(options)
+    return f"; expected {' or '.join(accepted)}" if accepted else ""

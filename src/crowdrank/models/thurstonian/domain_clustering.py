@@ -1,0 +1,239 @@
+"""Clustering of queries into domains, by how well each annotator does in each query.
+
+The data are curves: the log-likelihood of an annotator's judgments in a query at each expertise of a grid. A domain
+explains its queries by one expertise per annotator, which is integrated out, and a Dirichlet process is the prior of
+the partition. A greedy search splits domains in two, reassigns queries one by one, and merges domains, as long as that
+raises the evidence (after the split-merge moves of Jain & Neal 2004). A query may be mirrored within its domain,
+because negating the scores of a query and the expertise of all annotators leaves its likelihood unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdrank.arrays import AnyArray, FloatArray, IntArray
+
+GRID = np.array([-4.0, -2.5, -1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6, 2.5, 4.0])
+"""Grid of expertise. It is symmetric, so that a reversed curve belongs to the mirrored query."""
+_SPLIT_TRIALS = 8
+_MAX_REASSIGNMENTS = 6
+_MAX_PASSES = 10
+
+
+@dataclass(frozen=True)
+class GridPrior:
+    """Prior of expertise on the grid, and of the partition.
+
+    Parameters
+    ----------
+    weights : array per grid point
+        Prior probabilities.
+    concentration : float, default 1.0
+        Concentration of the Dirichlet process: how readily a query starts its own domain.
+    """
+
+    weights: FloatArray
+    concentration: float = 1.0
+
+    @classmethod
+    def normal(cls, mean: float, std: float) -> GridPrior:
+        weight = np.gradient(GRID) * np.exp(-0.5 * ((GRID - mean) / std) ** 2)
+        return cls(weight / weight.sum())
+
+    def log_evidence(self, log_likelihoods: FloatArray) -> FloatArray:
+        """Log-likelihood with expertise integrated out, summed over annotators (the second last axis)."""
+        top = log_likelihoods.max(axis=-1)
+        return np.asarray(np.sum(top + np.log(np.exp(log_likelihoods - top[..., None]) @ self.weights), axis=-1))
+
+    def posterior(self, log_likelihoods: FloatArray) -> FloatArray:
+        """Posterior of each annotator's expertise on the grid."""
+        weight = np.exp(log_likelihoods - log_likelihoods.max(axis=-1, keepdims=True)) * self.weights
+        return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
+
+    def log_cluster_prior(self, size: Any) -> Any:
+        """Log prior of a cluster of this size, up to what all partitions have in common."""
+        from scipy.special import gammaln
+
+        return np.log(self.concentration) + gammaln(size)
+
+
+@dataclass
+class QueryClustering:
+    """A partition of the queries, and the search for a better one. `search` updates it in place.
+
+    Parameters
+    ----------
+    log_likelihoods : array of queries × annotators × grid
+    prior : GridPrior
+    cluster : integer array per query
+    sign : array per query
+        −1 if the query is mirrored relative to its cluster, otherwise 1.
+    """
+
+    log_likelihoods: FloatArray
+    prior: GridPrior
+    cluster: IntArray
+    sign: FloatArray
+
+    @property
+    def count(self) -> int:
+        return int(self.cluster.max()) + 1
+
+    @property
+    def sizes(self) -> IntArray:
+        return np.bincount(self.cluster, minlength=self.count)
+
+    @property
+    def cluster_log_likelihoods(self) -> FloatArray:
+        """Sum of the curves of each cluster's queries, as clusters × annotators × grid."""
+        return _sum_by_cluster(self._oriented, self.cluster, self.count)
+
+    @property
+    def _oriented(self) -> FloatArray:
+        return np.where(self.sign[:, None, None] > 0, self.log_likelihoods, self.log_likelihoods[:, :, ::-1])
+
+    def search(self, rng: np.random.Generator, count: int | None = None) -> QueryClustering:
+        """Search until nothing improves the evidence, or for exactly `count` clusters."""
+        for _ in range(_MAX_PASSES):
+            before = self.cluster.copy()
+            self._split(rng)
+            self._reassign()
+            self._merge(count)
+            if np.array_equal(before, self.cluster):
+                break
+        while count is not None and self.count < min(count, len(self.cluster)):
+            self._force_split(rng)
+        return self
+
+    def _split(self, rng: np.random.Generator) -> None:
+        for number in range(self.count):
+            gain, leaving = self._best_split(rng, number)
+            if gain > 0:
+                self.cluster[leaving] = self.count
+
+    def _force_split(self, rng: np.random.Generator) -> None:
+        """Split the cluster that loses least by it; if none can be split, halve the largest."""
+        splits = [self._best_split(rng, number) for number in range(self.count)]
+        gain, leaving = max(splits, key=lambda split: split[0])
+        if gain == -np.inf:
+            leaving = np.flatnonzero(self.cluster == np.argmax(self.sizes))[::2]
+        self.cluster[leaving] = self.count
+
+    def _best_split(self, rng: np.random.Generator, number: int) -> tuple[float, IntArray]:
+        """Gain in log evidence from splitting a cluster, and the queries that leave it."""
+        members = np.flatnonzero(self.cluster == number)
+        if len(members) < 2:
+            return -np.inf, members[:0]
+        scorer = ClusterScorer(self._oriented[members], self.prior)
+        whole = scorer.log_evidence(np.zeros(len(members), np.int64), 1)
+        evidence, half = max((scorer.random_split(rng) for _ in range(_SPLIT_TRIALS)), key=lambda split: split[0])
+        return evidence - whole, members[half == 1] if evidence > -np.inf else members[:0]
+
+    def _reassign(self) -> None:
+        """Move each query to its most probable cluster given the other queries, mirrored or not."""
+        for _ in range(_MAX_REASSIGNMENTS):
+            scorer, summed = ClusterScorer(self._oriented, self.prior), self.cluster_log_likelihoods
+            log_probs = scorer.signed_log_probabilities(summed, self.sizes)
+            log_probs[:, : self.count] = scorer.log_probabilities(summed, self.cluster)
+            best = np.argmax(log_probs, axis=1)
+            if np.array_equal(best, self.cluster):
+                break
+            self.sign = np.where(best >= self.count, -self.sign, self.sign)
+            self.cluster = _renumber(best % self.count)
+
+    def _merge(self, count: int | None) -> None:
+        while self.count > 1:
+            gain, (one, other), mirror = self._best_merge()
+            if gain <= 0 and (count is None or self.count <= count):
+                return
+            merged = self.cluster == other
+            if mirror:
+                self.sign = np.where(merged, -self.sign, self.sign)
+            self.cluster = _renumber(np.where(merged, one, self.cluster))
+
+    def _best_merge(self) -> tuple[float, tuple[int, int], bool]:
+        """Largest gain in log evidence from a merge, the two clusters, and whether to mirror the second."""
+        summed, sizes = self.cluster_log_likelihoods, self.sizes
+        separate = self.prior.log_evidence(summed) + self.prior.log_cluster_prior(sizes)
+        best: tuple[float, tuple[int, int], bool] = (-np.inf, (0, 0), False)
+        for one in range(self.count - 1):
+            rest = slice(one + 1, None)
+            cluster_prior = self.prior.log_cluster_prior(sizes[one] + sizes[rest])
+            for mirror in (False, True):
+                others = summed[rest, :, ::-1] if mirror else summed[rest]
+                gains = self.prior.log_evidence(summed[one] + others) + cluster_prior - separate[one] - separate[rest]
+                index = int(np.argmax(gains))
+                best = max(best, (float(gains[index]), (one, one + 1 + index), mirror))
+        return best
+
+
+class ClusterScorer:
+    """Log probabilities of queries in clusters. Uses matrix products of likelihoods, as annotators × queries × grid."""
+
+    def __init__(self, log_likelihoods: FloatArray, prior: GridPrior) -> None:
+        self.log_likelihoods, self.prior = log_likelihoods, prior
+        by_annotator = np.ascontiguousarray(log_likelihoods.transpose(1, 0, 2))
+        top = by_annotator.max(axis=2, keepdims=True)
+        self.top = top.sum(axis=(0, 2))
+        # Bounded below, because `log_probabilities` divides by it.
+        self.likelihoods = np.maximum(np.exp(by_annotator - top), 1e-250)
+
+    def log_evidence(self, cluster: IntArray, count: int) -> float:
+        """Log evidence of a partition."""
+        summed = _sum_by_cluster(self.log_likelihoods, cluster, count)
+        sizes = np.bincount(cluster, minlength=count)
+        return float(np.sum(self.prior.log_evidence(summed) + self.prior.log_cluster_prior(sizes)))
+
+    def log_probabilities(self, summed: FloatArray, cluster: IntArray) -> FloatArray:
+        """Log probability of each query in each cluster, given the other queries there; queries × clusters."""
+        sizes, rows = np.bincount(cluster, minlength=len(summed)), np.arange(len(cluster))
+        posterior = self.prior.posterior(summed).transpose(1, 2, 0)
+        log_probs = self._by_cluster(self.likelihoods, posterior) + np.log(np.maximum(sizes, 1e-9))
+        # p(query | others in its cluster) = 1 / E[1 / likelihood] under the posterior that includes the query.
+        own = posterior.transpose(0, 2, 1)[:, cluster]
+        left_out = -np.log(np.einsum("kqg,kqg->kq", own, 1.0 / self.likelihoods)).sum(axis=0) + self.top
+        log_probs[rows, cluster] = left_out + np.log(np.maximum(sizes[cluster] - 1.0, self.prior.concentration))
+        return np.asarray(log_probs)
+
+    def signed_log_probabilities(self, summed: FloatArray, sizes: AnyArray) -> FloatArray:
+        """Log probability of each query in each cluster, then of its mirror image; queries × twice the clusters."""
+        posterior, log_sizes = self.prior.posterior(summed).transpose(1, 2, 0), np.log(np.maximum(sizes, 1e-9))
+        both = (self.likelihoods, self.likelihoods[:, :, ::-1])
+        return np.concatenate([self._by_cluster(one, posterior) + log_sizes for one in both], axis=1)
+
+    def seed_log_probabilities(self, seeds: IntArray) -> FloatArray:
+        """Log probability of each query in clusters of one other query each."""
+        posterior = self.prior.posterior(self.log_likelihoods[seeds]).transpose(1, 2, 0)
+        return self._by_cluster(self.likelihoods, posterior)
+
+    def _by_cluster(self, likelihoods: FloatArray, posterior: FloatArray) -> FloatArray:
+        log_probs = np.log(np.maximum(likelihoods @ posterior, 1e-300)).sum(axis=0)
+        return np.asarray(log_probs + self.top[:, None])
+
+    def random_split(self, rng: np.random.Generator) -> tuple[float, IntArray]:
+        """Split into two clusters around two random queries: the log evidence, and the half of each query."""
+        seeds = rng.choice(self.log_likelihoods.shape[0], 2, replace=False)
+        half = np.argmax(self.seed_log_probabilities(seeds), axis=1)
+        for _ in range(_MAX_REASSIGNMENTS):
+            if half.min() == half.max():
+                return -np.inf, half
+            better = np.argmax(self.log_probabilities(_sum_by_cluster(self.log_likelihoods, half, 2), half), axis=1)
+            if np.array_equal(better, half):
+                break
+            half = better
+        if half.min() == half.max():
+            return -np.inf, half
+        return self.log_evidence(half, 2), half
+
+
+def _sum_by_cluster(log_likelihoods: FloatArray, cluster: IntArray, count: int) -> FloatArray:
+    member = (cluster == np.arange(count)[:, None]).astype(np.float64)
+    flat = log_likelihoods.reshape(len(log_likelihoods), -1)
+    return np.asarray((member @ flat).reshape(count, *log_likelihoods.shape[1:]))
+
+
+def _renumber(cluster: IntArray) -> IntArray:
+    return np.unique(cluster, return_inverse=True)[1].astype(np.int64)

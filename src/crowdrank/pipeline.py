@@ -1,0 +1,663 @@
+"""From a source of judgments to a ranking: read, choose a model, convert, fit, quantify uncertainty, evaluate.
+
+`rank` is the public function. `run` takes the same options and returns, beside the ranking, what the command line and
+reports show: the import report, the reason for the model, the evaluation against gold and the comparison of systems.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from crowdrank.data import Comparisons, Judgments, Rankings, Ratings, SideInformation
+from crowdrank.engines import LOCAL, Engine, OutOfCore, ProgressEngine
+from crowdrank.engines.selection import check_engine, open_engine
+from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, FormatError, SettingError
+from crowdrank.io import (
+    ImportReport,
+    ItemColumns,
+    columns_of_sides,
+    is_long,
+    labels_of,
+    read,
+    read_gold,
+    read_items,
+    read_with_report,
+    scan_with_report,
+)
+from crowdrank.models import Model, by_name, name_of, with_bootstrap
+from crowdrank.models.conversion import convert_for
+from crowdrank.models.selection import ModelChoice, default_model, has_setting, models_that, parse_settings
+from crowdrank.results import Ranking, Systems, compare_systems
+
+if TYPE_CHECKING:
+    from crowdrank.evaluation import Evaluation, Gold
+
+Stage: TypeAlias = Callable[[str], AbstractContextManager[Callable[[str], None]]]
+"""Reports progress: a context manager for one named stage, which yields a function that shows a detail."""
+ColumnRoles: TypeAlias = Mapping[str, str | None]
+
+AUTO = "auto"
+POSITION = "position"
+UNCERTAINTY_METHODS = ("model", "bootstrap", "none")
+MISSING_RULES = ("unknown", "worse")
+# A ranking correlated with its gold below this is probably graded upside down.
+_REVERSED_GOLD = -0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankOptions:
+    """The options of `rank`, checked before anything is read.
+
+    Each is described in `rank`; `settings` holds the settings of the model. Text values of settings are converted to
+    the type of the setting.
+    """
+
+    model: str | Model | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    columns: ColumnRoles = field(default_factory=dict)
+    query: str | None = None
+    kind: str | None = None
+    format: str | None = None
+    encoding: str | None = None
+    strict: bool = False
+    features: Sequence[str] = ()
+    items: Any = None
+    items_columns: ColumnRoles = field(default_factory=dict)
+    system: str | None = None
+    missing: str | None = None
+    gold: Any = None
+    gold_columns: ColumnRoles = field(default_factory=dict)
+    gold_pairs: Any = None
+    annotator_quality: Mapping[str, float | tuple[float, float]] = field(default_factory=dict)
+    annotator_order: Sequence[tuple[str, str]] = ()
+    engine: str | Engine | None = None
+    scheduler: str | None = None
+    memory: str | int | None = None
+    init: Ranking | str | PathLike[str] | None = None
+    uncertainty: str = "model"
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.uncertainty not in UNCERTAINTY_METHODS:
+            raise SettingError(f"uncertainty must be model, bootstrap or none, got {self.uncertainty!r}.")
+        if self.missing is not None and self.missing not in MISSING_RULES:
+            raise SettingError(f"missing must be unknown or worse, got {self.missing!r}.")
+        if not 0 < self.level < 1:
+            raise SettingError(f"level must be between 0 and 1, got {self.level}.")
+        if self.engine is None or isinstance(self.engine, str):
+            check_engine(self.engine, self.scheduler, self.memory)
+
+    @property
+    def roles(self) -> dict[str, str | None]:
+        """`columns` with `query` as one of the roles; an empty query means that there is none."""
+        return {**self.columns, **({} if self.query is None else {"query": self.query or None})}
+
+    @property
+    def has_side_information(self) -> bool:
+        return self.gold_pairs is not None or bool(self.annotator_quality) or bool(self.annotator_order)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedData:
+    """Everything that is known before the fit.
+
+    Parameters
+    ----------
+    judgments : Comparisons, Ratings or Rankings
+        The judgments as read.
+    report : ImportReport or None
+        What became of each row; None if the source was no file or table.
+    choice : ModelChoice
+        The name of the model, and why it was chosen.
+    model : Model
+        The model with its settings.
+    converted : Comparisons, Ratings or Rankings
+        The judgments as the model reads them.
+    conversion : str
+        How they were converted; empty if they were not.
+    side_information : SideInformation or None
+        Gold pairs, and what is known of annotators.
+    items : ItemInformation
+        Columns about items.
+    """
+
+    judgments: Judgments
+    report: ImportReport | None
+    choice: ModelChoice
+    model: Model
+    converted: Judgments
+    conversion: str
+    side_information: SideInformation | None
+    items: ItemInformation
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankResult(PreparedData):
+    """A ranking with everything that the command line and reports show.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        The result. Its `notes` are those that the command prints.
+    evaluation : Evaluation or None
+        The ranking against the gold, if there is gold.
+    systems : Systems or None
+        How often each system beats each other one, if `system` was given.
+    warnings : tuple of Warning
+        Warnings raised on the way; the notes have their text.
+    options : RankOptions
+        The options of the call.
+    """
+
+    ranking: Ranking
+    evaluation: Evaluation | None
+    systems: Systems | None
+    warnings: tuple[Warning, ...]
+    options: RankOptions
+
+    @property
+    def has_uncertainty(self) -> bool:
+        return self.options.uncertainty != "none"
+
+
+def rank(
+    source: Any,
+    *,
+    model: str | Model | None = None,
+    gold: Any = None,
+    columns: ColumnRoles | None = None,
+    query: str | None = None,
+    kind: str | None = None,
+    format: str | None = None,  # noqa: A002 - the name that users expect
+    encoding: str | None = None,
+    features: str | Sequence[str] | None = None,
+    items: Any = None,
+    system: str | None = None,
+    gold_columns: ColumnRoles | None = None,
+    items_columns: ColumnRoles | None = None,
+    gold_pairs: Any = None,
+    annotator_quality: Mapping[str, float | tuple[float, float]] | None = None,
+    annotator_order: Sequence[tuple[str, str]] | None = None,
+    engine: str | Engine | None = None,
+    scheduler: str | None = None,
+    memory: str | int | None = None,
+    init: Ranking | str | PathLike[str] | None = None,
+    uncertainty: Literal["model", "bootstrap", "none"] = "model",
+    level: float = 0.95,
+    missing: Literal["unknown", "worse"] | None = None,
+    seed: int | None = None,
+    strict: bool = False,
+    **settings: Any,
+) -> Ranking:
+    """Rank the items of a file or table of judgments.
+
+    Reads the judgments, chooses a model unless one is named, converts the judgments to the kind that it reads, fits
+    it and quantifies the uncertainty. It does what the command `crowdrank rank` does.
+
+    Parameters
+    ----------
+    source : path, data frame, mapping of columns, Comparisons, Ratings or Rankings
+        The judgments. A folder or a pattern such as "votes/*.parquet" is streamed from disk.
+    model : str or Model, optional
+        Name of a model, a model with its settings, or "auto" to compare models on these judgments. By default chosen
+        by the kind of judgments and whether they name annotators.
+    gold : path, data frame, mapping or Gold, optional
+        True values of items. The ranking is evaluated against them.
+    columns : mapping, optional
+        The column of each role, such as `{"annotator": "who"}`; None as column means that there is none.
+    query : str, optional
+        The column that holds the query; each query is ranked on its own.
+    kind : {"comparisons", "ratings", "rankings"}, optional
+        What the rows are, if the columns allow several kinds.
+    format, encoding : str, optional
+        Format of the file (see `crowdrank formats`) and text encoding, if they are not recognised.
+    features : str or sequence of str, optional
+        Features that should not matter, for factor-bt: "position", or columns of the judgments or of `items`.
+    items : path, data frame or mapping, optional
+        Columns about items, for `features` and `system`.
+    system : str, optional
+        Column that names the system behind each item, or "item". `run(...).systems` has the comparison.
+    gold_columns, items_columns : mapping, optional
+        Like `columns`, for `gold` (roles item, query, value, rank) and `items` (roles item, query).
+    gold_pairs : path, Comparisons, list of pairs or "agreed", optional
+        Pairs whose better item is known (better item first), or "agreed" for those that nearly all annotators agree on.
+    annotator_quality : mapping, optional
+        Known quality of annotators: a number, or a tuple (low, high).
+    annotator_order : sequence of pairs, optional
+        Pairs of annotators, the better one first.
+    engine : {"local", "out-of-core", "dask"} or Engine, optional
+        Where to compute.
+    scheduler : str, optional
+        Address of a running Dask scheduler.
+    memory : str or int, optional
+        Memory limit, such as "4GB"; the file is streamed from disk.
+    init : Ranking or path, optional
+        An earlier ranking to start the solver from. The result is the same, reached in fewer steps.
+    uncertainty : {"model", "bootstrap", "none"}, default "model"
+        How standard errors and rank intervals are computed.
+    level : float, default 0.95
+        Level of the intervals in the comparison of systems. `Ranking.table` has a level of its own.
+    missing : {"unknown", "worse"}, optional
+        How to treat items missing from a ranked list: ignore them, or rank them below the listed ones.
+    seed : int, optional
+        Seed of the model's random numbers.
+    strict : bool, default False
+        Raise an error if any row cannot be used, instead of dropping it.
+    **settings
+        Settings of the model, such as `prior_scale=1`.
+
+    Returns
+    -------
+    Ranking
+        Scores, ranks and their uncertainty. Its `notes` say what weakens the result.
+
+    See Also
+    --------
+    crowdrank.pipeline.run : the same with import report, evaluation and comparison of systems.
+
+    Examples
+    --------
+    >>> votes = {"left": ["a", "b", "a"], "right": ["b", "c", "c"], "winner": ["a", "b", "a"]}
+    >>> ranking = rank(votes, uncertainty="none")
+    >>> ranking.model, ranking.table()["item"].to_list()
+    ('bradley-terry', ['a', 'b', 'c'])
+    """
+    options = RankOptions(
+        model=model,
+        settings=settings,
+        seed=seed,
+        columns=columns or {},
+        query=query,
+        kind=kind,
+        format=format,
+        encoding=encoding,
+        strict=strict,
+        features=(features,) if isinstance(features, str) else tuple(features or ()),
+        items=items,
+        items_columns=items_columns or {},
+        system=system,
+        missing=missing,
+        gold=gold,
+        gold_columns=gold_columns or {},
+        gold_pairs=gold_pairs,
+        annotator_quality=annotator_quality or {},
+        annotator_order=annotator_order or (),
+        engine=engine,
+        scheduler=scheduler,
+        memory=memory,
+        init=init,
+        uncertainty=uncertainty,
+        level=level,
+    )
+    result = run(source, options)
+    if result.report is not None and (sentence := result.report.dropped()):
+        warnings.warn(sentence, DataWarning, stacklevel=2)
+    for warning in result.warnings:
+        warnings.warn(warning, stacklevel=2)
+    return result.ranking
+
+
+@contextmanager
+def silent(label: str) -> Iterator[Callable[[str], None]]:
+    """A stage that shows nothing."""
+    yield lambda detail: None
+
+
+def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
+    """Rank a source of judgments and return the ranking with all that belongs to it.
+
+    Parameters
+    ----------
+    source : path, data frame, mapping of columns, Comparisons, Ratings or Rankings
+        The judgments.
+    options : RankOptions
+        See `rank`.
+    stage : callable, optional
+        Shows progress: `with stage("Reading votes.csv") as update: update("1,000 judgments")`.
+
+    Returns
+    -------
+    RankResult
+        The warnings raised on the way are in it and in the notes; none is issued.
+    """
+    # Files are opened before the fit, so that a wrong name costs nobody a long computation.
+    gold, init = load_gold(options.gold, options.gold_columns), _load_init(options)
+    with warnings.catch_warnings(record=True) as caught, ExitStack() as resources:
+        warnings.simplefilter("always", CrowdrankWarning)
+        prepared = prepare(source, options, stage)
+        _check_warm_start(prepared.model, init)
+        label = f"Ranking {len(prepared.converted.items):,} items"
+        engine = resources.enter_context(_engine(options, label, stage))
+        ranking = _fit(prepared, engine, init, options.uncertainty)
+        ranking = _compute_lazy_parts(ranking)  # inside the block, which records their warnings and holds the engine
+        evaluation = None if gold is None else _evaluate(ranking, gold)
+        systems = prepared.items.compare_systems(prepared.judgments, ranking, options)
+    raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
+    notes = _collect_notes(ranking, raised, evaluation)
+    return RankResult(
+        **{name: getattr(prepared, name) for name in PreparedData.__dataclass_fields__},
+        ranking=ranking.with_parts(notes=lambda: notes),
+        evaluation=evaluation,
+        systems=systems,
+        warnings=raised,
+        options=options,
+    )
+
+
+def prepare(source: Any, options: RankOptions, stage: Stage = silent) -> PreparedData:
+    """Read the judgments, choose the model, and convert the judgments to what it reads."""
+    items = ItemInformation.read(source, options)
+    judgments, report = _read_judgments(source, options, items.columns_to_read, stage)
+    choice = _choose_model(judgments, items, options, stage)
+    model = _make_model(choice, options)
+    filled, filling = _fill_missing(judgments, options.missing)
+    converted, conversion = convert_for(model, filled)
+    if options.features and has_setting(type(model), "features") and isinstance(converted, Comparisons):
+        converted = items.add_features(converted)
+    return PreparedData(
+        judgments=judgments,
+        report=report,
+        choice=choice,
+        model=model,
+        converted=converted,
+        conversion="; ".join(filter(None, (filling, conversion))),
+        side_information=_read_side_information(model, converted, options),
+        items=items,
+    )
+
+
+def _is_judgments(source: Any) -> bool:
+    return isinstance(source, Comparisons | Ratings | Rankings)
+
+
+def _read_judgments(
+    source: Any, options: RankOptions, features: Sequence[str], stage: Stage
+) -> tuple[Judgments, ImportReport | None]:
+    """Read the source into memory, or stream it from disk if it is a folder, a pattern or must not fill the memory."""
+    in_memory_only = {name: getattr(options, name) for name in ("kind", "format", "encoding")}
+    if _is_judgments(source):
+        if given := [name for name, value in {"columns": options.roles, **in_memory_only}.items() if value]:
+            raise SettingError(f"{given[0]}= describes a file or table, but the source is {type(source).__name__}.")
+        return source, None
+    is_path = isinstance(source, str | PathLike)
+    label = f"Reading {Path(source).name}" if is_path else "Reading the table"
+    if not is_path or not _is_streamed(source, options):
+        with stage(label):
+            return read_with_report(
+                source, columns=options.roles, features=features, strict=options.strict, **in_memory_only
+            )
+    for name, value in (*in_memory_only.items(), ("features", features)):
+        if value and (name, value) != ("kind", "comparisons"):
+            what = "features= other than position" if name == "features" else f"{name}="
+            raise SettingError(
+                f"{what} can be used only when the file is read into memory, and {source} is streamed from disk. "
+                f"Leave it out, or read one file without memory= and engine='out-of-core'."
+            )
+    with stage(label) as update:
+        return scan_with_report(
+            source, columns=options.roles, strict=options.strict, tell=lambda rows: update(f"{rows:,} judgments")
+        )
+
+
+def _is_streamed(source: str | PathLike[str], options: RankOptions) -> bool:
+    out_of_core = options.engine == "out-of-core" or isinstance(options.engine, OutOfCore)
+    return out_of_core or options.memory is not None or is_long(source)
+
+
+def _choose_model(judgments: Judgments, items: ItemInformation, options: RankOptions, stage: Stage) -> ModelChoice:
+    """The model that was named, the default, or with "auto" the one that predicts held-out judgments best."""
+    if options.model is not None and options.model != AUTO:
+        return ModelChoice(options.model if isinstance(options.model, str) else name_of(options.model))
+    default = default_model(judgments, win_probabilities=options.system is not None)
+    if options.model is None:
+        return default
+    from crowdrank.evaluation import compare_models
+
+    if isinstance(judgments, Comparisons):  # the models compared see the features asked for and no others
+        judgments = items.add_features(judgments) if options.features else replace(judgments, features={})
+    try:
+        with stage("Comparing models") as update:
+            found = compare_models(
+                judgments,
+                features=options.features or None,
+                quick=True,
+                seed=options.seed or 0,
+                on_progress=lambda name, done, total: update(f"{name}, fit {done:,} of {total:,}"),
+            ).recommendation
+    except DataError as error:
+        reason = f"{default.name} is the default model; no others were compared: {error}"
+        return ModelChoice(default.name, reason, compared=True)
+    return ModelChoice(found.model, found.why, compared=True)
+
+
+def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
+    """The model with its settings; raises if the engine cannot run it."""
+    given = None if options.model is None or isinstance(options.model, str) else options.model
+    cls = by_name(choice.name) if given is None else type(given)
+    if options.engine == "dask" and not cls.distributable:
+        raise SettingError(
+            f"{choice.name} computes on one machine: omit engine='dask', or use one of "
+            f"{', '.join(models_that('distributable'))}."
+        )
+    settings = parse_settings(cls, options.settings, options.seed)
+    if options.features and has_setting(cls, "features"):
+        settings["features"] = tuple(options.features)
+    return cls(**settings) if given is None else replace(given, **settings)
+
+
+def _fill_missing(judgments: Judgments, missing: str | None) -> tuple[Judgments, str]:
+    """With "worse", put the items that a list leaves out at its end. Returns the rule in words, too."""
+    if missing is None:
+        return judgments, ""
+    if not isinstance(judgments, Rankings):
+        kind = type(judgments).__name__.lower()
+        raise DataError(f"missing= is about items missing from ranked lists, but these judgments are {kind}.")
+    if missing == "unknown":
+        return judgments, ""
+    return judgments.with_missing_last(), "items missing from a list rank below the listed ones"
+
+
+def _read_side_information(model: Model, data: Judgments, options: RankOptions) -> SideInformation | None:
+    """Gold pairs and what is known of annotators; raises for a model that cannot use them."""
+    if not options.has_side_information:
+        return None
+    if not model.accepts_side_information or not isinstance(data, Comparisons):
+        able = models_that("accepts_side_information")
+        raise SettingError(
+            f"gold_pairs=, annotator_quality= and annotator_order= need comparisons and a model that uses side "
+            f"information: {', '.join(able[:-1])} or {able[-1]}."
+        )
+    quality = options.annotator_quality
+    return SideInformation(
+        quality={name: value for name, value in quality.items() if not isinstance(value, tuple)},
+        between={name: value for name, value in quality.items() if isinstance(value, tuple)},
+        better=options.annotator_order,
+        gold=_gold_pairs(options),
+    )
+
+
+def describe_side_information(prepared: PreparedData) -> str:
+    """Side information in one line; empty if there is none."""
+    if prepared.side_information is None or not isinstance(prepared.converted, Comparisons):
+        return ""
+    with warnings.catch_warnings():  # the fit has already warned of gold pairs with unknown items
+        warnings.simplefilter("ignore", DataWarning)
+        known = prepared.side_information.encode(prepared.converted)
+    annotators = len({*known.quality, *known.between})
+    counts = (
+        (len(known.gold_better), "gold pair", "gold pairs"),
+        (annotators, "annotator's quality", "annotators' quality"),
+        (len(known.better), "annotator order", "annotator orders"),
+    )
+    return f"Side information: {', '.join(f'{n:,} {one if n == 1 else many}' for n, one, many in counts if n)}."
+
+
+def _gold_pairs(options: RankOptions) -> Comparisons | Iterable[tuple[Any, Any]] | Literal["agreed"] | None:
+    given = options.gold_pairs
+    if given is None or isinstance(given, Comparisons | list | tuple) or given == "agreed":
+        return given  # type: ignore[no-any-return]
+    try:
+        pairs = read(given, kind="comparisons", columns={} if options.query is None else {"query": options.query})
+    except FormatError as error:
+        if "columns=" not in str(error):
+            raise
+        # `columns` names the columns of the judgments; no option names those of this file.
+        found = str(error).split("; ")[0].split(". ")[0]
+        raise FormatError(
+            f"{found}. Gold pairs need the columns left, right and winner, or winner and loser."
+        ) from error
+    assert isinstance(pairs, Comparisons)
+    return pairs
+
+
+def _load_init(options: RankOptions) -> Ranking | None:
+    if options.init is None or isinstance(options.init, Ranking):
+        return options.init
+    return Ranking.load(Path(options.init))
+
+
+def _check_warm_start(model: Model, init: Ranking | None) -> None:
+    if init is not None and not model.supports_warm_start:
+        able = ", ".join(models_that("supports_warm_start"))
+        raise SettingError(f"init= needs a model whose solver has starting values: {able}.")
+
+
+@contextmanager
+def _engine(options: RankOptions, label: str, stage: Stage) -> Iterator[Engine]:
+    """The engine, which shows how many passes over the data it has made."""
+    with ExitStack() as stack:
+        update = stack.enter_context(stage(label))
+        named = options.engine is None or isinstance(options.engine, str)
+        engine: Any = options.engine
+        if named:
+            engine = stack.enter_context(open_engine(engine, options.scheduler, options.memory))
+        yield ProgressEngine(engine, lambda count: update(f"pass {count:,}"))
+
+
+def _fit(prepared: PreparedData, engine: Engine, init: Ranking | None, uncertainty: str) -> Ranking:
+    model, data, known = prepared.model, prepared.converted, prepared.side_information
+    # Other models compute in this process; judgments that are streamed from disk reach them all the same.
+    engine = engine if model.distributable else LOCAL
+    ranking = model.fit(data, engine=engine, init=init, side_information=known)
+    if uncertainty == "bootstrap":
+        return with_bootstrap(model, data, ranking, side_information=known)
+    return ranking.without_uncertainty() if uncertainty == "none" else ranking
+
+
+def _compute_lazy_parts(ranking: Ranking) -> Ranking:
+    """The ranking with uncertainty, annotators and domains computed, where it has them."""
+    parts: dict[str, Any] = {}
+    for name in ("uncertainty", "annotators", "domains"):
+        if getattr(ranking, f"has_{name}"):
+            parts[name] = lambda value=getattr(ranking, name): value
+    return ranking.with_parts(**parts)
+
+
+def load_gold(source: Any, columns: ColumnRoles) -> Gold | None:
+    """Gold from a file or table; None and Gold are returned as they are."""
+    from crowdrank.evaluation import Gold
+
+    if source is None or isinstance(source, Gold):
+        return source
+    found = read_gold(source, columns=columns)
+    return Gold.of(found.item, found.value, query=found.query)
+
+
+def _evaluate(ranking: Ranking, gold: Gold) -> Evaluation:
+    from crowdrank.evaluation import evaluate
+
+    return evaluate(ranking, gold)
+
+
+def _collect_notes(ranking: Ranking, raised: Sequence[Warning], evaluation: Evaluation | None) -> list[str]:
+    """Warnings, then the notes of the ranking, and a note if the gold runs the other way."""
+    messages = [str(warning) for warning in raised]
+    told = " ".join(messages)
+    fresh = [note for note in ranking.notes if note.split(":")[0] not in told]
+    return messages + fresh + _note_on_gold(evaluation)
+
+
+def _note_on_gold(evaluation: Evaluation | None) -> list[str]:
+    if evaluation is None or not evaluation.kendall_correlation < _REVERSED_GOLD:
+        return []
+    return [
+        f"The ranking runs against the gold (Kendall correlation {evaluation.kendall_correlation:.2f}). If smaller "
+        "values are better there, pass gold_columns={'rank': 'COLUMN'}."
+    ]
+
+
+@dataclass(frozen=True)
+class ItemInformation:
+    """Where each feature and the system of an item come from: a table about items, or columns of the judgments.
+
+    Parameters
+    ----------
+    table : ItemColumns or None
+        The table about items.
+    features : tuple of str
+        Features that were asked for.
+    system : str or None
+        The column that names systems, or "item" if every item is a system.
+    side_columns : tuple of str
+        Columns of the judgments that name the systems of the left and right items; empty if they come from elsewhere.
+    """
+
+    table: ItemColumns | None
+    features: tuple[str, ...]
+    system: str | None
+    side_columns: tuple[str, ...]
+
+    @classmethod
+    def read(cls, source: Any, options: RankOptions) -> ItemInformation:
+        """Read the table about items, if there is one, and find the columns that name systems."""
+        table = None if options.items is None else read_items(options.items, options.items_columns)
+        system = options.system
+        elsewhere = not system or system == "item" or (table is not None and system in table)
+        header = {name: [] for name in getattr(source, "features", ())} if _is_judgments(source) else source
+        sides = () if elsewhere else columns_of_sides(header, str(system), options.encoding)
+        return cls(table, tuple(options.features), system, sides)
+
+    @property
+    def columns_to_read(self) -> list[str]:
+        """Columns to keep when the judgments are read."""
+        own = [name for name in self.features if name != POSITION and not self._in_table(name)]
+        return list(dict.fromkeys([*own, *self.side_columns]))
+
+    def add_features(self, comparisons: Comparisons) -> Comparisons:
+        """The comparisons with the features that are columns of the table about items."""
+        if self.table is None:
+            return comparisons
+        columns = {n: self.table.along(comparisons.items, n) for n in self.features if self._in_table(n)}
+        return comparisons.with_item_features(columns)
+
+    def compare_systems(self, judgments: Judgments, ranking: Ranking, options: RankOptions) -> Systems | None:
+        if not self.system:
+            return None
+        return compare_systems(
+            ranking,
+            self._system_of_item(judgments, ranking),
+            level=options.level,
+            uncertainty=options.uncertainty != "none",
+            seed=options.seed or 0,
+        )
+
+    def _system_of_item(self, judgments: Judgments, ranking: Ranking) -> Any:
+        from crowdrank.data.features import column_of_items
+
+        assert self.system is not None
+        if self.side_columns and isinstance(judgments, Comparisons):
+            left, right = (labels_of(judgments.features[name]) for name in self.side_columns)
+            return column_of_items(judgments, left, right, self.system)
+        if self.table is not None and self.system in self.table:
+            return labels_of(self.table.along(ranking.items, self.system))
+        return ranking.items.labels
+
+    def _in_table(self, name: str) -> bool:
+        return self.table is not None and name in self.table

@@ -1,0 +1,36 @@
+"""The public names of the package: one mapping, imported on first use."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import crowdrank
+
+SOURCE = ast.parse(Path(crowdrank.__file__).read_text(encoding="utf-8"))
+
+
+def names_for_type_checkers():
+    """What is imported under TYPE_CHECKING, by module."""
+    (block,) = (node for node in SOURCE.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            assert alias.asname == alias.name, "only `import X as X` is exported to type checkers"
+            yield f"{node.module}.{alias.name}"
+
+
+def test_type_checkers_see_the_names_that_are_imported_on_first_use():
+    lazy = {f"{module}.{name}" for name, module in crowdrank._HOME.items()}
+    packages = {f"crowdrank.{name}" for name in crowdrank._PACKAGES}
+    assert set(names_for_type_checkers()) == lazy | packages
+
+
+def test_dir_shows_the_public_names_and_nothing_else():
+    assert dir(crowdrank) == sorted([*crowdrank.__all__, "__version__"])
+    assert "rank" in dir(crowdrank)
+    assert len(crowdrank._HOME) <= 55
+
+
+def test_every_public_name_is_what_its_module_exports():
+    for name, module in crowdrank._HOME.items():
+        assert getattr(crowdrank, name) is getattr(importlib.import_module(module), name)
