@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 QUICK := $(addprefix tests/, architecture data golden inference io likelihoods results simulation \
 	cli/test_formats.py cli/test_models.py docs/test_completeness.py docs/test_links.py \
 	evaluation/test_gold.py evaluation/test_held_out.py evaluation/test_explaining.py \
-	models/test_annotated_models.py models/test_list_models.py models/test_reductions.py models/test_settings.py \
+	models/crowd/test_likelihood.py models/crowd/test_mpm_likelihood.py models/crowd/test_estimate.py models/test_list_models.py models/test_reductions.py models/test_settings.py \
 	online/test_beliefs.py online/test_elo.py online/test_glicko.py active/test_asked.py active/test_stopping.py \
 	conformance/test_promises.py::test_is_its_settings conformance/test_promises.py::test_names_every_item)
 

@@ -143,7 +143,7 @@ def gradient_times(votes: Comparisons) -> tuple[float, float]:
     wall = processor = float("inf")
     for _ in range(_REPETITIONS):
         begun, used = time.perf_counter(), time.process_time()
-        held.map_and_sum(likelihood.slopes, scores, gates, none, likelihood.RELIABLE)
+        held.map_and_sum(likelihood.evaluate, scores, gates, none, likelihood.CROWD_BT)
         wall, processor = min(wall, time.perf_counter() - begun), min(processor, time.process_time() - used)
     return wall, processor
 

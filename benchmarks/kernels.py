@@ -26,8 +26,11 @@ import numpy as np
 from machine import describe, record
 
 from crowdrank.engines.local import LocalEngine
+from crowdrank.models.crowd import hessian as crowd_hessian
+from crowdrank.models.crowd import hessian as crowd_hessian
+from crowdrank.models.crowd import hessian as crowd_hessian
 from crowdrank.models.crowd import likelihood as crowd_likelihood
-from crowdrank.models.crowd.likelihood import RELIABLE, Answers
+from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
 from crowdrank.models.pairwise import likelihood as pairwise_likelihood
 from crowdrank.models.pairwise.likelihood import LOGISTIC, Pairs
 
@@ -107,12 +110,14 @@ def measure(items: int, annotators: int, rows: int, threads: int) -> list[Entry]
     answers = draw(items, annotators, rows)
     cut = list(LocalEngine().hold(answers).shards)  # type: ignore[attr-defined]
     pairs = [Pairs(a.winner, a.loser, np.ones(a.rows, np.int8), a.weight) for a in cut]
-    curved = [crowd_likelihood.slopes(shard, scores, gates, none, RELIABLE)[0] for shard in cut]
+    curved = [crowd_likelihood.evaluate(shard, scores, gates, none, CROWD_BT)[0] for shard in cut]
     bent = [pairwise_likelihood.slopes(shard, scores, 0.0, LOGISTIC)[0] for shard in pairs]
     kernels: dict[str, Callable[[Any], Any]] = {
         "bare loop": lambda shard: bare(shard, scores, np.exp(gates)),
-        "crowd-bt, gradient and curvature": lambda shard: crowd_likelihood.slopes(shard, scores, gates, none, RELIABLE),
-        "crowd-bt, curvature times a vector": lambda shard: crowd_likelihood.product(shard, scores, gates, none),
+        "crowd-bt, gradient and curvature": lambda shard: crowd_likelihood.evaluate(
+            shard, scores, gates, none, CROWD_BT
+        ),
+        "crowd-bt, curvature times a vector": lambda shard: crowd_hessian.hessian_product(shard, scores, gates, none),
         "bradley-terry, gradient and curvature": lambda shard: pairwise_likelihood.slopes(shard, scores, 0.0, LOGISTIC),
         "bradley-terry, curvature times a vector": lambda shard: pairwise_likelihood.product(shard, scores),
     }

@@ -35,8 +35,8 @@ from crowdrank.data import Comparisons
 from crowdrank.data.chunks import TemporaryFolder, write_columns
 from crowdrank.data.comparisons import stored_columns
 from crowdrank.engines import LOCAL, Dask, Engine, ProgressEngine
-from crowdrank.models.crowd import likelihood
-from crowdrank.models.crowd.encoding import table_of
+from crowdrank.models.crowd import hessian, likelihood
+from crowdrank.models.crowd.encoding import answer_table
 
 _RESULTS = Path(__file__).parent / "results"
 _MODELS = {"bradley-terry": cr.BradleyTerry, "crowd-bt": cr.CrowdBT}
@@ -94,7 +94,7 @@ def _clock(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _overhead(engine: Engine, votes: Comparisons) -> float:
-    held = engine.load(table_of(votes))
+    held = engine.load(answer_table(votes))
     parameters = np.zeros(len(votes.items)), np.zeros(len(votes.annotators))
     held.sum(echo, *parameters)
     return min(_clock(lambda: held.sum(echo, *parameters))[0] for _ in range(_EMPTY_PASSES))
@@ -145,8 +145,8 @@ def message_sizes(items: int, annotators: int) -> list[str]:
     """Real messages of a pass of Crowd-BT, pickled, beside what `messages.py` reckons with."""
     shard = kernels.draw(items, annotators, 10_000)
     parameters = np.zeros(items), np.zeros(annotators), np.zeros((annotators, 0))
-    rows, slopes = likelihood.slopes(shard, *parameters, likelihood.RELIABLE)
-    sums = likelihood.product(rows, *parameters)
+    rows, slopes = likelihood.evaluate(shard, *parameters, likelihood.CROWD_BT)
+    sums = hessian.hessian_product(rows, *parameters)
     real = [len(pickle.dumps(message, protocol=5)) for message in (parameters, slopes, sums)]
     said = messages.parameters_of(items, annotators), messages.sums_of(items, annotators)
     reckoned = (said[0], said[1], said[0])

@@ -67,10 +67,10 @@ by 10 of 100 annotators with quality from Beta(10, 1). *Synthetic with habits*: 
 chance 1 − f(γ) by habit, left with chance f(r), γ from N(1.5, 1) and r from N(1, 1). *Countries*: country_population,
 15 items and 199 annotators; which item stood left is not known, so sides are tossed. A pair keeps its sides for
 everyone, as in the paper's tasks: all spammers say the same of it. Bradley-Terry, Crowd-BT and Majority-Vote-BT have
-λ = 0.5, the others their defaults. The default of factor-bt's `care_prior` was chosen with this in view: from (2, 1.5),
-under which spammers keep some credit, it was widened to (2, 4) on other synthetic crowds, on *Countries* with other
-sides and spammers (so there it is no independent test), and because it foretells llmfao better; the paper has no prior
-on γ at all.
+λ = 0.5, the others their defaults. The default of factor-bt's `attention_prior` was chosen with this in view: from
+(2, 1.5), under which spammers keep some credit, it was widened to (2, 4) on other synthetic crowds, on *Countries*
+with other sides and spammers (so there it is no independent test), and because it foretells llmfao better; the paper
+has no prior on γ at all.
 """
 
 Made = tuple[Comparisons, np.ndarray]

@@ -40,7 +40,9 @@ def named(scale: float) -> str:
 
 
 def model_of(scale: float) -> FactorBT:
-    return FactorBT(features=("factor1", "factor2"), care_prior=(0.0, 1.0), pull_scale=1.0, prior_scale=scale)
+    return FactorBT(
+        features=("factor1", "factor2"), attention_prior=(0.0, 1.0), feature_weight_scale=1.0, prior_scale=scale
+    )
 
 
 def of_a_small_crowd(scale: float) -> np.ndarray:
@@ -55,10 +57,10 @@ def trial(scale: float, seed: int, quick: bool) -> Mapping[Key, float]:
     crowd = factor_crowd(seed=seed)
     ranking = model_of(scale).fit(crowd.judgments)
     people, true = ranking.annotators, crowd.annotators
-    care = people["care"]
+    care = people["attention"]
     pairs = {
-        "r₁": (people["pull_of_factor1"], true["feature_weight"][:, 0]),
-        "r₂": (people["pull_of_factor2"], true["feature_weight"][:, 1]),
+        "r₁": (people["weight_of_factor1"], true["feature_weight"][:, 0]),
+        "r₂": (people["weight_of_factor2"], true["feature_weight"][:, 1]),
         "γ": (np.log(care / (1 - care)), true["attention_logit"]),
         "f(γ)": (care, 1 / (1 + np.exp(-true["attention_logit"]))),
         "s": (ranking.scores, crowd.truth),

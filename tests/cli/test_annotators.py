@@ -70,7 +70,7 @@ def test_lists_get_no_verdicts(crowdrank, tmp_path):
 def test_the_table_is_written(crowdrank, tmp_path):
     path = tmp_path / "people.csv"
     assert crowdrank("annotators", CITIES / "votes.csv", "--out", path, "--model", "factor-bt").code == 0
-    assert {"pull_of_position", "verdict", "reason", "p_below_half"} <= set(pl.read_csv(path).columns)
+    assert {"weight_of_position", "verdict", "reason", "p_below_half"} <= set(pl.read_csv(path).columns)
 
 
 @pytest.mark.parametrize("model", ["bradley-terry", "borda"])

@@ -62,11 +62,11 @@ def test_names_that_are_numbers_are_found_by_number_or_text():
 
 
 @pytest.mark.parametrize(
-    "told", [{"quality": {"anna": 0.9}}, {"between": {"anna": (0.1, 0.9)}}, {"better": [("bob", "anna")]}]
+    "known", [{"quality": {"anna": 0.9}}, {"between": {"anna": (0.1, 0.9)}}, {"better": [("bob", "anna")]}]
 )
-def test_an_annotator_nobody_knows_is_refused_and_the_nearest_suggested(votes, told):
+def test_an_annotator_nobody_knows_is_refused_and_the_nearest_suggested(votes, known):
     with pytest.raises(UnknownNameError, match="No annotator named 'anna'; did you mean 'ann'"):
-        encoded(votes, **told)
+        encoded(votes, **known)
 
 
 @pytest.mark.parametrize("ends", [(0.9, 0.6), (0.6, 0.6), (float("nan"), 0.9)])

@@ -93,15 +93,15 @@ def test_scores_to_start_from_must_be_of_these_items(votes):
 
 def test_repeated_answers_are_passed_over_once():
     """Few items and annotators, many votes: one row an annotator, pair and answer."""
-    from crowdrank.models.crowd.encoding import answers_of, table_of
+    from crowdrank.models.crowd.encoding import answer_table, encode_answers
 
     rng = np.random.default_rng(1)
     left = rng.integers(4, size=3000)
     right = (left + rng.integers(1, 4, size=3000)) % 4
     winner = np.where(rng.random(3000) < 0.1, 9, np.where(rng.random(3000) < 0.6, left, right))
     votes = cr.Comparisons.of(left, right, np.where(winner == 9, "tie", winner), annotator=rng.integers(3, size=3000))
-    table = table_of(votes)
+    table = answer_table(votes)
     assert table.rows <= 3 * 4 * 3
-    assert table.weight.sum() == answers_of(votes).weight.sum()
+    assert table.weight.sum() == encode_answers(votes).weight.sum()
     by_row = cr.CrowdBT(ties="half").fit(votes.reweighted(np.full(3000, 1.0)))
     assert cr.CrowdBT(ties="half").fit(votes).log_likelihood == pytest.approx(by_row.log_likelihood, rel=1e-12)

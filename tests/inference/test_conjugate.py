@@ -4,11 +4,11 @@ import pytest
 from crowdrank.engines import LOCAL
 from crowdrank.inference import Evaluation, dense, maximize
 from crowdrank.inference.newton import maximize_nonlinear_cg
-from crowdrank.models.crowd.encoding import answers_of
-from crowdrank.models.crowd.factor_bt import Scaled
-from crowdrank.models.crowd.likelihood import PULLED, RELIABLE
-from crowdrank.models.crowd.objective import Objective
-from crowdrank.models.crowd.priors import Layout, Priors
+from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.factor_bt import ScaledFeatures
+from crowdrank.models.crowd.likelihood import CROWD_BT, FACTOR_BT
+from crowdrank.models.crowd.objective import Layout, Objective
+from crowdrank.models.crowd.priors import Priors
 from crowdrank.simulation import factor_crowd
 
 
@@ -25,14 +25,16 @@ def matrix_of(size=6, seed=0):
     return half @ half.T + np.eye(size)
 
 
-@pytest.mark.parametrize("formula", [RELIABLE, PULLED])
+@pytest.mark.parametrize("formula", [CROWD_BT, FACTOR_BT])
 def test_the_summit_is_the_one_newton_finds(formula):
     crowd = factor_crowd(items=12, annotators=8, pairs=40, votes=8, seed=1)
     votes = crowd.judgments
-    features = Scaled(tuple(votes.features), dict.fromkeys(votes.features, 1.0)) if formula == PULLED else None
-    answers = answers_of(votes, features)
+    features = (
+        ScaledFeatures(tuple(votes.features), dict.fromkeys(votes.features, 1.0)) if formula == FACTOR_BT else None
+    )
+    answers = encode_answers(votes, features)
     layout = Layout(len(votes.items), len(votes.annotators), answers.features.shape[1])
-    of_gates = {"quality": (3.0, 0.5)} if formula == RELIABLE else {"gate": (1.0, 1.0), "pull": 1.0}
+    of_gates = {"quality": (3.0, 0.5)} if formula == CROWD_BT else {"logit": (1.0, 1.0), "feature_weight": 1.0}
     objective = Objective(LOCAL.load(answers), layout, formula, Priors(scale=3.0, **of_gates))
     start = np.zeros(layout.size)
     start[layout.items : layout.items + layout.annotators] = 1.0

@@ -66,8 +66,8 @@ def test_verdicts_and_their_reasons_fit_the_page():
 
 
 def test_long_names_fold_and_columns_stay_in_line():
-    frame = pl.DataFrame({"annotator": ["x" * 50, "bob", "cem"], "pull_of_position": [0.9, -0.1, 0.0]})
-    frame = frame.with_columns(pull_of_position_low=-1.0, pull_of_position_high=1.0, judgments=7)
+    frame = pl.DataFrame({"annotator": ["x" * 50, "bob", "cem"], "weight_of_position": [0.9, -0.1, 0.0]})
+    frame = frame.with_columns(weight_of_position_low=-1.0, weight_of_position_high=1.0, judgments=7)
     lines = shown(annotators_table(frame, top=1)).splitlines()
     assert "".join(line.split()[0] for line in lines if line.startswith("x")) == "x" * 50
     assert "… and 1 more" in lines

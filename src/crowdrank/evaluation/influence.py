@@ -26,7 +26,7 @@ from crowdrank.results import Ranking
 
 MAX_ITEMS = 5_000
 """Largest query that can be explained: the computation needs a table of its pairs."""
-RELIABILITY_ESTIMATE = {"bradley-terry": "", "crowd-bt": "quality", "factor-bt": "care"}
+RELIABILITY_ESTIMATE = {"bradley-terry": "", "crowd-bt": "quality", "factor-bt": "attention"}
 """Models that can be explained, and the name of their estimate of an annotator's reliability."""
 _MIN_FLOW = 1e-3
 """Chains that carry less of the flow than this are not listed."""

@@ -12,7 +12,7 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import EncodedSideInformation
-from crowdrank.models.crowd.pairwise_hits import held_to
+from crowdrank.models.crowd.pairwise_hits import project_to_constraints
 from crowdrank.results import Annotators
 from crowdrank.results.frames import as_native
 
@@ -105,7 +105,7 @@ def estimate_theta(
         theta = statistics.solve_theta(distance + prior_distance, prior_fraction)
         centre = float(np.mean(theta[has_lists]))
     theta = np.where(has_lists, theta, centre)
-    return -held_to(_as_quality(known), -theta, statistics.lists) if known.has_annotators else theta
+    return -project_to_constraints(_as_quality(known), -theta, statistics.lists) if known.has_annotators else theta
 
 
 def _as_quality(known: EncodedSideInformation) -> EncodedSideInformation:
@@ -120,7 +120,7 @@ def _as_quality(known: EncodedSideInformation) -> EncodedSideInformation:
 _Z_95 = 1.959964  # half width of a 95 % interval, in standard errors
 _MIN_INFORMATION = 1e-9
 # From this fraction of correctly ordered pairs on, an annotator is reliable.
-RELIABLE = 0.75
+CROWD_BT = 0.75
 # Within this distance of ½, the fraction of correctly ordered pairs counts as random, even if significantly different.
 RANDOM_MARGIN = 0.025
 _MIN_LISTS = 3
@@ -232,7 +232,7 @@ def _verdict(row: dict[str, Any], right: float) -> str:
         return "random"
     if row["expertise_low"] > 0:
         return "reversed"
-    return "reliable" if right >= RELIABLE else "noisy"
+    return "reliable" if right >= CROWD_BT else "noisy"
 
 
 def _quality(theta: FloatArray) -> FloatArray:

@@ -14,10 +14,11 @@ from crowdrank.arrays import FloatArray, Int32Array
 from crowdrank.data import TIE, Comparisons, Items
 from crowdrank.errors import DataError, SettingError
 from crowdrank.models import BayesianCrowdBT
-from crowdrank.models.crowd.encoding import answers_of
-from crowdrank.models.crowd.likelihood import RELIABLE
+from crowdrank.models.crowd.answer_index import QualityBounds, index_answers
+from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.likelihood import CROWD_BT
 from crowdrank.models.crowd.sampler import Sampler, State
-from crowdrank.models.crowd.sampler_kernels import LIES, SCALE, TRUTHS, Limits, thread
+from crowdrank.models.crowd.sampler_kernels import ALPHA_MEDIAN, BETA_MEDIAN, SCALE_MEDIAN
 from crowdrank.online.base import Answers, SequentialModel
 from crowdrank.online.beliefs import Beliefs, Vocabulary
 
@@ -208,13 +209,13 @@ class SequentialMCMC(SequentialModel):
         state = sampler.tune(rng, state, warmup)
         scores, qualities = np.empty((self.draws, len(order))), np.empty((self.draws, len(posterior.annotators)))
         for draw in range(self.draws):
-            state, _ = sampler.walk(rng, state, self.thin)
+            state, _ = sampler.sample(rng, state, self.thin)
             scores[draw, order], qualities[draw] = sampler.items.centre(state.scores), state.quality
         if self.quality_prior == "learnt":
             state = _resolve_sign(state, scores, qualities)
         last_scores = np.empty(len(order))
         last_scores[order] = state.scores
-        chain = ChainState(last_scores, state.quality, state.scale, state.truths, state.lies)
+        chain = ChainState(last_scores, state.quality, state.scale, state.alpha, state.beta)
         return posterior.replace(n_pending=0, chain_state=chain, **_summary(scores, qualities))
 
     def _model(self) -> BayesianCrowdBT:
@@ -222,18 +223,18 @@ class SequentialMCMC(SequentialModel):
 
     def _hyperparameters(self) -> tuple[float, float, float]:
         """Scale of the scores, and α and β of the qualities, before any judgment."""
-        scale = SCALE if self.prior_scale == "learnt" else self.prior_scale
-        return scale, *((TRUTHS, LIES) if self.quality_prior == "learnt" else self.quality_prior)
+        scale = SCALE_MEDIAN if self.prior_scale == "learnt" else self.prior_scale
+        return scale, *((ALPHA_MEDIAN, BETA_MEDIAN) if self.quality_prior == "learnt" else self.quality_prior)
 
     def _resumed_sampler(self, comparisons: Comparisons) -> Sampler:
         """A sampler without starting values: the chain brings its own."""
         n_annotators = len(comparisons.annotators)
         return Sampler(
-            thread(answers_of(comparisons), len(comparisons.items), n_annotators, RELIABLE),
+            index_answers(encode_answers(comparisons), len(comparisons.items), n_annotators, CROWD_BT),
             comparisons.items,
             np.zeros(len(comparisons.items)),
             np.zeros(n_annotators),
-            Limits(np.zeros(n_annotators), np.ones(n_annotators), _NO_CODES, _NO_CODES),
+            QualityBounds(np.zeros(n_annotators), np.ones(n_annotators), _NO_CODES, _NO_CODES),
             None if self.prior_scale == "learnt" else self.prior_scale,
             None if self.quality_prior == "learnt" else self.quality_prior,
         )
@@ -267,7 +268,7 @@ def _resolve_sign(state: State, scores: FloatArray, qualities: FloatArray) -> St
     qualities[reversed_] = 1 - qualities[reversed_]
     if not reversed_[-1]:
         return state
-    return state._replace(scores=-state.scores, quality=1 - state.quality, truths=state.lies, lies=state.truths)
+    return state._replace(scores=-state.scores, quality=1 - state.quality, alpha=state.beta, beta=state.alpha)
 
 
 def _summary(scores: FloatArray, qualities: FloatArray) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.results.ranking import Ranking
 
-ATTENTION = "care"
+ATTENTION = "attention"
 """Name of the estimate: the probability that an annotator answers by the items and not by the features."""
-FEATURE_WEIGHT_PREFIX = "pull_of_"
+FEATURE_WEIGHT_PREFIX = "weight_of_"
 """Estimates whose names start with this are weights of features, one value per annotator."""
 FEATURE_UNIT_PREFIX = "unit_of_"
 """Parameters whose names start with this are the units in which effects of features are reported."""

@@ -1,19 +1,24 @@
-"""What models with annotators share: scores, a gate an annotator, pulls of features; priors; a joint climb."""
+"""Models of pairwise comparisons by annotators of different quality.
 
-from crowdrank.models.crowd.encoding import Ties, check_ties, counted
-from crowdrank.models.crowd.estimate import Summit, build_crowd_ranking, interval
-from crowdrank.models.crowd.fitting import Solver, Start, climb_from
+`likelihood` has the formulas of Crowd-BT and its relatives; `priors` and `quality_constraints` complete them to the log
+posterior in `objective`; `fitting.fit_map` maximises it; `sampler` draws from it.
+"""
+
+from crowdrank.models.crowd.encoding import Ties, check_ties, select_judgments
+from crowdrank.models.crowd.estimate import MapEstimate, build_crowd_ranking, interval
+from crowdrank.models.crowd.fitting import fit_map
 from crowdrank.models.crowd.priors import Priors
+from crowdrank.models.crowd.starting_values import Solver, Start
 
 __all__ = [
+    "MapEstimate",
     "Priors",
     "Solver",
     "Start",
-    "Summit",
     "Ties",
     "build_crowd_ranking",
     "check_ties",
-    "climb_from",
-    "counted",
+    "fit_map",
     "interval",
+    "select_judgments",
 ]

@@ -1,4 +1,4 @@
-"""Crowd-BT (Chen et al. 2013) as a whole posterior: what scores and qualities the judgments leave possible."""
+"""Bayesian Crowd-BT: the full posterior of Crowd-BT (Chen et al. 2013), sampled by MCMC."""
 
 from __future__ import annotations
 
@@ -21,26 +21,68 @@ from crowdrank.models.base import (
     require_kind,
     with_annotators,
 )
-from crowdrank.models.crowd import Priors, Ties, check_ties, climb_from, counted
+from crowdrank.models.crowd import Priors, Ties, check_ties, fit_map, select_judgments
+from crowdrank.models.crowd.answer_index import index_answers
 from crowdrank.models.crowd.crowd_bt import CrowdBT
-from crowdrank.models.crowd.encoding import answers_of
-from crowdrank.models.crowd.likelihood import PROBIT, RELIABLE
-from crowdrank.models.crowd.sampler import Sampler, State, limits_of
-from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
-from crowdrank.models.pairwise.likelihood import PROBIT as THURSTONE
+from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT
+from crowdrank.models.crowd.sampler import Sampler, State, quality_bounds
+from crowdrank.models.pairwise.likelihood import LOGISTIC, PROBIT, outcome_probabilities
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
-# Sweeps of the first round, for each draw that is kept.
+# Sweeps of the first round per draw that is kept.
 _THIN = 4
-# R̂ is computed from at least this many draws of each chain: of few draws, even independent ones, it exceeds 1.05.
-_DIAGNOSED = 250
+# R̂ is computed from at least this many draws per chain: with fewer it exceeds 1.05 even for independent draws.
+_DIAGNOSTIC_DRAWS = 250
 
 
 @dataclass(frozen=True, kw_only=True)
 class BayesianCrowdBT(Model):
-    """Crowd-BT's posterior, sampled: scores are posterior means, intervals hold what they say.
+    """Crowd-BT with its full posterior sampled by MCMC: scores are posterior means, intervals are credible intervals.
 
-    How far scores are spread and how good annotators are as a crowd is learnt with the rest.
+    Parameters
+    ----------
+    prior_scale : float or "learnt", default "learnt"
+        Standard deviation of the normal prior on scores. "learnt" samples it with the rest.
+    quality_prior : (float, float) or "learnt", default "learnt"
+        Beta prior on the quality: truthful and untruthful answers that each annotator is credited with beforehand.
+        "learnt" samples it with the rest.
+    link : "logistic" or "probit", default "logistic"
+        Noise of a truthful answer: that of Bradley and Terry, or Thurstone's normal noise.
+    ties : "drop" or "half", default "drop"
+        Whether ties are ignored or count as half an answer each way.
+    chains : int, default 4
+        Number of Markov chains, from different starts.
+    draws : int, default 250
+        Draws kept per chain, evenly spaced, from which intervals and probabilities are computed.
+    warmup : int, default 300
+        Sweeps that tune each chain before each round; they are discarded.
+    r_hat : float, default 1.05
+        Sampling stops when R̂ of every score, quality and learnt prior parameter is at most this.
+    max_sweeps : int, default 40000
+        Maximum number of sweeps per chain, without warm-up. A warning says if R̂ is still above `r_hat` then.
+    seed : int, default 0
+        Seed of the chains.
+
+    Notes
+    -----
+    Annotator k prefers a to b with probability ηₖ·σ(sₐ − s_b) + (1 − ηₖ)·σ(s_b − sₐ). The priors are s ~ N(0, τ²) and
+    η ~ Beta(α, β), with log-normal priors on τ, α and β where they are learnt. One sweep combines Hamiltonian Monte
+    Carlo with Metropolis and Gibbs steps. Draws with all scores and qualities reversed are flipped to the sign of the
+    MAP estimate, because the likelihood does not distinguish them.
+
+    X. Chen, P. N. Bennett, K. Collins-Thompson, E. Horvitz (2013). Pairwise ranking aggregation in a crowdsourced
+    setting. WSDM.
+
+    Examples
+    --------
+    >>> from crowdrank.simulation import mixed_crowd
+    >>> crowd = mixed_crowd(items=8, kinds={"good": 5}, votes_each=25, seed=1)
+    >>> ranking = BayesianCrowdBT(chains=2, seed=1).fit(crowd.judgments)
+    >>> ranking.convergence.converged
+    True
+    >>> ranking.uncertainty.draws.shape
+    (500, 8)
     """
 
     reads: ClassVar[type] = Comparisons
@@ -50,23 +92,14 @@ class BayesianCrowdBT(Model):
     samples: ClassVar[bool] = True
 
     prior_scale: float | Literal["learnt"] = "learnt"
-    """Standard deviation of the normal prior on scores."""
     quality_prior: tuple[float, float] | Literal["learnt"] = "learnt"
-    """Beta prior on η: truths and lies each annotator is credited with beforehand."""
     link: Literal["logistic", "probit"] = "logistic"
-    """The noise of a truthful answer: Bradley and Terry's, or Thurstone's."""
     ties: Ties = "drop"
-    """A tie says nothing of who tells the truth: left out, or half an answer each way."""
     chains: int = 4
-    """Markov chains, from different starts."""
     draws: int = 250
-    """Draws kept of each chain, evenly spaced: what intervals and probabilities are computed from."""
     warmup: int = 300
-    """Sweeps that tune each chain before each round; they are discarded."""
     r_hat: float = 1.05
-    """Sampling stops when R̂ of every score, quality and learnt prior parameter is at most this."""
     max_sweeps: int = 40_000
-    """Maximum number of sweeps per chain, warm-up not counted. Chains that have not converged by then are warned of."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -87,46 +120,44 @@ class BayesianCrowdBT(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(diagnose(counted(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
         sampler = self.sampler(comparisons, options)
         samples, sweeps = sample_until(
             sampler.init,
             partial(sampler.tune, steps=self.warmup),
-            sampler.walk,
-            _read,
-            converged=lambda found: Draws.of(found, comparisons, sampler).samples.r_hat <= self.r_hat,
+            sampler.sample,
+            _parameters,
+            converged=lambda found: PosteriorDraws.of(found, comparisons, sampler).samples.r_hat <= self.r_hat,
             chains=self.chains,
             initial_sweeps=_THIN * self.draws,
             max_sweeps=self.max_sweeps,
-            draws=max(self.draws, _DIAGNOSED),
+            draws=max(self.draws, _DIAGNOSTIC_DRAWS),
             seed=self.seed,
             engine=options.engine,
         )
-        return self._conclude(comparisons, Draws.of(samples, comparisons, sampler), sweeps)
+        return self._ranking(comparisons, PosteriorDraws.of(samples, comparisons, sampler), sweeps)
 
     def sampler(self, comparisons: Comparisons, options: FitOptions | None = None) -> Sampler:
-        """Around the summit of Crowd-BT with middling priors, which also says which way is up."""
-        from crowdrank.models.crowd.sampler_kernels import thread
-
+        """A sampler whose chains start near the MAP estimate of Crowd-BT with moderate priors, which fixes the sign."""
         options = options or FitOptions()
         scale = None if self.prior_scale == "learnt" else self.prior_scale
         quality = None if self.quality_prior == "learnt" else self.quality_prior
-        formula = RELIABLE if self.link == "logistic" else PROBIT
+        formula = CROWD_BT if self.link == "logistic" else CROWD_BT_PROBIT
         priors = Priors(scale=scale or 3.0, quality=quality or (2.0, 1.0))
-        summit = climb_from(CrowdBT(tolerance=1e-8), comparisons, formula, priors, options, ties=self.ties)
-        layout = summit.objective.layout
-        answers = answers_of(comparisons, ties=self.ties, known=options.side_information)
-        # rounded: whatever order the sums were taken in, the chains begin at the same place
-        scores, gates, _ = layout.split(np.round(summit.found.parameters, 4))
-        limits = limits_of(summit.objective.priors.hints, layout.annotators)
-        threads = thread(answers, layout.items, layout.annotators, formula)
-        return Sampler(threads, comparisons.items, scores, gates, limits, scale, quality)
+        estimate = fit_map(CrowdBT(tolerance=1e-8), comparisons, formula, priors, options, ties=self.ties)
+        layout = estimate.objective.layout
+        answers = encode_answers(comparisons, ties=self.ties, known=options.side_information)
+        # rounded, so that the chains do not depend on the order in which the sums were taken
+        scores, logits, _ = layout.split(np.round(estimate.found.parameters, 4))
+        bounds = quality_bounds(estimate.objective.priors.constraints, layout.annotators)
+        index = index_answers(answers, layout.items, layout.annotators, formula)
+        return Sampler(index, comparisons.items, scores, logits, bounds, scale, quality)
 
-    def _conclude(self, comparisons: Comparisons, drawn: Draws, sweeps: int) -> Ranking:
+    def _ranking(self, comparisons: Comparisons, drawn: PosteriorDraws, sweeps: int) -> Ranking:
         samples, scores, kept = drawn.samples, drawn.scores, drawn.kept(self.draws)
         unit = "of R̂ above 1, so the chains have not converged"
-        met = samples.r_hat <= self.r_hat
-        convergence = Convergence(met, sweeps, samples.r_hat - 1.0, unit, "raise max_sweeps")
+        converged = samples.r_hat <= self.r_hat
+        convergence = Convergence(converged, sweeps, samples.r_hat - 1.0, unit, "raise max_sweeps")
         error = scores.std(axis=0)
         method = f"{len(kept):,} draws from the posterior, of scores and annotators together"
         ranking = build_ranking(
@@ -140,63 +171,72 @@ class BayesianCrowdBT(Model):
         return with_annotators(ranking, comparisons, lambda: {"quality": drawn.quality_interval()})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
-        """Chances of left, tie and right for each comparison, as columns, over the posterior of the scores."""
-        draws, formula = ranking.uncertainty.draws, LOGISTIC if self.link == "logistic" else THURSTONE
+        """Probabilities of left, tie and right for each comparison, as columns, averaged over the draws of scores."""
+        draws, formula = ranking.uncertainty.draws, LOGISTIC if self.link == "logistic" else PROBIT
         truthful = np.zeros(len(comparisons))
         for scores in draws:
-            truthful += outcome_probabilities(scores[comparisons.left] - scores[comparisons.right], 0.0, formula)[
-                :, 0
-            ] / len(draws)
+            margin = scores[comparisons.left] - scores[comparisons.right]
+            truthful += outcome_probabilities(margin, 0.0, formula)[:, 0] / len(draws)
         quality = ranking.annotators.estimate("quality")[comparisons.annotator]
-        chance = quality * truthful + (1 - quality) * (1 - truthful)
-        return np.stack((chance, np.zeros(len(chance)), 1 - chance), axis=1)
+        left = quality * truthful + (1 - quality) * (1 - truthful)
+        return np.stack((left, np.zeros(len(left)), 1 - left), axis=1)
 
 
-def _read(state: State) -> FloatArray:
-    return np.concatenate((state.scores, state.quality, np.log((state.scale, state.truths, state.lies))))
+def _parameters(state: State) -> FloatArray:
+    return np.concatenate((state.scores, state.quality, np.log((state.scale, state.alpha, state.beta))))
 
 
 @dataclass(frozen=True)
-class Draws:
-    """What was drawn, centred in each query, all of it the same way up."""
+class PosteriorDraws:
+    """Draws from the posterior, all with the same sign, scores centred in each query.
+
+    Parameters
+    ----------
+    samples : Samples
+        All draws, by chain.
+    scores, quality : arrays of float
+        One row per draw.
+    hyper : array of float
+        Posterior means of the prior scale, α and β.
+    flipped : float
+        Share of the draws whose sign was flipped.
+    """
 
     samples: Samples
     scores: FloatArray
     quality: FloatArray
-    spreads: FloatArray
-    """Posterior means of the spread of scores, and of the truths and lies of the Beta behind qualities."""
-    turned: float
-    """The share of draws that were found upside down and turned."""
+    hyper: FloatArray
+    flipped: float
 
     @classmethod
-    def of(cls, samples: Samples, comparisons: Comparisons, around: Sampler) -> Draws:
-        """A draw that runs against the summit in its scores and in its qualities is a mirror image, and is turned.
+    def of(cls, samples: Samples, comparisons: Comparisons, sampler: Sampler) -> PosteriorDraws:
+        """Flip the draws that contradict the starting values in their scores and in their qualities.
 
-        With anything known there is no mirror: such a draw is what it is.
+        Side information breaks the symmetry: then no draw is flipped.
         """
         items, people = len(comparisons.items), max(1, len(comparisons.annotators))
         scores, quality = (
             comparisons.items.centre(samples.draws[..., :items]),
             samples.draws[..., items : items + people],
         )
-        against = scores @ comparisons.items.centre(around.summit) < 0
-        against &= (quality - 0.5) @ np.sign(around.gates[:people]) < 0
-        against &= around.limits.even_handed
-        scores = np.where(against[..., None], -scores, scores)
-        quality = np.where(against[..., None], 1 - quality, quality)
-        spreads = samples.draws[..., -3:]
-        spreads = np.where(against[..., None], spreads[..., [0, 2, 1]], spreads)
-        upright = Samples(np.concatenate((scores, quality, spreads), axis=-1), samples.acceptance_rate)
+        reversed_ = scores @ comparisons.items.centre(sampler.start_scores) < 0
+        reversed_ &= (quality - 0.5) @ np.sign(sampler.start_logits[:people]) < 0
+        reversed_ &= sampler.bounds.symmetric
+        scores = np.where(reversed_[..., None], -scores, scores)
+        quality = np.where(reversed_[..., None], 1 - quality, quality)
+        hyper = samples.draws[..., -3:]
+        hyper = np.where(reversed_[..., None], hyper[..., [0, 2, 1]], hyper)
+        oriented = Samples(np.concatenate((scores, quality, hyper), axis=-1), samples.acceptance_rate)
         return cls(
-            upright,
+            oriented,
             scores.reshape(-1, items),
             quality.reshape(-1, people),
-            np.exp(spreads).reshape(-1, 3).mean(axis=0),
-            float(against.mean()),
+            np.exp(hyper).reshape(-1, 3).mean(axis=0),
+            float(reversed_.mean()),
         )
 
     def kept(self, draws: int) -> FloatArray:
-        """Scores, at most so many draws of each chain, evenly spaced."""
+        """Scores of at most `draws` draws per chain, evenly spaced."""
         count, items = self.samples.draws.shape[1], self.scores.shape[1]
         places = np.linspace(0, count - 1, min(draws, count)).round().astype(np.int64)
         return self.samples.draws[:, places, :items].reshape(-1, items)
@@ -206,13 +246,13 @@ class Draws:
         return self.quality.mean(axis=0), low, high
 
     def parameters(self) -> dict[str, float]:
-        scale, truths, lies = self.spreads.tolist()
+        scale, alpha, beta = self.hyper.tolist()
         return {
             "prior_scale": scale,
-            "quality_prior_truths": truths,
-            "quality_prior_lies": lies,
+            "quality_prior_alpha": alpha,
+            "quality_prior_beta": beta,
             "r_hat": self.samples.r_hat,
             "effective_size": self.samples.effective_sample_size,
             "accepted": self.samples.acceptance_rate,
-            "turned": self.turned,
+            "flipped": self.flipped,
         }

@@ -1,7 +1,7 @@
-"""Chen et al. 2013 over many answers: P = η·a/(a+b) + (1−η)·b/(a+b), a = eˢ of the winner and b of the loser.
+"""A faster compiled pass for Crowd-BT over many answers (`likelihood.evaluate` for the formula `crowd_bt`).
 
-The pass of `annotated.slopes` for the formula `reliable`, with eˢ taken once an item and η once an annotator, and one
-logarithm for sixteen answers.
+With a = eˢ of the winner and b = eˢ of the loser, P = η·a/(a+b) + (1−η)·b/(a+b) (Chen et al. 2013). The exponentials
+are taken once per item and once per annotator, and one logarithm serves sixteen answers.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ import numpy as np
 from crowdrank.arrays import AnyArray
 from crowdrank.engines.compilation import compiled
 
-# e^40, and sixteen chances of an answer given by someone of η = e^-40, stay well inside what a double holds.
-FARTHEST = 40.0
+# With scores and logits up to this size, neither e^40 nor a product of sixteen probabilities overflows or underflows.
+MAX_PARAMETER = 40.0
 _FACTORS = 16
 
 
-def plain_slopes(
+def evaluate(
     winner: AnyArray,
     loser: AnyArray,
     annotator: AnyArray,
     weight: AnyArray,
     scores: AnyArray,
-    gates: AnyArray,
-    bends: AnyArray,
+    logits: AnyArray,
+    second: AnyArray,
 ) -> tuple[float, AnyArray, AnyArray]:
-    """Value; by score and by gate: slopes, Fisher's diagonal, the curvature's own. Fills each row's curvature."""
-    # what a row reads and writes of an item, or of an annotator, lies side by side
+    """Value; then gradient, Fisher diagonal and curvature diagonal by score and by logit. Fills `second`."""
+    # what a row reads and writes for an item or an annotator lies side by side in memory
     items = np.stack((np.exp(scores), *np.zeros((3, len(scores)))), axis=1)
-    honest = 1.0 / (1.0 + np.exp(-gates))
-    lying = 1.0 / (1.0 + np.exp(gates))
-    people = np.stack((honest, lying, *np.zeros((3, len(gates)))), axis=1)
-    value = _plain_loop(winner, loser, annotator, weight, items, people, bends, _FACTORS)
+    honest = 1.0 / (1.0 + np.exp(-logits))
+    lying = 1.0 / (1.0 + np.exp(logits))
+    people = np.stack((honest, lying, *np.zeros((3, len(logits)))), axis=1)
+    value = _evaluate_loop(winner, loser, annotator, weight, items, people, second, _FACTORS)
     return value, np.ascontiguousarray(items[:, 1:].T), np.ascontiguousarray(people[:, 2:].T)
 
 
 @compiled()
-def _plain_loop(winner, loser, annotator, weight, items, people, bends, factors):  # type: ignore[no-untyped-def]
-    value, together = 0.0, 1.0
+def _evaluate_loop(winner, loser, annotator, weight, items, people, second, factors):  # type: ignore[no-untyped-def]
+    value, product = 0.0, 1.0
     for row in range(len(winner)):
         w = weight[row]
         better, worse, person = items[winner[row]], items[loser[row]], people[annotator[row]]
@@ -45,32 +45,34 @@ def _plain_loop(winner, loser, annotator, weight, items, people, bends, factors)
         inverse = 1.0 / (better[0] + worse[0])
         won, lost = better[0] * inverse, worse[0] * inverse
         side, doubt, unsure, lead = honest - lying, honest * lying, won * lost, won - lost
-        chance = honest * won + lying * lost
-        share = 1.0 / chance
+        p = honest * won + lying * lost
+        inverse_p = 1.0 / p
+        # log P₁ + … + log P₁₆ = log(P₁ ⋯ P₁₆): one logarithm for sixteen answers of weight 1
         if w == 1.0:
-            together *= chance
+            product *= p
         else:
-            value += w * np.log(chance)
+            value += w * np.log(p)
         if row % factors == factors - 1:
-            value += np.log(together)
-            together = 1.0
+            value += np.log(product)
+            product = 1.0
         d = side * unsure
-        by_margin, by_gate = d * share, doubt * lead * share
-        slope = w * by_margin
-        better[1] += slope
-        worse[1] -= slope
-        person[2] += w * by_gate
-        own, gate_own = w * (by_margin * by_margin + d * lead * share), w * (by_gate * by_gate + side * by_gate)
-        bends[0, row] = own
-        bends[1, row] = w * (by_margin * by_gate - 2.0 * doubt * unsure * share)
-        bends[2, row] = gate_own
-        # Fisher's: the other answer has the chance that is left
-        fisher = w * chance / (honest * lost + lying * won)
-        bend = fisher * by_margin * by_margin
-        better[2] += bend
-        worse[2] += bend
-        better[3] += own
-        worse[3] += own
-        person[3] += fisher * by_gate * by_gate
-        person[4] += gate_own
-    return value + np.log(together)
+        by_margin, by_logit = d * inverse_p, doubt * lead * inverse_p
+        gradient = w * by_margin
+        better[1] += gradient
+        worse[1] -= gradient
+        person[2] += w * by_logit
+        curvature = w * (by_margin * by_margin + d * lead * inverse_p)
+        logit_curvature = w * (by_logit * by_logit + side * by_logit)
+        second[0, row] = curvature
+        second[1, row] = w * (by_margin * by_logit - 2.0 * doubt * unsure * inverse_p)
+        second[2, row] = logit_curvature
+        # Fisher information: the opposite answer has the remaining probability
+        fisher = w * p / (honest * lost + lying * won)
+        by_score = fisher * by_margin * by_margin
+        better[2] += by_score
+        worse[2] += by_score
+        better[3] += curvature
+        worse[3] += curvature
+        person[3] += fisher * by_logit * by_logit
+        person[4] += logit_curvature
+    return value + np.log(product)

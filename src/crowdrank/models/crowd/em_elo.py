@@ -1,4 +1,4 @@
-"""Bashir et al. 2013 (EMeloRating): EM over annotators says which item of each pair is better; then Elo."""
+"""EMeloRating (Bashir et al. 2013): EM estimates which item of each pair is better, then Elo rates the items."""
 
 from __future__ import annotations
 
@@ -14,18 +14,53 @@ from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, require_kind, with_annotators
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.crowd import Ties, check_ties
-from crowdrank.models.crowd.encoding import answers_of, turned
+from crowdrank.models.crowd.encoding import encode_answers
 from crowdrank.models.crowd.likelihood import sigmoid
+from crowdrank.models.crowd.sign_resolution import is_reversed
 from crowdrank.results import Convergence, Ranking
 
-# In a resample, qualities that move less than this have settled.
-_SETTLED = 1e-4
+# In a bootstrap resample, EM stops when no quality changes by more.
+_RESAMPLE_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
 class EMElo(Model):
-    """Elo over pairs, each played once: won as likely as the annotators, weighed by how often they are right, say.
+    """Elo ratings of the items, from the probability that each item of a pair is better; EM gives that probability.
 
+    Parameters
+    ----------
+    quality_prior : (float, float), default (5.0, 2.0)
+        Beta prior on quality: right and wrong answers that each annotator is credited with beforehand.
+    ties : "half" or "drop", default "half"
+        Whether ties count as half an answer each way or are ignored.
+    passes : int, default 100
+        Number of passes of Elo over all pairs.
+    step : float, default 32.0
+        Elo's K: how far one pass can move a rating.
+    scale : float, default 400.0
+        Difference of ratings that means odds of ten to one.
+    initial : float, default 1500.0
+        Starting rating of every item, and mean rating of each query.
+    tolerance : float, default 1e-6
+        EM stops when no quality changes by more.
+    max_steps : int, default 1000
+        Maximum number of EM steps. A warning says if that was not enough.
+    seed : int, default 0
+        Seed of the bootstrap behind standard errors and rank intervals.
+
+    Notes
+    -----
+    Annotator k answers right with probability qₖ, whatever the pair, and either item of a pair is equally likely to be
+    better beforehand. The E step gives the probability p that the first item of a pair is better, the M step the
+    qualities. Elo then treats each pair as one game with result p:
+
+        rating += K · mean over the item's pairs of (p − 1/(1 + 10^(−difference/scale)))
+
+    M. Bashir, J. Anderton, J. Wu, P. B. Golbus, V. Pavlu, J. A. Aslam (2013). A document rating system for preference
+    judgements. SIGIR.
+
+    Examples
+    --------
     >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "b"], annotator=["x", "y", "x"])
     >>> EMElo().fit(votes).table(uncertainty=False)["item"].to_list()
     ['a', 'b', 'c']
@@ -35,22 +70,14 @@ class EMElo(Model):
     models_annotators: ClassVar[bool] = True
 
     quality_prior: tuple[float, float] = (5.0, 2.0)
-    """Beta prior on quality: right and wrong answers each annotator is credited with beforehand."""
     ties: Ties = "half"
-    """Half an answer each way; or left out."""
     passes: int = 100
-    """How often all pairs are played."""
     step: float = 32.0
-    """How far one pass can move a rating (Elo's K)."""
     scale: float = 400.0
-    """The lead in rating that means odds of ten to one."""
     initial: float = 1500.0
-    """Where every item starts, and the mean of each query's."""
     tolerance: float = 1e-6
-    """Stop EM when no quality moves by more."""
     max_steps: int = 1000
     seed: int = 0
-    """Of the bootstrap."""
 
     def __post_init__(self) -> None:
         check_solver(self)
@@ -64,81 +91,94 @@ class EMElo(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        votes = votes_of(comparisons, self.ties)
-        believed, ratings = self._rate(votes, comparisons.items, self.tolerance)
+        votes = pair_votes(comparisons, self.ties)
+        result, ratings = self._rate(votes, comparisons.items, self.tolerance)
         ranking = build_ranking(
             self,
             comparisons,
             ratings,
             centred=False,
-            log_likelihood=log_likelihood(votes, believed.quality),
-            convergence=believed.convergence,
-            measure=lambda: bootstrap(comparisons, self._again, seed=self.seed),
+            log_likelihood=log_likelihood(votes, result.quality),
+            convergence=result.convergence,
+            measure=lambda: bootstrap(comparisons, self._refit, seed=self.seed),
         )
-        return with_annotators(ranking, comparisons, lambda: {"quality": self._quality(votes, believed)})
+        return with_annotators(ranking, comparisons, lambda: {"quality": self._quality_interval(votes, result)})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
-        """Chances of left, tie and right for each comparison, as columns; there is no room for ties."""
+        """Probabilities of left, tie and right for each comparison, as columns. Ties have probability 0."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
         better, quality = sigmoid(margin * np.log(10) / self.scale), ranking.annotators.estimate("quality")
-        truth = quality[comparisons.annotator]
-        left = truth * better + (1.0 - truth) * (1.0 - better)
+        right = quality[comparisons.annotator]
+        left = right * better + (1.0 - right) * (1.0 - better)
         return np.stack((left, np.zeros(len(left)), 1.0 - left), axis=1)
 
-    def _again(self, resampled: Comparisons) -> FloatArray:
-        return self._rate(votes_of(resampled, self.ties), resampled.items, _SETTLED)[1]
+    def _refit(self, resampled: Comparisons) -> FloatArray:
+        return self._rate(pair_votes(resampled, self.ties), resampled.items, _RESAMPLE_TOLERANCE)[1]
 
-    def _rate(self, votes: Votes, items: Items, tolerance: float) -> tuple[Believed, FloatArray]:
-        """EM from the majorities, then Elo; if most heads are against the ratings, again from the other way up."""
+    def _rate(self, votes: PairVotes, items: Items, tolerance: float) -> tuple[EMResult, FloatArray]:
+        """EM from equal qualities, then Elo; if the majority of annotators contradicts the ratings, flip and repeat."""
         right, wrong = self.quality_prior
-        found = self._settle(votes, np.full(votes.annotators, right / (right + wrong)), tolerance)
-        ratings = self._play(votes, found.chance, items)
+        found = self._run_em(votes, np.full(votes.annotators, right / (right + wrong)), tolerance)
+        ratings = self._run_elo(votes, found.p_first, items)
         ahead = np.sign(np.round(ratings[votes.first] - ratings[votes.second], 6))
-        if not turned(votes.agreed((1.0 + ahead) / 2), votes.judged):
+        if not is_reversed(votes.agreed((1.0 + ahead) / 2), votes.judged):
             return found, ratings
-        again = self._settle(votes, self._maximise(votes, 1.0 - found.chance), tolerance)
+        again = self._run_em(votes, self._m_step(votes, 1.0 - found.p_first), tolerance)
         steps = found.convergence.steps + again.convergence.steps
         again = replace(again, convergence=replace(again.convergence, steps=steps))
-        return again, self._play(votes, again.chance, items)
+        return again, self._run_elo(votes, again.p_first, items)
 
-    def _settle(self, votes: Votes, quality: FloatArray, tolerance: float) -> Believed:
-        """Expectation and maximisation in turn."""
+    def _run_em(self, votes: PairVotes, quality: FloatArray, tolerance: float) -> EMResult:
         moved, steps = np.inf, 0
         while moved > tolerance and steps < self.max_steps:
-            before, quality = quality, self._maximise(votes, expect(votes, quality))
+            before, quality = quality, self._m_step(votes, e_step(votes, quality))
             moved, steps = float(np.max(np.abs(quality - before))), steps + 1
-        settled = Convergence(moved <= tolerance, steps, moved, "of some annotator's quality still moving")
-        return Believed(expect(votes, quality), quality, settled)
+        convergence = Convergence(moved <= tolerance, steps, moved, "of some annotator's quality still moving")
+        return EMResult(e_step(votes, quality), quality, convergence)
 
-    def _maximise(self, votes: Votes, chance: FloatArray) -> FloatArray:
+    def _m_step(self, votes: PairVotes, p_first: FloatArray) -> FloatArray:
         right, wrong = self.quality_prior
-        return np.asarray((right + votes.agreed(chance)) / (right + wrong + votes.judged))
+        return np.asarray((right + votes.agreed(p_first)) / (right + wrong + votes.judged))
 
-    def _play(self, votes: Votes, chance: FloatArray, items: Items) -> FloatArray:
-        """Pass after pass, each item's rating moved by its mean surprise, so that the order of pairs is no matter."""
+    def _run_elo(self, votes: PairVotes, p_first: FloatArray, items: Items) -> FloatArray:
+        """Elo in passes: each rating moves by the mean over its pairs, so that their order does not matter."""
         first, second, size = votes.first, votes.second, len(items)
-        # a resample may leave an item without a game
+        # an item may have no pair in a resample
         games = np.maximum(np.bincount(first, minlength=size) + np.bincount(second, minlength=size), 1)
         slope, ratings = np.log(10) / self.scale, np.zeros(size)
         for _ in range(self.passes):
-            surprise = chance - sigmoid(slope * (ratings[first] - ratings[second]))
+            surprise = p_first - sigmoid(slope * (ratings[first] - ratings[second]))
             total = np.bincount(first, surprise, size) - np.bincount(second, surprise, size)
             ratings += self.step * total / games
         return np.asarray(self.initial + items.centre(ratings))
 
-    def _quality(self, votes: Votes, believed: Believed) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The mean and a 95 % interval of Beta, given what is believed of the pairs."""
+    def _quality_interval(self, votes: PairVotes, result: EMResult) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Qualities with 95 % intervals of their Beta posterior, given the probabilities of the pairs."""
         from scipy.special import betaincinv
 
         right, wrong = self.quality_prior
-        agreed = votes.agreed(believed.chance)
+        agreed = votes.agreed(result.p_first)
         shape = right + agreed, wrong + votes.judged - agreed
-        return believed.quality, betaincinv(*shape, 0.025), betaincinv(*shape, 0.975)
+        return result.quality, betaincinv(*shape, 0.025), betaincinv(*shape, 0.975)
 
 
 @dataclass(frozen=True)
-class Votes:
-    """Answers by pair: 1 for the item of the smaller code, −1 for the other."""
+class PairVotes:
+    """Answers by pair.
+
+    Parameters
+    ----------
+    pairs : array of int
+        Codes of the compared pairs: first item × number of items + second item, the first with the smaller code.
+    items, annotators : int
+        How many there are.
+    pair, who : arrays of int
+        Pair and annotator of each answer.
+    side : array of float
+        1 if the answer prefers the first item of its pair, −1 if the second.
+    weight : array of float
+        Weight of each answer.
+    """
 
     pairs: IntArray
     items: int
@@ -158,42 +198,52 @@ class Votes:
 
     @property
     def judged(self) -> FloatArray:
-        """By annotator."""
+        """Weight of each annotator's answers."""
         return np.asarray(np.bincount(self.who, self.weight, self.annotators), np.float64)
 
-    def agreed(self, chance: FloatArray) -> FloatArray:
-        """How much of what each annotator said is right, by the chances that the first items are better."""
-        right = np.where(self.side > 0, chance[self.pair], 1.0 - chance[self.pair])
+    def agreed(self, p_first: FloatArray) -> FloatArray:
+        """Expected weight of each annotator's right answers, if the first items are better with these probabilities."""
+        right = np.where(self.side > 0, p_first[self.pair], 1.0 - p_first[self.pair])
         return np.asarray(np.bincount(self.who, self.weight * right, self.annotators), np.float64)
 
 
 @dataclass(frozen=True)
-class Believed:
-    """Where EM ended: of each pair the chance that its first item is better, of each annotator the quality."""
+class EMResult:
+    """Result of EM.
 
-    chance: FloatArray
+    Parameters
+    ----------
+    p_first : array of float
+        Probability that the first item of each pair is better.
+    quality : array of float
+        Quality of each annotator.
+    convergence : Convergence
+        Number of steps, and by how much qualities still change.
+    """
+
+    p_first: FloatArray
     quality: FloatArray
     convergence: Convergence
 
 
-def votes_of(comparisons: Comparisons, ties: Ties) -> Votes:
-    answers = answers_of(comparisons, ties=ties)
+def pair_votes(comparisons: Comparisons, ties: Ties) -> PairVotes:
+    answers = encode_answers(comparisons, ties=ties)
     size = len(comparisons.items)
     pairs, pair = np.unique(pair_cells(size, answers.winner, answers.loser), return_inverse=True)
     side = np.where(answers.winner < answers.loser, 1.0, -1.0)
     people = max(1, len(comparisons.annotators))
-    return Votes(pairs, size, people, pair, answers.annotator, side, answers.weight)
+    return PairVotes(pairs, size, people, pair, answers.annotator, side, answers.weight)
 
 
-def expect(votes: Votes, quality: FloatArray) -> FloatArray:
-    """The chance of each pair that its first item is better, given the qualities; either was as likely beforehand."""
+def e_step(votes: PairVotes, quality: FloatArray) -> FloatArray:
+    """Probability that the first item of each pair is better, given the qualities; ½ beforehand."""
     logit = np.log(quality) - np.log1p(-quality)
     lead = np.bincount(votes.pair, votes.weight * votes.side * logit[votes.who], len(votes.pairs))
     return np.asarray(sigmoid(lead))
 
 
-def log_likelihood(votes: Votes, quality: FloatArray) -> float:
-    """Of all answers, whichever item of each pair is better."""
+def log_likelihood(votes: PairVotes, quality: FloatArray) -> float:
+    """Log-likelihood of all answers, summed over which item of each pair is better."""
     right, wrong = np.log(quality)[votes.who], np.log1p(-quality)[votes.who]
     if_first, if_second = (
         np.bincount(votes.pair, votes.weight * np.where(votes.side == side, right, wrong), len(votes.pairs))

@@ -1,4 +1,4 @@
-"""Bugakova et al. 2019: annotators who sometimes answer by what should not matter, such as the side of the screen."""
+"""factorBT (Bugakova et al. 2019): annotators sometimes answer by irrelevant features, such as the screen position."""
 
 from __future__ import annotations
 
@@ -18,22 +18,64 @@ from crowdrank.models.crowd import (
     Ties,
     build_crowd_ranking,
     check_ties,
-    climb_from,
-    counted,
+    fit_map,
     interval,
     likelihood,
+    select_judgments,
 )
-from crowdrank.models.crowd.likelihood import PULLED, sigmoid
+from crowdrank.models.crowd.likelihood import FACTOR_BT, sigmoid
 from crowdrank.results import Ranking
 from crowdrank.results.bias_effects import FEATURE_UNIT_PREFIX, FEATURE_WEIGHT_PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)
 class FactorBT(IterativeModel):
-    """Bradley-Terry where annotators are pulled by features that should not matter.
+    """Bradley-Terry where annotators can be influenced by features that should not matter.
 
-    P(k says left beats right) = f(γₖ)·f(left − right) + (1 − f(γₖ))·f(⟨x, rₖ⟩): with chance f(γₖ) annotator k looks
-    at the items, else answers by the features x of the task, each pulling with its own rₖ.
+    Parameters
+    ----------
+    features : tuple of str, default ("position",)
+        Features of a comparison: "position" (which item was on the left), or columns read with the judgments. Each
+        category of a text column is a feature of its own.
+    prior_scale : float, default 3.0
+        Standard deviation of the normal prior on scores.
+    attention_prior : (float, float), default (2.0, 4.0)
+        Mean and standard deviation of the normal prior on γ, the logit of the attention. The default is wide enough for
+        annotators who never look at the items.
+    feature_weight_scale : float, default 1.0
+        Standard deviation of the normal prior on the weight of a feature of typical size (its root mean square).
+    ties : "drop" or "half", default "drop"
+        Whether ties are ignored or count as half an answer each way.
+    solver : "joint" or "conjugate-gradients", default "joint"
+        Newton's method on all parameters, or nonlinear conjugate gradients as in the paper.
+    tolerance : float, default 1e-4
+        Stop when no combination of parameters is further from the optimum than this, in standard errors.
+    max_steps : int, default 200
+        Maximum number of Newton steps; one counts as 25 steps of conjugate gradients. A warning says if that was not
+        enough.
+    seed : int, default 0
+        Seed of the draws behind rank intervals.
+
+    Notes
+    -----
+    Annotator k prefers left to right with probability
+
+        P(left ≻ right) = σ(γₖ)·σ(s_left − s_right) + (1 − σ(γₖ))·σ(⟨x, rₖ⟩)
+
+    With probability σ(γₖ), the attention, annotator k answers by the items; otherwise by the features x of the
+    comparison with the annotator's feature weights rₖ.
+
+    N. Bugakova, V. Fedorova, G. Gusev, A. Drutsa (2019). Aggregation of pairwise comparisons with reduction of biases.
+    ICML Workshop on Human in the Loop Learning.
+
+    Examples
+    --------
+    >>> from crowdrank.simulation import mixed_crowd
+    >>> crowd = mixed_crowd(items=10, kinds={"good": 4, "left": 2}, votes_each=40, seed=1)
+    >>> attention = FactorBT().fit(crowd.judgments).annotators.estimate("attention")
+    >>> good = crowd.annotators["kind"] == "good"
+    >>> bool(attention[good].min() > attention[~good].max())
+    True
     """
 
     reads: ClassVar[type] = Comparisons
@@ -43,68 +85,74 @@ class FactorBT(IterativeModel):
     accepts_side_information: ClassVar[bool] = True
 
     features: tuple[str, ...] = ("position",)
-    """Features of the task: "position" (the left side of the screen), or columns read with the judgments, numbers
-    or text; of a text each category pulls for itself."""
     prior_scale: float = 3.0
-    """Standard deviation of the normal prior on scores."""
-    care_prior: tuple[float, float] = (2.0, 4.0)
-    """Mean and standard deviation of the normal prior on γ, the logit of how often an annotator looks at the items;
-    wide enough to believe of someone that they never look."""
-    pull_scale: float = 1.0
-    """Standard deviation of the normal prior on the pull of a feature of its usual size (root mean square)."""
+    attention_prior: tuple[float, float] = (2.0, 4.0)
+    feature_weight_scale: float = 1.0
     ties: Ties = "drop"
-    """A tie says nothing of who tells the truth: left out, or half an answer each way."""
     solver: Literal["joint", "conjugate-gradients"] = "joint"
-    """Newton's steps of all parameters together, or the paper's, which go by slopes alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_ties(self.ties)
-        if not (0 < self.prior_scale < np.inf and 0 < self.pull_scale < np.inf and 0 < self.care_prior[1] < np.inf):
-            raise SettingError("prior_scale, pull_scale and the spread of care_prior must be positive.")
+        for name in ("prior_scale", "feature_weight_scale"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
+        if len(self.attention_prior) != 2 or not 0 < self.attention_prior[1] < np.inf:
+            raise SettingError(
+                f"attention_prior must be a mean and a positive standard deviation, got {self.attention_prior!r}."
+            )
         if self.solver not in ("joint", "conjugate-gradients"):
             raise SettingError(f"solver must be joint or conjugate-gradients, got {self.solver!r}.")
         if not self.features:
-            raise SettingError("features must name at least one feature: without any, use crowd-bt.")
+            raise SettingError("features must name at least one feature; without features, use crowd-bt.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(diagnose(counted(comparisons, self.ties)), has_prior=True)
-        priors = Priors(scale=self.prior_scale, gate=self.care_prior, pull=self.pull_scale)
+        check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
+        priors = Priors(scale=self.prior_scale, logit=self.attention_prior, feature_weight=self.feature_weight_scale)
         columns = feature_columns(comparisons, self.features)
         units = {name: _unit(column, comparisons.weights) for name, column in columns.items()}
-        scaled = Scaled(self.features, units)
-        summit = climb_from(self, comparisons, PULLED, priors, options, scaled, ties=self.ties, solver=self.solver)
+        encoder = ScaledFeatures(self.features, units)
+        estimate = fit_map(self, comparisons, FACTOR_BT, priors, options, encoder, ties=self.ties, solver=self.solver)
 
         def estimates() -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
-            pulls, errors = summit.parts[2], summit.errors_of_annotators[:, 1:]
-            found = {"care": summit.of_gates(sigmoid)}
+            weights, errors = estimate.parts[2], estimate.annotator_errors[:, 1:]
+            found = {"attention": estimate.logit_interval(sigmoid)}
             for n, (name, unit) in enumerate(units.items()):
-                found[f"{FEATURE_WEIGHT_PREFIX}{name}"] = interval(pulls[:, n] / unit, errors[:, n] / unit, np.array)
+                found[f"{FEATURE_WEIGHT_PREFIX}{name}"] = interval(weights[:, n] / unit, errors[:, n] / unit, np.array)
             return found
 
         sizes = {f"{FEATURE_UNIT_PREFIX}{name}": unit for name, unit in units.items() if unit != 1}
-        return replace(build_crowd_ranking(self, summit, estimates), parameters=sizes)
+        return replace(build_crowd_ranking(self, estimate, estimates), parameters=sizes)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
-        """Chances of left, tie and right for each comparison, as columns; there is no room for ties.
+        """Probabilities of left, tie and right for each comparison, as columns. Ties have probability 0.
 
-        Categories that were not there when the model was fitted do not pull.
+        Categories that the model was not fitted to have weight 0.
         """
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
         who, people = comparisons.annotator, ranking.annotators
-        care, pull = people["care"][who], np.zeros(len(comparisons))
+        attention, bias = people.estimate("attention")[who], np.zeros(len(comparisons))
         for name, column in feature_columns(comparisons, self.features).items():
             if f"{FEATURE_WEIGHT_PREFIX}{name}" in people.estimates:
-                pull += people.estimate(f"{FEATURE_WEIGHT_PREFIX}{name}")[who] * column
+                bias += people.estimate(f"{FEATURE_WEIGHT_PREFIX}{name}")[who] * column
         with np.errstate(divide="ignore"):
-            left, right, *_ = likelihood.FORMULAS[PULLED](margin, np.log(care) - np.log1p(-care), pull)
+            logit = np.log(attention) - np.log1p(-attention)
+        left, right, *_ = likelihood.FORMULAS[FACTOR_BT](margin, logit, bias)
         return np.stack((left, np.zeros(len(margin)), right), axis=1)
 
 
 @dataclass(frozen=True)
-class Scaled:
-    """Features in units of their usual size."""
+class ScaledFeatures:
+    """Features divided by their units.
+
+    Parameters
+    ----------
+    features : tuple of str
+        Names of the features.
+    units : mapping from str to float
+        Unit of each column; categories of a text are columns.
+    """
 
     features: tuple[str, ...]
     units: Mapping[str, float]
@@ -118,9 +166,10 @@ class Scaled:
 
 
 def _unit(column: FloatArray, weight: FloatArray) -> float:
-    """The size of a feature, for which `pull_scale` is meant: its root mean square; 1 where it is ±1 or 0 already."""
-    size = np.abs(column[:1] if column.strides == (0,) else column)  # one number may stand for all rows
+    """Typical size of a feature: its root mean square, or 1 if it is −1, 0 or 1 already."""
+    size = np.abs(column[:1] if column.strides == (0,) else column)  # a broadcast column: one number for all rows
     largest = float(size.max())
     if np.all((size == 0) | (size == 1)):
         return 1.0
-    return largest * float(np.sqrt(np.average((size / largest) ** 2, weights=weight)))  # squares that cannot overflow
+    # divided by the largest first, so that squares cannot overflow
+    return largest * float(np.sqrt(np.average((size / largest) ** 2, weights=weight)))

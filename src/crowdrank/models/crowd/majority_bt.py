@@ -1,4 +1,4 @@
-"""Chen et al. 2013's Majority-Vote-BT: the majority of each pair is one comparison for Bradley-Terry."""
+"""Majority-Vote-BT (Chen et al. 2013): Bradley-Terry on the majority answer to each pair."""
 
 from __future__ import annotations
 
@@ -27,15 +27,38 @@ from crowdrank.models.pairwise.likelihood import LOGISTIC, Pairs
 from crowdrank.models.pairwise.paired import Objective
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
-# How near its optimum a resample is fitted, in standard errors: a hundredth is lost among resamples.
-_NEAR_ENOUGH = 0.01
-_OF_MAJORITIES = "Of the majorities, tied pairs left out: "
+# Tolerance of a resample's fit, in standard errors: a hundredth does not matter among resamples.
+_RESAMPLE_TOLERANCE = 0.01
+_MAJORITIES_ONLY = "Counting only pairs with a majority: "
 
 
 @dataclass(frozen=True, kw_only=True)
 class MajorityBT(Model):
-    """Bradley-Terry on the majority's answer to each pair, tied pairs left out.
+    """Bradley-Terry on the majority answer to each pair, without tied pairs.
 
+    Parameters
+    ----------
+    prior_scale : float or None, default 3.0
+        Standard deviation of the normal prior on scores; None for plain maximum likelihood.
+    virtual_weight : float, default 0.0
+        λ of Crowd-BT (§3.2): wins and losses of every item against a virtual item.
+    tolerance : float, default 1e-4
+        Stop when no combination of scores is further from the optimum than this, in standard errors.
+    max_steps : int, default 100
+        Maximum number of Newton steps. A warning says if that was not enough.
+    seed : int, default 0
+        Seed of the bootstrap behind standard errors and rank intervals.
+
+    Notes
+    -----
+    Every pair with a majority is one comparison with P(a ≻ b) = σ(sₐ − s_b), whatever the size of the majority.
+    Annotators all count the same.
+
+    X. Chen, P. N. Bennett, K. Collins-Thompson, E. Horvitz (2013). Pairwise ranking aggregation in a crowdsourced
+    setting. WSDM.
+
+    Examples
+    --------
     >>> votes = Comparisons.of(["a", "a", "a", "b"], ["b", "b", "b", "c"], ["a", "a", "b", "b"])
     >>> MajorityBT().fit(votes).table(uncertainty=False)["item"].to_list()
     ['a', 'b', 'c']
@@ -45,17 +68,13 @@ class MajorityBT(Model):
     distributable: ClassVar[bool] = True
 
     prior_scale: float | None = 3.0
-    """Standard deviation of the normal prior on scores; None for plain maximum likelihood."""
     virtual_weight: float = 0.0
-    """Wins and losses (λ) of every item against a virtual one, as Crowd-BT §3.2 regularises."""
     tolerance: float = 1e-4
-    """Stop when no combination of scores is further than this from the optimum, in standard errors."""
     max_steps: int = 100
     seed: int = 0
-    """Of the bootstrap."""
 
     def __post_init__(self) -> None:
-        BradleyTerry(**model_settings(self))  # which has the same settings, and refuses what means nothing
+        BradleyTerry(**model_settings(self))  # it has the same settings and checks them
 
     @property
     def _has_prior(self) -> bool:
@@ -66,7 +85,7 @@ class MajorityBT(Model):
         health, decided = diagnose(comparisons), diagnose(majorities(comparisons))
         check_connected(health, self._has_prior)
         if not self._has_prior:
-            _refuse_unsound(decided)
+            _require_sound(decided)
         objective = self._objective(comparisons.counts, comparisons.items, options.engine)
         found = maximize(objective, objective.start(0.0), tolerance=self.tolerance, max_steps=self.max_steps)
         ranking = build_ranking(
@@ -81,39 +100,39 @@ class MajorityBT(Model):
     def _objective(
         self, counts: PairCounts, items: Items, engine: Engine, weight: FloatArray | float = 1.0
     ) -> Objective:
-        won = majority_of(counts)
-        held = engine.load(Pairs(counts.first, counts.second, won, weight * np.abs(won)))  # a tied pair weighs nothing
+        won = majority_sign(counts)
+        held = engine.load(Pairs(counts.first, counts.second, won, weight * np.abs(won)))  # a tied pair has weight 0
         return Objective(held, items, LOGISTIC, self.prior_scale, self.virtual_weight)
 
     def _measure(self, comparisons: Comparisons, scores: FloatArray, engine: Engine) -> Uncertainty:
         items, total = comparisons.items, comparisons.counts.total
 
-        def again(counts: PairCounts) -> FloatArray:
+        def refit(counts: PairCounts) -> FloatArray:
             if not self._has_prior and not diagnose(_as_comparisons(counts, items)).strongly_connected:
                 raise DataError(
-                    "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
+                    "The bootstrap drew a resample without finite scores. Set prior_scale to get standard errors."
                 )
-            # A majority of one cannot be outvoted by drawing it again. What a pair is drawn oftener or rarer than it
-            # was judged is its weight, so that such pairs are as unsure as under Bradley-Terry.
+            # Resampling cannot change the majority of a pair that was judged once. How often a pair is drawn, relative
+            # to how often it was judged, is its weight: so such pairs are as uncertain as in Bradley-Terry.
             objective = self._objective(counts, items, engine, counts.total / total)
-            found = maximize(objective, scores, tolerance=_NEAR_ENOUGH, max_steps=self.max_steps)
+            found = maximize(objective, scores, tolerance=_RESAMPLE_TOLERANCE, max_steps=self.max_steps)
             return items.centre(found.parameters)
 
-        return bootstrap_counts(comparisons, again, seed=self.seed)
+        return bootstrap_counts(comparisons, refit, seed=self.seed)
 
 
-def majority_of(counts: PairCounts) -> FloatArray:
-    """1 where most of a pair's weight is for `first`, -1 where for `second`, 0 where the vote is tied."""
+def majority_sign(counts: PairCounts) -> FloatArray:
+    """1 where the majority of a pair prefers `first`, −1 where `second`, 0 where the vote is tied."""
     return np.sign(counts.net)
 
 
 def majorities(comparisons: Comparisons) -> Comparisons:
-    """One comparison a pair that has a majority."""
+    """One comparison per pair that has a majority."""
     return _as_comparisons(comparisons.counts, comparisons.items)
 
 
 def _as_comparisons(counts: PairCounts, items: Items) -> Comparisons:
-    won = majority_of(counts)
+    won = majority_sign(counts)
     rows = np.flatnonzero(won)
     return Comparisons(
         items=items,
@@ -124,14 +143,14 @@ def _as_comparisons(counts: PairCounts, items: Items) -> Comparisons:
     )
 
 
-def _refuse_unsound(decided: DataDiagnostics) -> None:
+def _require_sound(decided: DataDiagnostics) -> None:
     try:
         check_connected(decided, has_prior=False)
     except (DisconnectedError, SeparationError) as error:
-        raise type(error)(f"{_OF_MAJORITIES}{error}") from error
+        raise type(error)(f"{_MAJORITIES_ONLY}{error}") from error
 
 
 def _notes(health: DataDiagnostics, decided: DataDiagnostics) -> list[str]:
-    """What the judgments lack, and what their majorities lack besides."""
+    """Notes on the judgments, and on what only their majorities lack."""
     known = health.notes()
-    return known + [f"{_OF_MAJORITIES}{note}" for note in decided.notes() if note not in known]
+    return known + [f"{_MAJORITIES_ONLY}{note}" for note in decided.notes() if note not in known]

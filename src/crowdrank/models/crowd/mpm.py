@@ -1,4 +1,4 @@
-"""Volkovs & Zemel 2012, the multinomial preference model: preferences drawn among all pairs, by adherence."""
+"""Multinomial preference model (Volkovs & Zemel 2012): preferences drawn among all pairs of a query."""
 
 from __future__ import annotations
 
@@ -27,29 +27,59 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.bootstrap import bootstrap
-from crowdrank.models.crowd import Ties, check_ties, counted, interval, mpm_likelihood
-from crowdrank.models.crowd.encoding import agreement, answers_of, first_scores, turned
-from crowdrank.models.crowd.estimate import LARGEST_INVERTED
-from crowdrank.models.crowd.fitting import LONGEST_STEP
+from crowdrank.models.crowd import Ties, check_ties, interval, mpm_likelihood, select_judgments
+from crowdrank.models.crowd.answer_counts import agreement_logits, initial_scores
+from crowdrank.models.crowd.coordinate_ascent import MAX_STEP
+from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.estimate import MAX_INVERTED_ITEMS
 from crowdrank.models.crowd.likelihood import Answers, sigmoid
-from crowdrank.models.crowd.mpm_likelihood import Cells
+from crowdrank.models.crowd.mpm_likelihood import ChoiceSets
+from crowdrank.models.crowd.sign_resolution import is_reversed
 from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.models.score_priors import gaussian
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 Given = Literal["query", "pair"]
 
-_LARGEST_FACTORED = 300
-# How near its optimum a resample is fitted, in standard errors.
-_NEAR_ENOUGH = 0.01
+# Up to this many parameters the full matrix is factored; beyond it, conjugate gradients are faster.
+_MAX_FACTORED = 300
+# Tolerance of a resample's fit, in standard errors.
+_RESAMPLE_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class MPM(Model):
-    """What an annotator says is drawn among all ordered pairs of a query, the likelier the further apart they are.
+    """Preferences drawn among all ordered pairs of a query, with an adherence to the scores per annotator.
 
-    P(k says i beats j) ∝ exp(θₖ·(i − j)/2), θ the annotator's adherence to the scores: 0 guesses, below 0 is reversed.
+    Parameters
+    ----------
+    given : "query" or "pair", default "query"
+        Among what a preference is drawn: all pairs of the query, as published; or only the two items that were shown.
+    prior_scale : float, default 3.0
+        Standard deviation of the normal prior on scores.
+    adherence_scale : float, default 0.7
+        Standard deviation of the normal prior on the adherence θ, around 1.
+    ties : "half" or "drop", default "half"
+        Whether ties count as half an answer each way or are ignored, as published.
+    tolerance : float, default 1e-4
+        Stop when no combination of parameters is further from the optimum than this, in standard errors.
+    max_steps : int, default 200
+        Maximum number of Newton steps. A warning says if that was not enough.
+    seed : int, default 0
+        Seed of the draws behind rank intervals.
 
+    Notes
+    -----
+    Annotator k prefers i to j with probability
+
+        P(i ≻ j) = exp(θₖ·(sᵢ − sⱼ)/2) / Σ_{a≠b} exp(θₖ·(sₐ − s_b)/2)
+
+    with the sum over all ordered pairs of the query. An adherence θ of 0 is random, below 0 reversed.
+
+    M. N. Volkovs, R. S. Zemel (2012). A flexible generative model for preference aggregation. WWW.
+
+    Examples
+    --------
     >>> votes = Comparisons.of(["a", "a", "b"], ["b", "c", "c"], ["a", "a", "b"], annotator=["x", "y", "x"])
     >>> MPM().fit(votes).table(uncertainty=False)["item"].to_list()
     ['a', 'b', 'c']
@@ -60,113 +90,118 @@ class MPM(Model):
     models_annotators: ClassVar[bool] = True
 
     given: Given = "query"
-    """What was given when a preference was drawn: the items of the query, as published; or the pair."""
     prior_scale: float = 3.0
-    """Standard deviation of the normal prior on scores."""
     adherence_scale: float = 0.7
-    """Standard deviation of the normal prior on θ, around 1."""
     ties: Ties = "half"
-    """Half an answer each way; or left out, as published."""
     tolerance: float = 1e-4
-    """Stop when no combination of parameters is further than this from the optimum, in standard errors."""
     max_steps: int = 200
     seed: int = 0
-    """Of the draws behind rank intervals."""
 
     def __post_init__(self) -> None:
         check_solver(self)
         check_ties(self.ties)
         if self.given not in get_args(Given):
             raise SettingError(f"given must be query or pair, got {self.given!r}.")
-        if not (0 < self.prior_scale < np.inf and 0 < self.adherence_scale < np.inf):
-            raise SettingError("prior_scale and adherence_scale must be positive.")
+        for name in ("prior_scale", "adherence_scale"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(diagnose(counted(comparisons, self.ties)), has_prior=True)
+        check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
         answers = self._answers(comparisons)
         objective = self._objective(answers, comparisons, options.engine)
-        held = options.engine.load(answers)
-        found = _upright(answers, held, objective, comparisons.items, self.tolerance, self.max_steps)
-        top = Top(found, objective, comparisons.items, self.seed)
-        enough, again = len(comparisons.items) <= LARGEST_INVERTED, self._again(found, options.engine)
+        shards = options.engine.load(answers)
+        found = _maximum(answers, shards, objective, comparisons.items, self.tolerance, self.max_steps)
+        estimate = Estimate(found, objective, comparisons.items, self.seed)
+        exact, refit = len(comparisons.items) <= MAX_INVERTED_ITEMS, self._refit(found, options.engine)
         ranking = build_ranking(
             self,
             comparisons,
-            top.scores,
-            log_likelihood=top.curvature.value,
+            estimate.scores,
+            log_likelihood=estimate.curvature.value,
             convergence=Convergence(found.converged, found.steps, found.distance),
-            measure=top.measure if enough else lambda: bootstrap(comparisons, again, seed=self.seed),
+            measure=estimate.uncertainty if exact else lambda: bootstrap(comparisons, refit, seed=self.seed),
         )
-        return with_annotators(ranking, comparisons, lambda: {"adherence": top.adherence})
+        return with_annotators(ranking, comparisons, lambda: {"adherence": estimate.adherence})
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
-        """Chances of left, tie and right for each comparison, as columns, given its pair; there is no room for ties."""
+        """Probabilities of left, tie and right for each comparison given its pair, as columns. Ties have 0."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
         return outcome_probabilities(
             margin * ranking.annotators.estimate("adherence")[comparisons.annotator], 0.0, LOGISTIC
         )
 
     def _answers(self, comparisons: Comparisons) -> Answers:
-        return answers_of(comparisons, ties=self.ties)
+        return encode_answers(comparisons, ties=self.ties)
 
     def _objective(self, answers: Answers, comparisons: Comparisons, engine: Engine = LOCAL) -> Objective:
         items, people = comparisons.items, max(1, len(comparisons.annotators))
-        gather = cells_of_queries if self.given == "query" else cells_of_pairs
-        held = engine.load(gather(answers, items, people))
-        return Objective(held, len(items), people, self.prior_scale, self.adherence_scale)
+        gather = sets_of_queries if self.given == "query" else sets_of_pairs
+        shards = engine.load(gather(answers, items, people))
+        return Objective(shards, len(items), people, self.prior_scale, self.adherence_scale)
 
-    def _again(self, found: OptimizeResult, engine: Engine) -> Callable[[Comparisons], FloatArray]:
+    def _refit(self, found: OptimizeResult, engine: Engine) -> Callable[[Comparisons], FloatArray]:
         def refit(resampled: Comparisons) -> FloatArray:
             objective = self._objective(self._answers(resampled), resampled, engine)
             again = maximize(
-                objective, found.parameters, tolerance=_NEAR_ENOUGH, max_steps=self.max_steps, max_step=LONGEST_STEP
+                objective, found.parameters, tolerance=_RESAMPLE_TOLERANCE, max_steps=self.max_steps, max_step=MAX_STEP
             )
             return resampled.items.centre(objective.split(again.parameters)[0])
 
         return refit
 
 
-def cells_of_queries(answers: Answers, items: Items, annotators: int) -> Cells:
-    """A cell an annotator and query, with all items of the query."""
+def sets_of_queries(answers: Answers, items: Items, annotators: int) -> ChoiceSets:
+    """One set per annotator and query, with all items of the query."""
     queries = len(items.starts) - 1
-    known, cell = np.unique(
+    keys, set_of_answer = np.unique(
         answers.annotator.astype(np.int64) * queries + items.query[answers.winner], return_inverse=True
     )
-    who, query = known // queries, known % queries
+    who, query = keys // queries, keys % queries
     size = np.diff(items.starts)[query]
     start = np.cumsum(size) - size
-    of = np.repeat(np.arange(len(known)), size)
-    item = np.arange(len(of)) - np.repeat(start - items.starts[query], size)
-    base = (start - items.starts[query])[cell]
-    won, lost = (_added(base + side, answers.weight, len(of)) for side in (answers.winner, answers.loser))
-    total = _added(cell, answers.weight, len(known))
-    return Cells(len(items), annotators, who, total, start, of, item, (won - lost) / 2)
+    set_of = np.repeat(np.arange(len(keys)), size)
+    item = np.arange(len(set_of)) - np.repeat(start - items.starts[query], size)
+    base = (start - items.starts[query])[set_of_answer]
+    won, lost = (_sum_at(base + side, answers.weight, len(set_of)) for side in (answers.winner, answers.loser))
+    weight = _sum_at(set_of_answer, answers.weight, len(keys))
+    return ChoiceSets(len(items), annotators, who, weight, start, set_of, item, (won - lost) / 2)
 
 
-def cells_of_pairs(answers: Answers, items: Items, annotators: int) -> Cells:
-    """A cell an annotator and compared pair, with its two items."""
+def sets_of_pairs(answers: Answers, items: Items, annotators: int) -> ChoiceSets:
+    """One set per annotator and compared pair, with its two items."""
     size = np.int64(len(items))
     low, high = np.minimum(answers.winner, answers.loser), np.maximum(answers.winner, answers.loser)
-    known, cell = np.unique((answers.annotator * size + low) * size + high, return_inverse=True)
-    item = np.stack((known // size % size, known % size), axis=1).ravel()
+    keys, set_of_answer = np.unique((answers.annotator * size + low) * size + high, return_inverse=True)
+    item = np.stack((keys // size % size, keys % size), axis=1).ravel()
     signed = np.where(answers.winner < answers.loser, answers.weight, -answers.weight)
-    lead = _added(cell, signed, len(known)) / 2
-    start = 2 * np.arange(len(known))
-    total = _added(cell, answers.weight, len(known))
-    net = np.stack((lead, -lead), axis=1).ravel()
-    return Cells(len(items), annotators, known // size**2, total, start, np.repeat(start // 2, 2), item, net)
+    half_net_wins = _sum_at(set_of_answer, signed, len(keys)) / 2
+    start = 2 * np.arange(len(keys))
+    weight = _sum_at(set_of_answer, answers.weight, len(keys))
+    net = np.stack((half_net_wins, -half_net_wins), axis=1).ravel()
+    return ChoiceSets(len(items), annotators, keys // size**2, weight, start, np.repeat(start // 2, 2), item, net)
 
 
-def _added(where: AnyArray, values: FloatArray, size: int) -> FloatArray:
+def _sum_at(where: AnyArray, values: FloatArray, size: int) -> FloatArray:
     return np.asarray(np.bincount(where, values, size), np.float64)
 
 
 @dataclass(frozen=True)
 class Objective:
-    """Likelihood and priors of scores and, after them, adherences."""
+    """Log posterior of scores and, after them, adherences.
 
-    held: ShardedData
+    Parameters
+    ----------
+    shards : sharded data
+        The answers, as `ChoiceSets`.
+    items, annotators : int
+        How many there are.
+    scale, adherence_scale : float
+        Standard deviations of the priors.
+    """
+
+    shards: ShardedData
     items: int
     annotators: int
     scale: float
@@ -177,38 +212,49 @@ class Objective:
 
     def __call__(self, x: FloatArray) -> Evaluation:
         scores, adherence = self.split(x)
-        seen, slopes = self.held.map_and_sum(mpm_likelihood.look, scores, adherence)
-        own, of_people = gaussian(scores, self.scale), gaussian(adherence - 1.0, self.adherence_scale)
-        gradient = np.concatenate((slopes.by_score + own.gradient, slopes.by_adherence + of_people.gradient))
-        bend = np.concatenate((own.curvature, of_people.curvature))
-        curvature = Curvature(seen, self.items, slopes.value, bend)
-        return Evaluation(slopes.value + own.value + of_people.value, gradient, curvature)
+        rows, found = self.shards.map_and_sum(mpm_likelihood.evaluate, scores, adherence)
+        value, gradient, curvature = gaussian(scores, self.scale)
+        more_value, more_gradient, more_curvature = gaussian(adherence - 1.0, self.adherence_scale)
+        gradient = np.concatenate((found.by_score + gradient, found.by_adherence + more_gradient))
+        prior = np.concatenate((curvature, more_curvature))
+        return Evaluation(found.value + value + more_value, gradient, Curvature(rows, self.items, found.value, prior))
 
 
 @dataclass(frozen=True)
 class Curvature:
-    """Of the likelihood and the priors at one point."""
+    """Negative Hessian of the log posterior at one point.
 
-    seen: ShardedData
+    Parameters
+    ----------
+    rows : sharded data
+        Shards of `ChoiceCurvature`.
+    items : int
+        Number of items.
+    value : float
+        Log-likelihood, without priors.
+    prior : array of float
+        Curvature of the priors, which is diagonal.
+    """
+
+    rows: ShardedData
     items: int
     value: float
-    """log P of the answers alone."""
     prior: FloatArray
 
     @cached_property
     def diagonal(self) -> FloatArray:
-        return np.concatenate(self.seen.sum(mpm_likelihood.diagonal)) + self.prior
+        return np.concatenate(self.rows.sum(mpm_likelihood.hessian_diagonal)) + self.prior
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
-        small = len(vector) <= _LARGEST_FACTORED
+        small = len(vector) <= _MAX_FACTORED
         return DampedCurvature(self.product, self.diagonal, self.matrix if small else None).solve(vector, tolerance)
 
     def product(self, vector: FloatArray) -> FloatArray:
         parts = np.split(vector, [self.items])
-        return np.concatenate(self.seen.sum(mpm_likelihood.product, *parts)) + self.prior * vector
+        return np.concatenate(self.rows.sum(mpm_likelihood.hessian_product, *parts)) + self.prior * vector
 
     def matrix(self) -> FloatArray:
-        own, across = self.seen.sum(mpm_likelihood.blocks)
+        own, across = self.rows.sum(mpm_likelihood.hessian_blocks)
         full, items = np.diag(self.diagonal), self.items
         full[:items, :items] = own + np.diag(self.prior[:items])
         full[:items, items:] = across.toarray()
@@ -216,14 +262,17 @@ class Curvature:
         return full
 
     def marginal(self) -> tuple[FloatArray, FloatArray]:
-        """Covariance of the scores and standard errors of adherences, each with the others unknown."""
-        own, across = self.seen.sum(mpm_likelihood.blocks)
+        """Covariance of the scores and standard errors of adherences, each with all others unknown.
+
+        Adherences are eliminated (Schur complement); given the scores their curvature is diagonal.
+        """
+        own, across = self.rows.sum(mpm_likelihood.hessian_blocks)
         items = self.items
         own.flat[:: items + 1] += self.prior[:items]
         for damping in DAMPINGS:
-            spare = damping * self.diagonal
-            shrunk = across.multiply(1.0 / (self.diagonal + spare)[items:]).tocsr()
-            rest = own + np.diag(spare[:items]) - (shrunk @ across.T).toarray()
+            damped = damping * self.diagonal
+            shrunk = across.multiply(1.0 / (self.diagonal + damped)[items:]).tocsr()
+            rest = own + np.diag(damped[:items]) - (shrunk @ across.T).toarray()
             try:
                 np.linalg.cholesky(rest)
                 break
@@ -231,12 +280,24 @@ class Curvature:
                 continue
         covariance = np.linalg.inv(rest)
         from_scores = np.asarray(shrunk.multiply((shrunk.T @ covariance).T).sum(axis=0)).ravel()
-        return covariance, np.sqrt(1.0 / (self.diagonal + spare)[items:] + from_scores)
+        return covariance, np.sqrt(1.0 / (self.diagonal + damped)[items:] + from_scores)
 
 
 @dataclass(frozen=True)
-class Top:
-    """Where the climb ended, and what it says of items and annotators."""
+class Estimate:
+    """MAP estimate of the model with its Laplace approximation.
+
+    Parameters
+    ----------
+    found : Found
+        Result of the solver.
+    objective : Objective
+        The log posterior.
+    items : Items
+        The items.
+    seed : int
+        Seed of the draws behind rank intervals.
+    """
 
     found: OptimizeResult
     objective: Objective
@@ -258,46 +319,47 @@ class Top:
 
     @property
     def adherence(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        if len(self.items) <= LARGEST_INVERTED:
+        """Adherences with 95 % intervals; given the scores if there are too many items to invert."""
+        if len(self.items) <= MAX_INVERTED_ITEMS:
             error = self._marginal[1]
-        else:  # given the scores
+        else:
             error = 1.0 / np.sqrt(self.curvature.diagonal[len(self.items) :])
         return interval(self.objective.split(self.found.parameters)[1], error, np.array)
 
-    def measure(self) -> Uncertainty:
+    def uncertainty(self) -> Uncertainty:
         error, around = draw_from_covariance(self._marginal[0], self.items.centre, self.seed)
         known = "curvature at the optimum, of scores and annotators together"
         return Uncertainty(self.items.centre(self.scores) + around, error, known)
 
 
-def _upright(
-    answers: Answers, held: ShardedData, objective: Objective, items: Items, tolerance: float, max_steps: int
+def _maximum(
+    answers: Answers, shards: ShardedData, objective: Objective, items: Items, tolerance: float, max_steps: int
 ) -> OptimizeResult:
-    """The highest summit, with the most annotators adhering.
+    """The best optimum of two starts, with the sign that the majority of annotators agrees with.
 
-    Negating scores and adherences together leaves the likelihood as it is.
+    Negating scores and adherences together leaves the likelihood unchanged.
     """
 
-    def go(start: FloatArray) -> OptimizeResult:
-        return maximize(objective, start, tolerance=tolerance, max_steps=max_steps, max_step=LONGEST_STEP)
+    def solve(start: FloatArray) -> OptimizeResult:
+        return maximize(objective, start, tolerance=tolerance, max_steps=max_steps, max_step=MAX_STEP)
 
-    best, other = (go(start) for start in _starts(held, objective.annotators, items))
-    # equal summits are one: the first stands, so that rounding never chooses
+    best, other = (solve(start) for start in _starting_values(shards, objective.annotators, items))
+    # nearly equal optima are the same one: the first is kept, so that rounding never chooses
     if other.evaluation.value > best.evaluation.value + 1e-3 + 1e-7 * abs(best.evaluation.value):
         best = other
     scores = objective.split(best.parameters)[0]
-    sided = np.sign(np.round(scores[answers.winner] - scores[answers.loser], 9))
+    sign = np.sign(np.round(scores[answers.winner] - scores[answers.loser], 9))
     people = objective.annotators
-    judged = _added(answers.annotator, answers.weight, people)
-    agreed = _added(answers.annotator, answers.weight * (1.0 + sided) / 2, people)
-    return go(-best.parameters) if turned(agreed, judged) else best
+    judged = _sum_at(answers.annotator, answers.weight, people)
+    agreed = _sum_at(answers.annotator, answers.weight * (1.0 + sign) / 2, people)
+    return solve(-best.parameters) if is_reversed(agreed, judged) else best
 
 
-def _starts(held: ShardedData, people: int, items: Items) -> list[FloatArray]:
-    """Everyone adheres, or as far as they agree with the crowd."""
-    trusted = first_scores(held, items)
-    trust = 2.0 * sigmoid(agreement(held, trusted, people)) - 1.0
+def _starting_values(shards: ShardedData, people: int, items: Items) -> list[FloatArray]:
+    """Everyone with adherence 1, or with their agreement with the crowd."""
+    scores = initial_scores(shards, items)
+    trust = 2.0 * sigmoid(agreement_logits(shards, scores, people)) - 1.0
     return [
-        np.concatenate((trusted, np.ones(people))),
-        np.concatenate((first_scores(held, items, trust), trust)),
+        np.concatenate((scores, np.ones(people))),
+        np.concatenate((initial_scores(shards, items, trust), trust)),
     ]

@@ -1,9 +1,11 @@
-"""Volkovs & Zemel 2012: an annotator's preferences are drawn among all ordered pairs of a set of items,
+"""Likelihood of the multinomial preference model (Volkovs & Zemel 2012).
+
+An annotator's preferences are drawn among all ordered pairs of a set of n items, with adherence θ:
 
     P(i ≻ j) = exp(θ·(sᵢ − sⱼ)/2) / Z,     Z = Σ_{k≠l} exp(θ·(sₖ − sₗ)/2) = (Σ e^x)·(Σ e^−x) − n,   x = θ·s/2
 
-with adherence θ. Of what an annotator said about a set only the wins less losses of each item and the number of answers
-count. The negative Hessian of log Z by x is F = diag(D) − e·fᵀ − f·eᵀ − p·pᵀ: products need no pairs.
+The sufficient statistics of a set are the wins less losses of each item and the number of answers. The Hessian of log Z
+by x is F = diag(D) − e·fᵀ − f·eᵀ − p·pᵀ, so products with it need no sum over pairs.
 """
 
 from __future__ import annotations
@@ -16,150 +18,177 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 
 
-class Cells(NamedTuple):
-    """One cell an annotator and a set of items to choose among; its items stand side by side."""
+class ChoiceSets(NamedTuple):
+    """Sets of items among which an annotator expressed preferences. The items of a set stand side by side.
+
+    Parameters
+    ----------
+    items, annotators : int
+        How many there are in all.
+    annotator : array of int
+        Annotator of each set.
+    weight : array of float
+        Weight of the answers of each set.
+    start : array of int
+        Where the items of each set begin.
+    set_of : array of int
+        Set of each entry; an entry is one item of one set.
+    item : array of int
+        Item of each entry.
+    half_net_wins : array of float
+        Half of the wins less losses of each entry.
+    """
 
     items: int
     annotators: int
-    who: IntArray
-    """The annotator of each cell."""
-    total: FloatArray
-    """Answers of each cell, by weight."""
+    annotator: IntArray
+    weight: FloatArray
     start: IntArray
-    """Where the items of each cell begin."""
-    cell: IntArray
-    """Of each item of each cell."""
+    set_of: IntArray
     item: IntArray
-    net: FloatArray
-    """Half of its wins less losses there."""
+    half_net_wins: FloatArray
 
     @property
     def rows(self) -> int:
         return len(self.item)
 
-    def split(self, parts: int) -> list[Cells]:
-        """Whole cells, about as many items in each part."""
+    def split(self, parts: int) -> list[ChoiceSets]:
+        """Shards of whole sets, with about as many entries each."""
         ends = np.append(self.start, self.rows)
         cuts = np.unique(np.searchsorted(ends, np.linspace(0, self.rows, parts + 1)))
         return [self._between(int(a), int(b), slice(ends[a], ends[b])) for a, b in pairwise(cuts)]
 
-    def _between(self, a: int, b: int, own: slice) -> Cells:
+    def _between(self, a: int, b: int, own: slice) -> ChoiceSets:
         return self._replace(
-            who=self.who[a:b],
-            total=self.total[a:b],
+            annotator=self.annotator[a:b],
+            weight=self.weight[a:b],
             start=self.start[a:b] - own.start,
-            cell=self.cell[own] - a,
+            set_of=self.set_of[own] - a,
             item=self.item[own],
-            net=self.net[own],
+            half_net_wins=self.half_net_wins[own],
         )
 
 
-class LikelihoodTerms(NamedTuple):
+class Derivatives(NamedTuple):
+    """Log-likelihood of a shard and its gradient by scores and adherences."""
+
     value: float
     by_score: FloatArray
     by_adherence: FloatArray
 
 
-class Look(NamedTuple):
-    """Cells at some scores and adherences, and what the curvature there is made of."""
+class ChoiceCurvature(NamedTuple):
+    """A shard at some scores and adherences, with what its curvature is made of.
 
-    cells: Cells
+    Parameters
+    ----------
+    sets : ChoiceSets
+        The shard.
+    scores, adherence : arrays of float
+        The parameters.
+    residual : array of float
+        Half net wins of each entry less their expectation.
+    weight : array of float
+        Factor of F for each set: a quarter of the weight of its answers.
+    d, e, f, p : arrays of float
+        D, e, f and p of F, per entry.
+    """
+
+    sets: ChoiceSets
     scores: FloatArray
     adherence: FloatArray
-    rest: FloatArray
-    """Of each item of each cell: what it won beyond what was expected."""
+    residual: FloatArray
     weight: FloatArray
-    """Of each cell's F: a quarter of its answers."""
-    spread: FloatArray
-    up: FloatArray
-    down: FloatArray
-    lean: FloatArray
-    """D, e, f and p of F."""
+    d: FloatArray
+    e: FloatArray
+    f: FloatArray
+    p: FloatArray
 
 
-def look(cells: Cells, scores: FloatArray, adherence: FloatArray) -> tuple[Look, LikelihoodTerms]:
-    """Value and slopes of the log-likelihood, from one pass over the items of all cells."""
-    slope, at = adherence[cells.who][cells.cell], scores[cells.item]
-    x = 0.5 * slope * at
-    top, low = np.maximum.reduceat(x, cells.start), np.minimum.reduceat(x, cells.start)
-    # the largest power is e⁰: nothing overflows, and the smallest Z is 1
-    up, down = np.exp(x - top[cells.cell]), np.exp(low[cells.cell] - x)
-    ups, downs = _sums(cells, up), _sums(cells, down)
-    size = np.diff(np.append(cells.start, len(cells.item)))
-    normal = ups * downs - size * np.exp(low - top)
-    for_all, against_all = (up * (downs / normal)[cells.cell], down * (ups / normal)[cells.cell])
-    lean, root = for_all - against_all, np.sqrt(normal)[cells.cell]
-    rest = cells.net - 0.5 * cells.total[cells.cell] * lean
-    value = float(cells.net @ (slope * at) - cells.total @ (top - low + np.log(normal)))
-    seen = Look(
-        cells,
+def evaluate(sets: ChoiceSets, scores: FloatArray, adherence: FloatArray) -> tuple[ChoiceCurvature, Derivatives]:
+    """Log-likelihood, gradient and curvature of a shard, in one pass over its entries."""
+    theta, at = adherence[sets.annotator][sets.set_of], scores[sets.item]
+    x = 0.5 * theta * at
+    top, low = np.maximum.reduceat(x, sets.start), np.minimum.reduceat(x, sets.start)
+    # relative to the largest power: nothing overflows, and Z is at least 1
+    up, down = np.exp(x - top[sets.set_of]), np.exp(low[sets.set_of] - x)
+    ups, downs = _sum_per_set(sets, up), _sum_per_set(sets, down)
+    size = np.diff(np.append(sets.start, len(sets.item)))
+    z = ups * downs - size * np.exp(low - top)
+    for_all, against_all = (up * (downs / z)[sets.set_of], down * (ups / z)[sets.set_of])
+    p, root = for_all - against_all, np.sqrt(z)[sets.set_of]
+    residual = sets.half_net_wins - 0.5 * sets.weight[sets.set_of] * p
+    value = float(sets.half_net_wins @ (theta * at) - sets.weight @ (top - low + np.log(z)))
+    found = ChoiceCurvature(
+        sets,
         scores,
         adherence,
-        rest=rest,
-        weight=0.25 * cells.total,
-        spread=for_all + against_all,
-        up=up / root,
-        down=down / root,
-        lean=lean,
+        residual=residual,
+        weight=0.25 * sets.weight,
+        d=for_all + against_all,
+        e=up / root,
+        f=down / root,
+        p=p,
     )
-    by_score = _added(cells.item, slope * rest, cells.items)
-    return seen, LikelihoodTerms(value, by_score, _added(cells.who[cells.cell], at * rest, cells.annotators))
+    by_score = _sum_at(sets.item, theta * residual, sets.items)
+    by_adherence = _sum_at(sets.annotator[sets.set_of], at * residual, sets.annotators)
+    return found, Derivatives(value, by_score, by_adherence)
 
 
-def product(seen: Look, by_score: FloatArray, by_adherence: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Curvature times a direction."""
-    cells = seen.cells
-    who = cells.who[cells.cell]
-    slope, at = seen.adherence[who], seen.scores[cells.item]
-    along_score, along_slope = by_score[cells.item], by_adherence[who]
-    bent = seen.weight[cells.cell] * _through(seen, slope * along_score + at * along_slope)
+def hessian_product(
+    shard: ChoiceCurvature, by_score: FloatArray, by_adherence: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Negative Hessian times a vector, which is given in two parts."""
+    sets = shard.sets
+    who = sets.annotator[sets.set_of]
+    theta, at = shard.adherence[who], shard.scores[sets.item]
+    along_score, along_theta = by_score[sets.item], by_adherence[who]
+    product = shard.weight[sets.set_of] * _f_product(shard, theta * along_score + at * along_theta)
     return (
-        _added(cells.item, slope * bent - seen.rest * along_slope, cells.items),
-        _added(who, at * bent - seen.rest * along_score, cells.annotators),
+        _sum_at(sets.item, theta * product - shard.residual * along_theta, sets.items),
+        _sum_at(who, at * product - shard.residual * along_score, sets.annotators),
     )
 
 
-def diagonal(seen: Look) -> tuple[FloatArray, FloatArray]:
-    """The diagonal of the curvature, which is never negative."""
-    cells = seen.cells
-    who, at = cells.who[cells.cell], seen.scores[cells.item]
-    own = seen.weight[cells.cell] * (seen.spread - 2.0 * seen.up * seen.down - seen.lean**2)
-    bent = seen.weight[cells.cell] * _through(seen, at)
-    by_score = np.bincount(cells.item, seen.adherence[who] ** 2 * own, cells.items)
-    return np.maximum(by_score, 0.0), np.maximum(np.bincount(who, at * bent, cells.annotators), 0.0)
+def hessian_diagonal(shard: ChoiceCurvature) -> tuple[FloatArray, FloatArray]:
+    """Diagonal of the negative Hessian, which is never negative."""
+    sets = shard.sets
+    who, at = sets.annotator[sets.set_of], shard.scores[sets.item]
+    own = shard.weight[sets.set_of] * (shard.d - 2.0 * shard.e * shard.f - shard.p**2)
+    product = shard.weight[sets.set_of] * _f_product(shard, at)
+    by_score = np.bincount(sets.item, shard.adherence[who] ** 2 * own, sets.items)
+    return np.maximum(by_score, 0.0), np.maximum(np.bincount(who, at * product, sets.annotators), 0.0)
 
 
-def blocks(seen: Look) -> tuple[FloatArray, Any]:
-    """The curvature items × items, and items × annotators (sparse); annotators × annotators it is diagonal."""
+def hessian_blocks(shard: ChoiceCurvature) -> tuple[FloatArray, Any]:
+    """Blocks of the negative Hessian: items × items, items × annotators (sparse). That of annotators is diagonal."""
     from scipy.sparse import coo_array
 
-    cells = seen.cells
-    who = cells.who[cells.cell]
-    slope, at = seen.adherence[who], seen.scores[cells.item]
+    sets = shard.sets
+    who = sets.annotator[sets.set_of]
+    theta, at = shard.adherence[who], shard.scores[sets.item]
 
-    def summed(values: FloatArray) -> Any:
-        return coo_array((values * slope, (cells.cell, cells.item)), shape=(len(cells.who), cells.items)).tocsr()
+    def per_set(values: FloatArray) -> Any:
+        return coo_array((values * theta, (sets.set_of, sets.item)), shape=(len(sets.annotator), sets.items)).tocsr()
 
-    up, down, lean = summed(seen.up), summed(seen.down), summed(seen.lean)
-    crossed = (up.T @ down.multiply(seen.weight[:, None])).toarray()
-    own = -(crossed + crossed.T) - (lean.T @ lean.multiply(seen.weight[:, None])).toarray()
-    own.flat[:: cells.items + 1] += np.bincount(
-        cells.item, slope**2 * (seen.weight[cells.cell] * seen.spread), cells.items
-    )
-    bent = slope * seen.weight[cells.cell] * _through(seen, at) - seen.rest
-    return own, coo_array((bent, (cells.item, who)), shape=(cells.items, cells.annotators)).tocsr()
+    e, f, p = per_set(shard.e), per_set(shard.f), per_set(shard.p)
+    crossed = (e.T @ f.multiply(shard.weight[:, None])).toarray()
+    own = -(crossed + crossed.T) - (p.T @ p.multiply(shard.weight[:, None])).toarray()
+    own.flat[:: sets.items + 1] += np.bincount(sets.item, theta**2 * (shard.weight[sets.set_of] * shard.d), sets.items)
+    across = theta * shard.weight[sets.set_of] * _f_product(shard, at) - shard.residual
+    return own, coo_array((across, (sets.item, who)), shape=(sets.items, sets.annotators)).tocsr()
 
 
-def _through(seen: Look, vector: FloatArray) -> FloatArray:
-    """F times a vector, cell by cell."""
-    cells = seen.cells
-    up, down, lean = (_sums(cells, part * vector)[cells.cell] for part in (seen.up, seen.down, seen.lean))
-    return np.asarray(seen.spread * vector - seen.up * down - seen.down * up - seen.lean * lean)
+def _f_product(shard: ChoiceCurvature, vector: FloatArray) -> FloatArray:
+    """F times a vector, set by set."""
+    sets = shard.sets
+    e, f, p = (_sum_per_set(sets, part * vector)[sets.set_of] for part in (shard.e, shard.f, shard.p))
+    return np.asarray(shard.d * vector - shard.e * f - shard.f * e - shard.p * p)
 
 
-def _sums(cells: Cells, values: FloatArray) -> FloatArray:
-    return np.asarray(np.add.reduceat(values, cells.start))
+def _sum_per_set(sets: ChoiceSets, values: FloatArray) -> FloatArray:
+    return np.asarray(np.add.reduceat(values, sets.start))
 
 
-def _added(where: IntArray, values: FloatArray, size: int) -> FloatArray:
+def _sum_at(where: IntArray, values: FloatArray, size: int) -> FloatArray:
     return np.asarray(np.bincount(where, values, size), np.float64)

@@ -1,4 +1,4 @@
-"""log P(answers | scores, gates, pulls) + log prior, with its curvature."""
+"""The log posterior of a model of the Crowd-BT family, with its gradient and curvature."""
 
 from __future__ import annotations
 
@@ -11,94 +11,137 @@ from crowdrank.arrays import FloatArray
 from crowdrank.engines import ShardedData
 from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
 from crowdrank.inference.newton import Evaluation
-from crowdrank.models.crowd import likelihood
-from crowdrank.models.crowd.likelihood import LikelihoodTerms
-from crowdrank.models.crowd.priors import Layout, PriorPoint, Priors
-from crowdrank.models.crowd.side_information import Bonds
+from crowdrank.models.crowd import hessian, likelihood
+from crowdrank.models.crowd.likelihood import Derivatives
+from crowdrank.models.crowd.priors import LogPrior, Priors
+from crowdrank.models.crowd.quality_constraints import PairCurvatures
 
-_LARGEST_FACTORED = 300
-# Of Fisher's diagonal, below which the curvature's own is no measure of anything.
-_LEAST_SHARE = 0.1
+# Up to this many parameters the full matrix is factored; beyond it, conjugate gradients are faster.
+_MAX_FACTORED = 300
+# The Hessian's own diagonal is used where it is at least this share of the Fisher information.
+_MIN_FISHER_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Order of the parameters in one vector: scores, then one logit per annotator, then feature weights by annotator.
+
+    Parameters
+    ----------
+    items, annotators, features : int
+        How many there are.
+    """
+
+    items: int
+    annotators: int
+    features: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.items + self.annotators * (1 + self.features)
+
+    def split(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scores, logits and feature weights (annotators × features)."""
+        scores, logits, feature_weights = np.split(x, (self.items, self.items + self.annotators))
+        return scores, logits, feature_weights.reshape(self.annotators, self.features)
+
+    def join(self, scores: FloatArray, logits: FloatArray, feature_weights: FloatArray) -> FloatArray:
+        return np.concatenate((scores, logits, np.ravel(feature_weights)))
 
 
 @dataclass(frozen=True)
 class Curvature:
-    """The curvature of the answers' likelihood and of the priors at one point."""
+    """Negative Hessian of the log posterior at one point.
+
+    Parameters
+    ----------
+    rows : sharded data
+        Shards of `AnswerCurvature`.
+    derivatives : Derivatives
+        Log-likelihood, its gradient and diagonals.
+    prior : LogPrior
+        The priors there.
+    layout : Layout
+        Order of the parameters.
+    """
 
     rows: ShardedData
-    slopes: LikelihoodTerms
-    prior: PriorPoint
+    derivatives: Derivatives
+    prior: LogPrior
     layout: Layout
 
     @property
     def diagonal(self) -> FloatArray:
-        """Fisher's, so that it is positive even where the curvature is not."""
-        own = self.layout.join(self.slopes.scores_bend, self.slopes.gates_bend, self.slopes.pulls_bend)
-        return np.asarray(np.maximum(own + self.prior.bend, 1e-8))
+        """Fisher information, which is positive even where the negative Hessian is not."""
+        found = self.derivatives
+        own = self.layout.join(found.scores_fisher, found.logits_fisher, found.feature_weights_fisher)
+        return np.asarray(np.maximum(own + self.prior.curvature, 1e-8))
 
     @property
     def scale(self) -> FloatArray:
-        """To precondition with: the curvature's own diagonal, but for where that is not positive, or nearly."""
-        slopes, fisher = self.slopes, self.diagonal
-        own = self.layout.join(slopes.scores_own, slopes.gates_own, slopes.pulls_bend) + self.prior.bend
-        return np.asarray(np.where(own > _LEAST_SHARE * fisher, own, fisher))
+        """Diagonal preconditioner: that of the negative Hessian, or Fisher's where that is not clearly positive."""
+        found, fisher = self.derivatives, self.diagonal
+        own = self.layout.join(found.scores_curvature, found.logits_curvature, found.feature_weights_fisher)
+        own = own + self.prior.curvature
+        return np.asarray(np.where(own > _MIN_FISHER_SHARE * fisher, own, fisher))
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
-        return self.damped(factored=self.layout.size <= _LARGEST_FACTORED).solve(vector, tolerance)
+        return self.damped(factored=self.layout.size <= _MAX_FACTORED).solve(vector, tolerance)
 
     def damped(self, factored: bool) -> DampedCurvature:
         return DampedCurvature(self.product, self.diagonal, self.matrix if factored else None, self.scale)
 
     def product(self, vector: FloatArray) -> FloatArray:
-        found = self.layout.join(*self.rows.sum(likelihood.product, *self.layout.split(vector)))
-        found += self.prior.bend * vector
-        first, second, bend = self._bonds
-        np.subtract.at(found, first, bend * vector[second])
-        np.subtract.at(found, second, bend * vector[first])
+        found = self.layout.join(*self.rows.sum(hessian.hessian_product, *self.layout.split(vector)))
+        found += self.prior.curvature * vector
+        first, second, curvature = self._pairs
+        np.subtract.at(found, first, curvature * vector[second])
+        np.subtract.at(found, second, curvature * vector[first])
         return found
 
     def matrix(self) -> FloatArray:
-        (matrix,) = self.rows.sum(likelihood.matrix, self.layout.items, self.layout.annotators, self.layout.features)
-        matrix[np.diag_indices(self.layout.size)] += self.prior.bend
-        first, second, bend = self._bonds
-        np.subtract.at(matrix, (first, second), bend)
-        np.subtract.at(matrix, (second, first), bend)
+        layout = self.layout
+        (matrix,) = self.rows.sum(hessian.hessian_matrix, layout.items, layout.annotators, layout.features)
+        matrix[np.diag_indices(layout.size)] += self.prior.curvature
+        first, second, curvature = self._pairs
+        np.subtract.at(matrix, (first, second), curvature)
+        np.subtract.at(matrix, (second, first), curvature)
         return np.asarray(matrix)
 
     @property
-    def _bonds(self) -> Bonds:
-        """Between gates, where these stand among all parameters."""
-        first, second, bend = self.prior.bonds
-        return Bonds(self.layout.items + first, self.layout.items + second, bend)
+    def _pairs(self) -> PairCurvatures:
+        """Curvature between logits, with their places among all parameters."""
+        first, second, curvature = self.prior.pairs
+        return PairCurvatures(self.layout.items + first, self.layout.items + second, curvature)
 
     def marginal(self) -> tuple[FloatArray, FloatArray]:
-        """Covariance of the scores, and standard errors of annotators' parameters, each with the others unknown."""
-        return self._by_inverting() if len(self.prior.bonds.bend) else self._by_eliminating()
+        """Covariance of the scores and standard errors of annotators' parameters, each with all others unknown."""
+        return self._by_inversion() if len(self.prior.pairs.curvature) else self._by_elimination()
 
-    def _by_inverting(self) -> tuple[FloatArray, FloatArray]:
+    def _by_inversion(self) -> tuple[FloatArray, FloatArray]:
         layout = self.layout
         root = self.damped(factored=True).cholesky()
         inverse = np.linalg.inv(root)
         covariance = inverse.T @ inverse
-        _, gates, pulls = layout.split(np.sqrt(np.diag(covariance)))
-        return covariance[: layout.items, : layout.items], np.column_stack((gates, pulls))
+        _, logits, feature_weights = layout.split(np.sqrt(np.diag(covariance)))
+        return covariance[: layout.items, : layout.items], np.column_stack((logits, feature_weights))
 
-    def _by_eliminating(self) -> tuple[FloatArray, FloatArray]:
-        """An annotator's parameters touch no other annotator's: they are eliminated one small block at a time."""
+    def _by_elimination(self) -> tuple[FloatArray, FloatArray]:
+        """Schur complement: annotators are independent given the scores, so each is eliminated as one small block."""
         from scipy.sparse import bsr_array
 
         layout, width = self.layout, 1 + self.layout.features
-        own, across, small = self.rows.sum(likelihood.blocks, layout.items, layout.annotators, layout.features)
-        diagonal, gates, pulls = layout.split(self.diagonal)
-        spare = np.column_stack((gates, pulls))
-        prior, gate_prior, pull_prior = layout.split(self.prior.bend)
+        own, across, small = self.rows.sum(hessian.hessian_blocks, layout.items, layout.annotators, layout.features)
+        diagonal, logits, feature_weights = layout.split(self.diagonal)
+        small_diagonal = np.column_stack((logits, feature_weights))
+        prior, logit_prior, weight_prior = layout.split(self.prior.curvature)
         own.flat[:: layout.items + 1] += prior
-        small[:, range(width), range(width)] += np.column_stack((gate_prior, pull_prior))
+        small[:, range(width), range(width)] += np.column_stack((logit_prior, weight_prior))
         for damping in DAMPINGS:
-            held = small + damping * spare[:, :, None] * np.eye(width)
+            blocks = small + damping * small_diagonal[:, :, None] * np.eye(width)
             try:
-                np.linalg.cholesky(held)
-                inverse = np.linalg.inv(held)
+                np.linalg.cholesky(blocks)
+                inverse = np.linalg.inv(blocks)
                 people = np.arange(layout.annotators)
                 block = bsr_array((inverse, people, np.append(people, layout.annotators)), shape=(across.shape[1],) * 2)
                 through = (across @ block).tocsr()
@@ -115,45 +158,57 @@ class Curvature:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is to be climbed."""
+    """Log posterior as a function of all parameters.
 
-    held: ShardedData
+    Parameters
+    ----------
+    shards : sharded data
+        The answers.
+    layout : Layout
+        Order of the parameters.
+    formula : int
+        Which likelihood: CROWD_BT, CROWD_BT_PROBIT, VARIANCE_BT or FACTOR_BT.
+    priors : Priors
+        Priors and constraints.
+    """
+
+    shards: ShardedData
     layout: Layout
     formula: int
     priors: Priors
 
     def __call__(self, x: FloatArray) -> Evaluation:
         parts = self.layout.split(x)
-        rows, slopes = self.held.map_and_sum(likelihood.slopes, *parts, self.formula)
-        prior = self.priors.at(*parts, self.formula)
-        gradient = self.layout.join(slopes.scores, slopes.gates, slopes.pulls) + prior.slope
-        return Evaluation(slopes.value + prior.value, gradient, Curvature(rows, slopes, prior, self.layout))
+        rows, found = self.shards.map_and_sum(likelihood.evaluate, *parts, self.formula)
+        prior = self.priors.evaluate(*parts, self.formula)
+        gradient = self.layout.join(found.scores, found.logits, found.feature_weights) + prior.gradient
+        return Evaluation(found.value + prior.value, gradient, Curvature(rows, found, prior, self.layout))
 
-    def of_scores(self, gates: FloatArray, pulls: FloatArray) -> Callable[[FloatArray], Evaluation]:
-        """The same with the annotators held as they are."""
+    def of_scores(self, logits: FloatArray, feature_weights: FloatArray) -> Callable[[FloatArray], Evaluation]:
+        """The same as a function of the scores, with the annotators fixed."""
         part = slice(0, self.layout.items)
-        return lambda scores: self._corner(self.layout.join(scores, gates, pulls), part)
+        return lambda scores: self._restricted(self.layout.join(scores, logits, feature_weights), part)
 
-    def of_gates(self, scores: FloatArray, pulls: FloatArray) -> Callable[[FloatArray], Evaluation]:
-        """The same with all but the gates held."""
+    def of_logits(self, scores: FloatArray, feature_weights: FloatArray) -> Callable[[FloatArray], Evaluation]:
+        """The same as a function of the logits, with all else fixed."""
         part = slice(self.layout.items, self.layout.items + self.layout.annotators)
-        return lambda gates: self._corner(self.layout.join(scores, gates, pulls), part)
+        return lambda logits: self._restricted(self.layout.join(scores, logits, feature_weights), part)
 
-    def _corner(self, x: FloatArray, part: slice) -> Evaluation:
-        point = self(x)
-        assert isinstance(point.curvature, Curvature)
-        return Evaluation(point.value, point.gradient[part], Corner(point.curvature, part))
+    def _restricted(self, x: FloatArray, part: slice) -> Evaluation:
+        found = self(x)
+        assert isinstance(found.curvature, Curvature)
+        return Evaluation(found.value, found.gradient[part], HessianBlock(found.curvature, part))
 
 
 @dataclass(frozen=True)
-class Corner:
-    """The part of the curvature that belongs to some of the parameters."""
+class HessianBlock:
+    """The diagonal block of the curvature that belongs to some of the parameters."""
 
     whole: Curvature
     part: slice
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
-        factored = len(vector) <= _LARGEST_FACTORED
+        factored = len(vector) <= _MAX_FACTORED
         matrix = (lambda: self.whole.matrix()[self.part, self.part]) if factored else None
         scales = (self.whole.diagonal[self.part], matrix, self.whole.scale[self.part])
         return DampedCurvature(self._product, *scales).solve(vector, tolerance)

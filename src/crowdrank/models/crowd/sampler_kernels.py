@@ -1,137 +1,90 @@
-"""One sweep of Metropolis steps over Crowd-BT's parameters, each score and each quality in turn, as compiled loops.
+"""Compiled MCMC kernels for the posterior of Crowd-BT.
 
-Chen et al. 2013: P(k says a beats b) = ηₖ·F(a − b) + (1 − ηₖ)·F(b − a), F logistic or Thurstone's normal. Of every
-answer its truthful chance F and its chance P are kept up to date, so that a step costs one F an answer it touches, and
-a step of η none.
+One sweep updates all parameters with these steps, each of which leaves the posterior invariant:
+
+1. a Hamiltonian Monte Carlo (HMC) step on scores, the log of their prior scale and quality logits together;
+2. a random-walk Metropolis step on every score, then on every quality;
+3. a Gibbs draw of the mean score of each query, about which the answers say nothing;
+4. random-walk steps on the log prior scale given the scores;
+5. steps on the Beta prior (α, β) of the qualities, and once on a common factor of all scores, with the qualities
+   summed out over a grid (collapsed), then a Gibbs draw of every quality from its grid.
+
+Annotator k prefers a to b with probability P = ηₖ·F(sₐ − s_b) + (1 − ηₖ)·F(s_b − sₐ), with F logistic or Thurstone's
+normal (Chen et al. 2013). The arrays `p_truthful` (F) and `p_answer` (P) hold both probabilities of every answer and
+are kept up to date, so that a step on a score evaluates F once per answer of the item, and a step on η not at all.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from crowdrank.arrays import AnyArray
 from crowdrank.engines.compilation import Compiled, compiled
-from crowdrank.models.crowd.likelihood import RELIABLE, Answers
+from crowdrank.models.crowd.answer_index import AnswerIndex, QualityBounds
+from crowdrank.models.crowd.quality_grid import (
+    GRID_POINTS,
+    MAX_LOGIT,
+    build_grids,
+    draw_quality_from_grid,
+    grid_log_likelihoods,
+    log_marginal,
+)
 
-# Of spreads that are learnt: the middle of what is believed beforehand, and its spread in logarithms.
-SCALE, _SPREAD_OF_SCALE = 3.0, 1.0
-TRUTHS, LIES, _SPREAD_OF_COUNTS = 2.0, 1.0, 0.7
-_STEPS_OF_SPREADS = 6
-_STEPS_OF_COUNTS = 3
-# The lattice on which qualities are summed out: its points, where its steps begin to widen, how far it goes.
-_LATTICE, _BEND, _LARGEST_LOGIT = 24, 3.0, 34.5
-# Hamiltonian steps: leapfrog steps at most, and the acceptance rate that the step size is tuned to.
-_LONGEST_PATH, _ACCEPTED = 24.0, 0.8
-
-
-class Threads(NamedTuple):
-    """Answers threaded by item and by annotator; every answer hangs on two items and one annotator."""
-
-    answers: Answers
-    item_starts: AnyArray
-    item_rows: AnyArray
-    sign: AnyArray
-    """1 where the item won the answer, −1 where it lost."""
-    other: AnyArray
-    """The other item of the answer."""
-    annotator_starts: AnyArray
-    annotator_rows: AnyArray
-    logistic: bool
+# Log-normal priors of the hyperparameters: medians and standard deviations of the logarithm.
+SCALE_MEDIAN, _SCALE_LOG_SD = 3.0, 1.0
+ALPHA_MEDIAN, BETA_MEDIAN, _COUNT_LOG_SD = 2.0, 1.0, 0.7
+_SCALE_STEPS = 6
+_COUNT_STEPS = 3
+# HMC: maximum number of leapfrog steps, and the acceptance probability that the step size is tuned to.
+_MAX_LEAPFROG_STEPS, _TARGET_ACCEPTANCE = 24.0, 0.8
 
 
-class Limits(NamedTuple):
-    """Between which values each η must lie, one that cannot move having none between; and whose is above whose."""
-
-    low: AnyArray
-    high: AnyArray
-    better: AnyArray
-    worse: AnyArray
-
-    @property
-    def even_handed(self) -> bool:
-        """Whether every η could as well be 1 − η."""
-        return bool(np.all(self.low == 0) and np.all(self.high == 1) and not len(self.better))
-
-
-def thread(answers: Answers, items: int, annotators: int, formula: int) -> Threads:
-    """The same answer of one annotator, given twice, is one of twice the weight; their order is forgotten."""
-    answers = _merged(answers, items)
-    count = len(answers.winner)
-    touched = np.concatenate((answers.winner, answers.loser))
-    order = np.argsort(touched, kind="stable")
-    rows = np.tile(np.arange(count, dtype=np.int32), 2)[order]
-    sign = np.repeat((1.0, -1.0), count)[order]
-    other = np.concatenate((answers.loser, answers.winner))[order]
-    people = np.argsort(answers.annotator, kind="stable").astype(np.int32)
-    return Threads(
-        answers,
-        _starts(touched, items),
-        rows,
-        sign,
-        other,
-        _starts(answers.annotator, annotators),
-        people,
-        formula == RELIABLE,
-    )
-
-
-def _merged(answers: Answers, items: int) -> Answers:
-    winner, loser, who, weight, features, _ = answers
-    key = (who.astype(np.int64) * items + winner) * items + loser
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
-    return Answers(winner[first], loser[first], who[first], np.bincount(place, weight), features[first])
-
-
-def _starts(codes: AnyArray, size: int) -> AnyArray:
-    return np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=size))))
-
-
-def chances(threads: Threads, scores: AnyArray, quality: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Of every answer: the chance that a truthful annotator gives it, and that this one does."""
-    answers = threads.answers
-    truthful = np.empty(len(answers.winner))
-    _truthful(scores, answers.winner, answers.loser, threads.logistic, truthful)
+def answer_probabilities(index: AnswerIndex, scores: AnyArray, quality: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Probability of every answer from a truthful annotator, and from the annotator who gave it."""
+    answers = index.answers
+    p_truthful = np.empty(len(answers.winner))
+    _fill_truthful_compiled(scores, answers.winner, answers.loser, index.logistic, p_truthful)
     eta = quality[answers.annotator]
-    return truthful, 1.0 - eta + (2.0 * eta - 1.0) * truthful
+    return p_truthful, 1.0 - eta + (2.0 * eta - 1.0) * p_truthful
 
 
-def walk(
+def sweep(
     rng: np.random.Generator,
-    threads: Threads,
+    index: AnswerIndex,
     query_starts: AnyArray,
-    limits: Limits,
-    learns: tuple[bool, bool],
+    bounds: QualityBounds,
+    learn: tuple[bool, bool],
     scores: AnyArray,
     quality: AnyArray,
-    spreads: AnyArray,
-    truthful: AnyArray,
-    chance: AnyArray,
+    hyper: AnyArray,
+    p_truthful: AnyArray,
+    p_answer: AnyArray,
     curvature: AnyArray,
     step_size: AnyArray,
     steps: int,
     tune: bool = False,
 ) -> float:
-    """So many sweeps, in place; the sum of the acceptance chances of their Hamiltonian steps.
+    """Run sweeps in place. Returns the sum of the acceptance probabilities of their HMC steps.
 
-    `spreads` are the standard deviation of the normal prior on scores, and the truths and lies of the Beta prior on η;
-    `learns` says whether the first, and whether the other two, are drawn as well.
+    `hyper` has the standard deviation of the normal prior on scores, and α and β of the Beta prior on η; `learn` says
+    whether the first, and whether the other two, are sampled as well.
     """
-    t = threads
-    accepted: float = _walk(
+    t = index
+    accepted: float = _sweep_loop(
         rng,
         scores,
         quality,
-        spreads,
-        truthful,
-        chance,
+        hyper,
+        p_truthful,
+        p_answer,
         curvature,
         step_size,
-        *learns,
+        *learn,
         query_starts,
-        *limits,
+        *bounds,
         t.answers.winner,
         t.answers.loser,
         t.answers.annotator,
@@ -150,23 +103,23 @@ def walk(
 
 
 def _log_normal(value: float, middle: float, spread: float) -> float:
-    """Log density by log value."""
+    """Log density of a log-normal variable by its logarithm, up to a constant."""
     return -0.5 * (math.log(value / middle) / spread) ** 2
 
 
-def _log_density_of_scale(scale: float, squares: float, count: int) -> float:
-    return -count * math.log(scale) - 0.5 * squares / scale**2 + _log_normal(scale, SCALE, _SPREAD_OF_SCALE)
+def _log_density_of_scale(scale: float, sum_of_squares: float, count: int) -> float:
+    return -count * math.log(scale) - 0.5 * sum_of_squares / scale**2 + _log_normal(scale, SCALE_MEDIAN, _SCALE_LOG_SD)
 
 
-def _believed(margin: float, logistic: bool) -> float:
+def _truthful_probability(margin: float, logistic: bool) -> float:
     """F(margin)."""
     if logistic:
         return 1.0 / (1.0 + math.exp(-margin))
     return 0.5 * math.erfc(-0.5 * margin)
 
 
-def _gained(gain: float, ratio: float, weight: float, share: float) -> tuple[float, float]:
-    """A log-likelihood in two parts: chances of weight one are multiplied up, and their logarithm taken rarely."""
+def _accumulate_log(gain: float, ratio: float, weight: float, share: float) -> tuple[float, float]:
+    """Add weight·log(share) to a log-likelihood. Shares of weight 1 are multiplied first, to take few logarithms."""
     if weight == 1.0:
         ratio *= share
     else:
@@ -177,7 +130,7 @@ def _gained(gain: float, ratio: float, weight: float, share: float) -> tuple[flo
     return gain, ratio
 
 
-def _move_scores(
+def _random_walk_scores(
     rng: Any,
     scores: Any,
     quality: Any,
@@ -190,39 +143,43 @@ def _move_scores(
     annotator: Any,
     weight: Any,
     logistic: Any,
-    truthful: Any,
-    chance: Any,
+    p_truthful: Any,
+    p_answer: Any,
 ) -> Any:
     """One random-walk Metropolis step for every score."""
     accepted = 0
     for item in range(len(scores)):
-        # a random width: some steps fit even where the curvature is far from the one at hand
+        # random widths: some of them fit even where the curvature differs from the one that is known
         width = math.exp(3.0 * rng.random() - 1.0) / math.sqrt(curvature[item])
-        here = scores[item]
-        there = here + width * rng.standard_normal()
-        gain = 0.5 * (here - there) * (here + there) / scale**2
+        current = scores[item]
+        proposed = current + width * rng.standard_normal()
+        gain = 0.5 * (current - proposed) * (current + proposed) / scale**2
         ratio = 1.0
         for place in range(starts[item], starts[item + 1]):
             row = rows[place]
             eta = quality[annotator[row]]
-            fresh = 1.0 - eta + (2.0 * eta - 1.0) * _believed(sign[place] * (there - scores[other[place]]), logistic)
-            gain, ratio = _gained(gain, ratio, weight[row], fresh / chance[row])
+            p_new = (
+                1.0
+                - eta
+                + (2.0 * eta - 1.0) * _truthful_probability(sign[place] * (proposed - scores[other[place]]), logistic)
+            )
+            gain, ratio = _accumulate_log(gain, ratio, weight[row], p_new / p_answer[row])
         if math.log(rng.random()) < gain + math.log(ratio):
             accepted += 1
-            scores[item] = there
+            scores[item] = proposed
             for place in range(starts[item], starts[item + 1]):
                 row = rows[place]
                 eta = quality[annotator[row]]
-                truthful[row] = _believed(sign[place] * (there - scores[other[place]]), logistic)
-                chance[row] = 1.0 - eta + (2.0 * eta - 1.0) * truthful[row]
+                p_truthful[row] = _truthful_probability(sign[place] * (proposed - scores[other[place]]), logistic)
+                p_answer[row] = 1.0 - eta + (2.0 * eta - 1.0) * p_truthful[row]
     return accepted
 
 
-def _move_quality(
+def _random_walk_quality(
     rng: Any,
     quality: Any,
-    truths: Any,
-    lies: Any,
+    alpha: Any,
+    beta: Any,
     low: Any,
     high: Any,
     better: Any,
@@ -230,41 +187,41 @@ def _move_quality(
     starts: Any,
     rows: Any,
     weight: Any,
-    truthful: Any,
-    chance: Any,
+    p_truthful: Any,
+    p_answer: Any,
 ) -> Any:
     accepted = 0
     for k in range(len(quality)):
-        least, most = max(low[k], 1e-15), min(high[k], 1.0 - 1e-15)
+        lowest, highest = max(low[k], 1e-15), min(high[k], 1.0 - 1e-15)
         for pair in range(len(better)):
             if better[pair] == k:
-                least = max(least, quality[worse[pair]])
+                lowest = max(lowest, quality[worse[pair]])
             if worse[pair] == k:
-                most = min(most, quality[better[pair]])
-        if not least < most:
+                highest = min(highest, quality[better[pair]])
+        if not lowest < highest:
             continue
-        here = quality[k]
-        logit = math.log(here) - math.log1p(-here) + math.exp(3.0 * rng.random() - 2.0) * rng.standard_normal()
-        there = 1.0 / (1.0 + math.exp(-logit))
-        if not least < there < most:
+        current = quality[k]
+        logit = math.log(current) - math.log1p(-current) + math.exp(3.0 * rng.random() - 2.0) * rng.standard_normal()
+        proposed = 1.0 / (1.0 + math.exp(-logit))
+        if not lowest < proposed < highest:
             continue
-        gain = truths * math.log(there / here) + lies * (math.log1p(-there) - math.log1p(-here))
+        gain = alpha * math.log(proposed / current) + beta * (math.log1p(-proposed) - math.log1p(-current))
         ratio = 1.0
         for place in range(starts[k], starts[k + 1]):
             row = rows[place]
-            fresh = 1.0 - there + (2.0 * there - 1.0) * truthful[row]
-            gain, ratio = _gained(gain, ratio, weight[row], fresh / chance[row])
+            p_new = 1.0 - proposed + (2.0 * proposed - 1.0) * p_truthful[row]
+            gain, ratio = _accumulate_log(gain, ratio, weight[row], p_new / p_answer[row])
         if math.log(rng.random()) < gain + math.log(ratio):
             accepted += 1
-            quality[k] = there
+            quality[k] = proposed
             for place in range(starts[k], starts[k + 1]):
                 row = rows[place]
-                chance[row] = 1.0 - there + (2.0 * there - 1.0) * truthful[row]
+                p_answer[row] = 1.0 - proposed + (2.0 * proposed - 1.0) * p_truthful[row]
     return accepted
 
 
-def _shift(rng: Any, scores: Any, starts: Any, scale: Any) -> Any:
-    """The level of each query, drawn outright: no answer depends on it."""
+def _draw_query_means(rng: Any, scores: Any, starts: Any, scale: Any) -> Any:
+    """Gibbs draw of the mean score of each query: no answer depends on it."""
     for query in range(len(starts) - 1):
         size = starts[query + 1] - starts[query]
         level = scale / math.sqrt(size) * rng.standard_normal()
@@ -272,67 +229,71 @@ def _shift(rng: Any, scores: Any, starts: Any, scale: Any) -> Any:
 
 
 def _draw_scale(rng: Any, scores: Any, scale: Any) -> Any:
-    """The spread of the scores given them, by steps of its logarithm."""
-    squares, count = np.sum(scores * scores), len(scores)
-    for _ in range(_STEPS_OF_SPREADS):
-        there = scale * math.exp(rng.standard_normal() * 1.5 / math.sqrt(count))
-        gain = _log_density_of_scale(there, squares, count) - _log_density_of_scale(scale, squares, count)
+    """Random-walk Metropolis steps on the log prior scale given the scores."""
+    sum_of_squares, count = np.sum(scores * scores), len(scores)
+    for _ in range(_SCALE_STEPS):
+        proposed = scale * math.exp(rng.standard_normal() * 1.5 / math.sqrt(count))
+        gain = _log_density_of_scale(proposed, sum_of_squares, count) - _log_density_of_scale(
+            scale, sum_of_squares, count
+        )
         if math.log(rng.random()) < gain:
-            scale = there
+            scale = proposed
     return scale
 
 
-def _gradient(
+def _log_posterior_gradient(
     scores: Any,
     log_scale: Any,
     quality: Any,
-    spreads: Any,
-    learns_scale: Any,
-    mobile: Any,
+    hyper: Any,
+    learn_scale: Any,
+    movable: Any,
     winner: Any,
     loser: Any,
     annotator: Any,
     weight: Any,
     logistic: Any,
-    truthful: Any,
+    p_truthful: Any,
     found: Any,
 ) -> Any:
-    """Log posterior of scores, the log of their scale and quality logits; `found` is left with the gradient.
+    """Log posterior of scores, the log of their scale and quality logits. Writes the gradient to `found`.
 
-    The scale has no gradient where it is fixed, nor has an annotator that is not `mobile`.
+    The gradient is zero for a fixed scale, and for annotators that are not `movable`.
     """
     items = len(scores)
     precision = math.exp(-2.0 * log_scale)
-    total, product, squares = 0.0, 1.0, 0.0
+    total, product, sum_of_squares = 0.0, 1.0, 0.0
     found[:] = 0.0
     for item in range(items):
-        squares += scores[item] * scores[item]
+        sum_of_squares += scores[item] * scores[item]
         found[item] = -scores[item] * precision
     for row in range(len(winner)):
         k = annotator[row]
         margin = scores[winner[row]] - scores[loser[row]]
-        truth = _believed(margin, logistic)
+        truth = _truthful_probability(margin, logistic)
         density = truth * (1.0 - truth) if logistic else math.exp(-0.25 * margin * margin) / (2.0 * math.sqrt(math.pi))
         gain = 2.0 * quality[k] - 1.0
-        chance = 1.0 - quality[k] + gain * truth
-        truthful[row] = truth
-        total, product = _gained(total, product, weight[row], chance)
-        force = weight[row] * gain * density / chance
+        p_answer = 1.0 - quality[k] + gain * truth
+        p_truthful[row] = truth
+        total, product = _accumulate_log(total, product, weight[row], p_answer)
+        force = weight[row] * gain * density / p_answer
         found[winner[row]] += force
         found[loser[row]] -= force
-        found[items + 1 + k] += weight[row] * (2.0 * truth - 1.0) / chance
-    total += math.log(product) - 0.5 * squares * precision
+        found[items + 1 + k] += weight[row] * (2.0 * truth - 1.0) / p_answer
+    total += math.log(product) - 0.5 * sum_of_squares * precision
     for k in range(len(quality)):
-        if mobile[k]:
-            eta, lie = quality[k], 1.0 - quality[k]
-            total += spreads[1] * math.log(eta) + spreads[2] * math.log(lie)
-            found[items + 1 + k] = found[items + 1 + k] * eta * lie + spreads[1] * lie - spreads[2] * eta
+        if movable[k]:
+            eta, one_minus_eta = quality[k], 1.0 - quality[k]
+            total += hyper[1] * math.log(eta) + hyper[2] * math.log(one_minus_eta)
+            found[items + 1 + k] = (
+                found[items + 1 + k] * eta * one_minus_eta + hyper[1] * one_minus_eta - hyper[2] * eta
+            )
         else:
             found[items + 1 + k] = 0.0
-    if learns_scale:
-        apart = (log_scale - math.log(SCALE)) / _SPREAD_OF_SCALE
-        total -= items * log_scale + 0.5 * apart * apart
-        found[items] = squares * precision - items - apart / _SPREAD_OF_SCALE
+    if learn_scale:
+        standardized = (log_scale - math.log(SCALE_MEDIAN)) / _SCALE_LOG_SD
+        total -= items * log_scale + 0.5 * standardized * standardized
+        found[items] = sum_of_squares * precision - items - standardized / _SCALE_LOG_SD
     return total
 
 
@@ -340,75 +301,75 @@ def _hmc_step(
     rng: Any,
     scores: Any,
     quality: Any,
-    spreads: Any,
+    hyper: Any,
     curvature: Any,
     step_size: Any,
-    learns_scale: Any,
-    mobile: Any,
+    learn_scale: Any,
+    movable: Any,
     winner: Any,
     loser: Any,
     annotator: Any,
     weight: Any,
     logistic: Any,
-    truthful: Any,
-    chance: Any,
-    fresh: Any,
+    p_truthful: Any,
+    p_answer: Any,
+    new_truthful: Any,
 ) -> Any:
-    """One Hamiltonian Monte Carlo step on scores, the log of their scale and quality logits; its acceptance chance."""
+    """One HMC step on scores, the log of their scale and quality logits. Returns its acceptance probability."""
     items, people = len(scores), len(quality)
     size = items + 1 + people
-    gradient, momentum, there, eta = np.empty(size), np.zeros(size), np.zeros(size), quality.copy()
-    there[:items], there[items] = scores, math.log(spreads[0])
+    gradient, momentum, proposed, eta = np.empty(size), np.zeros(size), np.zeros(size), quality.copy()
+    proposed[:items], proposed[items] = scores, math.log(hyper[0])
     for k in range(people):
-        if mobile[k]:
-            there[items + 1 + k] = math.log(eta[k]) - math.log1p(-eta[k])
-    # a random path length, so that no path keeps returning to where it began
+        if movable[k]:
+            proposed[items + 1 + k] = math.log(eta[k]) - math.log1p(-eta[k])
+    # a random number of leapfrog steps, so that trajectories do not keep returning to their start
     step = step_size * math.exp(0.4 * rng.random() - 0.2)
-    steps = 1 + int(rng.random() * min(_LONGEST_PATH, 4.0 / step))
-    before = _gradient(
-        there[:items],
-        there[items],
+    steps = 1 + int(rng.random() * min(_MAX_LEAPFROG_STEPS, 4.0 / step))
+    before = _log_posterior_gradient(
+        proposed[:items],
+        proposed[items],
         eta,
-        spreads,
-        learns_scale,
-        mobile,
+        hyper,
+        learn_scale,
+        movable,
         winner,
         loser,
         annotator,
         weight,
         logistic,
-        fresh,
+        new_truthful,
         gradient,
     )
     after = before
     for n in range(size):
-        if n < items or (n == items and learns_scale) or (n > items and mobile[n - items - 1]):
+        if n < items or (n == items and learn_scale) or (n > items and movable[n - items - 1]):
             momentum[n] = rng.standard_normal() * math.sqrt(curvature[n])
             before -= 0.5 * momentum[n] * momentum[n] / curvature[n]
     for _ in range(steps):
         for n in range(size):
             momentum[n] += 0.5 * step * gradient[n]
-            there[n] += step * momentum[n] / curvature[n]
-        if not abs(there[items]) < 50.0:
+            proposed[n] += step * momentum[n] / curvature[n]
+        if not abs(proposed[items]) < 50.0:
             return 0.0
         for k in range(people):
-            if mobile[k]:
-                if not abs(there[items + 1 + k]) < _LARGEST_LOGIT:
+            if movable[k]:
+                if not abs(proposed[items + 1 + k]) < MAX_LOGIT:
                     return 0.0
-                eta[k] = 1.0 / (1.0 + math.exp(-there[items + 1 + k]))
-        after = _gradient(
-            there[:items],
-            there[items],
+                eta[k] = 1.0 / (1.0 + math.exp(-proposed[items + 1 + k]))
+        after = _log_posterior_gradient(
+            proposed[:items],
+            proposed[items],
             eta,
-            spreads,
-            learns_scale,
-            mobile,
+            hyper,
+            learn_scale,
+            movable,
             winner,
             loser,
             annotator,
             weight,
             logistic,
-            fresh,
+            new_truthful,
             gradient,
         )
         for n in range(size):
@@ -417,219 +378,89 @@ def _hmc_step(
         after -= 0.5 * momentum[n] * momentum[n] / curvature[n]
     acceptance = math.exp(min(0.0, after - before)) if after > -np.inf else 0.0
     if rng.random() < acceptance:
-        scores[:], quality[:] = there[:items], eta
-        if learns_scale:
-            spreads[0] = math.exp(there[items])
+        scores[:], quality[:] = proposed[:items], eta
+        if learn_scale:
+            hyper[0] = math.exp(proposed[items])
         for row in range(len(winner)):
-            truthful[row] = fresh[row]
-            chance[row] = 1.0 - eta[annotator[row]] + (2.0 * eta[annotator[row]] - 1.0) * fresh[row]
+            p_truthful[row] = new_truthful[row]
+            p_answer[row] = 1.0 - eta[annotator[row]] + (2.0 * eta[annotator[row]] - 1.0) * new_truthful[row]
     return acceptance
 
 
-def curvature_of(threads: Threads, scores: AnyArray, quality: AnyArray, scale: float) -> AnyArray:
-    """Expected information on each score, on the log of their scale and on each quality logit: a diagonal mass matrix.
+def expected_information(index: AnswerIndex, scores: AnyArray, quality: AnyArray, scale: float) -> AnyArray:
+    """Fisher information of each score, of the log of their scale and of each quality logit: a diagonal mass matrix.
 
-    A logit is given at least 1: at both ends it is nearly flat, and a step must not leap over all of the rest.
+    At least 1 for a logit: the posterior is nearly flat at both ends, and a step must not leap over everything else.
     """
-    winner, loser, annotator, weight = threads.answers[:4]
+    winner, loser, annotator, weight = index.answers[:4]
     margin = scores[winner] - scores[loser]
-    truthful, chance = chances(threads, scores, quality)
-    density = truthful * (1.0 - truthful) if threads.logistic else np.exp(-0.25 * margin**2) / (2.0 * np.sqrt(np.pi))
-    eta, spread = quality[annotator], chance * (1.0 - chance) + 1e-12
+    p_truthful, p_answer = answer_probabilities(index, scores, quality)
+    density = p_truthful * (1.0 - p_truthful) if index.logistic else np.exp(-0.25 * margin**2) / (2.0 * np.sqrt(np.pi))
+    eta, spread = quality[annotator], p_answer * (1.0 - p_answer) + 1e-12
     of_margin = weight * ((2.0 * eta - 1.0) * density) ** 2 / spread
-    of_logit = weight * ((2.0 * truthful - 1.0) * eta * (1.0 - eta)) ** 2 / spread
+    of_logit = weight * ((2.0 * p_truthful - 1.0) * eta * (1.0 - eta)) ** 2 / spread
     of_items = np.bincount(winner, of_margin, len(scores)) + np.bincount(loser, of_margin, len(scores))
-    of_scale = 2.0 * len(scores) + _SPREAD_OF_SCALE**-2.0
+    of_scale = 2.0 * len(scores) + _SCALE_LOG_SD**-2.0
     return np.concatenate(
         (of_items + scale**-2.0, [of_scale], np.maximum(1.0, np.bincount(annotator, of_logit, len(quality))))
     )
 
 
-def _truthful_chances(scores: Any, winner: Any, loser: Any, logistic: Any, truthful: Any) -> Any:
-    """F of every answer."""
+def _fill_truthful(scores: Any, winner: Any, loser: Any, logistic: Any, p_truthful: Any) -> Any:
+    """Write F of every answer to `p_truthful`."""
     for row in range(len(winner)):
-        truthful[row] = _believed(scores[winner[row]] - scores[loser[row]], logistic)
+        p_truthful[row] = _truthful_probability(scores[winner[row]] - scores[loser[row]], logistic)
 
 
-def _rescaled(scores: Any, scale: Any, factor: Any, learns_scale: Any) -> Any:
-    """What log prior and Jacobian gain if all scores, and their scale if it is learnt, are multiplied by a factor."""
-    if learns_scale:
-        return _log_normal(scale * factor, SCALE, _SPREAD_OF_SCALE) - _log_normal(scale, SCALE, _SPREAD_OF_SCALE)
+def _log_rescaling_ratio(scores: Any, scale: Any, factor: Any, learn_scale: Any) -> Any:
+    """Log ratio of prior and Jacobian when all scores, and their scale if it is learnt, are multiplied by a factor."""
+    if learn_scale:
+        return _log_normal(scale * factor, SCALE_MEDIAN, _SCALE_LOG_SD) - _log_normal(
+            scale, SCALE_MEDIAN, _SCALE_LOG_SD
+        )
     return len(scores) * math.log(factor) - 0.5 * (factor**2 - 1.0) * np.sum(scores * scores) / scale**2
 
 
-_truthful = Compiled(_truthful_chances, (_believed,))
-
-
-def _lay_lattice(
-    quality: Any,
-    low: Any,
-    high: Any,
-    collapsed: Any,
-    free: Any,
-    eta: Any,
-    log_eta: Any,
-    log_lie: Any,
-    jacobian: Any,
-    place: Any,
-) -> Any:
-    """For every annotator the lattice through its η: equal steps in x, where logit η = _BEND·sinh x.
-
-    Conditional on the lattice, which any of its points would have laid in the same way, η is a discrete variable that
-    can be summed out: exact, however coarse the lattice is. `jacobian` is dη/dx over η(1 − η), up to a constant, and 0
-    where η cannot go; an annotator that is not `collapsed` has its own η alone.
-    """
-    step = 2.0 * math.asinh(_LARGEST_LOGIT / _BEND) / _LATTICE
-    growth = math.exp(step)
-    for k in range(len(quality)):
-        logit = math.log(quality[k]) - math.log1p(-quality[k]) if free[k] else 0.0
-        cell = math.asinh(logit / _BEND) / step + 0.5 * _LATTICE
-        own = min(_LATTICE - 1, max(0, math.floor(cell)))
-        place[k] = own
-        power = math.exp((cell - own - 0.5 * _LATTICE) * step)
-        for g in range(_LATTICE):
-            logit = 0.5 * _BEND * (power - 1.0 / power)
-            rest = math.exp(-abs(logit))
-            log_larger = -math.log1p(rest)
-            larger = 1.0 / (1.0 + rest)
-            if logit > 0:
-                eta[k, g], log_eta[k, g], log_lie[k, g] = larger, log_larger, log_larger - logit
-            else:
-                eta[k, g], log_eta[k, g], log_lie[k, g] = rest * larger, log_larger + logit, log_larger
-            inside = low[k] < eta[k, g] < high[k] and abs(logit) < _LARGEST_LOGIT
-            jacobian[k, g] = power + 1.0 / power if collapsed[k] and inside else 0.0
-            power *= growth
-        eta[k, own] = quality[k]
-        if not jacobian[k, own] > 0.0:
-            jacobian[k, own] = 1.0
-        if not free[k]:
-            log_eta[k, own], log_lie[k, own] = 0.0, 0.0
-
-
-def _log_likelihoods(
-    eta: Any,
-    starts: Any,
-    rows: Any,
-    weight: Any,
-    truthful: Any,
-    found: Any,
-) -> Any:
-    """The log-likelihood of every annotator's answers at every point of its lattice."""
-    product = np.empty(_LATTICE)
-    for k in range(len(eta)):
-        found[k, :] = 0.0
-        product[:] = 1.0
-        pending = 0
-        for at in range(starts[k], starts[k + 1]):
-            row = rows[at]
-            lied, gain = 1.0 - truthful[row], 2.0 * truthful[row] - 1.0
-            if weight[row] == 1.0:
-                for g in range(_LATTICE):
-                    product[g] *= lied + gain * eta[k, g]
-                pending += 1
-                if pending == 16:  # a chance is never below 1e-16, so sixteen of them do not underflow
-                    for g in range(_LATTICE):
-                        found[k, g] += math.log(product[g])
-                        product[g] = 1.0
-                    pending = 0
-            else:
-                for g in range(_LATTICE):
-                    found[k, g] += weight[row] * math.log(lied + gain * eta[k, g])
-        if pending:
-            for g in range(_LATTICE):
-                found[k, g] += math.log(product[g])
-
-
-def _log_collapsed(
-    alpha: Any,
-    beta: Any,
-    log_eta: Any,
-    log_lie: Any,
-    jacobian: Any,
-    likely: Any,
-    mass: Any,
-) -> Any:
-    """The log of what remains when every η is summed over its lattice; `mass` is left with the terms of each sum."""
-    total = 0.0
-    for k in range(len(likely)):
-        top = -np.inf
-        for g in range(_LATTICE):
-            if jacobian[k, g] > 0.0:
-                mass[k, g] = alpha * log_eta[k, g] + beta * log_lie[k, g] + likely[k, g]
-                top = max(top, mass[k, g])
-        sum_of = 0.0
-        for g in range(_LATTICE):
-            if jacobian[k, g] > 0.0:
-                mass[k, g] = jacobian[k, g] * math.exp(mass[k, g] - top) if mass[k, g] > top - 40.0 else 0.0
-                sum_of += mass[k, g]
-            else:
-                mass[k, g] = 0.0
-        total += top + math.log(sum_of)
-    return total
-
-
-def _draw_quality(
-    rng: Any,
-    mass: Any,
-    eta: Any,
-    place: Any,
-    quality: Any,
-    starts: Any,
-    rows: Any,
-    truthful: Any,
-    chance: Any,
-) -> Any:
-    """Every η from its lattice."""
-    for k in range(len(quality)):
-        left = rng.random() * np.sum(mass[k])
-        g = 0
-        while g < _LATTICE - 1 and left >= mass[k, g]:
-            left -= mass[k, g]
-            g += 1
-        if mass[k, g] > 0.0:
-            quality[k] = eta[k, g]
-        for at in range(starts[k], starts[k + 1]):
-            row = rows[at]
-            chance[row] = 1.0 - quality[k] + (2.0 * quality[k] - 1.0) * truthful[row]
+_fill_truthful_compiled = Compiled(_fill_truthful, (_truthful_probability,))
 
 
 def _log_density_of_counts(alpha: float, beta: float, count: int) -> float:
-    """Of the counts of the Beta by their logarithms, with the Beta's norm for so many annotators."""
-    norm = math.lgamma(alpha) + math.lgamma(beta) - math.lgamma(alpha + beta)
-    believed = _log_normal(alpha, TRUTHS, _SPREAD_OF_COUNTS) + _log_normal(beta, LIES, _SPREAD_OF_COUNTS)
-    return believed - count * norm
+    """Log prior density of log α and log β, with the normaliser of the Beta density of `count` annotators."""
+    normaliser = math.lgamma(alpha) + math.lgamma(beta) - math.lgamma(alpha + beta)
+    log_prior = _log_normal(alpha, ALPHA_MEDIAN, _COUNT_LOG_SD) + _log_normal(beta, BETA_MEDIAN, _COUNT_LOG_SD)
+    return log_prior - count * normaliser
 
 
 @compiled(
-    _believed,
-    _gained,
+    _truthful_probability,
+    _accumulate_log,
     _log_normal,
     _log_density_of_scale,
     _log_density_of_counts,
-    _move_scores,
-    _move_quality,
-    _shift,
+    _random_walk_scores,
+    _random_walk_quality,
+    _draw_query_means,
     _draw_scale,
-    _gradient,
+    _log_posterior_gradient,
     _hmc_step,
-    _truthful_chances,
-    _rescaled,
-    _lay_lattice,
-    _log_likelihoods,
-    _log_collapsed,
-    _draw_quality,
+    _fill_truthful,
+    _log_rescaling_ratio,
+    build_grids,
+    grid_log_likelihoods,
+    log_marginal,
+    draw_quality_from_grid,
 )
-def _walk(  # type: ignore[no-untyped-def]
+def _sweep_loop(  # type: ignore[no-untyped-def]
     rng,
     scores,
     quality,
-    spreads,
-    truthful,
-    chance,
+    hyper,
+    p_truthful,
+    p_answer,
     curvature,
     step_size,
-    learns_scale,
-    learns_quality,
+    learn_scale,
+    learn_quality,
     query_starts,
     low,
     high,
@@ -654,45 +485,53 @@ def _walk(  # type: ignore[no-untyped-def]
     free = low < high
     collapsed = free.copy()
     collapsed[better], collapsed[worse] = False, False
-    mobile = collapsed & (low <= 0.0) & (high >= 1.0)
+    movable = collapsed & (low <= 0.0) & (high >= 1.0)
     count = np.sum(free)
-    eta, log_eta, log_lie = np.empty((people, _LATTICE)), np.empty((people, _LATTICE)), np.empty((people, _LATTICE))
-    jacobian, likely, moved = np.empty((people, _LATTICE)), np.empty((people, _LATTICE)), np.empty((people, _LATTICE))
-    mass, fresh_mass = np.empty((people, _LATTICE)), np.empty((people, _LATTICE))
-    place, fresh, there_scores = np.empty(people, np.int64), np.empty_like(chance), np.empty_like(scores)
-    settled, count_of_steps = 0.0, 0
-    # how far a step may go by how much there is to learn from
-    stride = 2.4 / math.sqrt(6.0 + 0.1 * np.sum(weight))
-    pace = 2.4 / math.sqrt(4.0 + 0.5 * count)
+    eta, log_eta, log_one_minus_eta = (
+        np.empty((people, GRID_POINTS)),
+        np.empty((people, GRID_POINTS)),
+        np.empty((people, GRID_POINTS)),
+    )
+    jacobian, log_lik, new_log_lik = (
+        np.empty((people, GRID_POINTS)),
+        np.empty((people, GRID_POINTS)),
+        np.empty((people, GRID_POINTS)),
+    )
+    mass, new_mass = np.empty((people, GRID_POINTS)), np.empty((people, GRID_POINTS))
+    place, new_truthful, proposed_scores = np.empty(people, np.int64), np.empty_like(p_answer), np.empty_like(scores)
+    log_step_sum, averaged = 0.0, 0
+    # proposal widths shrink with the amount of data, in proportion to posterior standard deviations
+    factor_step = 2.4 / math.sqrt(6.0 + 0.1 * np.sum(weight))
+    count_step = 2.4 / math.sqrt(4.0 + 0.5 * count)
     for sweep in range(steps):
-        went = _hmc_step(
+        acceptance = _hmc_step(
             rng,
             scores,
             quality,
-            spreads,
+            hyper,
             curvature,
             step_size[0],
-            learns_scale,
-            mobile,
+            learn_scale,
+            movable,
             winner,
             loser,
             annotator,
             weight,
             logistic,
-            truthful,
-            chance,
-            fresh,
+            p_truthful,
+            p_answer,
+            new_truthful,
         )
-        accepted += went
+        accepted += acceptance
         if tune:
-            step_size[0] *= math.exp((went - _ACCEPTED) / (5.0 + sweep) ** 0.6)
+            step_size[0] *= math.exp((acceptance - _TARGET_ACCEPTANCE) / (5.0 + sweep) ** 0.6)
             if 2 * sweep >= steps:
-                settled, count_of_steps = settled + math.log(step_size[0]), count_of_steps + 1
-        _move_scores(
+                log_step_sum, averaged = log_step_sum + math.log(step_size[0]), averaged + 1
+        _random_walk_scores(
             rng,
             scores,
             quality,
-            spreads[0],
+            hyper[0],
             curvature,
             item_starts,
             item_rows,
@@ -701,14 +540,14 @@ def _walk(  # type: ignore[no-untyped-def]
             annotator,
             weight,
             logistic,
-            truthful,
-            chance,
+            p_truthful,
+            p_answer,
         )
-        _move_quality(
+        _random_walk_quality(
             rng,
             quality,
-            spreads[1],
-            spreads[2],
+            hyper[1],
+            hyper[2],
             low,
             high,
             better,
@@ -716,41 +555,41 @@ def _walk(  # type: ignore[no-untyped-def]
             annotator_starts,
             annotator_rows,
             weight,
-            truthful,
-            chance,
+            p_truthful,
+            p_answer,
         )
-        _shift(rng, scores, query_starts, spreads[0])
-        if learns_scale:
-            spreads[0] = _draw_scale(rng, scores, spreads[0])
-        _lay_lattice(quality, low, high, collapsed, free, eta, log_eta, log_lie, jacobian, place)
-        _log_likelihoods(eta, annotator_starts, annotator_rows, weight, truthful, likely)
-        here = _log_collapsed(spreads[1], spreads[2], log_eta, log_lie, jacobian, likely, mass)
-        for attempt in range(1 + _STEPS_OF_COUNTS * learns_quality):
-            alpha, beta, factor, gain = spreads[1], spreads[2], 1.0, 0.0
-            if learns_quality:
-                width = pace * math.exp(2.0 * rng.random() - 1.5)
+        _draw_query_means(rng, scores, query_starts, hyper[0])
+        if learn_scale:
+            hyper[0] = _draw_scale(rng, scores, hyper[0])
+        build_grids(quality, low, high, collapsed, free, eta, log_eta, log_one_minus_eta, jacobian, place)
+        grid_log_likelihoods(eta, annotator_starts, annotator_rows, weight, p_truthful, log_lik)
+        current = log_marginal(hyper[1], hyper[2], log_eta, log_one_minus_eta, jacobian, log_lik, mass)
+        for attempt in range(1 + _COUNT_STEPS * learn_quality):
+            alpha, beta, factor, gain = hyper[1], hyper[2], 1.0, 0.0
+            if learn_quality:
+                width = count_step * math.exp(2.0 * rng.random() - 1.5)
                 alpha *= math.exp(width * rng.standard_normal())
                 beta *= math.exp(width * rng.standard_normal())
                 gain = _log_density_of_counts(alpha, beta, count)
-                gain -= _log_density_of_counts(spreads[1], spreads[2], count)
+                gain -= _log_density_of_counts(hyper[1], hyper[2], count)
             if attempt == 0:
-                factor = math.exp(stride * math.exp(3.0 * rng.random() - 1.5) * rng.standard_normal())
-                gain += _rescaled(scores, spreads[0], factor, learns_scale)
-                there_scores[:] = factor * scores
-                _truthful_chances(there_scores, winner, loser, logistic, fresh)
-                _log_likelihoods(eta, annotator_starts, annotator_rows, weight, fresh, moved)
-                there = _log_collapsed(alpha, beta, log_eta, log_lie, jacobian, moved, fresh_mass)
+                factor = math.exp(factor_step * math.exp(3.0 * rng.random() - 1.5) * rng.standard_normal())
+                gain += _log_rescaling_ratio(scores, hyper[0], factor, learn_scale)
+                proposed_scores[:] = factor * scores
+                _fill_truthful(proposed_scores, winner, loser, logistic, new_truthful)
+                grid_log_likelihoods(eta, annotator_starts, annotator_rows, weight, new_truthful, new_log_lik)
+                proposed = log_marginal(alpha, beta, log_eta, log_one_minus_eta, jacobian, new_log_lik, new_mass)
             else:
-                there = _log_collapsed(alpha, beta, log_eta, log_lie, jacobian, likely, fresh_mass)
-            if math.log(rng.random()) < gain + there - here:
-                here, spreads[1], spreads[2] = there, alpha, beta
-                mass, fresh_mass = fresh_mass, mass
+                proposed = log_marginal(alpha, beta, log_eta, log_one_minus_eta, jacobian, log_lik, new_mass)
+            if math.log(rng.random()) < gain + proposed - current:
+                current, hyper[1], hyper[2] = proposed, alpha, beta
+                mass, new_mass = new_mass, mass
                 if attempt == 0:
-                    scores[:] = there_scores
-                    spreads[0] *= factor if learns_scale else 1.0
-                    likely, moved = moved, likely
-                    truthful[:] = fresh
-        _draw_quality(rng, mass, eta, place, quality, annotator_starts, annotator_rows, truthful, chance)
-    if count_of_steps:
-        step_size[0] = math.exp(settled / count_of_steps)
+                    scores[:] = proposed_scores
+                    hyper[0] *= factor if learn_scale else 1.0
+                    log_lik, new_log_lik = new_log_lik, log_lik
+                    p_truthful[:] = new_truthful
+        draw_quality_from_grid(rng, mass, eta, place, quality, annotator_starts, annotator_rows, p_truthful, p_answer)
+    if averaged:
+        step_size[0] = math.exp(log_step_sum / averaged)
     return accepted

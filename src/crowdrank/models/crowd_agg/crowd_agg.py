@@ -23,7 +23,7 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.bootstrap import bootstrap_weights, by_annotator
-from crowdrank.models.crowd.encoding import EVEN, votes
+from crowdrank.models.crowd.sign_resolution import EVEN, annotator_votes
 from crowdrank.models.crowd_agg.contests import GradedPairs, WinRule, build_contests
 from crowdrank.models.crowd_agg.query_blocks import AnnotatorIndex, QueryBlocks
 from crowdrank.results import Convergence, Ranking, Uncertainty
@@ -277,7 +277,7 @@ class AlternationResult:
 
     def votes(self, multiplicity: FloatArray | None) -> FloatArray:
         """Vote of each unit for (positive) or against the order, times its multiplicity."""
-        vote = votes(self.agreed, self.judged)
+        vote = annotator_votes(self.agreed, self.judged)
         return vote if multiplicity is None else vote * multiplicity
 
     def notes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Ways to fit Crowd-BT and its kin: all end on the summit, the right way up, with settings the data choose."""
+"""Ways to fit Crowd-BT and its relatives: all end at the optimum, with the right sign, with settings chosen by data."""
 
 from dataclasses import replace
 
@@ -13,14 +13,15 @@ from crowdrank.engines import LOCAL
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
 from crowdrank.models.base import FitOptions
-from crowdrank.models.cross_validation import CANDIDATES, assign_folds, log_probabilities, tuned
-from crowdrank.models.crowd import Priors, climb_from
-from crowdrank.models.crowd.encoding import answers_of, right_on_gold
-from crowdrank.models.crowd.fitting import Starts, best_gates
-from crowdrank.models.crowd.likelihood import PROBIT, RELIABLE
-from crowdrank.models.crowd.objective import Objective
-from crowdrank.models.crowd.priors import Layout
-from crowdrank.models.crowd.side_information import PERFECT
+from crowdrank.models.cross_validation import CANDIDATES, assign_folds, log_probabilities, tune_settings
+from crowdrank.models.crowd import Priors, fit_map
+from crowdrank.models.crowd.answer_counts import gold_accuracy
+from crowdrank.models.crowd.coordinate_ascent import best_logits
+from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT
+from crowdrank.models.crowd.objective import Layout, Objective
+from crowdrank.models.crowd.quality_constraints import PERFECT_LOGIT
+from crowdrank.models.crowd.starting_values import StartingValues
 from crowdrank.simulation import crowd_bt, mixed_crowd
 
 links = pytest.mark.parametrize("link", ["logistic", "probit"])
@@ -38,64 +39,66 @@ def winners_and_losers(votes):
     return np.where(left_won, votes.left, votes.right), np.where(left_won, votes.right, votes.left)
 
 
-# The objectives, written again from the papers, over (scores, gates, pulls).
+# The objectives, written again from the papers, over (scores, logits, weights).
 
 
 def crowd_bt_objective(model, votes, x):
     """Eq. 8 and eq. 9, with a normal prior on scores and Beta's on η as a density of its logit."""
-    scores, gates = np.split(x, [len(votes.items)])
+    scores, logits = np.split(x, [len(votes.items)])
     won, lost = winners_and_losers(votes)
     log_truthful = log_expit if model.link == "logistic" else lambda d: log_ndtr(d / np.sqrt(2))
     margin = scores[won] - scores[lost]
-    telling, lying = log_expit(gates)[votes.annotator], log_expit(-gates)[votes.annotator]
+    telling, lying = log_expit(logits)[votes.annotator], log_expit(-logits)[votes.annotator]
     value = votes.weights @ np.logaddexp(telling + log_truthful(margin), lying + log_truthful(-margin))
     if model.prior_scale is not None:
         value -= 0.5 * scores @ scores / model.prior_scale**2
     value += model.virtual_weight * (log_truthful(scores) + log_truthful(-scores)).sum()
-    truths, lies = model.quality_prior or (0.0, 0.0)
-    return float(value + truths * log_expit(gates).sum() + lies * log_expit(-gates).sum())
+    alpha, beta = model.quality_prior or (0.0, 0.0)
+    return float(value + alpha * log_expit(logits).sum() + beta * log_expit(-logits).sum())
 
 
 def factor_bt_objective(model, votes, x):
     """Eq. 3 of Bugakova et al. with the position as the only feature, and normal priors."""
-    scores, gates, pulls = np.split(x, [len(votes.items), len(votes.items) + len(votes.annotators)])
+    scores, logits, weights = np.split(x, [len(votes.items), len(votes.items) + len(votes.annotators)])
     won, lost = winners_and_losers(votes)
-    pull = np.where(votes.outcome > 0, 1.0, -1.0) * pulls[votes.annotator]
-    care = expit(gates)[votes.annotator]
-    value = votes.weights @ np.log(care * expit(scores[won] - scores[lost]) + (1 - care) * expit(pull))
-    value -= 0.5 * scores @ scores / model.prior_scale**2 + 0.5 * pulls @ pulls / model.pull_scale**2
-    mean, spread = model.care_prior
-    return float(value - 0.5 * np.sum((gates - mean) ** 2) / spread**2)
+    bias = np.where(votes.outcome > 0, 1.0, -1.0) * weights[votes.annotator]
+    attention = expit(logits)[votes.annotator]
+    value = votes.weights @ np.log(attention * expit(scores[won] - scores[lost]) + (1 - attention) * expit(bias))
+    value -= 0.5 * scores @ scores / model.prior_scale**2 + 0.5 * weights @ weights / model.feature_weight_scale**2
+    mean, spread = model.attention_prior
+    return float(value - 0.5 * np.sum((logits - mean) ** 2) / spread**2)
 
 
 def variance_bt_objective(model, votes, x):
-    scores, gates = np.split(x, [len(votes.items)])
+    scores, logits = np.split(x, [len(votes.items)])
     won, lost = winners_and_losers(votes)
-    value = votes.weights @ log_expit(np.exp(gates)[votes.annotator] * (scores[won] - scores[lost]))
-    return float(value - 0.5 * scores @ scores / model.prior_scale**2 - 0.5 * gates @ gates / model.sharpness_scale**2)
+    value = votes.weights @ log_expit(np.exp(logits)[votes.annotator] * (scores[won] - scores[lost]))
+    return float(
+        value - 0.5 * scores @ scores / model.prior_scale**2 - 0.5 * logits @ logits / model.precision_scale**2
+    )
 
 
 def parameters_of(ranking):
     """Where the model says it stands. Scores are centred, which a prior around zero does anyway."""
     people = ranking.annotators
-    if "sharpness" in people.estimates:
-        return np.concatenate((ranking.scores, np.log(people["sharpness"])))
-    if "care" in people.estimates:
-        return np.concatenate((ranking.scores, logit(people["care"]), people["pull_of_position"]))
+    if "precision" in people.estimates:
+        return np.concatenate((ranking.scores, np.log(people["precision"])))
+    if "attention" in people.estimates:
+        return np.concatenate((ranking.scores, logit(people["attention"]), people["weight_of_position"]))
     return np.concatenate((ranking.scores, logit(people["quality"])))
 
 
 OBJECTIVES = {CrowdBT: crowd_bt_objective, FactorBT: factor_bt_objective, VarianceBT: variance_bt_objective}
-TOPS = {
+MODELS = {
     "crowd-bt": CrowdBT(tolerance=1e-7),
     "crowd-bt probit": CrowdBT(tolerance=1e-7, link="probit"),
-    "crowd-bt in turns": CrowdBT(tolerance=1e-6, solver="alternating"),
+    "crowd-bt alternating": CrowdBT(tolerance=1e-6, solver="alternating"),
     "crowd-bt virtual item": CrowdBT(tolerance=1e-7, virtual_weight=0.5),
     "factor-bt": FactorBT(tolerance=1e-7),
-    "factor-bt by slopes": FactorBT(tolerance=1e-5, solver="conjugate-gradients"),
+    "factor-bt by conjugate gradients": FactorBT(tolerance=1e-5, solver="conjugate-gradients"),
     "variance-bt": VarianceBT(tolerance=1e-7),
 }
-every_top = pytest.mark.parametrize("model", list(TOPS.values()), ids=list(TOPS))
+every_model = pytest.mark.parametrize("model", list(MODELS.values()), ids=list(MODELS))
 
 
 def best_gain(objective, x, step=1e-2, ways=40):
@@ -107,8 +110,8 @@ def best_gain(objective, x, step=1e-2, ways=40):
     return max(objective(x + step * way) for way in directions) - here_now
 
 
-@every_top
-def test_stands_on_the_top(crowd, model):
+@every_model
+def test_ends_at_the_optimum(crowd, model):
     votes = crowd.judgments
     ranking = model.fit(votes)
     assert ranking.convergence.converged
@@ -126,8 +129,8 @@ def shifted(x, by, votes):
     return np.append(x[: len(votes.items)] + by, x[len(votes.items) :])
 
 
-@every_top
-@pytest.mark.parametrize("place", [0, 15, -1], ids=["a score", "a gate", "the last"])
+@every_model
+@pytest.mark.parametrize("place", [0, 15, -1], ids=["a score", "a logit", "the last"])
 def test_a_step_aside_is_noticed(crowd, model, place):
     """The negative control of the test above."""
     x, objective = parameters_of(model.fit(crowd.judgments)), OBJECTIVES[type(model)]
@@ -135,7 +138,7 @@ def test_a_step_aside_is_noticed(crowd, model, place):
     assert best_gain(lambda at: objective(model, crowd.judgments, at), x) > 0
 
 
-@every_top
+@every_model
 def test_the_log_likelihood_is_that_of_the_answers(crowd, model):
     votes, ranking = crowd.judgments, model.fit(crowd.judgments)
     flat = replace(
@@ -143,8 +146,8 @@ def test_the_log_likelihood_is_that_of_the_answers(crowd, model):
         prior_scale=1e9,
         **{
             CrowdBT: {"quality_prior": (1e-12, 1e-12), "virtual_weight": 0.0},
-            FactorBT: {"care_prior": (0.0, 1e9), "pull_scale": 1e9},
-            VarianceBT: {"sharpness_scale": 1e9},
+            FactorBT: {"attention_prior": (0.0, 1e9), "feature_weight_scale": 1e9},
+            VarianceBT: {"precision_scale": 1e9},
         }[type(model)],
     )
     expected = OBJECTIVES[type(model)](flat, votes, parameters_of(ranking))
@@ -163,7 +166,7 @@ PRIORS = {
 
 @links
 @pytest.mark.parametrize("priors", PRIORS)
-def test_in_turns_and_together_reach_the_same_summit(crowd, link, priors):
+def test_alternating_and_joint_reach_the_same_optimum(crowd, link, priors):
     usual = CrowdBT(start="one", link=link, tolerance=1e-5, max_steps=500, **PRIORS[priors])
     votes = crowd.judgments
     joint, turns = (replace(usual, solver=solver).fit(votes) for solver in ("joint", "alternating"))
@@ -171,22 +174,22 @@ def test_in_turns_and_together_reach_the_same_summit(crowd, link, priors):
     assert turns.convergence.converged
     np.testing.assert_allclose(joint.scores, turns.scores, atol=1e-3)
     np.testing.assert_allclose(joint.annotators["quality"], turns.annotators["quality"], atol=1e-3)
-    heights = [height(usual, votes) for usual in (usual, replace(usual, solver="alternating"))]
-    assert heights[0] == pytest.approx(heights[1], rel=1e-6)
+    values = [log_posterior(usual, votes) for usual in (usual, replace(usual, solver="alternating"))]
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
-def summit_of(model, votes):
+def map_estimate(model, votes):
     priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
-    formula = RELIABLE if model.link == "logistic" else PROBIT
-    return climb_from(model, votes, formula, priors, FitOptions(), start=model.start, solver=model.solver)
+    formula = CROWD_BT if model.link == "logistic" else CROWD_BT_PROBIT
+    return fit_map(model, votes, formula, priors, FitOptions(), start=model.start, solver=model.solver)
 
 
-def height(model, votes):
-    return summit_of(model, votes).found.evaluation.value
+def log_posterior(model, votes):
+    return map_estimate(model, votes).found.evaluation.value
 
 
-def objective_of(votes, formula=RELIABLE, **priors):
-    answers = answers_of(votes)
+def objective_of(votes, formula=CROWD_BT, **priors):
+    answers = encode_answers(votes)
     layout = Layout(len(votes.items), max(1, len(votes.annotators)))
     return Objective(LOCAL.load(answers), layout, formula, Priors(**({"scale": 3.0} | priors)))
 
@@ -195,18 +198,18 @@ def objective_of(votes, formula=RELIABLE, **priors):
 @pytest.mark.parametrize("quality", [None, (3.0, 0.5), (1.0, 1.0)], ids=["no prior", "usual", "even"])
 def test_each_quality_is_set_to_the_best_given_the_scores(crowd, link, quality):
     votes = crowd.judgments
-    objective = objective_of(votes, RELIABLE if link == "logistic" else PROBIT, quality=quality)
+    objective = objective_of(votes, CROWD_BT if link == "logistic" else CROWD_BT_PROBIT, quality=quality)
     scores = np.random.default_rng(1).normal(size=len(votes.items))
-    found = expit(best_gates(objective, scores))
+    found = expit(best_logits(objective, scores))
     won, lost = winners_and_losers(votes)
     margin = scores[won] - scores[lost]
     truthful = expit(margin) if link == "logistic" else ndtr(margin / np.sqrt(2))
-    truths, lies = quality or (0.0, 0.0)
+    alpha, beta = quality or (0.0, 0.0)
     for k in range(len(votes.annotators)):
         own = truthful[votes.annotator == k]
 
         def loss(eta, own=own):
-            of_prior = truths * np.log(eta) + lies * np.log1p(-eta)
+            of_prior = alpha * np.log(eta) + beta * np.log1p(-eta)
             return -np.log(eta * own + (1 - eta) * (1 - own)).sum() - of_prior
 
         best = minimize_scalar(loss, bounds=(1e-12, 1 - 1e-12), method="bounded", options={"xatol": 1e-10})
@@ -221,14 +224,14 @@ def test_who_is_always_right_or_wrong_is_perfect_without_a_prior():
         ["a", "b", "a", "b", "c", "c"],
         annotator=["right"] * 3 + ["wrong"] * 3,
     )
-    gates = best_gates(objective_of(votes), np.array([1.0, 0.0, -1.0]))
-    np.testing.assert_allclose(gates, [PERFECT, -PERFECT], atol=0.01)
+    logits = best_logits(objective_of(votes), np.array([1.0, 0.0, -1.0]))
+    np.testing.assert_allclose(logits, [PERFECT_LOGIT, -PERFECT_LOGIT], atol=0.01)
 
 
 def test_an_annotator_without_answers_is_where_the_prior_says():
     votes = Comparisons.of(["a", "a"], ["b", "b"], ["a", "b"], annotator=["ann", "bob"]).take(np.array([0]))
-    gates = best_gates(objective_of(votes, quality=(3.0, 0.5)), np.array([1.0, -1.0]))
-    assert expit(gates[1]) == pytest.approx(3.0 / 3.5)
+    logits = best_logits(objective_of(votes, quality=(3.0, 0.5)), np.array([1.0, -1.0]))
+    assert expit(logits[1]) == pytest.approx(3.0 / 3.5)
 
 
 # Where to start.
@@ -248,25 +251,25 @@ def test_the_share_right_on_gold_is_counted():
         weight=[1.0, 2.0, 1.0, 1.0, 1.0],
     )
     known = SideInformation(gold=[("a", "b")]).encode(votes)
-    assert right_on_gold(votes, known.gold_better, known.gold_worse).tolist() == [1.0, 0.0, 0.5, 0.5]
+    assert gold_accuracy(votes, known.gold_better, known.gold_worse).tolist() == [1.0, 0.0, 0.5, 0.5]
 
 
 def test_a_start_from_gold_trusts_by_gold(crowd):
     votes = crowd.judgments
     known = SideInformation(gold=gold_of(crowd), gold_weight=0.0).encode(votes)
     objective = objective_of(votes, quality=(3.0, 0.5))
-    starts = Starts(votes, objective, FitOptions(side_information=known), len(votes), 1e-4)
-    (first,) = starts.named("gold", "alternating")
-    scores, gates, _ = objective.layout.split(first)
-    share = right_on_gold(votes, known.gold_better, known.gold_worse)
-    np.testing.assert_allclose(expit(gates), share, atol=1e-12)
+    starts = StartingValues(votes, objective, FitOptions(side_information=known), len(votes), 1e-4)
+    (first,) = starts.candidates("gold", "alternating")
+    scores, logits, _ = objective.layout.split(first)
+    share = gold_accuracy(votes, known.gold_better, known.gold_worse)
+    np.testing.assert_allclose(expit(logits), share, atol=1e-12)
     assert not scores.any()
-    (second,) = starts.named("one", "alternating")
-    np.testing.assert_array_equal(objective.layout.split(second)[1], PERFECT)
+    (second,) = starts.candidates("one", "alternating")
+    np.testing.assert_array_equal(objective.layout.split(second)[1], PERFECT_LOGIT)
 
 
 @pytest.mark.parametrize("solver", ["joint", "alternating"])
-def test_a_start_from_gold_turns_a_crowd_of_the_reversed(solver):
+def test_a_start_from_gold_flips_a_mostly_reversed_crowd(solver):
     crowd = mixed_crowd(items=12, kinds={"good": 4, "reversed": 6}, votes_each=40, seed=2)
     known = SideInformation(gold=gold_of(crowd), gold_weight=0.0)
     one, gold = (CrowdBT(start=start, solver=solver, tolerance=1e-3) for start in ("one", "gold"))
@@ -291,12 +294,12 @@ def test_a_start_from_gold_may_take_what_all_agree_on():
 
 
 def test_several_starts_end_no_lower_than_one():
-    """But for a crowd that heads turn the other way up."""
+    """Except for a crowd whose majority flips the sign."""
     gained = []
     for seed in range(12):
         crowd = crowd_bt(items=12, annotators=10, pairs=40, votes=5, quality="beta(1,1)", seed=seed)
         starts = (CrowdBT(start=start, tolerance=1e-6) for start in ("several", "one"))
-        several, one = (summit_of(model, crowd.judgments) for model in starts)
+        several, one = (map_estimate(model, crowd.judgments) for model in starts)
         if several.found.parameters[:12] @ one.found.parameters[:12] > 0:
             gained.append(several.found.evaluation.value - one.found.evaluation.value)
     assert len(gained) > 8
@@ -309,21 +312,21 @@ def test_few_who_are_surely_reversed_do_not_outweigh_many_who_are_mostly_right()
         assert accuracy(CrowdBT().fit(crowd.judgments).scores, crowd.truth) > 0.8
 
 
-# Which way is up.
+# The sign of the scores.
 
 
 @pytest.mark.parametrize("quality_prior", [None, (1.0, 1.0)], ids=["none", "even"])
 @pytest.mark.parametrize("kinds", [{"good": 7, "reversed": 3}, {"good": 6, "reversed": 5}])
-def test_even_handed_priors_side_with_the_most_annotators(kinds, quality_prior):
+def test_symmetric_priors_follow_the_majority_of_annotators(kinds, quality_prior):
     """Each counts once, though the reversed answer twice as much."""
     crowd = mixed_crowd(items=12, kinds=kinds, votes_each=30, seed=5)
     often = np.where(crowd.annotators["kind"] == "reversed", 3.0, 1.0)[crowd.judgments.annotator]
     ranking = CrowdBT(quality_prior=quality_prior).fit(crowd.judgments.reweighted(often))
     assert np.mean(ranking.annotators["quality"] > 0.5) > 0.5
     assert accuracy(ranking.scores, crowd.truth) > 0.9
-    turned = CrowdBT(quality_prior=quality_prior).fit(crowd.judgments.with_outcomes_reversed())
-    assert np.mean(turned.annotators["quality"] > 0.5) > 0.5
-    assert accuracy(turned.scores, crowd.truth) < 0.1
+    flipped = CrowdBT(quality_prior=quality_prior).fit(crowd.judgments.with_outcomes_reversed())
+    assert np.mean(flipped.annotators["quality"] > 0.5) > 0.5
+    assert accuracy(flipped.scores, crowd.truth) < 0.1
 
 
 # Weak priors.
@@ -351,7 +354,7 @@ def strongly_connected():
 
 
 @links
-def test_weak_priors_tend_to_the_likelihood_s_own_summit(link):
+def test_weak_priors_tend_to_the_maximum_likelihood_estimate(link):
     votes = strongly_connected()
     flat = CrowdBT(prior_scale=1e9, quality_prior=None, link=link)
 
@@ -369,10 +372,10 @@ def test_weak_priors_tend_to_the_likelihood_s_own_summit(link):
     assert np.all(np.array(distance[-1]) < 2e-2)
 
 
-# Settings left to the data.
+# Settings chosen by cross-validation.
 
 
-def foretold(model, votes):
+def predicted(model, votes):
     fold = assign_folds(votes, 5, "judgment", np.random.default_rng(model.seed))
     total = 0.0
     for n in range(5):
@@ -388,21 +391,21 @@ def sharp():
 
 
 @pytest.mark.parametrize("name", ["prior_scale", "virtual_weight", "quality_prior"])
-def test_a_setting_left_to_the_data_foretells_no_worse(sharp, name):
+def test_a_setting_chosen_by_data_predicts_no_worse(sharp, name):
     ranking = CrowdBT(**{name: "auto"}).fit(sharp.judgments)
     chosen = ranking.settings[name]
     assert chosen in (0.0, *CANDIDATES[name])
     known = CrowdBT(**{name: chosen})
     usual = CrowdBT()
-    assert foretold(known, sharp.judgments) >= foretold(usual, sharp.judgments) - 1e-9
+    assert predicted(known, sharp.judgments) >= predicted(usual, sharp.judgments) - 1e-9
     np.testing.assert_array_equal(known.fit(sharp.judgments).scores, ranking.scores)
 
 
 def test_of_all_candidates_the_best_is_chosen(sharp):
-    chosen = tuned(CrowdBT(quality_prior="auto"), sharp.judgments, FitOptions())
-    gained = [foretold(replace(chosen, quality_prior=value), sharp.judgments) for value in CANDIDATES["quality_prior"]]
+    chosen = tune_settings(CrowdBT(quality_prior="auto"), sharp.judgments, FitOptions())
+    gained = [predicted(replace(chosen, quality_prior=value), sharp.judgments) for value in CANDIDATES["quality_prior"]]
     assert CANDIDATES["quality_prior"][int(np.argmax(gained))] == chosen.quality_prior
-    assert max(gained) > foretold(CrowdBT(), sharp.judgments) + 1
+    assert max(gained) > predicted(CrowdBT(), sharp.judgments) + 1
 
 
 def test_all_settings_may_be_left_to_the_data_and_the_choice_repeats(sharp):
@@ -421,7 +424,7 @@ def test_too_few_judgments_to_choose_by_leave_the_usual_setting():
 
 def test_nothing_is_tried_where_nothing_is_left_open(sharp):
     model = CrowdBT(prior_scale=2.0)
-    assert tuned(model, sharp.judgments, FitOptions()) == model
+    assert tune_settings(model, sharp.judgments, FitOptions()) == model
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Crowd-BT's posterior: intervals hold what they say, and the mean of it beats the summit."""
+"""Crowd-BT's posterior: coverage of intervals, convergence, and the posterior mean against the mode."""
 
 from dataclasses import replace
 from functools import cache
@@ -11,7 +11,7 @@ from crowdrank import BayesianCrowdBT, Comparisons, CrowdBT
 from crowdrank.errors import ConvergenceWarning, SettingError
 from crowdrank.evaluation import accuracy
 from crowdrank.inference.mcmc import sample
-from crowdrank.models.crowd.bayesian_crowd_bt import Draws, _read
+from crowdrank.models.crowd.bayesian_crowd_bt import PosteriorDraws, _parameters
 from crowdrank.simulation import crowd_bt, mixed_crowd
 
 ITEMS, PEOPLE, ANSWERS, CROWDS = 15, 12, 600, 14
@@ -37,16 +37,16 @@ def posterior_of(model, votes):
     sampler = model.sampler(votes)
     samples = sample(
         lambda rng: sampler.tune(rng, sampler.init(rng), model.warmup),
-        sampler.walk,
-        _read,
+        sampler.sample,
+        _parameters,
         chains=model.chains,
         warmup=0,
         draws=model.draws,
         thin=4,
         seed=model.seed,
     )
-    drawn = Draws.of(samples, votes, sampler)
-    return model._conclude(votes, drawn, 4 * model.draws), drawn.quality
+    drawn = PosteriorDraws.of(samples, votes, sampler)
+    return model._ranking(votes, drawn, 4 * model.draws), drawn.quality
 
 
 @cache
@@ -109,13 +109,13 @@ def ranking(crowd):
 def test_an_ordinary_crowd_converges(ranking):
     assert ranking.convergence.converged
     assert ranking.parameters["r_hat"] <= 1.05
-    assert ranking.parameters["effective_size"] > 50
+    assert ranking.parameters["effective_sample_size"] > 50
     assert 0.1 < ranking.parameters["accepted"] < 0.9
-    assert ranking.parameters["turned"] == 0
+    assert ranking.parameters["flipped"] == 0
 
 
 def test_chains_cut_very_short_are_warned_of(crowd):
-    with pytest.warns(ConvergenceWarning, match="R̂ above 1, so the chains have not converged: raise max_sweeps"):
+    with pytest.warns(ConvergenceWarning, match="R̂ above 1, so the chains have not converged.*Raise max_sweeps"):
         cut = BayesianCrowdBT(chains=4, draws=10, warmup=0, max_sweeps=10).fit(crowd.judgments)
     assert not cut.convergence.converged
     assert cut.convergence.steps == 10
@@ -147,7 +147,7 @@ def test_a_small_clean_crowd_converges(seed):
 
 
 @pytest.mark.filterwarnings("ignore:bayesian:crowdrank.errors.ConvergenceWarning")
-def test_the_mean_of_the_posterior_beats_the_summit():
+def test_the_posterior_mean_beats_the_mode():
     gained = []
     for seed in range(6):
         crowd = crowd_bt(items=30, annotators=20, pairs=120, votes=5, quality="beta(2,1)", seed=seed)
@@ -158,7 +158,7 @@ def test_the_mean_of_the_posterior_beats_the_summit():
 
 
 def error_of(ranking):
-    return ranking.uncertainty.std_error / np.sqrt(ranking.parameters["effective_size"])
+    return ranking.uncertainty.std_error / np.sqrt(ranking.parameters["effective_sample_size"])
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_nearly(crowd, ranking):
@@ -177,10 +177,10 @@ def test_names_of_items_do_not_matter(crowd, ranking):
     assert np.all(np.abs(renamed.scores[::-1] - ranking.scores) < 6 * error_of(ranking))
 
 
-def test_answers_turned_round_turn_the_scores(crowd, ranking):
-    turned = BayesianCrowdBT(chains=2).fit(crowd.judgments.with_outcomes_reversed())
-    assert np.all(np.abs(turned.scores + ranking.scores) < 6 * error_of(ranking))
-    near = np.abs(turned.annotators["quality"] - ranking.annotators["quality"])
+def test_reversed_answers_reverse_the_scores(crowd, ranking):
+    reversed_ = BayesianCrowdBT(chains=2).fit(crowd.judgments.with_outcomes_reversed())
+    assert np.all(np.abs(reversed_.scores + ranking.scores) < 6 * error_of(ranking))
+    near = np.abs(reversed_.annotators["quality"] - ranking.annotators["quality"])
     assert near.max() < 0.05
 
 
@@ -204,41 +204,41 @@ def test_predictions_are_averages_over_the_posterior(crowd, link):
 
 @pytest.mark.filterwarnings("ignore:bayesian:crowdrank.errors.ConvergenceWarning")
 def test_half_a_crowd_reversed_is_not_averaged_away():
-    """Both ways up are equally likely: all draws are told one of them, and how many had to be turned is told too."""
+    """Both signs are equally likely: all draws get one of them, and the share of flipped draws is reported."""
     crowd = mixed_crowd(items=8, kinds={"good": 3, "reversed": 3}, votes_each=20, seed=1)
     ranking = BayesianCrowdBT(chains=4, draws=50, quality_prior=(1.0, 1.0)).fit(crowd.judgments)
-    assert 0 <= ranking.parameters["turned"] <= 1
+    assert 0 <= ranking.parameters["flipped"] <= 1
     assert accuracy(ranking.scores, crowd.truth) not in np.linspace(0.2, 0.8)
     assert max(accuracy(ranking.scores, crowd.truth), accuracy(-ranking.scores, crowd.truth)) > 0.85
     quality = ranking.annotators["quality"]
     assert abs(np.mean(quality[crowd.annotators["kind"] == "good"]) - 0.5) > 0.3
 
 
-def test_a_draw_upside_down_is_turned_whole(crowd):
+def test_a_reversed_draw_is_flipped_as_a_whole(crowd):
     model = BayesianCrowdBT(chains=2, draws=10)
     sampler = model.sampler(crowd.judgments)
     items, people = len(crowd.judgments.items), len(crowd.judgments.annotators)
-    scores, quality = sampler.summit, expit(sampler.gates)
-    upright = np.concatenate((scores, quality, np.log((2.0, 3.0, 0.5))))
+    scores, quality = sampler.start_scores, expit(sampler.start_logits)
+    straight = np.concatenate((scores, quality, np.log((2.0, 3.0, 0.5))))
     mirror = np.concatenate((-scores, 1 - quality, np.log((2.0, 0.5, 3.0))))
     samples = replace(
-        sample(sampler.init, sampler.walk, _read, chains=2, warmup=0, draws=4, thin=1, seed=0),
-        draws=np.array([[upright, mirror, upright, mirror]] * 2),
+        sample(sampler.init, sampler.sample, _parameters, chains=2, warmup=0, draws=4, thin=1, seed=0),
+        draws=np.array([[straight, mirror, straight, mirror]] * 2),
     )
-    drawn = Draws.of(samples, crowd.judgments, sampler)
-    assert drawn.turned == 0.5
+    drawn = PosteriorDraws.of(samples, crowd.judgments, sampler)
+    assert drawn.flipped == 0.5
     np.testing.assert_allclose(drawn.scores, np.tile(crowd.judgments.items.centre(scores), (8, 1)))
     np.testing.assert_allclose(drawn.quality, np.tile(quality, (8, 1)))
-    np.testing.assert_allclose(drawn.spreads, [2.0, 3.0, 0.5])
-    one_known = replace(sampler, limits=sampler.limits._replace(high=np.full(people, 0.99)))
-    assert Draws.of(samples, crowd.judgments, one_known).turned == 0
+    np.testing.assert_allclose(drawn.hyper, [2.0, 3.0, 0.5])
+    one_known = replace(sampler, bounds=sampler.bounds._replace(high=np.full(people, 0.99)))
+    assert PosteriorDraws.of(samples, crowd.judgments, one_known).flipped == 0
     assert drawn.scores.shape == (8, items)
     assert drawn.quality.shape == (8, people)
 
 
-def test_what_is_learnt_is_told(ranking):
+def test_learnt_hyperparameters_are_reported(ranking):
     assert 0.5 < ranking.parameters["prior_scale"] < 10
-    assert ranking.parameters["quality_prior_truths"] > ranking.parameters["quality_prior_lies"]
+    assert ranking.parameters["quality_prior_alpha"] > ranking.parameters["quality_prior_beta"]
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from scipy.special import betaln, expit, log_expit, ndtr
 
 from crowdrank.data import Items
 from crowdrank.inference.mcmc import sample
-from crowdrank.models.crowd import sampler_kernels
-from crowdrank.models.crowd.likelihood import PROBIT, RELIABLE, Answers
+from crowdrank.models.crowd import quality_grid, sampler_kernels
+from crowdrank.models.crowd.answer_index import QualityBounds, index_answers
+from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, Answers
 from crowdrank.models.crowd.sampler import Sampler, State
-from crowdrank.models.crowd.sampler_kernels import Limits, thread
 
-links = pytest.mark.parametrize("formula", [RELIABLE, PROBIT], ids=["logistic", "probit"])
+links = pytest.mark.parametrize("formula", [CROWD_BT, CROWD_BT_PROBIT], ids=["logistic", "probit"])
 ITEMS, PEOPLE = 3, 2
 ROWS = [(0, 1, 0), (0, 1, 1), (1, 2, 0), (0, 2, 0), (2, 1, 1), (0, 2, 1), (1, 0, 0), (1, 2, 1), (0, 1, 0), (2, 0, 1)]
 
@@ -26,17 +26,17 @@ def answers_of(rows=ROWS, weight=None):
     return Answers(winner, loser, who, np.ones(len(rows)) if weight is None else weight, np.zeros((len(rows), 0)))
 
 
-def sampler_of(answers, formula=RELIABLE, scale=1.0, quality=(3.0, 1.5), items=ITEMS, people=PEOPLE):
-    free = Limits(np.zeros(people), np.ones(people), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    threads = thread(answers, items, people, formula)
+def sampler_of(answers, formula=CROWD_BT, scale=1.0, quality=(3.0, 1.5), items=ITEMS, people=PEOPLE):
+    free = QualityBounds(np.zeros(people), np.ones(people), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    index = index_answers(answers, items, people, formula)
     named = Items.of([f"i{n}" for n in range(items)])
-    return Sampler(threads, named, np.zeros(items), np.ones(people), free, scale, quality)
+    return Sampler(index, named, np.zeros(items), np.ones(people), free, scale, quality)
 
 
 def log_likelihood(answers, scores, quality, formula):
     """Eq. 8 written out plainly."""
     margin, eta = scores[answers.winner] - scores[answers.loser], quality[answers.annotator]
-    truthful = expit(margin) if formula == RELIABLE else ndtr(margin / np.sqrt(2))
+    truthful = expit(margin) if formula == CROWD_BT else ndtr(margin / np.sqrt(2))
     return float(answers.weight @ np.log(eta * truthful + (1 - eta) * (1 - truthful)))
 
 
@@ -50,34 +50,34 @@ def crowded(seed=0, items=6, people=4, rows=80):
 
 @links
 @pytest.mark.parametrize("learnt", [False, True], ids=["priors given", "priors learnt"])
-def test_chances_stay_up_to_date(formula, learnt):
-    told = {"scale": None, "quality": None} if learnt else {}
-    sampler = sampler_of(crowded(), formula, items=6, people=4, **told)
+def test_probabilities_stay_up_to_date(formula, learnt):
+    priors = {"scale": None, "quality": None} if learnt else {}
+    sampler = sampler_of(crowded(), formula, items=6, people=4, **priors)
     rng = np.random.default_rng(1)
     state = sampler.init(rng)
     for _ in range(300):
-        state, info = sampler.walk(rng, state, 1)
+        state, info = sampler.sample(rng, state, 1)
         assert 0 <= info.acceptance_rate <= 1
-    truthful, chance = sampler_kernels.chances(sampler.threads, state.scores, state.quality)
-    np.testing.assert_allclose(state.truthful, truthful, rtol=1e-10)
-    np.testing.assert_allclose(state.chance, chance, rtol=1e-10)
-    likely = float(sampler.threads.answers.weight @ np.log(state.chance))
-    assert likely == pytest.approx(log_likelihood(crowded(), state.scores, state.quality, formula))
+    truthful, chance = sampler_kernels.answer_probabilities(sampler.index, state.scores, state.quality)
+    np.testing.assert_allclose(state.p_truthful, truthful, rtol=1e-10)
+    np.testing.assert_allclose(state.p_answer, chance, rtol=1e-10)
+    log_lik = float(sampler.index.answers.weight @ np.log(state.p_answer))
+    assert log_lik == pytest.approx(log_likelihood(crowded(), state.scores, state.quality, formula))
 
 
-def position(threads, scores, log_scale, quality):
+def position(index, scores, log_scale, quality):
     """Log posterior of a move's coordinates, with alpha 2.5 and beta 0.7; annotator 1 stays where it is."""
-    mobile, found = np.arange(len(quality)) != 1, np.empty(len(scores) + 1 + len(quality))
-    answers, truthful = threads.answers, np.empty(len(threads.answers.winner))
-    value = sampler_kernels._gradient(
+    movable, found = np.arange(len(quality)) != 1, np.empty(len(scores) + 1 + len(quality))
+    answers, truthful = index.answers, np.empty(len(index.answers.winner))
+    value = sampler_kernels._log_posterior_gradient(
         scores,
         log_scale,
         quality,
         np.array([np.nan, 2.5, 0.7]),
         True,
-        mobile,
+        movable,
         *answers[:4],
-        threads.logistic,
+        index.logistic,
         truthful,
         found,
     )
@@ -86,9 +86,9 @@ def position(threads, scores, log_scale, quality):
 
 @links
 def test_the_gradient_is_that_of_the_log_posterior(formula):
-    rng, threads = np.random.default_rng(2), thread(crowded(), 6, 4, formula)
+    rng, index = np.random.default_rng(2), index_answers(crowded(), 6, 4, formula)
     at = np.concatenate((rng.normal(size=6), [0.4], rng.normal(size=4)))
-    value, found = position(threads, at[:6], at[6], expit(at[7:]))
+    value, found = position(index, at[:6], at[6], expit(at[7:]))
     prior = -6 * at[6] - 0.5 * np.sum(at[:6] ** 2) * np.exp(-2 * at[6]) - 0.5 * (at[6] - np.log(3.0)) ** 2
     free = np.delete(at[7:], 1)
     prior += np.sum(2.5 * log_expit(free) + 0.7 * log_expit(-free))
@@ -97,16 +97,16 @@ def test_the_gradient_is_that_of_the_log_posterior(formula):
         values = []
         for by in (1e-5, -1e-5):
             moved = at + by * (np.arange(len(at)) == n)
-            values.append(position(threads, moved[:6], moved[6], expit(moved[7:]))[0])
+            values.append(position(index, moved[:6], moved[6], expit(moved[7:]))[0])
         expected = 0.0 if n == 8 else (values[0] - values[1]) / 2e-5
         assert found[n] == pytest.approx(expected, abs=1e-5)
 
 
-def lattice_of(quality, low=0.0, high=1.0, collapsed=True):
+def grid_of(quality, low=0.0, high=1.0, collapsed=True):
     people = len(quality)
-    shape = (people, sampler_kernels._LATTICE)
-    eta, log_eta, log_lie, jacobian, place = *(np.empty(shape) for _ in range(4)), np.empty(people, np.int64)
-    sampler_kernels._lay_lattice(
+    shape = (people, quality_grid.GRID_POINTS)
+    eta, log_eta, log_one_minus_eta, jacobian, place = *(np.empty(shape) for _ in range(4)), np.empty(people, np.int64)
+    quality_grid.build_grids(
         quality,
         np.full(people, low),
         np.full(people, high),
@@ -114,47 +114,49 @@ def lattice_of(quality, low=0.0, high=1.0, collapsed=True):
         np.full(people, True),
         eta,
         log_eta,
-        log_lie,
+        log_one_minus_eta,
         jacobian,
         place,
     )
-    return eta, log_eta, log_lie, jacobian, place
+    return eta, log_eta, log_one_minus_eta, jacobian, place
 
 
-def test_every_point_of_a_lattice_lays_the_same_lattice():
-    eta, log_eta, log_lie, _, place = lattice_of(np.array([0.8, 0.05]))
+def test_every_point_of_a_grid_builds_the_same_grid():
+    eta, log_eta, log_one_minus_eta, _, place = grid_of(np.array([0.8, 0.05]))
     np.testing.assert_allclose(eta[[0, 1], place], [0.8, 0.05])
     np.testing.assert_allclose(np.exp(log_eta), eta, rtol=1e-9)
-    np.testing.assert_allclose(np.exp(log_eta) + np.exp(log_lie), 1.0)
-    logits = log_eta - log_lie
+    np.testing.assert_allclose(np.exp(log_eta) + np.exp(log_one_minus_eta), 1.0)
+    logits = log_eta - log_one_minus_eta
     for g in np.flatnonzero(np.abs(logits[0]) < 20):
-        again = lattice_of(eta[:1, g])
+        again = grid_of(eta[:1, g])
         np.testing.assert_allclose((again[1] - again[2])[0], logits[0], rtol=1e-5, atol=1e-6)
         assert again[4][0] == g
 
 
-def test_a_lattice_keeps_to_limits_and_to_one_point_where_nothing_is_summed_out():
-    eta, *_, jacobian, _ = lattice_of(np.array([0.8]), low=0.6, high=0.9)
+def test_a_grid_keeps_to_bounds_and_to_one_point_where_nothing_is_summed_out():
+    eta, *_, jacobian, _ = grid_of(np.array([0.8]), low=0.6, high=0.9)
     np.testing.assert_array_equal(jacobian[0] > 0, (eta[0] > 0.6) & (eta[0] < 0.9))
-    *_, jacobian, place = lattice_of(np.array([0.8]), collapsed=False)
+    *_, jacobian, place = grid_of(np.array([0.8]), collapsed=False)
     np.testing.assert_array_equal(np.flatnonzero(jacobian[0]), place)
 
 
 @links
 def test_qualities_are_summed_out(formula):
-    """Sums over a lattice are integrals: by quadrature, the marginal likelihood of each annotator's answers."""
+    """Sums over a grid are integrals: by quadrature, the marginal likelihood of each annotator's answers."""
     answers, scores = crowded(rows=30), np.random.default_rng(1).normal(size=6)
-    threads = thread(answers, 6, 4, formula)
-    truthful, _ = sampler_kernels.chances(threads, scores, np.full(4, 0.5))
-    eta, log_eta, log_lie, jacobian, _ = lattice_of(np.array([0.8, 0.3, 0.6, 0.99]))
-    likely, mass = np.empty_like(eta), np.empty_like(eta)
-    sampler_kernels._log_likelihoods(
-        eta, threads.annotator_starts, threads.annotator_rows, threads.answers.weight, truthful, likely
+    index = index_answers(answers, 6, 4, formula)
+    truthful, _ = sampler_kernels.answer_probabilities(index, scores, np.full(4, 0.5))
+    eta, log_eta, log_one_minus_eta, jacobian, _ = grid_of(np.array([0.8, 0.3, 0.6, 0.99]))
+    log_lik, mass = np.empty_like(eta), np.empty_like(eta)
+    quality_grid.grid_log_likelihoods(
+        eta, index.annotator_starts, index.annotator_rows, index.answers.weight, truthful, log_lik
     )
     for k, g in pairs_of(range(4), (3, 12, 20)):
         own = Answers(*(column[answers.annotator == k] for column in answers[:5]))
-        assert likely[k, g] == pytest.approx(log_likelihood(own, scores, np.full(4, eta[k, g]), formula))
-    one, other = (sampler_kernels._log_collapsed(a, 1.5, log_eta, log_lie, jacobian, likely, mass) for a in (2.0, 3.0))
+        assert log_lik[k, g] == pytest.approx(log_likelihood(own, scores, np.full(4, eta[k, g]), formula))
+    one, other = (
+        quality_grid.log_marginal(a, 1.5, log_eta, log_one_minus_eta, jacobian, log_lik, mass) for a in (2.0, 3.0)
+    )
     logits, expected = np.linspace(-30, 30, 2001), 0.0
     for k in range(4):
         own = Answers(*(column[answers.annotator == k] for column in answers[:5]))
@@ -166,55 +168,55 @@ def test_qualities_are_summed_out(formula):
 
 def test_products_of_thousands_of_answers_do_not_underflow():
     answers = answers_of([(0, 1, 0), (1, 0, 0)] * 3000)
-    truthful, found = np.full(6000, 1e-9), np.empty((1, sampler_kernels._LATTICE))
-    eta = lattice_of(np.array([0.8]))[0]
-    sampler_kernels._log_likelihoods(eta, np.array([0, 6000]), np.arange(6000), answers.weight, truthful, found)
+    truthful, found = np.full(6000, 1e-9), np.empty((1, quality_grid.GRID_POINTS))
+    eta = grid_of(np.array([0.8]))[0]
+    quality_grid.grid_log_likelihoods(eta, np.array([0, 6000]), np.arange(6000), answers.weight, truthful, found)
     np.testing.assert_allclose(found[0], 6000 * np.log(1 - 1e-9 + (2e-9 - 1) * eta[0]), rtol=1e-6)
 
 
-def test_equal_answers_are_one_of_their_weights_and_order_is_forgotten():
+def test_equal_answers_are_merged_and_order_does_not_matter():
     answers = crowded()
-    threads = thread(answers, 6, 4, RELIABLE)
-    assert threads.answers.weight.sum() == pytest.approx(answers.weight.sum())
+    index = index_answers(answers, 6, 4, CROWD_BT)
+    assert index.answers.weight.sum() == pytest.approx(answers.weight.sum())
     rows = set(zip(answers.winner.tolist(), answers.loser.tolist(), answers.annotator.tolist(), strict=True))
-    assert len(threads.answers.winner) == len(rows) < len(answers.winner)
-    turned = Answers(*(column[::-1] for column in answers[:5]))
-    for one, other in zip(threads[1:], thread(turned, 6, 4, RELIABLE)[1:], strict=True):
+    assert len(index.answers.winner) == len(rows) < len(answers.winner)
+    reordered = Answers(*(column[::-1] for column in answers[:5]))
+    for one, other in zip(index[1:], index_answers(reordered, 6, 4, CROWD_BT)[1:], strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_every_answer_hangs_on_two_items_and_one_annotator():
-    threads = thread(crowded(), 6, 4, RELIABLE)
-    answers = threads.answers
+def test_every_answer_is_indexed_by_two_items_and_one_annotator():
+    index = index_answers(crowded(), 6, 4, CROWD_BT)
+    answers = index.answers
     for item in range(6):
-        for place in range(threads.item_starts[item], threads.item_starts[item + 1]):
-            row, won = threads.item_rows[place], threads.sign[place] > 0
+        for place in range(index.item_starts[item], index.item_starts[item + 1]):
+            row, won = index.item_rows[place], index.sign[place] > 0
             ours, theirs = (answers.winner, answers.loser) if won else (answers.loser, answers.winner)
-            assert (ours[row], theirs[row]) == (item, threads.other[place])
-    assert threads.item_starts[-1] == 2 * len(answers.winner)
+            assert (ours[row], theirs[row]) == (item, index.other[place])
+    assert index.item_starts[-1] == 2 * len(answers.winner)
     for k in range(4):
-        rows = threads.annotator_rows[threads.annotator_starts[k] : threads.annotator_starts[k + 1]]
+        rows = index.annotator_rows[index.annotator_starts[k] : index.annotator_starts[k + 1]]
         np.testing.assert_array_equal(np.sort(rows), np.flatnonzero(answers.annotator == k))
 
 
-def walked(answers, steps=100):
+def sampled_state(answers, steps=100):
     sampler, rng = sampler_of(answers, scale=None, quality=None), np.random.default_rng(3)
     state = sampler.init(rng)
     for _ in range(steps):
-        state, _ = sampler.walk(rng, state, 1)
+        state, _ = sampler.sample(rng, state, 1)
     return np.concatenate((state.scores, state.quality))
 
 
 def test_weights_are_repetitions():
-    twice = walked(answers_of(ROWS + ROWS))
-    np.testing.assert_array_equal(twice, walked(answers_of(weight=np.full(len(ROWS), 2.0))))
-    assert not np.allclose(twice, walked(answers_of()))
+    twice = sampled_state(answers_of(ROWS + ROWS))
+    np.testing.assert_array_equal(twice, sampled_state(answers_of(weight=np.full(len(ROWS), 2.0))))
+    assert not np.allclose(twice, sampled_state(answers_of()))
 
 
 def test_a_weight_of_one_is_no_special_case():
-    """It is multiplied where others are raised to a power: the same walk, to rounding."""
+    """It is multiplied where others are raised to a power: the same chain, to rounding."""
     nearly = answers_of(weight=np.full(len(ROWS), 1.0 + 1e-13))
-    np.testing.assert_allclose(walked(answers_of()), walked(nearly), rtol=1e-6)
+    np.testing.assert_allclose(sampled_state(answers_of()), sampled_state(nearly), rtol=1e-6)
 
 
 # The posterior of three items and two annotators, by quadrature.
@@ -243,11 +245,11 @@ def posterior(answers, formula, scale, quality):
     for k in range(PEOPLE):
         own = Answers(*(column[answers.annotator == k] for column in answers[:5]))
         margin = scores[:, own.winner] - scores[:, own.loser]
-        truthful = (expit(margin) if formula == RELIABLE else ndtr(margin / np.sqrt(2)))[:, None]
+        truthful = (expit(margin) if formula == CROWD_BT else ndtr(margin / np.sqrt(2)))[:, None]
         chance = eta[:, None] * truthful + (1 - eta[:, None]) * (1 - truthful)
-        likely = np.prod(chance**own.weight, axis=2)
-        held = likely @ beta
-        of_eta.append([(likely * eta**power) @ beta / held for power in (1, 2)])
+        log_lik = np.prod(chance**own.weight, axis=2)
+        held = log_lik @ beta
+        of_eta.append([(log_lik * eta**power) @ beta / held for power in (1, 2)])
         whole *= held
     whole /= whole.sum()
     of_scores, of_counts = whole.sum(axis=1), whole.sum(axis=0)
@@ -264,10 +266,10 @@ def posterior(answers, formula, scale, quality):
 def drawn(sampler, scale, quality, draws=700):
     def read(state: State):
         learnt = [[np.log(state.scale)]] if scale is None else []
-        learnt += [np.log([state.truths, state.lies])] if quality is None else []
+        learnt += [np.log([state.alpha, state.beta])] if quality is None else []
         return np.concatenate((expit(state.scores - state.scores.mean()), state.quality, *learnt))
 
-    return sample(sampler.init, sampler.walk, read, chains=4, warmup=200, draws=draws, thin=4, seed=5)
+    return sample(sampler.init, sampler.sample, read, chains=4, warmup=200, draws=draws, thin=4, seed=5)
 
 
 def worst(samples, mean, spread):
@@ -288,7 +290,7 @@ PRIORS = {"given": (1.0, (3.0, 1.5)), "scale learnt": (None, (3.0, 1.5)), "quali
 
 @pytest.mark.parametrize(
     ("formula", "priors"),
-    [(RELIABLE, "given"), (PROBIT, "given"), (RELIABLE, "scale learnt"), (RELIABLE, "quality learnt")],
+    [(CROWD_BT, "given"), (CROWD_BT_PROBIT, "given"), (CROWD_BT, "scale learnt"), (CROWD_BT, "quality learnt")],
 )
 def test_draws_are_of_the_posterior(formula, priors):
     scale, quality = PRIORS[priors]
@@ -305,18 +307,18 @@ def test_a_sweep_without_its_prior_is_noticed(fault):
     """The negative control of the test above."""
     answers = answers_of()
     sampler = replace(sampler_of(answers), **fault)
-    assert worst(drawn(sampler, 1.0, (3.0, 1.5), draws=500), *posterior(answers, RELIABLE, 1.0, (3.0, 1.5))) > 6
+    assert worst(drawn(sampler, 1.0, (3.0, 1.5), draws=500), *posterior(answers, CROWD_BT, 1.0, (3.0, 1.5))) > 6
 
 
-def test_limits_and_order_cut_the_posterior_off():
-    """Draws under limits are those of the whole posterior that lie within them."""
+def test_bounds_and_order_truncate_the_posterior():
+    """Draws under bounds are those of the whole posterior that lie within them."""
     answers = answers_of()
     free = sampler_of(answers)
-    limits = Limits(np.array([0.5, 0.0]), np.ones(2), np.array([1]), np.array([0]))
+    bounds = QualityBounds(np.array([0.5, 0.0]), np.ones(2), np.array([1]), np.array([0]))
     whole = drawn(free, 1.0, (3.0, 1.5), draws=1500).pooled
     eta = whole[:, ITEMS:]
     inside = whole[(eta[:, 0] > 0.5) & (eta[:, 1] > eta[:, 0])]
-    held = drawn(replace(free, limits=limits), 1.0, (3.0, 1.5))
+    held = drawn(replace(free, bounds=bounds), 1.0, (3.0, 1.5))
     assert held.pooled[:, ITEMS].min() >= 0.5
     assert np.all(held.pooled[:, ITEMS + 1] > held.pooled[:, ITEMS])
     off = np.abs(held.pooled.mean(axis=0) - inside.mean(axis=0)) / inside.std(axis=0)
@@ -327,62 +329,68 @@ def test_limits_and_order_cut_the_posterior_off():
 # Parameters from their priors and answers from these; after a few sweeps the parameters still have their priors.
 
 
-def drift(walk, times, sweeps_each=2, seed=0):
+def drift(sweep, times, sweeps_each=2, seed=0):
     """How many standard errors means and squares have moved, for the worst of all parameters."""
     rng, moved = np.random.default_rng(seed), []
-    free = Limits(np.zeros(PEOPLE), np.ones(PEOPLE), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    free = QualityBounds(np.zeros(PEOPLE), np.ones(PEOPLE), np.zeros(0, np.int64), np.zeros(0, np.int64))
     for _ in range(times):
-        spreads = np.exp(rng.normal(size=3) * (1.0, 0.7, 0.7)) * (
-            sampler_kernels.SCALE,
-            sampler_kernels.TRUTHS,
-            sampler_kernels.LIES,
+        hyper = np.exp(rng.normal(size=3) * (1.0, 0.7, 0.7)) * (
+            sampler_kernels.SCALE_MEDIAN,
+            sampler_kernels.ALPHA_MEDIAN,
+            sampler_kernels.BETA_MEDIAN,
         )
-        scores = spreads[0] * rng.normal(size=ITEMS)
-        quality = np.clip(rng.beta(spreads[1], spreads[2], PEOPLE), 1e-14, 1 - 1e-14)
+        scores = hyper[0] * rng.normal(size=ITEMS)
+        quality = np.clip(rng.beta(hyper[1], hyper[2], PEOPLE), 1e-14, 1 - 1e-14)
         left, right, who = np.array(ROWS).T
         chance = expit(scores[left] - scores[right])
         chance = quality[who] * chance + (1 - quality[who]) * (1 - chance)
         won = rng.random(len(ROWS)) < chance
-        threads = thread(
+        index = index_answers(
             answers_of(np.stack((np.where(won, left, right), np.where(won, right, left), who), axis=1)),
             ITEMS,
             PEOPLE,
-            RELIABLE,
+            CROWD_BT,
         )
-        before = summary(scores, quality, spreads)
-        walk(
+        before = summary(scores, quality, hyper)
+        sweep(
             rng,
-            threads,
+            index,
             np.array([0, ITEMS]),
             free,
             (True, True),
             scores,
             quality,
-            spreads,
-            *sampler_kernels.chances(threads, scores, quality),
+            hyper,
+            *sampler_kernels.answer_probabilities(index, scores, quality),
             np.array([1.0] * ITEMS + [6.0] + [1.0] * PEOPLE),
             np.array([0.8]),
             sweeps_each,
         )
-        moved.append(summary(scores, quality, spreads) - before)
+        moved.append(summary(scores, quality, hyper) - before)
     return np.max(np.abs(np.mean(moved, axis=0)) / (np.std(moved, axis=0) / np.sqrt(times)))
 
 
-def summary(scores, quality, spreads):
-    logs = np.log(spreads) - np.log((sampler_kernels.SCALE, sampler_kernels.TRUTHS, sampler_kernels.LIES))
-    shape = np.abs(scores / spreads[0])
+def summary(scores, quality, hyper):
+    logs = np.log(hyper) - np.log(
+        (sampler_kernels.SCALE_MEDIAN, sampler_kernels.ALPHA_MEDIAN, sampler_kernels.BETA_MEDIAN)
+    )
+    shape = np.abs(scores / hyper[0])
     logits = np.abs(np.log(quality) - np.log1p(-quality))
     return np.concatenate((logs, logs**2, shape, shape**2, quality, quality**2, logits, [logs[1] * logs[2]]))
 
 
 def test_sweeps_leave_the_posterior_as_it_is():
-    assert drift(sampler_kernels.walk, 12_000) < 4.2
+    assert drift(sampler_kernels.sweep, 12_000) < 4.2
 
 
 FAULTS = {
-    "a lattice without its Jacobian": ("_lay_lattice", 1600, lambda real, *at: (real(*at), np.sign(at[8], out=at[8]))),
+    "a grid without its Jacobian": ("build_grids", 1600, lambda real, *at: (real(*at), np.sign(at[8], out=at[8]))),
     "a Beta without its norm": ("_log_density_of_counts", 500, lambda real, a, b, count: real(a, b, 0)),
-    "a scale without its prior": ("_rescaled", 500, lambda real, *given: real(*given) + 3.0 * np.log(given[2])),
+    "a scale without its prior": (
+        "_log_rescaling_ratio",
+        500,
+        lambda real, *given: real(*given) + 3.0 * np.log(given[2]),
+    ),
 }
 
 
@@ -393,10 +401,10 @@ def test_sweeps_of_another_posterior_are_noticed(fault, monkeypatch):
     if fault:
         name, times, faulty = FAULTS[fault]
         monkeypatch.setattr(sampler_kernels, name, partial(faulty, getattr(sampler_kernels, name)))
-    monkeypatch.setattr(sampler_kernels, "_walk", sampler_kernels._walk.function)
-    monkeypatch.setattr(sampler_kernels, "_truthful", sampler_kernels._truthful_chances)
+    monkeypatch.setattr(sampler_kernels, "_sweep_loop", sampler_kernels._sweep_loop.function)
+    monkeypatch.setattr(sampler_kernels, "_fill_truthful_compiled", sampler_kernels._fill_truthful)
     monkeypatch.setattr(
-        sampler_kernels, "_believed", lambda margin, _: float(expit(margin))
+        sampler_kernels, "_truthful_probability", lambda margin, _: float(expit(margin))
     )  # Python's exp may overflow
-    found = drift(sampler_kernels.walk, times, sweeps_each=3)
+    found = drift(sampler_kernels.sweep, times, sweeps_each=3)
     assert found > 5 if fault else found < 4.2

@@ -9,7 +9,7 @@ from crowdrank.data import EncodedSideInformation
 from crowdrank.errors import DataError, DataWarning
 from crowdrank.evaluation import accuracy
 from crowdrank.models.crowd import least_squares
-from crowdrank.models.crowd.pairwise_hits import held_to
+from crowdrank.models.crowd.pairwise_hits import project_to_constraints
 from crowdrank.simulation import mixed_crowd
 from tests.strategies import comparisons, comparisons_of, islands_allowed
 
@@ -66,12 +66,12 @@ def test_ties_agree_by_half():
 
 
 def cycling():
-    """What w0 says makes i0 and i4 all but equal: which is above hangs on how far w0 is believed, and the reverse."""
+    """What w0 says makes i0 and i4 all but equal: which is above depends on how far w0 is believed, and the reverse."""
     rows = [(0, 2, -1), (4, 1, -1), (0, 3, -1), (2, 4, 1), (0, 2, -1), (4, 0, -1), (0, 2, -1)]
     return comparisons_of(None, *zip(*rows, strict=True), annotator=[0, 0, 0, 2, 0, 0, 0])
 
 
-def test_a_cycle_is_ended_told_and_not_warned_of():
+def test_a_cycle_is_reported_in_a_note_without_a_warning():
     ranking = PairwiseHITS().fit(cycling())
     assert ranking.convergence.converged
     assert ranking.convergence.steps < 10
@@ -117,7 +117,7 @@ def test_many_items_are_solved_for_alike(votes):
     with islands_allowed():
         usual = PairwiseHITS().fit(votes)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(least_squares, "LARGEST_FACTORED", 0)
+            patch.setattr(least_squares, "MAX_FACTORED_ITEMS", 0)
             np.testing.assert_allclose(PairwiseHITS().fit(votes).scores, usual.scores, atol=1e-9)
 
 
@@ -146,12 +146,16 @@ def known_of(quality=None, between=None, better=()):
 
 
 def test_a_chain_in_the_wrong_order_becomes_one_block():
-    found = held_to(known_of(better=[(0, 1), (1, 2)]), np.array([0.6, 0.8, 0.9]), np.array([1.0, 2.0, 3.0]))
+    found = project_to_constraints(
+        known_of(better=[(0, 1), (1, 2)]), np.array([0.6, 0.8, 0.9]), np.array([1.0, 2.0, 3.0])
+    )
     np.testing.assert_allclose(found, (0.6 + 1.6 + 2.7) / 6)
 
 
 def test_only_those_out_of_order_are_pooled():
-    found = held_to(known_of(better=[(0, 1), (1, 2), (3, 2)]), np.array([0.9, 0.5, 0.7, 0.65]), np.ones(4))
+    found = project_to_constraints(
+        known_of(better=[(0, 1), (1, 2), (3, 2)]), np.array([0.9, 0.5, 0.7, 0.65]), np.ones(4)
+    )
     np.testing.assert_allclose(found, [0.9, 0.6, 0.6, 0.65])
 
 
@@ -167,11 +171,11 @@ def test_only_those_out_of_order_are_pooled():
     ],
 )
 def test_known_values_and_ranges_go_before_the_order(known, held):
-    np.testing.assert_allclose(held_to(known, np.array([0.6, 0.8, 0.9]), np.ones(3)), held)
+    np.testing.assert_allclose(project_to_constraints(known, np.array([0.6, 0.8, 0.9]), np.ones(3)), held)
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_all_that_is_known_of_annotators_is_held(seed):
+def test_all_constraints_hold(seed):
     rng = np.random.default_rng(seed)
     truth = np.sort(rng.random(7))[::-1]
     ordered = [(a, b) for a in range(7) for b in range(a + 1, 7) if rng.random() < 0.3]
@@ -180,7 +184,7 @@ def test_all_that_is_known_of_annotators_is_held(seed):
         {n: (float(truth[n] - 0.1), float(truth[n] + 0.1)) for n in range(7) if rng.random() < 0.2},
         ordered,
     )
-    found = held_to(known, rng.random(7), rng.integers(0, 9, 7).astype(float))
+    found = project_to_constraints(known, rng.random(7), rng.integers(0, 9, 7).astype(float))
     assert all(found[n] == value for n, value in known.quality.items())
     assert all(low <= found[n] <= high for n, (low, high) in known.between.items() if n not in known.quality)
     assert all(found[a] >= found[b] for a, b in ordered)

@@ -1,4 +1,4 @@
-"""Models that weigh annotators: their optimum, what they recover, and whom they believe."""
+"""MAP estimates of the Crowd-BT family: the optimum, what is recovered, standard errors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
 from crowdrank.evaluation import accuracy, cross_validate
 from crowdrank.models.base import FitOptions
-from crowdrank.models.crowd import Priors, climb_from
-from crowdrank.models.crowd import estimate as shared
-from crowdrank.models.crowd.factor_bt import Scaled
-from crowdrank.models.crowd.likelihood import PULLED, RELIABLE, SCALED
+from crowdrank.models.crowd import Priors, fit_map
+from crowdrank.models.crowd import estimate as estimates
+from crowdrank.models.crowd.factor_bt import ScaledFeatures
+from crowdrank.models.crowd.likelihood import CROWD_BT, FACTOR_BT, VARIANCE_BT
 from crowdrank.simulation import crowd_bt, factor_crowd, mixed_crowd, with_spammers
 
 
@@ -28,12 +28,12 @@ def crowd():
 
 def crowd_bt_objective(x, votes, model):
     """Eq. 8 with the priors, written out plainly."""
-    scores, gates = np.split(x, [len(votes.items)])
+    scores, logits = np.split(x, [len(votes.items)])
     won = np.where(votes.outcome > 0, votes.left, votes.right)
     lost = np.where(votes.outcome > 0, votes.right, votes.left)
-    eta, p = expit(gates)[votes.annotator], expit(scores[won] - scores[lost])
-    truths, lies = model.quality_prior
-    prior = truths * log_expit(gates) + lies * log_expit(-gates)
+    eta, p = expit(logits)[votes.annotator], expit(scores[won] - scores[lost])
+    alpha, beta = model.quality_prior
+    prior = alpha * log_expit(logits) + beta * log_expit(-logits)
     return np.log(eta * p + (1 - eta) * (1 - p)).sum() - 0.5 * scores @ scores / model.prior_scale**2 + prior.sum()
 
 
@@ -52,7 +52,7 @@ def test_crowd_bt_stands_where_an_independent_solver_ends(crowd):
         assert crowd_bt_objective(x + 1e-3 * rng.normal(size=len(x)), votes, model) <= ours + 1e-9
 
 
-def test_a_step_off_the_summit_is_noticed(crowd):
+def test_a_step_off_the_optimum_is_noticed(crowd):
     """The negative control of the test above."""
     votes, model = crowd.judgments, CrowdBT(tolerance=1e-6)
     ranking = model.fit(votes)
@@ -112,15 +112,15 @@ def test_intervals_of_scores_hold_the_truth():
 @pytest.mark.parametrize("model", [CrowdBT(), FactorBT(), FactorBT(features=("position", "extra")), VarianceBT()])
 def test_errors_are_those_of_the_whole_inverse(crowd, model):
     votes = replace(crowd.judgments, features={"extra": np.linspace(-1, 1, len(crowd.judgments))})
-    formula = {CrowdBT: RELIABLE, FactorBT: PULLED, VarianceBT: SCALED}[type(model)]
-    of_gates = {"quality": (4.0, 1.5)} if formula == RELIABLE else {"gate": (1.0, 1.0), "pull": 1.0}
+    formula = {CrowdBT: CROWD_BT, FactorBT: FACTOR_BT, VarianceBT: VARIANCE_BT}[type(model)]
+    priors = {"quality": (4.0, 1.5)} if formula == CROWD_BT else {"logit": (1.0, 1.0), "feature_weight": 1.0}
     features = None
-    if formula == PULLED:
-        features = Scaled(model.features, dict.fromkeys(model.features, 1.0))
-    summit = climb_from(model, votes, formula, Priors(scale=3.0, **of_gates), FitOptions(), features)
-    whole = np.linalg.inv(summit.curvature.matrix())
+    if formula == FACTOR_BT:
+        features = ScaledFeatures(model.features, dict.fromkeys(model.features, 1.0))
+    estimate = fit_map(model, votes, formula, Priors(scale=3.0, **priors), FitOptions(), features)
+    whole = np.linalg.inv(estimate.curvature.matrix())
     items, people = len(votes.items), len(votes.annotators)
-    covariance, errors = summit.curvature.marginal()
+    covariance, errors = estimate.curvature.marginal()
     np.testing.assert_allclose(covariance, whole[:items, :items], rtol=1e-8, atol=1e-10)
     expected = np.sqrt(np.diag(whole))[items:]
     np.testing.assert_allclose(errors[:, 0], expected[:people], rtol=1e-8)
@@ -129,7 +129,7 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model):
 
 def test_many_items_are_measured_given_the_annotators(crowd, monkeypatch):
     exact = CrowdBT().fit(crowd.judgments).uncertainty
-    monkeypatch.setattr(shared, "LARGEST_INVERTED", 1)
+    monkeypatch.setattr(estimates, "MAX_INVERTED_ITEMS", 1)
     ranking = CrowdBT().fit(crowd.judgments)
     assert "given the annotators" in ranking.uncertainty.method
     ratio = ranking.uncertainty.std_error / exact.std_error
@@ -145,28 +145,30 @@ def test_always_left_annotators_do_not_move_factor_bt():
     assert accuracy(model.fit(spoilt).scores, crowd.truth) > before - 0.02
     assert accuracy(BradleyTerry().fit(spoilt).scores, crowd.truth) < before - 0.02
     people = model.fit(spoilt).annotators
-    assert np.median(people["care"][-20:]) < 0.5
-    assert np.median(people["pull_of_position"][-20:]) > 1
+    assert np.median(people["attention"][-20:]) < 0.5
+    assert np.median(people["weight_of_position"][-20:]) > 1
 
 
-def test_factor_bt_recovers_care_and_pulls():
+def test_factor_bt_recovers_attention_and_feature_weights():
     crowd = factor_crowd(items=40, annotators=40, pairs=300, votes=12, seed=2)
-    ranking = FactorBT(features=("factor1", "factor2"), care_prior=(0.0, 1.0), prior_scale=10.0).fit(crowd.judgments)
+    ranking = FactorBT(features=("factor1", "factor2"), attention_prior=(0.0, 1.0), prior_scale=10.0).fit(
+        crowd.judgments
+    )
     people = ranking.annotators
-    assert np.corrcoef(people["care"], expit(crowd.annotators["care"]))[0, 1] > 0.8
-    assert np.corrcoef(people["pull_of_factor1"], crowd.annotators["pull"][:, 0])[0, 1] > 0.6
+    assert np.corrcoef(people["attention"], expit(crowd.annotators["care"]))[0, 1] > 0.8
+    assert np.corrcoef(people["weight_of_factor1"], crowd.annotators["pull"][:, 0])[0, 1] > 0.6
     assert np.corrcoef(ranking.scores, crowd.truth)[0, 1] > 0.9
 
 
-def test_variance_bt_sees_who_is_sharp():
+def test_variance_bt_finds_who_is_precise():
     crowd = mixed_crowd(items=20, kinds={"good": 8, "random": 4}, votes_each=60, seed=1)
-    sharpness = VarianceBT().fit(crowd.judgments).annotators["sharpness"]
+    precision = VarianceBT().fit(crowd.judgments).annotators["precision"]
     kinds = crowd.annotators["kind"]
-    assert sharpness[kinds == "good"].min() > sharpness[kinds == "random"].max()
+    assert precision[kinds == "good"].min() > precision[kinds == "random"].max()
 
 
 @pytest.mark.parametrize("model", [CrowdBT(), CrowdBT(link="probit"), VarianceBT(), FactorBT()])
-def test_knowing_annotators_foretells_better(crowd, model):
+def test_modelling_annotators_predicts_better(crowd, model):
     assert cross_validate(model, crowd.judgments).mean > cross_validate(BradleyTerry(), crowd.judgments).mean + 0.02
 
 
@@ -191,9 +193,9 @@ def test_features_that_are_not_there_are_named():
         lambda: CrowdBT(prior_scale=-1),
         lambda: CrowdBT(quality_prior=(1.0, 0.0)),
         lambda: CrowdBT(link="cauchy"),
-        lambda: VarianceBT(sharpness_scale=0),
+        lambda: VarianceBT(precision_scale=0),
         lambda: FactorBT(features=()),
-        lambda: FactorBT(pull_scale=-1),
+        lambda: FactorBT(feature_weight_scale=-1),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(wrong):
@@ -201,12 +203,12 @@ def test_settings_that_mean_nothing_are_refused(wrong):
         wrong()
 
 
-def test_models_blind_to_annotators_say_so(crowd):
+def test_models_without_annotators_say_so(crowd):
     with pytest.raises(DataError, match="has no estimates of annotators"):
         _ = BradleyTerry().fit(crowd.judgments).annotators
 
 
-def test_ties_that_are_left_out_are_told_of():
+def test_dropped_ties_are_reported():
     votes = Comparisons.of(["a", "b", "a"], ["b", "c", "c"], ["a", "tie", "c"], annotator=["x", "y", "x"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)

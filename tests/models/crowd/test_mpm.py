@@ -44,17 +44,17 @@ def log_posterior(model, votes, x):
 @readings
 @quick
 @given(votes=comparisons(most_more=8))
-def test_it_stands_on_the_top(given_, votes):
+def test_it_ends_at_a_maximum(given_, votes):
     model = MPM(given=given_, tolerance=1e-7)
     with islands_allowed():
         ranking = model.fit(votes)
     x = np.concatenate((ranking.scores, ranking.annotators["adherence"]))
-    here, rng = log_posterior(model, votes, x), np.random.default_rng(0)
+    best, rng = log_posterior(model, votes, x), np.random.default_rng(0)
     plain = MPM(given=given_, prior_scale=1e9, adherence_scale=1e9)
     assert ranking.log_likelihood == pytest.approx(log_posterior(plain, votes, x), rel=1e-9, abs=1e-9)
     for _ in range(20):
         way = rng.normal(size=len(x))
-        assert log_posterior(model, votes, x + 1e-3 * way / np.linalg.norm(way)) <= here + 1e-12 * (1 + abs(here))
+        assert log_posterior(model, votes, x + 1e-3 * way / np.linalg.norm(way)) <= best + 1e-12 * (1 + abs(best))
 
 
 @readings
@@ -64,12 +64,12 @@ def test_it_ends_where_an_independent_solver_ends(given_, crowd):
     x = np.concatenate((ranking.scores, ranking.annotators["adherence"]))
     objective = model._objective(model._answers(votes), votes)
 
-    def downhill(at):
-        point = objective(at)
-        return -point.value, -point.gradient
+    def negated(at):
+        found = objective(at)
+        return -found.value, -found.gradient
 
     start, exact = x + 0.1 * np.random.default_rng(0).normal(size=len(x)), {"ftol": 1e-15, "gtol": 1e-7}
-    rival = minimize(downhill, start, jac=True, method="L-BFGS-B", options=exact)
+    rival = minimize(negated, start, jac=True, method="L-BFGS-B", options=exact)
     np.testing.assert_allclose(rival.x, x, atol=1e-3)
     assert -rival.fun <= objective(x).value + 1e-9
 
@@ -107,7 +107,7 @@ def test_reversed_annotators_are_found(given_, crowd):
     assert np.corrcoef(ranking.scores, crowd.truth)[0, 1] > 0.9
 
 
-def test_a_few_who_answer_much_do_not_turn_it_round():
+def test_a_few_who_answer_much_do_not_reverse_the_order():
     crowd = mixed_crowd(12, kinds={"noisy": 30, "reversed": 8}, votes_each=20, seed=2)
     votes, kind = crowd.judgments, crowd.annotators["kind"]
     loud = votes.reweighted(np.where(kind[votes.annotator] == "reversed", 4.0, 1.0))
@@ -130,8 +130,8 @@ def test_errors_count_in_that_annotators_are_unknown(given_, crowd):
 
 
 def test_beyond_what_can_be_inverted_errors_are_bootstrapped(crowd, monkeypatch):
-    monkeypatch.setattr(mpm, "LARGEST_INVERTED", 5)
-    monkeypatch.setattr(mpm, "_LARGEST_FACTORED", 5)
+    monkeypatch.setattr(mpm, "MAX_INVERTED_ITEMS", 5)
+    monkeypatch.setattr(mpm, "_MAX_FACTORED", 5)
     ranking, plain = MPM(tolerance=1e-6).fit(crowd.judgments), 0.3
     assert ranking.uncertainty.method == "bootstrap over 24 annotators"
     assert (np.abs(ranking.uncertainty.std_error - plain) < plain).all()

@@ -1,4 +1,4 @@
-"""Factor-BT's features: numbers and kinds, of tasks and of items; their pulls, and how they sway a crowd."""
+"""Factor-BT's features: numeric and categorical, of tasks and of items; their weights and their effects."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def crowd(seed=0, careless=0.5):
     layout = np.array(["grid", "list"], dtype=object)[rng.integers(2, size=size)]
     drawn = who < careless * PEOPLE
     style = 1.0 * (STYLES[left] == "bold") - (STYLES[right] == "bold")
-    pull = 2.5 * style + 2.0 * (layout == "grid")
-    chance = np.where(drawn, 0.15, 0.95) * expit(truth[left] - truth[right]) + np.where(drawn, 0.85, 0.05) * expit(pull)
+    bias = 2.5 * style + 2.0 * (layout == "grid")
+    chance = np.where(drawn, 0.15, 0.95) * expit(truth[left] - truth[right]) + np.where(drawn, 0.85, 0.05) * expit(bias)
     names = np.array([f"i{n:02d}" for n in range(ITEMS)], dtype=object)
     votes = Comparisons.of(
         names[left],
@@ -49,28 +49,28 @@ def fitted():
     return votes, truth, drawn, ALL.fit(votes)
 
 
-def test_kinds_become_one_pull_each(fitted):
+def test_categories_have_one_weight_each(fitted):
     _, _, _, ranking = fitted
     assert list(ranking.annotators.estimates) == [
-        "care",
-        "pull_of_position",
-        "pull_of_length",
-        "pull_of_style=bold",
-        "pull_of_style=neat",
-        "pull_of_style=plain",
-        "pull_of_layout=grid",
-        "pull_of_layout=list",
+        "attention",
+        "weight_of_position",
+        "weight_of_length",
+        "weight_of_style=bold",
+        "weight_of_style=neat",
+        "weight_of_style=plain",
+        "weight_of_layout=grid",
+        "weight_of_layout=list",
     ]
 
 
-def test_pulls_of_the_careless_are_found(fitted):
+def test_weights_of_inattentive_annotators_are_found(fitted):
     _, _, drawn, ranking = fitted
     people = ranking.annotators
-    assert people["care"][drawn].max() < people["care"][~drawn].min()
-    to_bold = people["pull_of_style=bold"] - (people["pull_of_style=neat"] + people["pull_of_style=plain"]) / 2
+    assert people["attention"][drawn].max() < people["attention"][~drawn].min()
+    to_bold = people["weight_of_style=bold"] - (people["weight_of_style=neat"] + people["weight_of_style=plain"]) / 2
     assert np.median(to_bold[drawn]) > 1
-    assert np.median((people["pull_of_layout=grid"] - people["pull_of_layout=list"])[drawn]) > 1
-    low, high = people.estimates["pull_of_length"][1:]
+    assert np.median((people["weight_of_layout=grid"] - people["weight_of_layout=list"])[drawn]) > 1
+    low, high = people.estimates["weight_of_length"][1:]
     assert np.mean((low < 0) & (high > 0)) > 0.8
 
 
@@ -80,18 +80,18 @@ def test_taking_the_features_out_ranks_better(fitted):
     assert accuracy(ranking.scores, truth) > accuracy(FactorBT().fit(votes).scores, truth) - 0.01
 
 
-def test_features_that_matter_foretell_better(fitted):
+def test_features_that_matter_predict_better(fitted):
     votes, *_ = fitted
     assert cross_validate(ALL, votes, folds=2).mean > cross_validate(FactorBT(), votes, folds=2).mean + 0.01
 
 
 def test_a_feature_may_be_measured_in_any_unit(fitted):
-    """Metres or millimetres: the same scores, the same chances, pulls per unit, and the size of a unit recorded."""
+    """Metres or millimetres: the same scores and probabilities, weights per unit, and the size of a unit recorded."""
     votes, _, _, ranking = fitted
     finer = replace(votes, features={**votes.features, "length": votes.features["length"] * 1000})
     again = ALL.fit(finer)
     np.testing.assert_allclose(again.scores, ranking.scores, atol=1e-5)
-    for part, same in zip(*(r.annotators.estimates["pull_of_length"] for r in (again, ranking)), strict=True):
+    for part, same in zip(*(r.annotators.estimates["weight_of_length"] for r in (again, ranking)), strict=True):
         np.testing.assert_allclose(1000 * part, same, rtol=1e-3, atol=1e-6)
     np.testing.assert_allclose(ALL.predict(again, finer), ALL.predict(ranking, votes), atol=1e-5)
     rms = np.sqrt(np.mean(votes.features["length"] ** 2))
@@ -120,11 +120,11 @@ def test_a_column_that_never_changes_does_no_harm(column):
     votes, *_ = crowd()
     ranking = FactorBT(features=("position", "flat")).fit(replace(votes.take(np.arange(60)), features={"flat": column}))
     assert np.isfinite(ranking.scores).all()
-    assert np.isfinite(ranking.annotators["pull_of_flat"] * column[0]).all()
-    assert all(np.isfinite(sway).all() for _, *sway in bias_effects(ranking))
+    assert np.isfinite(ranking.annotators["weight_of_flat"] * column[0]).all()
+    assert all(np.isfinite(effect).all() for _, *effect in bias_effects(ranking))
 
 
-def test_kinds_that_were_not_seen_do_not_pull(fitted):
+def test_unseen_categories_have_no_weight(fitted):
     votes, _, _, ranking = fitted
     some = votes.take(np.arange(40))
     strange = replace(some, features={**some.features, "layout": np.full(40, "stack", dtype=object)})
@@ -134,7 +134,7 @@ def test_kinds_that_were_not_seen_do_not_pull(fitted):
     assert not np.allclose(ALL.predict(ranking, only), ALL.predict(ranking, strange))
 
 
-def test_a_saved_ranking_foretells_and_sways_the_same(fitted, tmp_path):
+def test_a_saved_ranking_predicts_and_has_effects_as_before(fitted, tmp_path):
     votes, _, _, ranking = fitted
     ranking.save(tmp_path / "ranking.json", uncertainty=False)
     again = Ranking.load(tmp_path / "ranking.json")
@@ -151,9 +151,9 @@ def test_what_is_missing_or_misspelt_is_named(fitted):
         FactorBT(features=("late",)).fit(late)
 
 
-def test_the_sway_of_a_crowd_is_found(fitted):
+def test_the_effects_on_a_crowd_are_found(fitted):
     _, _, _, ranking = fitted
-    found = {sway.feature: sway for sway in bias_effects(ranking)}
+    found = {effect.feature: effect for effect in bias_effects(ranking)}
     assert found["length"].unit == pytest.approx(ranking.parameters["unit_of_length"])
     assert found["length"].low < 0 < found["length"].high
     assert found["layout=list"].unit == 1
@@ -163,7 +163,7 @@ def test_the_sway_of_a_crowd_is_found(fitted):
     assert 0.08 < gained < 0.25
 
 
-def test_the_sway_to_the_left_is_the_excess_of_left_answers():
+def test_the_effect_of_position_is_the_excess_of_left_answers():
     """Of items all alike: 40 % of all answers are always left, so 70 % of answers are left, 0.2 beyond one half."""
     rng = np.random.default_rng(1)
     who = np.repeat(np.arange(20), 200)
@@ -173,15 +173,15 @@ def test_the_sway_to_the_left_is_the_excess_of_left_answers():
     votes = Comparisons.of(
         names[left], names[right], names[np.where(says_left, left, right)], annotator=[f"w{k:02d}" for k in who]
     )
-    (sway,) = bias_effects(FactorBT().fit(votes))
-    assert sway.feature == "position"
-    assert sway.low < 0.4 * 0.48 < sway.high
-    assert sway.effect == pytest.approx(0.4 * 0.48, abs=0.04)
+    (effect,) = bias_effects(FactorBT().fit(votes))
+    assert effect.feature == "position"
+    assert effect.low < 0.4 * 0.48 < effect.high
+    assert effect.effect == pytest.approx(0.4 * 0.48, abs=0.04)
     mirror = replace(votes, left=votes.right, right=votes.left, outcome=-votes.outcome)
     (other,) = bias_effects(FactorBT().fit(mirror))
-    assert other.effect == pytest.approx(-sway.effect, abs=1e-4)
+    assert other.effect == pytest.approx(-effect.effect, abs=1e-4)
 
 
-def test_models_without_features_sway_nobody():
+def test_models_without_features_have_no_effects():
     votes, *_ = crowd()
     assert bias_effects(BradleyTerry().fit(votes)) == []

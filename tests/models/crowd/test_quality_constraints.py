@@ -1,4 +1,4 @@
-"""What is known beside the judgments is held, and gold says which way is up, in every model that weighs annotators."""
+"""Side information in every model that accepts it: constraints hold, and gold pairs decide the sign."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ from crowdrank.data import EncodedSideInformation
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
 from crowdrank.models.base import FitOptions
-from crowdrank.models.crowd import Priors, climb_from
-from crowdrank.models.crowd.factor_bt import Scaled
-from crowdrank.models.crowd.likelihood import PROBIT, PULLED, RELIABLE, SCALED
-from crowdrank.models.crowd.side_information import PERFECT, hints_of
+from crowdrank.models.crowd import Priors, fit_map
+from crowdrank.models.crowd.factor_bt import ScaledFeatures
+from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, FACTOR_BT, VARIANCE_BT
+from crowdrank.models.crowd.quality_constraints import PERFECT_LOGIT, quality_constraints
 from crowdrank.simulation import mixed_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore:bayesian:crowdrank.errors.ConvergenceWarning")
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:bayesian:crowdrank.errors.Conver
 MODELS = {
     "crowd-bt": CrowdBT(),
     "crowd-bt probit": CrowdBT(link="probit"),
-    "crowd-bt in turns": CrowdBT(solver="alternating", start="one", tolerance=1e-3),
+    "crowd-bt alternating": CrowdBT(solver="alternating", start="one", tolerance=1e-3),
     "crowd-bt from one": CrowdBT(start="one"),
     "factor-bt": FactorBT(),
-    "factor-bt by slopes": FactorBT(solver="conjugate-gradients"),
+    "factor-bt by conjugate gradients": FactorBT(solver="conjugate-gradients"),
     "variance-bt": VarianceBT(),
     "pairwise-hits": PairwiseHITS(),
     "bayesian-crowd-bt": BayesianCrowdBT(chains=2, draws=30, warmup=100),
@@ -42,7 +42,7 @@ def mostly_reversed():
 
 
 def quality_of(ranking):
-    """The first estimate: quality, care, sharpness or ability."""
+    """The first estimate: quality, attention, precision or ability."""
     return next(iter(ranking.annotators.estimates.values()))[0]
 
 
@@ -107,7 +107,7 @@ def test_an_order_of_three_is_kept(crowd, model):
 
 
 @pytest.mark.parametrize("model", [CrowdBT(), FactorBT(), VarianceBT()], ids=["crowd-bt", "factor-bt", "variance-bt"])
-def test_however_many_answers_there_are_what_is_known_stands(crowd, model):
+def test_constraints_hold_however_many_answers_there_are(crowd, model):
     (good, *_), (noisy, other, *_) = good_and_noisy(crowd)
     many = crowd.judgments.reweighted(np.full(len(crowd.judgments), 500.0))
     found = estimates(model, many, quality={good: 0.6})
@@ -119,7 +119,7 @@ def test_however_many_answers_there_are_what_is_known_stands(crowd, model):
 
 
 @every_model
-def test_gold_pulls_scores_its_way(crowd, model):
+def test_gold_moves_the_scores(crowd, model):
     votes = crowd.judgments
     worst, best = (str(votes.items.labels[n]) for n in np.argsort(crowd.truth)[[0, -1]])
     at = [votes.items.index(name) for name in (worst, best)]
@@ -141,13 +141,13 @@ def test_gold_pulls_scores_its_way(crowd, model):
         (FactorBT(), 5.0),
         (BayesianCrowdBT(chains=2, draws=30, warmup=100), 5.0),
         (BayesianCrowdBT(chains=2, draws=30, warmup=100), 0.0),
-        # to these nobody is reversed, only careless: it takes more
+        # in these models nobody is reversed, only imprecise: it takes more weight
         (VarianceBT(), 50.0),
         (PairwiseHITS(), 50.0),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, float) else f"{value:g}",
 )
-def test_gold_turns_a_mostly_reversed_crowd(mostly_reversed, model, weight):
+def test_gold_flips_a_mostly_reversed_crowd(mostly_reversed, model, weight):
     votes, truth = mostly_reversed.judgments, mostly_reversed.truth
     assert accuracy(model.fit(votes).scores, truth) < 0.3
     told = fit(model, votes, gold=gold_pairs(mostly_reversed), gold_weight=weight)
@@ -155,7 +155,7 @@ def test_gold_turns_a_mostly_reversed_crowd(mostly_reversed, model, weight):
 
 
 @every_model
-def test_the_judge_of_the_gold_is_never_seen(crowd, model):
+def test_the_annotator_of_the_gold_pairs_is_hidden(crowd, model):
     ranking = fit(model, crowd.judgments, gold=gold_pairs(crowd))
     people = ranking.annotators
     assert people.labels.tolist() == crowd.judgments.annotators.tolist()
@@ -172,26 +172,26 @@ def test_models_without_annotator_parameters_refuse_side_information(crowd):
         fit(BradleyTerry(), crowd.judgments, gold=gold_pairs(crowd))
 
 
-def test_a_known_annotator_is_never_turned():
-    """Half the crowd is reversed: only the one who is known says which way is up, even with few answers."""
+def test_with_a_known_annotator_no_draw_is_flipped():
+    """Half the crowd is reversed: only the one who is known decides the sign, even with few answers."""
     crowd = mixed_crowd(items=12, kinds={"good": 5, "reversed": 5}, votes_each=40, seed=4)
     name = str(crowd.judgments.annotators[0])
     ranking = fit(BayesianCrowdBT(chains=2, draws=50, warmup=50), crowd.judgments, quality={name: 0.8})
     estimate, low, high = (part[0] for part in ranking.annotators.estimates["quality"])
     assert (estimate, low, high) == pytest.approx((0.8, 0.8, 0.8))
-    assert ranking.parameters["turned"] == 0
+    assert ranking.parameters["flipped"] == 0
 
 
 @pytest.mark.parametrize(
     ("model", "value", "word"),
     [(CrowdBT(), 1.2, "between 0 and 1"), (FactorBT(), -0.1, "between 0 and 1"), (VarianceBT(), 0.0, "positive")],
 )
-def test_a_quality_the_model_does_not_know_is_refused(crowd, model, value, word):
+def test_a_quality_outside_the_models_range_is_refused(crowd, model, value, word):
     with pytest.raises(SettingError, match=word):
         fit(model, crowd.judgments, quality={str(crowd.judgments.annotators[0]): value})
 
 
-def test_a_sharpness_above_one_is_known_to_variance_bt(crowd):
+def test_variance_bt_accepts_a_precision_above_one(crowd):
     name = str(crowd.judgments.annotators[0])
     assert estimates(VarianceBT(), crowd.judgments, quality={name: 2.5})[name] == pytest.approx(2.5, abs=0.03)
 
@@ -199,23 +199,23 @@ def test_a_sharpness_above_one_is_known_to_variance_bt(crowd):
 # The formulas behind it.
 
 TOLD = EncodedSideInformation(quality={0: 0.7}, between={1: (0.4, 0.8), 2: (0.1, 0.9)}, better=((1, 2), (3, 1), (3, 4)))
-every_formula = pytest.mark.parametrize("formula", [RELIABLE, PROBIT, SCALED, PULLED])
+every_formula = pytest.mark.parametrize("formula", [CROWD_BT, CROWD_BT_PROBIT, VARIANCE_BT, FACTOR_BT])
 PEOPLE = 6
 
 
 def told_priors(formula):
-    hints = hints_of(TOLD, formula, PEOPLE - 1, np.linspace(0.5, 4.0, PEOPLE))
-    if formula in (RELIABLE, PROBIT):
-        return Priors(scale=2.0, virtual=0.3, quality=(3.0, 0.5), hints=hints)
-    return Priors(scale=2.0, gate=(0.5, 1.5), pull=0.7, hints=hints)
+    constraints = quality_constraints(TOLD, formula, PEOPLE - 1, np.linspace(0.5, 4.0, PEOPLE))
+    if formula in (CROWD_BT, CROWD_BT_PROBIT):
+        return Priors(scale=2.0, virtual=0.3, quality=(3.0, 0.5), constraints=constraints)
+    return Priors(scale=2.0, logit=(0.5, 1.5), feature_weight=0.7, constraints=constraints)
 
 
-def near_hints(formula, seed=0):
+def near_constraints(formula, seed=0):
     rng = np.random.default_rng(seed)
-    gates = rng.normal(scale=0.1, size=PEOPLE) + np.array([0.8, 0.3, 0.2, 0.35, 0.3, PERFECT])
-    if formula == SCALED:
-        gates -= np.array([1.2, 0.8, 0.9, 0.9, 0.8, PERFECT])
-    return rng.normal(size=4), gates, rng.normal(size=(PEOPLE, 2))
+    logits = rng.normal(scale=0.1, size=PEOPLE) + np.array([0.8, 0.3, 0.2, 0.35, 0.3, PERFECT_LOGIT])
+    if formula == VARIANCE_BT:
+        logits -= np.array([1.2, 0.8, 0.9, 0.9, 0.8, PERFECT_LOGIT])
+    return rng.normal(size=4), logits, rng.normal(size=(PEOPLE, 2))
 
 
 def parted(x):
@@ -223,80 +223,80 @@ def parted(x):
 
 
 @every_formula
-def test_slopes_of_priors_and_hints_agree_with_finite_differences(formula):
+def test_gradients_of_priors_agree_with_finite_differences(formula):
     priors = told_priors(formula)
-    x = np.concatenate([np.ravel(part) for part in near_hints(formula)])
-    slope = priors.at(*parted(x), formula).slope
+    x = np.concatenate([np.ravel(part) for part in near_constraints(formula)])
+    gradient = priors.evaluate(*parted(x), formula).gradient
     for n in range(len(x)):
         step = 2e-6 * (np.arange(len(x)) == n)
-        ends = [priors.at(*parted(x + sign * step), formula).value for sign in (1, -1)]
-        assert (ends[0] - ends[1]) / 4e-6 == pytest.approx(slope[n], rel=1e-6, abs=1e-6)
+        ends = [priors.evaluate(*parted(x + sign * step), formula).value for sign in (1, -1)]
+        assert (ends[0] - ends[1]) / 4e-6 == pytest.approx(gradient[n], rel=1e-6, abs=1e-6)
 
 
-def bends(priors, x, formula):
+def curvature_matrix(priors, x, formula):
     """The curvature of the priors as a matrix."""
-    point = priors.at(*parted(x), formula)
-    matrix = np.diag(point.bend)
-    first, second, bend = point.bonds
-    np.subtract.at(matrix, (4 + first, 4 + second), bend)
-    np.subtract.at(matrix, (4 + second, 4 + first), bend)
+    found = priors.evaluate(*parted(x), formula)
+    matrix = np.diag(found.curvature)
+    first, second, curvature = found.pairs
+    np.subtract.at(matrix, (4 + first, 4 + second), curvature)
+    np.subtract.at(matrix, (4 + second, 4 + first), curvature)
     return matrix
 
 
 @every_formula
-def test_bends_of_priors_and_hints_agree_with_differences_of_slopes(formula):
+def test_curvature_of_priors_agrees_with_differences_of_gradients(formula):
     priors = told_priors(formula)
-    x = np.concatenate([np.ravel(part) for part in near_hints(formula)])
-    matrix = bends(priors, x, formula)
+    x = np.concatenate([np.ravel(part) for part in near_constraints(formula)])
+    matrix = curvature_matrix(priors, x, formula)
     np.testing.assert_array_equal(matrix, matrix.T)
     for n in range(len(x)):
         step = 1e-6 * (np.arange(len(x)) == n)
-        ends = [priors.at(*parted(x + sign * step), formula).slope for sign in (1, -1)]
+        ends = [priors.evaluate(*parted(x + sign * step), formula).gradient for sign in (1, -1)]
         np.testing.assert_allclose(-(ends[0] - ends[1]) / 2e-6, matrix[n], rtol=1e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize(
-    ("model", "formula", "of_gates"),
+    ("model", "formula", "of_logits"),
     [
-        (CrowdBT(tolerance=1e-8), RELIABLE, {"quality": (3.0, 0.5)}),
-        (FactorBT(tolerance=1e-8), PULLED, {"gate": (2.0, 1.5), "pull": 1.0}),
-        (VarianceBT(tolerance=1e-8), SCALED, {"gate": (0.0, 1.0)}),
+        (CrowdBT(tolerance=1e-8), CROWD_BT, {"quality": (3.0, 0.5)}),
+        (FactorBT(tolerance=1e-8), FACTOR_BT, {"logit": (2.0, 1.5), "feature_weight": 1.0}),
+        (VarianceBT(tolerance=1e-8), VARIANCE_BT, {"logit": (0.0, 1.0)}),
     ],
     ids=["crowd-bt", "factor-bt", "variance-bt"],
 )
 @pytest.mark.parametrize("ordered", [True, False], ids=["with an order", "without"])
-def test_errors_are_those_of_the_whole_inverse(crowd, model, formula, of_gates, ordered):
+def test_errors_are_those_of_the_whole_inverse(crowd, model, formula, of_logits, ordered):
     (good, *_), (noisy, other, *_) = good_and_noisy(crowd)
     order = [(noisy, good), (noisy, other)] if ordered else []
     votes = crowd.judgments
     known = SideInformation(better=order, between={other: (0.5, 0.9)}, gold=gold_pairs(crowd))
     options = FitOptions(side_information=known.encode(votes))
-    features = Scaled(("position",), {"position": 1.0}) if formula == PULLED else None
-    summit = climb_from(model, votes, formula, Priors(scale=3.0, **of_gates), options, features)
-    matrix = summit.curvature.matrix()
+    features = ScaledFeatures(("position",), {"position": 1.0}) if formula == FACTOR_BT else None
+    estimate = fit_map(model, votes, formula, Priors(scale=3.0, **of_logits), options, features)
+    matrix = estimate.curvature.matrix()
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())
     way = np.random.default_rng(0).normal(size=len(matrix))
-    np.testing.assert_allclose(summit.curvature.product(way), matrix @ way, rtol=1e-8, atol=1e-6)
+    np.testing.assert_allclose(estimate.curvature.product(way), matrix @ way, rtol=1e-8, atol=1e-6)
     whole, items, people = np.linalg.inv(matrix), len(votes.items), len(votes.annotators)
-    covariance, errors = summit.curvature.marginal()
+    covariance, errors = estimate.curvature.marginal()
     np.testing.assert_allclose(covariance, whole[:items, :items], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(errors[:people, 0], np.sqrt(np.diag(whole))[items : items + people], rtol=1e-6)
 
 
-def test_the_whole_curvature_is_the_slope_of_the_gradient(crowd):
+def test_the_whole_curvature_is_the_derivative_of_the_gradient(crowd):
     (good, *_), (noisy, *_) = good_and_noisy(crowd)
     known = SideInformation(better=[(noisy, good)], gold=gold_pairs(crowd)).encode(crowd.judgments)
     priors, options = Priors(scale=3.0, quality=(3.0, 0.5)), FitOptions(side_information=known)
-    summit = climb_from(CrowdBT(), crowd.judgments, RELIABLE, priors, options)
-    objective, x = summit.objective, summit.found.parameters
-    matrix = summit.curvature.matrix()
+    estimate = fit_map(CrowdBT(), crowd.judgments, CROWD_BT, priors, options)
+    objective, x = estimate.objective, estimate.found.parameters
+    matrix = estimate.curvature.matrix()
     for n in range(len(x)):
         step = 1e-6 * (np.arange(len(x)) == n)
         ends = [objective(x + sign * step).gradient for sign in (1, -1)]
         np.testing.assert_allclose(-(ends[0] - ends[1]) / 2e-6, matrix[n], rtol=1e-4, atol=2e-4)
 
 
-def test_gold_of_no_weight_only_says_which_way_is_up(crowd):
+def test_gold_without_weight_only_decides_the_sign(crowd):
     told = fit(CrowdBT(), crowd.judgments, gold=gold_pairs(crowd), gold_weight=0.0)
     np.testing.assert_allclose(told.scores, CrowdBT().fit(crowd.judgments).scores, atol=1e-9)
 

@@ -1,4 +1,4 @@
-"""The linear model with position bias: a true optimum of the lasso, who always presses left, honest errors."""
+"""The linear model with position bias: the optimum of the lasso, biased annotators, standard errors."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from crowdrank.data import Comparisons
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
 from crowdrank.evaluation import accuracy
 from crowdrank.models.crowd import linear_bias
-from crowdrank.models.crowd.linear_bias import Lines
+from crowdrank.models.crowd.linear_bias import LassoProblem
 from crowdrank.simulation import crowd_bt, with_spammers
 from tests.strategies import comparisons, comparisons_of, islands_allowed
 
@@ -56,10 +56,10 @@ def test_the_conditions_of_the_optimum_hold(prior_scale, data):
     scores, biases = ranking.scores, ranking.annotators["bias"]
     residual = answer - items @ scores - people @ biases
     np.testing.assert_allclose(items.T @ residual, scores / prior_scale**2, atol=1e-6)
-    slope = people.T @ residual
-    assert (np.abs(slope) <= penalty + 1e-7).all()
+    gradient = people.T @ residual
+    assert (np.abs(gradient) <= penalty + 1e-7).all()
     free = biases != 0
-    np.testing.assert_allclose(slope[free], penalty * np.sign(biases[free]), atol=1e-7)
+    np.testing.assert_allclose(gradient[free], penalty * np.sign(biases[free]), atol=1e-7)
     assert ranking.convergence.converged
 
 
@@ -85,7 +85,7 @@ def test_a_huge_penalty_leaves_least_squares():
     assert not ranking.annotators["bias"].any()
     expected = np.linalg.lstsq(items, answer, rcond=None)[0]
     np.testing.assert_allclose(ranking.scores, expected - expected.mean(), atol=1e-7)
-    # and the textbook's errors, but for the one toss that is added
+    # and the textbook's errors, apart from the one random answer that is added
     residual = answer - items @ expected
     noise = np.sqrt((residual @ residual + 1) / (len(votes) - 14 + 1))
     errors = noise * np.sqrt(np.diag(np.linalg.pinv(items.T @ items)))
@@ -105,7 +105,7 @@ def test_a_penalty_too_small_to_matter_leaves_least_squares_with_all_biases():
 
 def test_the_penalty_chosen_has_the_least_expected_error():
     votes, _, _ = linear_crowd()
-    ranking, lines = LinearBias().fit(votes), Lines(votes, 3.0)
+    ranking, problem = LinearBias().fit(votes), LassoProblem(votes, 3.0)
     items, people, answer = design(votes)
 
     def expected_error(penalty):
@@ -114,16 +114,16 @@ def test_the_penalty_chosen_has_the_least_expected_error():
         residual = answer - items @ found.scores - people @ biases
         return np.mean(residual**2) / (1 - (14 + np.count_nonzero(biases)) / len(votes)) ** 2
 
-    highest = np.max(np.abs(lines.slope(np.zeros(12))))
+    highest = np.max(np.abs(problem.gradient(np.zeros(12))))
     path = highest * np.geomspace(1, 1e-3, 30)
     assert ranking.parameters["penalty"] == pytest.approx(path[np.argmin([expected_error(p) for p in path])])
 
 
 def test_the_first_penalty_of_the_path_allows_no_bias_and_the_next_does():
-    lines = Lines(linear_crowd()[0], 3.0)
-    highest = float(np.max(np.abs(lines.slope(np.zeros(12)))))
-    assert not lines.fit(highest).biases.any()
-    assert np.count_nonzero(lines.fit(0.999 * highest).biases) == 1
+    problem = LassoProblem(linear_crowd()[0], 3.0)
+    highest = float(np.max(np.abs(problem.gradient(np.zeros(12)))))
+    assert not problem.fit(highest).biases.any()
+    assert np.count_nonzero(problem.fit(0.999 * highest).biases) == 1
 
 
 @pytest.mark.parametrize("one_way", [False, True], ids=["sides shuffled", "one way round"])
@@ -167,7 +167,7 @@ def test_errors_hold_the_truth():
 def test_many_items_are_measured_given_the_biases(monkeypatch):
     votes, _, _ = linear_crowd()
     exact = LinearBias().fit(votes).uncertainty
-    monkeypatch.setattr(linear_bias, "_LARGEST_INVERTED", 1)
+    monkeypatch.setattr(linear_bias, "_MAX_INVERTED_ITEMS", 1)
     near = LinearBias().fit(votes).uncertainty
     assert "given the biases" in near.method
     np.testing.assert_allclose(near.std_error, exact.std_error, rtol=0.05)
@@ -195,7 +195,7 @@ def test_annotators_without_an_answer_have_no_bias():
 
 
 def test_stopping_short_is_warned_of_and_recorded(monkeypatch):
-    monkeypatch.setattr(linear_bias, "_MOST_STEPS", 1)
+    monkeypatch.setattr(linear_bias, "_MAX_STEPS", 1)
     votes, _, _ = linear_crowd()
     with pytest.warns(ConvergenceWarning, match="linear-bias did not converge in 1 steps.*Set a larger penalty"):
         ranking = LinearBias(penalty=1.0).fit(votes)
@@ -204,19 +204,19 @@ def test_stopping_short_is_warned_of_and_recorded(monkeypatch):
 
 @quick
 @given(votes=comparisons())
-def test_no_way_from_the_answer_costs_less(votes):
+def test_no_nearby_biases_cost_less(votes):
     """With a step of the solver that had to cut its way short, too."""
-    lines = Lines(votes, 3.0)
+    problem = LassoProblem(votes, 3.0)
     with islands_allowed():
-        found = lines.fit(0.05)
+        found = problem.fit(0.05)
     rng = np.random.default_rng(0)
-    here = lines._cost(found.biases, 0.05)
+    best = problem._cost(found.biases, 0.05)
     for _ in range(20):
         away = found.biases + 0.01 * rng.normal(size=len(found.biases))
-        assert lines._cost(away, 0.05) >= here - 1e-12
+        assert problem._cost(away, 0.05) >= best - 1e-12
 
 
-def test_judgments_that_do_not_tell_the_sides_are_refused():
+def test_judgments_without_sides_are_refused():
     with pytest.raises(DataError, match="left and right"):
         LinearBias().fit(Comparisons.of(["a"], ["b"], ["a"], annotator=["x"], positions_known=False))
 

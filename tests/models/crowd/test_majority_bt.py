@@ -1,4 +1,4 @@
-"""Majority-Vote-BT: one comparison a pair, by majority; uncertainty from all the judgments."""
+"""Majority-Vote-BT: one comparison per pair, by majority; uncertainty from all the judgments."""
 
 import numpy as np
 import pytest
@@ -53,24 +53,24 @@ def test_what_is_judged_and_noted_is_of_all_the_judgments():
     ranking = MajorityBT().fit(votes)
     assert ranking.n_judgments.tolist() == [3, 4, 3]
     (note,) = ranking.notes
-    assert note.startswith("Of the majorities, tied pairs left out: ")
-    assert "only won or only lost" in note
+    assert note.startswith("Counting only pairs with a majority: i")
+    assert "never both won and lost" in note
 
 
 def test_majorities_that_leave_no_finite_score_are_refused_without_a_prior():
     """Every item wins and loses, but not by majority."""
     rows = [(0, 1, 1), (0, 1, 1), (0, 1, -1), (1, 2, 1), (1, 2, 1), (1, 2, -1)]
-    with pytest.raises(SeparationError, match="^Of the majorities.*prior_scale"):
+    with pytest.raises(SeparationError, match="^Counting only pairs with a majority.*prior_scale"):
         MajorityBT(prior_scale=None).fit(comparisons_of(None, *zip(*rows, strict=True)))
     tied = [(0, 1, 1), (0, 1, -1), (1, 2, 1), (1, 2, -1)]
-    with pytest.raises(DisconnectedError, match="^Of the majorities"):
+    with pytest.raises(DisconnectedError, match="^Counting only pairs with a majority"):
         MajorityBT(prior_scale=None).fit(comparisons_of(None, *zip(*tied, strict=True)))
 
 
 def test_a_resample_without_finite_scores_asks_for_a_prior():
     rows = [(0, 1, 1), (1, 2, 1), (2, 0, 1)]
     ranking = MajorityBT(prior_scale=None).fit(comparisons_of(None, *zip(*rows, strict=True)))
-    with pytest.raises(DataError, match="the bootstrap needs a prior"):
+    with pytest.raises(DataError, match="Set prior_scale"):
         _ = ranking.uncertainty
 
 

@@ -1,11 +1,11 @@
-"""EMeloRating: what EM believes of pairs and annotators, and where Elo comes to rest."""
+"""EMeloRating: EM over pairs and annotators, and the fixed point of Elo."""
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from crowdrank.errors import SettingError
-from crowdrank.models.crowd.em_elo import EMElo, expect, log_likelihood, votes_of
+from crowdrank.models.crowd.em_elo import EMElo, e_step, log_likelihood, pair_votes
 from crowdrank.models.pairwise import elo
 from crowdrank.simulation import mixed_crowd
 from tests.strategies import comparisons, comparisons_of
@@ -26,36 +26,36 @@ def log_posterior(model, votes, quality):
 
 @quick
 @given(votes=comparisons())
-def test_em_never_goes_down(votes):
-    model, told = EMElo(), votes_of(votes, "half")
-    quality = np.random.default_rng(0).uniform(0.05, 0.95, told.annotators)
-    heights = []
+def test_em_never_decreases_the_log_posterior(votes):
+    model, answers = EMElo(), pair_votes(votes, "half")
+    quality = np.random.default_rng(0).uniform(0.05, 0.95, answers.annotators)
+    values = []
     for _ in range(15):
-        heights.append(log_posterior(model, told, quality))
-        quality = model._maximise(told, expect(told, quality))
-    assert (np.diff(heights) >= -1e-10).all()
-    assert heights[-1] > heights[0]
+        values.append(log_posterior(model, answers, quality))
+        quality = model._m_step(answers, e_step(answers, quality))
+    assert (np.diff(values) >= -1e-10).all()
+    assert values[-1] > values[0]
 
 
-def test_em_ends_on_a_summit(crowd):
+def test_em_ends_at_a_maximum(crowd):
     model = EMElo(tolerance=1e-10)
-    ranking, told = model.fit(crowd.judgments), votes_of(crowd.judgments, "half")
+    ranking, answers = model.fit(crowd.judgments), pair_votes(crowd.judgments, "half")
     quality, rng = ranking.annotators["quality"], np.random.default_rng(0)
-    top = log_posterior(model, told, quality)
-    assert ranking.log_likelihood == pytest.approx(log_likelihood(told, quality))
+    best = log_posterior(model, answers, quality)
+    assert ranking.log_likelihood == pytest.approx(log_likelihood(answers, quality))
     for _ in range(30):
-        assert log_posterior(model, told, quality + 1e-4 * rng.normal(size=len(quality))) < top
+        assert log_posterior(model, answers, quality + 1e-4 * rng.normal(size=len(quality))) < best
 
 
 def test_a_worked_example():
     """Two of three say a; a quality of 2/3 each makes that odds of two to one, and one round of EM from there."""
     votes = comparisons_of(None, [0, 0, 0], [1, 1, 1], [1, 1, -1], annotator=[0, 1, 2])
-    told = votes_of(votes, "half")
-    chance = expect(told, np.full(3, 2 / 3))
+    answers = pair_votes(votes, "half")
+    chance = e_step(answers, np.full(3, 2 / 3))
     np.testing.assert_allclose(chance, [2 / 3])
-    np.testing.assert_allclose(EMElo(quality_prior=(2, 1))._maximise(told, chance), [8 / 12, 8 / 12, 7 / 12])
+    np.testing.assert_allclose(EMElo(quality_prior=(2, 1))._m_step(answers, chance), [8 / 12, 8 / 12, 7 / 12])
     # either a is better, and two are right and one wrong, or b
-    assert np.exp(log_likelihood(told, np.full(3, 2 / 3))) == pytest.approx((2 / 3 * 2 / 9 + 1 / 3 * 2 / 9) / 2)
+    assert np.exp(log_likelihood(answers, np.full(3, 2 / 3))) == pytest.approx((2 / 3 * 2 / 9 + 1 / 3 * 2 / 9) / 2)
 
 
 def test_one_pass_moves_by_the_mean_surprise():
@@ -66,11 +66,11 @@ def test_one_pass_moves_by_the_mean_surprise():
     np.testing.assert_allclose(ranking.scores - 1500, np.array([10, -10, -10]) + 10 / 3, atol=1e-6)
 
 
-def test_elo_comes_to_rest_where_games_in_any_order_bring_it(crowd):
+def test_elo_ends_where_single_games_in_random_order_end(crowd):
     """Played one after the other in random order with a falling step, as Elo would be."""
-    votes, rng = votes_of(crowd.judgments, "half"), np.random.default_rng(0)
+    votes, rng = pair_votes(crowd.judgments, "half"), np.random.default_rng(0)
     chance = rng.uniform(0.2, 0.8, len(votes.pairs))
-    at_rest = EMElo(passes=500)._play(votes, chance, crowd.judgments.items)
+    at_rest = EMElo(passes=500)._run_elo(votes, chance, crowd.judgments.items)
     ratings, kept = np.full(8, 1500.0), []
     for n in range(600):
         order = rng.permutation(len(votes.pairs))
@@ -92,7 +92,7 @@ def test_reversed_annotators_are_found(crowd):
     assert np.corrcoef(ranking.scores, crowd.truth)[0, 1] > 0.9
 
 
-def test_a_few_who_answer_much_do_not_turn_it_round():
+def test_a_few_who_answer_much_do_not_reverse_the_order():
     crowd = mixed_crowd(8, kinds={"noisy": 30, "reversed": 8}, votes_each=20, seed=2)
     votes, kind = crowd.judgments, crowd.annotators["kind"]
     loud = votes.reweighted(np.where(kind[votes.annotator] == "reversed", 4.0, 1.0))
@@ -106,11 +106,11 @@ def test_errors_are_of_the_size_of_what_varies():
     crowds = [mixed_crowd(truth, kinds=kinds, votes_each=15, seed=seed) for seed in range(20)]
     rankings = [EMElo().fit(crowd.judgments) for crowd in crowds]
     varied = np.std([ranking.scores for ranking in rankings], axis=0, ddof=1).mean()
-    told = np.mean([ranking.uncertainty.std_error.mean() for ranking in rankings[:2]])
-    assert 0.8 < told / varied < 1.8
+    answers = np.mean([ranking.uncertainty.std_error.mean() for ranking in rankings[:2]])
+    assert 0.8 < answers / varied < 1.8
 
 
-def test_chances_of_answers_are_bent_by_quality(crowd):
+def test_predictions_depend_on_quality(crowd):
     model, votes = EMElo(), crowd.judgments
     ranking = model.fit(votes)
     found = model.predict(ranking, votes)
