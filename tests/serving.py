@@ -1,4 +1,4 @@
-"""`crowdrank serve` as a process of its own, as organisers start it."""
+"""`crowdrank serve` as a process of its own, as an admin starts it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Served:
         return f"{self.base}/admin/{self.secret}"
 
     def ask(self, method: str, path: str, token: str | None = None, **more: Any) -> Any:
-        """What the API answers, to the organiser unless someone's token is given."""
+        """What the API answers, to the admin unless someone's token is given."""
         headers = {"Authorization": f"Bearer {token or self.secret}"}
         answer = self.client.request(method, f"/api/v1{path}", headers=headers, **more)
         assert answer.status_code == 200, answer.text

@@ -74,10 +74,10 @@ def demo(
     needed("fastapi", "sqlalchemy", "uvicorn")
     import numpy as np
 
-    from crowdrank.server.main import check_free
+    from crowdrank.server.main import check_port
     from crowdrank.storage import Collection
 
-    check_free("127.0.0.1", port)
+    check_port("127.0.0.1", port)
     base = f"http://localhost:{port}"
     with tempfile.TemporaryDirectory(prefix="crowdrank-demo-") as folder:
         with Collection.open(Path(folder) / "demo.db", durable=False) as collection:
@@ -140,7 +140,7 @@ def _vote(
             continue
         left, right = asked["left"]["label"], asked["right"]["label"]
         outcome = "left" if crowd.winner(left, right, name, rng) == left else "right"
-        said = {"token": asked["token"], "outcome": outcome, "milliseconds": int(rng.lognormal(8.3, 0.5))}
+        said = {"token": asked["token"], "outcome": outcome, "response_ms": int(rng.lognormal(8.3, 0.5))}
         waiting[name] = _ask(base, "votes", tokens[name], said)["next"]
         done += 1
         if done % _TELL == 0 or done == votes:
@@ -171,7 +171,7 @@ def _report(board: dict[str, Any]) -> str:
         return f"{board['votes']:>5} votes"
     alike = kendall_correlation([row["score"] for row in rows], [RIVERS[row["item"]] for row in rows])
     first = ", ".join(row["item"] for row in rows[:3])
-    standing = board["standing"]["sentence"] if board["standing"] else ""
+    standing = board["decision"]["summary"] if board["decision"] else ""
     return f"{board['votes']:>5} votes  τ with the truth {alike:+.2f}  in front: {first}.  {standing}"
 
 

@@ -59,7 +59,7 @@ def serve(
 ) -> None:
     """Start a collection, or go on with one: a web page to compare items, and a live board."""
     needed("fastapi", "sqlalchemy", "uvicorn")
-    from crowdrank.server.main import check_free
+    from crowdrank.server.main import check_port
     from crowdrank.server.main import serve as run
     from crowdrank.server.service import Options
     from crowdrank.storage import Collection
@@ -72,7 +72,7 @@ def serve(
         raise SettingError("Links of annotators are shown only once: say where to write them, --links links.csv.")
     if public_url is not None and not re.fullmatch(r"https?://[^/\s]+/?", public_url):
         raise SettingError(f"--public-url must be like https://rank.example.org, got {public_url!r}.")
-    check_free(host, port)
+    check_port(host, port)
     place = database or f"{(items or Path()).stem}.crowdrank.db"
     base = (public_url or f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}").rstrip(
         "/"
@@ -107,17 +107,17 @@ def serve(
 
 def _prepare(collection: Collection, items: Path | None, config: Path | None, gold: Path | None) -> None:
     """Items, settings and gold pairs, as far as they are not there yet."""
-    from crowdrank.server.admin_actions import gold_of_file, items_of_file
-    from crowdrank.server.projection import Live
+    from crowdrank.server.projection import Projection
     from crowdrank.server.settings import read_settings
+    from crowdrank.server.uploads import read_gold_file, read_items_file
 
     if items is not None:
-        collection.items.add(items_of_file(items), actor="serve")
-    live = Live(collection).catch_up()
-    before = live.settings.as_dict()
+        collection.items.add(read_items_file(items), actor="serve")
+    projection = Projection(collection).catch_up()
+    before = projection.settings.as_dict()
     told = before if config is None else read_settings(config).as_dict()
     if gold is not None:
-        told = {**told, "gold": gold_of_file(gold)}
+        told = {**told, "gold": read_gold_file(gold)}
     if changed := {key: value for key, value in told.items() if value != before[key]}:
         collection.settings.change(changed, actor="serve")
 
@@ -137,7 +137,7 @@ def _write_links(collection: Collection, annotators: Path, links: Path, base: st
 
     people = read_annotators(annotators)
     about = {name: {"quota": quota} for name, quota in people.quota.items()}
-    numbers = collection.annotators.add(people.annotators, actor="serve", about=about)
+    numbers = collection.annotators.add(people.annotators, actor="serve", metadata=about)
     held = collection.access.holders()
     new = [(n, name) for n, name in zip(numbers, people.annotators, strict=True) if n not in held]
     tokens = collection.access.issue([n for n, _ in new], actor="serve")

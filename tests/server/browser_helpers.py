@@ -115,7 +115,7 @@ def play(served, token, answer, most):
             return done
         asked = question["assignment"]
         left, right = (int(re.search(r"(\d+)", asked[side]["label"])[1]) for side in ("left", "right"))
-        said = {"token": asked["token"], "outcome": answer(left, right), "milliseconds": 4000 + 311 * done}
+        said = {"token": asked["token"], "outcome": answer(left, right), "response_ms": 4000 + 311 * done}
         question = served.ask("POST", "/votes", token, json=said)["next"]
     return most
 
