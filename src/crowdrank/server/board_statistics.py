@@ -57,12 +57,12 @@ def decision_status(ranking: Ranking, target: str, confidence: float, n_votes: i
     """Return the status of a decision, from the posterior draws behind a board."""
     wanted, items = decision(target), ranking.items
     queries = items.queries[items.query] if items.has_queries else [""] * len(items)
-    roll = Roll(tuple(str(label) for label in items.labels), tuple(str(query) for query in queries))
+    vocabulary = Roll(tuple(str(label) for label in items.labels), tuple(str(query) for query in queries))
     draws = ranking.uncertainty.draws
     try:
-        probability = wanted.chance(draws, roll)
+        probability = wanted.chance(draws, vocabulary)
         decided = probability >= wanted.enough(confidence)
-        more = 0.0 if decided else _votes_needed(draws, roll, wanted, confidence, n_votes) - n_votes
+        more = 0.0 if decided else _votes_needed(draws, vocabulary, wanted, confidence, n_votes) - n_votes
     except CrowdrankError as error:  # the decision names an item that has no votes yet
         return DecisionStatus(
             target=target, confidence=confidence, decided=False, probability=0.0, more_votes=None, summary=str(error)
