@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +11,7 @@ from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.storage.database import Database
 from crowdrank.storage.errors import UnknownTokenError
 from crowdrank.storage.schema import annotator, log, rate_limit, session, token
+from crowdrank.storage.values import hash_token, new_token
 from crowdrank.storage.writer import Clock, LogTransaction, Writer
 
 Role = Literal["annotator", "admin", "join"]
@@ -31,16 +30,6 @@ _TAKE_PERMIT = text(
     "SET free_at = CASE WHEN rate_limit.free_at > :now THEN rate_limit.free_at ELSE :now END + :interval "
     "WHERE rate_limit.free_at <= :now + :burst RETURNING free_at"
 )
-
-
-def new_token() -> str:
-    """Return 128 random bits as 22 characters that are safe in a URL."""
-    return secrets.token_urlsafe(16)
-
-
-def hash_token(token: str) -> bytes:
-    """Return the hash under which a token is stored. Tokens have 128 random bits, so a fast hash is enough."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 class Principal(NamedTuple):

@@ -14,7 +14,7 @@ from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.storage.database import Database
 from crowdrank.storage.log import Event, read_events
 from crowdrank.storage.schema import annotator
-from crowdrank.storage.validation import check_name
+from crowdrank.storage.values import check_name
 from crowdrank.storage.writer import LogTransaction, Writer
 
 _KINDS = ("annotator_added", "annotator_edited", "annotator_excluded", "annotator_included")

@@ -20,7 +20,7 @@ from crowdrank.storage.assignments import Assignments
 from crowdrank.storage.database import Database, schema_version, upgrade
 from crowdrank.storage.items import Items
 from crowdrank.storage.log import Log, read_events
-from crowdrank.storage.validation import check_name
+from crowdrank.storage.values import check_name
 from crowdrank.storage.votes import Votes
 from crowdrank.storage.writer import Clock, Writer, microseconds
 

@@ -12,12 +12,11 @@ from typing import Any, Literal
 from sqlalchemy import Connection, bindparam, insert, select
 
 from crowdrank.errors import DataError, UnknownNameError
-from crowdrank.storage.access import hash_token
 from crowdrank.storage.assignments import LEASE_SECONDS, Assignment, assign, open_assignments
 from crowdrank.storage.database import Database, fetch_dict
 from crowdrank.storage.errors import ConflictError, ExpiredError, UnknownTokenError
 from crowdrank.storage.schema import assignment, lease, vote, withdrawal
-from crowdrank.storage.validation import check_integer, check_text
+from crowdrank.storage.values import check_integer, check_text, hash_token
 from crowdrank.storage.writer import LogTransaction, Task, Writer
 
 Outcome = Literal["left", "right", "tie", "skip"]

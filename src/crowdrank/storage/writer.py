@@ -23,7 +23,7 @@ from crowdrank.errors import CrowdrankError, DataError
 from crowdrank.storage.database import Database
 from crowdrank.storage.errors import UnavailableError
 from crowdrank.storage.schema import log
-from crowdrank.storage.validation import check_name
+from crowdrank.storage.values import check_name
 
 K = TypeVar("K")
 R = TypeVar("R")

@@ -1,6 +1,9 @@
-"""Checks on values before they are stored, so that both databases accept the same ones."""
+"""Check values before they are stored, so that both databases accept the same ones; create and hash tokens."""
 
 from __future__ import annotations
+
+import hashlib
+import secrets
 
 from crowdrank.errors import DataError
 from crowdrank.storage.schema import MAX_NAME_LENGTH
@@ -30,3 +33,13 @@ def check_integer(value: object, what: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
         raise DataError(f"{what} must be a whole number of at most 64 bits, got {value!r}.")
     return value
+
+
+def new_token() -> str:
+    """Return 128 random bits as 22 characters that are safe in a URL."""
+    return secrets.token_urlsafe(16)
+
+
+def hash_token(token: str) -> bytes:
+    """Return the hash under which a token is stored. Tokens have 128 random bits, so a fast hash is enough."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
