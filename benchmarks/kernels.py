@@ -27,9 +27,6 @@ from machine import describe, record
 
 from crowdrank.engines.local import LocalEngine
 from crowdrank.models.crowd import hessian as crowd_hessian
-from crowdrank.models.crowd import hessian as crowd_hessian
-from crowdrank.models.crowd import hessian as crowd_hessian
-from crowdrank.models.crowd import hessian as crowd_hessian
 from crowdrank.models.crowd import likelihood as crowd_likelihood
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
 from crowdrank.models.pairwise import likelihood as pairwise_likelihood

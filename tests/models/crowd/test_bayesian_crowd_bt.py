@@ -109,7 +109,7 @@ def ranking(crowd):
 def test_an_ordinary_crowd_converges(ranking):
     assert ranking.convergence.converged
     assert ranking.parameters["r_hat"] <= 1.05
-    assert ranking.parameters["effective_sample_size"] > 50
+    assert ranking.parameters["effective_size"] > 50
     assert 0.1 < ranking.parameters["accepted"] < 0.9
     assert ranking.parameters["flipped"] == 0
 
@@ -158,7 +158,7 @@ def test_the_posterior_mean_beats_the_mode():
 
 
 def error_of(ranking):
-    return ranking.uncertainty.std_error / np.sqrt(ranking.parameters["effective_sample_size"])
+    return ranking.uncertainty.std_error / np.sqrt(ranking.parameters["effective_size"])
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_nearly(crowd, ranking):

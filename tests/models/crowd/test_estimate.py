@@ -155,8 +155,8 @@ def test_factor_bt_recovers_attention_and_feature_weights():
         crowd.judgments
     )
     people = ranking.annotators
-    assert np.corrcoef(people["attention"], expit(crowd.annotators["care"]))[0, 1] > 0.8
-    assert np.corrcoef(people["weight_of_factor1"], crowd.annotators["pull"][:, 0])[0, 1] > 0.6
+    assert np.corrcoef(people["attention"], expit(crowd.annotators["attention_logit"]))[0, 1] > 0.8
+    assert np.corrcoef(people["weight_of_factor1"], crowd.annotators["feature_weight"][:, 0])[0, 1] > 0.6
     assert np.corrcoef(ranking.scores, crowd.truth)[0, 1] > 0.9
 
 
