@@ -580,8 +580,8 @@ def _evaluate(ranking: Ranking, gold: Gold) -> Evaluation:
 def _collect_notes(ranking: Ranking, raised: Sequence[Warning], evaluation: Evaluation | None) -> list[str]:
     """Warnings, then the notes of the ranking, and a note if the gold runs the other way."""
     messages = [str(warning) for warning in raised]
-    told = " ".join(messages)
-    fresh = [note for note in ranking.notes if note.split(":")[0] not in told]
+    raised_text = " ".join(messages)
+    fresh = [note for note in ranking.notes if note.split(":")[0] not in raised_text]
     return messages + fresh + _note_on_gold(evaluation)
 
 

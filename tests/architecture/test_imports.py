@@ -25,6 +25,8 @@ def import_table():
 
 
 TABLE = import_table()
+# Methods of Ranking that look up what is built on it when they are called (docs/architecture.md says so).
+DEFERRED = {"results/ranking.py": {"evaluation", "reports"}}
 
 
 def packages():
@@ -51,12 +53,27 @@ def imported_modules(tree, package):
                 yield module
 
 
+def at_import_time(tree):
+    """The module without its functions and without what only type checkers read."""
+    tree.body = [
+        node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+    ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = []
+    return tree
+
+
 def packages_imported(path):
     package = ("crowdrank", *path.relative_to(SOURCE).parent.parts)
-    for module in imported_modules(ast.parse(path.read_text(encoding="utf-8")), package):
-        parts = module.split(".")
-        if parts[0] == "crowdrank" and len(parts) > 1 and parts[1] != "__version__":
-            yield parts[1]
+    deferred = DEFERRED.get(path.relative_to(SOURCE).as_posix(), set())
+
+    def found(tree):
+        parts = [module.split(".") for module in imported_modules(tree, package)]
+        return {part[1] for part in parts if part[0] == "crowdrank" and len(part) > 1 and part[1] != "__version__"}
+
+    text = path.read_text(encoding="utf-8")
+    return (found(ast.parse(text)) - deferred) | (found(at_import_time(ast.parse(text))) & deferred)
 
 
 def test_every_package_is_in_the_table():
@@ -78,6 +95,11 @@ def test_packages_do_not_import_each_other_in_a_circle():
     uses = {p: set().union(*(packages_imported(path) for path in files_of(p))) - {p} for p in packages()}
     order = list(TopologicalSorter(uses).static_order())
     assert order.index("errors") < order.index("data") < order.index("models") < order.index("cli")
+
+
+def test_what_is_deferred_is_not_imported_with_its_module():
+    tree = at_import_time(ast.parse("from crowdrank import data\ndef f():\n    from crowdrank import models"))
+    assert list(imported_modules(tree, ("crowdrank", "results"))) == ["crowdrank.data"]
 
 
 def test_every_way_of_importing_is_found():

@@ -10,106 +10,27 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "crowdrank"
 
-# Parts of a name, as between underscores or capitals.
+# Parts of a name, as between underscores or capitals. A random walk and the slope of a regression are plain words.
 RETIRED_IN_NAMES = frozenset(
-    [
-        "climb",
-        "climbs",
-        "climbed",
-        "summit",
-        "summits",
-        "slope",
-        "slopes",
-        "bend",
-        "bends",
-        "heights",
-        "upright",
-        "mirrored",
-        "outright",
-        "walk",
-        "walked",
-        "stride",
-        "pace",
-        "glide",
-        "glided",
-        "gliding",
-        "stretch",
-        "stretching",
-        "gate",
-        "gates",
-        "pull",
-        "pulls",
-        "sway",
-        "sways",
-        "sight",
-        "sights",
-        "blur",
-        "hazard",
-        "hint",
-        "hints",
-        "conclude",
-        "foretell",
-        "foretold",
-        "foretelling",
-        "knowing",
-        "knock",
-        "island",
-        "islands",
-        "recipe",
-        "recipes",
-        "asked",
-        "awaiting",
-        "telling",
-        "doubtful",
-        "anyone",
-        "wish",
-        "truths",
-        "lies",
-        "refits",
-        "pushes",
-        "tastes",
-        "unseen",
-        "contender",
-        "contenders",
-        "chances",
-        "lesson",
-        "teachers",
-        "learnt",
-        "door",
-        "desk",
-        "outlook",
-        "standing",
-        "scout",
-        "scouts",
-    ]
+    re.findall(
+        r"\w+",
+        """
+        climb climbs climbed summit summits bend bends heights upright mirrored outright walked stride pace
+        glide glided gliding stretching gate gates pull pulls sway sways sight sights blur hazard conclude
+        foretell foretold foretelling knowing knock island islands recipe recipes awaiting telling doubtful anyone
+        wish truths lies pushes tastes unseen contender contenders chances lesson teachers learnt door desk outlook
+        scout scouts
+        """,
+    )
 )
 RETIRED_NAMES = frozenset(
-    [
-        "Found",
-        "Point",
-        "Top",
-        "Health",
-        "Roll",
-        "Choices",
-        "Drawing",
-        "Turn",
-        "Live",
-        "Thing",
-        "Person",
-        "Kinds",
-        "Habits",
-        "Leanings",
-        "Seats",
-        "starting_at",
-        "made_whole",
-        "warmed",
-        "look_again",
-        "look_through",
-        "leaving_out",
-        "random_share",
-        "need",
-        "told",
-    ]
+    re.findall(
+        r"\w+",
+        """
+        Found Health Roll Choices Drawing Turn Live Thing Person Kinds Habits Leanings Seats Asked Refits
+        starting_at made_whole warmed look_again look_through leaving_out need told
+        """,
+    )
 )
 # Words and phrases of docstrings, comments, messages and pages.
 RETIRED_IN_PROSE = re.compile(

@@ -204,7 +204,7 @@ def test_ties_are_left_out_with_a_note():
     rows = {"left": [*"aab"], "right": [*"bbc"], "winner": ["a", "tie", "b"], "annotator": [*"xyx"]}
     decided = Comparisons.of(*(rows[c][::2] for c in ("left", "right", "winner")), annotator=["x", "x"])
     ranking = few().fit(Comparisons.of(**rows))
-    assert "1 ties left out: this model reads decided judgments only." in ranking.notes
+    assert "1 ties were dropped: tpp uses decided judgments only." in ranking.notes
     assert not any("ties" in note for note in few().fit(decided).notes)
 
 

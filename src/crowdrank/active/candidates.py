@@ -93,8 +93,8 @@ class CandidateSet:
         if history.pool is not None:
             return np.intersect1d(eligible, history.pool.annotator[history.pool.remaining])
         # Usually there are many more pairs than anyone was asked, and nothing needs to be counted.
-        most_asked = int(history.annotator_counts.max(initial=0))
-        unavailable = most_asked + history.pending.total() + len(self._unprocessed_pairs)
+        highest_count = int(history.annotator_counts.max(initial=0))
+        unavailable = highest_count + history.pending.total() + len(self._unprocessed_pairs)
         plenty = self._n_all_pairs - unavailable > len(self.beliefs.items)
         has_pairs = [k for k in eligible.tolist() if (plenty and k not in history.own_items) or self.n_pairs(k)]
         return np.array(has_pairs, np.int64)

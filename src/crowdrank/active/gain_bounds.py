@@ -87,18 +87,18 @@ def _larger_expectation(
 def wide_item_gain_bound(low: Any, high: Any, u: Any, v: Any, min_sum: Any, max_sum: Any, alpha: Any, beta: Any) -> Any:
     """Bound of the items' part over the box for any variances: every slope and curvature at its largest."""
     margin = (high - low) ** 2 / 48.0
-    slope_won, first = score_derivatives(low, alpha, beta)
+    grad_won, first = score_derivatives(low, alpha, beta)
     _, last = score_derivatives(high, alpha, beta)
     curvature = np.maximum(np.minimum(first, last) - margin, -0.25)
-    won = item_divergence(u, slope_won, curvature) + item_divergence(v, slope_won, curvature)
+    won = item_divergence(u, grad_won, curvature) + item_divergence(v, grad_won, curvature)
     steepest = np.minimum(np.maximum(0.5 * np.log(alpha / beta), low), high)
-    slope_lost, _ = score_derivatives(-steepest, alpha, beta)
+    grad_lost, _ = score_derivatives(-steepest, alpha, beta)
     _, first = score_derivatives(-low, alpha, beta)
     _, last = score_derivatives(-high, alpha, beta)
     smallest = np.maximum(np.minimum(first, last) - margin, -0.25)
     largest = np.minimum(np.maximum(first, last) + margin, 0.25)
-    lost = np.maximum(item_divergence(u, slope_lost, smallest), item_divergence(u, slope_lost, largest)) + np.maximum(
-        item_divergence(v, slope_lost, smallest), item_divergence(v, slope_lost, largest)
+    lost = np.maximum(item_divergence(u, grad_lost, smallest), item_divergence(u, grad_lost, largest)) + np.maximum(
+        item_divergence(v, grad_lost, smallest), item_divergence(v, grad_lost, largest)
     )
     return _larger_expectation(won, lost, low, high, min_sum, max_sum, alpha, beta)
 

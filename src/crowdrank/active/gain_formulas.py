@@ -32,16 +32,16 @@ def item_gain(lead: Any, variance: Any, other: Any, truthful: Any, alpha: Any, b
 
 def item_divergences(lead: Any, variance: Any, other: Any, alpha: Any, beta: Any) -> tuple[Any, Any]:
     """KL divergence of both items' posteriors from their priors, after either answer."""
-    slope_won, curvature_won = score_derivatives(lead, alpha, beta)
-    slope_lost, curvature_lost = score_derivatives(-lead, alpha, beta)
-    won = item_divergence(variance, slope_won, curvature_won) + item_divergence(other, slope_won, curvature_won)
-    lost = item_divergence(variance, slope_lost, curvature_lost) + item_divergence(other, slope_lost, curvature_lost)
+    grad_won, curvature_won = score_derivatives(lead, alpha, beta)
+    grad_lost, curvature_lost = score_derivatives(-lead, alpha, beta)
+    won = item_divergence(variance, grad_won, curvature_won) + item_divergence(other, grad_won, curvature_won)
+    lost = item_divergence(variance, grad_lost, curvature_lost) + item_divergence(other, grad_lost, curvature_lost)
     return won, lost
 
 
-def item_divergence(variance: Any, slope: Any, curvature: Any) -> Any:
+def item_divergence(variance: Any, grad: Any, curvature: Any) -> Any:
     """KL divergence of one item's posterior from its prior."""
-    return 0.5 * (x_minus_log1p(np.maximum(variance * curvature, MIN_VARIANCE_FACTOR - 1.0)) + variance * slope * slope)
+    return 0.5 * (x_minus_log1p(np.maximum(variance * curvature, MIN_VARIANCE_FACTOR - 1.0)) + variance * grad * grad)
 
 
 def quality_gain(truthful: Any, alpha: Any, beta: Any) -> Any:

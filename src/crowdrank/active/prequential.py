@@ -89,9 +89,9 @@ class PrequentialScore:
         ]
 
 
-def probability_left_wins(model: PredictiveModel, board: Ranking, unseen: Comparisons) -> FloatArray:
+def probability_left_wins(model: PredictiveModel, board: Ranking, held_out: Comparisons) -> FloatArray:
     """Probability that left wins, given that it is not a tie, by a ranking that `model` fitted."""
-    probabilities = model.predict(board, unseen)
+    probabilities = model.predict(board, held_out)
     return np.asarray(probabilities[:, 0] / (probabilities[:, 0] + probabilities[:, 2]))
 
 

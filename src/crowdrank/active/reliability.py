@@ -229,10 +229,10 @@ def _prequential(model: Model, comparisons: Comparisons, at_random: BoolArray) -
     for begin, end in pairwise(edges):
         rows = begin + np.flatnonzero(at_random[begin:end])
         if len(rows):
-            unseen = comparisons.take(rows)
+            held_out = comparisons.take(rows)
             board = fit_quietly(model, comparisons.take(slice(begin)))
-            left.append(probability_left_wins(model, board, unseen))
-            outcome.append(unseen.outcome)
+            left.append(probability_left_wins(model, board, held_out))
+            outcome.append(held_out.outcome)
     return prequential_score(np.concatenate([np.zeros(0), *left]), np.concatenate([np.zeros(0, np.int8), *outcome]))
 
 

@@ -232,8 +232,8 @@ def _decision_status(until: str | None, level: float, model: Any, state: Any) ->
     longer = model.resample(state)
     probability = target.probability(longer.draws.scores, longer.items)
     needed = target.threshold(level)
-    outlook = forecast(longer, target, level)
-    return False, [f"{until}: not decided, probability {probability:.2f} of {needed:.2f} needed; {outlook}."]
+    expectation = forecast(longer, target, level)
+    return False, [f"{until}: not decided, probability {probability:.2f} of {needed:.2f} needed; {expectation}."]
 
 
 def _show(frame: pl.DataFrame, chosen: list[Question], wanted: int, headlines: list[str], out: Path | None) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from crowdrank.engines.base import ShardedData, StreamedTable, Table, add
+from crowdrank.engines.protocol import ShardedData, StreamedTable, Table, add
 
 # The split depends on the data alone, never on the machine, so sums are the same to the last bit everywhere.
 ROWS_PER_SHARD = 1 << 18

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdrank.engines.base import ShardedData, StreamedTable, Table, add
 from crowdrank.engines.compilation import preload_compiler
 from crowdrank.engines.local import LocalShards, available_cores, split_table, thread_pool
 from crowdrank.engines.memory import MemoryBudget, Slot, parse_bytes, release_freed_memory, resident_memory
+from crowdrank.engines.protocol import ShardedData, StreamedTable, Table, add
 
 # This share of the limit, and at least this many bytes, are reserved for temporary arrays: shards in use, sums, draws.
 _RESERVED_SHARE, _MIN_RESERVED = 0.25, 200_000_000

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from crowdrank.engines.base import Engine
 from crowdrank.engines.dask import Dask
 from crowdrank.engines.local import LOCAL, available_cores
 from crowdrank.engines.memory import parse_bytes
 from crowdrank.engines.out_of_core import OutOfCore
+from crowdrank.engines.protocol import Engine
 from crowdrank.errors import SettingError, UnknownNameError
 
 ENGINES = ("local", "out-of-core", "dask")

@@ -54,8 +54,8 @@ class Answers:
         orthogonal to the expected answers has mean 0. Rows of weight 0 are left out.
         """
         expected = np.where(weight != 0, self.expected, 0.0)
-        slope = safe_divide(self.sum_by_annotator(weight * expected), self.sum_by_annotator(expected**2))
-        residual = weight - slope[self.annotator] * expected
+        coefficient = safe_divide(self.sum_by_annotator(weight * expected), self.sum_by_annotator(expected**2))
+        residual = weight - coefficient[self.annotator] * expected
         # Rounding errors of weights that the scores explain completely are not evidence.
         return np.where(np.abs(residual) > 1e-9 * np.abs(weight), residual, 0.0)
 
@@ -90,8 +90,8 @@ def two_sided_p_value(found: WeightedSum) -> FloatArray:
 
 def estimate_quality(agreement: WeightedSum) -> FloatArray:
     """Return η of each annotator from the sum along the expected answers; nan where nothing is known."""
-    slope = agreement.total / np.where(agreement.squares > 0, agreement.squares, np.nan)
-    return np.asarray(0.5 + 0.5 * np.clip(slope, -1, 1))
+    coefficient = agreement.total / np.where(agreement.squares > 0, agreement.squares, np.nan)
+    return np.asarray(0.5 + 0.5 * np.clip(coefficient, -1, 1))
 
 
 def quality_upper_bound(agreement: WeightedSum, level: float) -> FloatArray:
@@ -108,10 +108,10 @@ def p_value_below(agreement: WeightedSum, quality: float) -> FloatArray:
     """Return the probability that an annotator of this quality agrees with the scores as little (one-sided)."""
     from scipy.special import ndtr
 
-    slope = 2 * quality - 1
-    spread = np.sqrt(np.maximum(agreement.squares - slope**2 * agreement.fourth_powers, 0))
+    coefficient = 2 * quality - 1
+    spread = np.sqrt(np.maximum(agreement.squares - coefficient**2 * agreement.fourth_powers, 0))
     correction = safe_divide(np.sqrt(agreement.fourth_powers), np.sqrt(agreement.squares))
-    shortfall = slope * agreement.squares - agreement.total - correction
+    shortfall = coefficient * agreement.squares - agreement.total - correction
     return np.where(spread > 0, ndtr(-safe_divide(shortfall, spread)), 1.0)
 
 

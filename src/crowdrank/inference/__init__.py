@@ -1,4 +1,4 @@
-"""How to climb, iterate or sample, and what convergence means."""
+"""Numerics: maximisation, linear systems, Laplace approximation, Markov chain Monte Carlo, special functions."""
 
 from crowdrank.inference.curvature import Curvature, dense, sparse
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize

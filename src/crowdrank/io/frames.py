@@ -100,10 +100,10 @@ def _series(name: str, column: Any) -> pl.Series:
 def read_columns(source: Mapping[Any, Any]) -> SourceTable:
     """Read a dict of lists, arrays or series."""
     columns = {str(name): _column(str(name), values) for name, values in source.items()}
-    heights = {name: len(column) for name, column in columns.items()}
-    if len(set(heights.values())) > 1:
+    row_counts = {name: len(column) for name, column in columns.items()}
+    if len(set(row_counts.values())) > 1:
         raise FormatError(
-            "the columns differ in length: " + ", ".join(f"{n} has {h}" for n, h in heights.items()) + ".",
+            "the columns differ in length: " + ", ".join(f"{n} has {h}" for n, h in row_counts.items()) + ".",
             remedy="Give one value per row.",
         )
     return table_from_frame(pl.DataFrame(columns), "the columns")

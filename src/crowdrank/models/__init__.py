@@ -1,4 +1,4 @@
-"""One file per aggregation model, and the one list of them that everything else reads."""
+"""The models, and the registry that the command line, the tests and the documentation read."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ REGISTRY: dict[str, type[Model]] = {
 
 
 def by_name(name: str) -> type[Model]:
-    """The model class that goes by this name."""
+    """The class of a model by its name in the registry; a misspelt name suggests the nearest one."""
     if name not in REGISTRY:
         raise UnknownNameError("model", name, REGISTRY)
     return REGISTRY[name]
 
 
 def name_of(model: Model) -> str:
-    """What a model is called in the registry; its class name if it is not there."""
+    """The name of a model in the registry; its class name if it is not registered."""
     return next((name for name, kind in REGISTRY.items() if kind is type(model)), type(model).__name__)
 
 

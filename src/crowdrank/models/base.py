@@ -219,7 +219,10 @@ def build_ranking(
     convergence: Convergence = CLOSED_FORM,
     centred: bool = True,
 ) -> Ranking:
-    """The frozen result; warns if the solver stopped short."""
+    """The result of a fit. Warns if the solver did not converge.
+
+    `measure` computes the uncertainty when it is first used. Scores are centred in each query if `centred`.
+    """
     from crowdrank.models import name_of
 
     name = name_of(model)
@@ -240,60 +243,61 @@ def build_ranking(
         _lazy=LazyParts(
             n_judgments=lambda: judgments.n_judgments_per_item,
             uncertainty=measure,
-            notes=lambda: diagnose(judgments).notes() + _left_out(model, judgments),
+            notes=lambda: diagnose(judgments).notes() + _note_on_ties(model, judgments),
             judgments=judgments,
         ),
     )
 
 
-def _left_out(model: Model, judgments: Judgments) -> list[str]:
-    """Ties that a model dropped are worth a word: they were answers, too."""
+def _note_on_ties(model: Model, judgments: Judgments) -> list[str]:
+    """A note if the model dropped ties."""
     if not isinstance(judgments, Comparisons) or not 0 < judgments.ties < len(judgments):
         return []
     if model.drops_ties:
-        return [f"{judgments.ties:,} ties left out: this model reads decided judgments only."]
-    if getattr(model, "ties", None) == "drop":
-        return [f"{judgments.ties:,} ties left out: --set ties=half counts them."]
+        return [f"{judgments.ties:,} ties were dropped: {_name(model)} uses decided judgments only."]
+    if model_settings(model).get("ties") == "drop":
+        return [f"{judgments.ties:,} ties were dropped. Set ties='half' to count each as half a win for both items."]
     return []
 
 
 def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
-    """The ranking and what was learnt of the annotators, where they have names."""
+    """The ranking with estimates of the annotators, if the judgments name them."""
     who = judgments.annotator
     if who is None:
         return ranking
 
-    def survey() -> Annotators:
+    def build_annotators() -> Annotators:
         if isinstance(judgments, Comparisons):
-            judged = judgments.n_judgments_per_annotator
+            counts = judgments.n_judgments_per_annotator
         else:
-            judged = np.bincount(who, minlength=len(judgments.annotators))
-        return Annotators(labels=judgments.annotators, n_judgments=judged, estimates=estimates())
+            counts = np.bincount(who, minlength=len(judgments.annotators))
+        return Annotators(labels=judgments.annotators, n_judgments=counts, estimates=estimates())
 
-    return ranking.with_parts(annotators=survey)
+    return ranking.with_parts(annotators=build_annotators)
 
 
 def check_solver(model: SolverSettings) -> None:
-    """Refuse a solver without a step or an end."""
+    """Refuse a tolerance that is not positive, or no steps at all."""
     if not model.tolerance > 0 or model.max_steps < 1:
         raise SettingError("tolerance must be positive and max_steps at least 1.")
 
 
 def diagnose(judgments: Judgments) -> DataDiagnostics:
+    """Connectivity and separation of the judgments."""
     if isinstance(judgments, Ratings):
         return DataDiagnostics(ratings_to_links(judgments), from_ratings=True)
     return DataDiagnostics(rankings_to_links(judgments) if isinstance(judgments, Rankings) else judgments)
 
 
-def check_connected(health: DataDiagnostics, has_prior: bool) -> None:
-    """Islands and separation are errors without a prior; with one, islands are worth a warning."""
+def check_connected(diagnostics: DataDiagnostics, has_prior: bool) -> None:
+    """Disconnected components and separation are errors without a prior; with one, the former give a warning."""
     if has_prior:
-        if health.disconnected_components:
-            warnings.warn(health.describe_components(), DataWarning, stacklevel=4)
-    elif not health.strongly_connected:
-        if health.disconnected_components:
-            raise DisconnectedError(f"{health.describe_components()} Set prior_scale to rank them all the same.")
+        if diagnostics.disconnected_components:
+            warnings.warn(diagnostics.describe_components(), DataWarning, stacklevel=4)
+    elif not diagnostics.strongly_connected:
+        if diagnostics.disconnected_components:
+            raise DisconnectedError(f"{diagnostics.describe_components()} Set prior_scale to rank them together.")
         raise SeparationError(
-            f"{health.names(health.separated)}: never both won and lost within the rest, so no finite score fits. "
-            f"Set prior_scale, or leave them out."
+            f"{diagnostics.names(diagnostics.separated)}: only won or only lost against the rest, so no finite score "
+            "fits. Set prior_scale, or remove them."
         )

@@ -1,7 +1,7 @@
-"""Uncertainty by resampling annotators (or judgments, where annotators are few or unknown).
+"""The bootstrap: uncertainty by resampling annotators, or judgments if annotators are few or unknown.
 
-Models blind to annotators see only pair counts, so replicates resample counts, not rows: with C the counts of each
-annotator and W how often each replicate drew them, W·C is all replicates at once.
+Models that ignore annotators see only pair counts, so replicates resample counts, not rows: with C the counts of each
+annotator and W the number of times that each replicate drew each annotator, W·C holds all replicates.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments, PairCounts, SideInformation
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError
-from crowdrank.models.base import Model
+from crowdrank.models.base import Model, model_settings
 from crowdrank.results import Ranking, Uncertainty
 
-# Fewer annotators than this say too little of annotators in general.
+# With fewer annotators than this, judgments are resampled instead.
 FEWEST_ANNOTATORS = 10
 REPLICATES = 200
 _CELLS_AT_ONCE = 20_000_000
@@ -28,7 +28,7 @@ _CELLS_AT_ONCE = 20_000_000
 def bootstrap_counts(
     comparisons: Comparisons, score: Callable[[PairCounts], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
-    """Refit a model that reads pair counts on resampled counts."""
+    """Bootstrap a model that reads pair counts: refit on resampled counts."""
     rng = np.random.default_rng(seed)
     counts = comparisons.counts
     draws = [
@@ -42,7 +42,7 @@ def bootstrap_counts(
 def bootstrap(
     judgments: Any, refit: Callable[[Any], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
-    """Refit any model on reweighted judgments."""
+    """Bootstrap any model: refit on reweighted judgments."""
     return bootstrap_weights(
         judgments, lambda weights: refit(judgments.reweighted(weights)), seed=seed, replicates=replicates
     )
@@ -51,7 +51,7 @@ def bootstrap(
 def bootstrap_weights(
     judgments: Any, refit: Callable[[FloatArray], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
-    """Refit a model that needs to know only what each judgment weighs now."""
+    """Bootstrap by a function of the resampled weights of the judgments."""
     rng = np.random.default_rng(seed)
     unit = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
     units = int(unit.max()) + 1
@@ -70,14 +70,30 @@ def with_bootstrap(
     side_information: SideInformation | None = None,
     replicates: int = REPLICATES,
 ) -> Ranking:
-    """The same ranking, its uncertainty by refitting the model to resampled judgments.
+    """Return the ranking with its uncertainty from the bootstrap.
 
-    A resample that orders no two items ties them all.
+    Parameters
+    ----------
+    model : Model
+        The model that was fitted.
+    judgments : Comparisons, Ratings or Rankings
+        The judgments that it was fitted to.
+    ranking : Ranking
+        The fitted ranking.
+    side_information : SideInformation, optional
+        Given to every refit.
+    replicates : int, default 200
+        Number of resamples.
+
+    Returns
+    -------
+    Ranking
+        The same scores. A resample that orders no two items counts as a tie of all.
     """
 
     def refit(again: Any) -> FloatArray:
         with warnings.catch_warnings():
-            # what a resample happens to tear apart is no news of the data
+            # a resample may be disconnected by chance, which says nothing about the data
             warnings.simplefilter("ignore", DataWarning)
             try:
                 found: FloatArray = model.fit(again, side_information=side_information).scores
@@ -86,11 +102,11 @@ def with_bootstrap(
                     "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
                 ) from error
             except DataError:
-                # it orders no two items: to skip it would make few judgments look surer than they are
+                # it orders no two items; skipping it would understate the uncertainty of few judgments
                 return ranking.scores - ranking.items.centre(ranking.scores)
         return found
 
-    seed = getattr(model, "seed", 0)
+    seed = int(model_settings(model).get("seed", 0))
     return ranking.with_parts(uncertainty=lambda: bootstrap(judgments, refit, seed=seed, replicates=replicates))
 
 
@@ -111,7 +127,7 @@ def _resampled(comparisons: Comparisons, rng: np.random.Generator, replicates: i
     table = _counts_of_units(comparisons)
     for begin in range(0, replicates, batch):
         size = min(batch, replicates - begin)
-        if table is None:  # every judgment for itself, all of one weight
+        if table is None:  # units are judgments of equal weight
             cells = _as_rows(counts).ravel()
             total = round(float(cells.sum()))
             drawn = rng.multinomial(total, cells / cells.sum(), size).astype(np.float64)
@@ -126,7 +142,7 @@ def _as_rows(counts: PairCounts) -> FloatArray:
 
 
 def _counts_of_units(comparisons: Comparisons) -> Any:
-    """Each unit's counts as a sparse row; None where units are judgments of equal weight."""
+    """Counts of each unit as a sparse row; None if the units are judgments of equal weight."""
     annotated = by_annotator(comparisons)
     if not annotated and comparisons.weight is None:
         return None

@@ -1,7 +1,4 @@
-"""Judgments set aside and foretold: the folds, and the chance a model gave to what was answered.
-
-Settings left to the data: of a few candidates, the one under which judgments set aside are likeliest.
-"""
+"""Cross-validation: folds, held-out log probabilities, and settings chosen by them."""
 
 from __future__ import annotations
 
@@ -21,23 +18,23 @@ from crowdrank.results import Ranking
 def log_probabilities(
     model: Any, ranking: Ranking, comparisons: Comparisons, ties: Literal["drop", "keep"] = "drop"
 ) -> FloatArray:
-    """Log of the chance the model gave to each answer.
+    """Log probability that the model gives to each answer.
 
-    With ties dropped, to each decided answer given that it was decided: models with and without room for ties
-    then compare like with like.
+    With ties dropped, it is the probability of each decided answer given that it was decided, so that models with and
+    without ties can be compared.
     """
-    chances = model.predict(ranking, comparisons)
+    probabilities = model.predict(ranking, comparisons)
     rows = np.arange(len(comparisons))
     if ties == "drop":
         rows = np.flatnonzero(comparisons.outcome != 0)
-        chances = chances / (1.0 - chances[:, 1:2])
-    return np.asarray(np.log(chances[rows, 1 - comparisons.outcome[rows]]))
+        probabilities = probabilities / (1.0 - probabilities[:, 1:2])
+    return np.asarray(np.log(probabilities[rows, 1 - comparisons.outcome[rows]]))
 
 
 def assign_folds(
     comparisons: Comparisons, folds: int, by: Literal["judgment", "annotator"], rng: np.random.Generator
 ) -> IntArray:
-    """The fold of each row, as even as can be; whole judgments, or whole annotators."""
+    """The fold of each row, of nearly equal size; by judgment, or by whole annotator."""
     of_row: AnyArray
     if by == "judgment":
         units, of_row = len(comparisons), np.arange(len(comparisons))
@@ -59,7 +56,7 @@ CANDIDATES: dict[str, tuple[Any, ...]] = {
 }
 _FIRST = {"virtual_weight": 0.5, "prior_scale": 3.0, "quality_prior": (3.0, 0.5)}
 _FOLDS = 5
-# Beyond so many judgments one fold tells enough.
+# With more judgments than this, one fold is enough.
 _MANY = 100_000
 
 
@@ -68,7 +65,7 @@ def is_auto(value: object) -> bool:
 
 
 def tune_settings(model: Any, comparisons: Comparisons, options: FitOptions) -> Any:
-    """The model with every setting that is "auto" set, one after another."""
+    """The model with every setting that is "auto" chosen by cross-validation, one after another."""
     names = [field.name for field in fields(model) if is_auto(getattr(model, field.name))]
     best = replace(model, **{name: _FIRST[name] for name in names})
     if not names or len(comparisons) < _FOLDS:
@@ -76,24 +73,24 @@ def tune_settings(model: Any, comparisons: Comparisons, options: FitOptions) -> 
     fold = assign_folds(comparisons, _FOLDS, "judgment", np.random.default_rng(model.seed))
     for name in names:
         candidates = _candidates(best, name)
-        gained = [_foretold(candidate, comparisons, fold, options) for candidate in candidates]
+        gained = [_held_out_log_likelihood(candidate, comparisons, fold, options) for candidate in candidates]
         best = candidates[int(np.argmax(gained))]
     return best
 
 
 def _candidates(model: Any, name: str) -> list[Any]:
-    """No virtual item at all is one of them where something else holds the scores."""
+    """Candidate values of a setting. Without a virtual item only if there is a prior on the scores."""
     none = (0.0,) if name == "virtual_weight" and model.prior_scale is not None else ()
     return [replace(model, **{name: value}) for value in none + CANDIDATES[name]]
 
 
-def _foretold(model: Any, comparisons: Comparisons, fold: Any, options: FitOptions) -> float:
-    """The log-likelihood of the judgments set aside, added up."""
+def _held_out_log_likelihood(model: Any, comparisons: Comparisons, fold: Any, options: FitOptions) -> float:
+    """Total log-likelihood of the held-out judgments."""
     total = 0.0
     for n in range(1 if len(comparisons) > _MANY else _FOLDS):
-        unseen = comparisons.take(np.flatnonzero(fold == n))
+        held_out = comparisons.take(np.flatnonzero(fold == n))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CrowdrankWarning)  # of what the fit of them all will say
+            warnings.simplefilter("ignore", CrowdrankWarning)  # the final fit repeats them
             ranking = model._fit(comparisons.take(np.flatnonzero(fold != n)), options)
-        total += float(unseen.weights[unseen.outcome != 0] @ log_probabilities(model, ranking, unseen))
+        total += float(held_out.weights[held_out.outcome != 0] @ log_probabilities(model, ranking, held_out))
     return total

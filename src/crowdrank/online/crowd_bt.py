@@ -12,7 +12,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.errors import DataWarning, SettingError
 from crowdrank.online import moments
-from crowdrank.online.base import Answers, ColumnarModel, check_positive
+from crowdrank.online.sequential_model import Answers, ColumnarModel, check_positive
 
 _MAX_CLOSED_VARIANCE = 2.0
 """Prior variance up to which the closed form is usable: beyond it, variances soon explode or freeze at κ."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.models.pairwise import elo
-from crowdrank.online.base import Answers, ColumnarModel, check_finite, check_positive
+from crowdrank.online.sequential_model import Answers, ColumnarModel, check_finite, check_positive
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
-from crowdrank.online.base import Answers, ColumnarModel, check_finite, check_positive
+from crowdrank.online.sequential_model import Answers, ColumnarModel, check_finite, check_positive
 
 _POINTS = 400.0 / math.log(10.0)
 _TOLERANCE = 1e-6  # Glickman's ε

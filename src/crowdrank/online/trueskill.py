@@ -18,7 +18,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
 from crowdrank.inference.special import ROOT_HALF
-from crowdrank.online.base import Answers, ColumnarModel, check_finite, check_positive
+from crowdrank.online.sequential_model import Answers, ColumnarModel, check_finite, check_positive
 
 _ROOT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 

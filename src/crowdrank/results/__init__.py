@@ -1,6 +1,6 @@
 """Results: rankings with their uncertainty, estimates of annotators and domains, comparisons of systems."""
 
-from crowdrank.results.annotators import AnnotatorRow, Annotators, Interval
+from crowdrank.results.annotator_estimates import AnnotatorRow, Annotators, Interval
 from crowdrank.results.bias_effects import BiasEffect, bias_effects
 from crowdrank.results.convergence import CLOSED_FORM, Convergence
 from crowdrank.results.domains import Domains

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from crowdrank.arrays import IntArray
 from crowdrank.data import Judgments
-from crowdrank.results.annotators import Annotators
+from crowdrank.results.annotator_estimates import Annotators
 from crowdrank.results.domains import Domains
 from crowdrank.results.uncertainty import Uncertainty
 

@@ -15,7 +15,7 @@ import polars as pl
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Judgments
 from crowdrank.errors import AmbiguousNameError, DataError, SettingError, UnknownNameError
-from crowdrank.results.annotators import Annotators
+from crowdrank.results.annotator_estimates import Annotators
 from crowdrank.results.convergence import CLOSED_FORM, Convergence
 from crowdrank.results.domains import Domains
 from crowdrank.results.frames import as_native

@@ -14,7 +14,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray, ObjectArray
 from crowdrank.data import Items
 from crowdrank.errors import FormatError
-from crowdrank.results.annotators import Annotators
+from crowdrank.results.annotator_estimates import Annotators
 from crowdrank.results.convergence import Convergence
 from crowdrank.results.domains import Domains
 from crowdrank.results.lazy import LazyParts

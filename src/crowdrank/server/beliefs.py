@@ -12,7 +12,7 @@ import numpy.typing as npt
 from crowdrank.arrays import BoolArray, IntArray
 from crowdrank.engines.compilation import Compiled
 from crowdrank.online import Beliefs, CrowdBT, Vocabulary
-from crowdrank.online.base import Answers
+from crowdrank.online.sequential_model import Answers
 
 SNAPSHOT_INTERVAL = 1_000
 """Votes between two snapshots of the beliefs. Withdrawing a vote only replays the votes since the last snapshot."""

@@ -82,12 +82,12 @@ def decision_status(ranking: Ranking, target: str, confidence: float, n_votes: i
 def _summary(target: str, confidence: float, decided: bool, probability: float, more_votes: int | None) -> str:
     if decided:
         return f"{target.capitalize()}: decided with {confidence:.0%} confidence.".replace("%", " %")
-    outlook = (
+    expectation = (
         "more votes are needed, but how many cannot be predicted yet"
         if more_votes is None
         else f"about {more_votes:,} more votes needed"
     )
-    return f"{target.capitalize()}: not decided yet ({probability:.0%} sure); {outlook}.".replace("%", " %")
+    return f"{target.capitalize()}: not decided yet ({probability:.0%} sure); {expectation}.".replace("%", " %")
 
 
 def reliability_summary(judgments: Comparisons) -> Json | None:

@@ -1,6 +1,6 @@
 """Simulated crowds with a known truth: the generators of the papers, and crowds of mixed annotators."""
 
-from crowdrank.simulation.annotators import mixed_crowd
+from crowdrank.simulation.annotator_types import mixed_crowd
 from crowdrank.simulation.crowd import Crowd, Respondents, respondents
 from crowdrank.simulation.domains import domain_crowd, named_domain_crowd
 from crowdrank.simulation.lists import list_crowd

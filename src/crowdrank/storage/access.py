@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, exists, insert, se
 
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.storage.database import Database
-from crowdrank.storage.errors import UnknownTokenError
+from crowdrank.storage.exceptions import UnknownTokenError
 from crowdrank.storage.schema import annotator, log, rate_limit, session, token
 from crowdrank.storage.values import hash_token, new_token
 from crowdrank.storage.writer import Clock, LogTransaction, Writer

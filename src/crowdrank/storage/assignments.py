@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 
 from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.storage.database import Database, fetch_dict
-from crowdrank.storage.errors import QuotaReachedError
+from crowdrank.storage.exceptions import QuotaReachedError
 from crowdrank.storage.schema import annotator as annotator_table
 from crowdrank.storage.schema import assignment, item, lease, vote, withdrawal
 from crowdrank.storage.values import check_name, hash_token, new_token

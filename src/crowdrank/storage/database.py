@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, in
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 
 from crowdrank.errors import SettingError
-from crowdrank.storage.errors import UnavailableError
+from crowdrank.storage.exceptions import UnavailableError
 from crowdrank.storage.schema import SCHEMA_VERSION
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Executable, insert, select
 
 from crowdrank.errors import CrowdrankError, DataError
 from crowdrank.storage.database import Database
-from crowdrank.storage.errors import UnavailableError
+from crowdrank.storage.exceptions import UnavailableError
 from crowdrank.storage.schema import log
 from crowdrank.storage.values import check_name
 

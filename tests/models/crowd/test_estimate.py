@@ -212,5 +212,5 @@ def test_dropped_ties_are_reported():
     votes = Comparisons.of(["a", "b", "a"], ["b", "c", "c"], ["a", "tie", "c"], annotator=["x", "y", "x"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        assert any("ties left out" in note for note in CrowdBT().fit(votes).notes)
+        assert any("ties were dropped" in note for note in CrowdBT().fit(votes).notes)
         assert not any("left out" in note for note in CrowdBT(ties="half").fit(votes).notes)

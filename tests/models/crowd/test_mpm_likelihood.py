@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.engines.base import add
+from crowdrank.engines.protocol import add
 from crowdrank.models.crowd.mpm_likelihood import (
     ChoiceSets,
     evaluate,

@@ -101,7 +101,7 @@ class Point(NamedTuple):
     x: float
     y: float
     kind: str
-    hint: str
+    tooltip: str
     name: str = ""
     low: float = float("nan")
     high: float = float("nan")
@@ -125,25 +125,25 @@ def level(value: float, axis: Axis, text: str) -> Html:
     return join(tag("line", x1="0%", y1=y, x2="100%", y2=y, class_="even"), words)
 
 
-def columns(values: Sequence[float], hints: Sequence[str], x: Axis, y: Axis, alternative: str) -> Html:
+def columns(values: Sequence[float], tooltips: Sequence[str], x: Axis, y: Axis, alternative: str) -> Html:
     """Return a bar chart over the whole width."""
     wide = 100 / max(1, len(values))
     drawn = [
         tag(
             "rect",
-            tag("title", hint),
+            tag("title", tooltip),
             x=f"{n * wide + wide * 0.06:.2f}%",
             width=f"{wide * 0.88:.2f}%",
             y=_percent(1 - y.position(value)),
             height=_percent(y.position(value)),
             class_="bar",
         )
-        for n, (value, hint) in enumerate(zip(values, hints, strict=True))
+        for n, (value, tooltip) in enumerate(zip(values, tooltips, strict=True))
     ]
     return _figure(join(*_grid(x, y), *drawn), alternative, 180)
 
 
-def heat_map(cells: FloatArray, names: Sequence[str], hints: Sequence[Sequence[str]], alternative: str) -> Html:
+def heat_map(cells: FloatArray, names: Sequence[str], tooltips: Sequence[Sequence[str]], alternative: str) -> Html:
     """Return a square heat map: 1 is one colour, −1 the other, 0 neither; nan is empty."""
     cell = min(_MAX_CELL, _MAX_HEAT_MAP // len(names))
     margin = 16 + int(1.1 * _LETTER_WIDTH * max(len(_short(name)) for name in names))
@@ -162,7 +162,7 @@ def heat_map(cells: FloatArray, names: Sequence[str], hints: Sequence[Sequence[s
             )
         )
         drawn += [
-            _shade(float(cells[row, column]), margin + column * cell, row * cell, cell - 1, hints[row][column])
+            _shade(float(cells[row, column]), margin + column * cell, row * cell, cell - 1, tooltips[row][column])
             for column in np.flatnonzero(~np.isnan(cells[row])).tolist()
         ]
     size_of = {"width": margin + whole + 2, "height": whole + 2, "viewBox": f"0 -1 {margin + whole + 2} {whole + 2}"}
@@ -170,9 +170,9 @@ def heat_map(cells: FloatArray, names: Sequence[str], hints: Sequence[Sequence[s
     return scrolling(picture, f"Figure: {alternative}")
 
 
-def _shade(value: float, x: int, y: int, side: int, hint: str) -> Html:
+def _shade(value: float, x: int, y: int, side: int, tooltip: str) -> Html:
     opacity, kind = f"{max(0.06, abs(value)):.2f}", "more" if value >= 0 else "less"
-    return tag("rect", tag("title", hint), x=x, y=y, width=side, height=side, class_=kind, fill_opacity=opacity)
+    return tag("rect", tag("title", tooltip), x=x, y=y, width=side, height=side, class_=kind, fill_opacity=opacity)
 
 
 def stacked(parts: Sequence[tuple[str, float, str]], alternative: str) -> Html:
@@ -210,7 +210,7 @@ def _grid(x: Axis, y: Axis) -> list[Html]:
 
 def _mark(point: Point, x: Axis, y: Axis) -> Html:
     across, up = _percent(x.position(point.x)), _percent(1 - y.position(point.y))
-    circle = tag("circle", tag("title", point.hint), cx=across, cy=up, r=4.5, class_=point.kind)
+    circle = tag("circle", tag("title", point.tooltip), cx=across, cy=up, r=4.5, class_=point.kind)
     if point.low != point.low:
         return circle
     ends = {"y1": _percent(1 - y.position(point.low)), "y2": _percent(1 - y.position(point.high))}

@@ -33,14 +33,14 @@ def calibration(findings: Findings) -> Section | None:
         return section("calibration", title, paragraph(found))
     frame = found.to_polars()
     points = [
-        Point(row["predicted"], row["observed"], "dot", _hint(row), low=row["low"], high=row["high"])
+        Point(row["predicted"], row["observed"], "dot", _tooltip(row), low=row["low"], high=row["high"])
         for row in frame.iter_rows(named=True)
     ]
     bottom = min(0.5, 0.1 * int(10 * min(frame["low"].to_list())))
     x, y = percentages("predicted probability", 0.5, 1.0), percentages("observed", bottom, 1.0)
     even = diagonal() if bottom == 0.5 else _line(bottom)
     drawn = scatter(
-        points, x, y, f"Predicted against observed: {'; '.join(map(_hint, frame.iter_rows(named=True)))}.", even
+        points, x, y, f"Predicted against observed: {'; '.join(map(_tooltip, frame.iter_rows(named=True)))}.", even
     )
     caption = "Judgments binned by predicted probability, with 95 % intervals. The dashed line is perfect calibration."
     rows = [
@@ -83,7 +83,7 @@ def _line(bottom: float) -> object:
     return tag("line", x1="0%", y1=f"{start:.2f}%", x2="100%", y2="0%", class_="even")
 
 
-def _hint(row: dict[str, float]) -> str:
+def _tooltip(row: dict[str, float]) -> str:
     return f"{percent(row['predicted'])} predicted, {percent(row['observed'])} observed in {row['judgments']:,.0f}"
 
 
@@ -137,7 +137,7 @@ def _figure(found: Disagreement) -> Html:
         return Html("")
     order = present[_by_similarity(share[np.ix_(present, present)])]
     cells, names = 1 - 2 * share[np.ix_(order, order)], [str(name) for name in found.annotators[order]]
-    hints = [
+    tooltips = [
         [
             f"{names[i]} and {names[j]}: {found.opposite[a, b]:,} of {found.shared[a, b]:,} opposite"
             for j, b in enumerate(order)
@@ -145,7 +145,10 @@ def _figure(found: Disagreement) -> Html:
         for i, a in enumerate(order)
     ]
     drawn = heat_map(
-        cells, names, hints, f"Agreement of {len(names)} annotators with each other; the table has the largest values."
+        cells,
+        names,
+        tooltips,
+        f"Agreement of {len(names)} annotators with each other; the table has the largest values.",
     )
     caption = (
         f"The {len(names):,} with most judgments, sorted by similarity. Empty: fewer than {_MIN_SHARED} shared pairs."

@@ -95,12 +95,12 @@ def _histogram(findings: Findings) -> Html:
     edges = np.linspace(low, high + 1, min(_BINS, high - low + 1) + 1)
     found = np.histogram(n_judgments, edges)[0]
     kind = findings.ranking.judgment_kind
-    hints = [
+    tooltips = [
         f"{count(int(n), 'item')} in {int(np.ceil(a)):,} to {int(np.ceil(b)) - 1:,} {kind}"
         for n, (a, b) in zip(found, pairwise(edges), strict=True)
     ]
     x, y = numbers(f"{kind} per item", low, high + 1), numbers("items", 0.0, float(found.max()))
-    return columns(found.tolist(), hints, x, y, f"Number of items by number of {kind}: {'; '.join(hints)}.")
+    return columns(found.tolist(), tooltips, x, y, f"Number of items by number of {kind}: {'; '.join(tooltips)}.")
 
 
 def _figure(findings: Findings) -> Html:
@@ -121,13 +121,13 @@ def _figure(findings: Findings) -> Html:
     compared = _comparison_counts(pairs, block, band, bands)
     names = _names(findings, block, band, best)
     share = np.where(compared > 0, np.log1p(compared) / np.log1p(max(compared.max(), 1)), np.nan)
-    hints = [
+    tooltips = [
         [f"{a} and {b}: {n:,.0f}" for b, n in zip(names, row, strict=True)]
         for a, row in zip(names, compared, strict=True)
     ]
     of_query = f" of {items_.queries[query]}" if len(items_.queries) > 1 else ""
     what = "Items" if size <= _MAX_DRAWN else f"{size:,} items, grouped by rank,"
-    drawn = heat_map(share, names, hints, f"{what}{of_query} by rank, and how often each pair was compared.")
+    drawn = heat_map(share, names, tooltips, f"{what}{of_query} by rank, and how often each pair was compared.")
     legend = f"Darker: compared more often, up to {count(int(compared.max()), 'time')}; empty: never."
     caption = f"{what}{of_query} by rank, best first. {legend}"
     return join(drawn, tag("p", caption, class_="caption"))

@@ -96,7 +96,7 @@ def _figure(findings: Findings, estimate: AnnotatorEstimate, found: Verdicts | N
             float(n_judgments[k]),
             float(value[k]),
             _point_kind(found, k),
-            _hint(findings, estimate, found, k),
+            _tooltip(findings, estimate, found, k),
             str(findings.judgments.annotators[k]) if _point_kind(found, k) == "odd" else "",
         )
         for k in shown
@@ -114,12 +114,12 @@ def _histogram(estimate: AnnotatorEstimate, value: FloatArray, n_judgments: int)
     """Histogram, for annotators who all gave the same number of judgments."""
     low, high = (0.0, 1.0) if value.min() >= 0 and value.max() <= 1 else (float(value.min()), float(value.max()))
     found, edges = np.histogram(value, _BINS, (low, high))
-    hints = [
+    tooltips = [
         f"{count(int(n), 'annotator')}: {between(float(a), float(b))}"
         for n, (a, b) in zip(found, pairwise(edges), strict=True)
     ]
     x, y = linear(estimate.name, low, high), numbers("annotators", 0.0, float(found.max()))
-    drawn = columns(found.tolist(), hints, x, y, f"Number of annotators by {estimate.name}: {'; '.join(hints)}.")
+    drawn = columns(found.tolist(), tooltips, x, y, f"Number of annotators by {estimate.name}: {'; '.join(tooltips)}.")
     caption = f"{estimate.name.capitalize()}, {estimate.meaning}. Each gave {count(n_judgments, 'judgment')}."
     return join(drawn, tag("p", caption, class_="caption"))
 
@@ -150,7 +150,7 @@ def _point_kind(found: Verdicts | None, k: int) -> str:
     return "odd" if found.verdict[k] in _MEANING else "open" if found.verdict[k] == "too few to say" else "dot"
 
 
-def _hint(findings: Findings, estimate: AnnotatorEstimate, found: Verdicts | None, k: int) -> str:
+def _tooltip(findings: Findings, estimate: AnnotatorEstimate, found: Verdicts | None, k: int) -> str:
     verdict = "" if found is None else f", {found.verdict[k]}"
     return (
         f"{findings.judgments.annotators[k]}: {estimate.name} {estimate.value[k]:.2f}, "
