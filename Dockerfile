@@ -1,4 +1,4 @@
-# A collection in /data, served at port 8000:
+# Serves a study in /data on port 8000:
 #   docker build -t crowdrank .
 #   docker run -p 8000:8000 -v "$PWD":/data crowdrank items.csv --host 0.0.0.0
 FROM python:3.12-slim AS build

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from machine import record
 
 from tests.postgres import running
-from tests.server.killing import play
+from tests.server.crashes import play
 
 _RESULT = Path(__file__).parent / "results" / "nothing_lost.jsonl"
 

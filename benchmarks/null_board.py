@@ -21,9 +21,9 @@ from machine import StandardErrors, made, record
 from crowdrank.active.null_simulation import SeparatedPairs, separated_pairs
 from crowdrank.errors import CrowdrankWarning
 from crowdrank.models import CrowdBT
-from crowdrank.server.assignments import Desk, Outcome
-from crowdrank.server.boards import Board, board_of
-from crowdrank.server.projection import Live
+from crowdrank.server.assignments import Answer, AssignmentService, Outcome
+from crowdrank.server.boards import Board, build_board
+from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
 
 SHOWS = {"crowd-bt": CrowdBT(), "crowd-bt, standard errors": StandardErrors(CrowdBT())}
@@ -59,25 +59,25 @@ class Trial:
     """Whether the reliability that is published is surely above zero."""
 
 
-def toss(collection: Collection, size: Size, ties: float, seed: int) -> Live:
+def toss(collection: Collection, size: Size, ties: float, seed: int) -> Projection:
     """Everyone answers in turn whatever they are asked: a tie with this chance, else a side by lot."""
     rng = np.random.default_rng([seed, 1])
     collection.items.add([f"item {n}" for n in range(size.items)], actor="null board")
     people = collection.annotators.add([f"annotator {n}" for n in range(size.annotators)], actor="null board")
-    live = Live(collection).catch_up()
-    desk = Desk(collection, live, lambda: False, seed=seed)
+    projection = Projection(collection).catch_up()
+    service = AssignmentService(collection, projection, lambda: False, seed=seed)
     for n in range(size.votes):
-        person = desk.person(people[n % size.annotators])
-        asked = desk.question(person)["assignment"]
+        annotator = service.annotator(people[n % size.annotators])
+        asked = service.question(annotator)["assignment"]
         said: Outcome = "tie" if rng.random() < ties else "left" if rng.random() < 0.5 else "right"
-        desk.vote(person, asked["token"], said, "", None)
-    return live
+        service.vote(annotator, Answer(asked["token"], said))
+    return projection
 
 
 def trial(size: Size, ties: float, seed: int) -> Trial:
     with tempfile.TemporaryDirectory() as folder, Collection.open(Path(folder) / "c.db", durable=False) as collection:
-        live = toss(collection, size, ties, seed)
-        return judged(board_of(collection, live, live.touched))
+        projection = toss(collection, size, ties, seed)
+        return judged(build_board(collection, projection, projection.board_seq))
 
 
 def judged(board: Board) -> Trial:

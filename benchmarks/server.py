@@ -26,7 +26,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.postgres import running
-from tests.server.crowd import Served, vote_for
+from tests.server.load import Served, vote_for
 
 HERE = Path(__file__).parent
 WARM_UP = 3.0
@@ -139,27 +139,29 @@ def _cpu(served: Served) -> dict[int, float]:
 
 def choice(items: int, votes: int = 300, times: int = 300) -> dict[str, Any]:
     """How long the choice itself takes, beside nothing else."""
-    from crowdrank.server.choice import choose
-    from crowdrank.server.projection import Live
+    from crowdrank.server.choice import choose_pair
+    from crowdrank.server.projection import Projection
     from crowdrank.storage import Collection
 
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder, Collection.open(f"{folder}/c.db", durable=False) as collection:
         collection.items.add([f"item {n}" for n in range(items)], actor="bench")
         people = collection.annotators.add([f"p{n}" for n in range(50)], actor="bench")
-        live = Live(collection).catch_up()
+        projection = Projection(collection).catch_up()
         taken = []
         for n in range(votes + times):
             who = people[int(rng.integers(50))]
             begin = time.perf_counter()
-            chosen = choose(live, live.people[who], live.pending(time.time_ns() // 1000), rng)
+            chosen = choose_pair(
+                projection, projection.annotators[who], projection.pending(time.time_ns() // 1000), rng
+            )
             if n >= votes:
                 taken.append(time.perf_counter() - begin)
-            asked = collection.questions.assign(who, chosen.left, chosen.right, policy="x", probability=0.5)
+            asked = collection.assignments.create(who, chosen.left, chosen.right, policy="x", probability=0.5)
             if n % 10:
-                collection.questions.vote(asked.token, "left", annotator=who)
-            live.catch_up()
-            live.beliefs  # noqa: B018  folding is not part of the choice
+                collection.votes.record(asked.token, "left", annotator=who)
+            projection.catch_up()
+            projection.beliefs  # noqa: B018  folding is not part of the choice
     waits = np.array(taken) * 1e3
     p50 = round(float(np.median(waits)), 2)
     p99 = round(float(np.quantile(waits, 0.99)), 2)

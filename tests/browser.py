@@ -1,4 +1,4 @@
-"""Chromium, for tests that look at pages: one browser for all of a module, and what axe finds on a page."""
+"""Chromium for tests of pages: one browser per module, and accessibility checks with axe."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SEVERE = ("serious", "critical")
 _PATIENCE = 120_000
-"""Milliseconds: machines that run tests are busy."""
+"""Timeout in milliseconds; machines that run tests are busy."""
 
 
 def find_chromium() -> str:
-    """Where it is; its absence is a failure, not a reason to skip."""
+    """Return the path of Chromium. If it is missing, tests fail instead of being skipped."""
     for name in _NAMES:
         if found := shutil.which(name):
             return found
@@ -27,7 +27,7 @@ def find_chromium() -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Not for the whole session: as long as it runs, nothing else in this thread can run an event loop."""
+    """One browser per module: while it runs, nothing else in this thread can run an event loop."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         yield started
@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Opened:
-    """A page, with all it complained of and all it asked the network for."""
+    """A page with its console messages, errors and network requests."""
 
     def __init__(self, page: Page, address: str):
         self.complaints: list[str] = []
@@ -53,7 +53,7 @@ class Opened:
         return bool(self.page.evaluate(wide))
 
     def violations(self) -> list[str]:
-        """What axe calls serious or critical, each with the first place it was found in."""
+        """Return the violations that axe calls serious or critical, each with its first occurrence."""
         found = Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
         return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in _SEVERE]
 

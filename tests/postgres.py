@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests and benchmarks: started in a temporary folder, gone afterwards."""
+"""A real PostgreSQL server for tests and benchmarks, in a temporary folder that is removed afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEWEST_FIRST = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: 
 
 
 class Postgres:
-    """A server of one's own, reached by a socket in its folder and by nobody else."""
+    """A private server, reachable only by a socket in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.data = folder, folder / "data"
@@ -24,7 +24,7 @@ class Postgres:
         return f"postgresql://crowdrank@/{database}?host={self.folder}"
 
     def create(self, database: str) -> str:
-        """A new, empty database; gives its address."""
+        """Create an empty database and return its URL."""
         self._run("createdb", "-h", str(self.folder), "-U", "crowdrank", database)
         return self.url(database)
 
@@ -32,7 +32,7 @@ class Postgres:
         self._run("initdb", "-D", str(self.data), "-U", "crowdrank", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
 
     def start(self) -> None:
-        """Blocks until it answers."""
+        """Start the server and wait until it responds."""
         settings = {
             "unix_socket_directories": self.folder,
             "listen_addresses": "''",
@@ -77,11 +77,11 @@ def _programs() -> Path:
 
 @contextmanager
 def running(under: str | Path | None = None) -> Iterator[Postgres]:
-    """A server for as long as this lasts, with its files in a new folder `under` one; in memory where there is room.
+    """Run a server while the block lasts, with its files in a new folder below `under`, by default in memory.
 
-    It must not run as root: there it runs as the user postgres.
+    PostgreSQL refuses to run as root; then it runs as the user postgres.
     """
-    folder = Path(tempfile.mkdtemp(prefix="crowdrank-pg-", dir=under or _roomy()))  # short, for the socket's path is
+    folder = Path(tempfile.mkdtemp(prefix="crowdrank-pg-", dir=under or _roomy()))  # the path of a socket must be short
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres")
     server = Postgres(folder)
@@ -97,6 +97,6 @@ def running(under: str | Path | None = None) -> Iterator[Postgres]:
 
 
 def _roomy() -> str:
-    """Thousands of small files are made and removed, for which a busy disk takes many seconds."""
+    """Return a folder in memory if there is room: a busy disk is slow with thousands of small files."""
     memory = Path("/dev/shm")
     return str(memory) if memory.is_dir() and shutil.disk_usage(memory).free > 2**30 else "/tmp"

@@ -1,4 +1,4 @@
-"""`crowdrank serve` as a process of its own, as organisers start it."""
+"""`crowdrank serve` as a process of its own, as an admin starts it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-c", "from crowdrank.cli import main; main()"]
 
 
 class Served:
-    """A server that runs: where it is, its secret, and a client for its API."""
+    """A running server: its URL, its admin token, and a client for its API."""
 
     def __init__(self, port: int, process: subprocess.Popen[str], database: Path) -> None:
         self.base, self.process, self.database = f"http://localhost:{port}", process, database
@@ -35,7 +35,7 @@ class Served:
         return f"{self.base}/admin/{self.secret}"
 
     def ask(self, method: str, path: str, token: str | None = None, **more: Any) -> Any:
-        """What the API answers, to the organiser unless someone's token is given."""
+        """Call the API as admin, or with another token, and return the JSON response."""
         headers = {"Authorization": f"Bearer {token or self.secret}"}
         answer = self.client.request(method, f"/api/v1{path}", headers=headers, **more)
         assert answer.status_code == 200, answer.text
@@ -49,7 +49,7 @@ def free_port() -> int:
 
 
 def crowdrank(*words: object, folder: Path) -> str:
-    """What a command prints."""
+    """Run a command and return what it prints."""
     done = subprocess.run(
         [*COMMAND, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=300, check=True
     )
@@ -58,7 +58,7 @@ def crowdrank(*words: object, folder: Path) -> str:
 
 @contextmanager
 def serving(folder: Path, items: str, config: str = "", options: Sequence[str] = ()) -> Iterator[Served]:
-    """Serve a table of items until the block ends; then it must stop in peace."""
+    """Serve a table of items while the block lasts; the server must stop cleanly."""
     (folder / "items.csv").write_text(items, encoding="utf-8")
     (folder / "collection.toml").write_text(config, encoding="utf-8")
     port = free_port()

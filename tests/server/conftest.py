@@ -1,4 +1,4 @@
-"""A collection behind its server, spoken to in this process; over SQLite, and where asked over a real PostgreSQL."""
+"""A collection and its server in this process, with SQLite or a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import psycopg
 import pytest
 from fastapi.testclient import TestClient
 
+from crowdrank.server.admin_actions import change_settings
 from crowdrank.server.app import create_app
-from crowdrank.server.assignments import Desk
-from crowdrank.server.batching import Said
+from crowdrank.server.assignments import Answer, AssignmentService
 from crowdrank.server.service import Options
 from crowdrank.storage import Collection, NewItem
 from tests.postgres import running
-from tests.server.browsing import browser, enter, photograph, stones  # noqa: F401  (fixtures)
+from tests.server.browser_helpers import browser, enter, photograph, stones  # noqa: F401  (fixtures)
 
 _numbers = count()
 
 
 class Clock:
-    """Stands still until it is moved."""
+    """A clock that only moves when told to."""
 
     def __init__(self):
         self.now = 1_800_000_000_000_000
@@ -40,8 +40,8 @@ def postgres():
 
 
 @pytest.fixture
-def new_place(request, tmp_path):
-    """An address of a database with nothing in it: `new_place()` of SQLite, `new_place("postgresql")`."""
+def new_location(request, tmp_path):
+    """Make locations of empty databases: `new_location()` for SQLite, `new_location("postgresql")`."""
 
     def make(kind="sqlite"):
         if kind == "sqlite":
@@ -59,30 +59,31 @@ def bearer(token):
 
 
 class Played:
-    """A server with a client, and short words for what tests do."""
+    """A server with a client and shortcuts for tests."""
 
-    def __init__(self, place, items=("a", "b", "c", "d"), clock=None, settings=None, **options):
-        told = {} if clock is None else {"clock": clock}
-        self.collection = Collection.open(place, durable=False, **told)
+    def __init__(self, location, items=("a", "b", "c", "d"), clock=None, settings=None, **options):
+        clocks = {} if clock is None else {"clock": clock}
+        self.collection = Collection.open(location, durable=False, **clocks)
         self.app = create_app(self.collection, Options(durable=False, background=False, **options))
         self.service = self.app.state.service
-        # the same lots every time
-        self.service.desk = Desk(self.collection, self.service.live, self.service.boards.settled, seed=0)
+        # A fixed seed, so that every run asks the same questions.
+        projection, is_decided = self.service.projection, self.service.boards.is_decided
+        self.service.assignments = AssignmentService(self.collection, projection, is_decided, seed=0)
         self.client = TestClient(self.app, base_url="http://testserver")
         if items:
             self.ids = self.collection.items.add([_new(one) for one in items], actor="test")
         if settings:
-            self.service.change_settings(settings, "test")
+            change_settings(self.service, settings, "test")
         self.secret = self.collection.access.issue_role("admin", actor="test")
         self.admin = bearer(self.secret)
-        self._number = {}
+        self._ids = {}
 
     def join(self, *names, quota=None):
-        """Tokens of new annotators."""
+        """Add annotators and return their tokens."""
         given = [{"name": name, "quota": quota} for name in names]
         answer = self.client.post("/api/v1/annotators", json={"annotators": given}, headers=self.admin)
         assert answer.status_code == 200, answer.text
-        self._number |= {one["token"]: one["id"] for one in answer.json()["annotators"]}
+        self._ids |= {one["token"]: one["id"] for one in answer.json()["annotators"]}
         return [one["token"] for one in answer.json()["annotators"]]
 
     def question(self, token):
@@ -97,33 +98,34 @@ class Played:
         return answer.json()
 
     def play(self, token, outcomes):
-        """Answer so many questions; `outcomes` are answers, or a function of the question."""
+        """Answer one question per outcome; an outcome may be a function of the question."""
         question = self.question(token)
         for outcome in outcomes:
             if "assignment" not in question:
                 break
-            said = outcome(question["assignment"]) if callable(outcome) else outcome
-            question = self.vote(token, question, said, milliseconds=1200)["next"]
+            answer = outcome(question["assignment"]) if callable(outcome) else outcome
+            question = self.vote(token, question, answer, response_ms=1200)["next"]
         return question
 
-    def play_directly(self, token, outcomes):
-        """The same without HTTP, at a quarter of the cost: for tests that need many votes, not the API."""
-        desk = self.service.desk
-        person = desk.person(self._number[token])
-        question = desk.question(person)
+    def play_directly(self, annotator_token, outcomes):
+        """The same without HTTP, which is four times as fast."""
+        service = self.service.assignments
+        annotator = service.annotator(self._ids[annotator_token])
+        question = service.question(annotator)
         for outcome in outcomes:
             if "assignment" not in question:
                 break
-            said = outcome(question["assignment"]) if callable(outcome) else outcome
-            question = desk.vote(person, Said(question["assignment"]["token"], said, milliseconds=1200))["next"]
+            answer = outcome(question["assignment"]) if callable(outcome) else outcome
+            token = question["assignment"]["token"]
+            question = service.vote(annotator, Answer(token, answer, response_ms=1200))["next"]
         return question
 
     def enter(self, token, path="join"):
-        """A browser that opened a link."""
-        visitor = TestClient(self.app, base_url="http://testserver")
-        answer = visitor.get(f"/{path}/{token}", follow_redirects=False)
+        """Return a browser that opened a link."""
+        client = TestClient(self.app, base_url="http://testserver")
+        answer = client.get(f"/{path}/{token}", follow_redirects=False)
         assert answer.status_code == 303, answer.text
-        return visitor
+        return client
 
 
 def _new(one):
@@ -136,12 +138,12 @@ def clock():
 
 
 @pytest.fixture
-def start(new_place):
-    """Servers that are closed afterwards: `start(kind="sqlite", **how)`."""
+def start(new_location):
+    """Start servers that are stopped afterwards: `start(kind="sqlite", **options)`."""
     open_ones = []
 
-    def begin(kind="sqlite", place=None, **how):
-        made = Played(place or new_place(kind), **how)
+    def begin(kind="sqlite", location=None, **how):
+        made = Played(location or new_location(kind), **how)
         open_ones.append(made)
         return made
 

@@ -1,4 +1,4 @@
-"""What the API promises to those who judge."""
+"""The API for annotators and admins."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import threading
 
 import pytest
 
+from crowdrank.server.admin_actions import change_settings
 from crowdrank.storage import NewItem
 from tests.server.conftest import bearer
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_question_is_answered_and_the_next_one_comes_with_it(start, kind):
+def test_a_vote_returns_the_next_question(start, kind):
     played = start(kind)
     (ann,) = played.join("ann")
     question = played.question(ann)
@@ -31,22 +32,22 @@ def test_a_reload_gives_the_same_question(played, two):
     assert played.question(two.ann)["assignment"] == played.question(two.ann)["assignment"]
 
 
-def test_the_same_answer_again_changes_nothing(played, two):
+def test_repeating_a_vote_changes_nothing(played, two):
     question = played.question(two.ann)
     first, again = (played.vote(two.ann, question, "left") for _ in range(2))
     assert again["replayed"] is True
     assert again["recorded"] == first["recorded"]
     assert again["next"]["assignment"] == first["next"]["assignment"]
-    assert played.service.live.decided == 1
+    assert played.service.projection.n_counted == 1
 
 
-def test_another_answer_to_the_same_question_is_refused(played, two):
+def test_a_different_answer_to_the_same_question_is_refused(played, two):
     question = played.question(two.ann)
     played.vote(two.ann, question, "left")
-    assert played.vote(two.ann, question, "right", status=409)["error"]["code"] == "contradiction"
+    assert played.vote(two.ann, question, "right", status=409)["error"]["code"] == "conflict"
 
 
-def test_two_tabs_see_one_question_and_its_answer_counts_once(played, two):
+def test_two_tabs_show_one_question_and_its_answer_counts_once(played, two):
     tabs = [played.question(two.ann), played.question(two.ann)]
     said = []
     threads = [threading.Thread(target=lambda tab=tab: said.append(played.vote(two.ann, tab, "left"))) for tab in tabs]
@@ -55,23 +56,23 @@ def test_two_tabs_see_one_question_and_its_answer_counts_once(played, two):
     for thread in threads:
         thread.join()
     assert sorted(one["replayed"] for one in said) == [False, True]
-    assert played.service.live.catch_up().decided == 1
+    assert played.service.projection.catch_up().n_counted == 1
 
 
-def test_a_token_that_nobody_was_given_is_unknown(played, two):
+def test_an_invalid_assignment_token_is_refused(played, two):
     body = {"token": "x" * 22, "outcome": "left"}
     answer = played.client.post("/api/v1/votes", json=body, headers=bearer(two.ann))
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "unknown_token"
 
 
-def test_nobody_can_answer_for_another(played, two):
+def test_annotators_cannot_vote_for_each_other(played, two):
     question = played.question(two.ann)
     assert played.vote(two.bob, question, "left", status=404)["error"]["code"] == "unknown_token"
 
 
-def test_a_late_answer_counts_until_another_question_took_its_place(start, clock):
-    played = start(clock=clock, settings={"asking": {"lease_seconds": 60}})
+def test_a_late_vote_counts_until_the_question_is_replaced(start, clock):
+    played = start(clock=clock, settings={"questions": {"lease_seconds": 60}})
     (ann,) = played.join("ann")
     late = played.question(ann)
     clock.pass_seconds(61)
@@ -84,7 +85,7 @@ def test_a_late_answer_counts_until_another_question_took_its_place(start, clock
     played.vote(ann, taken)
 
 
-def test_nobody_is_asked_the_same_pair_twice_and_it_ends(played, two):
+def test_every_pair_is_asked_once_and_then_the_annotator_is_finished(played, two):
     pairs = []
 
     def note(asked):
@@ -94,16 +95,16 @@ def test_nobody_is_asked_the_same_pair_twice_and_it_ends(played, two):
     end = played.play(two.ann, [note] * 20)
     assert len(pairs) == len(set(pairs)) == 6
     assert end["finished"] is True
-    assert end["reason"] == "nothing_left"
+    assert end["reason"] == "no_pairs_left"
 
 
-def test_people_at_the_same_time_get_different_pairs(played):
+def test_annotators_at_the_same_time_get_different_pairs(played):
     tokens = played.join(*(f"p{n}" for n in range(6)))
     pairs = [played.question(token)["assignment"] for token in tokens]
     assert len({frozenset((p["left"]["id"], p["right"]["id"])) for p in pairs}) == 6
 
 
-def test_undo_puts_the_same_question_again(played, two):
+def test_undo_returns_the_same_question(played, two):
     question = played.question(two.ann)
     said = played.vote(two.ann, question, "left")
     answer = played.client.post("/api/v1/undo", headers=bearer(two.ann)).json()
@@ -114,19 +115,19 @@ def test_undo_puts_the_same_question_again(played, two):
     ]
     assert answer["next"]["progress"]["done"] == 0
     played.vote(two.ann, answer["next"], "right")
-    assert played.service.live.decided == 1
+    assert played.service.projection.n_counted == 1
 
 
-def test_there_is_nothing_to_undo_at_first_nor_where_it_is_not_allowed(start):
+def test_undo_needs_a_vote_and_permission(start):
     played = start(settings={"undo": False})
     (ann,) = played.join("ann")
     assert played.client.post("/api/v1/undo", headers=bearer(ann)).status_code == 403
-    played.service.change_settings({"undo": True}, "test")
+    change_settings(played.service, {"undo": True}, "test")
     assert played.client.post("/api/v1/undo", headers=bearer(ann)).json()["error"]["code"] == "nothing_to_undo"
 
 
 @pytest.mark.parametrize(("setting", "outcome"), [("ties", "tie"), ("skips", "skip")])
-def test_answers_that_are_not_offered_are_refused(start, setting, outcome):
+def test_disabled_answers_are_refused(start, setting, outcome):
     played = start(settings={setting: False})
     (ann,) = played.join("ann")
     question = played.question(ann)
@@ -135,10 +136,10 @@ def test_answers_that_are_not_offered_are_refused(start, setting, outcome):
 
 
 @pytest.mark.parametrize("body", [{}, {"outcome": "left"}, {"token": "x"}, {"token": "x", "outcome": None}])
-def test_no_answer_is_taken_for_granted(played, two, body):
+def test_incomplete_votes_are_refused(played, two, body):
     played.question(two.ann)
     assert played.client.post("/api/v1/votes", json=body, headers=bearer(two.ann)).status_code == 422
-    assert len(played.service.live.catch_up().folding) == 0
+    assert len(played.service.projection.catch_up().votes) == 0
 
 
 def test_decided_skipped_and_remaining_add_up_to_the_quota(start):
@@ -148,7 +149,7 @@ def test_decided_skipped_and_remaining_add_up_to_the_quota(start):
     for outcome in ("left", "skip", "tie", "skip", "right", "skip", "left"):
         progress = question["progress"]
         assert progress["decided"] + progress["skipped"] + progress["remaining"] == 7
-        question = played.vote(ann, question, outcome, reason="I cannot tell" if outcome == "skip" else "")["next"]
+        question = played.vote(ann, question, outcome, reason="I cannot decide" if outcome == "skip" else "")["next"]
         if outcome == "tie":
             question = played.client.post("/api/v1/undo", headers=bearer(ann)).json()["next"]
             question = played.vote(ann, question, "tie")["next"]
@@ -156,7 +157,7 @@ def test_decided_skipped_and_remaining_add_up_to_the_quota(start):
     assert question["progress"] == {"done": 7, "decided": 4, "skipped": 3, "quota": 7, "remaining": 0}
 
 
-def test_the_completion_code_is_for_those_who_did_something(start):
+def test_the_completion_code_requires_an_answer(start):
     joining = {"completion_code": "C0DE", "completion_url": "https://panel.example/?cc={code}"}
     played = start(settings={"joining": joining, "budget": {"per_annotator": 2}})
     ann, bob = played.join("ann", "bob")
@@ -166,7 +167,7 @@ def test_the_completion_code_is_for_those_who_did_something(start):
     assert played.question(bob)["completion_code"] is None
 
 
-def test_a_budget_of_votes_is_never_overspent(start):
+def test_the_vote_budget_is_never_exceeded(start):
     played = start(settings={"budget": {"votes": 5}})
     tokens = played.join("a1", "a2", "a3")
     asked = [played.question(token) for token in tokens]
@@ -176,17 +177,17 @@ def test_a_budget_of_votes_is_never_overspent(start):
             for token, one in zip(tokens, asked, strict=True)
         ]
     assert {one["reason"] for one in asked} == {"budget"}
-    assert played.service.live.decided == 5
+    assert played.service.projection.n_counted == 5
 
 
-def test_money_ends_too(start):
-    played = start(settings={"budget": {"money": 1.0, "price": 0.3}})
+def test_the_money_budget_is_never_exceeded(start):
+    played = start(settings={"budget": {"money": 1.0, "price_per_vote": 0.3}})
     (ann,) = played.join("ann")
     assert played.play(ann, ["left"] * 9)["reason"] == "budget"
-    assert played.service.live.decided == 3
+    assert played.service.projection.n_counted == 3
 
 
-def test_a_pause_holds_questions_back_but_takes_answers(played, two):
+def test_a_paused_study_asks_nothing_but_accepts_votes(played, two):
     question = played.question(two.ann)
     played.client.post("/api/v1/state", json={"state": "paused"}, headers=played.admin)
     assert played.question(two.ann)["paused"] is True
@@ -195,7 +196,7 @@ def test_a_pause_holds_questions_back_but_takes_answers(played, two):
     assert "assignment" in played.question(two.ann)
 
 
-def test_hidden_items_are_taken_back_and_newcomers_get_work(played, two):
+def test_questions_about_hidden_items_are_replaced_and_new_items_are_asked(played, two):
     question = played.question(two.ann)
     gone = question["assignment"]["left"]["id"]
     played.client.patch(f"/api/v1/items/{gone}", json={"hidden": True}, headers=played.admin)
@@ -207,7 +208,7 @@ def test_hidden_items_are_taken_back_and_newcomers_get_work(played, two):
     assert "new" in (asked["left"]["label"], asked["right"]["label"])
 
 
-def test_nobody_judges_their_own(start):
+def test_owners_do_not_judge_their_own_items(start):
     own = NewItem(label="mine", content={"owner": "ann"})
     played = start(items=["a", "b", "c", own])
     ann, bob = played.join("ann", "bob")
@@ -222,13 +223,13 @@ def test_nobody_judges_their_own(start):
 
 
 def test_gold_pairs_are_asked_and_counted(start):
-    played = start(settings={"gold": [["a", "b"]], "asking": {"gold_share": 0.5}})
+    played = start(settings={"gold": [["a", "b"]], "questions": {"gold_share": 0.5}})
     names = [f"p{n}" for n in range(8)]
     for token in played.join(*names):
         played.play(token, [lambda asked: "left" if asked["left"]["label"] < asked["right"]["label"] else "right"] * 6)
     told = played.client.get("/api/v1/annotators", headers=played.admin).json()["annotators"]
-    assert sum(one["gold_of"] for one in told) > 0
-    assert all(one["gold"] == one["gold_of"] for one in told)
+    assert sum(one["gold_total"] for one in told) > 0
+    assert all(one["gold_correct"] == one["gold_total"] for one in told)
 
 
 def test_sides_are_balanced_for_each_annotator(start):
@@ -245,16 +246,16 @@ def test_sides_are_balanced_for_each_annotator(start):
     assert all(abs(left.get(f"i{n}", 0) - right.get(f"i{n}", 0)) <= 3 for n in range(9))
 
 
-def test_excluded_people_are_asked_no_more_and_count_no_more(played, two):
+def test_excluded_annotators_are_not_asked_and_do_not_count(played, two):
     question = played.play(two.ann, ["left", "left"])
-    (number,) = [p.id for p in played.service.live.people.values() if p.name == "ann"]
+    (number,) = [p.id for p in played.service.projection.annotators.values() if p.name == "ann"]
     answer = played.client.patch(f"/api/v1/annotators/{number}", json={"excluded": True}, headers=played.admin)
     assert answer.json()["excluded"] is True
     played.vote(two.ann, question)
-    assert played.service.live.decided == 0
+    assert played.service.projection.n_counted == 0
     assert played.question(two.ann)["finished"] is True
     played.client.patch(f"/api/v1/annotators/{number}", json={"excluded": False}, headers=played.admin)
-    assert played.service.live.decided == 3
+    assert played.service.projection.n_counted == 3
 
 
 def test_votes_are_paged_streamed_and_exported(played, two):
@@ -271,28 +272,31 @@ def test_votes_are_paged_streamed_and_exported(played, two):
     assert played.client.get("/api/v1/export.parquet", headers=played.admin).content[:4] == b"PAR1"
 
 
-def test_votes_can_be_voided_one_by_one_or_all_of_someone(played, two):
+def test_votes_can_be_voided_one_by_one_or_by_annotator(played, two):
     played.play(two.ann, ["left"] * 4)
     first = played.client.get("/api/v1/votes?limit=1", headers=played.admin).json()["votes"][0]["seq"]
     void = played.client.post("/api/v1/void", json={"votes": [first], "reason": "test"}, headers=played.admin)
     assert void.json() == {"void": [first]}
-    assert played.service.live.decided == 3
-    (number,) = [p.id for p in played.service.live.people.values() if p.name == "ann"]
+    assert played.service.projection.n_counted == 3
+    (number,) = [p.id for p in played.service.projection.annotators.values() if p.name == "ann"]
     assert len(played.client.post("/api/v1/void", json={"annotator": number}, headers=played.admin).json()["void"]) == 3
-    assert played.service.live.decided == 0
+    assert played.service.projection.n_counted == 0
     assert played.client.post("/api/v1/void", json={}, headers=played.admin).status_code == 422
 
 
-def test_settings_are_changed_one_by_one_and_mistakes_named(played):
-    answer = played.client.patch("/api/v1/settings", json={"asking": {"floor": 5}}, headers=played.admin)
-    assert answer.json()["asking"] == {**played.service.live.settings.as_dict()["asking"], "floor": 5}
-    wrong = played.client.patch("/api/v1/settings", json={"asking": {"flor": 5}}, headers=played.admin)
+def test_settings_are_changed_key_by_key_and_typos_are_named(played):
+    answer = played.client.patch("/api/v1/settings", json={"questions": {"min_appearances": 5}}, headers=played.admin)
+    assert answer.json()["questions"] == {
+        **played.service.projection.settings.as_dict()["questions"],
+        "min_appearances": 5,
+    }
+    wrong = played.client.patch("/api/v1/settings", json={"questions": {"flor": 5}}, headers=played.admin)
     assert wrong.status_code == 422
-    assert "asking.flor" in wrong.json()["error"]["message"]
-    assert played.service.live.settings.asking.floor == 5
+    assert "questions.flor" in wrong.json()["error"]["message"]
+    assert played.service.projection.settings.questions.min_appearances == 5
 
 
-def test_every_act_is_in_the_audit_log(played, two):
+def test_every_action_is_in_the_audit_log(played, two):
     played.client.post("/api/v1/state", json={"state": "paused"}, headers=played.admin)
     events = played.client.get("/api/v1/audit", headers=played.admin).json()["events"]
     assert events[0]["kind"] == "paused"
@@ -304,7 +308,7 @@ def test_every_act_is_in_the_audit_log(played, two):
     assert [event["seq"] for event in page["events"] + following["events"]] == [e["seq"] for e in events[:4]]
 
 
-def test_every_error_has_one_shape(played, two):
+def test_every_error_has_the_same_form(played, two):
     get, post = played.client.get, played.client.post
     answers = [
         get("/api/v1/nothing"),

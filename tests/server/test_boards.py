@@ -1,4 +1,4 @@
-"""The published board: a function of the log, honest about what it knows, and what the export ranks to."""
+"""The board: a function of the log, with honest uncertainty, and reproducible from the export."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from crowdrank.active.null_simulation import separated_pairs
 from crowdrank.cli import app
 from crowdrank.models import CrowdBT
 from crowdrank.server import annotator_summaries, boards
-from crowdrank.server.boards import board_of
-from crowdrank.server.choice import choose
-from crowdrank.server.projection import Live
+from crowdrank.server.admin_actions import change_settings
+from crowdrank.server.boards import build_board
+from crowdrank.server.choice import choose_pair
+from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
 
 runner = CliRunner()
 
 
 def by_name(asked):
-    """Whoever comes first in the alphabet is better."""
+    """The label that comes first in the alphabet wins."""
     return "left" if asked["left"]["label"] < asked["right"]["label"] else "right"
 
 
@@ -33,109 +34,111 @@ def voted(start, votes=60, **how):
     return played
 
 
-def test_a_board_of_nothing_names_every_item_and_claims_nothing(played):
-    board = played.service.boards.at()
+def test_a_board_without_votes_lists_every_item_without_scores(played):
+    board = played.service.boards.build()
     assert [row.item for row in board.rows] == ["a", "b", "c", "d"]
     assert all(row.provisional and row.score is None for row in board.rows)
-    assert (board.votes, board.reliability, board.standing) == (0, None, None)
+    assert (board.votes, board.reliability, board.decision) == (0, None, None)
 
 
-def test_the_same_row_gives_the_same_board_whoever_makes_it(start):
+def test_the_same_row_gives_the_same_board_in_every_process(start):
     played = voted(start, settings={"budget": {"decision": "top 3"}})
-    first = played.service.boards.at()
-    other = Live(played.collection).catch_up()
-    assert board_of(played.collection, other, first.seq) == first
+    first = played.service.boards.build()
+    other = Projection(played.collection).catch_up()
+    assert build_board(played.collection, other, first.seq) == first
     played.play_directly(played.join("late")[0], [by_name] * 5)
-    assert played.service.boards.at(first.seq) == first
-    assert played.service.boards.at() != first
+    assert played.service.boards.build(first.seq) == first
+    assert played.service.boards.build() != first
 
 
-def test_a_board_has_order_intervals_groups_and_reasons(start):
+def test_a_board_has_ranks_intervals_groups_and_explanations(start):
     played = voted(start)
-    played.service.boards.look(patience=300)
+    played.service.boards.latest(wait=300)
     answer = played.client.get("/api/v1/board", headers=played.admin).json()
     rows = answer["items"]
     assert [row["item"] for row in rows][:2] == ["i0", "i1"]
     assert all(row["low"] <= row["score"] <= row["high"] for row in rows)
     assert all(row["rank_low"] <= row["rank"] <= row["rank_high"] for row in rows)
-    assert rows[0]["why"].startswith("i0 is above i1 with ")
+    assert rows[0]["explanation"].startswith("i0 is above i1 with ")
     assert answer["reliability"]["random"] < answer["votes"] == 60
     assert [point["votes"] for point in answer["history"]][-1] == 60
-    why = played.client.get("/api/v1/board/why?above=i7&below=i0", headers=played.admin).json()["why"]
-    assert why.startswith("i7 is below i0 with ")
+    explanation = played.client.get("/api/v1/board/explanation?above=i7&below=i0", headers=played.admin).json()[
+        "explanation"
+    ]
+    assert explanation.startswith("i7 is below i0 with ")
 
 
 def test_a_board_is_private_unless_it_is_made_public(played):
     assert played.client.get("/api/v1/board").status_code == 403
     assert played.client.get("/", headers={"Accept": "text/html"}).status_code == 403
-    played.service.change_settings({"board_public": True}, "test")
+    change_settings(played.service, {"board_public": True}, "test")
     assert played.client.get("/api/v1/board").status_code == 200
     assert played.client.get("/", headers={"Accept": "text/html"}).status_code == 200
 
 
-def test_a_decision_is_foretold_and_then_settled(start):
+def test_a_decision_is_forecast_and_then_reached(start):
     played = voted(start, votes=18, settings={"budget": {"decision": "top 1"}})
-    early = played.service.boards.at().standing
-    assert not early.settled
+    early = played.service.boards.build().decision
+    assert not early.decided
     assert early.more_votes is None or early.more_votes > 0
-    assert early.sentence.startswith("Top 1: open")
+    assert early.summary.startswith("Top 1: not decided yet")
     for token in played.join(*(f"q{n}" for n in range(12))):
         played.play_directly(token, [by_name] * 28)
-    late = played.service.boards.at().standing
-    assert late.settled
-    assert late.sentence == "Top 1: settled at 95 %."
+    late = played.service.boards.build().decision
+    assert late.decided
+    assert late.summary == "Top 1: decided with 95 % confidence."
 
 
-def test_a_collection_can_stop_when_it_is_settled(start):
-    played = voted(start, settings={"budget": {"decision": "top 1", "level": 0.6}})
+def test_a_study_can_stop_when_it_is_decided(start):
+    played = voted(start, settings={"budget": {"decision": "top 1", "confidence": 0.6}})
     for token in played.join(*(f"q{n}" for n in range(8))):
         played.play_directly(token, [by_name] * 28)
-    played.service.boards.latest = played.service.boards.at()
-    assert played.service.boards.latest.standing.settled
+    played.service.boards.latest_built = played.service.boards.build()
+    assert played.service.boards.latest_built.decision.decided
     ann, late = played.join("ann", "late")
     assert "assignment" in played.question(ann)
-    played.service.change_settings({"budget": {"stop_when_settled": True}}, "test")
-    assert played.question(late)["reason"] == "settled"
+    change_settings(played.service, {"budget": {"stop_when_decided": True}}, "test")
+    assert played.question(late)["reason"] == "decided"
 
 
-def test_hidden_items_and_excluded_people_leave_the_board(start):
+def test_hidden_items_and_excluded_annotators_leave_the_board(start):
     played = voted(start)
     played.client.patch(f"/api/v1/items/{played.ids[0]}", json={"hidden": True}, headers=played.admin)
-    assert played.service.boards.at().rows[0].item == "i1"
-    number = next(iter(played.service.live.people))
+    assert played.service.boards.build().rows[0].item == "i1"
+    number = next(iter(played.service.projection.annotators))
     played.client.patch(f"/api/v1/annotators/{number}", json={"excluded": True}, headers=played.admin)
-    assert played.service.boards.at().votes == 50
+    assert played.service.boards.build().votes == 50
 
 
-def test_large_collections_are_fitted_by_the_quicker_model(start, monkeypatch):
-    monkeypatch.setattr(boards, "SAMPLED_UP_TO", 3)
-    assert voted(start).service.boards.at().model == "crowd-bt"
+def test_large_collections_use_the_faster_model(start, monkeypatch):
+    monkeypatch.setattr(boards, "MAX_SAMPLED_ITEMS", 3)
+    assert voted(start).service.boards.build().model == "crowd-bt"
 
 
-def test_large_collections_see_no_order_in_coin_tosses(tmp_path, monkeypatch):
-    monkeypatch.setattr(boards, "SAMPLED_UP_TO", 3)
+def test_large_collections_find_no_order_in_random_votes(tmp_path, monkeypatch):
+    monkeypatch.setattr(boards, "MAX_SAMPLED_ITEMS", 3)
     with Collection.open(tmp_path / "c.db", durable=False) as collection:
-        live = tossed(collection, items=60, annotators=12, votes=360, seed=0)
-        board = board_of(collection, live, live.touched)
+        projection = tossed(collection, items=60, annotators=12, votes=360, seed=0)
+        board = build_board(collection, projection, projection.board_seq)
     told = separated_pairs(board.ranking).by_scores
-    blind = separated_pairs(boards.quietly(lambda: CrowdBT(ties="half").fit(board.judgments))).by_scores
+    blind = separated_pairs(boards.without_warnings(lambda: CrowdBT(ties="half").fit(board.judgments))).by_scores
     assert told <= 0.1 < blind
 
 
-def test_until_the_first_board_is_made_nobody_is_told_that_there_are_no_votes(start, monkeypatch):
+def test_a_pending_board_does_not_claim_that_there_are_no_votes(start, monkeypatch):
     played = voted(start, settings={"board_public": True})
     monkeypatch.setattr(played.service.boards, "_start", lambda: None)
-    monkeypatch.setattr("crowdrank.server.routes.board.PATIENCE", 0.0)
+    monkeypatch.setattr("crowdrank.server.routes.BOARD_WAIT", 0.0)
     page = played.client.get("/", headers={"Accept": "text/html"}).text
-    assert "The first board is being made" in page
-    assert "Nobody has voted yet" not in page
+    assert "The first board is being computed" in page
+    assert "No votes yet" not in page
 
 
-def test_the_background_makes_a_new_board_when_someone_looks(start):
+def test_the_background_thread_builds_a_new_board_on_request(start):
     played = voted(start)
-    board = played.service.boards.look(patience=300)
-    assert board.seq == played.service.live.touched
-    assert played.service.boards.look() is board
+    board = played.service.boards.latest(wait=300)
+    assert board.seq == played.service.projection.board_seq
+    assert played.service.boards.latest() is board
 
 
 @pytest.mark.parametrize(
@@ -148,16 +151,16 @@ def test_the_background_makes_a_new_board_when_someone_looks(start):
         ("sqlite", ".parquet", False),
     ],
 )
-def test_the_export_ranks_to_the_board(start, new_place, tmp_path, monkeypatch, kind, ending, sampled):
-    monkeypatch.setattr(boards, "SAMPLED_UP_TO", 300 if sampled else 3)
-    place = new_place(kind)
-    played = voted(start, place=place)
+def test_ranking_the_export_reproduces_the_board(start, new_location, tmp_path, monkeypatch, kind, ending, sampled):
+    monkeypatch.setattr(boards, "MAX_SAMPLED_ITEMS", 300 if sampled else 3)
+    location = new_location(kind)
+    played = voted(start, location=location)
     played.play_directly(played.join("torn")[0], ["tie", "left", "tie", "skip", "tie"])
-    number = next(iter(played.service.live.people))
+    number = next(iter(played.service.projection.annotators))
     played.client.post("/api/v1/void", json={"annotator": number}, headers=played.admin)
-    board = played.service.boards.at()
+    board = played.service.boards.build()
     out = tmp_path / f"votes{ending}"
-    said = runner.invoke(app, ["export", place, "--out", str(out)])
+    said = runner.invoke(app, ["export", location, "--out", str(out)])
     assert said.exit_code == 0, said.output
     command = shlex.split(said.output.partition("Rank them like the leaderboard:")[2])
     settings = ["--set", "ties=half"] if sampled else ["--set", "prior_scale=auto", "--set", "ties=half"]
@@ -171,7 +174,7 @@ def test_the_export_ranks_to_the_board(start, new_place, tmp_path, monkeypatch, 
     np.testing.assert_allclose([row["score"] for row in rows], [row.score for row in board.rows], atol=1e-5)
 
 
-def test_ties_count(start):
+def test_ties_draw_items_together(start):
     """Whoever calls every pair of a and b a tie draws them together."""
     apart = []
     for answer in ("skip", "tie"):
@@ -180,7 +183,7 @@ def test_ties_count(start):
             played.play_directly(
                 token, [lambda asked, answer=answer: answer if _is_of(asked, "ab") else by_name(asked)] * 3
             )
-        board = played.service.boards.at()
+        board = played.service.boards.build()
         score = {row.item: row.score for row in board.rows}
         apart.append(abs(score["a"] - score["b"]))
         assert board.votes == (16 if answer == "skip" else 24)
@@ -193,23 +196,23 @@ def _is_of(asked, labels):
 
 
 @pytest.mark.parametrize("most", [300, 2])
-def test_a_board_of_ties_alone_has_everyone_in_one_group(start, monkeypatch, most):
-    monkeypatch.setattr(boards, "SAMPLED_UP_TO", most)
+def test_a_board_of_ties_has_one_group(start, monkeypatch, most):
+    monkeypatch.setattr(boards, "MAX_SAMPLED_ITEMS", most)
     played = start(items=["a", "b", "c"])
     for token in played.join("p", "q", "r"):
         played.play_directly(token, ["tie"] * 3)
-    board = played.service.boards.at()
+    board = played.service.boards.build()
     assert board.votes == 9
     assert {row.group for row in board.rows} == {1}
     assert [row.score for row in board.rows] == pytest.approx([0, 0, 0], abs=0.25)
 
 
-def test_a_board_says_which_model_told_its_reliability(start):
+def test_a_board_names_the_model_behind_its_reliability(start):
     played = voted(start, settings={"board_public": True})
-    played.service.boards.latest = board = played.service.boards.at()
+    played.service.boards.latest_built = board = played.service.boards.build()
     assert (board.model, board.reliability["model"]) == ("bayesian-crowd-bt", "crowd-bt")
     page = played.client.get("/", headers={"Accept": "text/html"}).text
-    assert "Told by crowd-bt, which is quicker than bayesian-crowd-bt" in page
+    assert "Measured with crowd-bt, which is faster than bayesian-crowd-bt" in page
 
 
 def test_a_reversed_annotator_is_flagged_with_a_reason(start):
@@ -218,7 +221,7 @@ def test_a_reversed_annotator_is_flagged_with_a_reason(start):
     for token in good:
         played.play_directly(token, [by_name] * 25)
     played.play_directly(bad, [lambda asked: "right" if by_name(asked) == "left" else "left"] * 25)
-    told = annotator_summaries.figures(played.service.live, played.service.boards.at())
+    told = annotator_summaries.summarise(played.service.projection, played.service.boards.build())
     verdicts = {one["name"]: one["verdict"] for one in told}
     assert verdicts["p6"] == "reversed"
     assert set(verdicts.values()) == {"reliable", "reversed"}
@@ -226,29 +229,29 @@ def test_a_reversed_annotator_is_flagged_with_a_reason(start):
     assert told[6]["reason"]
     (row,) = [one for one in told if one["name"] == "p0"]
     assert (row["votes"], row["median_seconds"], sum(row["histogram"])) == (25, 1.2, 25)
-    moved = annotator_summaries.without(played.service.boards.at(), "p6")
+    moved = annotator_summaries.ranks_without(played.service.boards.build(), "p6")
     assert {one["item"] for one in moved} == {f"i{n}" for n in range(12)}
 
 
-def test_a_one_sided_annotator_is_seen_by_the_share_of_left(start):
+def test_a_one_sided_annotator_is_detected(start):
     played = start(items=[f"i{n}" for n in range(12)])
     tokens = played.join(*(f"p{n}" for n in range(5)))
     for token in tokens[:4]:
         played.play_directly(token, [by_name] * 30)
     played.play_directly(tokens[4], ["left"] * 30)
-    told = annotator_summaries.figures(played.service.live, played.service.boards.at())[4]
+    told = annotator_summaries.summarise(played.service.projection, played.service.boards.build())[4]
     assert told["left_share"] == 1.0
     assert told["left_p"] < 1e-6
     assert told["verdict"] == "one-sided"
 
 
-def test_coin_tosses_on_the_default_policy_do_not_become_an_order(tmp_path):
+def test_random_votes_do_not_become_an_order(tmp_path):
     """At most 5 % of pairs apart at 95 %, and a reliability that does not claim otherwise."""
     apart, reliable = [], []
     for trial in range(2):
         with Collection.open(tmp_path / f"{trial}.db", durable=False) as collection:
-            live = tossed(collection, items=30, annotators=12, votes=240, seed=trial)
-            board = board_of(collection, live, live.touched)
+            projection = tossed(collection, items=30, annotators=12, votes=240, seed=trial)
+            board = build_board(collection, projection, projection.board_seq)
         apart.append(separated_pairs(board.ranking).by_scores)
         told = board.reliability["of_all"]
         reliable.append(told is not None and not board.reliability["too_few"] and told["low"] > 0.3)
@@ -259,14 +262,14 @@ def test_coin_tosses_on_the_default_policy_do_not_become_an_order(tmp_path):
 def tossed(collection, items, annotators, votes, seed):
     rng = np.random.default_rng(seed)
     collection.items.add([f"i{n}" for n in range(items)], actor="test")
-    annotator_summaries = collection.annotators.add([f"p{n}" for n in range(annotators)], actor="test")
-    live = Live(collection).catch_up()
+    ids = collection.annotators.add([f"p{n}" for n in range(annotators)], actor="test")
+    projection = Projection(collection).catch_up()
     for n in range(votes):
-        who = annotator_summaries[n % annotators]
-        chosen = choose(live, live.people[who], [], rng)
-        asked = collection.questions.assign(
+        who = ids[n % annotators]
+        chosen = choose_pair(projection, projection.annotators[who], [], rng)
+        asked = collection.assignments.create(
             who, chosen.left, chosen.right, policy=chosen.policy, probability=chosen.probability
         )
-        collection.questions.vote(asked.token, "left" if rng.random() < 0.5 else "right", annotator=who)
-        live.catch_up()
-    return live
+        collection.votes.record(asked.token, "left" if rng.random() < 0.5 else "right", annotator=who)
+        projection.catch_up()
+    return projection

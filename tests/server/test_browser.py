@@ -1,4 +1,4 @@
-"""A whole collection is played in Chromium, and nothing that happens to a browser loses an answer."""
+"""A whole study in Chromium, and failures that must not lose an answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.browser import Opened
-from tests.server.browsing import (
+from tests.server.browser_helpers import (
     TOKEN,
     contrary,
     honest,
@@ -26,33 +26,33 @@ from tests.server.browsing import (
 from tests.serving import crowdrank
 
 
-def test_a_whole_collection_is_played(stones, enter, photograph):
-    # The organiser comes in by the link that was printed, and makes links for two people.
-    organiser = enter(stones.admin_link)
-    assert organiser.page.url == f"{stones.base}/admin"
-    organiser.page.get_by_role("link", name="Links", exact=True).click()
-    organiser.page.get_by_label("Names, one a line").fill("Ada\nBen")
-    organiser.page.get_by_role("button", name="Make links", exact=True).click()
-    links = dict(zip(("Ada", "Ben"), organiser.page.locator(".card.link code").all_inner_texts(), strict=True))
-    assert organiser.page.locator(".card.link .qr svg").count() == 2
+def test_a_whole_study(stones, enter, photograph):
+    # The admin comes in by the link that was printed, and makes links for two people.
+    admin = enter(stones.admin_link)
+    assert admin.page.url == f"{stones.base}/admin"
+    admin.page.get_by_role("link", name="Links", exact=True).click()
+    admin.page.get_by_label("Names, one per line").fill("Ada\nBen")
+    admin.page.get_by_role("button", name="Create links", exact=True).click()
+    links = dict(zip(("Ada", "Ben"), admin.page.locator(".card.link code").all_inner_texts(), strict=True))
+    assert admin.page.locator(".card.link .qr svg").count() == 2
     board = enter(f"{stones.base}/")
-    assert "Nobody has voted yet" in board.page.locator("#board").inner_text()
+    assert "No votes yet" in board.page.locator("#board").inner_text()
 
     # Ada has a keyboard: she chooses, calls a tie, skips with a reason, and takes that back.
     ada = enter(links["Ada"]).page
     assert ada.url == f"{stones.base}/judge"
-    assert ada.locator("#far-words").inner_text() == "0 of 14"
+    assert ada.locator("#progress-text").inner_text() == "0 of 14"
     assert ada.locator("[aria-pressed=true], .chosen").count() == 0
     for _ in range(3):
         press(ada, honest_key(ada))
-    assert ada.locator("#state").inner_text().startswith("Saved")
+    assert ada.locator("#status").inner_text().startswith("Saved")
     assert ada.evaluate("document.activeElement.id") == "question"
     press(ada, "ArrowDown")
     ada.keyboard.press("s")
-    assert ada.evaluate("document.activeElement.value") == "I cannot tell"
+    assert ada.evaluate("document.activeElement.value") == "I cannot decide"
     pair = weights(ada)
     press(ada, "2")
-    assert "min left" in ada.locator("#far-words").inner_text()
+    assert "min left" in ada.locator("#progress-text").inner_text()
     press(ada, "u")
     assert weights(ada) == pair
     press(ada, honest_key(ada))
@@ -73,7 +73,7 @@ def test_a_whole_collection_is_played(stones, enter, photograph):
     # Cleo joins by the open link, loses the connection in the middle, and comes back.
     cleo = enter(f"{stones.base}/join").page
     cleo.get_by_label("Your name").fill("Cleo")
-    cleo.get_by_role("button", name="Begin").click()
+    cleo.get_by_role("button", name="Start").click()
     press(cleo, honest_key(cleo))
     cleo.context.set_offline(True)
     cleo.wait_for_timeout(300)
@@ -83,7 +83,7 @@ def test_a_whole_collection_is_played(stones, enter, photograph):
     assert cleo.locator(TOKEN).first.input_value() == before
     cleo.context.set_offline(False)
     cleo.wait_for_function(f"t => document.querySelector('{TOKEN}').value !== t", arg=before)
-    assert cleo.locator("#state").inner_text().startswith("Saved")
+    assert cleo.locator("#status").inner_text().startswith("Saved")
     assert outcomes_of(stones, "Cleo")[1] == key.removeprefix("Arrow").lower()
     while "/judge" in cleo.url:
         press(cleo, honest_key(cleo))
@@ -100,16 +100,16 @@ def test_a_whole_collection_is_played(stones, enter, photograph):
     assert board.complaints == []
 
     # Rex is flagged; without him the board is the same or better, and he can be brought back.
-    page = organiser.page
+    page = admin.page
     page.goto(f"{stones.base}/admin/annotators")
     row = page.get_by_role("row").filter(has_text="Rex")
     assert row.locator(".badge").inner_text() == "reversed"
     assert "reliable" in page.get_by_role("row").filter(has_text="Ben").inner_text()
     photograph(page, "annotators", full_page=True)
     row.get_by_role("button", name="Exclude").click()
-    assert "Their votes count no longer" in page.locator("[role=status]").inner_text()
+    assert "Their votes no longer count" in page.locator("[role=status]").inner_text()
     page.get_by_role("row").filter(has_text="Rex").get_by_role("button", name="Include").click()
-    assert organiser.complaints == []
+    assert admin.complaints == []
 
     # What is exported is ranked as the board is.
     folder = stones.database.parent
@@ -134,7 +134,7 @@ def _settled_board(served):
     raise AssertionError("The board does not catch up.")
 
 
-def test_an_answer_whose_receipt_was_lost_is_counted_once(stones, enter):
+def test_a_vote_whose_response_was_lost_counts_once(stones, enter):
     opened, _ = judge(stones, enter, "Lost Receipt")
     page, sent = opened.page, []
 
@@ -150,7 +150,7 @@ def test_an_answer_whose_receipt_was_lost_is_counted_once(stones, enter):
     assert len(votes_of(stones, "Lost Receipt")) == 1
 
 
-def test_an_answer_is_kept_when_the_page_is_closed_before_it_was_sent(stones, enter):
+def test_an_unsent_vote_survives_closing_the_page(stones, enter):
     opened, _ = judge(stones, enter, "Closed Page")
     page = opened.page
     page.route("**/api/v1/votes", lambda route: route.abort())
@@ -164,24 +164,24 @@ def test_an_answer_is_kept_when_the_page_is_closed_before_it_was_sent(stones, en
     assert again.evaluate("localStorage.length") == 0
 
 
-def test_the_second_of_two_tabs_is_told_and_goes_on(stones, enter):
+def test_the_second_of_two_tabs_gets_a_message_and_continues(stones, enter):
     opened, _ = judge(stones, enter, "Two Tabs")
     first, second = opened.page, Opened(opened.page.context.new_page(), f"{stones.base}/judge").page
     press(first, "ArrowLeft")
     press(second, "ArrowRight")
-    second.get_by_text("answered already").wait_for()
+    second.get_by_text("already answered").wait_for()
     assert second.locator(TOKEN).first.input_value() == first.locator(TOKEN).first.input_value()
     assert len(votes_of(stones, "Two Tabs")) == 1
 
 
-def test_keys_can_be_switched_off_and_one_that_is_held_down_answers_once(stones, enter):
+def test_shortcuts_can_be_switched_off_and_key_repeats_are_ignored(stones, enter):
     opened, _ = judge(stones, enter, "Switched Off")
     page = opened.page
     page.wait_for_timeout(270)
     page.evaluate("""() => { for (const repeat of [true, true])
         document.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', repeat, bubbles: true})); }""")
     page.locator("#keys summary").click()
-    page.get_by_label("Use these keys").uncheck()
+    page.get_by_label("Use keyboard shortcuts").uncheck()
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("s")
@@ -189,25 +189,25 @@ def test_keys_can_be_switched_off_and_one_that_is_held_down_answers_once(stones,
     assert not page.locator("#skip").evaluate("menu => menu.open")
     assert votes_of(stones, "Switched Off") == []
     page.reload()
-    assert not page.get_by_label("Use these keys").is_checked()
-    then(page, lambda: page.get_by_role("button", name="A tie").press("Enter"))
+    assert not page.get_by_label("Use keyboard shortcuts").is_checked()
+    then(page, lambda: page.get_by_role("button", name="Tie").press("Enter"))
     assert outcomes_of(stones, "Switched Off") == ["tie"]
 
 
-def test_it_works_without_scripts(stones, enter):
+def test_judging_works_without_javascript(stones, enter):
     opened, _ = judge(stones, enter, "No Scripts", java_script_enabled=False)
     page = opened.page
     page.get_by_role("button", name="Choose A").click()
-    assert page.locator(".said").inner_text() == "Saved."
+    assert page.locator(".notice").inner_text() == "Saved."
     page.locator("#skip summary").click()
-    page.get_by_role("button", name="I do not know these").click()
+    page.get_by_role("button", name="I do not know these items").click()
     page.get_by_role("button", name="Undo").click()
-    assert page.locator("#far-words").inner_text() == "1 of 14"
-    page.get_by_role("button", name="A tie").click()
+    assert page.locator("#progress-text").inner_text() == "1 of 14"
+    page.get_by_role("button", name="Tie").click()
     assert outcomes_of(stones, "No Scripts") == ["left", "tie"]
 
 
-def test_a_pause_is_seen_and_ends_by_itself(stones, enter):
+def test_a_pause_is_shown_and_ends_automatically(stones, enter):
     opened, _ = judge(stones, enter, "Paused")
     page = opened.page
     page.clock.install()
@@ -216,7 +216,7 @@ def test_a_pause_is_seen_and_ends_by_itself(stones, enter):
     try:
         page.wait_for_timeout(270)
         page.keyboard.press("ArrowLeft")
-        page.get_by_role("heading", name="A pause").wait_for()
+        page.get_by_role("heading", name="Paused", exact=True).wait_for()
         assert not page.locator("#pair").is_visible()
     finally:
         stones.ask("POST", "/state", json={"state": "open"})
@@ -225,6 +225,6 @@ def test_a_pause_is_seen_and_ends_by_itself(stones, enter):
     assert len(votes_of(stones, "Paused")) == 1
 
 
-def test_no_token_is_kept_in_the_database(stones):
+def test_no_token_is_stored_in_the_database(stones):
     with sqlite3.connect(stones.database) as database:
         assert stones.secret not in "\n".join(database.iterdump())

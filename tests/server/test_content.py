@@ -1,4 +1,4 @@
-"""Items come to the page as HTML that can only be read."""
+"""Items are rendered as safe HTML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdrank.errors import DataError
-from crowdrank.server.content import IMAGE_TYPES, LARGEST_UPLOAD, check_upload, kind_of, markdown, media_file, rendered
+from crowdrank.server.content import (
+    IMAGE_TYPES,
+    MAX_IMAGE_SIZE,
+    check_image,
+    content_kind,
+    media_file,
+    render,
+    render_markdown,
+)
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -26,8 +34,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize("kind", ["text", "markdown", "image", "link"])
 @pytest.mark.parametrize("body", HOSTILE)
-def test_nothing_of_an_item_can_run(kind, body):
-    made = rendered(kind, body, body)
+def test_items_cannot_run_scripts(kind, body):
+    made = render(kind, body, body)
     tags = re.findall(r"<([a-z0-9]+)([^>]*)>", made)
     assert {tag for tag, _ in tags} <= {"p", "img", "a", "em", "strong", "code"}
     for _, attributes in tags:
@@ -36,16 +44,16 @@ def test_nothing_of_an_item_can_run(kind, body):
 
 
 @given(st.text(max_size=80))
-def test_text_is_shown_letter_for_letter(text):
+def test_text_is_escaped_and_otherwise_unchanged(text):
     import html
 
-    inside = rendered("text", text, "x").removeprefix('<p class="text">').removesuffix("</p>")
+    inside = render("text", text, "x").removeprefix('<p class="text">').removesuffix("</p>")
     assert html.unescape(inside) == html.unescape(html.escape(text))
     assert "<" not in inside
 
 
-def test_markdown_keeps_its_shape_and_gives_way_to_the_headings_of_the_page():
-    made = markdown("# Head\n\n| a | b |\n|---|---|\n| 1 | **2** |\n\n[site](https://example.org)")
+def test_markdown_keeps_its_structure_with_lower_headings():
+    made = render_markdown("# Head\n\n| a | b |\n|---|---|\n| 1 | **2** |\n\n[site](https://example.org)")
     assert "<h3>Head</h3>" in made
     assert "<td><strong>2</strong></td>" in made
     assert 'rel="noopener noreferrer nofollow"' in made
@@ -64,16 +72,16 @@ def test_markdown_keeps_its_shape_and_gives_way_to_the_headings_of_the_page():
         ("two lines\nending in a.png", "text"),
     ],
 )
-def test_what_an_item_is_can_be_seen(body, kind):
-    assert kind_of(body) == kind
+def test_the_kind_of_an_item_is_detected(body, kind):
+    assert content_kind(body) == kind
 
 
-def test_a_kind_nobody_knows_is_refused():
+def test_an_unknown_kind_is_refused():
     with pytest.raises(DataError, match="video"):
-        kind_of("x", "video")
+        content_kind("x", "video")
 
 
-def test_pictures_come_from_one_folder_only(tmp_path):
+def test_images_are_served_from_one_folder_only(tmp_path):
     media, secret = tmp_path / "media", tmp_path / "secret.png"
     media.mkdir()
     (media / "a.png").write_bytes(b"x")
@@ -94,12 +102,12 @@ def test_pictures_come_from_one_folder_only(tmp_path):
         assert media_file(media, name) is None
 
 
-def test_uploads_are_what_they_say_they_are():
-    assert check_upload("A.PNG", b"\x89PNG\r\n\x1a\n...") == ".png"
-    with pytest.raises(DataError, match="not what its ending says"):
-        check_upload("a.png", b"<script>")
-    with pytest.raises(DataError, match="pictures must be"):
-        check_upload("a.svg", b"<svg>")
-    with pytest.raises(DataError, match="MB at most"):
-        check_upload("a.png", b"\x89PNG\r\n\x1a\n" + bytes(LARGEST_UPLOAD))
+def test_uploaded_images_must_match_their_suffix():
+    assert check_image("A.PNG", b"\x89PNG\r\n\x1a\n...") == ".png"
+    with pytest.raises(DataError, match="does not match the file name"):
+        check_image("a.png", b"<script>")
+    with pytest.raises(DataError, match="is not an image"):
+        check_image("a.svg", b"<svg>")
+    with pytest.raises(DataError, match="at most 10 MB"):
+        check_image("a.png", b"\x89PNG\r\n\x1a\n" + bytes(MAX_IMAGE_SIZE))
     assert ".svg" not in IMAGE_TYPES

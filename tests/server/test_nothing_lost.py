@@ -1,4 +1,4 @@
-"""Killed without a word under load: what was acknowledged is in the log, once, and the board is what it was.
+"""Kill the server under load: every acknowledged vote is in the log once, and the board can be reproduced.
 
 `benchmarks/nothing_lost.py --rounds 20` does the same for longer.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.postgres import running
-from tests.server.killing import play
+from tests.server.crashes import play
 
 
 @pytest.mark.slow
@@ -19,8 +19,8 @@ def test_killing_the_server_loses_nothing_on_sqlite(tmp_path, processes, rounds)
 
 
 @pytest.mark.slow
-def test_killing_the_server_loses_nothing_on_postgresql(new_place):
-    outcome = play(new_place("postgresql"), 1, rounds=1, clients=20, items=20)
+def test_killing_the_server_loses_nothing_on_postgresql(new_location):
+    outcome = play(new_location("postgresql"), 1, rounds=1, clients=20, items=20)
     assert outcome.fine, outcome
 
 

@@ -1,4 +1,4 @@
-"""What those who run it need: health, figures, logs, and that it starts and stops as told."""
+"""Health, metrics, logs, and the commands serve, backup and export."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pytest
 from typer.testing import CliRunner
 
 from crowdrank.cli import app
-from crowdrank.server.metrics import JsonLines
+from crowdrank.server.main import JsonFormatter
 from crowdrank.storage import Collection
-from tests.server.crowd import free_port
+from tests.server.load import free_port
 from tests.serving import COMMAND
 
 runner = CliRunner()
 
 
-def test_health_says_which_database_answers(played):
+def test_health_names_the_database(played):
     told = played.client.get("/healthz").json()
     assert (told["status"], told["database"]) == ("ok", "sqlite")
 
 
-def test_figures_are_in_the_form_that_prometheus_reads(played, two):
+def test_metrics_have_the_prometheus_format(played, two):
     played.play(two.ann, ["left", "right"])
     text = played.client.get("/metrics", headers=played.admin).text
     assert "crowdrank_votes 2" in text
@@ -38,16 +38,16 @@ def test_figures_are_in_the_form_that_prometheus_reads(played, two):
         assert re.fullmatch(r"# (HELP|TYPE) \S+ .+|[a-z_]+(\{[^}]*\})? -?[0-9.e+-]+", line), line
 
 
-def test_a_log_line_is_json_with_the_pattern_of_the_route(played, caplog):
+def test_a_log_line_is_json_with_the_route_pattern(played, caplog):
     caplog.set_level(logging.INFO, "crowdrank.requests")
     played.client.get("/join/some-token")
     (record,) = [one for one in caplog.records if one.name == "crowdrank.requests"]
-    told = json.loads(JsonLines().format(record))
+    told = json.loads(JsonFormatter().format(record))
     assert (told["route"], told["status"], told["method"]) == ("/join/{token}", 404, "GET")
     assert "some-token" not in json.dumps(told)
 
 
-def test_the_openapi_names_every_endpoint_and_no_page(played):
+def test_openapi_lists_every_endpoint_and_no_page(played):
     paths = played.client.get("/api/v1/openapi.json").json()["paths"]
     assert all(path.startswith("/api/v1/") for path in paths)
     assert {"/api/v1/question", "/api/v1/votes", "/api/v1/items", "/api/v1/audit", "/api/v1/export.parquet"} <= set(
@@ -55,11 +55,11 @@ def test_the_openapi_names_every_endpoint_and_no_page(played):
     )
 
 
-def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeypatch):
+def test_serve_creates_a_collection_and_shows_the_admin_link_once(tmp_path, monkeypatch):
     (tmp_path / "items.csv").write_text("item,text,owner\na,first,\nb,second,bob\n")
     (tmp_path / "people.csv").write_text("annotator,quota\nann,5\nbob,\n")
     (tmp_path / "gold.csv").write_text("better,worse\na,b\n")
-    (tmp_path / "c.toml").write_text('title = "Mine"\n[asking]\nfloor = 3\n')
+    (tmp_path / "c.toml").write_text('title = "Mine"\n[questions]\nmin_appearances = 3\n')
     monkeypatch.chdir(tmp_path)
     ran = []
     monkeypatch.setattr("crowdrank.server.main.serve", lambda *told, **more: ran.append((told, more)))
@@ -85,8 +85,8 @@ def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeyp
     assert ran[0][0][0] == "items.crowdrank.db"
     assert "Only this machine can open these." in first.output
     with Collection.open("items.crowdrank.db") as collection:
-        assert collection.access.bearer(secret).role == "admin"
-        assert collection.access.bearer(links[1].rpartition("/")[2]).role == "annotator"
+        assert collection.access.find_token(secret).role == "admin"
+        assert collection.access.find_token(links[1].rpartition("/")[2]).role == "annotator"
         assert collection.settings.all()["title"] == "Mine"
         assert [item.content for item in collection.items.all().values()] == [
             {"body": "first"},
@@ -103,8 +103,8 @@ def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeyp
         app, ["serve", "--database", "items.crowdrank.db", "--new-admin-link", "--port", command[-1]]
     )
     with Collection.open("items.crowdrank.db") as collection:
-        assert collection.access.bearer(secret) is None
-        assert collection.access.bearer(re.search(r"/admin/([\w-]{22})", renewed.output)[1]).role == "admin"
+        assert collection.access.find_token(secret) is None
+        assert collection.access.find_token(re.search(r"/admin/([\w-]{22})", renewed.output)[1]).role == "admin"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_serve_prepares_a_collection_and_shows_the_secret_once(tmp_path, monkeyp
         (["items.csv", "--public-url", "example.org"], "--public-url"),
     ],
 )
-def test_what_serve_cannot_do_it_says(tmp_path, monkeypatch, arguments, said):
+def test_invalid_options_of_serve_are_refused(tmp_path, monkeypatch, arguments, said):
     (tmp_path / "items.csv").write_text("item\na\nb\n")
     monkeypatch.chdir(tmp_path)
     done = runner.invoke(app, ["serve", *arguments])
@@ -125,7 +125,7 @@ def test_what_serve_cannot_do_it_says(tmp_path, monkeypatch, arguments, said):
     assert not list(tmp_path.glob("*.db"))
 
 
-def test_a_port_that_is_taken_is_said_to_be(tmp_path, monkeypatch):
+def test_a_port_in_use_is_reported(tmp_path, monkeypatch):
     import socket
 
     (tmp_path / "items.csv").write_text("item\na\nb\n")
@@ -137,7 +137,7 @@ def test_a_port_that_is_taken_is_said_to_be(tmp_path, monkeypatch):
     assert "cannot be used" in str(done.exception)
 
 
-def test_a_backup_is_a_collection_of_its_own(tmp_path):
+def test_a_backup_is_a_complete_collection(tmp_path):
     with Collection.open(tmp_path / "c.db") as collection:
         collection.items.add(["a", "b"], actor="test")
         done = runner.invoke(app, ["backup", str(tmp_path / "c.db"), "--out", str(tmp_path / "copy.db")])
@@ -147,13 +147,13 @@ def test_a_backup_is_a_collection_of_its_own(tmp_path):
         assert copy.execute("SELECT count(*) FROM item").fetchone() == (2,)
 
 
-def test_machines_are_told_what_was_written(tmp_path):
+def test_backup_and_export_report_as_json(tmp_path):
     with Collection.open(tmp_path / "c.db") as collection:
         collection.items.add(["a", "b"], actor="test")
         (who,) = collection.annotators.add(["ann"], actor="test")
         one, two = collection.items.all()
-        asked = collection.questions.assign(who, one, two, policy="random", probability=1.0)
-        collection.questions.vote(asked.token, "tie", annotator=who)
+        asked = collection.assignments.create(who, one, two, policy="random", probability=1.0)
+        collection.votes.record(asked.token, "tie", annotator=who)
     copy, votes = tmp_path / "copy.db", tmp_path / "my votes.csv"
     told = json.loads(runner.invoke(app, ["backup", str(tmp_path / "c.db"), "--out", str(copy), "--json"]).stdout)
     assert told["out"] == str(copy)
@@ -166,7 +166,7 @@ def test_machines_are_told_what_was_written(tmp_path):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_serve_tells_machines_its_links_as_soon_as_it_answers(tmp_path, processes):
+def test_serve_prints_its_links_as_json_once_it_responds(tmp_path, processes):
     (tmp_path / "items.csv").write_text("item\na\nb\n")
     port = free_port()
     command = [*COMMAND, "serve", "items.csv", "--json", "--port", str(port), "--processes", str(processes)]
@@ -189,7 +189,7 @@ def test_serve_tells_machines_its_links_as_soon_as_it_answers(tmp_path, processe
     assert rest == ""
 
 
-def test_there_is_nothing_to_export_or_back_up_where_nothing_is(tmp_path):
+def test_export_and_backup_need_an_existing_collection(tmp_path):
     for command in (["export", "nothing.db", "--out", "x.csv"], ["backup", "nothing.db", "--out", "x.db"]):
         done = runner.invoke(app, command)
         assert "nothing.db: no such collection" in str(done.exception)

@@ -1,4 +1,4 @@
-"""Every page on every kind of screen: open to everyone, and what is shown on it stays what it is."""
+"""Every page on every kind of screen: accessible, and safe against hostile content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import defaultdict
 import pytest
 
 from tests.browser import Opened
-from tests.server.browsing import LOOKS, honest, judge, new_people, play, press, served_number, votes_of
+from tests.server.browser_helpers import LOOKS, honest, judge, new_people, play, press, served_number, votes_of
 from tests.serving import serving
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
@@ -82,7 +82,7 @@ PAGES = ("/", "/join", "/admin", "/admin/annotators", "/admin/items", "/admin/li
 
 
 @pytest.mark.parametrize("look", ["light", "phone dark"])
-def test_every_page_is_sound_and_open_to_everyone(stones, enter, look, photograph):
+def test_every_page_is_accessible(stones, enter, look, photograph):
     (token,) = new_people(stones, f"Someone in {look}")
     play(stones, token, honest, 5)
     opened = enter(stones.admin_link, look)
@@ -127,7 +127,7 @@ def seen(photograph, look):
     return look_at
 
 
-def test_the_end_is_open_to_everyone(stones, enter, look, seen):
+def test_the_finished_page_is_accessible(stones, enter, look, seen):
     opened, token = judge(stones, enter, f"Done in {look}", look)
     play(stones, token, honest, 14)
     opened.page.goto(f"{stones.base}/judge")
@@ -138,15 +138,15 @@ def test_the_end_is_open_to_everyone(stones, enter, look, seen):
 
 
 REFUSED = {
-    "/nothing": "Nothing here",
-    "/judge": "Who are you?",
-    "/join/not-a-link": "Nothing here",
-    "/admin": "Who are you?",
-    "/admin/not-a-link": "Nothing here",
+    "/nothing": "Not found",
+    "/judge": "Please sign in",
+    "/join/not-a-link": "Not found",
+    "/admin": "Please sign in",
+    "/admin/not-a-link": "Not found",
 }
 
 
-def test_what_is_refused_is_told_to_everyone(stones, enter, look, seen):
+def test_error_pages_are_accessible(stones, enter, look, seen):
     opened = enter(f"{stones.base}/", look)
     for path, words in REFUSED.items():
         opened.page.goto(stones.base + path)
@@ -154,35 +154,35 @@ def test_what_is_refused_is_told_to_everyone(stones, enter, look, seen):
         seen(opened, f"error{path.replace('/', '-')}")
 
 
-def test_a_private_board_says_so_to_everyone(mixed, enter, look, seen):
+def test_the_page_of_a_private_board_is_accessible(mixed, enter, look, seen):
     opened = enter(f"{mixed.base}/", look)
-    assert opened.page.locator("h1").inner_text() == "Not for you"
+    assert opened.page.locator("h1").inner_text() == "No access"
     seen(opened, "error-private")
 
 
 @pytest.mark.parametrize("state", ["paused", "closed"])
-def test_a_collection_that_rests_is_open_to_everyone(stones, enter, look, seen, state):
+def test_paused_and_closed_pages_are_accessible(stones, enter, look, seen, state):
     opened, _ = judge(stones, enter, f"{state} in {look}", look)
-    organiser = enter(stones.admin_link, look)
+    admin = enter(stones.admin_link, look)
     stones.ask("POST", "/state", json={"state": state})
     try:
         for path in ("/judge", "/join", "/"):
             opened.page.goto(stones.base + path)
             seen(opened, f"{state}{path.replace('/', '-')}")
-        organiser.page.goto(f"{stones.base}/admin")
-        assert organiser.page.locator("h1").inner_text() == f"The collection is {state}"
-        seen(organiser, f"{state}-admin")
+        admin.page.goto(f"{stones.base}/admin")
+        assert admin.page.locator("h1").inner_text() == f"The study is {state}"
+        seen(admin, f"{state}-admin")
     finally:
         stones.ask("POST", "/state", json={"state": "open"})
-    assert opened.complaints == organiser.complaints == []
+    assert opened.complaints == admin.complaints == []
 
 
-def test_what_comes_of_an_organisers_acts_is_open_to_everyone(stones, enter, look, seen):
+def test_pages_after_admin_actions_are_accessible(stones, enter, look, seen):
     opened = enter(stones.admin_link, look)
     page, base = opened.page, stones.base
     page.goto(f"{base}/admin/links")
-    page.get_by_label("Names, one a line").fill(f"Ann in {look}\nBob in {look}")
-    page.get_by_role("button", name="Make links", exact=True).click()
+    page.get_by_label("Names, one per line").fill(f"Ann in {look}\nBob in {look}")
+    page.get_by_role("button", name="Create links", exact=True).click()
     assert page.locator(".card.link .qr svg").count() == 2
     seen(opened, "links-made")
     number = served_number(stones, f"Ann in {look}")
@@ -198,27 +198,27 @@ def test_what_comes_of_an_organisers_acts_is_open_to_everyone(stones, enter, loo
     seen(opened, "items-hidden")
     page.get_by_role("button", name="Show stone 3").click()
     page.goto(f"{base}/admin/settings")
-    page.get_by_label("Address to tell").fill("http://127.0.0.1:9/hook")
-    page.get_by_role("button", name="Add the webhook").click()
-    assert len(page.locator(".mind code").inner_text()) >= 43
+    page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/hook")
+    page.get_by_role("button", name="Add webhook").click()
+    assert len(page.locator(".note code").inner_text()) >= 43
     seen(opened, "settings-webhook")
     page.get_by_role("button", name="Remove http://127.0.0.1:9/hook").click()
     assert page.get_by_role("status").inner_text() == "Removed."
     assert opened.complaints == []
-    page.get_by_label("How sure").fill("very")
+    page.get_by_label("Confidence").fill("very")
     page.get_by_role("button", name="Save", exact=True).click()
-    assert "budget.level must be a number" in page.get_by_role("alert").inner_text()
+    assert "budget.confidence must be a number" in page.get_by_role("alert").inner_text()
     seen(opened, "settings-refused")
 
 
 @pytest.mark.parametrize("query", ["pictures", "texts"])
-def test_every_kind_of_item_is_open_to_everyone(mixed, enter, look, seen, query):
+def test_every_kind_of_item_is_accessible(mixed, enter, look, seen, query):
     opened, _ = judge(mixed, enter, f"{query} in {look}", look)
     _until(opened.page, query)
     seen(opened, f"judge-{query}")
 
 
-def test_what_is_touched_is_large_enough_for_a_thumb(stones, enter):
+def test_touch_targets_are_large_enough(stones, enter):
     opened, _ = judge(stones, enter, "Thumbs", "phone")
     small = """[...document.querySelectorAll('#answers button, #answers summary')].filter(one =>
         one.offsetParent && (one.offsetHeight < 40 || one.offsetWidth < 40)).map(one => one.textContent)"""
@@ -236,7 +236,7 @@ def _until(page, query):
     raise AssertionError(f"No pair of {query}.")
 
 
-def test_pictures_zoom_and_move_together(mixed, enter):
+def test_images_zoom_and_scroll_together(mixed, enter):
     opened, _ = judge(mixed, enter, "Painter")
     page = opened.page
     _until(page, "pictures")
@@ -244,8 +244,8 @@ def test_pictures_zoom_and_move_together(mixed, enter):
     fits = page.evaluate("[...document.querySelectorAll('.shown img')].map(i => [i.clientWidth, i.clientHeight])")
     assert all(wide / high == pytest.approx(1.5, abs=0.02) for wide, high in fits)
     page.keyboard.press("+")
-    page.get_by_role("button", name="Larger").click()
-    assert page.locator("#zoom-is").inner_text() == "200 %"
+    page.get_by_role("button", name="Zoom in").click()
+    assert page.locator("#zoom-level").inner_text() == "200 %"
     page.locator("#left .body").evaluate("body => body.scrollTo(60, 40)")
     page.wait_for_function("() => document.querySelector('#right .body').scrollLeft === 60")
     assert page.locator("#right .body").evaluate("body => body.scrollTop") == 40
@@ -256,7 +256,7 @@ def test_pictures_zoom_and_move_together(mixed, enter):
     assert opened.complaints == []
 
 
-def test_long_texts_scroll_by_themselves_and_keep_their_arrows(mixed, enter):
+def test_long_texts_scroll_separately_and_keep_their_arrow_keys(mixed, enter):
     opened, _ = judge(mixed, enter, "Reader")
     page = opened.page
     _until(page, "texts")
@@ -271,15 +271,15 @@ def test_long_texts_scroll_by_themselves_and_keep_their_arrows(mixed, enter):
     assert len(votes_of(mixed, "Reader")) == before + 1
 
 
-def test_items_that_mean_harm_are_only_read(mixed, enter):
+def test_hostile_items_are_shown_as_text(mixed, enter):
     opened, _ = judge(mixed, enter, "Careful")
     page = opened.page
     _until(page, "harm")
     assert "<script>" in page.locator("#pair").inner_text()
     press(page, "ArrowLeft")
-    organiser = enter(mixed.admin_link)
+    admin = enter(mixed.admin_link)
     for path in ("/", "/admin", "/admin/items", "/admin/audit", f"/admin/annotators/{served_number(mixed, 'Careful')}"):
-        organiser.page.goto(mixed.base + path)
-        assert organiser.page.title() != "1"
+        admin.page.goto(mixed.base + path)
+        assert admin.page.title() != "1"
     assert page.title() != "1"
-    assert opened.complaints == organiser.complaints == []
+    assert opened.complaints == admin.complaints == []

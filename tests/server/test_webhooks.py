@@ -1,4 +1,4 @@
-"""Events are signed, told in order, again until they are taken, and not twice after a restart."""
+"""Webhooks are signed, sent in order, retried, and not repeated after a restart."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from crowdrank.server.projection import Live
-from crowdrank.server.webhooks import Webhooks
+from crowdrank.server.projection import Projection
+from crowdrank.server.webhooks import WebhookSender
 
 _SECRET = "the webhook's secret"
 
@@ -40,76 +40,79 @@ def settings(**more):
 def told(start):
     played = start(settings=settings())
     receiver = Receiver()
-    hooks = Webhooks(played.collection, played.service.live, played.service.boards, send=receiver)
-    hooks.pause = 0.0
+    hooks = WebhookSender(played.collection, played.service.projection, send=receiver)
+    hooks.retry_pause = 0.0
     return played, receiver, hooks
 
 
-def test_votes_and_milestones_are_told_in_order(told):
+def test_votes_and_milestones_are_sent_in_order(told):
     played, receiver, hooks = told
     (ann,) = played.join("ann")
     played.play(ann, ["left", "tie", "skip"])
-    assert hooks.tell() == 4
+    assert hooks.send_new() == 4
     kinds = [event["event"] for event, _, _ in receiver.came]
     assert kinds == ["vote", "milestone", "vote", "vote"]
     assert [event["winner"] for event, _, _ in receiver.came if event["event"] == "vote"][1:] == ["tie", "skip"]
     assert [event["id"] for event, _, _ in receiver.came] == sorted(event["id"] for event, _, _ in receiver.came)
-    assert hooks.tell() == 0
+    assert hooks.send_new() == 0
     played.client.post("/api/v1/state", json={"state": "closed"}, headers=played.admin)
-    assert hooks.tell() == 1
+    assert hooks.send_new() == 1
     assert receiver.came[-1][0]["kind"] == "closed"
 
 
-def test_each_is_signed_over_its_time_and_body(told):
+def test_events_are_signed(told):
     played, receiver, hooks = told
     played.play(played.join("ann")[0], ["left"])
-    hooks.tell()
+    hooks.send_new()
     for _, body, headers in receiver.came:
         made = hmac.new(_SECRET.encode(), headers["X-Crowdrank-Timestamp"].encode() + b"." + body, hashlib.sha256)
         assert headers["X-Crowdrank-Signature"] == f"sha256={made.hexdigest()}"
         assert _SECRET not in str(headers) + body.decode()
 
 
-def test_what_is_not_taken_is_tried_again_and_later_goes_on_there(told):
+def test_rejected_events_are_retried_and_resumed_later(told):
     played, receiver, hooks = told
     played.play(played.join("ann")[0], ["left", "left"])
     receiver.answers = [200, 200, 503, 0, 500]
-    assert hooks.tell() == 3
+    assert hooks.send_new() == 3
     assert [event for event, _ in receiver.events] == ["vote", "milestone", "vote", "vote", "vote", "vote"]
     received = len(receiver.came)
     played.play(played.join("bob")[0], ["left"])
     receiver.answers = [500] * 4
-    assert hooks.tell() == 0
-    assert hooks.tell() == 1
+    assert hooks.send_new() == 0
+    assert hooks.send_new() == 1
     assert len({identity for event, identity in receiver.events if event == "vote"}) == 3
     assert len(receiver.came) == received + 4 + 1
 
 
-def test_a_restart_does_not_tell_again_what_was_taken(told):
+def test_a_restart_does_not_repeat_accepted_events(told):
     played, receiver, hooks = told
     played.play(played.join("ann")[0], ["left", "left"])
-    hooks.tell()
-    again = Webhooks(played.collection, Live(played.collection).catch_up(), played.service.boards, send=receiver)
-    assert again.tell() == 0
+    hooks.send_new()
+    again = WebhookSender(played.collection, Projection(played.collection).catch_up(), send=receiver)
+    assert again.send_new() == 0
 
 
-def test_only_what_was_asked_for_is_told(start):
+def test_only_subscribed_events_are_sent(start):
     played = start(settings=settings(events=["milestone"]))
     receiver = Receiver()
-    hooks = Webhooks(played.collection, played.service.live, played.service.boards, send=receiver)
+    hooks = WebhookSender(played.collection, played.service.projection, send=receiver)
     played.play(played.join("ann")[0], ["left", "left"])
-    hooks.tell()
+    hooks.send_new()
     assert [event for event, _ in receiver.events] == ["milestone"]
 
 
-def test_one_process_at_a_time_tells(start, new_place, clock):
-    place = new_place()
-    one, other = start(place=place, settings=settings(), clock=clock), start(place=place, items=(), clock=clock)
+def test_one_process_at_a_time_sends(start, new_location, clock):
+    location = new_location()
+    one, other = (
+        start(location=location, settings=settings(), clock=clock),
+        start(location=location, items=(), clock=clock),
+    )
     turns = [served.service.webhooks._is_our_turn() for served in (one, other, one, other)]
     assert turns == [True, False, False, False]
 
 
-def test_a_real_receiver_gets_it_and_redirections_are_not_followed(start):
+def test_events_are_posted_and_redirects_are_not_followed(start):
     came = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -127,31 +130,31 @@ def test_a_real_receiver_gets_it_and_redirections_are_not_followed(start):
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}/hook"
         played = start(settings={"webhooks": [{"url": url, "secret": _SECRET, "events": ["vote"]}]})
-        played.service.webhooks.pause = 0.0
+        played.service.webhooks.retry_pause = 0.0
         played.play(played.join("ann")[0], ["left"])
-        assert played.service.webhooks.tell() == 1
+        assert played.service.webhooks.send_new() == 1
         server.shutdown()
         thread.join()
     assert [path for path, _ in came] == ["/hook", "/hook"]
 
 
-def test_secrets_of_webhooks_are_never_shown_and_stay_when_saved_as_shown(start):
+def test_webhook_secrets_are_hidden_and_kept_when_settings_are_saved(start):
     played = start(settings=settings())
     shown = played.client.get("/api/v1/settings", headers=played.admin).json()
     assert _SECRET not in json.dumps(shown)
     assert _SECRET not in played.client.get("/api/v1/audit", headers=played.admin).text
     played.client.patch("/api/v1/settings", json={**shown, "title": "New"}, headers=played.admin)
-    assert played.service.live.settings.webhooks[0].secret == _SECRET
-    assert played.service.live.settings.title == "New"
+    assert played.service.projection.settings.webhooks[0].secret == _SECRET
+    assert played.service.projection.settings.title == "New"
 
 
-def test_an_organiser_adds_and_removes_webhooks_and_sees_the_secret_once(start):
+def test_an_admin_adds_and_removes_webhooks_and_sees_the_secret_once(start):
     played = start(settings=settings())
     browser = played.enter(played.secret, "admin")
     csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get("/admin/settings").text)[1]
     told = {"csrf": csrf, "url": "https://example.org/hook", "vote": "no", "milestone": "yes"}
     page = browser.post("/admin/settings/webhooks", data=told)
-    kept, added = played.service.live.settings.webhooks
+    kept, added = played.service.projection.settings.webhooks
     assert kept.secret == _SECRET
     assert (added.url, added.events) == ("https://example.org/hook", ("milestone",))
     assert len(added.secret) >= 43
@@ -160,9 +163,9 @@ def test_an_organiser_adds_and_removes_webhooks_and_sees_the_secret_once(start):
         assert added.secret not in browser.get(path).text, path
     again = browser.post("/admin/settings/webhooks", data=told)
     assert again.status_code == 422
-    assert "is told already" in again.text
+    assert "is already a webhook" in again.text
     browser.post("/admin/settings/webhooks/remove", data={"csrf": csrf, "url": kept.url})
-    assert played.service.live.settings.webhooks == (added,)
+    assert played.service.projection.settings.webhooks == (added,)
     events = played.client.get("/api/v1/audit", headers=played.admin).json()["events"]
     assert [len(event["detail"]["webhooks"]) for event in events if "webhooks" in event["detail"]] == [1, 2, 1]
     assert events[0]["actor"].startswith("admin ")
@@ -171,15 +174,15 @@ def test_an_organiser_adds_and_removes_webhooks_and_sees_the_secret_once(start):
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ({"url": "ftp://example.org", "vote": "yes"}, "is not a web address"),
-        ({"url": "", "vote": "yes"}, "is not a web address"),
+        ({"url": "ftp://example.org", "vote": "yes"}, "is not a URL"),
+        ({"url": "", "vote": "yes"}, "is not a URL"),
         ({"url": "https://example.org"}, "got nothing"),
     ],
 )
-def test_a_webhook_that_cannot_be_is_refused_on_the_page(played, told, words):
+def test_invalid_webhooks_are_refused(played, told, words):
     browser = played.enter(played.secret, "admin")
     csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get("/admin/settings").text)[1]
     answer = browser.post("/admin/settings/webhooks", data={"csrf": csrf, **told})
     assert answer.status_code == 422
     assert words in answer.text
-    assert played.service.live.settings.webhooks == ()
+    assert played.service.projection.settings.webhooks == ()

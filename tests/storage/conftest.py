@@ -1,4 +1,4 @@
-"""Every storage test runs over both databases: a file of SQLite, and a schema of a real PostgreSQL."""
+"""Every storage test runs on both databases: an SQLite file, and a schema in a real PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _numbers = count()
 
 @pytest.fixture(scope="session")
 def postgres():
-    """A server for all tests of this process; where it cannot start, they fail."""
+    """One server for all tests of this process."""
     with running() as server:
         yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def new_place(request, tmp_path):
-    """Addresses of databases with nothing in them."""
+def new_location(request, tmp_path):
+    """Make locations of empty databases."""
 
     def sqlite():
         return str(tmp_path / f"{next(_numbers)}.db")
@@ -41,12 +41,12 @@ def new_place(request, tmp_path):
 
 
 @pytest.fixture
-def place(new_place):
-    return new_place()
+def location(new_location):
+    return new_location()
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that only moves when told to."""
 
     def __init__(self):
         self.now = 1_700_000_000_000_000
@@ -64,8 +64,8 @@ def clock():
 
 
 @pytest.fixture
-def collection(place, clock):
-    with Collection.open(place, clock=clock, durable=False) as opened:  # tests do not wait for the disk
+def collection(location, clock):
+    with Collection.open(location, clock=clock, durable=False) as opened:  # tests do not wait for the disk
         yield opened
 
 
@@ -79,11 +79,11 @@ def crowd(collection):
 
 @pytest.fixture
 def ask(collection, crowd):
-    """Put a pair, by the places of its items."""
+    """Assign a pair, given the positions of its items."""
 
     def put(annotator=None, left=0, right=1, **told):
         who = crowd.ann if annotator is None else annotator
         told = {"policy": "random", "probability": 0.5, **told}
-        return collection.questions.assign(who, crowd.items[left], crowd.items[right], **told)
+        return collection.assignments.create(who, crowd.items[left], crowd.items[right], **told)
 
     return put

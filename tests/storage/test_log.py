@@ -1,4 +1,4 @@
-"""The log is the truth: what it said up to a row it says for ever."""
+"""The log is the source of truth: its rows never change, and the past can be reproduced."""
 
 import sqlite3
 
@@ -8,22 +8,22 @@ import pytest
 from crowdrank.active.reliability import _RECORDED
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.storage import SKIPPED, Collection, NewItem
-from crowdrank.storage.collection import _told
-from crowdrank.storage.database import url_of
+from crowdrank.storage.collection import _without_password
+from crowdrank.storage.database import parse_url
 
 
 @pytest.fixture
 def voted(collection, ask, crowd, clock):
     """Six votes: one undone, one void, one skipped; bob's count until he is excluded."""
     answers = [(crowd.ann, 0), (crowd.ann, "skip"), (crowd.bob, "tie"), (crowd.ann, 1), (crowd.bob, 1)]
-    for place, (who, answer) in enumerate(answers):
+    for n, (who, answer) in enumerate(answers):
         clock.pass_seconds(1)
-        asked = ask(who, place % 3, 3, policy="gain" if place % 2 else "random", probability=0.25)
-        said = [asked.left, asked.right][answer] if isinstance(answer, int) else answer
-        vote = collection.questions.vote(asked.token, said, annotator=who, response_ms=100 * place)
-    asked = collection.questions.undo(crowd.bob, vote.seq)
+        asked = ask(who, n % 3, 3, policy="gain" if n % 2 else "random", probability=0.25)
+        winner = [asked.left, asked.right][answer] if isinstance(answer, int) else answer
+        vote = collection.votes.record(asked.token, winner, annotator=who, response_ms=100 * n)
+    asked = collection.votes.undo(crowd.bob, vote.seq)
     clock.pass_seconds(1)
-    collection.questions.vote(asked.token, asked.left, annotator=crowd.bob, response_ms=700)
+    collection.votes.record(asked.token, asked.left, annotator=crowd.bob, response_ms=700)
     return collection
 
 
@@ -31,7 +31,7 @@ def same(one, other):
     assert one.to_frame().equals(other.to_frame())
 
 
-def test_judgments_are_what_counts(voted):
+def test_judgments_are_the_votes_that_count(voted):
     frame = voted.log.judgments().to_frame()
     assert frame.columns[-2:] == list(_RECORDED)
     assert frame["annotator"].to_list() == ["ann", "bob", "ann", "bob"]
@@ -41,11 +41,11 @@ def test_judgments_are_what_counts(voted):
     assert np.diff(frame["time"].to_numpy()).min() > 0
 
 
-def test_a_board_can_be_made_again_as_it_was(voted, crowd):
+def test_the_judgments_of_any_earlier_row_can_be_reproduced(voted, crowd):
     head = voted.log.head()
     boards = [voted.log.judgments(up_to=seq) for seq in range(head + 1)]
     voted.annotators.exclude(crowd.bob, actor="admin", reason="hasty")
-    voted.questions.void_all(crowd.ann, actor="admin")
+    voted.votes.void_all(crowd.ann, actor="admin")
     assert len(voted.log.judgments()) == 0
     voted.annotators.include(crowd.bob, actor="admin")
     assert len(voted.log.judgments()) == 2
@@ -54,7 +54,7 @@ def test_a_board_can_be_made_again_as_it_was(voted, crowd):
     assert {len(board) for board in boards} == {0, 1, 2, 3, 4}
 
 
-def test_rows_are_read_in_batches_as_columns(voted, crowd):
+def test_rows_are_read_in_batches_of_columns(voted, crowd):
     whole = voted.log.after(0)
     assert whole.last == len(whole) == voted.log.head()
     assert whole.votes.outcome.tolist() == [1, SKIPPED, 0, -1, -1, 1]
@@ -69,28 +69,28 @@ def test_rows_are_read_in_batches_as_columns(voted, crowd):
     assert voted.log.after(last).last == last
 
 
-def test_an_export_has_every_vote_and_no_secret(voted, ask, crowd):
+def test_an_export_has_every_vote_and_no_token(voted, ask, crowd):
     token = voted.access.issue([crowd.ann], actor="admin")[0]
     asked = ask()
-    rows = list(voted.log.votes())
+    rows = list(voted.log.vote_rows())
     assert [row["winner"] for row in rows] == ["a", "skip", "tie", "d", "d", "b"]
     assert [row["status"] for row in rows] == ["counts"] * 4 + ["undo", "counts"]
     assert rows[0]["time"] == "2023-11-14T22:13:21.000000Z"
-    questions = list(voted.log.assignments())
+    questions = list(voted.log.assignment_rows())
     assert len(questions) == 7
     assert questions[-1]["vote"] is None
-    said = repr((rows, questions, voted.log.events(), voted.log.after(0)))
-    assert token not in said
-    assert asked.token not in said
+    exported = repr((rows, questions, voted.log.events(), voted.log.after(0)))
+    assert token not in exported
+    assert asked.token not in exported
 
 
 def test_an_export_is_read_page_by_page(voted, monkeypatch):
-    whole = list(voted.log.votes())
-    monkeypatch.setattr("crowdrank.storage.log.AT_ONCE", 2)
-    assert list(voted.log.votes()) == whole
+    whole = list(voted.log.vote_rows())
+    monkeypatch.setattr("crowdrank.storage.log.PAGE_SIZE", 2)
+    assert list(voted.log.vote_rows()) == whole
 
 
-def test_time_runs_forward_though_the_clock_was_set_back(collection, clock):
+def test_time_does_not_go_backwards_when_the_clock_does(collection, clock):
     collection.settings.pause(actor="admin")
     clock.pass_seconds(-100)
     collection.settings.resume(actor="admin")
@@ -98,13 +98,13 @@ def test_time_runs_forward_though_the_clock_was_set_back(collection, clock):
     assert first.at == second.at
 
 
-def test_an_empty_log_is_no_error(collection):
+def test_an_empty_log_can_be_read(collection):
     assert len(collection.log.after(0)) == collection.log.head() == 0
     assert len(collection.log.judgments()) == 0
-    assert list(collection.log.votes()) == []
+    assert list(collection.log.vote_rows()) == []
 
 
-def test_items_are_added_once_and_change_with_the_log(collection):
+def test_items_are_added_once_and_changed_by_events(collection):
     first = collection.items.add(["a", NewItem(label="a", query="q", content={"text": "long"})], actor="admin")
     assert collection.items.add(["b", "a"], actor="admin")[1] == first[0]
     with pytest.raises(DataError, match="other content"):
@@ -125,21 +125,21 @@ def test_items_are_added_once_and_change_with_the_log(collection):
         collection.items.hide(10**6, actor="admin")
 
 
-def test_annotators_are_added_once_and_change_with_the_log(collection):
-    ann, bob = collection.annotators.add(["ann", "bob"], actor="admin", about={"ann": {"price": 0.1}})
+def test_annotators_are_added_once_and_changed_by_events(collection):
+    ann, bob = collection.annotators.add(["ann", "bob"], actor="admin", metadata={"ann": {"price": 0.1}})
     assert collection.annotators.add(["cat", "ann"], actor="join")[1] == ann
     collection.annotators.edit(ann, {"price": 0.2}, actor="admin")
     collection.annotators.exclude(bob, actor="admin")
     found = collection.annotators.all()
     assert [one.name for one in found.values()] == ["ann", "bob", "cat"]
-    assert (found[ann].about, found[bob].excluded, found[ann].excluded) == ({"price": 0.2}, True, False)
+    assert (found[ann].metadata, found[bob].excluded, found[ann].excluded) == ({"price": 0.2}, True, False)
     with pytest.raises(DataError, match="twice"):
         collection.annotators.add(["dan", "dan"], actor="admin")
     with pytest.raises(UnknownNameError):
         collection.annotators.exclude(10**6, actor="admin")
 
 
-def test_settings_are_what_was_changed_so_far(collection):
+def test_settings_are_the_sum_of_their_changes(collection):
     assert collection.settings.state() == "open"
     first = collection.settings.change({"policy": "gain", "ties": True}, actor="admin")
     collection.settings.change({"policy": "random", "ties": None}, actor="admin")
@@ -155,9 +155,9 @@ def test_settings_are_what_was_changed_so_far(collection):
     assert collection.log.events()[-1].detail == {"text": "exported", "rows": 3}
 
 
-def test_a_backup_is_the_whole_as_it_was(voted, tmp_path, place):
+def test_a_backup_is_a_complete_copy(voted, tmp_path, location):
     copy = tmp_path / "copy.db"
-    if "postgresql" in place:
+    if "postgresql" in location:
         with pytest.raises(SettingError, match="pg_dump"):
             voted.backup(copy)
         return
@@ -167,22 +167,22 @@ def test_a_backup_is_the_whole_as_it_was(voted, tmp_path, place):
     with Collection.open(copy) as restored:
         same(restored.log.judgments(), before)
         assert restored.settings.state() == "open"
-    voted.backup(copy)  # in place of the old one
+    voted.backup(copy)  # replaces the old one
     with sqlite3.connect(copy) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
     with pytest.raises(SettingError, match="itself"):
-        voted.backup(place)
+        voted.backup(location)
 
 
-def test_health_tells_what_answers(collection, place):
-    kind = "postgresql" if "postgresql" in place else "sqlite"
+def test_health_names_the_database_and_its_schema(collection, location):
+    kind = "postgresql" if "postgresql" in location else "sqlite"
     assert collection.health() == {"database": kind, "schema": "0001", "seq": 0}
     assert "Collection(" in repr(collection)
 
 
-def test_addresses_that_cannot_be_are_refused_and_passwords_not_told():
-    for place in (":memory:", "sqlite://", "mysql://localhost/x", "://", "sqlite:///:memory:"):
+def test_invalid_locations_are_refused_and_passwords_are_hidden():
+    for location in (":memory:", "sqlite://", "mysql://localhost/x", "://", "sqlite:///:memory:"):
         with pytest.raises(SettingError):
-            Collection.open(place)
-    assert "secret" not in _told(url_of("postgres://me:secret@host/db?options=-csearch_path=x"))
+            Collection.open(location)
+    assert "secret" not in _without_password(parse_url("postgres://me:secret@host/db?options=-csearch_path=x"))

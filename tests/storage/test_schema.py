@@ -1,4 +1,4 @@
-"""The schema itself keeps the log, whoever writes to it."""
+"""The database itself keeps the log append-only and consistent, whatever writes to it."""
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -12,19 +12,19 @@ import crowdrank.storage.migrations
 from crowdrank.errors import SettingError
 from crowdrank.storage import Collection, NewItem
 from crowdrank.storage.database import Database
-from crowdrank.storage.schema import APPEND_ONLY, HEAD, KINDS, SUBJECTS, metadata
+from crowdrank.storage.schema import APPEND_ONLY, KINDS, SCHEMA_VERSION, SUBJECTS, metadata
 
 
 @pytest.fixture
-def database(place):
-    Collection.open(place).close()
-    opened = Database(place, patience=2, durable=True)
+def database(location):
+    Collection.open(location).close()
+    opened = Database(location, timeout=2, durable=True)
     yield opened
     opened.close()
 
 
-def told(connection):
-    """Everything an inspector sees, by table; CHECKs and indexes too."""
+def described(connection):
+    """All that SQLAlchemy can inspect, by table, including checks and indexes."""
     look = inspect(connection)
     return {
         name: {
@@ -43,46 +43,46 @@ def told(connection):
     }
 
 
-def test_the_migrations_make_the_tables_that_the_program_knows(database, new_place):
-    apart = Database(new_place(), patience=2, durable=True)
-    with apart.upgrading() as connection:
+def test_the_migrations_create_the_tables_of_the_schema(database, new_location):
+    other = Database(new_location(), timeout=2, durable=True)
+    with other.upgrading() as connection:
         metadata.create_all(connection)
-    with database.reading() as migrated, apart.reading() as made:
+    with database.reading() as migrated, other.reading() as created:
         assert compare_metadata(MigrationContext.configure(migrated), metadata) == []
-        assert told(migrated) == told(made)
-    apart.close()
+        assert described(migrated) == described(created)
+    other.close()
 
 
-def test_the_last_migration_is_the_one_the_program_needs():
+def test_the_last_migration_is_the_schema_version():
     config = Config()
     config.set_main_option("script_location", crowdrank.storage.migrations.__path__[0])
     config.set_main_option("path_separator", "os")
-    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+    assert ScriptDirectory.from_config(config).get_current_head() == SCHEMA_VERSION
 
 
-def test_a_database_is_upgraded_once_however_often_it_is_opened(place, collection):
+def test_a_database_is_upgraded_only_once(location, collection):
     collection.items.add(["a"], actor="admin")
-    with Collection.open(place) as again:
+    with Collection.open(location) as again:
         assert [one.label for one in again.items.all().values()] == ["a"]
-        assert again.health()["schema"] == HEAD
+        assert again.health()["schema"] == SCHEMA_VERSION
 
 
-def test_a_database_of_a_later_version_is_refused(place, database):
+def test_a_database_with_a_newer_schema_is_refused(location, database):
     with database.upgrading() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(SettingError, match="version 9999"):
-        Collection.open(place)
+        Collection.open(location)
 
 
-def test_what_was_written_is_never_changed(database, collection, ask, crowd):
+def test_the_database_refuses_updates_and_deletes(database, collection, ask, crowd):
     first = ask()
-    vote = collection.questions.vote(first.token, first.left, annotator=crowd.ann)
-    collection.questions.undo(crowd.ann, vote.seq)
+    vote = collection.votes.record(first.token, first.left, annotator=crowd.ann)
+    collection.votes.undo(crowd.ann, vote.seq)
     collection.access.issue([crowd.ann], actor="admin")
     for table in (table.name for table in APPEND_ONLY):
         key = "id" if table in ("item", "annotator") else "seq"
         for change in (f"DELETE FROM {table}", f"UPDATE {table} SET {key} = {key} + 1000"):
-            with pytest.raises(IntegrityError, match=f"{table}: rows are added, never changed"):
+            with pytest.raises(IntegrityError, match=f"{table}: rows cannot be changed or deleted"):
                 write(database, change)
         with database.reading() as connection:
             assert connection.scalar(text(f"SELECT count(*) FROM {table}")) > 0
@@ -96,18 +96,18 @@ def write(database, statement, **values):
 LOG = "INSERT INTO log (seq, at, kind, actor, subject) VALUES (:seq, :at, :kind, 'admin', :subject)"
 
 
-def test_the_log_takes_only_what_comes_next(database, collection, crowd, clock):
+def test_the_log_accepts_only_valid_rows_in_order(database, collection, crowd, clock):
     good = {"seq": 7, "at": clock(), "kind": "paused", "subject": None}
     wrong = [
-        ({"seq": 8}, "next number"),
-        ({"seq": 6}, "next number"),
-        ({"at": 1}, "runs forward"),
+        ({"seq": 8}, "without gaps"),
+        ({"seq": 6}, "without gaps"),
+        ({"at": 1}, "go backwards"),
         ({"kind": "vandalised"}, "ck_log_kind"),
         ({"kind": "undo"}, "ck_log_subject"),
-        ({"kind": "undo", "subject": 1}, "about a vote"),
-        ({"kind": "item_hidden", "subject": 5}, "about an item"),
-        ({"kind": "annotator_excluded", "subject": 1}, "about an annotator"),
-        ({"kind": "token_revoked", "subject": 1}, "about a token"),
+        ({"kind": "undo", "subject": 1}, "must be a vote"),
+        ({"kind": "item_hidden", "subject": 5}, "must be an item"),
+        ({"kind": "annotator_excluded", "subject": 1}, "must be an annotator"),
+        ({"kind": "token_revoked", "subject": 1}, "must be a token"),
     ]
     for row, complaint in wrong:
         with pytest.raises(IntegrityError, match=complaint):
@@ -122,7 +122,7 @@ VOTE = (
 )
 
 
-def test_the_winner_is_one_of_the_two_that_were_shown_to_who_votes(database, ask, crowd, clock):
+def test_the_winner_must_be_one_of_the_two_items_shown(database, ask, crowd, clock):
     asked = ask()
     good = {
         "seq": 8,
@@ -153,7 +153,7 @@ def test_the_winner_is_one_of_the_two_that_were_shown_to_who_votes(database, ask
         write(database, VOTE, **{**good, "seq": 9})
 
 
-def test_a_question_is_of_two_items_of_one_query(database, collection, crowd, clock):
+def test_an_assignment_has_two_items_of_one_query(database, collection, crowd, clock):
     other = collection.items.add([NewItem(label="e", query="another")], actor="admin")[0]
     insertion = (
         "INSERT INTO assignment (seq, at, token_hash, annotator, query, left_item, right_item, policy, probability) "
@@ -173,6 +173,6 @@ def test_a_question_is_of_two_items_of_one_query(database, collection, crowd, cl
     write(database, insertion, **good)
 
 
-def test_every_kind_of_row_has_a_name_once():
+def test_event_kinds_are_unique():
     assert len(set(KINDS)) == len(KINDS)
     assert set(SUBJECTS) <= set(KINDS)

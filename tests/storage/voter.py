@@ -1,4 +1,4 @@
-"""A process that votes until it is told to stop, or killed. It tells of each vote once that is stored."""
+"""A process that votes until it is killed, and reports each vote once it is stored."""
 
 import multiprocessing
 
@@ -9,13 +9,13 @@ _context.set_forkserver_preload(["crowdrank.storage"])
 
 
 class Voter:
-    """The process, seen from outside."""
+    """Controls the voting process."""
 
-    def __init__(self, place, name, times):
-        self.ear, mouth = _context.Pipe(duplex=False)
-        self._process = _context.Process(target=vote, args=(place, name, times, mouth))
+    def __init__(self, location, name, times):
+        self.receiver, sender = _context.Pipe(duplex=False)
+        self._process = _context.Process(target=vote, args=(location, name, times, sender))
         self._process.start()
-        mouth.close()
+        sender.close()
 
     def is_alive(self):
         return self._process.is_alive()
@@ -23,22 +23,22 @@ class Voter:
     def kill(self):
         self._process.kill()
 
-    def heard(self):
-        """All that it has told until it ended."""
-        told = []
+    def reported(self):
+        """Return the votes that it reported before it ended."""
+        reported = []
         try:
             while True:
-                told.append(self.ear.recv())
+                reported.append(self.receiver.recv())
         except (EOFError, OSError):
             self._process.join()
-            self.ear.close()
-            return told
+            self.receiver.close()
+            return reported
 
 
-def vote(place, name, times, mouth):
-    with Collection.open(place) as collection:
+def vote(location, name, times, sender):
+    with Collection.open(location) as collection:
         items = sorted(collection.items.all())
         who = collection.annotators.add([name], actor="admin")[0]
         for _ in range(times):
-            asked = collection.questions.assign(who, items[0], items[1], policy="random", probability=1.0)
-            mouth.send(collection.questions.vote(asked.token, asked.left, annotator=who).seq)
+            asked = collection.assignments.create(who, items[0], items[1], policy="random", probability=1.0)
+            sender.send(collection.votes.record(asked.token, asked.left, annotator=who).seq)

@@ -74,10 +74,10 @@ def demo(
     require_extra("fastapi", "sqlalchemy", "uvicorn")
     import numpy as np
 
-    from crowdrank.server.main import check_free
+    from crowdrank.server.main import check_port
     from crowdrank.storage import Collection
 
-    check_free("127.0.0.1", port)
+    check_port("127.0.0.1", port)
     base = f"http://localhost:{port}"
     with tempfile.TemporaryDirectory(prefix="crowdrank-demo-") as folder:
         with Collection.open(Path(folder) / "demo.db", durable=False) as collection:
@@ -142,7 +142,7 @@ def _vote(
             continue
         left, right = assignment["left"]["label"], assignment["right"]["label"]
         outcome = "left" if crowd.winner(left, right, name, rng) == left else "right"
-        answer = {"token": assignment["token"], "outcome": outcome, "milliseconds": int(rng.lognormal(8.3, 0.5))}
+        answer = {"token": assignment["token"], "outcome": outcome, "response_ms": int(rng.lognormal(8.3, 0.5))}
         open_questions[name] = _call(base, "votes", tokens[name], answer)["next"]
         done += 1
         if done % _VOTES_PER_REPORT == 0 or done == votes:
@@ -173,7 +173,7 @@ def _report(board: dict[str, Any]) -> str:
         return f"{board['votes']:>5} votes"
     correlation = kendall_correlation([row["score"] for row in rows], [RIVERS[row["item"]] for row in rows])
     first = ", ".join(row["item"] for row in rows[:3])
-    standing = board["standing"]["sentence"] if board["standing"] else ""
+    standing = board["decision"]["summary"] if board["decision"] else ""
     return f"{board['votes']:>5} votes  τ with the truth {correlation:+.2f}  top three: {first}.  {standing}"
 
 

@@ -25,15 +25,15 @@ def export(
     require_extra("sqlalchemy")
     check_table(out)
     from crowdrank.io import write_table
-    from crowdrank.server.boards import command_for
-    from crowdrank.server.exports import counting, frame, safe
+    from crowdrank.server.boards import rank_command
+    from crowdrank.server.exports import counted, escape_formula, to_frame
     from crowdrank.storage import Collection
 
     if "://" not in database and not Path(database).exists():
         raise SettingError(f"{database}: no such collection.")
     with Collection.open(database) as collection:
-        rows = collection.log.votes()
-        table = frame(rows if everything else counting(rows))
+        rows = collection.log.vote_rows()
+        table = to_frame(rows if everything else counted(rows))
         judgments = collection.log.judgments()
     if not any(table["query"]):
         table = table.drop("query")
@@ -41,9 +41,9 @@ def export(
         import polars as pl
 
         text = [name for name, kind in table.schema.items() if kind == pl.String]
-        table = table.with_columns(pl.col(name).map_elements(safe, pl.String) for name in text)
+        table = table.with_columns(pl.col(name).map_elements(escape_formula, pl.String) for name in text)
     write_table(table, out)
-    command = None if everything else command_for(judgments, out)
+    command = None if everything else rank_command(judgments, out)
     if as_json:
         print_json({"out": str(out), "votes": len(table), "board": command})
         return

@@ -100,7 +100,7 @@ def serve(
 ) -> None:
     """Start or resume a collection: a web page to compare items, and a live leaderboard."""
     require_extra("fastapi", "sqlalchemy", "uvicorn")
-    from crowdrank.server.main import check_free
+    from crowdrank.server.main import check_port
     from crowdrank.server.main import serve as run
     from crowdrank.server.service import Options
     from crowdrank.storage import Collection
@@ -113,7 +113,7 @@ def serve(
         raise SettingError("Personal links are shown only once: pass --links FILE to write them to a file.")
     if public_url is not None and not re.fullmatch(r"https?://[^/\s]+/?", public_url):
         raise SettingError(f"--public-url must look like https://rank.example.org, got {public_url!r}.")
-    check_free(host, port)
+    check_port(host, port)
     location = database or f"{(items or Path()).stem}.crowdrank.db"
     base = (public_url or f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}").rstrip(
         "/"
@@ -148,17 +148,17 @@ def serve(
 
 def _prepare(collection: Collection, items: Path | None, config: Path | None, gold: Path | None) -> None:
     """Add items, settings and gold pairs that the collection does not have yet."""
-    from crowdrank.server.admin_actions import gold_of_file, items_of_file
-    from crowdrank.server.projection import Live
+    from crowdrank.server.projection import Projection
     from crowdrank.server.settings import read_settings
+    from crowdrank.server.uploads import read_gold_file, read_items_file
 
     if items is not None:
-        collection.items.add(items_of_file(items), actor="serve")
-    live = Live(collection).catch_up()
-    before = live.settings.as_dict()
+        collection.items.add(read_items_file(items), actor="serve")
+    projection = Projection(collection).catch_up()
+    before = projection.settings.as_dict()
     wanted = before if config is None else read_settings(config).as_dict()
     if gold is not None:
-        wanted = {**wanted, "gold": gold_of_file(gold)}
+        wanted = {**wanted, "gold": read_gold_file(gold)}
     if changed := {key: value for key, value in wanted.items() if value != before[key]}:
         collection.settings.change(changed, actor="serve")
 
@@ -178,7 +178,7 @@ def _write_links(collection: Collection, annotators: Path, links: Path, base: st
 
     people = read_annotators(annotators)
     about = {name: {"quota": quota} for name, quota in people.quota.items()}
-    numbers = collection.annotators.add(people.annotators, actor="serve", about=about)
+    numbers = collection.annotators.add(people.annotators, actor="serve", metadata=about)
     held = collection.access.holders()
     new = [(n, name) for n, name in zip(numbers, people.annotators, strict=True) if n not in held]
     tokens = collection.access.issue([n for n, _ in new], actor="serve")

@@ -1,1 +1,1 @@
-"""The collection server: annotators compare items on a web page, and a board follows."""
+"""The collection server: annotators compare items on a web page, and a live board shows the ranking."""

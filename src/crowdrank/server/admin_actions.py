@@ -1,256 +1,233 @@
-"""What an organiser does, by page or by API: each act is a row of the log with their name."""
+"""What admins do, by page or by API. Every action is a row of the log with their name."""
 
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.server.assignments import shown
-from crowdrank.server.content import check_upload, kind_of
-from crowdrank.server.errors import Problem
-from crowdrank.server.projection import Person, Thing
-from crowdrank.server.service import HIDDEN, Service
-from crowdrank.storage import Event, NewItem
-from crowdrank.storage.log import iso
+from crowdrank.server.content import content_kind, item_body, item_view
+from crowdrank.server.projection import Annotator, Item
+from crowdrank.server.service import Service
+from crowdrank.server.settings import Settings
+from crowdrank.server.uploads import CONTENT_FIELDS, save_image
+from crowdrank.storage import Event
+from crowdrank.storage.judgments import iso_time
 
 Json = dict[str, Any]
-ABOUT = ("body", "kind", "context", "group", "owner")
-"""What can be told of an item beside its label and its query."""
-_BODIES = ("body", "text", "markdown", "image", "url", "link", "content", "answer")
-_KINDS = {"markdown": "markdown", "image": "image", "url": None, "link": "link"}
+HIDDEN = "hidden"
+"""Shown instead of a secret."""
 
 
-def new_item(told: Mapping[str, Any]) -> NewItem:
-    """An item from its columns; empty ones say nothing."""
-    content = {key: str(told[key]) for key in ABOUT if told.get(key)}
-    kind_of(content.get("body", ""), content.get("kind"))
-    return NewItem(label=str(told.get("label", "")), query=str(told.get("query") or ""), content=content)
+def get_item(service: Service, id_: int) -> Item:
+    items = service.projection.catch_up().items
+    if id_ not in items:
+        raise UnknownNameError("item", id_, list(items)[:9])
+    return items[id_]
 
 
-def items_of_file(path: Path) -> list[NewItem]:
-    """Of a table with a row an item; beside item and query: text (or markdown, image, link), kind, context, owner …"""
-    from crowdrank.io import as_labels, read_items
-
-    table = read_items(path)
-    columns = {name.strip().lower(): as_labels(values) for name, values in table.columns.items()}
-    body = next((name for name in _BODIES if name in columns), None)
-    rows = []
-    for n, label in enumerate(table.item):
-        told: Json = {name: columns[name][n] for name in ("kind", "context", "group", "owner") if name in columns}
-        told |= {"label": label, "query": "" if table.query is None else table.query[n]}
-        if body is not None:
-            told |= {"body": columns[body][n], "kind": told.get("kind") or _KINDS.get(body)}
-        rows.append(new_item(told))
-    return rows
+def get_annotator(service: Service, id_: int) -> Annotator:
+    annotators = service.projection.catch_up().annotators
+    if id_ not in annotators:
+        raise UnknownNameError("annotator", id_, list(annotators)[:9])
+    return annotators[id_]
 
 
-def gold_of_file(path: Path) -> list[list[str]]:
-    """Pairs whose order is known, of a table with the columns better and worse."""
-    from crowdrank.errors import FormatError
-    from crowdrank.io.sources import open_table
-
-    table = open_table(path)
-    if not {"better", "worse"} <= set(table.columns):
-        raise FormatError(
-            f"{table.name}: gold pairs need the columns better and worse, got {', '.join(table.columns)}."
-        )
-    frame = table.load(["better", "worse"], None)
-    return [[str(a), str(b)] for a, b in zip(frame["better"], frame["worse"], strict=True)]
-
-
-def uploaded(name: str, content: bytes) -> Path:
-    """A file that was sent, where the readers of files can have it."""
-    ending = Path(name).suffix.lower()
-    if ending not in (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt"):
-        raise Problem(422, "Send a table: .csv, .tsv, .jsonl, .json or .parquet.")
-    folder = Path(tempfile.mkdtemp(prefix="crowdrank-"))
-    path = folder / f"upload{ending}"
-    path.write_bytes(content)
-    return path
-
-
-def edit_item(service: Service, number: int, told: Mapping[str, Any], actor: str) -> None:
-    """Change what is told of an item, and hide or show it; what is not named stays."""
-    thing = thing_of(service, number)
-    content = dict(thing.content)
-    for key in ABOUT:
-        if key in told:
-            content[key] = str(told[key] or "")
+def edit_item(service: Service, id_: int, values: Mapping[str, Any], actor: str) -> None:
+    """Change the content of an item, and hide or show it. What `values` does not name stays."""
+    item = get_item(service, id_)
+    content = item.content | {key: str(values[key] or "") for key in CONTENT_FIELDS if key in values}
     content = {key: value for key, value in content.items() if value}
-    kind_of(content.get("body", ""), content.get("kind"))
-    if content != thing.content:
-        service.collection.items.edit(number, content, actor=actor)
-    if told.get("hidden") is not None and bool(told["hidden"]) != thing.hidden:
-        if told["hidden"]:
-            service.collection.items.hide(number, actor=actor, reason=str(told.get("reason") or ""))
+    content_kind(content.get("body", ""), content.get("kind"))
+    if content != item.content:
+        service.collection.items.edit(id_, content, actor=actor)
+    if values.get("hidden") is not None and bool(values["hidden"]) != item.hidden:
+        if values["hidden"]:
+            service.collection.items.hide(id_, actor=actor, reason=str(values.get("reason") or ""))
         else:
-            service.collection.items.show(number, actor=actor)
-    service.live.catch_up()
+            service.collection.items.show(id_, actor=actor)
+    service.projection.catch_up()
 
 
-def thing_of(service: Service, number: int) -> Thing:
-    things = service.live.catch_up().items
-    if number not in things:
-        raise UnknownNameError("item", number, list(things)[:9])
-    return things[number]
+def upload_image(service: Service, name: str, content: bytes, actor: str) -> str:
+    """Save an image in the media folder and return its name there."""
+    file_name = save_image(service.options.media, name, content)
+    service.collection.log.note("image uploaded", actor=actor, detail={"file": file_name, "bytes": len(content)})
+    return file_name
 
 
-def person_of(service: Service, number: int) -> Person:
-    people = service.live.catch_up().people
-    if number not in people:
-        raise UnknownNameError("annotator", number, list(people)[:9])
-    return people[number]
-
-
-def add_people(service: Service, told: Sequence[tuple[str, int | None]], actor: str) -> list[Json]:
-    """Annotators by name and quota, each with a new link; a link of before is replaced by it."""
-    people = service.collection.annotators
-    about = {name: {} if quota is None else {"quota": quota} for name, quota in told}
-    before = {person.name for person in service.live.catch_up().people.values()}
-    numbers = people.add([name for name, _ in told], actor=actor, about=about)
-    for (name, quota), number in zip(told, numbers, strict=True):
-        if name in before:
-            service.collection.access.revoke_all(number, actor=actor)
+def add_annotators(service: Service, names_and_quotas: Sequence[tuple[str, int | None]], actor: str) -> list[Json]:
+    """Add annotators and issue each a new token. The token of an existing annotator is replaced."""
+    access = service.collection.access
+    metadata = {name: {} if quota is None else {"quota": quota} for name, quota in names_and_quotas}
+    existing = {annotator.name for annotator in service.projection.catch_up().annotators.values()}
+    names = [name for name, _ in names_and_quotas]
+    ids = service.collection.annotators.add(names, actor=actor, metadata=metadata)
+    for (name, quota), id_ in zip(names_and_quotas, ids, strict=True):
+        if name in existing:
+            access.revoke_all(id_, actor=actor)
             if quota is not None:
-                set_quota(service, number, quota, actor)
-    tokens = service.collection.access.issue(numbers, actor=actor)
-    service.live.catch_up()
-    return [{"id": n, "name": name, "token": token} for n, (name, _), token in zip(numbers, told, tokens, strict=True)]
+                set_quota(service, id_, quota, actor)
+    tokens = access.issue(ids, actor=actor)
+    service.projection.catch_up()
+    return [{"id": id_, "name": name, "token": token} for id_, name, token in zip(ids, names, tokens, strict=True)]
 
 
-def reissue(service: Service, number: int, actor: str) -> str:
-    """A new link in place of the old one."""
-    person_of(service, number)
-    service.collection.access.revoke_all(number, actor=actor)
-    fresh = service.collection.access.issue([number], actor=actor)[0]
-    service.live.catch_up()
-    return fresh
+def replace_token(service: Service, id_: int, actor: str) -> str:
+    """Revoke the tokens of an annotator and issue a new one."""
+    get_annotator(service, id_)
+    service.collection.access.revoke_all(id_, actor=actor)
+    token = service.collection.access.issue([id_], actor=actor)[0]
+    service.projection.catch_up()
+    return token
 
 
-def revoke(service: Service, number: int, actor: str) -> None:
-    person_of(service, number)
-    service.collection.access.revoke_all(number, actor=actor)
-    service.collection.questions.release(number)
-    service.live.catch_up()
+def revoke_token(service: Service, id_: int, actor: str) -> None:
+    """Revoke the tokens of an annotator and withdraw their open assignment."""
+    get_annotator(service, id_)
+    service.collection.access.revoke_all(id_, actor=actor)
+    service.collection.assignments.release(id_)
+    service.projection.catch_up()
 
 
-def set_quota(service: Service, number: int, quota: int | None, actor: str) -> None:
-    about = {key: value for key, value in person_of(service, number).about.items() if key != "quota"}
-    service.collection.annotators.edit(number, about | ({} if quota is None else {"quota": quota}), actor=actor)
-    service.live.catch_up()
+def set_quota(service: Service, id_: int, quota: int | None, actor: str) -> None:
+    metadata = {key: value for key, value in get_annotator(service, id_).metadata.items() if key != "quota"}
+    new = metadata | ({} if quota is None else {"quota": quota})
+    service.collection.annotators.edit(id_, new, actor=actor)
+    service.projection.catch_up()
 
 
-def exclude(service: Service, number: int, out: bool, actor: str, reason: str = "") -> None:
-    person = person_of(service, number)
-    if person.excluded == out:
+def set_excluded(service: Service, id_: int, excluded: bool, actor: str, reason: str = "") -> None:
+    if get_annotator(service, id_).excluded == excluded:
         return
-    if out:
-        service.collection.annotators.exclude(number, actor=actor, reason=reason)
+    if excluded:
+        service.collection.annotators.exclude(id_, actor=actor, reason=reason)
     else:
-        service.collection.annotators.include(number, actor=actor)
-    service.live.catch_up()
+        service.collection.annotators.include(id_, actor=actor)
+    service.projection.catch_up()
+
+
+def void_votes(service: Service, votes: Iterable[int], actor: str, reason: str = "") -> list[int]:
+    """Withdraw votes and return those that counted."""
+    withdrawn = service.collection.votes.void(votes, actor=actor, reason=reason)
+    service.projection.catch_up()
+    return withdrawn
+
+
+def void_all_votes(service: Service, id_: int, actor: str, reason: str = "") -> list[int]:
+    """Withdraw all votes of an annotator so far and return those that counted."""
+    get_annotator(service, id_)
+    withdrawn = service.collection.votes.void_all(id_, actor=actor, reason=reason)
+    service.projection.catch_up()
+    return withdrawn
 
 
 def set_state(service: Service, state: Literal["open", "paused", "closed"], actor: str) -> None:
-    if service.live.catch_up().state == state:
+    if service.projection.catch_up().state == state:
         return
     settings = service.collection.settings
     {"open": settings.resume, "paused": settings.pause, "closed": settings.close}[state](actor=actor)
-    service.live.catch_up()
+    service.projection.catch_up()
 
 
-def void(service: Service, votes: Iterable[int], actor: str, reason: str = "") -> list[int]:
-    done = service.collection.questions.void(votes, actor=actor, reason=reason)
-    service.live.catch_up()
-    return done
+def change_settings(service: Service, values: Mapping[str, Any], actor: str) -> None:
+    """Check the new settings, then store those that differ."""
+    old = service.projection.catch_up().settings
+    before, after = old.as_dict(), old.with_changes(_restore_secrets(values, old)).as_dict()
+    if changed := {key: value for key, value in after.items() if value != before[key]}:
+        service.collection.settings.change(changed, actor=actor)
+    service.projection.catch_up()
+
+
+def settings_without_secrets(settings: Settings) -> Json:
+    """Return settings as plain values, with the secrets of webhooks hidden."""
+    values = settings.as_dict()
+    values["webhooks"] = [{**hook, "secret": HIDDEN} for hook in values["webhooks"]]
+    return values
 
 
 def add_webhook(service: Service, url: str, events: Sequence[str], actor: str) -> str:
-    """Gives the secret that it is signed with, which is shown nowhere else."""
-    hooks = service.live.catch_up().settings.as_dict()["webhooks"]
+    """Add a webhook and return its secret, which cannot be read again later."""
+    hooks = service.projection.catch_up().settings.as_dict()["webhooks"]
     if any(hook["url"] == url for hook in hooks):
-        raise SettingError(f"webhooks: {url} is told already; remove it first.")
+        raise SettingError(f"webhooks: {url} is already a webhook. Remove it first.")
     secret = secrets.token_urlsafe(32)
-    added = {"url": url, "secret": secret, "events": list(events)}
-    service.change_settings({"webhooks": [*hooks, added]}, actor)
+    new = {"url": url, "secret": secret, "events": list(events)}
+    change_settings(service, {"webhooks": [*hooks, new]}, actor)
     return secret
 
 
 def remove_webhook(service: Service, url: str, actor: str) -> None:
-    hooks = service.live.catch_up().settings.as_dict()["webhooks"]
-    service.change_settings({"webhooks": [hook for hook in hooks if hook["url"] != url]}, actor)
+    hooks = service.projection.catch_up().settings.as_dict()["webhooks"]
+    change_settings(service, {"webhooks": [hook for hook in hooks if hook["url"] != url]}, actor)
 
 
-def keep_picture(service: Service, name: str, content: bytes, actor: str) -> str:
-    """Into the media folder, under the name it came with, or another where that is taken; gives it."""
-    import hashlib
-    import re
-
-    folder = service.options.media
-    if folder is None:
-        raise Problem(422, "There is no folder for pictures: one must be named when the server is started.")
-    ending = check_upload(name, content)
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(name).stem).strip("-")[:60] or "picture"
-    kept = f"{stem}-{hashlib.sha256(content).hexdigest()[:10]}{ending}"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / kept).write_bytes(content)
-    service.collection.log.note("picture uploaded", actor=actor, detail={"file": kept, "bytes": len(content)})
-    return kept
-
-
-def items_table(service: Service) -> list[Json]:
-    live = service.live.catch_up()
+def list_items(service: Service) -> list[Json]:
+    """Return one row per item, hidden ones included."""
+    projection = service.projection.catch_up()
     return [
         {
-            **shown(thing),
-            "body": str(thing.content.get("body", thing.label)),
-            "query": thing.query,
-            "context": str(thing.content.get("context", "")),
-            "group": str(thing.content.get("group", "")),
-            "owner": thing.owner,
-            "hidden": thing.hidden,
-            "votes": int(live.seen[thing.code]),
+            **item_view(item),
+            "body": item_body(item),
+            "query": item.query,
+            "context": str(item.content.get("context", "")),
+            "group": str(item.content.get("group", "")),
+            "owner": item.owner,
+            "hidden": item.hidden,
+            "votes": int(projection.appearances[item.code]),
         }
-        for thing in list(live.items.values())
+        for item in list(projection.items.values())
     ]
 
 
 def totals(service: Service) -> Json:
-    live = service.live.catch_up()
-    budget, decided = live.settings.budget, live.decided
+    """Return the numbers of the overview page."""
+    projection = service.projection.catch_up()
+    budget, counted = projection.settings.budget, projection.n_counted
     return {
-        "votes": len(live.folding),
-        "decided": decided,
-        "skipped": sum(live.answered(person)[1] for person in live.people.values()),
-        "annotators": len(live.people),
-        "items": sum(not thing.hidden for thing in live.items.values()),
-        "money": round(decided * budget.price, 2),
+        "votes": len(projection.votes),
+        "decided": counted,
+        "skipped": sum(projection.answer_counts(annotator)[1] for annotator in projection.annotators.values()),
+        "annotators": len(projection.annotators),
+        "items": sum(not item.hidden for item in projection.items.values()),
+        "money": round(counted * budget.price_per_vote, 2),
         "budget_votes": budget.votes,
         "budget_money": budget.money,
     }
 
 
-def audit(service: Service, before: int | None, limit: int) -> tuple[list[Json], int | None]:
-    """The latest first; and where the next page begins."""
+def audit_page(service: Service, before: int | None, limit: int) -> tuple[list[Json], int | None]:
+    """Return events, the latest first, and the row before which the next page starts."""
     up_to = None if before is None else before - 1
-    rows = service.collection.log.events(up_to=up_to) if up_to is None or up_to > 0 else []
-    some = rows[::-1][:limit]
-    return [_told(event) for event in some], (some[-1].seq if len(rows) > limit else None)
+    events = service.collection.log.events(up_to=up_to) if up_to is None or up_to > 0 else []
+    page = events[::-1][:limit]
+    return [_event_view(event) for event in page], (page[-1].seq if len(events) > limit else None)
 
 
-def _told(event: Event) -> Json:
+def _event_view(event: Event) -> Json:
     detail = {key: value for key, value in event.detail.items() if value not in ("", {}, None)}
     if isinstance(detail.get("webhooks"), list):
         detail["webhooks"] = [{**hook, "secret": HIDDEN} for hook in detail["webhooks"]]
     return {
         "seq": event.seq,
-        "at": iso(event.at),
+        "at": iso_time(event.at),
         "kind": event.kind,
         "actor": event.actor,
         "subject": event.subject or None,
         "detail": detail,
     }
+
+
+def _restore_secrets(values: Mapping[str, Any], old: Settings) -> dict[str, Any]:
+    """Replace the hidden secrets of webhooks by the stored ones."""
+    stored = {hook.url: hook.secret for hook in old.webhooks}
+    restored = dict(values)
+    if isinstance(restored.get("webhooks"), list):
+        restored["webhooks"] = [
+            {**hook, "secret": stored.get(str(hook.get("url")), "")}
+            if isinstance(hook, dict) and hook.get("secret") == HIDDEN
+            else hook
+            for hook in restored["webhooks"]
+        ]
+    return restored

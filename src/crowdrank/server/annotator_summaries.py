@@ -1,4 +1,4 @@
-"""What is told of annotators: how much and how fast they answer, whether they lean, and how far to believe them."""
+"""Summarise annotators for the admin: how much and how fast they answer, side bias, gold pairs, and the verdict."""
 
 from __future__ import annotations
 
@@ -7,55 +7,83 @@ from typing import Any
 
 import numpy as np
 
+from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import LEFT, RIGHT, TIE
 from crowdrank.errors import CrowdrankError
 from crowdrank.evaluation import Verdicts, verdicts
 from crowdrank.results import Ranking
-from crowdrank.server.boards import Board, quietly
-from crowdrank.server.decision import QUICK
-from crowdrank.server.projection import Live, Person
+from crowdrank.server.board_statistics import FAST_MODEL
+from crowdrank.server.boards import Board, without_warnings
+from crowdrank.server.projection import Annotator, Projection
 from crowdrank.storage import SKIPPED
-from crowdrank.storage.log import iso
+from crowdrank.storage.judgments import iso_time
 
 Json = dict[str, Any]
 
-EDGES = (1, 2, 3, 5, 8, 13, 21, 34, 60)
-"""Seconds between which answers are counted for the histogram."""
+HISTOGRAM_EDGES = (1, 2, 3, 5, 8, 13, 21, 34, 60)
+"""Bin edges of the histogram of response times, in seconds."""
 
 
-def figures(live: Live, board: Board) -> list[Json]:
-    """A row an annotator, in the order they joined."""
-    judged, quality = _verdicts(board), _qualities(board.ranking)
-    with live.lock:
+def summarise(projection: Projection, board: Board) -> list[Json]:
+    """Return one row per annotator, in the order in which they joined."""
+    verdict_by_name, quality_by_name = _verdicts(board), _qualities(board.ranking)
+    with projection.lock:
         return [
-            _figures(live, person, judged.get(person.name), quality.get(person.name)) for person in live.people.values()
+            _summary(projection, annotator, verdict_by_name.get(annotator.name), quality_by_name.get(annotator.name))
+            for annotator in projection.annotators.values()
         ]
 
 
-def _figures(live: Live, person: Person, verdict: Json | None, quality: Json | None) -> Json:
-    rows = np.array([row for row in person.votes if live.stands(row)], np.int64)
-    outcome = live.folding.outcome[rows]
+def ranks_without(board: Board, name: str) -> list[Json]:
+    """Return the ranks of all items with and without one annotator, according to the fast model."""
+    if board.judgments is None or board.judgments.annotator is None:
+        return []
+    judgments = board.judgments
+    names = judgments.annotators.tolist()
+    if name not in names:
+        return []
+    others = judgments.take(np.flatnonzero(judgments.annotator != names.index(name)))
+    if not len(others):
+        return []
+    with_them, without_them = (without_warnings(partial(FAST_MODEL.fit, table)) for table in (judgments, others))
+    items = with_them.items
+    queries = items.queries[items.query] if items.has_queries else [""] * len(items)
+    return [
+        {
+            "item": str(items.labels[n]),
+            "query": str(queries[n]),
+            "rank": int(with_them.rank[n]),
+            "rank_without": int(without_them.rank[n]),
+        }
+        for n in with_them.order.tolist()
+    ]
+
+
+def _summary(projection: Projection, annotator: Annotator, verdict: Json | None, quality: Json | None) -> Json:
+    votes = np.array([vote for vote in annotator.votes if not projection.is_withdrawn(vote)], np.int64)
+    outcome = projection.votes.outcome[votes]
     left, right = int(np.sum(outcome == LEFT)), int(np.sum(outcome == RIGHT))
     tied, skipped = int(np.sum(outcome == TIE)), int(np.sum(outcome == SKIPPED))
-    seconds = np.array([live.response_ms[row] for row in rows if live.response_ms[row] >= 0]) / 1000
+    seconds = np.array([projection.response_ms[vote] for vote in votes if projection.response_ms[vote] >= 0]) / 1000
+    default_quota = projection.settings.budget.per_annotator
     return {
-        "id": person.id,
-        "name": person.name,
-        "excluded": person.excluded,
-        "quota": person.quota if person.quota is not None else live.settings.budget.per_annotator,
-        "votes": len(rows) - skipped,
-        "answers": len(rows),
+        "id": annotator.id,
+        "name": annotator.name,
+        "excluded": annotator.excluded,
+        "quota": annotator.quota if annotator.quota is not None else default_quota,
+        "votes": len(votes) - skipped,
+        "answers": len(votes),
         "ties": tied,
         "skips": skipped,
-        "tie_share": _share(tied, len(rows) - skipped),
-        "skip_share": _share(skipped, len(rows)),
+        "tie_share": _share(tied, len(votes) - skipped),
+        "skip_share": _share(skipped, len(votes)),
         "left_share": _share(left, left + right),
-        "left_p": _coin(left, left + right),
+        "left_p": _side_p_value(left, left + right),
         "median_seconds": float(np.median(seconds)) if len(seconds) else None,
         "histogram": _histogram(seconds),
-        "last_seen": iso(live.at[person.votes[-1]]) if person.votes else None,
-        **_gold(live, rows),
-        **_repeats(live, rows),
+        "last_seen": iso_time(projection.vote_times[annotator.votes[-1]]) if annotator.votes else None,
+        **_gold(projection, votes),
+        **_repeats(projection, votes),
         **(quality or {"quality": None, "low": None, "high": None}),
         **(verdict or {"verdict": "too few to say", "reason": "No answers yet.", "agreement": None}),
     }
@@ -65,8 +93,8 @@ def _share(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-def _coin(left: int, decided: int) -> float | None:
-    """How likely a share of left answers as far from one half is by chance: sides were drawn."""
+def _side_p_value(left: int, decided: int) -> float | None:
+    """Return the p-value of a binomial test that both sides win equally often. Sides are balanced at random."""
     if not decided:
         return None
     from scipy.stats import binomtest
@@ -74,56 +102,56 @@ def _coin(left: int, decided: int) -> float | None:
     return float(binomtest(left, decided, 0.5).pvalue)
 
 
-def _histogram(seconds: Any) -> list[int]:
-    counts: list[int] = np.histogram(seconds, (0, *EDGES, np.inf))[0].tolist()
+def _histogram(seconds: FloatArray) -> list[int]:
+    counts: list[int] = np.histogram(seconds, (0, *HISTOGRAM_EDGES, np.inf))[0].tolist()
     return counts
 
 
-def _gold(live: Live, rows: Any) -> Json:
-    """Of the questions whose answer is known, how many were decided and how many of these rightly."""
-    folding, ids = live.folding, live.ids
-    known = right = 0
+def _gold(projection: Projection, rows: IntArray) -> Json:
+    """Count the decided questions with a known answer, and those answered correctly."""
+    votes, ids = projection.votes, projection.item_ids
+    total = correct = 0
     for row in rows:
-        if live.gold[row] and folding.outcome[row] in (LEFT, RIGHT):
-            side = folding.left if folding.outcome[row] == LEFT else folding.right
-            known, right = known + 1, right + (ids[int(side[row])] == live.gold[row])
-    return {"gold": int(right), "gold_of": known}
+        if projection.vote_gold[row] and votes.outcome[row] in (LEFT, RIGHT):
+            winner = votes.left if votes.outcome[row] == LEFT else votes.right
+            total, correct = total + 1, correct + (ids[int(winner[row])] == projection.vote_gold[row])
+    return {"gold_correct": int(correct), "gold_total": total}
 
 
-def _repeats(live: Live, rows: Any) -> Json:
-    """Of the pairs that were asked again, how many were answered alike."""
-    folding = live.folding
-    said: dict[tuple[int, int], int] = {}
-    again = alike = 0
+def _repeats(projection: Projection, rows: IntArray) -> Json:
+    """Count the questions that were repeated, and the share of them answered as before."""
+    votes = projection.votes
+    answers: dict[tuple[int, int], int] = {}
+    repeated = same = 0
     for row in rows:
-        one, other, outcome = int(folding.left[row]), int(folding.right[row]), int(folding.outcome[row])
+        one, other, outcome = int(votes.left[row]), int(votes.right[row]), int(votes.outcome[row])
         if outcome == SKIPPED:
             continue
-        pair, towards = ((one, other), outcome) if one < other else ((other, one), -outcome)
-        if pair in said:
-            again, alike = again + 1, alike + (said[pair] == towards)
-        said[pair] = towards
-    return {"repeats": again, "consistency": _share(int(alike), again)}
+        pair, answer = ((one, other), outcome) if one < other else ((other, one), -outcome)
+        if pair in answers:
+            repeated, same = repeated + 1, same + (answers[pair] == answer)
+        answers[pair] = answer
+    return {"repeats": repeated, "consistency": _share(int(same), repeated)}
 
 
 def _qualities(ranking: Ranking | None) -> dict[str, Json]:
     if ranking is None:
         return {}
-    told = quietly(lambda: ranking.annotators)
-    estimate, low, high = told.estimates["quality"]
+    annotators = without_warnings(lambda: ranking.annotators)
+    estimate, low, high = annotators.estimates["quality"]
     return {
         str(name): {"quality": round(float(q), 4), "low": round(float(a), 4), "high": round(float(b), 4)}
-        for name, q, a, b in zip(told.labels, estimate, low, high, strict=True)
+        for name, q, a, b in zip(annotators.labels, estimate, low, high, strict=True)
     }
 
 
 def _verdicts(board: Board) -> dict[str, Json]:
-    """With its reason, and the share of answers that agree with what the others' answers say."""
+    """Return the verdict on each annotator, with its reason and the agreement with the other annotators."""
     if board.judgments is None:
         return {}
     judgments = board.judgments
     try:
-        found: Verdicts = quietly(lambda: verdicts(judgments))
+        found: Verdicts = without_warnings(lambda: verdicts(judgments))
     except CrowdrankError:
         return {}
     return {
@@ -134,29 +162,3 @@ def _verdicts(board: Board) -> dict[str, Json]:
         }
         for n, name in enumerate(found.annotators)
     }
-
-
-def without(board: Board, name: str) -> list[Json]:
-    """The board as it would be without one annotator, by the quicker model: item, rank with and without."""
-    if board.judgments is None or board.judgments.annotator is None:
-        return []
-    judgments = board.judgments
-    names = judgments.annotators.tolist()
-    if name not in names:
-        return []
-    kept = judgments.take(np.flatnonzero(judgments.annotator != names.index(name)))
-    if not len(kept):
-        return []
-    with_them, without_them = (quietly(partial(QUICK.fit, table)) for table in (judgments, kept))
-    queries = (
-        with_them.items.queries[with_them.items.query] if with_them.items.has_queries else [""] * len(with_them.items)
-    )
-    return [
-        {
-            "item": str(with_them.items.labels[n]),
-            "query": str(queries[n]),
-            "rank": int(with_them.rank[n]),
-            "rank_without": int(without_them.rank[n]),
-        }
-        for n in with_them.order.tolist()
-    ]

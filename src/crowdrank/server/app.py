@@ -1,4 +1,4 @@
-"""The application: one collection, served."""
+"""Create the web application for one collection."""
 
 from __future__ import annotations
 
@@ -12,32 +12,50 @@ from starlette.staticfiles import StaticFiles
 
 from crowdrank import __version__
 from crowdrank.server import errors
-from crowdrank.server.headers import Headers
-from crowdrank.server.metrics import Watching
-from crowdrank.server.routes import admin_api, admin_pages, annotator_pages, api, board, judging, operations
+from crowdrank.server.middleware import AccessLogMiddleware, SecurityHeadersMiddleware
+from crowdrank.server.routes import (
+    admin_annotator_pages,
+    admin_api,
+    admin_pages,
+    board,
+    judging_api,
+    judging_pages,
+    operations,
+)
 from crowdrank.server.service import Options, Service
 from crowdrank.storage import Collection
 
 THREADS = 64
-"""Requests that are worked on at once: those who wait for the disk are stored together."""
-_ABOUT = """Everything that the pages do.
+"""Requests handled at the same time. Most of them wait for the disk, and are written in one transaction."""
+_DESCRIPTION = """Everything that the pages can do.
 
-Annotators send the token of their personal link, organisers the admin secret, as `Authorization: Bearer …`.
-Every error is `{"error": {"code", "message", "detail"}}`."""
+Send the token of a personal link, or of the admin link, as `Authorization: Bearer …`.
+Every error has the form `{"error": {"code", "message", "detail"}}`."""
 
 
 def create_app(database: str | Path | Collection, options: Options | None = None) -> FastAPI:
-    """For a collection in a file of SQLite or a database of PostgreSQL; made where there is none."""
-    told = options or Options()
+    """Create the application.
+
+    Parameters
+    ----------
+    database : str, Path or Collection
+        An SQLite file, a postgresql:// URL, or an open collection. A missing database is created.
+    options : Options, optional
+
+    Returns
+    -------
+    FastAPI
+    """
+    options = options or Options()
     collection = (
         database
         if isinstance(database, Collection)
-        else Collection.open(database, patience=told.patience, durable=told.durable)
+        else Collection.open(database, timeout=options.timeout, durable=options.durable)
     )
-    service = Service(collection, told)
+    service = Service(collection, options)
 
     @asynccontextmanager
-    async def alive(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
         service.start()
         yield
@@ -46,17 +64,18 @@ def create_app(database: str | Path | Collection, options: Options | None = None
     app = FastAPI(
         title="crowdrank",
         version=__version__,
-        description=_ABOUT,
-        lifespan=alive,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
     )
     app.state.service = service
-    errors.install(app)
-    for room in (operations, api, admin_api, judging, board, annotator_pages, admin_pages):
-        app.include_router(room.router)
+    errors.install_handlers(app)
+    # The last one has the route /admin/{token}, which must not shadow the other pages.
+    for module in (operations, judging_api, admin_api, judging_pages, board, admin_annotator_pages, admin_pages):
+        app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static", check_dir=False), name="static")
-    app.add_middleware(Watching)
-    app.add_middleware(Headers)
+    app.add_middleware(AccessLogMiddleware)
+    app.add_middleware(SecurityHeadersMiddleware)
     return app

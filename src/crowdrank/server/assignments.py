@@ -1,241 +1,295 @@
-"""Questions handed out, answers taken in: what the judging page and the API do."""
+"""Hand out questions and take in votes, for many annotators at once."""
 
 from __future__ import annotations
 
-import html
 import os
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from typing import Any
-from urllib.parse import urlsplit
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from crowdrank.errors import NothingToAskError
-from crowdrank.server.batching import Json, Outcome, Said, Turn
-from crowdrank.server.choice import Outlook, choose
-from crowdrank.server.content import kind_of, rendered
-from crowdrank.server.errors import Problem
-from crowdrank.server.projection import Live, Person, Thing
-from crowdrank.storage import Assignment, Collection, Job, Pending, QuotaReachedError, Recorded, Task
+from crowdrank.server.choice import PendingState, choose_pair
+from crowdrank.server.content import item_view, render
+from crowdrank.server.errors import RequestError
+from crowdrank.server.projection import Annotator, Projection
+from crowdrank.storage import (
+    Assignment,
+    Collection,
+    Job,
+    Outcome,
+    PendingPair,
+    QuotaReachedError,
+    RecordedVote,
+    Task,
+)
+
+T = TypeVar("T")
+Json = dict[str, Any]
 
 
-class Desk:
-    """Between the people who answer and the log."""
+class Answer(NamedTuple):
+    """The answer to a question.
+
+    Parameters
+    ----------
+    token : str
+        The token of the assignment.
+    outcome : {"left", "right", "tie", "skip"}
+    reason : str, default ""
+        Why the question was skipped.
+    response_ms : int, optional
+        The response time in milliseconds.
+    """
+
+    token: str
+    outcome: Outcome
+    reason: str = ""
+    response_ms: int | None = None
+
+
+class JudgingRequest:
+    """A request for the next question, with the answer to the last one if there is one.
+
+    Parameters
+    ----------
+    authenticate : callable
+        Returns the annotator, or raises if the request is not authenticated.
+    answer : Answer, optional
+    """
+
+    def __init__(self, authenticate: Callable[[], Annotator], answer: Answer | None = None) -> None:
+        self._authenticate, self.answer = authenticate, answer
+        self.annotator: Annotator
+        self.vote: RecordedVote | None = None
+        self.next_question: Json | None = None
+        self._error: Exception | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self._error is not None
+
+    @property
+    def may_hold_assignment(self) -> bool:
+        """Whether the annotator may hold an open assignment: a vote that was just stored closed theirs."""
+        return self.vote is None or self.vote.replayed
+
+    def authenticate(self) -> None:
+        self.annotator = self._authenticate()
+
+    def attempt(self, work: Callable[[], T]) -> T | None:
+        """Run `work` unless the request has failed. An error ends this request and no other."""
+        if self._error is None:
+            try:
+                return work()
+            except Exception as error:  # raised again for the client, and logged there
+                self.fail(error)
+        return None
+
+    def fail(self, error: Exception) -> None:
+        self._error = self._error or error
+
+    def question(self) -> Json:
+        """Return the next question, or raise the error."""
+        if self._error is not None:
+            raise self._error
+        return self.next_question or {}
+
+    def result(self) -> Json:
+        """Return the stored vote and the next question, or raise the error."""
+        question, vote = self.question(), self.vote
+        assert vote is not None
+        recorded = {"seq": vote.seq, "outcome": vote.outcome, "winner": vote.winner, "at": vote.at // 1000}
+        return {"recorded": recorded, "replayed": vote.replayed, "next": question}
+
+
+class AssignmentService:
+    """Stores the votes of annotators and assigns them their next questions."""
 
     def __init__(
-        self, collection: Collection, live: Live, settled: Callable[[], bool], seed: int | None = None
+        self, collection: Collection, projection: Projection, is_decided: Callable[[], bool], seed: int | None = None
     ) -> None:
-        self._questions, self._live, self._settled = collection.questions, live, settled
-        # no two processes may draw the same lots
+        self._collection, self._projection, self._is_decided = collection, projection, is_decided
+        # Processes must not share a random sequence.
         self._rng = np.random.default_rng([os.getpid(), time.time_ns()] if seed is None else seed)
 
-    def person(self, annotator: int | None) -> Person:
-        """Who that is, by now."""
-        live = self._live
-        if annotator not in live.people:
-            live.catch_up()
-        return live.people[annotator or 0]
+    def annotator(self, id_: int | None) -> Annotator:
+        """Return an annotator, reading the log if they are new."""
+        if id_ not in self._projection.annotators:
+            self._projection.catch_up()
+        return self._projection.annotators[id_ or 0]
 
-    def question(self, person: Person) -> Json:
-        """The question that someone is to answer next: the one they hold, else a new one."""
-        turn = Turn(lambda: person)
-        self.take([turn])
-        return turn.question()
+    def question(self, annotator: Annotator) -> Json:
+        """Return the question that an annotator holds, or a new one."""
+        request = JudgingRequest(lambda: annotator)
+        self.handle([request])
+        return request.question()
 
-    def vote(self, person: Person, said: Said) -> Json:
-        """Store what someone said; gives that, and the next question."""
-        turn = Turn(lambda: person, said)
-        self.take([turn])
-        return turn.answer()
+    def vote(self, annotator: Annotator, answer: Answer) -> Json:
+        """Store a vote, and return it with the next question."""
+        request = JudgingRequest(lambda: annotator, answer)
+        self.handle([request])
+        return request.result()
 
-    def take(self, turns: Sequence[Turn]) -> None:
-        """Store what many said, together, and choose what each is asked next."""
-        self._live.catch_up()
-        for turn in turns:
-            turn.step(turn.let_in)
-        self._store([turn for turn in turns if turn.said is not None])
-        self._ask([turn for turn in turns if not turn.failed])
+    def handle(self, requests: Sequence[JudgingRequest]) -> None:
+        """Store the votes of all requests in one transaction, and assign the next questions in another."""
+        self._projection.catch_up()
+        for request in requests:
+            request.attempt(request.authenticate)
+        self._store_votes([request for request in requests if request.answer is not None])
+        self._assign_next([request for request in requests if not request.failed])
 
-    def undo(self, person: Person) -> Json:
-        """Take back the last answer, and put its question again."""
-        if not self._live.settings.undo:
-            raise Problem(403, "Answers cannot be taken back in this collection.", code="not_allowed")
-        last = self._questions.last_vote(person.id)
+    def undo(self, annotator: Annotator) -> Json:
+        """Undo the annotator's last vote and return its question again."""
+        if not self._projection.settings.undo:
+            raise RequestError(403, "Answers cannot be undone in this study.", code="not_allowed")
+        last = self._collection.votes.last(annotator.id)
         if last is None:
-            raise Problem(409, "There is no answer to take back.", code="nothing_to_undo")
-        again = self._questions.undo(person.id, last, seconds=self._live.settings.asking.lease_seconds)
-        self._live.catch_up()
-        return {"undone": last, "next": self._shown(person, again)}
+            raise RequestError(409, "There is no answer to undo.", code="nothing_to_undo")
+        seconds = self._projection.settings.questions.lease_seconds
+        assignment = self._collection.votes.undo(annotator.id, last, seconds=seconds)
+        self._projection.catch_up()
+        return {"undone": last, "next": self._question(annotator, assignment)}
 
-    def progress(self, person: Person) -> Json:
-        """How many were answered, of how many; null where there is no end."""
-        decided, skipped = self._live.answered(person)
-        quota, done = self.quota(person), decided + skipped
+    def progress(self, annotator: Annotator) -> Json:
+        """Return how many questions were answered, and of how many; null if there is no limit."""
+        decided, skipped = self._projection.answer_counts(annotator)
+        quota, done = self.quota(annotator), decided + skipped
         remaining = None if quota is None else max(0, quota - done)
         return {"done": done, "decided": decided, "skipped": skipped, "quota": quota, "remaining": remaining}
 
-    def quota(self, person: Person) -> int | None:
-        own = person.quota
-        return own if own is not None else self._live.settings.budget.per_annotator
+    def quota(self, annotator: Annotator) -> int | None:
+        own = annotator.quota
+        return own if own is not None else self._projection.settings.budget.per_annotator
 
-    def _store(self, turns: Sequence[Turn]) -> None:
-        """What was said, in one transaction."""
-        voting = {turn: task for turn in turns if (task := turn.step(partial(self._to_vote, turn))) is not None}
-        for turn, job in zip(voting, self._questions.together(list(voting.values())), strict=True):
-            turn.recorded = turn.step(job.outcome)
-        if voting:
-            self._live.catch_up()
+    def _store_votes(self, requests: Sequence[JudgingRequest]) -> None:
+        tasks = {request: task for request in requests if (task := request.attempt(partial(self._vote_task, request)))}
+        for request, job in zip(tasks, self._collection.writer.run_all(list(tasks.values())), strict=True):
+            request.vote = request.attempt(job.result)
+        if tasks:
+            self._projection.catch_up()
 
-    def _to_vote(self, turn: Turn) -> Task[Any, Any, Recorded]:
-        said = turn.said
-        assert said is not None
-        self._check(said.outcome)
-        return self._questions.to_vote(
-            said.token, said.outcome, annotator=turn.person.id, reason=said.reason, response_ms=said.milliseconds
+    def _vote_task(self, request: JudgingRequest) -> Task[Any, Any, RecordedVote]:
+        answer = request.answer
+        assert answer is not None
+        self._check_allowed(answer.outcome)
+        return self._collection.votes.recording_task(
+            answer.token,
+            answer.outcome,
+            annotator=request.annotator.id,
+            reason=answer.reason,
+            response_ms=answer.response_ms,
         )
 
-    def _ask(self, turns: Sequence[Turn]) -> None:
-        """What comes next for each: the question they hold, else one that is chosen now, and put in one transaction."""
-        held = self._questions.held_by([turn.person.id for turn in turns if turn.looks])
-        for turn in turns:
-            turn.following = turn.step(partial(self._at_hand, turn.person, held.get(turn.person.id)))
-        fresh = [turn for turn in turns if turn.following is None and not turn.failed]
-        if not fresh:
+    def _assign_next(self, requests: Sequence[JudgingRequest]) -> None:
+        held = self._collection.assignments.held_by(
+            [request.annotator.id for request in requests if request.may_hold_assignment]
+        )
+        for request in requests:
+            request.next_question = request.attempt(
+                partial(self._without_choice, request.annotator, held.get(request.annotator.id))
+            )
+        waiting = [request for request in requests if request.next_question is None and not request.failed]
+        if not waiting:
             return
-        outlook = Outlook(self._live, self._live.pending(time.time_ns() // 1000))
-        asking: dict[Turn, Task[Any, Any, Assignment]] = {}
-        for turn in fresh:
-            turn.following = turn.step(partial(self._instead, turn.person, outlook))
-            if turn.following is None and (task := turn.step(partial(self._to_ask, turn, outlook))) is not None:
-                asking[turn] = task
-        for turn, job in zip(asking, self._questions.together(list(asking.values())), strict=True):
-            turn.following = turn.step(partial(self._put, turn.person, job))
+        pending = PendingState(self._projection, self._projection.pending(time.time_ns() // 1000))
+        tasks: dict[JudgingRequest, Task[Any, Any, Assignment]] = {}
+        for request in waiting:
+            request.next_question = request.attempt(partial(self._if_finished, request.annotator, pending))
+            if request.next_question is None:
+                task = request.attempt(partial(self._assignment_task, request, pending))
+                if task is not None:
+                    tasks[request] = task
+        for request, job in zip(tasks, self._collection.writer.run_all(list(tasks.values())), strict=True):
+            request.next_question = request.attempt(partial(self._assigned, request.annotator, job))
 
-    def _at_hand(self, person: Person, held: Assignment | None) -> Json | None:
-        """What needs no choice: that nobody is asked now, or the question that is held."""
-        if self._live.state == "paused":
-            return {"paused": True, "progress": self.progress(person)}
-        if self._live.state == "closed":
-            return self._finished(person, "closed")
+    def _without_choice(self, annotator: Annotator, held: Assignment | None) -> Json | None:
+        """Return what needs no choice: that the study is paused or closed, or the question that is held."""
+        if self._projection.state == "paused":
+            return {"paused": True, "progress": self.progress(annotator)}
+        if self._projection.state == "closed":
+            return self._finished(annotator, "closed")
         if held is None:
             return None
-        if not self._hidden(held):
-            return self._shown(person, held)
-        self._questions.release(person.id)
+        if not any(self._projection.items[item].hidden for item in (held.left, held.right)):
+            return self._question(annotator, held)
+        self._collection.assignments.release(annotator.id)
         return None
 
-    def _instead(self, person: Person, outlook: Outlook) -> Json | None:
-        """What someone is told who is asked no more."""
-        why = self._ended(person, outlook.out)
-        return None if why is None else self._finished(person, why)
+    def _if_finished(self, annotator: Annotator, pending: PendingState) -> Json | None:
+        reason = self._reason_to_stop(annotator, pending.pairs)
+        return None if reason is None else self._finished(annotator, reason)
 
-    def _to_ask(self, turn: Turn, outlook: Outlook) -> Task[Any, Any, Assignment] | None:
-        """A pair that one of those who come together is sent is not sent to another."""
-        person = turn.person
+    def _assignment_task(self, request: JudgingRequest, pending: PendingState) -> Task[Any, Any, Assignment] | None:
+        annotator = request.annotator
         try:
-            chosen = choose(self._live, person, outlook, self._rng)
+            pair = choose_pair(self._projection, annotator, pending, self._rng)
         except NothingToAskError:
-            turn.following = self._finished(person, "nothing_left")
+            request.next_question = self._finished(annotator, "no_pairs_left")
             return None
-        outlook.add(Pending(person.id, chosen.left, chosen.right))
-        return self._questions.to_assign(
-            person.id,
-            chosen.left,
-            chosen.right,
-            policy=chosen.policy,
-            probability=chosen.probability,
-            seconds=self._live.settings.asking.lease_seconds,
-            gold=chosen.gold,
-            quota=self.quota(person),
+        pending.add(PendingPair(annotator.id, pair.left, pair.right))
+        return self._collection.assignments.creation_task(
+            annotator.id,
+            pair.left,
+            pair.right,
+            policy=pair.policy,
+            probability=pair.probability,
+            seconds=self._projection.settings.questions.lease_seconds,
+            gold=pair.gold,
+            quota=self.quota(annotator),
         )
 
-    def _put(self, person: Person, job: Job[Assignment]) -> Json:
+    def _assigned(self, annotator: Annotator, job: Job[Assignment]) -> Json:
         try:
-            return self._shown(person, job.outcome())
+            return self._question(annotator, job.result())
         except QuotaReachedError:
-            return self._finished(person, "quota")
+            return self._finished(annotator, "quota")
 
-    def _ended(self, person: Person, pending: list[Pending]) -> str | None:
-        """Why someone is asked no more."""
-        live, budget = self._live, self._live.settings.budget
-        if person.excluded:
+    def _reason_to_stop(self, annotator: Annotator, pending: list[PendingPair]) -> str | None:
+        projection, budget = self._projection, self._projection.settings.budget
+        if annotator.excluded:
             return "closed"
-        quota, answered = self.quota(person), sum(live.answered(person))
+        quota, answered = self.quota(annotator), sum(projection.answer_counts(annotator))
         if quota is not None and answered >= quota:
             return "quota"
-        given = live.decided + sum(1 for one in pending if one.annotator != person.id)
-        if budget.votes is not None and given >= budget.votes:
+        # Open assignments of others are counted as votes, so that the budget is never exceeded.
+        committed = projection.n_counted + sum(1 for pair in pending if pair.annotator != annotator.id)
+        if budget.votes is not None and committed >= budget.votes:
             return "budget"
-        if budget.money is not None and (given + 1) * budget.price > budget.money:
+        if budget.money is not None and (committed + 1) * budget.price_per_vote > budget.money:
             return "budget"
-        return "settled" if budget.stop_when_settled and self._settled() else None
+        return "decided" if budget.stop_when_decided and self._is_decided() else None
 
-    def _finished(self, person: Person, why: str) -> Json:
-        progress, joining = self.progress(person), self._live.settings.joining
+    def _finished(self, annotator: Annotator, reason: str) -> Json:
+        progress, joining = self.progress(annotator), self._projection.settings.joining
         code = joining.completion_code if progress["done"] else None
-        url = (
-            joining.completion_url.replace("{code}", code or "")
-            if joining.completion_url and progress["done"]
-            else None
-        )
+        url = joining.completion_url if progress["done"] else None
         return {
             "finished": True,
-            "reason": why,
+            "reason": reason,
             "completion_code": code,
-            "completion_url": url,
+            "completion_url": url.replace("{code}", code or "") if url else None,
             "progress": progress,
         }
 
-    def _shown(self, person: Person, asked: Assignment) -> Json:
-        left, right = (self._live.items[one] for one in (asked.left, asked.right))
+    def _question(self, annotator: Annotator, assignment: Assignment) -> Json:
+        left, right = (self._projection.items[id_] for id_ in (assignment.left, assignment.right))
         context = str(left.content.get("context") or right.content.get("context") or "")
         return {
             "assignment": {
-                "token": asked.token,
-                "left": shown(left),
-                "right": shown(right),
+                "token": assignment.token,
+                "left": item_view(left),
+                "right": item_view(right),
                 "query": left.query,
-                "context": context_html(context),
-                "expires_at": asked.expires_at // 1000,
+                "context": render("markdown", context, "") if context else None,
+                "expires_at": assignment.expires_at // 1000,
             },
-            "progress": self.progress(person),
+            "progress": self.progress(annotator),
         }
 
-    def _hidden(self, asked: Assignment) -> bool:
-        return any(self._live.items[one].hidden for one in (asked.left, asked.right))
-
-    def _check(self, outcome: Outcome) -> None:
-        settings = self._live.settings
+    def _check_allowed(self, outcome: Outcome) -> None:
+        settings = self._projection.settings
         if (outcome == "tie" and not settings.ties) or (outcome == "skip" and not settings.skips):
-            raise Problem(422, f"{outcome!r} is no answer in this collection.", code="not_allowed")
-
-
-def shown(thing: Thing) -> Json:
-    """An item for the page: `html` is safe to be put into it as it is."""
-    body = str(thing.content.get("body", thing.label))
-    kind = kind_of(body, thing.content.get("kind"))
-    return {"id": thing.id, "label": thing.label, "kind": kind, "html": _rendered(kind, body, thing.label)}
-
-
-def context_html(context: str) -> str | None:
-    """What both items are answers to."""
-    return _rendered("markdown", context, "") if context else None
-
-
-@lru_cache(maxsize=4096)
-def _rendered(kind: str, body: str, label: str) -> str:
-    return rendered(kind, body, label)
-
-
-def image_hosts(live: Live) -> set[str]:
-    """Where pictures of items are, other than here."""
-    found = set()
-    for thing in live.items.values():
-        body = str(thing.content.get("body", thing.label))
-        if body.startswith(("http://", "https://")) and kind_of(body, thing.content.get("kind")) == "image":
-            parts = urlsplit(body)
-            if not any(sign in parts.netloc for sign in " ;,'\"@") and html.escape(parts.netloc) == parts.netloc:
-                found.add(f"{parts.scheme}://{parts.netloc}")
-    return found
+            raise RequestError(422, f"{outcome!r} is not an answer in this study.", code="not_allowed")

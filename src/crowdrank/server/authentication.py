@@ -1,195 +1,252 @@
-"""Who is asking: by a cookie that a link was exchanged for, or by a bearer token; and that a form is our own."""
+"""Authenticate requests by session cookie or bearer token, check CSRF tokens, and limit request rates."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import ipaddress
+import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crowdrank.server.errors import Problem
-from crowdrank.server.projection import Live
-from crowdrank.server.rate_limits import ADDRESS, ADMIN, ANNOTATOR, ATTEMPTS, Limits
-from crowdrank.storage import Collection, UnknownTokenError, Visitor
+from crowdrank.server.errors import RequestError, too_many_requests
+from crowdrank.server.projection import Projection
+from crowdrank.storage import Collection, Principal, UnknownTokenError
+from crowdrank.storage.access import Access
 
 ANNOTATOR_COOKIE, ADMIN_COOKIE, FORM_COOKIE = "crowdrank", "crowdrank_admin", "crowdrank_form"
 SESSION_SECONDS = 30 * 86_400
 ADMIN_SECONDS = 7 * 86_400
-_SAFE = ("GET", "HEAD", "OPTIONS")
-_MOMENT = 2.0
-"""Seconds for which a session is not looked up again, unless the log says that something was revoked."""
-_MOST_KEPT = 10_000
-_LONGEST = 200
-"""Signs of a secret: ours are shorter, and what is longer need not be hashed."""
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+_CACHE_SECONDS = 2.0
+"""How long a session is not looked up again, unless the log shows a revocation."""
+_MAX_CACHED = 10_000
+_MAX_SECRET_LENGTH = 200
+"""Our secrets are shorter. Longer ones are rejected without hashing them."""
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 
-class Known(NamedTuple):
-    """Someone who was let in."""
+class RateLimit(NamedTuple):
+    """A limit of `times` requests per `seconds`.
 
-    visitor: Visitor
+    A process takes `block` permits from the database at once, so that few requests wait for it.
+    """
+
+    times: int
+    seconds: float
+    block: int = 1
+
+
+ANNOTATOR_LIMIT = RateLimit(600, 60, 20)
+ADMIN_LIMIT = RateLimit(1200, 60, 20)
+ADDRESS_LIMIT = RateLimit(60_000, 60, 200)
+"""Requests from one IP address, which a whole school may share."""
+FAILED_LOGIN_LIMIT = RateLimit(30, 60)
+"""Invalid tokens presented from one IP address."""
+JOIN_LIMIT = RateLimit(30, 60)
+"""Participants who join with the public link from one IP address."""
+
+
+class RateLimiter:
+    """Rate limits that all processes of a server share through the database."""
+
+    def __init__(self, access: Access, clock: Callable[[], float] = time.monotonic) -> None:
+        self._access, self._clock = access, clock
+        self._permits: dict[str, tuple[int, float]] = {}
+        self._blocked_until: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def take(self, key: str, limit: RateLimit) -> None:
+        """Count one request; raise RequestError (429) if there were too many."""
+        if self._take_local(key):
+            return
+        wait = self._access.throttle(key, times=max(1, limit.times // limit.block), seconds=limit.seconds)
+        if wait > 0:
+            self._store(self._blocked_until, key, self._clock() + wait)
+            raise too_many_requests(wait)
+        if limit.block > 1:
+            self._store(self._permits, key, (limit.block - 1, self._clock() + limit.seconds))
+
+    def check(self, key: str) -> None:
+        """Raise RequestError (429) if `key` is blocked at the moment. Counts nothing and reads no database."""
+        wait = self._blocked_until.get(key, 0.0) - self._clock()
+        if wait > 0:
+            raise too_many_requests(wait)
+
+    def _take_local(self, key: str) -> bool:
+        with self._lock:
+            left, until = self._permits.get(key, (0, 0.0))
+            if left < 1 or until < self._clock():
+                self._permits.pop(key, None)
+                return False
+            self._permits[key] = (left - 1, until)
+            return True
+
+    def _store(self, table: dict[str, Any], key: str, value: object) -> None:
+        with self._lock:
+            if len(table) >= _MAX_CACHED:
+                table.clear()
+            table[key] = value
+
+
+class Session(NamedTuple):
+    """An authenticated request.
+
+    Parameters
+    ----------
+    principal : Principal
+        Who it is.
+    csrf : str
+        The token that their forms must contain; empty for bearer tokens, which need none.
+    """
+
+    principal: Principal
     csrf: str
-    """What their forms must hold; "" for bearers, who need none."""
 
 
-class Door:
-    """Lets people in, and keeps count of those who try to guess."""
+class Authenticator:
+    """Finds out who sent a request, and slows down clients that guess tokens."""
 
     def __init__(
         self,
         collection: Collection,
-        limits: Limits,
-        live: Live,
+        limiter: RateLimiter,
+        projection: Projection,
         *,
         public_url: str | None = None,
         trusted_proxies: int = 0,
     ) -> None:
-        self._access, self._limits, self._live = collection.access, limits, live
-        self._public, self._proxies = public_url, trusted_proxies
-        self._kept: dict[tuple[str, str], tuple[float, int, Visitor]] = {}
+        self._access, self._limiter, self._projection = collection.access, limiter, projection
+        self._public_url, self._trusted_proxies = public_url, trusted_proxies
+        self._cache: dict[tuple[str, str], tuple[float, int, Principal]] = {}
 
-    def address(self, request: Request) -> str:
-        """Where a request comes from. What forwarders claim is believed only of as many as we were told to trust."""
-        nearest = request.client.host if request.client else "unknown"
-        if not self._proxies:
-            return nearest
-        said = [part.strip() for line in request.headers.getlist("x-forwarded-for") for part in line.split(",")]
-        claimed = said[-self._proxies] if len(said) >= self._proxies else nearest
+    def client_address(self, request: Request) -> str:
+        """Return the IP address of the client, from X-Forwarded-For only if a trusted proxy set it."""
+        peer = request.client.host if request.client else "unknown"
+        if not self._trusted_proxies:
+            return peer
+        forwarded = [part.strip() for line in request.headers.getlist("x-forwarded-for") for part in line.split(",")]
+        claimed = forwarded[-self._trusted_proxies] if len(forwarded) >= self._trusted_proxies else peer
         try:
             return str(ipaddress.ip_address(claimed))
         except ValueError:
-            return nearest
+            return peer
 
-    def annotator(self, request: Request, form: str | None = None) -> Known:
-        """Whoever may answer questions, `form` the token of a form they sent; raises a Problem for anyone else."""
-        self._live.catch_up()  # whoever was shut out by another process is not let in by this one
-        return self.annotator_in_turn(request, form)
+    def annotator(self, request: Request, form_token: str | None = None, *, caught_up: bool = False) -> Session:
+        """Return the session of an annotator; raise RequestError (401) for anyone else.
 
-    def annotator_in_turn(self, request: Request, form: str | None = None) -> Known:
-        """The same where the log was just read."""
-        known = self._known(request, ANNOTATOR_COOKIE, "annotator", form)
-        if known is None:
-            raise Problem(401, "Open the link that you were given, or send its token as a bearer token.", headers=_ASK)
-        self._limits.take(f"annotator {known.visitor.annotator}", ANNOTATOR)
-        return known
+        `form_token` is the CSRF token of a submitted form. `caught_up` says that the log was just read.
+        """
+        if not caught_up:
+            self._projection.catch_up()  # another process may have revoked the token
+        session = self._authenticate(request, ANNOTATOR_COOKIE, "annotator", form_token)
+        if session is None:
+            raise RequestError(401, "Open your personal link, or send its token as a bearer token.", headers=_CHALLENGE)
+        self._limiter.take(f"annotator {session.principal.annotator}", ANNOTATOR_LIMIT)
+        return session
 
-    def admin(self, request: Request, form: str | None = None) -> Known:
-        """The organiser; raises a Problem for anyone else."""
-        self._live.catch_up()
-        known = self._known(request, ADMIN_COOKIE, "admin", form)
-        if known is None:
-            raise Problem(401, "This is for the organiser: open the admin link, or send its secret.", headers=_ASK)
-        self._limits.take(f"admin {known.visitor.token}", ADMIN)
-        return known
+    def admin(self, request: Request, form_token: str | None = None) -> Session:
+        """Return the session of an admin; raise RequestError (401) for anyone else."""
+        self._projection.catch_up()
+        session = self._authenticate(request, ADMIN_COOKIE, "admin", form_token)
+        if session is None:
+            raise RequestError(401, "Admins only: open the admin link, or send its token.", headers=_CHALLENGE)
+        self._limiter.take(f"admin {session.principal.token}", ADMIN_LIMIT)
+        return session
 
-    def maybe_admin(self, request: Request) -> Known | None:
-        """The organiser, if it is they who look; only for what is read."""
-        self._live.catch_up()
-        return self._known(request, ADMIN_COOKIE, "admin")
+    def admin_or_none(self, request: Request) -> Session | None:
+        """Return the session of an admin, or None. Only for requests that change nothing."""
+        self._projection.catch_up()
+        return self._authenticate(request, ADMIN_COOKIE, "admin")
 
-    def _known(self, request: Request, cookie: str, role: str, form: str | None = None) -> Known | None:
-        self._limits.take(f"address {self.address(request)}", ADDRESS)
-        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            bearer = self._tried(request, secret.strip())
-            return Known(bearer, "") if bearer.role == role else None
-        session = request.cookies.get(cookie, "")
-        visitor = self._remembered("session", session, self._access.visitor)
-        if visitor is None or visitor.role != role:
-            return None
-        if request.method not in _SAFE:
-            self.check_form(request, form or request.headers.get("x-csrf-token"), session)
-        return Known(visitor, csrf(session))
-
-    def _tried(self, request: Request, secret: str) -> Visitor:
-        found = self._look_up(request, secret)
-        if found is None:
-            raise Problem(401, "Nobody was given this token, or it was revoked.", headers=_ASK)
-        return found
-
-    def _look_up(self, request: Request, secret: str, role: str | None = None) -> Visitor | None:
-        """Whose token this is. Who presents many that are nobody's is not even told so for a while."""
-        attempts = f"attempts {self.address(request)}"
-        self._limits.check(attempts)
-        found = self._remembered("bearer", secret, self._access.bearer)
-        if found is None or (role is not None and found.role != role):
-            self._limits.take(attempts, ATTEMPTS)
-            return None
-        return found
-
-    def _remembered(self, kind: str, secret: str, look: Callable[[str], Visitor | None]) -> Visitor | None:
-        """Whose it is; who was let in a moment ago still is, unless something was revoked since."""
-        if not 0 < len(secret) <= _LONGEST:
-            return None
-        now, revocation = time.monotonic(), self._live.revocation
-        until, since, visitor = self._kept.get((kind, secret), (0.0, 0, None))
-        if visitor is not None and until > now and since == revocation:
-            return visitor
-        found = look(secret)
-        if found is None:
-            self._kept.pop((kind, secret), None)
-        else:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            self._kept[kind, secret] = (now + _MOMENT, revocation, found)
-        return found
-
-    def forget(self, session: str) -> None:
-        """A session that was closed."""
-        self._kept.pop(("session", session), None)
-
-    def exchange(self, request: Request, secret: str, role: str) -> tuple[str, Visitor]:
-        """A session for a token of this role."""
-        visitor = self._look_up(request, secret, role)
-        if visitor is not None:
+    def exchange(self, request: Request, token: str, role: str) -> str:
+        """Exchange the token of a link for a session, whose secret goes into a cookie."""
+        if self._find_token(request, token, role) is not None:
             seconds = ADMIN_SECONDS if role == "admin" else SESSION_SECONDS
             try:
-                return self._access.open_session(secret, seconds=seconds), visitor
-            except UnknownTokenError:  # revoked this very moment
+                return self._access.open_session(token, seconds=seconds)
+            except UnknownTokenError:  # revoked at this very moment
                 pass
-        raise Problem(404, "This link does not work: it may have been replaced by a newer one. Ask who sent it.")
+        raise RequestError(404, "This link is not valid. It may have been replaced: ask whoever sent it for a new one.")
 
-    def check_form(self, request: Request, given: str | None, secret: str) -> None:
-        """That a request which changes something was sent by a page of ours."""
+    def check_form(self, request: Request, form_token: str | None, secret: str) -> None:
+        """Raise RequestError (403) unless a request that changes something was sent by one of our pages."""
         self._check_origin(request)
-        if not given or not hmac.compare_digest(given.encode(), csrf(secret).encode()):
-            raise Problem(403, "This form is out of date: load the page again.", code="csrf")
+        if not form_token or not hmac.compare_digest(form_token.encode(), csrf_token(secret).encode()):
+            raise RequestError(403, "This form has expired. Reload the page and try again.", code="csrf")
+
+    def forget(self, session: str) -> None:
+        """Drop a closed session from the cache."""
+        self._cache.pop(("session", session), None)
+
+    def set_cookie(self, request: Request, response: Response, name: str, value: str, seconds: int | None) -> None:
+        is_https = (self._public_url or str(request.url)).startswith("https:")
+        response.set_cookie(name, value, max_age=seconds, httponly=True, samesite="lax", secure=is_https, path="/")
+
+    def _authenticate(self, request: Request, cookie: str, role: str, form_token: str | None = None) -> Session | None:
+        self._limiter.take(f"address {self.client_address(request)}", ADDRESS_LIMIT)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            bearer = self._find_token(request, token.strip())
+            if bearer is None:
+                raise RequestError(401, "This token does not exist or was revoked.", headers=_CHALLENGE)
+            return Session(bearer, "") if bearer.role == role else None
+        secret = request.cookies.get(cookie, "")
+        principal = self._find_cached("session", secret, self._access.find_session)
+        if principal is None or principal.role != role:
+            return None
+        if request.method not in _SAFE_METHODS:
+            self.check_form(request, form_token or request.headers.get("x-csrf-token"), secret)
+        return Session(principal, csrf_token(secret))
+
+    def _find_token(self, request: Request, token: str, role: str | None = None) -> Principal | None:
+        """Look up a token. Clients that sent many invalid ones are refused without a lookup."""
+        key = f"attempts {self.client_address(request)}"
+        self._limiter.check(key)
+        found = self._find_cached("bearer", token, self._access.find_token)
+        if found is None or (role is not None and found.role != role):
+            self._limiter.take(key, FAILED_LOGIN_LIMIT)
+            return None
+        return found
+
+    def _find_cached(self, kind: str, secret: str, find: Callable[[str], Principal | None]) -> Principal | None:
+        if not 0 < len(secret) <= _MAX_SECRET_LENGTH:
+            return None
+        now, revocation = time.monotonic(), self._projection.last_revocation
+        until, cached_at, principal = self._cache.get((kind, secret), (0.0, 0, None))
+        if principal is not None and until > now and cached_at == revocation:
+            return principal
+        found = find(secret)
+        if found is None:
+            self._cache.pop((kind, secret), None)
+        else:
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            self._cache[kind, secret] = (now + _CACHE_SECONDS, revocation, found)
+        return found
 
     def _check_origin(self, request: Request) -> None:
         origin = request.headers.get("origin")
-        if origin is not None and not self._is_ours(origin, request):
-            raise Problem(403, "This request came from another site.", code="csrf")
-        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise Problem(403, "This request came from another site.", code="csrf")
+        is_foreign = origin is not None and not self._is_own_origin(origin, request)
+        if is_foreign or request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            raise RequestError(403, "This request came from another site.", code="csrf")
 
-    def _is_ours(self, origin: str, request: Request) -> bool:
+    def _is_own_origin(self, origin: str, request: Request) -> bool:
         try:
-            said = urlsplit(origin)
+            parts = urlsplit(origin)
         except ValueError:
             return False
-        if self._public is not None:
-            ours = urlsplit(self._public)
-            return (said.scheme, said.netloc) == (ours.scheme, ours.netloc)
-        return bool(said.netloc) and said.netloc == request.headers.get("host")
-
-    def secure(self, request: Request) -> bool:
-        """Whether cookies must stay on encrypted connections."""
-        return (self._public or str(request.url)).startswith("https:")
-
-    def give_cookie(self, request: Request, response: Response, name: str, value: str, seconds: int | None) -> None:
-        response.set_cookie(
-            name, value, max_age=seconds, httponly=True, samesite="lax", secure=self.secure(request), path="/"
-        )
+        if self._public_url is not None:
+            own = urlsplit(self._public_url)
+            return (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
+        return bool(parts.netloc) and parts.netloc == request.headers.get("host")
 
 
-def csrf(secret: str) -> str:
-    """What a form must hold, told from the session it belongs to: nobody else can know it, and nothing is stored."""
+def csrf_token(secret: str) -> str:
+    """Derive the CSRF token of a session from its secret, so that nothing needs to be stored."""
     return hashlib.sha256(b"crowdrank form\0" + secret.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-_ASK = {"WWW-Authenticate": "Bearer"}

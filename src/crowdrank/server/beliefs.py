@@ -1,4 +1,4 @@
-"""Beliefs folded over votes in their order, so that they hang on the votes alone, to the last bit."""
+"""Online beliefs as a deterministic fold over the votes of the log, reproducible to the last bit."""
 
 from __future__ import annotations
 
@@ -14,19 +14,31 @@ from crowdrank.engines.compilation import Compiled
 from crowdrank.online import Beliefs, CrowdBT, Vocabulary
 from crowdrank.online.base import Answers
 
-_KEPT_EVERY = 1_000
-"""Votes after which beliefs are kept, so that a vote that is taken back costs no more than these."""
+SNAPSHOT_INTERVAL = 1_000
+"""Votes between two snapshots of the beliefs. Withdrawing a vote only replays the votes since the last snapshot."""
 
 
-class _Rows(Answers):
-    """Rows that always take the same road: a loop that is compiled may round otherwise than one that is not."""
+class _CompiledAnswers(Answers):
+    """Answers that always use the compiled loop: compiled and interpreted loops may round differently."""
 
     def loop(self, fold: Compiled) -> Callable[..., Any]:
         return fold
 
 
-class Folding:
-    """Votes in codes of items and annotators, and what is believed after them."""
+class BeliefProjection:
+    """Votes as columns of item and annotator codes, and the beliefs after them.
+
+    Attributes
+    ----------
+    items, annotators : Roll
+        The labels behind the codes.
+    left, right, annotator : array of int32
+        The codes of each vote.
+    outcome : array of int8
+        1 if the left item won, -1 if the right one won, 0 for a tie, 2 for a skip.
+    counts : array of bool
+        Whether a vote updates the beliefs: not a skip, not withdrawn, and its annotator is not excluded.
+    """
 
     def __init__(self, model: CrowdBT) -> None:
         self.model = model
@@ -34,15 +46,14 @@ class Folding:
         self.left = self.right = self.annotator = np.zeros(0, np.int32)
         self.outcome = np.zeros(0, np.int8)
         self.counts = np.zeros(0, bool)
-        """Whether each vote is one that beliefs hear of: decided, standing, and of someone who is not excluded."""
-        self._kept: list[tuple[int, Beliefs]] = [(0, model.empty())]
-        self._now: tuple[int, Beliefs] = self._kept[0]
+        self._snapshots: list[tuple[int, Beliefs]] = [(0, model.empty())]
+        self._current: tuple[int, Beliefs] = self._snapshots[0]
 
     def __len__(self) -> int:
         return len(self.left)
 
-    def join(self, items: list[tuple[str, str]], annotators: list[str]) -> None:
-        """New items, each a query and a label, and new annotators: their codes follow those that are there."""
+    def add_labels(self, items: list[tuple[str, str]], annotators: list[str]) -> None:
+        """Add items, as (query, label), and annotators. They receive the next codes."""
         if items:
             queries, labels = zip(*items, strict=True)
             self.items = Vocabulary(self.items.labels + labels, self.items.queries + queries)
@@ -51,42 +62,47 @@ class Folding:
                 self.annotators.labels + tuple(annotators), self.annotators.queries + ("",) * len(annotators)
             )
 
-    def add(
+    def append(
         self, left: IntArray, right: IntArray, annotator: IntArray, outcome: npt.NDArray[np.int8], counts: BoolArray
     ) -> None:
+        """Append votes."""
         self.left = np.append(self.left, left.astype(np.int32))
         self.right = np.append(self.right, right.astype(np.int32))
         self.annotator = np.append(self.annotator, annotator.astype(np.int32))
         self.outcome = np.append(self.outcome, outcome)
         self.counts = np.append(self.counts, counts)
 
-    def recount(self, rows: IntArray, counts: BoolArray) -> None:
-        """Votes that count no longer, or count again."""
+    def set_counts(self, rows: IntArray, counts: BoolArray) -> None:
+        """Change whether votes count. Snapshots after the first change are discarded."""
         changed = rows[self.counts[rows] != counts]
         self.counts[rows] = counts
         if len(changed):
             first = int(changed.min())
-            del self._kept[bisect_right(self._kept, first, key=lambda kept: kept[0]) :]
-            if self._now[0] > first:
-                self._now = self._kept[-1]
+            del self._snapshots[bisect_right(self._snapshots, first, key=lambda snapshot: snapshot[0]) :]
+            if self._current[0] > first:
+                self._current = self._snapshots[-1]
 
     def beliefs(self) -> Beliefs:
-        """After all votes, of all who joined."""
-        while self._now[0] < len(self):
-            done = self._now[0]
-            end = min(len(self), (done // _KEPT_EVERY + 1) * _KEPT_EVERY)
-            self._now = (end, self._after(self._now[1], slice(done, end)))
-            if end % _KEPT_EVERY == 0:
-                self._kept.append(self._now)
-        beliefs = self._now[1]
+        """Return the beliefs after all votes, about all items and annotators."""
+        while self._current[0] < len(self):
+            start = self._current[0]
+            end = min(len(self), (start // SNAPSHOT_INTERVAL + 1) * SNAPSHOT_INTERVAL)
+            self._current = (end, self._update(self._current[1], slice(start, end)))
+            if end % SNAPSHOT_INTERVAL == 0:
+                self._snapshots.append(self._current)
+        beliefs = self._current[1]
         if len(beliefs.items) < len(self.items) or len(beliefs.annotators) < len(self.annotators):
-            beliefs = self._after(beliefs, slice(0, 0))
-            self._now = (self._now[0], beliefs)
+            beliefs = self._update(beliefs, slice(0, 0))
+            self._current = (self._current[0], beliefs)
         return beliefs
 
-    def _after(self, beliefs: Beliefs, rows: slice) -> Beliefs:
-        heard = np.flatnonzero(self.counts[rows]) + (rows.start or 0)
-        answers = _Rows(
-            self.left[heard], self.right[heard], self.outcome[heard], self.annotator[heard], np.ones(len(heard))
+    def _update(self, beliefs: Beliefs, rows: slice) -> Beliefs:
+        counted = np.flatnonzero(self.counts[rows]) + (rows.start or 0)
+        answers = _CompiledAnswers(
+            self.left[counted],
+            self.right[counted],
+            self.outcome[counted],
+            self.annotator[counted],
+            np.ones(len(counted)),
         )
         return self.model.apply(beliefs, self.items, self.annotators, answers)

@@ -1,16 +1,14 @@
-"""The published board: a fit of all that counts up to a row of the log, made in the background and kept by that row."""
+"""Build the board: a fit of all votes that count, up to a row of the log. The same row gives the same board."""
 
 from __future__ import annotations
 
-import logging
 import shlex
-import threading
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,30 +16,43 @@ from crowdrank.data import LEFT, RIGHT, Comparisons
 from crowdrank.errors import CrowdrankWarning
 from crowdrank.models import BayesianCrowdBT, CrowdBT, name_of
 from crowdrank.results import Ranking
-from crowdrank.server.decision import Standing, history_of, reliability_of, standing_of
-from crowdrank.server.projection import Live
+from crowdrank.server.board_statistics import DecisionStatus, board_history, decision_status, reliability_summary
+from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
 
+T = TypeVar("T")
 Json = dict[str, Any]
 
-SAMPLED_UP_TO = 300
-"""Items up to which the whole posterior is walked …"""
-SAMPLED_VOTES = 20_000
-"""… and votes."""
-_REST = 4.0
-"""How many times as long as a fit took nothing is fitted: voting comes first."""
-_logger = logging.getLogger("crowdrank.server")
+MAX_SAMPLED_ITEMS = 300
+MAX_SAMPLED_VOTES = 20_000
+"""Up to these sizes the full posterior is sampled; beyond, crowd-bt with an estimated prior scale is fitted."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """An item on the board."""
+class BoardRow:
+    """An item on the board.
+
+    Parameters
+    ----------
+    id : int
+    item, query : str
+    score, low, high : float or None
+        The score and its 95 % interval; None if the item has no votes.
+    rank, rank_low, rank_high : int or None
+        The rank and its 95 % interval.
+    group : int or None
+        The tie group: the order within a group is uncertain.
+    votes : int
+    provisional : bool
+        Whether the item has very few votes.
+    explanation : str
+        Why it is above the next item.
+    """
 
     id: int
     item: str
     query: str
     score: float | None
-    """None where nobody has judged it."""
     low: float | None
     high: float | None
     rank: int | None
@@ -50,26 +61,47 @@ class Row:
     group: int | None
     votes: int
     provisional: bool
-    why: str = ""
-    """Why it stands above the next one."""
+    explanation: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """What is concluded from the log up to a row. The same row gives the same board."""
+    """The ranking of a collection as of one row of the log.
+
+    Parameters
+    ----------
+    seq : int
+        The row of the log.
+    model : str
+        The name of the model that was fitted.
+    votes, annotators : int
+        How many votes count, and how many annotators gave them.
+    rows : tuple of BoardRow
+        The items, best first.
+    decision : DecisionStatus or None
+    reliability : dict or None
+    history : tuple of dict
+        Standard error and agreement with the current order after earlier numbers of votes.
+    notes : tuple of str
+        The notes of the ranking.
+    is_pending : bool
+        Whether there are votes, but the first board is not ready yet.
+    seconds : float
+        How long it took to build.
+    ranking : Ranking or None
+    judgments : Comparisons or None
+    """
 
     seq: int
     model: str
     votes: int
     annotators: int
-    rows: tuple[Row, ...]
-    standing: Standing | None = None
+    rows: tuple[BoardRow, ...]
+    decision: DecisionStatus | None = None
     reliability: Json | None = None
     history: tuple[Json, ...] = ()
-    """How sure it was after so many votes, and how alike the order was to today's."""
     notes: tuple[str, ...] = ()
-    in_the_making: bool = False
-    """Whether there are votes, but no board yet."""
+    is_pending: bool = False
     seconds: float = field(default=0.0, compare=False)
     ranking: Ranking | None = field(default=None, compare=False, repr=False)
     judgments: Comparisons | None = field(default=None, compare=False, repr=False)
@@ -81,166 +113,107 @@ class Board:
             "votes": self.votes,
             "annotators": self.annotators,
             "items": [{**asdict(row), "label": row.item} for row in self.rows],
-            "standing": None if self.standing is None else asdict(self.standing),
+            "decision": None if self.decision is None else asdict(self.decision),
             "reliability": self.reliability,
             "history": list(self.history),
             "notes": list(self.notes),
-            "in_the_making": self.in_the_making,
+            "is_pending": self.is_pending,
         }
 
-    def why(self, above: str, below: str, query: str = "") -> str:
-        """In a sentence, why one item stands above another, or does not."""
+    def explain(self, above: str, below: str, query: str = "") -> str:
+        """Say in one sentence why one item is above another, or is not."""
         if self.ranking is None or self.judgments is None:
-            return "Nothing was judged yet."
-        return why(self.ranking, self.judgments, above, below, query)
+            return "There are no votes yet."
+        return explain_order(self.ranking, self.judgments, above, below, query)
 
 
-class Boards:
-    """The latest board, and a thread that makes the next when someone looks and there is something new."""
-
-    def __init__(self, collection: Collection, live: Live) -> None:
-        self._collection, self._live = collection, live
-        self.latest: Board | None = None
-        self._wanted, self._made = threading.Event(), threading.Condition()
-        self._stopping = False
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-
-    def look(self, patience: float = 0.0) -> Board:
-        """The latest there is; a newer one is made meanwhile, and waited for a little."""
-        live = self._live.catch_up()
-        latest, wanted = self.latest, live.touched
-        if latest is None or latest.seq < wanted:
-            self._start()
-            self._wanted.set()
-            if patience:
-                with self._made:
-                    self._made.wait_for(lambda: self.latest is not None and self.latest.seq >= wanted, patience)
-        return self.latest or replace(board_of(self._collection, live, 0), in_the_making=live.decided > 0)
-
-    def at(self, seq: int | None = None) -> Board:
-        """The board of a row of the log, made here and now."""
-        self._live.catch_up()
-        return board_of(self._collection, self._live, self._live.touched if seq is None else seq)
-
-    def settled(self) -> bool:
-        """Whether what is to be decided is, by the latest board."""
-        board = self.look()
-        return board.standing is not None and board.standing.settled
-
-    def stop(self) -> None:
-        self._stopping = True
-        self._wanted.set()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is None and not self._stopping:
-                self._thread = threading.Thread(target=self._run, name="boards", daemon=True)
-                self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stopping:
-            self._wanted.wait()
-            self._wanted.clear()
-            if self._stopping:
-                return
-            begin = time.monotonic()
-            try:
-                board = self.at()
-            except Exception as error:  # the pages go on with the last one
-                _logger.error("no board", exc_info=error)
-            else:
-                with self._made:
-                    if self.latest is None or self.latest.seq <= board.seq:
-                        self.latest = board
-                    self._made.notify_all()
-            took = time.monotonic() - begin
-            for _ in range(int(min(_REST * took, 60.0) / 0.1)):
-                if self._stopping:
-                    return
-                time.sleep(0.1)
-
-
-def board_of(collection: Collection, live: Live, seq: int) -> Board:
-    """The board of the log up to a row: nothing else has a say in it."""
-    begin = time.monotonic()
-    things = collection.items.all(up_to=seq) if seq else {}
-    shown = {(one.query, one.label): one.id for one in things.values() if not one.hidden}
-    told = collection.log.judgments(seq)
-    judgments = replace(told, features={})
-    model = model_for(judgments)
-    blank = Board(
+def build_board(collection: Collection, projection: Projection, seq: int) -> Board:
+    """Build the board as of row `seq` of the log."""
+    start = time.monotonic()
+    items = collection.items.all(up_to=seq) if seq else {}
+    visible = {(item.query, item.label): item.id for item in items.values() if not item.hidden}
+    with_features = collection.log.judgments(seq)
+    judgments = replace(with_features, features={})
+    model = board_model(judgments)
+    empty = Board(
         seq=seq,
         model=name_of(model),
         votes=len(judgments),
         annotators=len(judgments.annotators),
-        rows=tuple(_unjudged(query, label, n) for (query, label), n in shown.items()),
+        rows=tuple(_row_without_votes(query, label, id_) for (query, label), id_ in visible.items()),
     )
     if not len(judgments):
-        return blank
-    ranking = quietly(lambda: model.fit(judgments))
-    settings = live.settings
-    rows = _rows(ranking, judgments, shown, settings.asking.floor)
-    missing = [row for row in blank.rows if row.id not in {one.id for one in rows}]
-    standing = None
+        return empty
+    ranking = without_warnings(lambda: model.fit(judgments))
+    settings = projection.settings
+    rows = _rows(ranking, judgments, visible, settings.questions.min_appearances)
+    ranked = {row.id for row in rows}
+    decision = None
     if settings.budget.decision is not None:
-        standing = standing_of(ranking, settings.budget.decision, settings.budget.level, len(judgments))
+        decision = decision_status(ranking, settings.budget.decision, settings.budget.confidence, len(judgments))
     return replace(
-        blank,
-        rows=(*rows, *missing),
+        empty,
+        rows=(*rows, *(row for row in empty.rows if row.id not in ranked)),
         ranking=ranking,
         judgments=judgments,
-        standing=standing,
-        reliability=quietly(lambda: reliability_of(told)),
-        history=quietly(lambda: history_of(judgments, ranking)),
+        decision=decision,
+        reliability=without_warnings(lambda: reliability_summary(with_features)),
+        history=without_warnings(lambda: board_history(judgments, ranking)),
         notes=tuple(ranking.notes),
-        seconds=time.monotonic() - begin,
+        seconds=time.monotonic() - start,
     )
 
 
-def model_for(judgments: Comparisons) -> BayesianCrowdBT | CrowdBT:
-    """The whole posterior where that is quickly walked, its summit elsewhere. Ties count: they were answers, too.
+def board_model(judgments: Comparisons) -> BayesianCrowdBT | CrowdBT:
+    """Return the model for a board: the full posterior for small data, otherwise the MAP estimate.
 
-    With a spread of scores that is not learnt, the summit sees an order in coin tosses.
+    Ties count as half a vote for each item. The MAP estimate needs an estimated prior scale: with a fixed one it finds
+    an order in random answers.
     """
-    small = len(judgments.items) <= SAMPLED_UP_TO and len(judgments) <= SAMPLED_VOTES
-    return BayesianCrowdBT(ties="half") if small else CrowdBT(ties="half", prior_scale="auto")
+    is_small = len(judgments.items) <= MAX_SAMPLED_ITEMS and len(judgments) <= MAX_SAMPLED_VOTES
+    return BayesianCrowdBT(ties="half") if is_small else CrowdBT(ties="half", prior_scale="auto")
 
 
-def command_for(judgments: Comparisons, votes: Path) -> str:
-    """What ranks exported votes as the board does."""
-    model = model_for(judgments)
-    told = [f"--set {f.name}={getattr(model, f.name)}" for f in fields(model) if getattr(model, f.name) != f.default]
-    return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} {' '.join(told)}"
+def rank_command(judgments: Comparisons, votes: Path) -> str:
+    """Return the command that ranks exported votes as the board does."""
+    model = board_model(judgments)
+    changed = [f"--set {f.name}={getattr(model, f.name)}" for f in fields(model) if getattr(model, f.name) != f.default]
+    return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} {' '.join(changed)}"
 
 
-def why(ranking: Ranking, judgments: Comparisons, above: str, below: str, query: str = "") -> str:
-    """What was said of two items, and how sure their order is."""
-    place = {key: n for n, key in enumerate(_keys(ranking))}
-    if (query, above) not in place or (query, below) not in place:
-        return "One of them was not judged yet."
-    a, b = place[query, above], place[query, below]
-    won, lost, tied = _direct(judgments, a, b)
-    chance = ranking.uncertainty.probability_above(ranking.scores, a, b)
+def explain_order(ranking: Ranking, judgments: Comparisons, above: str, below: str, query: str = "") -> str:
+    """Say how two items were compared, and how certain their order is."""
+    codes = {key: code for code, key in enumerate(_keys(ranking))}
+    if (query, above) not in codes or (query, below) not in codes:
+        return "One of the two items has no votes yet."
+    a, b = codes[query, above], codes[query, below]
+    won, lost, tied = _direct_comparisons(judgments, a, b)
+    probability = ranking.uncertainty.probability_above(ranking.scores, a, b)
     if won + lost + tied == 0:
-        said = "they were never compared with each other, so this rests on what was said of others"
+        evidence = "they were never compared directly, so the order follows from comparisons with other items"
     elif won + lost == 0:
-        said = f"all who compared the two called it a tie ({tied})"
+        evidence = f"all direct comparisons were ties ({tied})"
     else:
-        ties = f", {tied} called it a tie" if tied else ""
-        said = f"{won} of {won + lost} who decided between the two chose {above}{ties}"
+        ties = f", and {tied} {'was a tie' if tied == 1 else 'were ties'}" if tied else ""
+        evidence = f"{above} won {won} of {won + lost} direct comparisons{ties}"
     order = "above" if ranking.scores[a] >= ranking.scores[b] else "below"
-    sure = chance if order == "above" else 1 - chance
-    return f"{above} is {order} {below} with {_percent(sure)}: {said}."
+    certainty = probability if order == "above" else 1 - probability
+    return f"{above} is {order} {below} with {_percent(certainty)} probability: {evidence}."
 
 
-def _percent(chance: float) -> str:
-    return "more than 99 %" if chance > 0.99 else f"{chance:.0%}".replace("%", " %")
+def without_warnings(work: Callable[[], T]) -> T:
+    """Run `work` without warnings about thin data, which the board shows by itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdrankWarning)
+        return work()
 
 
-def _direct(judgments: Comparisons, a: int, b: int) -> tuple[int, int, int]:
+def _percent(probability: float) -> str:
+    return "more than 99 %" if probability > 0.99 else f"{probability:.0%}".replace("%", " %")
+
+
+def _direct_comparisons(judgments: Comparisons, a: int, b: int) -> tuple[int, int, int]:
+    """Return how often `a` won against `b`, lost and tied."""
     forward, backward = (judgments.left == a) & (judgments.right == b), (judgments.left == b) & (judgments.right == a)
     won = np.sum(judgments.outcome[forward] == LEFT) + np.sum(judgments.outcome[backward] == RIGHT)
     lost = np.sum(judgments.outcome[forward] == RIGHT) + np.sum(judgments.outcome[backward] == LEFT)
@@ -254,9 +227,9 @@ def _keys(ranking: Ranking) -> list[tuple[str, str]]:
     return [(str(query), str(label)) for query, label in zip(queries, items.labels, strict=True)]
 
 
-def _unjudged(query: str, label: str, number: int) -> Row:
-    return Row(
-        id=number,
+def _row_without_votes(query: str, label: str, id_: int) -> BoardRow:
+    return BoardRow(
+        id=id_,
         item=label,
         query=query,
         score=None,
@@ -271,43 +244,38 @@ def _unjudged(query: str, label: str, number: int) -> Row:
     )
 
 
-def _rows(ranking: Ranking, judgments: Comparisons, shown: dict[tuple[str, str], int], floor: int) -> list[Row]:
-    keys, spread = _keys(ranking), ranking.uncertainty
-    low, high = np.quantile(spread.draws, (0.025, 0.975), axis=0)
-    first, last = spread.rank_interval(ranking.items)
-    order = [place for place in ranking.order.tolist() if keys[place] in shown]
+def _rows(
+    ranking: Ranking, judgments: Comparisons, visible: dict[tuple[str, str], int], min_appearances: int
+) -> list[BoardRow]:
+    keys, uncertainty = _keys(ranking), ranking.uncertainty
+    low, high = np.quantile(uncertainty.draws, (0.025, 0.975), axis=0)
+    rank_low, rank_high = uncertainty.rank_interval(ranking.items)
+    order = [code for code in ranking.order.tolist() if keys[code] in visible]
     rows = []
-    for n, place in enumerate(order):
-        query, label = keys[place]
-        following = order[n + 1] if n + 1 < len(order) else -1
+    for code, following in zip(order, [*order[1:], None], strict=True):
+        query, label = keys[code]
+        explanation = ""
+        if following is not None and keys[following][0] == query:
+            explanation = explain_order(ranking, judgments, label, keys[following][1], query)
         rows.append(
-            Row(
-                id=shown[query, label],
+            BoardRow(
+                id=visible[query, label],
                 item=label,
                 query=query,
-                score=_number(ranking.scores[place]),
-                low=_number(low[place]),
-                high=_number(high[place]),
-                rank=int(ranking.rank[place]),
-                rank_low=int(first[place]),
-                rank_high=int(last[place]),
-                group=int(ranking.groups[place]),
-                votes=int(ranking.n_judgments[place]),
-                provisional=int(ranking.n_judgments[place]) < max(floor, 2),
-                why=why(ranking, judgments, label, keys[following][1], query)
-                if following >= 0 and keys[following][0] == query
-                else "",
+                score=_rounded(ranking.scores[code]),
+                low=_rounded(low[code]),
+                high=_rounded(high[code]),
+                rank=int(ranking.rank[code]),
+                rank_low=int(rank_low[code]),
+                rank_high=int(rank_high[code]),
+                group=int(ranking.groups[code]),
+                votes=int(ranking.n_judgments[code]),
+                provisional=int(ranking.n_judgments[code]) < max(min_appearances, 2),
+                explanation=explanation,
             )
         )
     return rows
 
 
-def _number(value: float) -> float:
+def _rounded(value: float) -> float:
     return round(float(value), 6)
-
-
-def quietly(work: Callable[[], Any]) -> Any:
-    """Thin data are said to be thin by the rows themselves."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdrankWarning)
-        return work()

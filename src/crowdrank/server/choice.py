@@ -1,4 +1,4 @@
-"""The next question for the one who asks for it. It only looks: what was chosen is put by storage."""
+"""Choose the next pair for an annotator. Read-only: storage writes the assignment."""
 
 from __future__ import annotations
 
@@ -18,234 +18,257 @@ from crowdrank.arrays import IntArray
 from crowdrank.errors import NothingToAskError
 from crowdrank.online import Beliefs, Vocabulary
 from crowdrank.online.moments import Triplet, fantasize
-from crowdrank.server.projection import Live, Person
-from crowdrank.server.settings import Asking
-from crowdrank.storage import Pending
+from crowdrank.server.projection import Annotator, Projection
+from crowdrank.server.settings import QuestionSettings
+from crowdrank.storage import PendingPair
 
 GOLD, REPEAT = "gold", "repeat"
-_FEW_TO_REPEAT = 5
-"""Answers before someone is asked one of them again."""
+_REPEAT_DISTANCE = 5
+"""Votes between a question and its repetition, at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
-    """Two items by their numbers, as they are to be shown."""
+class ChosenPair:
+    """A pair of items, as it is to be shown.
+
+    Parameters
+    ----------
+    left, right : int
+        The ids of the items.
+    policy : str
+        What chose the pair.
+    probability : float
+        The probability of this pair, whichever item is on the left.
+    gold : int or None
+        The item known to be better; None if unknown.
+    """
 
     left: int
     right: int
     policy: str
     probability: float
-    """Of this pair, whichever item is on the left."""
     gold: int | None = None
-    """The item that is known to be better."""
 
 
-class Outlook:
-    """The questions that are out, and what will be believed once they are answered: the same for all who are asked now.
+class PendingState:
+    """The open assignments, and the beliefs expected once they are answered.
 
-    What is chosen for one of them is added, so that the next is not sent the same.
+    All annotators who are served together share it. What is chosen for one of them is added, so that the next one is
+    asked something else.
     """
 
-    def __init__(self, live: Live, pending: Iterable[Pending]) -> None:
-        with live.lock:
-            self._live, self.out = live, list(pending)
+    def __init__(self, projection: Projection, pending: Iterable[PendingPair]) -> None:
+        with projection.lock:
+            self._projection, self.pairs = projection, list(pending)
             self.triplets: list[Triplet] = []
-            self.beliefs = whole = live.beliefs
-            self._variance, self._alpha, self._beta = whole.variance.copy(), whole.alpha.copy(), whole.beta.copy()
-            self._expect(self.out)
+            self.beliefs = beliefs = projection.beliefs
+            self._variance, self._alpha, self._beta = (
+                column.copy() for column in (beliefs.variance, beliefs.alpha, beliefs.beta)
+            )
+            self._anticipate(self.pairs)
 
     @property
-    def fantasized(self) -> Beliefs:
-        whole = self.beliefs
-        return whole.replace(
-            item_columns={**whole.item_columns, "variance": self._variance.copy()},
-            annotator_columns={**whole.annotator_columns, "alpha": self._alpha.copy(), "beta": self._beta.copy()},
+    def expected_beliefs(self) -> Beliefs:
+        """The beliefs with the variances that they are expected to have after the open assignments."""
+        beliefs = self.beliefs
+        return beliefs.replace(
+            item_columns={**beliefs.item_columns, "variance": self._variance.copy()},
+            annotator_columns={**beliefs.annotator_columns, "alpha": self._alpha.copy(), "beta": self._beta.copy()},
         )
 
-    def add(self, pending: Pending) -> None:
-        self.out.append(pending)
-        self._expect([pending])
+    def add(self, pair: PendingPair) -> None:
+        self.pairs.append(pair)
+        self._anticipate([pair])
 
-    def _expect(self, pending: list[Pending]) -> None:
-        fresh = [self._triplet(one) for one in pending]
-        self.triplets += fresh
-        if fresh:
-            fantasize(np.array(fresh, np.int64), self.beliefs.mean, self._variance, self._alpha, self._beta)
+    def without(self, annotator: int) -> PendingState:
+        """Return the state for an annotator whose own open assignment will be replaced."""
+        others = [pair for pair in self.pairs if pair.annotator != annotator]
+        return self if len(others) == len(self.pairs) else PendingState(self._projection, others)
 
-    def without(self, annotator: int) -> Outlook:
-        """As it is for someone who will not answer what they were asked last."""
-        others = [one for one in self.out if one.annotator != annotator]
-        return self if len(others) == len(self.out) else Outlook(self._live, others)
+    def _anticipate(self, pairs: list[PendingPair]) -> None:
+        new = [self._triplet(pair) for pair in pairs]
+        self.triplets += new
+        if new:
+            fantasize(np.array(new, np.int64), self.beliefs.mean, self._variance, self._alpha, self._beta)
 
-    def _triplet(self, one: Pending) -> Triplet:
-        i, j = sorted(self._live.items[item].code for item in (one.left, one.right))
-        return i, j, self._live.people[one.annotator].code
+    def _triplet(self, pair: PendingPair) -> Triplet:
+        i, j = sorted(self._projection.items[item].code for item in (pair.left, pair.right))
+        return i, j, self._projection.annotators[pair.annotator].code
 
 
-def choose(live: Live, person: Person, pending: Iterable[Pending] | Outlook, rng: np.random.Generator) -> Chosen:
-    """A question that teaches most, or one of the shares that keep the rest honest.
+def choose_pair(
+    projection: Projection,
+    annotator: Annotator,
+    pending: Iterable[PendingPair] | PendingState,
+    rng: np.random.Generator,
+) -> ChosenPair:
+    """Choose a pair: gold, a repetition, or whatever the policy of the settings picks.
 
-    Raises NothingToAskError where no pair is left for this person.
+    Raises NothingToAskError if no pair is left for this annotator.
     """
-    with live.lock:
-        asking, codes = live.settings.asking, _askable(live, person)
-        gold, again = _gold_left(live, person, codes), _to_repeat(live, person, codes)
-        shares = {
-            GOLD: asking.gold_share if len(gold) else 0.0,
-            REPEAT: asking.repeat_share if len(again) >= _FEW_TO_REPEAT else 0.0,
-        }
-        dice = rng.random()
-        if dice < shares[GOLD]:
+    with projection.lock:
+        settings, codes = projection.settings.questions, _available_items(projection, annotator)
+        gold, repeats = _unasked_gold(projection, annotator, codes), _repeatable(projection, annotator, codes)
+        gold_share = settings.gold_share if len(gold) else 0.0
+        repeat_share = settings.repeat_share if len(repeats) >= _REPEAT_DISTANCE else 0.0
+        draw = rng.random()
+        if draw < gold_share:
             better, worse = gold[int(rng.integers(len(gold)))]
-            return _shown(live, person, better, worse, GOLD, shares[GOLD] / len(gold), rng, gold=better)
-        if dice < shares[GOLD] + shares[REPEAT]:
-            one, other = again[int(rng.integers(len(again)))]
-            return _shown(live, person, one, other, REPEAT, shares[REPEAT] / len(again), rng)
-        policy = _policy(asking)
-        outlook = pending if isinstance(pending, Outlook) else Outlook(live, pending)
-        part = _Part(live, person, codes, outlook.without(person.id))
-    # from here on nothing changes any more that is looked at: others may choose meanwhile
-    choice = part.pick(policy, rng)
-    with live.lock:
-        left_over = 1 - shares[GOLD] - shares[REPEAT]
+            return _place(projection, annotator, better, worse, GOLD, gold_share / len(gold), rng, gold=better)
+        if draw < gold_share + repeat_share:
+            one, other = repeats[int(rng.integers(len(repeats)))]
+            return _place(projection, annotator, one, other, REPEAT, repeat_share / len(repeats), rng)
+        policy = _policy(settings)
+        state = pending if isinstance(pending, PendingState) else PendingState(projection, pending)
+        view = _AnnotatorView(projection, annotator, codes, state.without(annotator.id))
+    # The view is a copy, so the search runs without the lock and others can choose at the same time.
+    choice = view.pick(policy, rng)
+    with projection.lock:
+        probability = choice.probability * (1 - gold_share - repeat_share)
         one, other = int(codes[choice.first]), int(codes[choice.second])
-        return _shown(live, person, one, other, choice.policy, choice.probability * left_over, rng)
+        return _place(projection, annotator, one, other, choice.policy, probability, rng)
 
 
-class _Part:
-    """What one person may be asked about, in codes of its own: hidden items and their own are not in it."""
+class _AnnotatorView:
+    """What one annotator may be asked about, with codes of its own: hidden and own items are left out."""
 
-    def __init__(self, live: Live, person: Person, codes: IntArray, outlook: Outlook) -> None:
-        self.beliefs, self.fantasized = (_of(whole, codes, person) for whole in (outlook.beliefs, outlook.fantasized))
-        self.name, self.seen = person.name, live.seen[codes]
-        self.had = np.fromiter(person.had, np.int64, len(person.had))
-        out = np.array(outlook.triplets, np.int64).reshape(-1, 3)[:, :2].T
-        if len(codes) < len(outlook.beliefs.items):
-            place = np.full(len(outlook.beliefs.items), -1)
-            place[codes] = np.arange(len(codes))
-            out, (one, other) = place[out], place[np.stack((self.had // 2**32, self.had % 2**32))]
-            out = out[:, (out >= 0).all(axis=0)]
-            self.had = pack_pair(one, other)[(one >= 0) & (other >= 0)]
-        self.had.sort()
-        self.out = np.sort(out, axis=0)
-        """Pairs that others hold, the smaller code first."""
+    def __init__(self, projection: Projection, annotator: Annotator, codes: IntArray, state: PendingState) -> None:
+        self.beliefs, self.expected_beliefs = (
+            _restrict(beliefs, codes, annotator) for beliefs in (state.beliefs, state.expected_beliefs)
+        )
+        self.name, self.appearances = annotator.name, projection.appearances[codes]
+        self.answered = np.fromiter(annotator.answered_pairs, np.int64, len(annotator.answered_pairs))
+        pending = np.array(state.triplets, np.int64).reshape(-1, 3)[:, :2].T
+        if len(codes) < len(state.beliefs.items):
+            new_code = np.full(len(state.beliefs.items), -1)
+            new_code[codes] = np.arange(len(codes))
+            pending = new_code[pending]
+            one, other = new_code[np.stack((self.answered // 2**32, self.answered % 2**32))]
+            pending = pending[:, (pending >= 0).all(axis=0)]
+            self.answered = pack_pair(one, other)[(one >= 0) & (other >= 0)]
+        self.answered.sort()
+        self.pending = np.sort(pending, axis=0)  # pairs held by others, the smaller code first
 
     def pick(self, policy: BasePolicy, rng: np.random.Generator) -> Candidate:
-        """Two items, how likely they were, and what chose them."""
-        return policy.pick(CandidateSet(self.beliefs, _Ledger(self), self.name), rng)
+        return policy.pick(CandidateSet(self.beliefs, _AnnotatorHistory(self), self.name), rng)
 
 
-class _Ledger(QuestionHistory):
-    """The ledger of a part. Others stand in it only by the questions that they hold."""
+class _AnnotatorHistory(QuestionHistory):
+    """The question history of one view. Other annotators appear in it only by the pairs they hold."""
 
-    def __init__(self, part: _Part) -> None:
-        super().__init__(part.beliefs)
-        self.item_counts = part.seen + np.bincount(part.out.ravel(), minlength=len(part.seen))
-        self.pending = Counter((i, j, EVERYONE) for i, j in part.out.T.tolist())  # of whom does not matter here
-        self._me, self._mine = part.beliefs.annotators.index(part.name, kind="annotator"), part.had
-        self._foreseen = part.fantasized
-        self.annotator_counts[self._me] = len(part.had)
+    def __init__(self, view: _AnnotatorView) -> None:
+        super().__init__(view.beliefs)
+        self.item_counts = view.appearances + np.bincount(view.pending.ravel(), minlength=len(view.appearances))
+        self.pending = Counter((i, j, EVERYONE) for i, j in view.pending.T.tolist())  # by whom does not matter here
+        self._me, self._mine = view.beliefs.annotators.index(view.name, kind="annotator"), view.answered
+        self._expected = view.expected_beliefs
+        self.annotator_counts[self._me] = len(view.answered)
 
     def asked_pairs(self, annotator: int) -> IntArray:
         return self._mine if annotator == self._me else np.zeros(0, np.int64)
 
     def fantasized(self, beliefs: Beliefs) -> Beliefs:
-        return self._foreseen
+        return self._expected
 
 
-def _of(whole: Beliefs, codes: IntArray, person: Person) -> Beliefs:
-    """What is believed of some items and one person."""
-    every = len(codes) == len(whole.items)
+def _restrict(beliefs: Beliefs, codes: IntArray, annotator: Annotator) -> Beliefs:
+    """Return the beliefs about some items and one annotator."""
+    is_complete = len(codes) == len(beliefs.items)
     return Beliefs(
-        items=whole.items if every else _roll(whole.items, codes.tobytes()),
-        annotators=_roll_of(person.name),
-        item_columns={name: column if every else column[codes] for name, column in whole.item_columns.items()},
-        annotator_columns={name: column[[person.code]] for name, column in whole.annotator_columns.items()},
+        items=beliefs.items if is_complete else _restrict_items(beliefs.items, codes.tobytes()),
+        annotators=_single_annotator(annotator.name),
+        item_columns={name: column if is_complete else column[codes] for name, column in beliefs.item_columns.items()},
+        annotator_columns={name: column[[annotator.code]] for name, column in beliefs.annotator_columns.items()},
     )
 
 
 @lru_cache(maxsize=4096)
-def _roll_of(name: str) -> Vocabulary:
+def _single_annotator(name: str) -> Vocabulary:
     return Vocabulary.of([name])
 
 
-def _askable(live: Live, person: Person) -> IntArray:
-    """Items that are shown, and are not this person's own, in codes."""
-    kept = np.ones(len(live.items), bool)
-    kept[list(live.hidden | live.owned.get(person.name, set()))] = False
-    codes = np.flatnonzero(kept)
-    if len(codes) < 2:
-        raise NothingToAskError("There are no two items to compare.")
-    return codes
-
-
 @lru_cache(maxsize=256)
-def _roll(items: Vocabulary, codes: bytes) -> Vocabulary:
+def _restrict_items(items: Vocabulary, codes: bytes) -> Vocabulary:
     rows = np.frombuffer(codes, np.int64)
     return Vocabulary(tuple(items.labels[n] for n in rows), tuple(items.queries[n] for n in rows))
 
 
-class _Searched(InformationGain):
-    """By the compiled search from the first pair on: a server has it compiled anyway."""
+def _available_items(projection: Projection, annotator: Annotator) -> IntArray:
+    """Return the codes of items that are not hidden and not the annotator's own."""
+    available = np.ones(len(projection.items), bool)
+    available[list(projection.hidden | projection.owned.get(annotator.name, set()))] = False
+    codes = np.flatnonzero(available)
+    if len(codes) < 2:
+        raise NothingToAskError("There are fewer than two items to compare.")
+    return codes
+
+
+class _CompiledInformationGain(InformationGain):
+    """Uses the compiled search from the first pair on, because a server compiles it at start-up anyway."""
 
     exhaustive_up_to = 0
 
 
-def _policy(asking: Asking) -> BasePolicy:
-    kind: Any = by_name(asking.policy)
+@lru_cache(maxsize=16)
+def _policy(settings: QuestionSettings) -> BasePolicy:
+    kind: Any = by_name(settings.policy)
     if kind is InformationGain:
-        return _Searched()
-    told = {"epsilon": asking.random_share, "floor": asking.floor, "best": _Searched()}
-    chooser: BasePolicy = kind(**{f.name: told[f.name] for f in fields(kind) if f.name in told})
-    return chooser
+        return _CompiledInformationGain()
+    values = {
+        "epsilon": settings.random_share,
+        "floor": settings.min_appearances,
+        "best": _CompiledInformationGain(),
+    }
+    policy: BasePolicy = kind(**{field.name: values[field.name] for field in fields(kind) if field.name in values})
+    return policy
 
 
-def _gold_left(live: Live, person: Person, codes: IntArray) -> list[tuple[int, int]]:
-    """Gold pairs that this person has not had, the better item first, in codes."""
-    if not live.settings.gold:
+def _unasked_gold(projection: Projection, annotator: Annotator, codes: IntArray) -> list[tuple[int, int]]:
+    """Return the gold pairs that the annotator has not answered, as codes, the better item first."""
+    if not projection.settings.gold:
         return []
     by_label: dict[str, list[int]] = {}
-    for thing in live.items.values():
-        by_label.setdefault(thing.label, []).append(thing.code)
-    askable, queries = set(codes.tolist()), live.folding.items.queries
+    for item in projection.items.values():
+        by_label.setdefault(item.label, []).append(item.code)
+    available, queries = set(codes.tolist()), projection.votes.items.queries
     return [
         (better, worse)
-        for good, bad in live.settings.gold
+        for good, bad in projection.settings.gold
         for better in by_label.get(good, ())
         for worse in by_label.get(bad, ())
         if queries[better] == queries[worse]
-        and {better, worse} <= askable
-        and pack_pair(better, worse) not in person.had
+        and {better, worse} <= available
+        and pack_pair(better, worse) not in annotator.answered_pairs
     ]
 
 
-def _to_repeat(live: Live, person: Person, codes: IntArray) -> list[tuple[int, int]]:
-    """Pairs that this person decided on, once, some questions ago."""
-    if not live.settings.asking.repeat_share or len(person.votes) <= _FEW_TO_REPEAT:
+def _repeatable(projection: Projection, annotator: Annotator, codes: IntArray) -> list[tuple[int, int]]:
+    """Return the pairs that the annotator decided exactly once, some questions ago."""
+    if not projection.settings.questions.repeat_share or len(annotator.votes) <= _REPEAT_DISTANCE:
         return []
-    folding, askable = live.folding, set(codes.tolist())
-    rows = person.votes[:-_FEW_TO_REPEAT]
-    pairs = [(int(folding.left[row]), int(folding.right[row])) for row in rows if folding.counts[row]]
+    votes, available = projection.votes, set(codes.tolist())
+    rows = annotator.votes[:-_REPEAT_DISTANCE]
+    pairs = [(int(votes.left[row]), int(votes.right[row])) for row in rows if votes.counts[row]]
     times = Counter(tuple(sorted(pair)) for pair in pairs)
-    return [pair for pair in pairs if times[tuple(sorted(pair))] == 1 and set(pair) <= askable]
+    return [pair for pair in pairs if times[tuple(sorted(pair))] == 1 and set(pair) <= available]
 
 
-def _shown(
-    live: Live,
-    person: Person,
+def _place(
+    projection: Projection,
+    annotator: Annotator,
     one: int,
     other: int,
     policy: str,
     probability: float,
     rng: np.random.Generator,
     gold: int | None = None,
-) -> Chosen:
-    """On sides that even out, for this person, how often each item was on either; by lot where they are even."""
-    lean = person.leaning[one] - person.leaning[other]
-    swap = rng.random() < 0.5 if lean == 0 else lean > 0
+) -> ChosenPair:
+    """Choose the sides, so that this annotator sees each item equally often on both; at random if they are even."""
+    surplus = annotator.left_surplus[one] - annotator.left_surplus[other]
+    swap = rng.random() < 0.5 if surplus == 0 else surplus > 0
     left, right = (other, one) if swap else (one, other)
-    ids = live.ids
-    return Chosen(
+    ids = projection.item_ids
+    return ChosenPair(
         left=ids[left],
         right=ids[right],
         policy=policy,

@@ -1,4 +1,4 @@
-"""What is answered when something cannot be done: one shape for programs, a page for people, no stack trace."""
+"""Error responses: JSON for programs, a page for browsers, never a stack trace."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
 from crowdrank.errors import CrowdrankError, NothingToAskError, UnknownNameError
-from crowdrank.storage import ContradictionError, ExpiredError, QuotaReachedError, UnavailableError, UnknownTokenError
+from crowdrank.storage import ConflictError, ExpiredError, QuotaReachedError, UnavailableError, UnknownTokenError
 
-_OF_ERRORS: tuple[tuple[type[Exception], int, str], ...] = (
-    (ContradictionError, 409, "contradiction"),
+_STATUS_BY_ERROR: tuple[tuple[type[Exception], int, str], ...] = (
+    (ConflictError, 409, "conflict"),
     (ExpiredError, 410, "expired"),
     (UnknownTokenError, 404, "unknown_token"),
     (UnknownNameError, 404, "not_found"),
@@ -26,26 +26,40 @@ _OF_ERRORS: tuple[tuple[type[Exception], int, str], ...] = (
     (UnavailableError, 503, "unavailable"),
     (CrowdrankError, 422, "invalid"),
 )
-_OF_STATUSES = {
+_CODE_BY_STATUS = {
     400: "bad_request",
     401: "unauthorized",
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
-    409: "contradiction",
+    409: "conflict",
     410: "expired",
     413: "too_large",
     415: "unsupported",
     422: "invalid",
-    429: "too_many",
+    429: "too_many_requests",
     500: "internal",
     503: "unavailable",
 }
 _logger = logging.getLogger("crowdrank.server")
 
 
-class Problem(Exception):  # noqa: N818
-    """Something that is refused, with what to say of it."""
+class RequestError(Exception):
+    """A request that is refused.
+
+    Parameters
+    ----------
+    status : int
+        The HTTP status.
+    message : str
+        What to tell the user.
+    code : str, optional
+        A short name for programs; derived from the status by default.
+    detail : optional
+        More JSON values for programs.
+    headers : mapping, optional
+        HTTP headers of the response.
+    """
 
     def __init__(
         self,
@@ -58,69 +72,71 @@ class Problem(Exception):  # noqa: N818
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.detail = status, message, detail
-        self.code = code or _OF_STATUSES.get(status, "refused")
+        self.code = code or _CODE_BY_STATUS.get(status, "refused")
         self.headers = dict(headers or {})
 
     def as_dict(self) -> dict[str, Any]:
         return {"error": {"code": self.code, "message": self.message, "detail": self.detail}}
 
 
-def too_many(seconds: float) -> Problem:
+def too_many_requests(seconds: float) -> RequestError:
+    """Return the error for a client that must wait."""
     wait = max(1, math.ceil(seconds))
-    return Problem(
-        429, f"Too many requests: try again in {wait} s.", detail={"seconds": wait}, headers={"Retry-After": str(wait)}
+    return RequestError(
+        429, f"Too many requests. Try again in {wait} s.", detail={"seconds": wait}, headers={"Retry-After": str(wait)}
     )
 
 
-def install(app: FastAPI) -> None:
-    """Every way in which a request can fail ends in `answer`."""
+def install_handlers(app: FastAPI) -> None:
+    """Make every failed request end in `error_response`."""
 
-    @app.exception_handler(Problem)
-    async def refused(request: Request, problem: Problem) -> Response:
-        return answer(request, problem)
+    @app.exception_handler(RequestError)
+    async def refused(request: Request, error: RequestError) -> Response:
+        return error_response(request, error)
 
     @app.exception_handler(CrowdrankError)
     async def failed(request: Request, error: CrowdrankError) -> Response:
-        return answer(request, _of_error(error))
+        return error_response(request, _from_error(error))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
-        said = {404: "There is nothing here.", 405: "That cannot be done here."}.get(error.status_code, error.detail)
-        return answer(request, Problem(error.status_code, str(said), headers=error.headers))
+        messages = {404: "This page does not exist.", 405: "This method is not allowed here."}
+        message = messages.get(error.status_code, error.detail)
+        return error_response(request, RequestError(error.status_code, str(message), headers=error.headers))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
         faults = [{"where": [str(part) for part in one["loc"]], "message": str(one["msg"])} for one in error.errors()]
-        said = "; ".join(f"{'.'.join(one['where'][1:]) or 'the body'}: {one['message']}" for one in faults[:3])
-        return answer(request, Problem(422, f"The request cannot be understood: {said}.", detail=faults[:20]))
+        summary = "; ".join(f"{'.'.join(one['where'][1:]) or 'the body'}: {one['message']}" for one in faults[:3])
+        return error_response(request, RequestError(422, f"Invalid request: {summary}.", detail=faults[:20]))
 
 
-def answer(request: Request, problem: Problem) -> Response:
-    """As JSON, or as a page where a browser asks for one."""
+def error_response(request: Request, error: RequestError) -> Response:
+    """Return JSON, or a page if a browser asks for one."""
     if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
-        return JSONResponse(problem.as_dict(), problem.status, headers=problem.headers)
+        return JSONResponse(error.as_dict(), error.status, headers=error.headers)
     from crowdrank.server.rendering import error_page
 
-    return error_page(request, problem)
+    return error_page(request, error)
 
 
-def broken(scope: Scope) -> Response:
-    """For whatever nobody foresaw."""
-    problem = Problem(500, "Something went wrong here; the organiser's log says what.")
+def internal_error_response(scope: Scope) -> Response:
+    """Return the response to a request that failed unexpectedly."""
+    error = RequestError(500, "An internal error occurred. The server log has the details.")
     try:
-        return answer(Request(scope), problem)
-    except Exception:  # not even the page can be made
-        return JSONResponse(problem.as_dict(), 500)
+        return error_response(Request(scope), error)
+    except Exception:  # rendering the page failed as well
+        return JSONResponse(error.as_dict(), 500)
 
 
-def _of_error(error: CrowdrankError) -> Problem:
-    for kind, status, code in _OF_ERRORS:
+def log_internal_error(route: str, error: BaseException) -> None:
+    """Log an unexpected error with the pattern of its route. The URL itself may contain a secret."""
+    _logger.error("failed", exc_info=error, extra={"route": route})
+
+
+def _from_error(error: CrowdrankError) -> RequestError:
+    for kind, status, code in _STATUS_BY_ERROR:
         if isinstance(error, kind):
             headers = {"Retry-After": "1"} if status == 503 else {}
-            return Problem(status, str(error), code=code, headers=headers)
+            return RequestError(status, str(error), code=code, headers=headers)
     raise AssertionError from error
-
-
-def log_broken(route: str, error: BaseException) -> None:
-    """Where the organiser looks; the route's pattern, not the address: that may hold a secret."""
-    _logger.error("failed", exc_info=error, extra={"route": route})

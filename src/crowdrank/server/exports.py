@@ -1,4 +1,4 @@
-"""Votes on their way out: streamed, and safe to be opened by a spreadsheet."""
+"""Export votes as JSON lines, CSV or a data frame. CSV is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
 
 COLUMNS = (
     "seq",
@@ -25,25 +28,25 @@ COLUMNS = (
     "probability",
     "gold",
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_TOGETHER = 500
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_LINES_PER_CHUNK = 500
 
 
 def as_jsonl(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Exactly what is stored, a line a vote."""
-    yield from _joined(json.dumps(dict(row), ensure_ascii=False) + "\n" for row in rows)
+    """Iterate over JSON lines, one per vote, exactly as stored."""
+    yield from _chunks(json.dumps(dict(row), ensure_ascii=False) + "\n" for row in rows)
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = COLUMNS) -> Iterator[str]:
-    """Text that a spreadsheet would take for a formula begins with an apostrophe; JSON lines have it as it is."""
+    """Iterate over lines of CSV. Text that a spreadsheet would read as a formula gets a leading apostrophe."""
     names = list(columns)
     yield _line(names)
-    yield from _joined(_line([safe(row.get(name)) for name in names]) for row in rows)
+    yield from _chunks(_line([escape_formula(row.get(name)) for name in names]) for row in rows)
 
 
-def safe(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula."""
-    if isinstance(value, str) and value.startswith(_FORMULA):
+def escape_formula(value: Any) -> Any:
+    """Return a cell that no spreadsheet reads as a formula."""
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
         return f"'{value}"
     return "" if value is None else value
 
@@ -54,25 +57,25 @@ def _line(cells: list[Any]) -> str:
     return out.getvalue()
 
 
-def _joined(lines: Iterable[str]) -> Iterator[str]:
-    """Many at once: a line by itself is not worth sending."""
-    some: list[str] = []
+def _chunks(lines: Iterable[str]) -> Iterator[str]:
+    """Join lines into larger chunks, because sending every line by itself is slow."""
+    chunk: list[str] = []
     for line in lines:
-        some.append(line)
-        if len(some) == _TOGETHER:
-            yield "".join(some)
-            some = []
-    if some:
-        yield "".join(some)
+        chunk.append(line)
+        if len(chunk) == _LINES_PER_CHUNK:
+            yield "".join(chunk)
+            chunk = []
+    if chunk:
+        yield "".join(chunk)
 
 
-def counting(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Votes that count: the board is made of these."""
+def counted(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Select the votes that count, from which the board is built."""
     return (row for row in rows if row["status"] == "counts" and row["winner"] != "skip")
 
 
-def frame(rows: Iterable[dict[str, Any]]) -> Any:
-    """As a table, for Parquet."""
+def to_frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
+    """Return votes as a data frame."""
     import polars as pl
 
     kinds = {

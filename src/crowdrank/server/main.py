@@ -1,11 +1,14 @@
-"""The server as a program: one process, or several that share a socket; each stops when its work is done."""
+"""Run the server as a program: one process, or several that share a socket."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
+import sys
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,10 @@ from fastapi import FastAPI
 from crowdrank.errors import SettingError
 from crowdrank.server.service import Options
 
-_TOLD = "CROWDRANK_SERVE"
-"""What processes are told by those that start them."""
-GRACE = 10
-"""Seconds that requests have to end when the server is stopped."""
+_ENVIRONMENT = "CROWDRANK_SERVE"
+"""The environment variable that passes the options to the worker processes."""
+SHUTDOWN_SECONDS = 10
+"""How long running requests have to finish when the server stops."""
 
 
 def serve(
@@ -29,14 +32,27 @@ def serve(
     processes: int = 1,
     log_level: str = "info",
 ) -> None:
-    """Serve until told to stop."""
+    """Serve a collection until the process is told to stop.
+
+    Parameters
+    ----------
+    database : str
+        An SQLite file or a postgresql:// URL.
+    options : Options
+    host, port : str, int
+        Where to listen.
+    processes : int, default 1
+        The number of worker processes.
+    log_level : str, default "info"
+        "debug", "info", "warning" or "error".
+    """
     import uvicorn
 
     if processes < 1:
         raise SettingError(f"processes must be at least 1, got {processes}.")
-    check_free(host, port)
-    told = asdict(options) | {"media": None if options.media is None else str(options.media)}
-    os.environ[_TOLD] = json.dumps({"database": database, "options": told, "log_level": log_level})
+    check_port(host, port)
+    values = asdict(options) | {"media": None if options.media is None else str(options.media)}
+    os.environ[_ENVIRONMENT] = json.dumps({"database": database, "options": values, "log_level": log_level})
     uvicorn.run(
         "crowdrank.server.main:application",
         factory=True,
@@ -48,31 +64,59 @@ def serve(
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         ws="none",
     )
 
 
 def application() -> FastAPI:
-    """Called in each process."""
+    """Create the app of one worker process."""
     from crowdrank.server.app import create_app
-    from crowdrank.server.metrics import log_to
 
-    told: dict[str, Any] = json.loads(os.environ[_TOLD])
-    log_to(told["log_level"])
-    options = told["options"]
+    values: dict[str, Any] = json.loads(os.environ[_ENVIRONMENT])
+    configure_logging(values["log_level"])
+    options = values["options"]
     media = None if options["media"] is None else Path(options["media"])
-    return create_app(told["database"], Options(**{**options, "media": media}))
+    return create_app(values["database"], Options(**{**options, "media": media}))
 
 
-def check_free(host: str, port: int) -> None:
-    """Say it in plain words where someone else is there already."""
-    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(kind) as probe:
+def check_port(host: str, port: int) -> None:
+    """Raise SettingError if the port cannot be used."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
             raise SettingError(
-                f"Port {port} of {host} cannot be used ({error.strerror}): try --port {port + 1}."
+                f"Port {port} on {host} cannot be used ({error.strerror}): try --port {port + 1}."
             ) from error
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a log record as one line of JSON."""
+
+    _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "process": record.process,
+        }
+        fields |= {key: value for key, value in vars(record).items() if key not in self._STANDARD}
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str, ensure_ascii=False)
+
+
+def configure_logging(level: str = "info") -> None:
+    """Write all logs to standard error as lines of JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    for name in ("crowdrank", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level.upper())

@@ -1,4 +1,4 @@
-"""What a process knows of a collection: the log, folded row by row. Any process that read as far knows the same."""
+"""The state of a collection in memory: the log, folded row by row. Two processes that read equally far agree."""
 
 from __future__ import annotations
 
@@ -12,28 +12,38 @@ import numpy as np
 from crowdrank.active.history import pack_pair
 from crowdrank.arrays import IntArray
 from crowdrank.online import Beliefs, CrowdBT
-from crowdrank.server.beliefs import Folding
+from crowdrank.server.beliefs import BeliefProjection
 from crowdrank.server.settings import Settings
-from crowdrank.storage import SKIPPED, Assignments, Batch, Collection, Event, Pending, Votes
+from crowdrank.storage import SKIPPED, AssignmentColumns, Batch, Collection, Event, PendingPair, VoteColumns
 
-_TELL_NOTHING = {
+_BATCH_SIZE = 10_000
+_STATES = {"paused": "paused", "resumed": "open", "closed": "closed"}
+_IRRELEVANT_FOR_BOARD = {
     "annotator_added",
     "annotator_edited",
     "token_issued",
     "token_revoked",
     "noted",
-    "paused",
-    "resumed",
-    "closed",
+    *_STATES,
 }
-"""Events that change no board."""
-_AT_ONCE = 10_000
-STATES = {"paused": "paused", "resumed": "open", "closed": "closed"}
 
 
 @dataclass(eq=False)
-class Thing:
-    """An item as it is now."""
+class Item:
+    """An item in its current state.
+
+    Parameters
+    ----------
+    id : int
+        Its id in storage.
+    code : int
+        Its position among all items, which indexes arrays.
+    label, query : str
+    content : dict
+        What annotators see: body, kind, context, group, owner.
+    hidden : bool, default False
+        Whether it is left out of new questions.
+    """
 
     id: int
     code: int
@@ -48,166 +58,207 @@ class Thing:
 
 
 @dataclass(eq=False)
-class Person:
-    """An annotator as is known of them now."""
+class Annotator:
+    """An annotator in their current state.
+
+    Parameters
+    ----------
+    id : int
+        Their id in storage.
+    code : int
+        Their position among all annotators, which indexes arrays.
+    name : str
+    metadata : dict
+        Other values, for example their quota.
+    excluded : bool, default False
+        Whether their votes do not count.
+    votes : list of int
+        The indices of their votes among all votes.
+    answered_pairs : set of int
+        Pairs that they have answered or skipped, packed into one integer each.
+    left_surplus : Counter
+        By item code: how often they saw it on the left minus how often on the right.
+    """
 
     id: int
     code: int
     name: str
-    about: dict[str, Any]
+    metadata: dict[str, Any]
     excluded: bool = False
     votes: list[int] = field(default_factory=list)
-    """The places of their votes among all votes."""
-    had: set[int] = field(default_factory=set)
-    """Pairs that they answered or skipped, packed."""
-    leaning: Counter[int] = field(default_factory=Counter)
-    """By item: how much oftener it was shown to them on the left than on the right."""
+    answered_pairs: set[int] = field(default_factory=set)
+    left_surplus: Counter[int] = field(default_factory=Counter)
 
     @property
     def quota(self) -> int | None:
-        return self.about.get("quota")
+        return self.metadata.get("quota")
 
 
-class Open(NamedTuple):
-    """A question that is not answered yet."""
+class OpenAssignment(NamedTuple):
+    """An assignment that is not answered yet."""
 
     seq: int
     at: int
-    pair: Pending
+    pair: PendingPair
 
 
-class Live:
-    """A projection of the log. `catch_up` reads what is new; everything else looks at what was read."""
+class Projection:
+    """The current state of a collection. `catch_up` reads new rows of the log; nothing else accesses the database.
+
+    Attributes
+    ----------
+    lock : RLock
+        Held while rows are applied, and while a pair is chosen from this state.
+    seq : int
+        The last row that was applied.
+    settings : Settings
+    state : {"open", "paused", "closed"}
+    items : dict of int to Item
+    item_ids : list of int
+        The ids of items, by code.
+    hidden : set of int
+        The codes of hidden items.
+    owned : dict of str to set of int
+        The codes of the items of each owner, by the owner's name.
+    annotators : dict of int to Annotator
+    appearances : array of int
+        By item code: in how many votes that count it appears.
+    votes : BeliefProjection
+        All votes as columns, and the beliefs after them.
+    vote_seqs, vote_policies, vote_times : list
+        By vote: its row, what chose its pair, and its time in microseconds since 1970.
+    vote_gold : list of int
+        By vote: the item known to be better; 0 if unknown.
+    response_ms : list of int
+        By vote: the response time; -1 if it was not measured.
+    open_assignments : dict of int to OpenAssignment
+        By annotator.
+    board_seq : int
+        The last row that can change the board.
+    last_revocation : int
+        The last row that revoked a token.
+    """
 
     def __init__(self, collection: Collection, model: CrowdBT | None = None) -> None:
         self._collection = collection
         self.lock = threading.RLock()
-        """Held while the log is read in, and while something is chosen by it."""
         self.seq = 0
-        """The row up to which the log was read."""
         self.settings, self.state = Settings(), "open"
-        self.items: dict[int, Thing] = {}
-        self.ids: list[int] = []
-        """Numbers of items, by code."""
+        self.items: dict[int, Item] = {}
+        self.item_ids: list[int] = []
         self.hidden: set[int] = set()
-        """Items that are not asked about, by code."""
         self.owned: dict[str, set[int]] = {}
-        """Items that someone must not judge, by the owner's name; in codes."""
-        self.people: dict[int, Person] = {}
-        self.seen: IntArray = np.zeros(0, np.int64)
-        """How often each item was decided about, by code."""
-        self.folding = Folding(CrowdBT() if model is None else model)
-        self.vote_seq: list[int] = []
-        self.policies: list[str] = []
-        """What chose the question of each vote."""
-        self.gold: list[int] = []
-        """The item that was known to be better, of each vote; 0 where none was."""
-        self.at: list[int] = []
-        """When each vote came, in microseconds since 1970 …"""
+        self.annotators: dict[int, Annotator] = {}
+        self.appearances: IntArray = np.zeros(0, np.int64)
+        self.votes = BeliefProjection(CrowdBT() if model is None else model)
+        self.vote_seqs: list[int] = []
+        self.vote_policies: list[str] = []
+        self.vote_gold: list[int] = []
+        self.vote_times: list[int] = []
         self.response_ms: list[int] = []
-        """… and after how long; -1 where that was not measured."""
-        self.open: dict[int, Open] = {}
-        """By annotator: the question that was put last, as long as it is not answered."""
-        self.touched = 0
-        """The last row that a board could depend on."""
-        self.revocation = 0
-        """The row that last took a token back."""
-        self._rounds = 0
-        self._place: dict[int, int] = {}
-        self._asked: dict[int, tuple[str, int]] = {}
-        self._told: dict[str, Any] = {}
+        self.open_assignments: dict[int, OpenAssignment] = {}
+        self.board_seq = 0
+        self.last_revocation = 0
+        self._n_reads = 0
+        self._index_by_seq: dict[int, int] = {}
+        self._policy_and_gold: dict[int, tuple[str, int]] = {}
+        self._setting_values: dict[str, Any] = {}
         self._withdrawn = np.zeros(0, bool)
 
-    def catch_up(self, up_to: int | None = None) -> Live:
-        """Read the log on, to its end or to a row of it."""
-        before = self._rounds
+    def catch_up(self, up_to: int | None = None) -> Projection:
+        """Apply new rows of the log, all of them or up to row `up_to`."""
+        before = self._n_reads
         with self.lock:
-            if up_to is None and self._rounds > before:
-                return self  # another began after we came, and has read what we came for
-            self._rounds += 1
-            limit = _AT_ONCE
-            while limit == _AT_ONCE:
-                limit = _AT_ONCE if up_to is None else min(_AT_ONCE, up_to - self.seq)
+            if up_to is None and self._n_reads > before:
+                return self  # while we waited for the lock, another thread started and finished a newer read
+            self._n_reads += 1
+            limit = _BATCH_SIZE
+            while limit == _BATCH_SIZE:
+                limit = _BATCH_SIZE if up_to is None else min(_BATCH_SIZE, up_to - self.seq)
                 batch = self._collection.log.after(self.seq, max(0, limit))
                 if batch.last > self.seq:
-                    limit = _AT_ONCE if batch.last - self.seq == _AT_ONCE else 0
-                    self._read(batch)
+                    limit = _BATCH_SIZE if batch.last - self.seq == _BATCH_SIZE else 0
+                    self._apply(batch)
                 else:
                     limit = 0
             return self
 
     @property
     def beliefs(self) -> Beliefs:
-        return self.folding.beliefs()
+        return self.votes.beliefs()
 
     @property
-    def decided(self) -> int:
-        """Votes that count."""
-        return int(np.count_nonzero(self.folding.counts))
+    def n_counted(self) -> int:
+        """The number of votes that count."""
+        return int(np.count_nonzero(self.votes.counts))
 
-    def pending(self, now: int) -> list[Pending]:
-        """Pairs that someone is looking at, as far as is known here: to be left alone meanwhile."""
-        since = now - self.settings.asking.lease_seconds * 1_000_000
-        return [one.pair for one in self.open.values() if one.at > since]
+    def pending(self, now: int) -> list[PendingPair]:
+        """Return the pairs that someone is looking at, so that nobody else is asked about them meanwhile."""
+        since = now - self.settings.questions.lease_seconds * 1_000_000
+        return [assignment.pair for assignment in self.open_assignments.values() if assignment.at > since]
 
-    def place_of(self, seq: int) -> int:
-        """Where among all votes the one with this number stands."""
-        return self._place[seq]
+    def vote_index(self, seq: int) -> int:
+        """Return the index of the vote with this row number among all votes."""
+        return self._index_by_seq[seq]
 
-    def stands(self, row: int) -> bool:
-        """Whether a vote was not taken back."""
-        return not self._withdrawn[row]
+    def is_withdrawn(self, index: int) -> bool:
+        """Return whether a vote was undone or voided."""
+        return bool(self._withdrawn[index])
 
-    def answered(self, person: Person) -> tuple[int, int]:
-        """How many questions someone decided, and how many they skipped; what was taken back is not among them."""
-        rows = np.array(person.votes, np.int64)
-        standing = rows[~self._withdrawn[rows]] if len(rows) else rows
-        skipped = int(np.count_nonzero(self.folding.outcome[standing] == SKIPPED))
+    def answer_counts(self, annotator: Annotator) -> tuple[int, int]:
+        """Return how many questions an annotator decided and skipped, without withdrawn votes."""
+        votes = np.array(annotator.votes, np.int64)
+        standing = votes[~self._withdrawn[votes]] if len(votes) else votes
+        skipped = int(np.count_nonzero(self.votes.outcome[standing] == SKIPPED))
         return len(standing) - skipped, skipped
 
-    def _read(self, batch: Batch) -> None:
-        """Rows of a batch are read kind by kind, but for events that say how votes count: these come last."""
-        new = [event for event in batch.events if event.kind in ("item_added", "annotator_added")]
-        for event in new:
+    def _apply(self, batch: Batch) -> None:
+        # New items and annotators first, then assignments and votes, then the events that change how votes count.
+        added = [event for event in batch.events if event.kind in ("item_added", "annotator_added")]
+        for event in added:
             (self._item_added if event.kind == "item_added" else self._annotator_added)(event)
-        self._join(new)
-        self._take_assignments(batch.assignments)
-        self._take_votes(batch.votes)
+        self._add_labels(added)
+        self._apply_assignments(batch.assignments)
+        self._apply_votes(batch.votes)
         for event in batch.events:
-            if (change := getattr(self, f"_{event.kind}", None)) is not None and event not in new:
-                change(event)
+            if (handler := getattr(self, f"_{event.kind}", None)) is not None and event not in added:
+                handler(event)
         self.seq = batch.last
-        telling = [event.seq for event in batch.events if event.kind not in _TELL_NOTHING]
-        self.touched = max([self.touched, *telling, *batch.votes.seq[-1:].tolist()])
+        relevant = [event.seq for event in batch.events if event.kind not in _IRRELEVANT_FOR_BOARD]
+        self.board_seq = max([self.board_seq, *relevant, *batch.votes.seq[-1:].tolist()])
 
-    def _join(self, new: list[Event]) -> None:
-        things = [self.items[event.seq] for event in new if event.kind == "item_added"]
-        self.folding.join(
-            [(thing.query, thing.label) for thing in things],
-            [self.people[event.seq].name for event in new if event.kind == "annotator_added"],
+    def _add_labels(self, added: list[Event]) -> None:
+        items = [self.items[event.seq] for event in added if event.kind == "item_added"]
+        self.votes.add_labels(
+            [(item.query, item.label) for item in items],
+            [self.annotators[event.seq].name for event in added if event.kind == "annotator_added"],
         )
-        self.seen = np.append(self.seen, np.zeros(len(things), np.int64))
+        self.appearances = np.append(self.appearances, np.zeros(len(items), np.int64))
 
     def _item_added(self, event: Event) -> None:
-        told = event.detail
-        thing = Thing(
-            event.seq, len(self.items), str(told["label"]), str(told.get("query", "")), dict(told.get("content", {}))
+        detail = event.detail
+        item = Item(
+            event.seq,
+            len(self.items),
+            str(detail["label"]),
+            str(detail.get("query", "")),
+            dict(detail.get("content", {})),
         )
-        self.items[event.seq] = thing
-        self.ids.append(event.seq)
-        if thing.owner:
-            self.owned.setdefault(thing.owner, set()).add(thing.code)
+        self.items[event.seq] = item
+        self.item_ids.append(event.seq)
+        if item.owner:
+            self.owned.setdefault(item.owner, set()).add(item.code)
 
     def _annotator_added(self, event: Event) -> None:
-        told = event.detail
-        self.people[event.seq] = Person(event.seq, len(self.people), str(told["name"]), dict(told.get("about", {})))
+        name, metadata = str(event.detail["name"]), dict(event.detail.get("metadata", {}))
+        self.annotators[event.seq] = Annotator(event.seq, len(self.annotators), name, metadata)
 
     def _item_edited(self, event: Event) -> None:
-        thing = self.items[event.subject]
-        self.owned.get(thing.owner, set()).discard(thing.code)
-        thing.content = dict(event.detail["content"])
-        if thing.owner:
-            self.owned.setdefault(thing.owner, set()).add(thing.code)
+        item = self.items[event.subject]
+        self.owned.get(item.owner, set()).discard(item.code)
+        item.content = dict(event.detail["content"])
+        if item.owner:
+            self.owned.setdefault(item.owner, set()).add(item.code)
 
     def _item_hidden(self, event: Event) -> None:
         self.items[event.subject].hidden = True
@@ -218,89 +269,89 @@ class Live:
         self.hidden.discard(self.items[event.subject].code)
 
     def _annotator_edited(self, event: Event) -> None:
-        self.people[event.subject].about = dict(event.detail["about"])
+        self.annotators[event.subject].metadata = dict(event.detail["metadata"])
 
     def _annotator_excluded(self, event: Event) -> None:
-        self.people[event.subject].excluded = True
-        self._recount(self.people[event.subject].votes)
+        self.annotators[event.subject].excluded = True
+        self._update_counts(self.annotators[event.subject].votes)
 
     def _annotator_included(self, event: Event) -> None:
-        self.people[event.subject].excluded = False
-        self._recount(self.people[event.subject].votes)
+        self.annotators[event.subject].excluded = False
+        self._update_counts(self.annotators[event.subject].votes)
 
     def _settings_changed(self, event: Event) -> None:
-        self._told |= event.detail
-        self.settings = Settings.of({key: value for key, value in self._told.items() if value is not None})
+        self._setting_values |= event.detail
+        self.settings = Settings.from_dict(
+            {key: value for key, value in self._setting_values.items() if value is not None}
+        )
 
     def _token_revoked(self, event: Event) -> None:
-        self.revocation = event.seq
+        self.last_revocation = event.seq
 
     def _paused(self, event: Event) -> None:
-        self.state = STATES[event.kind]
+        self.state = _STATES[event.kind]
 
     _resumed = _closed = _paused
 
     def _undo(self, event: Event) -> None:
-        row = self._place[event.subject]
-        self._withdrawn[row] = True
-        self._recount([row])
+        index = self._index_by_seq[event.subject]
+        self._withdrawn[index] = True
+        self._update_counts([index])
 
     _void = _undo
 
-    def _take_assignments(self, asked: Assignments) -> None:
-        columns = (asked.seq, asked.at, asked.annotator, asked.left, asked.right, asked.gold)
-        for policy, seq, at, who, left, right, gold in zip(asked.policy, *(c.tolist() for c in columns), strict=True):
-            leaning = self.people[who].leaning
-            leaning[self.items[left].code] += 1
-            leaning[self.items[right].code] -= 1
-            self._asked[seq] = (policy, gold)
-            self.open[who] = Open(seq, at, Pending(who, left, right))
+    def _apply_assignments(self, new: AssignmentColumns) -> None:
+        columns = (new.seq, new.at, new.annotator, new.left, new.right, new.gold)
+        for policy, seq, at, annotator, left, right, gold in zip(
+            new.policy, *(column.tolist() for column in columns), strict=True
+        ):
+            surplus = self.annotators[annotator].left_surplus
+            surplus[self.items[left].code] += 1
+            surplus[self.items[right].code] -= 1
+            self._policy_and_gold[seq] = (policy, gold)
+            self.open_assignments[annotator] = OpenAssignment(seq, at, PendingPair(annotator, left, right))
 
-    def _take_votes(self, votes: Votes) -> None:
-        if not len(votes):
+    def _apply_votes(self, new: VoteColumns) -> None:
+        if not len(new):
             return
         left, right = (
-            np.array([self.items[n].code for n in side.tolist()], np.int64) for side in (votes.left, votes.right)
+            np.array([self.items[id_].code for id_ in side.tolist()], np.int64) for side in (new.left, new.right)
         )
-        people = [self.people[n] for n in votes.annotator.tolist()]
-        begin = len(self.folding)
-        for row, (person, pair, seq, asked) in enumerate(
-            zip(people, pack_pair(left, right).tolist(), votes.seq.tolist(), votes.assignment.tolist(), strict=True),
-            begin,
-        ):
-            person.votes.append(row)
-            person.had.add(pair)
-            self._place[seq] = row
-            self.vote_seq.append(seq)
-            if (last := self.open.get(person.id)) is not None and last.seq == asked:
-                del self.open[person.id]
-            policy, gold = self._asked.pop(asked)
-            self.policies.append(policy)
-            self.gold.append(gold)
-        self.at += votes.at.tolist()
-        self.response_ms += votes.response_ms.tolist()
-        self._withdrawn = np.append(self._withdrawn, np.zeros(len(votes), bool))
-        counts = (votes.outcome != SKIPPED) & ~np.array([person.excluded for person in people])
-        self.folding.add(left, right, np.array([person.code for person in people]), votes.outcome, counts)
-        self._count_seen(np.arange(begin, len(self.folding))[counts], 1)
+        annotators = [self.annotators[id_] for id_ in new.annotator.tolist()]
+        start = len(self.votes)
+        rows = zip(annotators, pack_pair(left, right).tolist(), new.seq.tolist(), new.assignment.tolist(), strict=True)
+        for index, (annotator, pair, seq, assignment) in enumerate(rows, start):
+            annotator.votes.append(index)
+            annotator.answered_pairs.add(pair)
+            self._index_by_seq[seq] = index
+            self.vote_seqs.append(seq)
+            last = self.open_assignments.get(annotator.id)
+            if last is not None and last.seq == assignment:
+                del self.open_assignments[annotator.id]
+            policy, gold = self._policy_and_gold.pop(assignment)
+            self.vote_policies.append(policy)
+            self.vote_gold.append(gold)
+        self.vote_times += new.at.tolist()
+        self.response_ms += new.response_ms.tolist()
+        self._withdrawn = np.append(self._withdrawn, np.zeros(len(new), bool))
+        counts = (new.outcome != SKIPPED) & ~np.array([annotator.excluded for annotator in annotators])
+        codes = np.array([annotator.code for annotator in annotators])
+        self.votes.append(left, right, codes, new.outcome, counts)
+        self._count_appearances(np.arange(start, len(self.votes))[counts], 1)
 
-    def _recount(self, rows: list[int]) -> None:
-        """Votes that were taken back, or whose annotator was excluded or included."""
-        places = np.array(rows, np.int64)
-        if not len(places):
+    def _update_counts(self, indices: list[int]) -> None:
+        """Decide again whether votes count, after a withdrawal or an exclusion."""
+        rows = np.array(indices, np.int64)
+        if not len(rows):
             return
-        folding = self.folding
-        kept_out = np.array([person.excluded for person in self._by_code])[folding.annotator[places]]
-        counts = (folding.outcome[places] != SKIPPED) & ~self._withdrawn[places] & ~kept_out
-        changed = counts != folding.counts[places]
-        self._count_seen(places[changed & counts], 1)
-        self._count_seen(places[changed & ~counts], -1)
-        folding.recount(places, counts)
+        votes = self.votes
+        excluded = np.array([annotator.excluded for annotator in self.annotators.values()])[votes.annotator[rows]]
+        counts = (votes.outcome[rows] != SKIPPED) & ~self._withdrawn[rows] & ~excluded
+        changed = counts != votes.counts[rows]
+        self._count_appearances(rows[changed & counts], 1)
+        self._count_appearances(rows[changed & ~counts], -1)
+        votes.set_counts(rows, counts)
 
-    @property
-    def _by_code(self) -> list[Person]:
-        return list(self.people.values())
-
-    def _count_seen(self, rows: IntArray, times: int) -> None:
-        for side in (self.folding.left, self.folding.right):
-            np.add.at(self.seen, side[rows], times)
+    def _count_appearances(self, rows: IntArray, by: int) -> None:
+        for side in (self.votes.left, self.votes.right):
+            np.add.at(self.appearances, side[rows], by)

@@ -1,4 +1,4 @@
-"""Pages from templates, with what every one of them needs; pages/CONTEXT.md says what each is given."""
+"""Render the templates in `pages/`. See pages/CONTEXT.md for the variables of each template."""
 
 from __future__ import annotations
 
@@ -10,76 +10,73 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from crowdrank.server.assignments import image_hosts
-from crowdrank.server.content import markdown
-from crowdrank.server.errors import Problem
-from crowdrank.server.headers import content_policy
+from crowdrank.server.content import image_hosts, render_markdown
+from crowdrank.server.errors import RequestError
+from crowdrank.server.middleware import content_security_policy
 from crowdrank.server.service import service_of
 
 PAGES = Path(__file__).parent / "pages"
-SAID = {
+NOTICES = {
     "saved": "Saved.",
     "added": "Added.",
     "removed": "Removed.",
-    "paused": "Paused: nobody is asked anything until you go on.",
-    "resumed": "Running again.",
-    "closed": "Closed: nobody is asked anything more.",
-    "revoked": "The link works no longer.",
-    "excluded": "Their votes count no longer.",
+    "paused": "Paused. Nobody is asked anything until you resume.",
+    "resumed": "Resumed.",
+    "closed": "Closed. Nobody is asked anything any more.",
+    "revoked": "The link no longer works.",
+    "excluded": "Their votes no longer count.",
     "included": "Their votes count again.",
-    "voided": "These votes count no longer.",
-    "undone": "Taken back.",
+    "voided": "These votes no longer count.",
+    "undone": "Your last answer was undone.",
 }
-"""Messages after a redirection, by the word in the address: nobody else's text gets onto a page."""
+"""Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""
 
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    made = Environment(
+    from crowdrank.server.template_globals import GLOBALS
+
+    environment = Environment(
         loader=FileSystemLoader(PAGES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    try:
-        from crowdrank.server.svg import GLOBALS
-    except ImportError:
-        return made
-    made.globals.update(GLOBALS)
-    return made
+    environment.globals.update(GLOBALS)
+    return environment
 
 
 def page(
     request: Request, template: str, /, status_code: int = 200, *, admin: bool = False, csrf: str = "", **context: Any
 ) -> HTMLResponse:
-    """A template filled in."""
-    live = service_of(request).live
-    made = (
+    """Render a template as a response."""
+    projection = service_of(request).projection
+    html = (
         _environment()
         .get_template(template)
         .render(
-            settings=live.settings,
-            state=live.state,
+            settings=projection.settings,
+            state=projection.state,
             admin=admin,
             csrf=csrf,
             path=request.scope["path"],
-            said=SAID.get(request.query_params.get("said", "")),
+            notice=NOTICES.get(request.query_params.get("notice", "")),
             **context,
         )
     )
-    headers = {"Content-Security-Policy": content_policy(image_hosts(live))}
-    return HTMLResponse(made, status_code, headers=headers)
+    headers = {"Content-Security-Policy": content_security_policy(image_hosts(projection.items.values()))}
+    return HTMLResponse(html, status_code, headers=headers)
 
 
-def error_page(request: Request, problem: Problem) -> HTMLResponse:
-    made = page(
-        request, "error.html", problem.status, status=problem.status, code=problem.code, message=problem.message
-    )
-    made.headers.update(problem.headers)
-    return made
+def error_page(request: Request, error: RequestError) -> HTMLResponse:
+    """Render the page of an error."""
+    response = page(request, "error.html", error.status, status=error.status, code=error.code, message=error.message)
+    response.headers.update(error.headers)
+    return response
 
 
 @lru_cache(maxsize=16)
 def instructions_html(text: str) -> str:
-    return markdown(text) if text else ""
+    """Return the instructions as safe HTML."""
+    return render_markdown(text) if text else ""

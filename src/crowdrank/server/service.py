@@ -1,145 +1,206 @@
-"""Everything that a process needs to serve one collection."""
+"""Everything that one process needs to serve one collection."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
-from collections.abc import Mapping
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from starlette.requests import Request
 
-from crowdrank.server.assignments import Desk
-from crowdrank.server.authentication import Door, Known
-from crowdrank.server.batching import Queue, Said, Turn
-from crowdrank.server.boards import Boards
-from crowdrank.server.metrics import Metrics
-from crowdrank.server.projection import Live, Person
-from crowdrank.server.rate_limits import Limits
-from crowdrank.server.settings import Settings
-from crowdrank.server.webhooks import Webhooks
+from crowdrank.server.assignments import Answer, AssignmentService, JudgingRequest
+from crowdrank.server.authentication import Authenticator, RateLimiter, Session
+from crowdrank.server.board_publisher import BoardPublisher
+from crowdrank.server.middleware import RequestMetrics
+from crowdrank.server.projection import Annotator, Projection
+from crowdrank.server.webhooks import WebhookSender
 from crowdrank.storage import Collection
 
-HIDDEN = "hidden"
-"""Shown in place of a secret."""
+MAX_BATCH = 64
+"""Requests that are handled together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Of the process, not of the collection."""
+    """Options of a server process, as opposed to the settings of a collection.
+
+    Parameters
+    ----------
+    media : Path, optional
+        The folder with the images of items.
+    public_url : str, optional
+        The URL that people use, if a proxy is in front of the server.
+    trusted_proxies : int, default 0
+        The number of proxies in front of the server whose X-Forwarded-For header is trusted.
+    timeout : float, default 10
+        How many seconds to retry while the database is busy or unreachable.
+    durable : bool, default True
+        If False, a vote survives a crash of the program, but not one of the machine.
+    background : bool, default True
+        Whether to send webhooks in the background. Tests turn this off.
+    """
 
     media: Path | None = None
-    """The folder that pictures are served from."""
     public_url: str | None = None
-    """The address that people use, where a proxy stands before us."""
     trusted_proxies: int = 0
-    """How many proxies stand before us whose X-Forwarded-For is to be believed."""
-    patience: float = 10.0
+    timeout: float = 10.0
     durable: bool = True
     background: bool = True
-    """Whether to make boards and send webhooks when due; tests call for them instead."""
 
 
 @dataclass(eq=False)
 class Service:
-    """One collection, as this process serves it."""
+    """One collection, as this process serves it.
+
+    Parameters
+    ----------
+    collection : Collection
+    options : Options
+    """
 
     collection: Collection
     options: Options
-    live: Live = field(init=False)
+    projection: Projection = field(init=False)
 
     def __post_init__(self) -> None:
-        self.live = Live(self.collection).catch_up()
-        self.limits = Limits(self.collection.access)
-        self.door = Door(
+        self.projection = Projection(self.collection).catch_up()
+        self.limiter = RateLimiter(self.collection.access)
+        self.authenticator = Authenticator(
             self.collection,
-            self.limits,
-            self.live,
+            self.limiter,
+            self.projection,
             public_url=self.options.public_url,
             trusted_proxies=self.options.trusted_proxies,
         )
-        self.boards = Boards(self.collection, self.live)
-        self.desk = Desk(self.collection, self.live, self.boards.settled)
-        self.queue = Queue(lambda turns: self.desk.take(turns))
-        self.metrics = Metrics()
-        self.webhooks = Webhooks(self.collection, self.live, self.boards)
+        self.boards = BoardPublisher(self.collection, self.projection)
+        self.assignments = AssignmentService(self.collection, self.projection, self.boards.is_decided)
+        self.batcher = RequestBatcher(lambda requests: self.assignments.handle(requests))
+        self.metrics = RequestMetrics()
+        self.webhooks = WebhookSender(self.collection, self.projection)
 
     def start(self) -> None:
-        warm()
+        compile_ahead()
         gc.collect()
-        gc.freeze()  # what is loaded stays, and need not be looked through again while everyone waits
+        gc.freeze()  # what is loaded now stays, so the garbage collector need not scan it while requests wait
         if self.options.background:
             self.webhooks.start()
 
     def stop(self) -> None:
-        self.queue.stop()
+        self.batcher.stop()
         self.webhooks.stop()
         self.boards.stop()
         self.collection.close()
 
-    def annotator(self, request: Request, form: str | None = None) -> tuple[Person, Known]:
-        """Who answers; raises a Problem for anyone else."""
-        known = self.door.annotator(request, form)
-        return self.desk.person(known.visitor.annotator), known
+    def annotator(self, request: Request, form_token: str | None = None) -> tuple[Annotator, Session]:
+        """Return the annotator who sent a request; raise RequestError for anyone else."""
+        session = self.authenticator.annotator(request, form_token)
+        return self.assignments.annotator(session.principal.annotator), session
 
-    def turn(self, request: Request, said: Said | None = None) -> Turn:
-        """For who wants a question, or gives an answer; who it is is found out when it is their turn."""
-        return Turn(lambda: self.desk.person(self.door.annotator_in_turn(request).visitor.annotator), said)
+    def judging_request(self, request: Request, answer: Answer | None = None) -> JudgingRequest:
+        """Return a request for the batcher. It is authenticated there, after the log was read."""
 
-    def admin(self, request: Request, form: str | None = None) -> str:
-        """The organiser, by the name the log knows them by; raises a Problem for anyone else."""
-        return f"admin {self.door.admin(request, form).visitor.token}"
+        def authenticate() -> Annotator:
+            session = self.authenticator.annotator(request, caught_up=True)
+            return self.assignments.annotator(session.principal.annotator)
 
-    def change_settings(self, given: Mapping[str, Any], actor: str) -> None:
-        """Check all, then write what differs."""
-        old = self.live.catch_up().settings
-        given = _with_secrets(given, old)
-        new, before = old.changed(given).as_dict(), old.as_dict()
-        if changed := {key: value for key, value in new.items() if value != before[key]}:
-            self.collection.settings.change(changed, actor=actor)
-        self.live.catch_up()
+        return JudgingRequest(authenticate, answer)
+
+    def admin(self, request: Request, form_token: str | None = None) -> str:
+        """Return the name of the admin for the log; raise RequestError for anyone else."""
+        return admin_name(self.authenticator.admin(request, form_token))
 
 
-def _with_secrets(given: Mapping[str, Any], old: Settings) -> dict[str, Any]:
-    """Webhooks as they were shown, without their secrets, keep those they have."""
-    kept = {hook.url: hook.secret for hook in old.webhooks}
-    told = dict(given)
-    if isinstance(told.get("webhooks"), list):
-        told["webhooks"] = [
-            {**hook, "secret": kept.get(str(hook.get("url")), "")}
-            if isinstance(hook, dict) and hook.get("secret") == HIDDEN
-            else hook
-            for hook in told["webhooks"]
-        ]
-    return told
+class RequestBatcher:
+    """A thread that handles judging requests in batches: all that arrive while it is busy are handled together.
+
+    With one thread per request, every request would wait for the disk and for the other threads. Batches store the
+    votes of fifty annotators in one transaction.
+    """
+
+    def __init__(self, handle: Callable[[Sequence[JudgingRequest]], None]) -> None:
+        self._handle = handle
+        self._queue: deque[tuple[JudgingRequest, asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    async def submit(self, request: JudgingRequest) -> JudgingRequest:
+        """Queue a request and return it once it was handled."""
+        loop = asyncio.get_running_loop()
+        handled = loop.create_future()
+        with self._changed:
+            self._queue.append((request, loop, handled))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="judging", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        await handled
+        return request
+
+    def stop(self) -> None:
+        """Handle what is queued, then stop."""
+        with self._changed:
+            thread, self._stopping = self._thread, True
+            self._changed.notify()
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue or self._stopping)
+                if not self._queue:
+                    return
+                batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+            self._handle_batch([request for request, _, _ in batch])
+            for loop in {loop for _, loop, _ in batch}:
+                with suppress(RuntimeError):  # the loop was closed, so nobody waits there any more
+                    futures = [handled for _, its_loop, handled in batch if its_loop is loop]
+                    loop.call_soon_threadsafe(_resolve, futures)
+
+    def _handle_batch(self, requests: list[JudgingRequest]) -> None:
+        try:
+            self._handle(requests)
+        except Exception as error:  # for example, the database is unreachable
+            for request in requests:
+                request.fail(error)
 
 
-def shown_settings(settings: Settings) -> dict[str, Any]:
-    """For the organiser's eyes, without secrets."""
-    told = settings.as_dict()
-    told["webhooks"] = [{**hook, "secret": HIDDEN} for hook in told["webhooks"]]
-    return told
+def _resolve(futures: list[asyncio.Future[None]]) -> None:
+    for future in futures:
+        if not future.done():  # the client may have disconnected
+            future.set_result(None)
 
 
-def warm() -> None:
-    """Have compiled what a question needs, so that the first one who asks does not wait for it."""
+def compile_ahead() -> None:
+    """Compile what choosing a question needs, so that the first annotator does not wait for it."""
     from crowdrank.active.information_gain import best_triplet
     from crowdrank.online import CrowdBT
     from crowdrank.online.moments import fantasize
-    from crowdrank.server.beliefs import Folding
+    from crowdrank.server.beliefs import BeliefProjection
 
-    folding = Folding(CrowdBT())
-    folding.join([("", "a"), ("", "b"), ("", "c")], ["k"])
+    projection = BeliefProjection(CrowdBT())
+    projection.add_labels([("", "a"), ("", "b"), ("", "c")], ["k"])
     one = np.ones(1, np.int64)
-    folding.add(0 * one, one, 0 * one, np.ones(1, np.int8), np.ones(1, bool))
-    beliefs = folding.beliefs()
+    projection.append(0 * one, one, 0 * one, np.ones(1, np.int8), np.ones(1, bool))
+    beliefs = projection.beliefs()
     best_triplet(beliefs, exhaustive_up_to=0)
     columns = (beliefs.variance, beliefs.alpha, beliefs.beta)
     fantasize(np.array([[0, 1, 0]]), beliefs.mean, *(column.copy() for column in columns))
 
 
+def admin_name(session: Session) -> str:
+    """Return the name under which the log records what an admin does."""
+    return f"admin {session.principal.token}"
+
+
 def service_of(request: Request) -> Service:
+    """Return the service of the application that received a request."""
     service: Service = request.app.state.service
     return service

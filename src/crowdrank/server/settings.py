@@ -1,94 +1,157 @@
-"""What an organiser may set, in `collection.toml` or while the collection runs."""
+"""The settings of a collection, read from a TOML file or changed by an admin while it runs."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from crowdrank.errors import SettingError
 
-SKIP_REASONS = ("I cannot tell", "I do not know these", "Something is broken", "I have a conflict of interest")
+SKIP_REASONS = ("I cannot decide", "I do not know these items", "Something is broken", "I have a conflict of interest")
+WEBHOOK_EVENTS = ("vote", "milestone")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
-    """What chooses the questions."""
+class QuestionSettings:
+    """How questions are chosen.
+
+    Parameters
+    ----------
+    policy : str, default "epsilon-greedy"
+        What chooses the pairs: a name in `crowdrank.active.POLICIES`.
+    random_share : float, default 0.2
+        The share of questions chosen at random. The reliability of the board is measured on these.
+    min_appearances : int, default 2
+        How often every item is shown before the policy chooses the most informative pairs.
+    repeat_share : float, default 0.0
+        The share of questions that repeat an earlier question of the same annotator, to measure consistency.
+    gold_share : float, default 0.05
+        The share of questions with a known answer, if there are gold pairs.
+    lease_seconds : int, default 1800
+        How long a question is reserved for the annotator who sees it.
+    """
 
     policy: str = "epsilon-greedy"
-    """A name of `crowdrank.active.POLICIES`."""
     random_share: float = 0.2
-    """The share of questions that are drawn at random: the board's reliability is told from these."""
-    floor: int = 2
-    """How often every item is shown before pairs are chosen by what they teach."""
+    min_appearances: int = 2
     repeat_share: float = 0.0
-    """The share of questions that an annotator has answered before, to see whether they say the same again."""
     gold_share: float = 0.05
-    """The share of questions whose answer is known, where gold pairs are given."""
     lease_seconds: int = 1800
-    """How long a question is kept for the one who was shown it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """When to stop asking; None for never."""
+    """When to stop asking. None means no limit.
+
+    Parameters
+    ----------
+    votes : int, optional
+        Votes in total.
+    per_annotator : int, optional
+        Answers per annotator, skips included.
+    money : float, optional
+        Money in total, at `price_per_vote`.
+    price_per_vote : float, default 0.0
+    decision : str, optional
+        What the collection is to decide: "top 3", "order", "a over b", "tau 0.9" or "accuracy 0.95".
+    confidence : float, default 0.95
+        The probability with which the decision must be right.
+    stop_when_decided : bool, default False
+        Whether to stop asking once the decision is reached.
+    """
 
     votes: int | None = None
     per_annotator: int | None = None
     money: float | None = None
-    price: float = 0.0
-    """What one vote costs."""
+    price_per_vote: float = 0.0
     decision: str | None = None
-    """What is to be settled: "top 3", "order" …"""
-    level: float = 0.95
-    """How sure it must be."""
-    stop_when_settled: bool = False
+    confidence: float = 0.95
+    stop_when_decided: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Joining:
-    """How annotators come in without a link of their own."""
+    """How annotators join without a personal link.
+
+    Parameters
+    ----------
+    open : bool, default True
+        Whether anyone with the public link can join.
+    panel_parameters : tuple of str
+        URL parameters that a recruitment panel adds to the link. The first one is the name of the annotator.
+    completion_code : str, optional
+        Shown to annotators who have finished.
+    completion_url : str, optional
+        Where annotators who have finished are sent; "{code}" is replaced by the code.
+    """
 
     open: bool = True
-    """Whether the join link lets anyone in."""
     panel_parameters: tuple[str, ...] = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
-    """Parameters of the join link that a panel sends along; the first names the annotator."""
     completion_code: str | None = None
     completion_url: str | None = None
-    """Where a finished annotator is sent; {code} stands for the code."""
-
-
-EVENTS = ("vote", "milestone")
-"""What webhooks can be told of."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Webhook:
-    """Who is told of events."""
+    """A URL that is notified of events.
+
+    Parameters
+    ----------
+    url, secret : str
+        Where to send events, and the key that signs them.
+    events : tuple of str, default ("vote", "milestone")
+        Which events to send.
+    """
 
     url: str
     secret: str
-    events: tuple[str, ...] = EVENTS
+    events: tuple[str, ...] = WEBHOOK_EVENTS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Of one collection."""
+    """The settings of one collection.
+
+    Parameters
+    ----------
+    title, question : str
+        The name of the study, and the question above every pair.
+    instructions : str, default ""
+        Markdown that is shown before the first question.
+    ties, skips, undo : bool, default True
+        Whether annotators may answer with a tie, skip a question, and undo their last answer.
+    skip_reasons : tuple of str
+        The reasons for skipping that annotators choose from.
+    board_public : bool, default False
+        Whether everyone can see the board.
+    gold : tuple of pairs of str
+        Pairs of items whose order is known, the better one first.
+    questions : QuestionSettings
+    budget : Budget
+    joining : Joining
+    webhooks : tuple of Webhook
+
+    Examples
+    --------
+    >>> settings = Settings.from_dict({"title": "Posters", "budget": {"votes": 500}})
+    >>> settings.budget.votes, settings.questions.policy
+    (500, 'epsilon-greedy')
+    """
 
     title: str = "Which is better?"
     question: str = "Which of the two is better?"
     instructions: str = ""
-    """Markdown, shown before the first question."""
     ties: bool = True
     skips: bool = True
     skip_reasons: tuple[str, ...] = SKIP_REASONS
     undo: bool = True
     board_public: bool = False
     gold: tuple[tuple[str, str], ...] = ()
-    """Pairs of items whose order is known, the better one first."""
-    asking: Asking = field(default_factory=Asking)
+    questions: QuestionSettings = field(default_factory=QuestionSettings)
     budget: Budget = field(default_factory=Budget)
     joining: Joining = field(default_factory=Joining)
     webhooks: tuple[Webhook, ...] = ()
@@ -97,111 +160,114 @@ class Settings:
         from crowdrank.active import decision
         from crowdrank.active.policies import by_name
 
-        by_name(self.asking.policy)
+        by_name(self.questions.policy)
         if self.budget.decision is not None:
             decision(self.budget.decision)
         for name in ("random_share", "repeat_share", "gold_share"):
-            _within(f"asking.{name}", getattr(self.asking, name), 0, 1)
-        if self.asking.repeat_share + self.asking.gold_share > 0.5:
+            _check_range(f"questions.{name}", getattr(self.questions, name), 0, 1)
+        if self.questions.repeat_share + self.questions.gold_share > 0.5:
             raise SettingError(
-                "asking: repeat_share and gold_share together must not take more than half of the questions."
+                "questions: repeat_share and gold_share must not add up to more than half of the questions."
             )
-        _within("asking.floor", self.asking.floor, 0, 1_000)
-        _within("asking.lease_seconds", self.asking.lease_seconds, 10, 7 * 86_400)
-        _within("budget.level", self.budget.level, 0.5, 0.9999)
-        for name in ("votes", "per_annotator", "money", "price"):
+        _check_range("questions.min_appearances", self.questions.min_appearances, 0, 1_000)
+        _check_range("questions.lease_seconds", self.questions.lease_seconds, 10, 7 * 86_400)
+        _check_range("budget.confidence", self.budget.confidence, 0.5, 0.9999)
+        for name in ("votes", "per_annotator", "money", "price_per_vote"):
             if (value := getattr(self.budget, name)) is not None:
-                _within(f"budget.{name}", value, 0, 1e12)
+                _check_range(f"budget.{name}", value, 0, 1e12)
         if self.skips and not self.skip_reasons:
-            raise SettingError("skip_reasons must name at least one reason, or set skips = false.")
+            raise SettingError("skip_reasons must have at least one reason. To forbid skipping, set skips = false.")
         for hook in self.webhooks:
-            if not hook.url.startswith(("http://", "https://")):
-                raise SettingError(f"webhooks: {hook.url!r} is not a web address.")
-            if not hook.secret:
-                raise SettingError(f"webhooks: {hook.url} needs a secret to sign with.")
-            if not hook.events or not set(hook.events) <= set(EVENTS):
-                got = ", ".join(hook.events) or "nothing"
-                raise SettingError(f"webhooks: {hook.url} can be told of {' and '.join(EVENTS)}, got {got}.")
+            _check_webhook(hook)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON and TOML have them."""
+        """Return plain values, as in JSON and TOML."""
         return asdict(self)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Settings:
-        """From plain values; a key that means nothing is refused by name."""
-        found: Settings = _filled(cls, given, "")
-        return found
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        """Create settings from plain values. An unknown key is an error that suggests the nearest one."""
+        settings: Settings = _parse_table(cls, values, "")
+        return settings
 
-    def changed(self, given: Mapping[str, Any]) -> Settings:
-        """With some values replaced, those of a table within it one by one."""
-        return Settings.of(_merged(self.as_dict(), given))
+    def with_changes(self, values: Mapping[str, Any]) -> Settings:
+        """Return settings with some values replaced. Tables are merged key by key."""
+        return Settings.from_dict(_merge(self.as_dict(), values))
 
 
 def read_settings(path: Path) -> Settings:
-    """Of a TOML file."""
+    """Read settings from a TOML file."""
     try:
-        return Settings.of(tomllib.loads(path.read_text(encoding="utf-8")))
+        return Settings.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingError(f"{path.name} is not TOML: {error}.") from error
+        raise SettingError(f"{path.name} is not valid TOML: {error}.") from error
     except SettingError as error:
         raise SettingError(f"{path.name}: {error}") from error
 
 
-def kind_of_setting(name: str) -> Any:
-    """What a setting holds, by its name ("budget.votes"): a type, or several; None where there is no such setting."""
+def setting_type(name: str) -> Any:
+    """Return the type of a setting, given its dotted name ("budget.votes"); None if there is no such setting."""
     kind: Any = Settings
     for part in name.split("."):
         kind = get_type_hints(kind).get(part) if is_dataclass(kind) else None
     return kind
 
 
-def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def _check_webhook(hook: Webhook) -> None:
+    if not hook.url.startswith(("http://", "https://")):
+        raise SettingError(f"webhooks: {hook.url!r} is not a URL that starts with http:// or https://.")
+    if not hook.secret:
+        raise SettingError(f"webhooks: {hook.url} needs a secret, which signs the events.")
+    if not hook.events or not set(hook.events) <= set(WEBHOOK_EVENTS):
+        got = ", ".join(hook.events) or "nothing"
+        raise SettingError(f"webhooks: the events of {hook.url} must be {' or '.join(WEBHOOK_EVENTS)}, got {got}.")
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise SettingError(f"{name} must be between {low:g} and {high:g}, got {value:g}.")
+
+
+def _merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(old)
     for key, value in new.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _merged(merged[key], value) if both else value
+        merged[key] = _merge(merged[key], value) if both else value
     return merged
 
 
-def _filled(kind: Any, given: Any, where: str) -> Any:
-    if not isinstance(given, Mapping):
-        raise SettingError(f"{where.rstrip('.')} must be a table, got {given!r}.")
+def _parse_table(kind: Any, values: Any, prefix: str) -> Any:
+    if not isinstance(values, Mapping):
+        raise SettingError(f"{prefix.rstrip('.')} must be a table, got {values!r}.")
     hints, known = get_type_hints(kind), [f.name for f in fields(kind)]
-    for key in given:
+    for key in values:
         if key not in known:
-            raise SettingError(
-                f"{where}{key} is not a setting. There are: {', '.join(where + name for name in known)}."
-            )
-    values = {name: _value(hints[name], value, where + name) for name, value in given.items()}
+            nearest = get_close_matches(str(key), known, n=1, cutoff=0.5)
+            hint = f"Did you mean {prefix}{nearest[0]}?" if nearest else f"Known settings: {', '.join(known)}."
+            raise SettingError(f"{prefix}{key} is not a setting. {hint}")
+    parsed = {name: _parse_value(hints[name], value, prefix + name) for name, value in values.items()}
     try:
-        return kind(**values)
+        return kind(**parsed)
     except TypeError as error:
-        raise SettingError(
-            f"{where.rstrip('.')}: {str(error).partition('missing')[2].strip() or error} is missing."
-        ) from error
+        missing = str(error).partition("missing")[2].strip() or error
+        raise SettingError(f"{prefix.rstrip('.')}: {missing} is missing.") from error
 
 
-def _value(hint: Any, value: Any, where: str) -> Any:
-    """A plain value as the field has it."""
+def _parse_value(hint: Any, value: Any, name: str) -> Any:
+    """Convert a plain value to the type of its field."""
     if is_dataclass(hint):
-        return _filled(hint, value, f"{where}.")
+        return _parse_table(hint, value, f"{name}.")
     if get_origin(hint) is tuple:
         if isinstance(value, str) or not isinstance(value, (list, tuple)):
-            raise SettingError(f"{where} must be a list, got {value!r}.")
+            raise SettingError(f"{name} must be a list, got {value!r}.")
         inner, *rest = get_args(hint)
         if rest != [...] and len(value) != 1 + len(rest):
-            raise SettingError(f"{where} must hold {1 + len(rest)} values, got {len(value)}.")
-        return tuple(_value(inner, member, f"{where}[{n}]") for n, member in enumerate(value))
+            raise SettingError(f"{name} must have {1 + len(rest)} values, got {len(value)}.")
+        return tuple(_parse_value(inner, member, f"{name}[{n}]") for n, member in enumerate(value))
     kinds = get_args(hint) or (hint,)
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not any(type(value) is kind for kind in kinds):
-        wanted = " or ".join("nothing" if kind is type(None) else kind.__name__ for kind in kinds)
-        raise SettingError(f"{where} must be {wanted}, got {value!r}.")
+        wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise SettingError(f"{name} must be {wanted}, got {value!r}.")
     return value
-
-
-def _within(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise SettingError(f"{name} must lie between {low:g} and {high:g}, got {value:g}.")

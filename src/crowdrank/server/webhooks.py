@@ -1,6 +1,7 @@
-"""Events told to others: signed, in order, again until they are taken. How far they were told is in the log.
+"""Send webhooks: signed, in the order of the log, and repeated until they are accepted.
 
-Each is sent at least once; `id` is the number of its row, by which a receiver knows what it had before.
+Every event is sent at least once. Its `id` is the number of its row, by which receivers recognise repetitions. The log
+also records how far events were sent, so that a restart continues there.
 """
 
 from __future__ import annotations
@@ -16,42 +17,46 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from crowdrank.server.boards import Boards
-from crowdrank.server.projection import Live
+from crowdrank.server.projection import Projection
 from crowdrank.server.settings import Webhook
 from crowdrank.storage import Batch, Collection, Event
-from crowdrank.storage.batches import CODES
+from crowdrank.storage.judgments import OUTCOME_CODES
 
 Json = dict[str, Any]
 Send = Callable[[Webhook, bytes, dict[str, str]], int]
 
 MILESTONES = (1, 10, 25, 50, 100, 250, 500, 1000)
-"""Votes that are told of; beyond, every further thousand."""
-_CURSOR = "webhooks told"
-_TURN = 30.0
-"""Seconds for which one process alone tells."""
-_AT_ONCE = 200
-_TRIES = 4
-_OUTCOMES = {code: name for name, code in CODES.items()}
+"""Numbers of votes that are reported; after the last one, every further thousand."""
+_CURSOR = "webhooks sent"
+_TURN_SECONDS = 30.0
+"""How long one process sends webhooks before another may take over."""
+_BATCH_SIZE = 200
+_ATTEMPTS = 4
+_OUTCOMES = {code: name for name, code in OUTCOME_CODES.items()}
 _logger = logging.getLogger("crowdrank.server")
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """What a receiver compares with: HMAC-SHA256 over the time and the body."""
+    """Return the HMAC-SHA256 of timestamp and body, which receivers compare with the header."""
     return hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
-class Webhooks:
-    """Tells events in the order of the log; one process at a time does."""
+class WebhookSender:
+    """Sends events in the order of the log, from one process at a time.
 
-    def __init__(self, collection: Collection, live: Live, boards: Boards, send: Send | None = None) -> None:
-        self._collection, self._live, self._boards = collection, live, boards
+    Attributes
+    ----------
+    retry_pause : float
+        Seconds before the first retry. Every further retry waits twice as long.
+    """
+
+    def __init__(self, collection: Collection, projection: Projection, send: Send | None = None) -> None:
+        self._collection, self._projection = collection, projection
         self._send = send or post
         self._cursor: int | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.pause = 1.0
-        """Seconds before the first retry; each further one waits twice as long."""
+        self.retry_pause = 1.0
 
     def start(self, every: float = 1.0) -> None:
         self._thread = threading.Thread(target=self._run, args=(every,), name="webhooks", daemon=True)
@@ -63,58 +68,60 @@ class Webhooks:
             self._thread.join(timeout=5)
 
     def lag(self) -> int:
-        return 0 if not self._live.settings.webhooks else self._live.seq - (self._cursor or 0)
+        """Return how many rows of the log were not processed yet."""
+        return 0 if not self._projection.settings.webhooks else self._projection.seq - (self._cursor or 0)
 
     def _run(self, every: float) -> None:
         while not self._stopping.wait(every):
             try:
-                self._live.catch_up()
-                if self._live.settings.webhooks and self._is_our_turn():
-                    self.tell(until=time.monotonic() + _TURN / 2)
-            except Exception as error:  # the next round tries again
-                _logger.error("webhooks", exc_info=error)
+                self._projection.catch_up()
+                if self._projection.settings.webhooks and self._is_our_turn():
+                    self.send_new(until=time.monotonic() + _TURN_SECONDS / 2)
+            except Exception as error:  # tried again in the next round
+                _logger.error("sending webhooks failed", exc_info=error)
 
     def _is_our_turn(self) -> bool:
-        return self._collection.access.wait("webhooks", times=1, seconds=_TURN) == 0
+        return self._collection.access.throttle("webhooks", times=1, seconds=_TURN_SECONDS) == 0
 
-    def tell(self, until: float | None = None) -> int:
-        """Tell what is new; gives how many events were taken. Stops at the first that nobody takes, to go on there."""
-        cursor = self._begin()
-        told = 0
+    def send_new(self, until: float | None = None) -> int:
+        """Send new events and return how many were accepted. Stops at the first event that is not accepted."""
+        cursor = self._read_cursor()
+        sent = 0
         while until is None or time.monotonic() < until:
-            batch = self._collection.log.after(cursor, _AT_ONCE)
+            batch = self._collection.log.after(cursor, _BATCH_SIZE)
             if batch.last == cursor:
                 break
             for event in self._events(batch):
-                if not any(event["event"] in hook.events for hook in self._live.settings.webhooks):
+                if not any(event["event"] in hook.events for hook in self._projection.settings.webhooks):
                     continue
-                if self._stopping.is_set() or not self._tell(event):
-                    self._keep(event["id"] - 1)
-                    return told
-                told += 1
+                if self._stopping.is_set() or not self._send_event(event):
+                    self._store_cursor(event["id"] - 1)
+                    return sent
+                sent += 1
             cursor = batch.last
-            self._keep(cursor, only_if=bool(len(batch.votes)))
-        return told
+            self._store_cursor(cursor, write=bool(len(batch.votes)))
+        return sent
 
-    def _begin(self) -> int:
-        """Where it stopped last: rows of the log say so."""
-        told = [event.detail["seq"] for event in self._collection.log.events() if _is_cursor(event)]
-        self._cursor = max([self._cursor or 0, *(int(one) for one in told)])
+    def _read_cursor(self) -> int:
+        """Return the last row whose events were sent, as the log says."""
+        stored = [int(event.detail["seq"]) for event in self._collection.log.events() if _is_cursor(event)]
+        self._cursor = max([self._cursor or 0, *stored])
         return self._cursor
 
-    def _keep(self, cursor: int, only_if: bool = True) -> None:
+    def _store_cursor(self, cursor: int, write: bool = True) -> None:
         if cursor > (self._cursor or 0):
             self._cursor = cursor
-            if only_if:
+            if write:
                 self._collection.log.note(_CURSOR, actor="server", detail={"seq": cursor})
 
-    def _tell(self, event: Json) -> bool:
+    def _send_event(self, event: Json) -> bool:
         body = json.dumps(event, sort_keys=True).encode()
-        taken = [self._deliver(hook, body) for hook in self._live.settings.webhooks if event["event"] in hook.events]
-        return all(taken)
+        hooks = [hook for hook in self._projection.settings.webhooks if event["event"] in hook.events]
+        accepted = [self._deliver(hook, body) for hook in hooks]  # all of them, even if one fails
+        return all(accepted)
 
     def _deliver(self, hook: Webhook, body: bytes) -> bool:
-        for attempt in range(_TRIES):
+        for attempt in range(_ATTEMPTS):
             timestamp = str(int(time.time()))
             headers = {
                 "Content-Type": "application/json",
@@ -124,34 +131,34 @@ class Webhooks:
             }
             if 200 <= self._send(hook, body, headers) < 300:
                 return True
-            if attempt + 1 < _TRIES and self._stopping.wait(self.pause * 2**attempt):
+            if attempt + 1 < _ATTEMPTS and self._stopping.wait(self.retry_pause * 2**attempt):
                 return False
-        _logger.warning("webhook not taken", extra={"webhook": hook.url})
+        _logger.warning("webhook not accepted", extra={"webhook": hook.url})
         return False
 
     def _events(self, batch: Batch) -> Iterator[Json]:
-        live, votes = self._live.catch_up(), batch.votes
+        projection, votes = self._projection.catch_up(), batch.votes
         rows: list[Json] = []
-        for seq, at, who, left, right, outcome in zip(
+        for seq, at, annotator, left, right, code in zip(
             *(c.tolist() for c in (votes.seq, votes.at, votes.annotator, votes.left, votes.right, votes.outcome)),
             strict=True,
         ):
-            said = _OUTCOMES[outcome]
-            names = {"left": live.items[left].label, "right": live.items[right].label}
-            place = live.place_of(seq)
+            outcome = _OUTCOMES[code]
+            labels = {"left": projection.items[left].label, "right": projection.items[right].label}
+            index = projection.vote_index(seq)
             rows.append(
                 {
                     "id": seq,
                     "event": "vote",
                     "at": at // 1000,
-                    "annotator": live.people[who].name,
-                    **names,
-                    "winner": names.get(said, said),
-                    "query": live.items[left].query,
-                    "policy": live.policies[place],
+                    "annotator": projection.annotators[annotator].name,
+                    **labels,
+                    "winner": labels.get(outcome, outcome),
+                    "query": projection.items[left].query,
+                    "policy": projection.vote_policies[index],
                 }
             )
-            if (count := place + 1) in MILESTONES or count % 1000 == 0:
+            if (count := index + 1) in MILESTONES or count % 1000 == 0:
                 rows.append({"id": seq, "event": "milestone", "at": at // 1000, "kind": "votes", "votes": count})
         rows += [
             {"id": event.seq, "event": "milestone", "at": event.at // 1000, "kind": event.kind}
@@ -166,7 +173,7 @@ def _is_cursor(event: Event) -> bool:
 
 
 def post(hook: Webhook, body: bytes, headers: dict[str, str]) -> int:
-    """The status that came back; 0 where nothing did. Redirections are not followed."""
+    """Send one event and return the HTTP status; 0 if there was no response. Redirects are not followed."""
     request = urllib.request.Request(hook.url, body, headers, method="POST")
     opener = urllib.request.build_opener(_NoRedirect)
     try:

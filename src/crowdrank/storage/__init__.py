@@ -1,19 +1,23 @@
-"""The append-only log of a collection, in SQLite or PostgreSQL."""
+"""The append-only log of a collection, in SQLite or PostgreSQL.
 
-from crowdrank.storage.access import Visitor
+Votes are written in `votes.py`, assignments in `assignments.py`; both go through the queue in `writer.py`. `log.py`
+reads everything back, and `schema.py` has the tables.
+"""
+
+from crowdrank.storage.access import Principal
 from crowdrank.storage.annotators import Annotator
-from crowdrank.storage.batches import SKIPPED, Assignments, Batch, Votes
+from crowdrank.storage.assignments import Assignment, PendingPair, Progress
 from crowdrank.storage.collection import Collection
-from crowdrank.storage.events import Event
-from crowdrank.storage.items import Item, NewItem
-from crowdrank.storage.leases import Answer, Assignment, Pending, Progress, Recorded
-from crowdrank.storage.validation import (
-    ContradictionError,
+from crowdrank.storage.errors import (
+    ConflictError,
     ExpiredError,
     QuotaReachedError,
     UnavailableError,
     UnknownTokenError,
 )
+from crowdrank.storage.items import Item, NewItem
+from crowdrank.storage.log import SKIPPED, AssignmentColumns, Batch, Event, VoteColumns
+from crowdrank.storage.votes import Answer, Outcome, RecordedVote
 from crowdrank.storage.writer import Job, Task
 
 __all__ = [
@@ -21,22 +25,23 @@ __all__ = [
     "Annotator",
     "Answer",
     "Assignment",
-    "Assignments",
+    "AssignmentColumns",
     "Batch",
     "Collection",
-    "ContradictionError",
+    "ConflictError",
     "Event",
     "ExpiredError",
     "Item",
     "Job",
     "NewItem",
-    "Pending",
+    "Outcome",
+    "PendingPair",
+    "Principal",
     "Progress",
     "QuotaReachedError",
-    "Recorded",
+    "RecordedVote",
     "Task",
     "UnavailableError",
     "UnknownTokenError",
-    "Visitor",
-    "Votes",
+    "VoteColumns",
 ]

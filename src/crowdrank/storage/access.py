@@ -1,191 +1,206 @@
-"""Secrets: made here, given away once, and only their hash kept.
-
-Who is let in: tokens that are given away once, sessions they are exchanged for, and how often anyone may try.
-"""
+"""Tokens, sessions and rate limits. Of every secret only the hash is stored."""
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, Select, bindparam, delete, exists, insert, select, text
 
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.storage.database import Database
-from crowdrank.storage.schema import annotator, log, rate, session, token
-from crowdrank.storage.validation import UnknownTokenError
-from crowdrank.storage.writer import Clock, Writer, Writing
+from crowdrank.storage.errors import UnknownTokenError
+from crowdrank.storage.schema import annotator, log, rate_limit, session, token
+from crowdrank.storage.values import hash_token, new_token
+from crowdrank.storage.writer import Clock, LogTransaction, Writer
 
-
-def new_token() -> str:
-    """128 bits that nobody can guess, as 22 signs that need no quoting in an address."""
-    return secrets.token_urlsafe(16)
-
-
-def hashed(token: str) -> bytes:
-    """What is stored of it. A guess at 128 bits is hopeless at any speed, so a fast hash will do."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-
-
-T = TypeVar("T")
 Role = Literal["annotator", "admin", "join"]
 
 _REVOKED = exists().where(log.c.subject == token.c.seq, log.c.kind == "token_revoked")
-_BEARER = select(token.c.role, token.c.annotator, token.c.seq).where(token.c.hash == bindparam("hash"), ~_REVOKED)
-_VISITOR = (
+_BY_TOKEN = select(token.c.role, token.c.annotator, token.c.seq).where(token.c.hash == bindparam("hash"), ~_REVOKED)
+_BY_SESSION = (
     select(token.c.role, token.c.annotator, token.c.seq)
     .select_from(session.join(token, session.c.token == token.c.seq))
     .where(session.c.hash == bindparam("hash"), session.c.expires_at > bindparam("now"), ~_REVOKED)
 )
-# The moment from which nothing is owed moves on by one step with each try, and may lie only so far ahead (GCRA).
-_TRY = text(
-    "INSERT INTO rate (key_hash, free_at) VALUES (:key, :now + :step) ON CONFLICT (key_hash) DO UPDATE "
-    "SET free_at = CASE WHEN rate.free_at > :now THEN rate.free_at ELSE :now END + :step "
-    "WHERE rate.free_at <= :now + :slack RETURNING free_at"
+# Generic cell rate algorithm (GCRA): each request moves the time from which the full limit is available again by one
+# interval, and a request is refused if that time lies too far ahead.
+_TAKE_PERMIT = text(
+    "INSERT INTO rate_limit (key_hash, free_at) VALUES (:key, :now + :interval) ON CONFLICT (key_hash) DO UPDATE "
+    "SET free_at = CASE WHEN rate_limit.free_at > :now THEN rate_limit.free_at ELSE :now END + :interval "
+    "WHERE rate_limit.free_at <= :now + :burst RETURNING free_at"
 )
 
 
-class Visitor(NamedTuple):
-    """Who presented a token or a session, and what they may be."""
+class Principal(NamedTuple):
+    """Who presented a token or a session.
+
+    Parameters
+    ----------
+    role : {"annotator", "admin", "join"}
+        What the holder may do.
+    annotator : int or None
+        The id of the annotator; None for other roles.
+    token : int
+        The row of the log that issued the token, for revoking it.
+    """
 
     role: Role
     annotator: int | None
     token: int
-    """The row of the log that issued it, for revoking."""
 
 
 class Access:
-    """Tokens, sessions and limits. Of every secret only the hash is kept."""
+    """Issue, check and revoke tokens; open sessions; limit request rates."""
 
     def __init__(self, database: Database, writer: Writer, clock: Clock) -> None:
         self._database, self._writer, self._clock = database, writer, clock
 
     def issue(self, annotators: Sequence[int], *, actor: str) -> list[str]:
-        """A new token for each of these annotators: shown now, and never again."""
-        fresh = [new_token() for _ in annotators]
+        """Issue one new token per annotator. The tokens cannot be read again later."""
+        tokens = [new_token() for _ in annotators]
 
-        def work(writing: Writing) -> list[str]:
-            known = set(writing.connection.scalars(select(annotator.c.id)))
+        def work(transaction: LogTransaction) -> list[str]:
+            known = set(transaction.connection.scalars(select(annotator.c.id)))
             if missing := set(annotators) - known:
                 raise UnknownNameError("annotator", min(missing), sorted(known)[:9])
-            _issue(writing, "annotator", annotators, fresh, actor)
-            return fresh
+            _issue(transaction, "annotator", annotators, tokens, actor)
+            return tokens
 
         return self._writer.run(work)
 
     def issue_role(self, role: Literal["admin", "join"], *, actor: str) -> str:
-        """A new token for the organiser, or for whoever wants to join: shown now, and never again."""
-        fresh = new_token()
-        self._writer.run(lambda writing: _issue(writing, role, [None], [fresh], actor))
-        return fresh
+        """Issue a token for an admin, or for joining. It cannot be read again later."""
+        new = new_token()
+        self._writer.run(lambda transaction: _issue(transaction, role, [None], [new], actor))
+        return new
 
     def revoke(self, token: int, *, actor: str) -> None:
-        """The token and its sessions are worth nothing from now on."""
-        self._writer.run(lambda writing: _revoke(writing, [token], actor))
+        """Revoke a token and end its sessions."""
+        self._writer.run(lambda transaction: _revoke(transaction, [token], actor))
 
     def revoke_all(self, annotator: int | None = None, *, role: Role = "annotator", actor: str) -> int:
-        """All tokens of an annotator, or of a role; gives how many there were."""
+        """Revoke all tokens of an annotator or of a role, and return how many there were."""
 
-        def work(writing: Writing) -> int:
-            held = select(token.c.seq).where(~_REVOKED, token.c.role == role)
+        def work(transaction: LogTransaction) -> int:
+            valid = select(token.c.seq).where(~_REVOKED, token.c.role == role)
             if annotator is not None:
-                held = held.where(token.c.annotator == annotator)
-            found = list(writing.connection.scalars(held.order_by(token.c.seq)))
-            _revoke(writing, found, actor)
+                valid = valid.where(token.c.annotator == annotator)
+            found = list(transaction.connection.scalars(valid.order_by(token.c.seq)))
+            _revoke(transaction, found, actor)
             return len(found)
 
         return self._writer.run(work)
 
     def holders(self) -> set[int]:
-        """Annotators who hold a token that was not revoked."""
-        held = select(token.c.annotator).where(~_REVOKED, token.c.role == "annotator")
-        return self._database.read(lambda connection: set(connection.scalars(held)))
+        """Return the annotators who have a valid token."""
+        query = select(token.c.annotator).where(~_REVOKED, token.c.role == "annotator")
+        return self._database.read(lambda connection: set(connection.scalars(query)))
 
     def issued(self, role: Role) -> bool:
-        """Whether a token of this role is out, and was not revoked."""
-        found = select(token.c.seq).where(~_REVOKED, token.c.role == role).limit(1)
-        return self._database.read(lambda connection: connection.scalar(found)) is not None
+        """Return whether there is a valid token of this role."""
+        query = select(token.c.seq).where(~_REVOKED, token.c.role == role).limit(1)
+        return self._database.read(lambda connection: connection.scalar(query)) is not None
 
-    def bearer(self, secret: str) -> Visitor | None:
-        """Whose token this is, if anyone's."""
-        return self._visitor(_BEARER, {"hash": hashed(secret)})
+    def find_token(self, secret: str) -> Principal | None:
+        """Return whose token this is, or None."""
+        return self._find(_BY_TOKEN, {"hash": hash_token(secret)})
+
+    def find_session(self, secret: str) -> Principal | None:
+        """Return whose session this is, or None if it has expired or its token was revoked."""
+        return self._find(_BY_SESSION, {"hash": hash_token(secret), "now": self._clock()})
 
     def open_session(self, secret: str, *, seconds: float) -> str:
-        """Exchange a token for a session: what a cookie holds."""
-        fresh = new_token()
+        """Exchange a token for a session and return its secret, which a cookie holds."""
+        new = new_token()
 
-        def work(writing: Writing) -> str:
-            found = writing.connection.execute(_BEARER, {"hash": hashed(secret)}).first()
+        def work(transaction: LogTransaction) -> str:
+            found = transaction.connection.execute(_BY_TOKEN, {"hash": hash_token(secret)}).first()
             if found is None:
-                raise UnknownTokenError("Nobody was given this token, or it was revoked.")
-            writing.connection.execute(delete(session).where(session.c.expires_at <= writing.now))
-            until = writing.now + round(seconds * 1e6)
-            row = {"hash": hashed(fresh), "token": found.seq, "opened_at": writing.now, "expires_at": until}
-            writing.connection.execute(insert(session), row)
-            return fresh
+                raise UnknownTokenError("This token does not exist or was revoked.")
+            transaction.execute(delete(session).where(session.c.expires_at <= transaction.now))
+            expires_at = transaction.now + round(seconds * 1e6)
+            row = {
+                "hash": hash_token(new),
+                "token": found.seq,
+                "opened_at": transaction.now,
+                "expires_at": expires_at,
+            }
+            transaction.connection.execute(insert(session), row)
+            return new
 
         return self._writer.run(work)
 
-    def visitor(self, secret: str) -> Visitor | None:
-        """Whose session this is, if it still runs and its token was not revoked."""
-        return self._visitor(_VISITOR, {"hash": hashed(secret), "now": self._clock()})
-
     def close_session(self, secret: str) -> None:
-        gone = delete(session).where(session.c.hash == hashed(secret))
-        self._writer.run(lambda writing: writing.do(gone))
+        """End a session."""
+        closed = delete(session).where(session.c.hash == hash_token(secret))
+        self._writer.run(lambda transaction: transaction.execute(closed))
 
-    def wait(self, key: str, *, times: int, seconds: float) -> float:
-        """Note one try of `key`; gives 0 if it may, or the seconds until it may, in which case it was not counted.
+    def throttle(self, key: str, *, times: int, seconds: float) -> float:
+        """Count one request under `key` and return how long it has to wait.
 
-        At most `times` at once, and as many in every so many seconds, whichever process is asked.
+        Parameters
+        ----------
+        key : str
+            What is limited, for example an annotator or an IP address.
+        times : int
+            Requests allowed per period, and at once.
+        seconds : float
+            The length of the period.
+
+        Returns
+        -------
+        float
+            0 if the request is allowed. Otherwise the seconds until it would be; it was not counted then. All
+            processes that share the database share the limit.
         """
         if times < 1 or seconds <= 0:
-            raise SettingError(f"A limit must allow something, got {times} times in {seconds} s.")
-        step, now = max(1, round(seconds * 1e6 / times)), self._clock()
-        tried = {"key": hashed(key), "now": now, "step": step, "slack": step * (times - 1)}
+            raise SettingError(f"A rate limit must allow at least one request, got {times} per {seconds} s.")
+        interval, now = max(1, round(seconds * 1e6 / times)), self._clock()
+        burst = interval * (times - 1)
+        values = {"key": hash_token(key), "now": now, "interval": interval, "burst": burst}
 
         def attempt(connection: Connection) -> float:
-            if connection.execute(_TRY, tried).first() is not None:
+            if connection.execute(_TAKE_PERMIT, values).first() is not None:
                 return 0.0
-            free_at = connection.scalar(select(rate.c.free_at).where(rate.c.key_hash == tried["key"]))
-            return max(int(free_at or 0) - now - step * (times - 1), 1) / 1e6
+            free_at = connection.scalar(select(rate_limit.c.free_at).where(rate_limit.c.key_hash == values["key"]))
+            return max(int(free_at or 0) - now - burst, 1) / 1e6
 
-        return self._database.pass_by(attempt)
+        return self._database.write_temporary(attempt)
 
-    def forget(self) -> None:
-        """Drop what limits and sessions no longer need; now and then is enough."""
+    def delete_expired(self) -> None:
+        """Delete expired sessions and rate limits. Once in a while is enough."""
         now = self._clock()
 
         def sweep(connection: Connection) -> None:
-            connection.execute(delete(rate).where(rate.c.free_at <= now))
+            connection.execute(delete(rate_limit).where(rate_limit.c.free_at <= now))
             connection.execute(delete(session).where(session.c.expires_at <= now))
 
-        self._database.pass_by(sweep)
+        self._database.write_temporary(sweep)
 
-    def _visitor(self, statement: Select[Any], told: dict[str, Any]) -> Visitor | None:
-        row = self._database.read(lambda connection: connection.execute(statement, told).first())
-        return None if row is None else Visitor(*row)
+    def _find(self, query: Select[Any], values: dict[str, Any]) -> Principal | None:
+        row = self._database.read(lambda connection: connection.execute(query, values).first())
+        return None if row is None else Principal(*row)
 
 
-def _issue(writing: Writing, role: Role, annotators: Sequence[int | None], fresh: list[str], actor: str) -> None:
-    told = ((who, {"role": role}) for who in annotators)
-    numbers = writing.append_all("token_issued", actor, told)
+def _issue(
+    transaction: LogTransaction, role: Role, annotators: Sequence[int | None], tokens: list[str], actor: str
+) -> None:
+    numbers = transaction.append_all("token_issued", actor, ((holder, {"role": role}) for holder in annotators))
     rows = [
-        {"seq": seq, "hash": hashed(one), "role": role, "annotator": who}
-        for seq, one, who in zip(numbers, fresh, annotators, strict=True)
+        {"seq": seq, "hash": hash_token(new), "role": role, "annotator": holder}
+        for seq, new, holder in zip(numbers, tokens, annotators, strict=True)
     ]
     if rows:
-        writing.connection.execute(insert(token), rows)
+        transaction.connection.execute(insert(token), rows)
 
 
-def _revoke(writing: Writing, tokens: list[int], actor: str) -> None:
-    known = set(writing.connection.scalars(select(token.c.seq).where(token.c.seq.in_(tokens[:1]))))
+def _revoke(transaction: LogTransaction, tokens: list[int], actor: str) -> None:
+    known = set(transaction.connection.scalars(select(token.c.seq).where(token.c.seq.in_(tokens[:1]))))
     if tokens and not known:
         raise UnknownNameError("token", tokens[0], [])
-    writing.append_all("token_revoked", actor, ((one, {}) for one in tokens))
+    transaction.append_all("token_revoked", actor, ((number, {}) for number in tokens))
     if tokens:
-        writing.connection.execute(
-            delete(session).where(session.c.token == bindparam("gone")), [{"gone": t} for t in tokens]
+        transaction.connection.execute(
+            delete(session).where(session.c.token == bindparam("revoked")), [{"revoked": number} for number in tokens]
         )

@@ -1,41 +1,148 @@
-"""What is asked and answered: an assignment with its token, one vote for it, and votes taken back."""
+"""Assign pairs of items to annotators. Each annotator holds one open assignment at a time, on a lease."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 
 from crowdrank.errors import DataError, UnknownNameError
-from crowdrank.storage import leases, validation, voting
-from crowdrank.storage.access import hashed
-from crowdrank.storage.database import Database, pairs
-from crowdrank.storage.leases import Answer, Assignment, Pending, Progress, Recorded
-from crowdrank.storage.schema import annotator as annotators
-from crowdrank.storage.schema import item, lease
-from crowdrank.storage.validation import QuotaReachedError
-from crowdrank.storage.writer import Clock, Job, Task, Writer, Writing
+from crowdrank.storage.database import Database, fetch_dict
+from crowdrank.storage.errors import QuotaReachedError
+from crowdrank.storage.schema import annotator as annotator_table
+from crowdrank.storage.schema import assignment, item, lease, vote, withdrawal
+from crowdrank.storage.values import check_name, hash_token, new_token
+from crowdrank.storage.writer import Clock, LogTransaction, Task, Writer
 
-T = TypeVar("T")
+LEASE_SECONDS = 900.0
 
-_SECONDS = 900.0
-_Standing = tuple[Assignment | None, int]
+_OPEN = lease.join(assignment, lease.c.assignment == assignment.c.seq).outerjoin(
+    vote, vote.c.assignment == assignment.c.seq
+)
+_HELD = (
+    select(
+        assignment.c.seq,
+        assignment.c.annotator,
+        assignment.c.left_item,
+        assignment.c.right_item,
+        assignment.c.policy,
+        assignment.c.probability,
+        assignment.c.gold_item,
+        lease.c.token,
+        lease.c.expires_at,
+    )
+    .select_from(_OPEN)
+    .where(lease.c.annotator.in_(bindparam("annotators", expanding=True)), vote.c.seq.is_(None))
+)
+_PENDING = (
+    select(lease.c.annotator, assignment.c.left_item, assignment.c.right_item)
+    .select_from(_OPEN)
+    .where(vote.c.seq.is_(None), lease.c.expires_at > bindparam("now"))
+    .order_by(assignment.c.seq)
+)
+_IS_SKIP = vote.c.outcome == "skip"
+_COUNTS = (
+    select(vote.c.annotator, _IS_SKIP, func.count())
+    .select_from(vote.outerjoin(withdrawal, withdrawal.c.vote == vote.c.seq))
+    .where(vote.c.annotator.in_(bindparam("annotators", expanding=True)), withdrawal.c.seq.is_(None))
+    .group_by(vote.c.annotator, _IS_SKIP)
+)
+_INSERT_ASSIGNMENT = insert(assignment)
+_SET_LEASE = text(
+    "INSERT INTO lease (annotator, assignment, token, expires_at) "
+    "VALUES (:annotator, :assignment, :token, :expires_at) "
+    "ON CONFLICT (annotator) DO UPDATE SET assignment = excluded.assignment, token = excluded.token, "
+    "expires_at = excluded.expires_at"
+)
 
 
-class Questions:
-    """What was put to whom, and what they said."""
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """A pair of items that is shown to one annotator.
+
+    Parameters
+    ----------
+    seq : int
+        The number of its row in the log.
+    token : str
+        A secret that the vote must present.
+    annotator, left, right : int
+        Who is asked, and the items on the two sides.
+    policy : str
+        What chose the pair.
+    probability : float
+        The probability with which it was chosen.
+    expires_at : int
+        When the lease ends, in microseconds since 1970.
+    gold : int or None
+        The item known to be better; None if unknown.
+    already_held : bool, default False
+        Whether the annotator held this assignment before, so that nothing new was assigned.
+    """
+
+    seq: int
+    token: str
+    annotator: int
+    left: int
+    right: int
+    policy: str
+    probability: float
+    expires_at: int
+    gold: int | None = None
+    already_held: bool = False
+
+
+class PendingPair(NamedTuple):
+    """A pair that an annotator is looking at.
+
+    Parameters
+    ----------
+    annotator, left, right : int
+        The annotator and the two items.
+    """
+
+    annotator: int
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How many questions an annotator has answered.
+
+    Parameters
+    ----------
+    decided, skipped : int
+        Answered questions. Withdrawn votes are not counted.
+    quota : int or None
+        How many questions they are asked in total; None for no limit.
+    """
+
+    decided: int
+    skipped: int
+    quota: int | None
+
+    @property
+    def remaining(self) -> int | None:
+        """Questions left to answer; None if there is no quota."""
+        return None if self.quota is None else max(0, self.quota - self.decided - self.skipped)
+
+
+class Assignments:
+    """Create and look up assignments."""
 
     def __init__(self, database: Database, writer: Writer, clock: Clock) -> None:
         self._database, self._writer, self._clock = database, writer, clock
-        self._queries: dict[int, str] = {}
-        self._people: set[int] = set()
+        self._query_by_item: dict[int, str] = {}
+        self._annotators: set[int] = set()
 
-    def assign(self, annotator: int, left: int, right: int, **told: Any) -> Assignment:
-        """Put two items to an annotator; `to_assign` says what can be told."""
-        return self.together([self.to_assign(annotator, left, right, **told)])[0].outcome()
+    def create(self, annotator: int, left: int, right: int, **options: Any) -> Assignment:
+        """Assign a pair to an annotator. See `creation_task` for the options."""
+        return self._writer.run(self.creation_task(annotator, left, right, **options))
 
-    def to_assign(
+    def creation_task(
         self,
         annotator: int,
         left: int,
@@ -43,22 +150,37 @@ class Questions:
         *,
         policy: str,
         probability: float,
-        seconds: float = _SECONDS,
+        seconds: float = LEASE_SECONDS,
         gold: int | None = None,
         quota: int | None = None,
     ) -> Task[Any, Any, Assignment]:
-        """Two items for an annotator, for so many seconds; gives the question back that they hold, if they do.
+        """Return a task that assigns a pair to an annotator, for `Writer.run_all`.
 
-        With a `quota`, refused once as many were decided and skipped.
+        If the annotator already holds an assignment whose lease has not expired, the task returns that one.
+
+        Parameters
+        ----------
+        annotator, left, right : int
+            Who is asked, and the items on the two sides.
+        policy : str
+            What chose the pair.
+        probability : float
+            The probability with which it was chosen.
+        seconds : float, default 900
+            The length of the lease.
+        gold : int, optional
+            The item known to be better.
+        quota : int, optional
+            Raise QuotaReachedError if the annotator has answered this many questions.
         """
-        validation.name(policy, "The policy")
+        check_name(policy, "The policy")
         if not 0 < probability <= 1:
-            raise DataError(f"The probability of a question must be above 0 and at most 1, got {probability}.")
+            raise DataError(f"The probability of a pair must be above 0 and at most 1, got {probability}.")
         if gold is not None and gold not in (left, right):
             raise DataError(f"The gold item must be {left} or {right}, got {gold}.")
         new = {
-            "annotator": self._known(annotator),
-            "query": self._query(left, right),
+            "annotator": self._check_annotator(annotator),
+            "query": self._common_query(left, right),
             "left_item": left,
             "right_item": right,
             "policy": policy,
@@ -66,108 +188,119 @@ class Questions:
             "gold_item": gold,
         }
 
-        def decide(told: _Standing | None, writing: Writing) -> Assignment:
-            held, answered = told or (None, 0)
-            if held is not None and held.expires_at > writing.now:
+        def decide(state: tuple[Assignment | None, int] | None, transaction: LogTransaction) -> Assignment:
+            held, answered = state or (None, 0)
+            if held is not None and held.expires_at > transaction.now:
                 return held
             if quota is not None and answered >= quota:
-                raise QuotaReachedError(f"Annotator {annotator} has answered all {quota} questions.")
-            return leases.put(writing, new, seconds)
+                raise QuotaReachedError(f"Annotator {annotator} has answered all {quota} questions of their quota.")
+            return assign(transaction, new, seconds)
 
-        return Task(annotator, _standing, (annotator, quota is not None), decide)
-
-    def together(self, tasks: Sequence[Task[Any, Any, T]]) -> list[Job[T]]:
-        """Store many at once: hardly dearer than one."""
-        return self._writer.run_all(tasks) if tasks else []
+        return Task(annotator, _held_and_answered, (annotator, quota is not None), decide)
 
     def held(self, annotator: int) -> Assignment | None:
-        """The question that an annotator holds, has not answered, and still may in time."""
+        """Return the open assignment of an annotator whose lease has not expired."""
         return self.held_by([annotator]).get(annotator)
 
     def held_by(self, annotators: Sequence[int]) -> dict[int, Assignment]:
-        """The same of many."""
+        """Return the open assignments of several annotators, by annotator."""
         if not annotators:
             return {}
-        found = self._database.read(lambda connection: leases.all_held(connection, annotators))
-        return {who: held for who, held in found.items() if held.expires_at > self._clock()}
+        found = self._database.read(lambda connection: open_assignments(connection, annotators))
+        return {annotator: held for annotator, held in found.items() if held.expires_at > self._clock()}
 
-    def pending(self) -> list[Pending]:
-        """Every question that is out and may still be answered in time: pairs to leave alone meanwhile."""
-        return self._database.read(lambda connection: leases.pending(connection, self._clock()))
+    def pending(self) -> list[PendingPair]:
+        """Return all pairs that someone is looking at."""
+        now = {"now": self._clock()}
+        rows = self._database.read(lambda connection: connection.execute(_PENDING, now).fetchall())
+        return [PendingPair(*row) for row in rows]
 
     def release(self, annotator: int) -> None:
-        """Take back the question that an annotator holds: it can no longer be answered."""
-        gone = delete(lease).where(lease.c.annotator == annotator)
-        self._writer.run(lambda writing: writing.do(gone))
-
-    def vote(self, token: str, answer: Answer, *, annotator: int, **told: Any) -> Recorded:
-        """Record what an annotator said; `to_vote` says what else can be told."""
-        return self.together([self.to_vote(token, answer, annotator=annotator, **told)])[0].outcome()
-
-    def to_vote(
-        self, token: str, answer: Answer, *, annotator: int, reason: str = "", response_ms: int | None = None
-    ) -> Task[Any, Any, Recorded]:
-        """What an annotator said to the question with this token; the same again gives what was stored.
-
-        After its time a question may still be answered, as long as no other took its place: nothing said is lost.
-        """
-        validation.text(reason, "The reason")
-        if response_ms is not None and validation.number(response_ms, "The response time") < 0:
-            raise DataError(f"The response time must not be negative, got {response_ms} ms.")
-        said = {"reason": reason, "response_ms": response_ms}
-
-        def decide(asked: Any, writing: Writing) -> Recorded:
-            return voting.record(writing, asked, answer, annotator, said)
-
-        return Task(annotator, voting.asked_by, hashed(token), decide)
+        """Withdraw the open assignment of an annotator; it can no longer be answered."""
+        released = delete(lease).where(lease.c.annotator == annotator)
+        self._writer.run(lambda transaction: transaction.execute(released))
 
     def progress(self, annotator: int, quota: int | None = None) -> Progress:
-        """How many questions an annotator decided and skipped; votes taken back do not count."""
-        return self._database.read(lambda connection: voting.progress(connection, annotator, quota))
+        """Return how many questions an annotator has answered."""
+        counts = self._database.read(lambda connection: count_answers(connection, [annotator]))
+        decided, skipped = counts[annotator]
+        return Progress(decided=decided, skipped=skipped, quota=quota)
 
-    def last_vote(self, annotator: int) -> int | None:
-        """The number of the annotator's last vote that stands."""
-        return self._database.read(lambda connection: voting.last_vote(connection, annotator))
-
-    def undo(self, annotator: int, vote: int, *, seconds: float = _SECONDS) -> Assignment:
-        """Take back an annotator's last vote, and put the same question again; the same again gives that question."""
-        return self._writer.run(lambda writing: voting.undo(writing, annotator, vote, seconds))
-
-    def void(self, votes: Iterable[int], *, actor: str, reason: str = "") -> list[int]:
-        """These votes count no longer; gives the numbers of those that counted until now."""
-        wanted = sorted({validation.number(one, "A vote") for one in votes})
-        return self._writer.run(lambda writing: voting.void(writing, wanted, actor, reason))
-
-    def void_all(self, annotator: int, *, actor: str, reason: str = "") -> list[int]:
-        """No vote of an annotator so far counts any longer; gives the numbers of those that did until now."""
-        return self._writer.run(lambda writing: voting.void_all(writing, annotator, actor, reason))
-
-    def _known(self, annotator: int) -> int:
-        if annotator not in self._people:
-            self._people |= set(
-                self._database.read(lambda connection: connection.scalars(select(annotators.c.id)).all())
-            )
-            if annotator not in self._people:
-                raise UnknownNameError("annotator", annotator, sorted(self._people)[:9])
+    def _check_annotator(self, annotator: int) -> int:
+        if annotator not in self._annotators:
+            query = select(annotator_table.c.id)
+            self._annotators |= set(self._database.read(lambda connection: connection.scalars(query).all()))
+            if annotator not in self._annotators:
+                raise UnknownNameError("annotator", annotator, sorted(self._annotators)[:9])
         return annotator
 
-    def _query(self, left: int, right: int) -> str:
-        """The query of two items. Items never move to another, so what was read once stays true."""
+    def _common_query(self, left: int, right: int) -> str:
+        # Items never move to another query, so the cache never goes stale.
         if left == right:
-            raise DataError(f"Item {left} would be compared with itself.")
-        if not {left, right} <= self._queries.keys():
-            rows = select(item.c.id, item.c.query)
-            self._queries |= self._database.read(lambda connection: pairs(connection, rows))
+            raise DataError(f"Item {left} cannot be compared with itself.")
+        if not {left, right} <= self._query_by_item.keys():
+            query = select(item.c.id, item.c.query)
+            self._query_by_item |= self._database.read(lambda connection: fetch_dict(connection, query))
         for one in (left, right):
-            if one not in self._queries:
-                raise UnknownNameError("item", one, sorted(self._queries)[:9])
-        if self._queries[left] != self._queries[right]:
-            raise DataError(f"Items {left} and {right} are of different queries: they cannot be compared.")
-        return self._queries[left]
+            if one not in self._query_by_item:
+                raise UnknownNameError("item", one, sorted(self._query_by_item)[:9])
+        if self._query_by_item[left] != self._query_by_item[right]:
+            raise DataError(f"Items {left} and {right} belong to different queries and cannot be compared.")
+        return self._query_by_item[left]
 
 
-def _standing(connection: Connection, keys: Sequence[tuple[int, bool]]) -> dict[tuple[int, bool], _Standing]:
-    """What annotators hold and, where it matters, how much they have answered."""
-    held = leases.all_held(connection, [who for who, _ in keys])
-    done = voting.all_progress(connection, [who for who, counted in keys if counted])
-    return {key: (held.get(key[0]), sum(done.get(key[0], ()))) for key in keys}
+def assign(transaction: LogTransaction, new: dict[str, Any], seconds: float, replaces: int | None = None) -> Assignment:
+    """Write an assignment and its lease, which replaces the annotator's previous one."""
+    token, expires_at = new_token(), transaction.now + round(seconds * 1e6)
+    row = {
+        "seq": transaction.next_seq(),
+        "at": transaction.now,
+        "token_hash": hash_token(token),
+        **new,
+        "replaces": replaces,
+    }
+    transaction.defer(_INSERT_ASSIGNMENT, row)
+    new_lease = {"annotator": row["annotator"], "assignment": row["seq"], "token": token, "expires_at": expires_at}
+    transaction.defer(_SET_LEASE, new_lease)
+    return _from_row(row, token, expires_at)
+
+
+def open_assignments(connection: Connection, annotators: Sequence[int]) -> dict[int, Assignment]:
+    """Return what annotators have not answered yet, whether or not the lease has expired."""
+    return {
+        row.annotator: _from_row(row._mapping, row.token, row.expires_at, already_held=True)
+        for row in connection.execute(_HELD, {"annotators": annotators})
+    }
+
+
+def count_answers(connection: Connection, annotators: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Return (decided, skipped) by annotator, without withdrawn votes."""
+    counts = dict.fromkeys(annotators, (0, 0))
+    for annotator, is_skip, count in connection.execute(_COUNTS, {"annotators": annotators}) if annotators else ():
+        decided, skipped = counts[annotator]
+        counts[annotator] = (decided, count) if is_skip else (count, skipped)
+    return counts
+
+
+def _held_and_answered(
+    connection: Connection, keys: Sequence[tuple[int, bool]]
+) -> dict[tuple[int, bool], tuple[Assignment | None, int]]:
+    """Return the open assignment of each annotator and, where a quota applies, their number of answers."""
+    held = open_assignments(connection, [annotator for annotator, _ in keys])
+    answered = count_answers(connection, [annotator for annotator, has_quota in keys if has_quota])
+    return {key: (held.get(key[0]), sum(answered.get(key[0], ()))) for key in keys}
+
+
+def _from_row(row: Any, token: str, expires_at: int, *, already_held: bool = False) -> Assignment:
+    return Assignment(
+        seq=row["seq"],
+        token=token,
+        annotator=row["annotator"],
+        left=row["left_item"],
+        right=row["right_item"],
+        policy=row["policy"],
+        probability=row["probability"],
+        expires_at=expires_at,
+        gold=row["gold_item"],
+        already_held=already_held,
+    )

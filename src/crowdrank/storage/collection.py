@@ -1,7 +1,4 @@
-"""A collection: its items, its annotators, what was asked and answered, in one database.
-
-What the organiser decided: settings by name, and whether the collection runs.
-"""
+"""A collection: items, annotators, assignments, votes and settings in one database."""
 
 from __future__ import annotations
 
@@ -19,38 +16,81 @@ from sqlalchemy import URL
 from crowdrank.errors import SettingError
 from crowdrank.storage.access import Access
 from crowdrank.storage.annotators import Annotators
-from crowdrank.storage.assignments import Questions
-from crowdrank.storage.database import Database, upgrade, version_of
-from crowdrank.storage.events import events
+from crowdrank.storage.assignments import Assignments
+from crowdrank.storage.database import Database, schema_version, upgrade
 from crowdrank.storage.items import Items
-from crowdrank.storage.log import Log
-from crowdrank.storage.validation import name
+from crowdrank.storage.log import Log, read_events
+from crowdrank.storage.values import check_name
+from crowdrank.storage.votes import Votes
 from crowdrank.storage.writer import Clock, Writer, microseconds
+
+State = Literal["open", "paused", "closed"]
+_STATES: dict[str, State] = {"paused": "paused", "resumed": "open", "closed": "closed"}
 
 
 class Collection:
-    """One database, one collection. Safe to use from many threads, and many processes may open the same one."""
+    """One collection in one database. Open one with `Collection.open`.
+
+    Threads may share a collection, and several processes may open the same database.
+
+    Attributes
+    ----------
+    items : Items
+    annotators : Annotators
+    assignments : Assignments
+        What was assigned to whom.
+    votes : Votes
+        Records, undoes and voids votes.
+    access : Access
+        Tokens, sessions and rate limits.
+    settings : SettingsLog
+        Settings by name, and whether the collection is open.
+    log : Log
+        The append-only log behind all of them.
+    writer : Writer
+        The queue of writes; runs several tasks in one transaction.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with Collection.open(tempfile.mkdtemp() + "/example.db") as collection:
+    ...     left, right = collection.items.add(["Rome", "Oslo"], actor="admin")
+    ...     (ann,) = collection.annotators.add(["Ann"], actor="admin")
+    ...     pair = collection.assignments.create(ann, left, right, policy="random", probability=1.0)
+    ...     vote = collection.votes.record(pair.token, "left", annotator=ann)
+    ...     vote.outcome, len(collection.log.judgments())
+    ('left', 1)
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
-        writer = Writer(database, clock)
-        self.items = Items(database, writer)
-        self.annotators = Annotators(database, writer)
-        self.access = Access(database, writer, clock)
-        self.questions = Questions(database, writer, clock)
-        self.settings = Settings(database, writer)
-        self.log = Log(database, writer)
+        self.writer = Writer(database, clock)
+        self.items = Items(database, self.writer)
+        self.annotators = Annotators(database, self.writer)
+        self.assignments = Assignments(database, self.writer, clock)
+        self.votes = Votes(database, self.writer)
+        self.access = Access(database, self.writer, clock)
+        self.settings = SettingsLog(database, self.writer)
+        self.log = Log(database, self.writer)
 
     @classmethod
     def open(
-        cls, place: str | Path, *, patience: float = 10.0, durable: bool = True, clock: Clock = microseconds
+        cls, location: str | Path, *, timeout: float = 10.0, durable: bool = True, clock: Clock = microseconds
     ) -> Collection:
-        """The collection in a file of SQLite or a database of PostgreSQL (postgresql://…), made or upgraded as needed.
+        """Open a collection; create its database or upgrade it if needed.
 
-        A write that the database does not take is tried again for `patience` seconds. What is not `durable` survives
-        a crash of the program, but not one of the machine. `clock` gives microseconds since 1970.
+        Parameters
+        ----------
+        location : str or Path
+            An SQLite file or a postgresql:// URL.
+        timeout : float, default 10
+            How many seconds to retry while the database is busy or unreachable.
+        durable : bool, default True
+            If False, a write survives a crash of the program, but not one of the machine.
+        clock : callable
+            Returns microseconds since 1970.
         """
-        database = Database(place, patience=patience, durable=durable)
+        database = Database(location, timeout=timeout, durable=durable)
         try:
             upgrade(database)
         except BaseException:
@@ -59,7 +99,7 @@ class Collection:
         return cls(database, clock)
 
     def close(self) -> None:
-        """Let go of the database. What was acknowledged is there already."""
+        """Close the database. Everything that was acknowledged is already stored."""
         self._database.close()
 
     def __enter__(self) -> Collection:
@@ -72,15 +112,15 @@ class Collection:
         return f"Collection({self._database.url.render_as_string(hide_password=True)!r})"
 
     def health(self) -> dict[str, Any]:
-        """That the database answers, which kind it is, its schema, and the number of the last row."""
-        kind = "sqlite" if self._database.sqlite else "postgresql"
-        return {"database": kind, "schema": self._database.read(version_of), "seq": self.log.head()}
+        """Return the kind of database, its schema version and the last row of the log."""
+        kind = "sqlite" if self._database.is_sqlite else "postgresql"
+        return {"database": kind, "schema": self._database.read(schema_version), "seq": self.log.head()}
 
     def backup(self, path: str | Path) -> None:
-        """A copy of the whole, as it is at one moment, while it is being written to. In place of what was there."""
-        if not self._database.sqlite:
+        """Write a consistent copy of an SQLite collection to `path`, while it is in use. Replaces an existing file."""
+        if not self._database.is_sqlite:
             raise SettingError(
-                f"PostgreSQL makes its own backups:  pg_dump --format=custom {_told(self._database.url)}"
+                f"Use pg_dump to back up PostgreSQL:  pg_dump --format=custom {_without_password(self._database.url)}"
             )
         source, target = Path(str(self._database.url.database)), Path(path)
         if target.exists() and target.samefile(source):
@@ -88,55 +128,54 @@ class Collection:
         handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
         os.close(handle)
         try:
-            _copy(source, unfinished)
+            _copy_sqlite(source, unfinished)
             os.replace(unfinished, target)
         except BaseException:
             Path(unfinished).unlink(missing_ok=True)
             raise
 
 
-def _copy(source: Path, target: str) -> None:
-    with closing(sqlite3.connect(source)) as ours, closing(sqlite3.connect(target)) as copy:
-        ours.backup(copy)  # all pages in one go, so that writers cannot make it start again
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, with nothing beside it
+def _copy_sqlite(source: Path, target: str) -> None:
+    with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copy:
+        original.backup(copy)  # all pages in one step, or a concurrent write would restart the copy
+        copy.execute("PRAGMA journal_mode = DELETE")  # a single file, without -wal and -shm files
 
 
-def _told(url: URL) -> str:
+def _without_password(url: URL) -> str:
     return url.set(drivername="postgresql", password=None, query={}).render_as_string(hide_password=True)
 
 
-State = Literal["open", "paused", "closed"]
-_STATES: dict[str, State] = {"paused": "paused", "resumed": "open", "closed": "closed"}
-
-
-class Settings:
-    """Each change is a row of the log; what holds is what they add up to."""
+class SettingsLog:
+    """The settings of a collection, by name. Each change is an event of the log."""
 
     def __init__(self, database: Database, writer: Writer) -> None:
         self._database, self._writer = database, writer
 
     def all(self, up_to: int | None = None) -> dict[str, Any]:
-        """Every setting, as it was at a row of the log, or is now."""
+        """Return all settings, now or as of row `up_to` of the log."""
         found: dict[str, Any] = {}
-        for row in self._database.read(lambda connection: events(connection, ["settings_changed"], up_to=up_to)):
-            found |= row.detail
+        for event in self._database.read(lambda connection: read_events(connection, ["settings_changed"], up_to=up_to)):
+            found |= event.detail
         return {key: value for key, value in found.items() if value is not None}
 
     def change(self, values: Mapping[str, Any], *, actor: str) -> int:
-        """Set some, leave the others; None takes one away. Gives the number of the row."""
-        told = {name(key, "A setting's name"): value for key, value in values.items()}
-        return self._writer.run(lambda writing: writing.append("settings_changed", actor, detail=told))
+        """Change some settings and return the number of the event. None removes a setting."""
+        changes = {check_name(key, "A setting's name"): value for key, value in values.items()}
+        return self._writer.run(lambda transaction: transaction.append("settings_changed", actor, detail=changes))
 
     def pause(self, *, actor: str) -> int:
-        return self._writer.run(lambda writing: writing.append("paused", actor))
+        """Stop asking questions for now."""
+        return self._writer.run(lambda transaction: transaction.append("paused", actor))
 
     def resume(self, *, actor: str) -> int:
-        return self._writer.run(lambda writing: writing.append("resumed", actor))
+        """Ask questions again."""
+        return self._writer.run(lambda transaction: transaction.append("resumed", actor))
 
     def close(self, *, actor: str) -> int:
-        return self._writer.run(lambda writing: writing.append("closed", actor))
+        """End the collection: no new participants and no more questions."""
+        return self._writer.run(lambda transaction: transaction.append("closed", actor))
 
     def state(self, up_to: int | None = None) -> State:
-        """Whether questions are put: open from the start, until someone pauses or closes it."""
-        rows = self._database.read(lambda connection: events(connection, _STATES, up_to=up_to))
-        return _STATES[rows[-1].kind] if rows else "open"
+        """Return "open", "paused" or "closed", now or as of row `up_to` of the log."""
+        events = self._database.read(lambda connection: read_events(connection, _STATES, up_to=up_to))
+        return _STATES[events[-1].kind] if events else "open"

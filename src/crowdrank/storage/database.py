@@ -1,39 +1,167 @@
-"""The schema of a database, brought up to what this version of crowdrank needs.
-
-Where a collection is kept: a file of SQLite, or a database of PostgreSQL; how to reach it, and to be let in.
-"""
+"""Connect to the database of a collection, SQLite or PostgreSQL, and bring its schema up to date."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 
 from crowdrank.errors import SettingError
-from crowdrank.storage.schema import HEAD
-from crowdrank.storage.validation import UnavailableError
+from crowdrank.storage.errors import UnavailableError
+from crowdrank.storage.schema import SCHEMA_VERSION
+
+T = TypeVar("T")
+
+_READERS = 16
+_TRANSIENT_STATES = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300"}
+"""PostgreSQL: serialization failure, deadlock, lock not available, shutdown, crash, start-up, too many connections."""
+
+
+def parse_url(location: str | Path) -> URL:
+    """Return the SQLAlchemy URL of a database. A plain path is an SQLite file."""
+    if "://" not in str(location):
+        return URL.create("sqlite", database=str(location))
+    try:
+        url = make_url(str(location))
+    except ArgumentError as error:
+        raise SettingError("Invalid database URL: use a path or postgresql://user@host/name.") from error
+    kind = url.get_backend_name()
+    if kind == "postgres":
+        kind = "postgresql"
+    if kind not in ("sqlite", "postgresql"):
+        raise SettingError(f"Unsupported database {kind!r}: use an SQLite file or a postgresql:// URL.")
+    return url.set(drivername="postgresql+psycopg" if kind == "postgresql" else "sqlite")
+
+
+class Database:
+    """Connections to one database: many that read, one that writes to the log, one for temporary data."""
+
+    def __init__(self, location: str | Path, *, timeout: float, durable: bool) -> None:
+        self.url = parse_url(location)
+        self.timeout = timeout
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        if self.is_sqlite:
+            if not self.url.database or self.url.database == ":memory:" or "mode=memory" in self.url.database:
+                raise SettingError("A collection cannot be kept in memory, it would be lost: name a file.")
+            self._readers, self._writer, self._temporary = _sqlite_engines(self.url, timeout, durable)
+        else:
+            self._writer = self._temporary = _postgresql_engine(self.url, timeout, durable)
+            self._readers = self._writer.execution_options(isolation_level="AUTOCOMMIT")
+
+    def close(self) -> None:
+        for engine in (self._readers, self._writer, self._temporary):
+            engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a connection without a transaction: rows of the log never change, so none is needed."""
+        with self._readers.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Open the transaction of the log's only writer; it is committed when the block ends."""
+        with self._writer.begin() as connection:
+            if not self.is_sqlite:  # the lock is keyed by the table's oid, so that each schema has its own
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(to_regclass('log')::oid::bigint)")
+            yield connection
+
+    @contextmanager
+    def upgrading(self) -> Iterator[Connection]:
+        """Open a transaction that changes the schema, one process at a time."""
+        with self._writer.begin() as connection:
+            if not self.is_sqlite:
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(current_schema()))")
+            yield connection
+
+    def write_temporary(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in a transaction outside the log, without waiting for the disk: a power cut may lose it."""
+
+        def run() -> T:
+            with self._temporary.begin() as connection:
+                if not self.is_sqlite:
+                    connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+                return work(connection)
+
+        return self.retry(run)
+
+    def read(self, query: Callable[[Connection], T]) -> T:
+        """Return what `query` returns for a connection that reads."""
+
+        def run() -> T:
+            with self.reading() as connection:
+                return query(connection)
+
+        return self.retry(run)
+
+    def retry(self, attempt: Callable[[], T]) -> T:
+        """Repeat `attempt` while it fails with a transient error, until the timeout."""
+        end = time.monotonic() + self.timeout
+        pause = 0.01
+        while True:
+            try:
+                return attempt()
+            except DBAPIError as error:
+                if not is_transient(error):
+                    raise
+                if time.monotonic() + pause > end:
+                    raise UnavailableError(
+                        f"The database did not respond within {self.timeout:g} s. Nothing was stored: try again."
+                    ) from error
+            time.sleep(pause)
+            pause = min(pause * 2, 0.5)
+
+
+def is_transient(error: DBAPIError) -> bool:
+    """Return whether the same statement may succeed a moment later."""
+    if error.connection_invalidated:
+        return True
+    if not isinstance(error, (OperationalError, InterfaceError)):
+        return False
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return state in _TRANSIENT_STATES
+    message = str(error.orig).lower()
+    return "locked" in message or "busy" in message or "connect" in message
+
+
+def fetch_dict(connection: Connection, query: Select[Any]) -> dict[Any, Any]:
+    """Return a query of two columns as a dictionary from the first to the second."""
+    return {key: value for key, value in connection.execute(query)}  # noqa: C416  (dict() does not accept rows)
+
+
+def fetch_columns(
+    connection: Connection,
+    query: Select[Any],
+    width: int,
+    values: Mapping[str, Any] | None = MappingProxyType({}),
+) -> list[tuple[Any, ...]]:
+    """Return the columns of a query; empty ones, without running it, if `values` is None."""
+    rows = [] if values is None else connection.execute(query, dict(values)).fetchall()
+    return list(zip(*rows, strict=True)) if rows else [()] * width
 
 
 def upgrade(database: Database) -> None:
-    """Make the tables, or change them to the last version, in one transaction; nothing where they are."""
-    if database.read(version_of) == HEAD:
+    """Create the tables or upgrade them to the current version, in one transaction."""
+    if database.read(schema_version) == SCHEMA_VERSION:
         return
 
     def run() -> None:
         with database.upgrading() as connection:
-            if version_of(connection) != HEAD:  # nobody did it while we waited
+            if schema_version(connection) != SCHEMA_VERSION:  # another process may have done it while we waited
                 _migrate(connection)
 
-    database.persist(run)
+    database.retry(run)
 
 
-def version_of(connection: Connection) -> str | None:
-    """The last migration that was run, if any was."""
+def schema_version(connection: Connection) -> str | None:
+    """Return the last migration that was applied; None for an empty database."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     row = connection.exec_driver_sql("SELECT version_num FROM alembic_version").first()
@@ -53,145 +181,27 @@ def _migrate(connection: Connection) -> None:
         command.upgrade(config, "head")
     except CommandError as error:
         raise SettingError(
-            f"The database is of version {version_of(connection)}, which this crowdrank does not know "
-            f"(its own is {HEAD}): use the crowdrank that made it, or a newer one."
+            f"The database has schema version {schema_version(connection)}, which this crowdrank does not know "
+            f"(it knows {SCHEMA_VERSION}): use the crowdrank that created it, or a newer one."
         ) from error
 
 
-T = TypeVar("T")
-
-_READERS = 16
-_TRY_AGAIN = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300"}
-"""PostgreSQL: could not serialize, deadlock, lock not available, shutting down, crashed, starting up, too many."""
-
-
-def url_of(place: str | Path) -> URL:
-    """The address of a database: a path is a file of SQLite."""
-    if "://" not in str(place):
-        return URL.create("sqlite", database=str(place))
-    try:
-        url = make_url(str(place))
-    except ArgumentError as error:
-        raise SettingError("The database must be a path or postgresql://user@host/name.") from error
-    kind = url.get_backend_name()
-    if kind == "postgres":
-        kind = "postgresql"
-    if kind not in ("sqlite", "postgresql"):
-        raise SettingError(f"The database must be a file or of PostgreSQL, got one of {kind!r}.")
-    return url.set(drivername="postgresql+psycopg" if kind == "postgresql" else "sqlite")
-
-
-class Database:
-    """Connections to read with, many at a time, and one to write with."""
-
-    def __init__(self, place: str | Path, *, patience: float, durable: bool) -> None:
-        self.url = url_of(place)
-        self.patience = patience
-        self.sqlite = self.url.get_backend_name() == "sqlite"
-        if self.sqlite:
-            if not self.url.database or self.url.database == ":memory:" or "mode=memory" in self.url.database:
-                raise SettingError("A collection needs a file: one in memory would be lost.")
-            self._reading, self._writing, self._passing = _sqlite(self.url, patience, durable)
-        else:
-            self._writing = self._passing = _postgresql(self.url, patience, durable)
-            self._reading = self._writing.execution_options(isolation_level="AUTOCOMMIT")
-
-    def close(self) -> None:
-        for engine in (self._reading, self._writing, self._passing):
-            engine.dispose()
-
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Each statement by itself. Rows of the log up to a number never change, so they need no transaction."""
-        with self._reading.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that no other writer's runs beside; it is there to stay when this ends."""
-        with self._writing.begin() as connection:
-            if not self.sqlite:  # the number is the table's, so that each schema has a lock of its own
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(to_regclass('log')::oid::bigint)")
-            yield connection
-
-    @contextmanager
-    def upgrading(self) -> Iterator[Connection]:
-        """A transaction to make tables in, one process at a time."""
-        with self._writing.begin() as connection:
-            if not self.sqlite:
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(current_schema()))")
-            yield connection
-
-    def pass_by(self, work: Callable[[Connection], T]) -> T:
-        """A transaction of its own for what the log does not hold: a power cut may lose it, so it waits for no disk."""
-
-        def run() -> T:
-            with self._passing.begin() as connection:
-                if not self.sqlite:
-                    connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
-                return work(connection)
-
-        return self.persist(run)
-
-    def read(self, question: Callable[[Connection], T]) -> T:
-        def ask() -> T:
-            with self.reading() as connection:
-                return question(connection)
-
-        return self.persist(ask)
-
-    def persist(self, attempt: Callable[[], T]) -> T:
-        """Try until it works, or patience ends; only what may pass by itself is tried again."""
-        end = time.monotonic() + self.patience
-        pause = 0.01
-        while True:
-            try:
-                return attempt()
-            except DBAPIError as error:
-                if not may_pass(error):
-                    raise
-                if time.monotonic() + pause > end:
-                    raise UnavailableError(
-                        f"The database did not answer within {self.patience:g} s; nothing was stored: try again."
-                    ) from error
-            time.sleep(pause)
-            pause = min(pause * 2, 0.5)
-
-
-def pairs(connection: Connection, rows: Select[Any]) -> dict[Any, Any]:
-    """Rows of two columns: the second by the first."""
-    return {key: value for key, value in connection.execute(rows)}  # noqa: C416  a row is a tuple, if dict knew it
-
-
-def may_pass(error: DBAPIError) -> bool:
-    """Whether the same may succeed a moment later."""
-    if error.connection_invalidated:
-        return True
-    if not isinstance(error, (OperationalError, InterfaceError)):
-        return False
-    state = getattr(error.orig, "sqlstate", None)
-    if state is not None:
-        return state in _TRY_AGAIN
-    said = str(error.orig).lower()
-    return "locked" in said or "busy" in said or "connect" in said
-
-
-def _sqlite(url: URL, patience: float, durable: bool) -> tuple[Engine, Engine, Engine]:
-    """To read with, to write with, and to write what may be lost."""
+def _sqlite_engines(url: URL, timeout: float, durable: bool) -> tuple[Engine, Engine, Engine]:
+    """Return the engines that read, that write to the log, and that write temporary data."""
 
     def engine(durable: bool, **pool: Any) -> Engine:
-        made = create_engine(url, connect_args={"timeout": patience, "isolation_level": None}, **pool)
+        made = create_engine(url, connect_args={"timeout": timeout, "isolation_level": None}, **pool)
 
         @event.listens_for(made, "connect")
         def prepare(connection: Any, _: Any) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA recursive_triggers = ON")  # REPLACE deletes, and must not do so unseen
+            connection.execute("PRAGMA recursive_triggers = ON")  # else REPLACE deletes without firing triggers
 
         return made
 
-    def one(durable: bool) -> Engine:
+    def single_writer(durable: bool) -> Engine:
         made = engine(durable, pool_size=1, max_overflow=0)
 
         @event.listens_for(made, "begin")
@@ -200,21 +210,22 @@ def _sqlite(url: URL, patience: float, durable: bool) -> tuple[Engine, Engine, E
 
         return made
 
-    return engine(durable, pool_size=_READERS, max_overflow=-1), one(durable), one(durable=False)
+    readers = engine(durable, pool_size=_READERS, max_overflow=-1)
+    return readers, single_writer(durable), single_writer(durable=False)
 
 
-def _postgresql(url: URL, patience: float, durable: bool) -> Engine:
+def _postgresql_engine(url: URL, timeout: float, durable: bool) -> Engine:
     settings = {
-        "lock_timeout": f"{patience:g}s",
+        "lock_timeout": f"{timeout:g}s",
         "idle_in_transaction_session_timeout": "60s",
         "synchronous_commit": "on" if durable else "off",
     }
-    told = url.query.get("options", "")
+    given = url.query.get("options", "")
     options = [
-        *([told] if isinstance(told, str) else told),
+        *([given] if isinstance(given, str) else given),
         *(f"-c {name}={value}" for name, value in settings.items()),
     ]
     url = url.update_query_dict({"options": " ".join(options)})
     if "connect_timeout" not in url.query:
-        url = url.update_query_dict({"connect_timeout": str(max(2, int(patience)))})
+        url = url.update_query_dict({"connect_timeout": str(max(2, int(timeout)))})
     return create_engine(url, pool_size=_READERS, max_overflow=-1, connect_args={"prepare_threshold": 2})

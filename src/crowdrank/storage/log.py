@@ -1,213 +1,282 @@
-"""The log as it is read: in order, as judgments, as rows for an export."""
+"""Read the log in order, as columns (assignments and votes) and events (everything else)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, Select, and_, func, select
+import numpy.typing as npt
+from sqlalchemy import Connection, Select, bindparam, func, select, text
 
+from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 from crowdrank.data import Comparisons
-from crowdrank.storage.batches import CODES, Batch, batch, columns, integers, objects
-from crowdrank.storage.database import Database, pairs
-from crowdrank.storage.events import Event, events
-from crowdrank.storage.schema import annotator, assignment, item, log, vote, withdrawal
+from crowdrank.storage import judgments
+from crowdrank.storage.database import Database, fetch_columns
+from crowdrank.storage.schema import IS_EVENT, assignment, log, vote
 from crowdrank.storage.writer import Writer
 
-AT_ONCE = 10_000
-"""Rows that are read together."""
+PAGE_SIZE = 10_000
+"""Rows read in one query."""
+SKIPPED = np.int8(judgments.OUTCOME_CODES["skip"])
+"""The outcome code of a skip, next to those of comparisons (1 left, 0 tie, -1 right)."""
 
 _HEAD = select(func.coalesce(func.max(log.c.seq), 0))
-_OF_A_VOTE = vote.join(assignment, vote.c.assignment == assignment.c.seq)
+_IS_EVENT = text(f"log.{IS_EVENT}")
+_EVENTS = select(log.c.seq, log.c.at, log.c.kind, log.c.actor, log.c.subject, log.c.detail).where(_IS_EVENT)
+# Built once, with parameters: building a statement takes longer than executing it.
+_AFTER: Any = bindparam("after")
+_LAST: Any = bindparam("last")
+_KINDS = select(log.c.seq, log.c.kind).where(log.c.seq > _AFTER).order_by(log.c.seq).limit(bindparam("limit"))
+_ASSIGNMENTS = (
+    select(
+        assignment.c.seq,
+        assignment.c.at,
+        assignment.c.annotator,
+        assignment.c.left_item,
+        assignment.c.right_item,
+        assignment.c.policy,
+        assignment.c.probability,
+        func.coalesce(assignment.c.gold_item, 0),
+    )
+    .where(assignment.c.seq > _AFTER, assignment.c.seq <= _LAST)
+    .order_by(assignment.c.seq)
+)
+_VOTES = (
+    select(
+        vote.c.seq,
+        vote.c.at,
+        vote.c.assignment,
+        vote.c.annotator,
+        vote.c.left_item,
+        vote.c.right_item,
+        vote.c.outcome,
+        func.coalesce(vote.c.response_ms, -1),
+    )
+    .where(vote.c.seq > _AFTER, vote.c.seq <= _LAST)
+    .order_by(vote.c.seq)
+)
+
+
+class Event(NamedTuple):
+    """One row of the log that is neither an assignment nor a vote.
+
+    Parameters
+    ----------
+    seq : int
+        The number of the row.
+    at : int
+        The time, in microseconds since 1970.
+    kind : str
+        What happened, for example "item_added".
+    actor : str
+        Who did it.
+    subject : int
+        The row that the event refers to; 0 if it refers to none.
+    detail : mapping
+        Values that belong to this kind of event.
+    """
+
+    seq: int
+    at: int
+    kind: str
+    actor: str
+    subject: int
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AssignmentColumns:
+    """Assignments as columns of equal length.
+
+    Parameters
+    ----------
+    seq, at, annotator, left, right : array of int
+        The number of the row, its time, the annotator, and the items on the two sides.
+    policy, probability : array
+        What chose the pair, and the probability with which it was chosen.
+    gold : array of int
+        The item known to be better; 0 if unknown.
+    """
+
+    seq: IntArray
+    at: IntArray
+    annotator: IntArray
+    left: IntArray
+    right: IntArray
+    policy: ObjectArray
+    probability: FloatArray
+    gold: IntArray
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VoteColumns:
+    """Votes as columns of equal length. Later rows of the log may withdraw them.
+
+    Parameters
+    ----------
+    seq, at, assignment, annotator, left, right : array of int
+        The number of the row, its time, the assignment that it answers, the annotator, and the items on the two sides.
+    outcome : array of int8
+        1 if the left item won, -1 if the right one won, 0 for a tie, 2 for a skip.
+    response_ms : array of int
+        The response time in milliseconds; -1 if it was not measured.
+    """
+
+    seq: IntArray
+    at: IntArray
+    assignment: IntArray
+    annotator: IntArray
+    left: IntArray
+    right: IntArray
+    outcome: npt.NDArray[np.int8]
+    response_ms: IntArray
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Batch:
+    """Consecutive rows of the log.
+
+    Parameters
+    ----------
+    last : int
+        The number of the last row; the next batch starts after it.
+    assignments : AssignmentColumns
+    votes : VoteColumns
+    events : list of Event
+        All other rows.
+    """
+
+    last: int
+    assignments: AssignmentColumns
+    votes: VoteColumns
+    events: list[Event]
+
+    def __len__(self) -> int:
+        return len(self.assignments) + len(self.votes) + len(self.events)
 
 
 class Log:
-    """Everything that happened, numbered without gaps. What has a number up to some row never changes."""
+    """The log of a collection: all events, numbered without gaps. Rows never change."""
 
     def __init__(self, database: Database, writer: Writer) -> None:
         self._database, self._writer = database, writer
 
     def head(self) -> int:
-        """The number of the last row; 0 where there is none."""
+        """Return the number of the last row; 0 if the log is empty."""
         return self._database.read(_head)
 
-    def after(self, seq: int, limit: int = AT_ONCE) -> Batch:
-        """The next rows after one, at most so many; none is ever added in between later."""
-        return self._database.read(lambda connection: batch(connection, seq, limit))
-
-    def judgments(self, up_to: int | None = None) -> Comparisons:
-        """What counts as said, at a row of the log or now: not skipped, undone or void, nor by someone excluded.
-
-        Durations are there if all were measured; the features `policy` and `probability` say how each question was
-        chosen. The order is the log's.
-        """
-        return self._database.read(lambda connection: _judgments(connection, up_to))
-
-    def note(self, text: str, *, actor: str, detail: Mapping[str, Any] | None = None) -> int:
-        """Something done that changes nothing here, for the record: an export, a login, a backup."""
-        return self._writer.run(lambda writing: writing.append("noted", actor, detail={**(detail or {}), "text": text}))
+    def after(self, seq: int, limit: int = PAGE_SIZE) -> Batch:
+        """Return the rows that follow row `seq`, at most `limit` of them."""
+        return self._database.read(lambda connection: _batch(connection, seq, limit))
 
     def events(self, after: int = 0, up_to: int | None = None) -> list[Event]:
-        """The audit log: all that was done beside asking and answering, and by whom."""
-        return self._database.read(lambda connection: events(connection, after=after, up_to=up_to))
+        """Return the audit log: everything except assignments and votes, with who did it."""
+        return self._database.read(lambda connection: read_events(connection, after=after, up_to=up_to))
 
-    def votes(self, up_to: int | None = None, after: int = 0) -> Iterator[dict[str, Any]]:
-        """Every vote for an export, those that do not count too, and why; in order, read little by little."""
-        head = self.head() if up_to is None else up_to
-        excluded = self._database.read(lambda connection: _excluded(connection, head))
-        for some in self._in_parts(_exported(head), vote.c.seq, after):
-            for row in some:
-                yield _row(row._mapping, excluded)
+    def note(self, message: str, *, actor: str, detail: Mapping[str, Any] | None = None) -> int:
+        """Record something that changes no data, such as an export, and return the number of the row."""
+        event = {**(detail or {}), "text": message}
+        return self._writer.run(lambda transaction: transaction.append("noted", actor, detail=event))
 
-    def assignments(self, up_to: int | None = None) -> Iterator[dict[str, Any]]:
-        """Every question that was put, answered or not; in order, read little by little."""
-        head = self.head() if up_to is None else up_to
-        left, right = item.alias(), item.alias()
-        rows = (
-            select(
-                assignment.c.seq,
-                assignment.c.at,
-                annotator.c.name.label("annotator"),
-                assignment.c.query,
-                left.c.label.label("left"),
-                right.c.label.label("right"),
-                assignment.c.policy,
-                assignment.c.probability,
-                vote.c.seq.label("vote"),
-            )
-            .join_from(assignment, annotator, assignment.c.annotator == annotator.c.id)
-            .join(left, assignment.c.left_item == left.c.id)
-            .join(right, assignment.c.right_item == right.c.id)
-            .outerjoin(vote, and_(vote.c.assignment == assignment.c.seq, vote.c.seq <= head))
-            .where(assignment.c.seq <= head)
-        )
-        for some in self._in_parts(rows, assignment.c.seq):
-            for row in some:
-                yield {**row._mapping, "at": iso(row.at)}
+    def judgments(self, up_to: int | None = None) -> Comparisons:
+        """Return the votes that count, now or as of row `up_to`, in the order of the log.
 
-    def _in_parts(self, rows: Select[Any], seq: Any, after: int = 0) -> Iterator[list[Any]]:
-        """A page at a time, each by itself: an export that takes long holds nothing up."""
+        Skips, withdrawn votes and votes of excluded annotators do not count. The features `policy` and `probability`
+        say how each pair was chosen. Durations are present if all response times were measured.
+        """
+        return self._database.read(lambda connection: judgments.read(connection, self._last(connection, up_to)))
+
+    def vote_rows(self, up_to: int | None = None, after: int = 0) -> Iterator[dict[str, Any]]:
+        """Iterate over all votes for an export, with the status of each; read page by page."""
+        last = self.head() if up_to is None else up_to
+        excluded = self._database.read(lambda connection: judgments.excluded_annotators(connection, last))
+        for row in self._pages(judgments.votes_query(last), vote.c.seq, after):
+            yield judgments.export_row(row._mapping, excluded)
+
+    def assignment_rows(self, up_to: int | None = None) -> Iterator[dict[str, Any]]:
+        """Iterate over all assignments for an export, answered or not; read page by page."""
+        last = self.head() if up_to is None else up_to
+        for row in self._pages(judgments.assignments_query(last), assignment.c.seq):
+            yield {**row._mapping, "at": judgments.iso_time(row.at)}
+
+    def _pages(self, query: Select[Any], seq: Any, after: int = 0) -> Iterator[Any]:
+        # One query per page, so that a long export does not keep a transaction open.
         last = after
         while True:
-            page = rows.where(seq > last).order_by(seq).limit(AT_ONCE)
-            some = self._database.read(lambda connection, page=page: list(connection.execute(page)))  # type: ignore[misc]
-            if not some:
+            page = query.where(seq > last).order_by(seq).limit(PAGE_SIZE)
+            rows = self._database.read(lambda connection, page=page: list(connection.execute(page)))  # type: ignore[misc]
+            if not rows:
                 return
-            yield some
-            last = some[-1].seq
+            yield from rows
+            last = rows[-1].seq
+
+    @staticmethod
+    def _last(connection: Connection, up_to: int | None) -> int:
+        return _head(connection) if up_to is None else up_to
 
 
-def iso(at: int) -> str:
-    """A time of the log, to the microsecond, in UTC."""
-    seconds, rest = divmod(at, 1_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:06d}Z"
+def read_events(
+    connection: Connection, kinds: Iterable[str] | None = None, *, after: int = 0, up_to: int | None = None
+) -> list[Event]:
+    """Return events in order, of all kinds or of some."""
+    query = _EVENTS.where(log.c.seq > after).order_by(log.c.seq)
+    if up_to is not None:
+        query = query.where(log.c.seq <= up_to)
+    if kinds is not None:
+        query = query.where(log.c.kind.in_(list(kinds)))
+    return [
+        Event(seq, at, kind, actor, subject or 0, json.loads(detail))
+        for seq, at, kind, actor, subject, detail in connection.execute(query)
+    ]
 
 
 def _head(connection: Connection) -> int:
     return int(connection.scalar(_HEAD) or 0)
 
 
-def _judgments(connection: Connection, up_to: int | None) -> Comparisons:
-    last = _head(connection) if up_to is None else up_to
-    rows = (
-        select(
-            vote.c.left_item,
-            vote.c.right_item,
-            vote.c.outcome,
-            vote.c.annotator,
-            vote.c.at,
-            vote.c.response_ms,
-            assignment.c.policy,
-            assignment.c.probability,
-        )
-        .select_from(_OF_A_VOTE.outerjoin(withdrawal, _withdrawn_by(last)))
-        .where(vote.c.seq <= last, vote.c.outcome != "skip", withdrawal.c.seq.is_(None))
-        .order_by(vote.c.seq)
+def _batch(connection: Connection, after: int, limit: int) -> Batch:
+    # Rows never change, so the tables can be read one after the other without a transaction.
+    rows = connection.execute(_KINDS, {"after": after, "limit": limit}).fetchall()
+    last, kinds = (rows[-1][0] if rows else after), {kind for _, kind in rows}
+    between = {"after": after, "last": last}
+    seq, at, annotator, left, right, policy, probability, gold = fetch_columns(
+        connection, _ASSIGNMENTS, 8, between if "assignment" in kinds else None
     )
-    if excluded := _excluded(connection, last):
-        rows = rows.where(vote.c.annotator.not_in(sorted(excluded)))
-    left, right, outcome, who, at, response_ms, policy, probability = columns(connection, rows, 8)
-    items = {n: (query, label) for n, query, label in connection.execute(select(item.c.id, item.c.query, item.c.label))}
-    people = pairs(connection, select(annotator.c.id, annotator.c.name))
-    lefts, rights = [items[n][1] for n in left], [items[n][1] for n in right]
-    queries = [items[n][0] for n in left]
-    told = Comparisons.of(
-        lefts,
-        rights,
-        lefts,
-        annotator=[people[n] for n in who],
-        query=queries if any(queries) else None,
-        time=integers(at) / 1e6,
-        duration=None if None in response_ms else integers(response_ms) / 1e3,
-        features={"policy": objects(policy), "probability": np.array(probability, np.float64)},
+    assignments = AssignmentColumns(
+        seq=_integers(seq),
+        at=_integers(at),
+        annotator=_integers(annotator),
+        left=_integers(left),
+        right=_integers(right),
+        policy=np.array(policy, dtype=object),
+        probability=np.array(probability, np.float64),
+        gold=_integers(gold),
     )
-    return replace(told, outcome=np.array([CODES[one] for one in outcome], np.int8))
-
-
-def _withdrawn_by(last: int) -> Any:
-    return and_(withdrawal.c.vote == vote.c.seq, withdrawal.c.seq <= last)
-
-
-def _excluded(connection: Connection, up_to: int) -> set[int]:
-    found: set[int] = set()
-    for row in events(connection, ["annotator_excluded", "annotator_included"], up_to=up_to):
-        (found.add if row.kind == "annotator_excluded" else found.discard)(row.subject)
-    return found
-
-
-def _exported(last: int) -> Select[Any]:
-    left, right, why = item.alias(), item.alias(), log.alias()
-    return (
-        select(
-            vote.c.seq,
-            vote.c.at,
-            vote.c.annotator.label("who"),
-            annotator.c.name.label("annotator"),
-            assignment.c.query,
-            left.c.label.label("left"),
-            right.c.label.label("right"),
-            vote.c.outcome,
-            vote.c.reason,
-            vote.c.response_ms,
-            assignment.c.seq.label("assignment"),
-            assignment.c.at.label("assigned_at"),
-            assignment.c.policy,
-            assignment.c.probability,
-            assignment.c.gold_item,
-            assignment.c.left_item,
-            why.c.kind.label("withdrawn"),
-        )
-        .select_from(
-            _OF_A_VOTE.join(annotator, vote.c.annotator == annotator.c.id)
-            .join(left, vote.c.left_item == left.c.id)
-            .join(right, vote.c.right_item == right.c.id)
-            .outerjoin(withdrawal, _withdrawn_by(last))
-            .outerjoin(why, why.c.seq == withdrawal.c.seq)
-        )
-        .where(vote.c.seq <= last)
+    seq, at, answered, annotator, left, right, outcome, response_ms = fetch_columns(
+        connection, _VOTES, 8, between if "vote" in kinds else None
     )
+    votes = VoteColumns(
+        seq=_integers(seq),
+        at=_integers(at),
+        assignment=_integers(answered),
+        annotator=_integers(annotator),
+        left=_integers(left),
+        right=_integers(right),
+        outcome=np.array([judgments.OUTCOME_CODES[name] for name in outcome], np.int8),
+        response_ms=_integers(response_ms),
+    )
+    events = read_events(connection, after=after, up_to=last) if kinds - {"assignment", "vote"} else []
+    return Batch(last=last, assignments=assignments, votes=votes, events=events)
 
 
-def _row(row: Mapping[str, Any], excluded: set[int]) -> dict[str, Any]:
-    outcome, gold = row["outcome"], row["gold_item"]
-    status = row["withdrawn"] or ("excluded" if row["who"] in excluded else "counts")
-    return {
-        "seq": row["seq"],
-        "time": iso(row["at"]),
-        "annotator": row["annotator"],
-        "query": row["query"],
-        "left": row["left"],
-        "right": row["right"],
-        "winner": row.get(outcome, outcome),
-        "status": status,
-        "reason": row["reason"],
-        "response_ms": row["response_ms"],
-        "assignment": row["assignment"],
-        "assigned_at": iso(row["assigned_at"]),
-        "policy": row["policy"],
-        "probability": row["probability"],
-        "gold": None if gold is None else row["left"] if gold == row["left_item"] else row["right"],
-    }
+def _integers(values: tuple[Any, ...]) -> IntArray:
+    return np.array(values, np.int64)

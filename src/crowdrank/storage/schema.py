@@ -1,9 +1,9 @@
 """The tables of a collection.
 
-`log` numbers everything that ever happened, without gaps. What is asked and answered most has a typed table beside it,
-keyed by the same number: a row there writes its own row of the log. Rows of the log and of the typed tables are never
-changed; triggers see to that (migrations/versions). Only `lease`, `session` and `rate` change: what they hold is
-passing. Times are microseconds since 1970.
+`log` has one row per event, numbered without gaps. The frequent events, assignments and votes, have typed tables with
+the same key; a trigger writes their row of `log`. Triggers also refuse every change to `log` and the typed tables (see
+`migrations/versions/first.py`). Only `lease`, `session` and `rate_limit` change, because their rows are temporary.
+Times are microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from sqlalchemy import (
     text,
 )
 
-HEAD = "0001"
-"""The migration that makes what stands here."""
+SCHEMA_VERSION = "0001"
+"""The migration that creates these tables."""
 
 SUBJECTS = {
     "item_edited": "item",
@@ -39,7 +39,7 @@ SUBJECTS = {
     "undo": "vote",
     "void": "vote",
 }
-"""Kinds of row that are about an earlier one, and what that one must be."""
+"""Event kinds that refer to an earlier row, and the kind of thing that row must be."""
 KINDS = (
     "item_added",
     "annotator_added",
@@ -53,8 +53,10 @@ KINDS = (
     "closed",
     "noted",
 )
-LONGEST_NAME = 300
-"""Characters of a label, a query or an annotator's name: what an index of PostgreSQL holds of two of them."""
+MAX_NAME_LENGTH = 300
+"""Characters of a label, a query or an annotator's name. A PostgreSQL index row must hold two of them."""
+IS_EVENT = "kind NOT IN ('assignment', 'vote')"
+"""Selects everything except assignments and votes. Queries must use this text, or the partial index is not used."""
 OUTCOMES = ("left", "right", "tie", "skip")
 ROLES = ("annotator", "admin", "join")
 
@@ -68,7 +70,7 @@ metadata = MetaData(
     }
 )
 
-# SQLite counts rows by an INTEGER, which is as wide as BIGINT.
+# SQLite only uses the row id as the primary key if the type is INTEGER, which is 64 bits wide there.
 _number = BigInteger().with_variant(Integer, "sqlite")
 
 
@@ -76,7 +78,7 @@ def _one_of(column: str, values: tuple[str, ...]) -> str:
     return f"{column} IN ({', '.join(repr(value) for value in values)})"
 
 
-def _key_of_the_log(name: str) -> Column[int]:
+def _log_key(name: str) -> Column[int]:
     return Column(name, _number, ForeignKey("log.seq"), primary_key=True, autoincrement=False)
 
 
@@ -96,21 +98,23 @@ log = Table(
         sqlite_where=text("subject IS NOT NULL"),
         postgresql_where=text("subject IS NOT NULL"),
     ),
-    # What is neither asked nor answered is little, and is read often.
+    # Everything except assignments and votes: few rows, read often.
     Index(
         "ix_log_events",
         "seq",
-        sqlite_where=text("kind NOT IN ('assignment', 'vote')"),
-        postgresql_where=text("kind NOT IN ('assignment', 'vote')"),
+        sqlite_where=text(IS_EVENT),
+        postgresql_where=text(IS_EVENT),
     ),
 )
 
 item = Table(
     "item",
     metadata,
-    _key_of_the_log("id"),
-    Column("query", Text, CheckConstraint(f"length(query) <= {LONGEST_NAME}", name="query"), nullable=False),
-    Column("label", Text, CheckConstraint(f"length(label) BETWEEN 1 AND {LONGEST_NAME}", name="label"), nullable=False),
+    _log_key("id"),
+    Column("query", Text, CheckConstraint(f"length(query) <= {MAX_NAME_LENGTH}", name="query"), nullable=False),
+    Column(
+        "label", Text, CheckConstraint(f"length(label) BETWEEN 1 AND {MAX_NAME_LENGTH}", name="label"), nullable=False
+    ),
     UniqueConstraint("query", "label"),
     UniqueConstraint("id", "query"),
 )
@@ -118,11 +122,11 @@ item = Table(
 annotator = Table(
     "annotator",
     metadata,
-    _key_of_the_log("id"),
+    _log_key("id"),
     Column(
         "name",
         Text,
-        CheckConstraint(f"length(name) BETWEEN 1 AND {LONGEST_NAME}", name="name"),
+        CheckConstraint(f"length(name) BETWEEN 1 AND {MAX_NAME_LENGTH}", name="name"),
         nullable=False,
         unique=True,
     ),
@@ -131,7 +135,7 @@ annotator = Table(
 token = Table(
     "token",
     metadata,
-    _key_of_the_log("seq"),
+    _log_key("seq"),
     Column("hash", LargeBinary, CheckConstraint("length(hash) = 32", name="hash"), nullable=False, unique=True),
     Column("role", Text, CheckConstraint(_one_of("role", ROLES), name="role"), nullable=False),
     Column("annotator", _number, ForeignKey("annotator.id"), index=True),
@@ -141,7 +145,7 @@ token = Table(
 assignment = Table(
     "assignment",
     metadata,
-    _key_of_the_log("seq"),
+    _log_key("seq"),
     Column("at", _number, nullable=False),
     Column(
         "token_hash",
@@ -162,7 +166,7 @@ assignment = Table(
         nullable=False,
     ),
     Column("gold_item", _number),
-    Column("instead_of", _number, ForeignKey("assignment.seq"), unique=True),
+    Column("replaces", _number, ForeignKey("assignment.seq"), unique=True),
     ForeignKeyConstraint(["left_item", "query"], ["item.id", "item.query"]),
     ForeignKeyConstraint(["right_item", "query"], ["item.id", "item.query"]),
     CheckConstraint("left_item <> right_item", name="two_items"),
@@ -174,7 +178,7 @@ assignment = Table(
 vote = Table(
     "vote",
     metadata,
-    _key_of_the_log("seq"),
+    _log_key("seq"),
     Column("at", _number, nullable=False),
     Column("assignment", _number, nullable=False, unique=True),
     Column("annotator", _number, nullable=False),
@@ -199,7 +203,7 @@ vote = Table(
 withdrawal = Table(
     "withdrawal",
     metadata,
-    _key_of_the_log("seq"),
+    _log_key("seq"),
     Column("vote", _number, ForeignKey("vote.seq"), nullable=False, unique=True),
 )
 
@@ -222,8 +226,8 @@ session = Table(
     Column("expires_at", _number, nullable=False),
 )
 
-rate = Table(
-    "rate",
+rate_limit = Table(
+    "rate_limit",
     metadata,
     Column("key_hash", LargeBinary, CheckConstraint("length(key_hash) = 32", name="key_hash"), primary_key=True),
     Column("free_at", _number, nullable=False, index=True),

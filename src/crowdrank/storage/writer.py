@@ -1,8 +1,8 @@
-"""How anything gets into the log: one writer at a time, and those who wait are stored together.
+"""Write to the log: one transaction at a time, with concurrent writes grouped into one (group commit).
 
-A disk takes milliseconds to promise that something is there to stay, and a promise for ten is no dearer than for one.
-So whoever comes while another is being stored waits in line; the first of the line stores for all of it, in one
-transaction, and each is told its own outcome once that is there to stay.
+Making a write durable takes the disk milliseconds, and as long for one row as for a hundred. So writers that arrive
+while another transaction is running wait in a queue. The first of them then writes everything that is queued in one
+transaction, and every writer receives its own result once that transaction is committed.
 """
 
 from __future__ import annotations
@@ -21,124 +21,137 @@ from sqlalchemy import Connection, Executable, insert, select
 
 from crowdrank.errors import CrowdrankError, DataError
 from crowdrank.storage.database import Database
+from crowdrank.storage.errors import UnavailableError
 from crowdrank.storage.schema import log
-from crowdrank.storage.validation import UnavailableError, name
+from crowdrank.storage.values import check_name
 
 K = TypeVar("K")
 R = TypeVar("R")
 T = TypeVar("T")
 Clock = Callable[[], int]
 
-AT_ONCE = 128
-"""Of the line, how many are stored together."""
+MAX_JOBS = 128
+"""Jobs written in one transaction, at most."""
 
-_HEAD = select(log.c.seq, log.c.at).order_by(log.c.seq.desc()).limit(1)
+_LAST_ROW = select(log.c.seq, log.c.at).order_by(log.c.seq.desc()).limit(1)
 _APPEND = insert(log)
 
 
 def microseconds() -> int:
-    """Now, by this machine's clock."""
+    """Return the current time in microseconds since 1970."""
     return time.time_ns() // 1000
 
 
-class Writing:
-    """A transaction that may add to the log. It numbers what is added, and says what time it is."""
+class LogTransaction:
+    """A transaction that may append to the log. It assigns the row numbers and the time."""
 
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self.connection = connection
-        head = connection.execute(_HEAD).first()
-        self.last, before = (0, 0) if head is None else (int(head.seq), int(head.at))
-        self.now = max(clock(), before)  # a clock that was set back, or another machine's: the log's time runs forward
-        self._later: dict[Executable, list[dict[str, Any]]] = {}
+        last = connection.execute(_LAST_ROW).first()
+        self.last_seq, last_time = (0, 0) if last is None else (int(last.seq), int(last.at))
+        # The clock may have been set back, or may belong to another machine: the log's time never goes backwards.
+        self.now = max(clock(), last_time)
+        self._deferred: dict[Executable, list[dict[str, Any]]] = {}
 
-    def later(self, statement: Executable, row: dict[str, Any]) -> None:
-        """A row to be written with others of its kind, before anything else is read."""
-        self._later.setdefault(statement, []).append(row)
+    def next_seq(self) -> int:
+        """Take the number of the next row."""
+        self.last_seq += 1
+        return self.last_seq
+
+    def defer(self, statement: Executable, row: dict[str, Any]) -> None:
+        """Queue a row, to be inserted together with the other rows of this statement."""
+        self._deferred.setdefault(statement, []).append(row)
 
     def flush(self) -> None:
-        for statement, rows in self._later.items():
+        """Execute the deferred statements."""
+        for statement, rows in self._deferred.items():
             self.connection.execute(statement, rows)
-        self._later.clear()
+        self._deferred.clear()
 
-    def number(self) -> int:
-        """The number of the next row."""
-        self.last += 1
-        return self.last
-
-    def do(self, statement: Executable) -> None:
-        """Something that the log does not hold."""
+    def execute(self, statement: Executable) -> None:
+        """Execute a statement on a table outside the log."""
         self.connection.execute(statement)
 
     def append(self, kind: str, actor: str, subject: int | None = None, detail: Mapping[str, Any] | None = None) -> int:
-        """One more row; gives its number."""
+        """Append one event and return its number."""
         return self.append_all(kind, actor, [(subject, detail or {})])[0]
 
     def append_all(self, kind: str, actor: str, rows: Iterable[tuple[int | None, Mapping[str, Any]]]) -> list[int]:
-        """Rows of one kind, each about a subject (or none) and with its detail; gives their numbers."""
-        told = {"at": self.now, "kind": kind, "actor": name(actor, "The actor")}
-        new = [{**told, "subject": subject, "detail": as_json(detail)} for subject, detail in rows]
-        numbers = [self.number() for _ in new]
+        """Append events of one kind, given as (subject, detail), and return their numbers."""
+        common = {"at": self.now, "kind": kind, "actor": check_name(actor, "The actor")}
+        new = [{**common, "subject": subject, "detail": to_json(detail)} for subject, detail in rows]
+        numbers = [self.next_seq() for _ in new]
         if new:
             self.connection.execute(_APPEND, [{"seq": seq, **row} for seq, row in zip(numbers, new, strict=True)])
         return numbers
 
 
-def as_json(detail: Mapping[str, Any]) -> str:
-    """The one way in which a detail is written; ASCII, so that any text can be stored."""
+def to_json(detail: Mapping[str, Any]) -> str:
+    """Serialise a detail with sorted keys, as ASCII, so that any text can be stored."""
     try:
         return json.dumps(dict(detail), sort_keys=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise DataError(f"Only what JSON can hold can be stored: {error}.") from error
+        raise DataError(f"The detail of an event must be JSON: {error}.") from error
 
 
 @dataclass(frozen=True, eq=False)
 class Task(Generic[K, R, T]):
-    """What reads and writes rows of one annotator only, so that it can be done together with others'."""
+    """A write that concerns one annotator only, so that it can share its reads with the tasks of others.
+
+    Parameters
+    ----------
+    annotator : int
+        The annotator whose rows are read and written. Tasks of one annotator run one after the other.
+    read : callable
+        Reads what the tasks of a batch need, by their keys, in one query.
+    key : hashable
+        The key of this task in what `read` returns.
+    decide : callable
+        Receives what was read under the key (or None) and the transaction. It writes with `defer` and reads nothing.
+    """
 
     annotator: int
     read: Callable[[Connection, Sequence[K]], Mapping[K, R]]
-    """What is known under many keys at once."""
     key: K
-    decide: Callable[[R | None, Writing], T]
-    """What to do, by what was read. It writes by `later`, and reads nothing more."""
+    decide: Callable[[R | None, LogTransaction], T]
 
 
 class Job(Generic[T]):
-    """Something to store: what to do, and what came of it."""
+    """A piece of work in the queue, and its result or error once it was written."""
 
-    def __init__(self, work: Callable[[Writing], T] | Task[Any, Any, T]) -> None:
+    def __init__(self, work: Callable[[LogTransaction], T] | Task[Any, Any, T]) -> None:
         self.work = work
         self.done = False
         self._value: T | None = None
         self._error: Exception | None = None
 
-    def attempt(self, writing: Writing, work: Callable[[Writing], T]) -> None:
+    def attempt(self, transaction: LogTransaction, work: Callable[[LogTransaction], T]) -> None:
+        """Run the work. An error is kept for `result`, unless rows were already written: then it must roll back."""
         self._value, self._error = None, None
-        before = writing.last
+        before = transaction.last_seq
         try:
-            self._value = work(writing)
+            self._value = work(transaction)
         except CrowdrankError as error:
-            if writing.last != before:  # it had begun to write: nothing of it may stay
+            if transaction.last_seq != before:
                 raise
             self._error = error
 
     def fail(self, error: Exception) -> None:
         self._error, self.done = error, True
 
-    def outcome(self) -> T:
-        """What the work gave; raises what it raised."""
+    def result(self) -> T:
+        """Return what the work returned, or raise what it raised."""
         if self._error is not None:
             raise self._error
         return self._value  # type: ignore[return-value]
 
 
-class _Party:
-    """Jobs that came together, and wait for one another."""
+class _JobGroup:
+    """Jobs that were submitted together. One group at a time is the leader, which writes for the whole queue."""
 
     def __init__(self, jobs: list[Job[Any]]) -> None:
-        self.jobs, self.leads = jobs, False
-        self.called = threading.Event()
-        """Set when all are done, or when it is its turn to store for the line."""
+        self.jobs, self.is_leader = jobs, False
+        self.wake_up = threading.Event()  # set when all jobs are done, or when the group becomes the leader
 
     @property
     def done(self) -> bool:
@@ -146,108 +159,114 @@ class _Party:
 
 
 class Writer:
-    """The line of those who have something to store, of whom at most one is storing."""
+    """The queue of writes to the log. At most one thread writes at a time, for all that are queued."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._line: deque[_Party] = deque()
+        self._queue: deque[_JobGroup] = deque()
         self._busy = False
         self._lock = threading.Lock()
 
-    def run(self, work: Callable[[Writing], T] | Task[Any, Any, T]) -> T:
-        """What `work` gives, once it is there to stay. It may be tried again, so it must decide by what it reads."""
-        return self.run_all([work])[0].outcome()
+    def run(self, work: Callable[[LogTransaction], T] | Task[Any, Any, T]) -> T:
+        """Run `work` in a transaction and return its result once that is committed.
 
-    def run_all(self, works: Sequence[Callable[[Writing], T] | Task[Any, Any, T]]) -> list[Job[T]]:
-        """Several at once, each with an outcome of its own."""
+        The work may run more than once, so it must decide by what it reads in the transaction.
+        """
+        return self.run_all([work])[0].result()
+
+    def run_all(self, works: Sequence[Callable[[LogTransaction], T] | Task[Any, Any, T]]) -> list[Job[T]]:
+        """Run several pieces of work in one transaction; each has its own result."""
+        if not works:
+            return []
         jobs = [Job(work) for work in works]
-        party = _Party(list(jobs))
+        group = _JobGroup(list(jobs))
         with self._lock:
-            self._line.append(party)
-            party.leads, self._busy = not self._busy, True
+            self._queue.append(group)
+            group.is_leader, self._busy = not self._busy, True
         try:
-            if not party.leads:
-                party.called.wait()
-            if party.leads:
-                self._serve_the_line()
+            if not group.is_leader:
+                group.wake_up.wait()
+            if group.is_leader:
+                self._write_queued()
         finally:
-            self._leave(party)
+            self._leave(group)
         return jobs
 
-    def _serve_the_line(self) -> None:
-        parties: list[_Party] = []
+    def _write_queued(self) -> None:
+        groups: list[_JobGroup] = []
         with self._lock:
-            while self._line and sum(len(party.jobs) for party in parties) < AT_ONCE:
-                parties.append(self._line.popleft())
+            while self._queue and sum(len(group.jobs) for group in groups) < MAX_JOBS:
+                groups.append(self._queue.popleft())
         try:
-            self._serve([job for party in parties for job in party.jobs if not job.done])
+            self._write([job for group in groups for job in group.jobs if not job.done])
         finally:
-            with self._lock:  # were we interrupted, the others still stand in line
-                self._line.extendleft(reversed([party for party in parties if not party.done]))
-            for party in parties:
-                if party.done:
-                    party.called.set()
+            with self._lock:  # if we were interrupted, the others go back to the front of the queue
+                self._queue.extendleft(reversed([group for group in groups if not group.done]))
+            for group in groups:
+                if group.done:
+                    group.wake_up.set()
 
-    def _leave(self, party: _Party) -> None:
-        """Whoever led hands on to the first in line, interrupted or not."""
+    def _leave(self, group: _JobGroup) -> None:
+        """Leave the queue. A leader hands over to the first group in it, whether it was interrupted or not."""
         with self._lock:
-            if not party.done:
+            if not group.done:
                 with suppress(ValueError):
-                    self._line.remove(party)
-            if party.leads:
-                self._busy = bool(self._line)
+                    self._queue.remove(group)
+            if group.is_leader:
+                self._busy = bool(self._queue)
                 if self._busy:
-                    self._line[0].leads = True
-                    self._line[0].called.set()
+                    self._queue[0].is_leader = True
+                    self._queue[0].wake_up.set()
 
-    def _serve(self, jobs: list[Job[Any]]) -> None:
+    def _write(self, jobs: list[Job[Any]]) -> None:
         try:
-            self._database.persist(lambda: self._store(jobs))
+            self._database.retry(lambda: self._write_once(jobs))
         except UnavailableError as error:
             for job in jobs:
                 job.fail(UnavailableError(str(error)))
         except Exception as error:
             if len(jobs) == 1:
                 jobs[0].fail(error)
-            else:  # one of them failed, and took the others with it
+            else:  # one job failed and rolled back all of them: write each in a transaction of its own
                 for job in jobs:
-                    self._serve([job])
+                    self._write([job])
 
-    def _store(self, jobs: list[Job[Any]]) -> None:
+    def _write_once(self, jobs: list[Job[Any]]) -> None:
         with self._database.writing() as connection:
-            writing = Writing(connection, self._clock)
-            for group in _groups(jobs):
-                _attempt(writing, group)
+            transaction = LogTransaction(connection, self._clock)
+            for batch in _independent_batches(jobs):
+                _attempt(transaction, batch)
         for job in jobs:
             job.done = True
 
 
-def _groups(jobs: list[Job[Any]]) -> Iterator[list[Job[Any]]]:
-    """Tasks of different annotators go together; anything else goes by itself, in its turn."""
-    group: dict[int, Job[Any]] = {}
+def _independent_batches(jobs: list[Job[Any]]) -> Iterator[list[Job[Any]]]:
+    """Group consecutive tasks of different annotators. Any other job is a batch of its own, in its place."""
+    batch: dict[int, Job[Any]] = {}
     for job in jobs:
-        who = job.work.annotator if isinstance(job.work, Task) else None
-        if group and (who is None or who in group):
-            yield list(group.values())
-            group = {}
-        if who is None:
+        annotator = job.work.annotator if isinstance(job.work, Task) else None
+        if batch and (annotator is None or annotator in batch):
+            yield list(batch.values())
+            batch = {}
+        if annotator is None:
             yield [job]
         else:
-            group[who] = job
-    if group:
-        yield list(group.values())
+            batch[annotator] = job
+    if batch:
+        yield list(batch.values())
 
 
-def _attempt(writing: Writing, group: list[Job[Any]]) -> None:
-    kinds: dict[Any, list[tuple[Job[Any], Task[Any, Any, Any]]]] = {}
-    for job in group:
+def _attempt(transaction: LogTransaction, batch: list[Job[Any]]) -> None:
+    tasks_by_read: dict[Any, list[tuple[Job[Any], Task[Any, Any, Any]]]] = {}
+    for job in batch:
         if isinstance(job.work, Task):
-            kinds.setdefault(job.work.read, []).append((job, job.work))
+            tasks_by_read.setdefault(job.work.read, []).append((job, job.work))
         else:
-            job.attempt(writing, job.work)
-            writing.flush()
-    for read, tasks in kinds.items():  # kind by kind: rows of one table have numbers that follow one another
-        found = read(writing.connection, [task.key for _, task in tasks])
+            job.attempt(transaction, job.work)
+            transaction.flush()
+    # Kind by kind: deferred rows are inserted table by table, and their numbers must be in that order.
+    for read, tasks in tasks_by_read.items():
+        found = read(transaction.connection, [task.key for _, task in tasks])
         for job, task in tasks:
-            job.attempt(writing, partial(task.decide, found.get(task.key)))
-        writing.flush()
+            job.attempt(transaction, partial(task.decide, found.get(task.key)))
+        transaction.flush()

@@ -1,4 +1,4 @@
-"""What can be asked of the server, by whom it is for."""
+"""The routes of the server, one module per audience; forms and redirects that they share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
-from crowdrank.server.errors import Problem
+from crowdrank.server.errors import RequestError
+from crowdrank.server.service import service_of
+
+BOARD_WAIT = 3.0
+"""Seconds that a page waits for a new board before it shows the last one."""
 
 
-class Sent:
-    """The fields of a form, and the file that came with it."""
+class SubmittedForm:
+    """The fields of a submitted form, and the uploaded file if there is one."""
 
     def __init__(self, fields: dict[str, str], file: tuple[str, bytes] | None) -> None:
         self.fields, self.file = fields, file
@@ -26,8 +30,8 @@ class Sent:
         return self["csrf"]
 
 
-async def _sent(request: Request) -> Sent:
-    """Read before the work begins, which is done in a thread."""
+async def _read_form(request: Request) -> SubmittedForm:
+    # Read here, because the routes run in threads and cannot await.
     form = await request.form(max_files=1, max_fields=200, max_part_size=1 << 20)
     fields, file = {}, None
     for name, value in form.multi_items():
@@ -36,21 +40,32 @@ async def _sent(request: Request) -> Sent:
                 file = (value.filename, await value.read())
         else:
             fields[name] = value
-    return Sent(fields, file)
+    return SubmittedForm(fields, file)
 
 
-Form = Annotated[Sent, Depends(_sent)]
+Form = Annotated[SubmittedForm, Depends(_read_form)]
 
 
-def see(where: str, said: str | None = None) -> RedirectResponse:
-    """Off to another page, with a word of SAID."""
-    return RedirectResponse(where if said is None else f"{where}?said={said}", 303)
+def redirect(path: str, notice: str | None = None) -> RedirectResponse:
+    """Redirect to another page, which shows a notice of `rendering.NOTICES`."""
+    return RedirectResponse(path if notice is None else f"{path}?notice={notice}", 303)
 
 
-def whole(text: str, what: str, *, least: int = 0) -> int | None:
-    """A number from a form; None where nothing was filled in."""
+def parse_integer(text: str, name: str, *, minimum: int = 0) -> int | None:
+    """Return the number in a form field; None if it is empty."""
     if not text:
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > 15 or int(text) < least:
-        raise Problem(422, f"{what} must be a whole number of at least {least}, got {text[:30]!r}.")
+    if not text.isascii() or not text.isdigit() or len(text) > 15 or int(text) < minimum:
+        raise RequestError(422, f"{name} must be a whole number of at least {minimum}, got {text[:30]!r}.")
     return int(text)
+
+
+def is_checked(text: str) -> bool:
+    """Return the value of a checkbox."""
+    return text in ("on", "true", "1", "yes")
+
+
+def public_url(request: Request, path: str) -> str:
+    """Return the URL of a path as people use it, behind a proxy or not."""
+    base = service_of(request).options.public_url or str(request.base_url)
+    return f"{base.rstrip('/')}{path}"

@@ -1,4 +1,4 @@
-"""The API of the organiser: items, annotators, votes, settings, and everything out at any time."""
+"""The API for admins: items, annotators, votes, settings, exports and the audit log."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from crowdrank.server import admin_actions, annotator_summaries, exports
-from crowdrank.server.errors import Problem
-from crowdrank.server.routes.api import Body, bearer, failures
-from crowdrank.server.service import service_of, shown_settings
+from crowdrank.server.errors import RequestError
+from crowdrank.server.routes import BOARD_WAIT
+from crowdrank.server.routes.judging_api import RequestBody, bearer, error_responses
+from crowdrank.server.service import service_of
+from crowdrank.server.uploads import parse_item
 
-router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["organiser"])
-_LARGEST = 2**63 - 1
-Number = Annotated[int, Path(ge=1, le=_LARGEST)]
+router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["admin"])
+_MAX_ID = 2**63 - 1
+Id = Annotated[int, Path(ge=1, le=_MAX_ID)]
 _Name = Annotated[str, Field(min_length=1, max_length=300)]
 _Text = Annotated[str, Field(max_length=1_000_000)]
-_OPEN = failures(401, 403)
-_ONE = failures(401, 403, 404)
+_ERRORS = error_responses(401, 403)
+_ERRORS_BY_ID = error_responses(401, 403, 404)
 _FORMATS = {".jsonl": "application/x-ndjson", ".csv": "text/csv; charset=utf-8"}
 
 
-class ItemIn(Body):
+class NewItemBody(RequestBody):
     label: _Name
     query: Annotated[str, Field(max_length=300)] = ""
     body: _Text | None = None
@@ -37,11 +39,11 @@ class ItemIn(Body):
     owner: Annotated[str, Field(max_length=300)] | None = None
 
 
-class ItemsIn(Body):
-    items: Annotated[list[ItemIn], Field(min_length=1, max_length=10_000)]
+class NewItemsBody(RequestBody):
+    items: Annotated[list[NewItemBody], Field(min_length=1, max_length=10_000)]
 
 
-class ItemChange(Body):
+class ItemChangeBody(RequestBody):
     body: _Text | None = None
     kind: Literal["text", "markdown", "image", "link"] | None = None
     context: _Text | None = None
@@ -51,16 +53,16 @@ class ItemChange(Body):
     reason: Annotated[str, Field(max_length=500)] = ""
 
 
-class AnnotatorIn(Body):
+class NewAnnotatorBody(RequestBody):
     name: _Name
     quota: Annotated[int, Field(ge=0, le=10**9)] | None = None
 
 
-class AnnotatorsIn(Body):
-    annotators: Annotated[list[AnnotatorIn], Field(min_length=1, max_length=10_000)]
+class NewAnnotatorsBody(RequestBody):
+    annotators: Annotated[list[NewAnnotatorBody], Field(min_length=1, max_length=10_000)]
 
 
-class AnnotatorChange(Body):
+class AnnotatorChangeBody(RequestBody):
     excluded: bool | None = None
     reason: Annotated[str, Field(max_length=500)] = ""
     quota: Annotated[int, Field(ge=0, le=10**9)] | None = None
@@ -68,198 +70,198 @@ class AnnotatorChange(Body):
     reissue: bool = False
 
 
-class VoidIn(Body):
-    votes: Annotated[list[Annotated[int, Field(ge=1, le=_LARGEST)]], Field(max_length=100_000)] = Field(
+class VoidBody(RequestBody):
+    votes: Annotated[list[Annotated[int, Field(ge=1, le=_MAX_ID)]], Field(max_length=100_000)] = Field(
         default_factory=list
     )
-    annotator: Annotated[int, Field(ge=1, le=_LARGEST)] | None = None
+    annotator: Annotated[int, Field(ge=1, le=_MAX_ID)] | None = None
     reason: Annotated[str, Field(max_length=500)] = ""
 
 
-class StateIn(Body):
+class StateBody(RequestBody):
     state: Literal["open", "paused", "closed"]
 
 
-@router.get("/items", responses=_OPEN)
+@router.get("/items", responses=_ERRORS)
 def items(request: Request) -> Response:
-    """All items, hidden ones too."""
+    """Return all items, including hidden ones."""
     service = service_of(request)
     service.admin(request)
-    return JSONResponse({"items": admin_actions.items_table(service)})
+    return JSONResponse({"items": admin_actions.list_items(service)})
 
 
-@router.post("/items", responses=_OPEN)
-def add_items(request: Request, given: ItemsIn) -> Response:
-    """Add items; those that are there already, alike, stay as they are."""
+@router.post("/items", responses=_ERRORS)
+def add_items(request: Request, given: NewItemsBody) -> Response:
+    """Add items. Existing items with the same content are left as they are."""
     service = service_of(request)
     actor = service.admin(request)
-    numbers = service.collection.items.add(
-        [admin_actions.new_item(one.model_dump()) for one in given.items], actor=actor
-    )
-    service.live.catch_up()
-    return JSONResponse({"ids": numbers})
+    new = [parse_item(item.model_dump()) for item in given.items]
+    ids = service.collection.items.add(new, actor=actor)
+    service.projection.catch_up()
+    return JSONResponse({"ids": ids})
 
 
-@router.patch("/items/{number}", responses=_ONE)
-def change_item(request: Request, number: Number, given: ItemChange) -> Response:
-    """Change what is shown of an item, hide it, or show it again."""
+@router.patch("/items/{id_}", responses=_ERRORS_BY_ID)
+def change_item(request: Request, id_: Id, given: ItemChangeBody) -> Response:
+    """Change the content of an item, hide it, or show it again."""
     service = service_of(request)
     actor = service.admin(request)
-    admin_actions.edit_item(service, number, given.model_dump(exclude_unset=True), actor)
-    thing = admin_actions.thing_of(service, number)
-    return JSONResponse({"id": number, "label": thing.label, "hidden": thing.hidden, "content": thing.content})
+    admin_actions.edit_item(service, id_, given.model_dump(exclude_unset=True), actor)
+    item = admin_actions.get_item(service, id_)
+    return JSONResponse({"id": id_, "label": item.label, "hidden": item.hidden, "content": item.content})
 
 
-@router.post("/media", responses=failures(400, 401, 403))
-def add_picture(request: Request, file: Annotated[UploadFile, File()]) -> Response:
-    """Upload a picture (PNG, JPEG, GIF, WebP); the `body` of an image item is the name that is given back."""
+@router.post("/media", responses=error_responses(400, 401, 403))
+def upload_image(request: Request, file: Annotated[UploadFile, File()]) -> Response:
+    """Upload an image (PNG, JPEG, GIF, WebP). Use the returned name as the `body` of an item."""
     service = service_of(request)
     actor = service.admin(request)
-    return JSONResponse({"body": admin_actions.keep_picture(service, file.filename or "", file.file.read(), actor)})
+    return JSONResponse({"body": admin_actions.upload_image(service, file.filename or "", file.file.read(), actor)})
 
 
-@router.get("/annotators", responses=_OPEN)
+@router.get("/annotators", responses=_ERRORS)
 def annotators(request: Request) -> Response:
-    """All annotators with their figures and the verdict on them."""
+    """Return all annotators with their statistics and verdicts."""
     service = service_of(request)
     service.admin(request)
-    return JSONResponse({"annotators": annotator_summaries.figures(service.live.catch_up(), service.boards.look(3.0))})
+    board = service.boards.latest(BOARD_WAIT)
+    return JSONResponse({"annotators": annotator_summaries.summarise(service.projection.catch_up(), board)})
 
 
-@router.post("/annotators", responses=_OPEN)
-def add_annotators(request: Request, given: AnnotatorsIn) -> Response:
-    """Add annotators. Their tokens are in the answer, and are never shown again."""
+@router.post("/annotators", responses=_ERRORS)
+def add_annotators(request: Request, given: NewAnnotatorsBody) -> Response:
+    """Add annotators. Their tokens are in the response and cannot be read again later."""
     service = service_of(request)
     actor = service.admin(request)
-    told = [(one.name, one.quota) for one in given.annotators]
-    return JSONResponse({"annotators": admin_actions.add_people(service, told, actor)})
+    new = [(annotator.name, annotator.quota) for annotator in given.annotators]
+    return JSONResponse({"annotators": admin_actions.add_annotators(service, new, actor)})
 
 
-@router.patch("/annotators/{number}", responses=_ONE)
-def change_annotator(request: Request, number: Number, given: AnnotatorChange) -> Response:
-    """Exclude or include someone, set their quota, revoke or replace their link."""
+@router.patch("/annotators/{id_}", responses=_ERRORS_BY_ID)
+def change_annotator(request: Request, id_: Id, given: AnnotatorChangeBody) -> Response:
+    """Exclude or include an annotator, set their quota, revoke or replace their link."""
     service = service_of(request)
     actor = service.admin(request)
-    admin_actions.person_of(service, number)
-    answer: dict[str, Any] = {"id": number}
+    admin_actions.get_annotator(service, id_)
+    result: dict[str, Any] = {"id": id_}
     if given.excluded is not None:
-        admin_actions.exclude(service, number, given.excluded, actor, given.reason)
+        admin_actions.set_excluded(service, id_, given.excluded, actor, given.reason)
     if "quota" in given.model_fields_set:
-        admin_actions.set_quota(service, number, given.quota, actor)
+        admin_actions.set_quota(service, id_, given.quota, actor)
     if given.reissue:
-        answer["token"] = admin_actions.reissue(service, number, actor)
+        result["token"] = admin_actions.replace_token(service, id_, actor)
     elif given.revoke:
-        admin_actions.revoke(service, number, actor)
-    person = admin_actions.person_of(service, number)
-    return JSONResponse(answer | {"name": person.name, "excluded": person.excluded, "quota": person.quota})
+        admin_actions.revoke_token(service, id_, actor)
+    annotator = admin_actions.get_annotator(service, id_)
+    return JSONResponse(result | {"name": annotator.name, "excluded": annotator.excluded, "quota": annotator.quota})
 
 
-@router.get("/annotators/{number}/without", responses=_ONE)
-def without(request: Request, number: Number) -> Response:
-    """The order as it would be without one annotator."""
+@router.get("/annotators/{id_}/ranks-without", responses=_ERRORS_BY_ID)
+def ranks_without(request: Request, id_: Id) -> Response:
+    """Return the ranks of all items with and without one annotator."""
     service = service_of(request)
     service.admin(request)
-    person = admin_actions.person_of(service, number)
-    return JSONResponse({"items": annotator_summaries.without(service.boards.look(3.0), person.name)})
+    annotator = admin_actions.get_annotator(service, id_)
+    board = service.boards.latest(BOARD_WAIT)
+    return JSONResponse({"items": annotator_summaries.ranks_without(board, annotator.name)})
 
 
-@router.get("/votes", responses=_OPEN)
+@router.get("/votes", responses=_ERRORS)
 def votes(
     request: Request,
-    after: Annotated[int, Query(ge=0, le=_LARGEST)] = 0,
+    after: Annotated[int, Query(ge=0, le=_MAX_ID)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """Votes in order, those that do not count too; `next` is the `after` of the next page, null at the end."""
+    """Return votes in order, including those that do not count; `next` is the `after` of the next page."""
     service = service_of(request)
     service.admin(request)
-    rows = list(islice(service.collection.log.votes(after=after), limit + 1))
+    rows = list(islice(service.collection.log.vote_rows(after=after), limit + 1))
     more = len(rows) > limit
     return JSONResponse({"votes": rows[:limit], "next": rows[limit - 1]["seq"] if more else None})
 
 
-@router.get("/votes.{ending}", responses=_ONE)
+@router.get("/votes.{suffix}", responses=_ERRORS_BY_ID)
 def stream_votes(
     request: Request,
-    ending: Literal["jsonl", "csv"],
-    counting: Annotated[bool, Query(description="Only those that count.")] = False,
+    suffix: Literal["jsonl", "csv"],
+    counting: Annotated[bool, Query(description="Only votes that count.")] = False,
 ) -> Response:
-    """All votes, streamed. In CSV, text that a spreadsheet would take for a formula begins with an apostrophe."""
+    """Stream all votes. In CSV, text that a spreadsheet would read as a formula gets a leading apostrophe."""
     service = service_of(request)
     actor = service.admin(request)
-    service.collection.log.note("votes exported", actor=actor, detail={"format": ending})
-    rows: Iterator[dict[str, Any]] = service.collection.log.votes()
-    chosen = exports.counting(rows) if counting else rows
-    lines = exports.as_csv(chosen) if ending == "csv" else exports.as_jsonl(chosen)
-    headers = {"Content-Disposition": f'attachment; filename="votes.{ending}"'}
-    return StreamingResponse(lines, media_type=_FORMATS[f".{ending}"], headers=headers)
+    service.collection.log.note("votes exported", actor=actor, detail={"format": suffix})
+    rows: Iterator[dict[str, Any]] = service.collection.log.vote_rows()
+    selected = exports.counted(rows) if counting else rows
+    lines = exports.as_csv(selected) if suffix == "csv" else exports.as_jsonl(selected)
+    headers = {"Content-Disposition": f'attachment; filename="votes.{suffix}"'}
+    return StreamingResponse(lines, media_type=_FORMATS[f".{suffix}"], headers=headers)
 
 
-@router.get("/export.parquet", responses=_OPEN)
+@router.get("/export.parquet", responses=_ERRORS)
 def parquet(request: Request, counting: bool = False) -> Response:
-    """All votes as one Parquet file."""
+    """Return all votes as one Parquet file."""
     service = service_of(request)
     actor = service.admin(request)
     service.collection.log.note("votes exported", actor=actor, detail={"format": "parquet"})
-    rows: Iterator[dict[str, Any]] = service.collection.log.votes()
+    rows: Iterator[dict[str, Any]] = service.collection.log.vote_rows()
     out = io.BytesIO()
-    exports.frame(exports.counting(rows) if counting else rows).write_parquet(out)
+    exports.to_frame(exports.counted(rows) if counting else rows).write_parquet(out)
     headers = {"Content-Disposition": 'attachment; filename="votes.parquet"'}
     return Response(out.getvalue(), media_type="application/vnd.apache.parquet", headers=headers)
 
 
-@router.post("/void", responses=_ONE)
-def void(request: Request, given: VoidIn) -> Response:
-    """Votes count no longer: those named, or all of one annotator so far."""
+@router.post("/void", responses=_ERRORS_BY_ID)
+def void(request: Request, given: VoidBody) -> Response:
+    """Withdraw votes: those listed, or all of one annotator so far."""
     service = service_of(request)
     actor = service.admin(request)
     if (given.annotator is None) == (not given.votes):
-        raise Problem(422, "Name votes, or an annotator.")
+        raise RequestError(422, "Send either votes or an annotator.")
     if given.annotator is None:
-        return JSONResponse({"void": admin_actions.void(service, given.votes, actor, given.reason)})
-    admin_actions.person_of(service, given.annotator)
-    done = service.collection.questions.void_all(given.annotator, actor=actor, reason=given.reason)
-    service.live.catch_up()
-    return JSONResponse({"void": done})
+        withdrawn = admin_actions.void_votes(service, given.votes, actor, given.reason)
+    else:
+        withdrawn = admin_actions.void_all_votes(service, given.annotator, actor, given.reason)
+    return JSONResponse({"void": withdrawn})
 
 
-@router.get("/settings", responses=_OPEN)
+@router.get("/settings", responses=_ERRORS)
 def settings(request: Request) -> Response:
     service = service_of(request)
     service.admin(request)
-    return JSONResponse(shown_settings(service.live.catch_up().settings))
+    return JSONResponse(admin_actions.settings_without_secrets(service.projection.catch_up().settings))
 
 
-@router.patch("/settings", responses=_OPEN)
+@router.patch("/settings", responses=_ERRORS)
 def change_settings(request: Request, given: dict[str, Any]) -> Response:
-    """Replace some settings; those of a table one by one."""
+    """Replace some settings. Tables are merged key by key."""
     service = service_of(request)
-    service.change_settings(given, service.admin(request))
-    return JSONResponse(shown_settings(service.live.settings))
+    admin_actions.change_settings(service, given, service.admin(request))
+    return JSONResponse(admin_actions.settings_without_secrets(service.projection.settings))
 
 
-@router.get("/state", responses=_OPEN)
+@router.get("/state", responses=_ERRORS)
 def state(request: Request) -> Response:
     service = service_of(request)
     service.admin(request)
-    return JSONResponse({"state": service.live.catch_up().state, "totals": admin_actions.totals(service)})
+    return JSONResponse({"state": service.projection.catch_up().state, "totals": admin_actions.totals(service)})
 
 
-@router.post("/state", responses=_OPEN)
-def change_state(request: Request, given: StateIn) -> Response:
-    """Pause, go on, or close."""
+@router.post("/state", responses=_ERRORS)
+def change_state(request: Request, given: StateBody) -> Response:
+    """Pause, resume or close the collection."""
     service = service_of(request)
     admin_actions.set_state(service, given.state, service.admin(request))
-    return JSONResponse({"state": service.live.state})
+    return JSONResponse({"state": service.projection.state})
 
 
-@router.get("/audit", responses=_OPEN)
+@router.get("/audit", responses=_ERRORS)
 def audit(
     request: Request,
-    before: Annotated[int | None, Query(ge=1, le=_LARGEST)] = None,
+    before: Annotated[int | None, Query(ge=1, le=_MAX_ID)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
-    """What was done, by whom, the latest first."""
+    """Return the audit log, the latest event first."""
     service = service_of(request)
     service.admin(request)
-    events, following = admin_actions.audit(service, before, limit)
-    return JSONResponse({"events": events, "next": following})
+    events, next_page = admin_actions.audit_page(service, before, limit)
+    return JSONResponse({"events": events, "next": next_page})

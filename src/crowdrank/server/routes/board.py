@@ -1,4 +1,4 @@
-"""The board, for everyone or for the organiser alone."""
+"""The board page, public or for admins only."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crowdrank.server.errors import Problem
+from crowdrank.server import routes
+from crowdrank.server.errors import RequestError
 from crowdrank.server.rendering import page
 from crowdrank.server.service import Service, service_of
 
 router = APIRouter(include_in_schema=False)
-PATIENCE = 3.0
-"""Seconds that a page waits for a new board before it shows the last one."""
 
 
 @router.get("/")
 def board(request: Request) -> Response:
     service = service_of(request)
-    known = allowed(service, request)
-    shown = service.boards.look(PATIENCE).as_dict()
-    return page(request, "board.html", admin=known is not None, csrf=known or "", board=shown, history=shown["history"])
+    csrf = check_board_access(service, request)
+    latest = service.boards.latest(routes.BOARD_WAIT).as_dict()
+    return page(request, "board.html", admin=csrf is not None, csrf=csrf or "", board=latest, history=latest["history"])
 
 
-def allowed(service: Service, request: Request) -> str | None:
-    """What forms of the organiser hold, or None for everyone else; raises a Problem where the board is not theirs."""
-    known = service.door.maybe_admin(request)
-    if known is None and not service.live.settings.board_public:
-        raise Problem(403, "The board of this collection is for the organiser alone.", code="private")
-    return None if known is None else known.csrf
+def check_board_access(service: Service, request: Request) -> str | None:
+    """Return the CSRF token of an admin, None for others; raise RequestError (403) if the board is private."""
+    session = service.authenticator.admin_or_none(request)
+    if session is None and not service.projection.settings.board_public:
+        raise RequestError(403, "The board of this study is not public.", code="private")
+    return None if session is None else session.csrf

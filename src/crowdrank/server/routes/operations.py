@@ -1,4 +1,4 @@
-"""For those who keep it running."""
+"""Health check and metrics for whoever operates the server."""
 
 from __future__ import annotations
 
@@ -9,19 +9,47 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from crowdrank import __version__
-from crowdrank.server.service import service_of
+from crowdrank.server.service import Service, service_of
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/healthz")
 def health(request: Request) -> dict[str, Any]:
-    """That the database answers; 503 where it does not."""
+    """Return the state of the database; 503 if it does not respond."""
     return {"status": "ok", "version": __version__, **service_of(request).collection.health()}
 
 
 @router.get("/metrics")
 def metrics(request: Request) -> Response:
+    """Return metrics of this process and of the collection in the text format of Prometheus."""
     service = service_of(request)
     service.admin(request)
-    return PlainTextResponse(service.metrics.text(service), media_type="text/plain; version=0.0.4")
+    lines = [*service.metrics.lines(), *_collection_metrics(service)]
+    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+def _collection_metrics(service: Service) -> list[str]:
+    projection, board = service.projection.catch_up(), service.boards.latest_built
+    board_seq, board_seconds = (0, 0.0) if board is None else (board.seq, round(board.seconds, 4))
+    gauges = {
+        "log_rows": ("Rows of the log.", projection.seq),
+        "items": ("Items that are not hidden.", sum(not item.hidden for item in projection.items.values())),
+        "annotators": ("Annotators.", len(projection.annotators)),
+        "votes": ("Votes that count.", projection.n_counted),
+        "answers": ("All answers, including skips and withdrawn votes.", len(projection.votes)),
+        "open_questions": ("Questions that are not answered yet.", len(projection.open_assignments)),
+        "open": ("1 while questions are asked.", int(projection.state == "open")),
+        "board_lag_rows": ("Rows that are not on the board yet.", projection.board_seq - board_seq),
+        "board_seconds": ("Duration of the last board build.", board_seconds),
+        "webhook_lag_rows": ("Rows that webhooks have not processed yet.", service.webhooks.lag()),
+    }
+    return [
+        line
+        for name, (help_text, value) in gauges.items()
+        for line in (
+            f"# HELP crowdrank_{name} {help_text}",
+            f"# TYPE crowdrank_{name} gauge",
+            f"crowdrank_{name} {value}",
+        )
+    ]

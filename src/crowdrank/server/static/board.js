@@ -1,69 +1,69 @@
-// The board keeps itself up to date: it asks for the number of the last row, and fetches the page when there is a new one.
-const EVERY = 4;
-const LONGEST = 60;
+// Keeps the board up to date: polls for a newer board, and replaces this one with it.
+const INTERVAL = 4; // seconds
+const MAX_INTERVAL = 60;
 const find = (id) => document.getElementById(id);
-let on = true;
-let missed = 0;
+let isLive = true;
+let failures = 0;
 
-function told() {
+function currentSeq() {
   return Number(find("board").dataset.seq);
 }
 
 async function refresh() {
-  const head = await fetch(`/api/v1/board?after=${told()}`, { headers: { Accept: "application/json" }, credentials: "same-origin" });
-  if (head.status === 204 || head.status === 304) return;
-  if (!head.ok) throw new Error(String(head.status));
-  if ((await head.json()).seq <= told()) return;
+  const latest = await fetch(`/api/v1/board?after=${currentSeq()}`, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+  if (latest.status === 204 || latest.status === 304) return;
+  if (!latest.ok) throw new Error(String(latest.status));
+  if ((await latest.json()).seq <= currentSeq()) return;
   const page = await fetch(location.pathname, { headers: { Accept: "text/html" }, credentials: "same-origin" });
   if (!page.ok) throw new Error(String(page.status));
-  const fresh = new DOMParser().parseFromString(await page.text(), "text/html").getElementById("board");
-  if (fresh && Number(fresh.dataset.seq) > told()) replace(fresh);
+  const newBoard = new DOMParser().parseFromString(await page.text(), "text/html").getElementById("board");
+  if (newBoard && Number(newBoard.dataset.seq) > currentSeq()) replace(newBoard);
 }
 
-// What was unfolded stays so, what was in focus stays in focus, and rows that rose or fell are lit for a moment.
-function replace(fresh) {
+// Open details stay open, the focus stays where it is, and rows whose rank changed are highlighted.
+function replace(newBoard) {
   const old = find("board");
-  const open = new Set([...old.querySelectorAll("details[open]")].map((fold) => fold.id));
-  const places = new Map([...old.querySelectorAll("tr[id]")].map((row) => [row.id, row.dataset.rank]));
+  const open = new Set([...old.querySelectorAll("details[open]")].map((details) => details.id));
+  const oldRanks = new Map([...old.querySelectorAll("tr[id]")].map((row) => [row.id, row.dataset.rank]));
   const focused = document.activeElement?.closest("[id]")?.id;
-  for (const fold of fresh.querySelectorAll("details[id]")) fold.open = open.has(fold.id);
-  for (const row of fresh.querySelectorAll("tr[id]")) {
-    row.classList.toggle("fresh", places.has(row.id) && places.get(row.id) !== row.dataset.rank);
+  for (const details of newBoard.querySelectorAll("details[id]")) details.open = open.has(details.id);
+  for (const row of newBoard.querySelectorAll("tr[id]")) {
+    row.classList.toggle("changed", oldRanks.has(row.id) && oldRanks.get(row.id) !== row.dataset.rank);
   }
-  old.replaceWith(fresh);
+  old.replaceWith(newBoard);
   if (focused && document.activeElement === document.body) {
-    const place = find(focused);
-    (place?.querySelector("summary") ?? place)?.focus({ preventScroll: true });
+    const element = find(focused);
+    (element?.querySelector("summary") ?? element)?.focus({ preventScroll: true });
   }
 }
 
-async function run() {
-  let wait = EVERY;
-  if (on && document.visibilityState === "visible") {
+async function poll() {
+  let wait = INTERVAL;
+  if (isLive && document.visibilityState === "visible") {
     try {
       await refresh();
-      missed = 0;
-      say("Live: follows the votes as they come.");
+      failures = 0;
+      showStatus("Live: updates as votes arrive.");
     } catch {
-      missed += 1;
-      wait = Math.min(LONGEST, EVERY * 2 ** missed);
-      say("No connection: this is how it stood last.");
+      failures += 1;
+      wait = Math.min(MAX_INTERVAL, INTERVAL * 2 ** failures);
+      showStatus("No connection: this is the last board that was loaded.");
     }
   }
-  setTimeout(run, wait * 1000);
+  setTimeout(poll, wait * 1000);
 }
 
-function say(words) {
-  if (on && find("live-words").textContent !== words) find("live-words").textContent = words;
+function showStatus(text) {
+  if (isLive && find("live-text").textContent !== text) find("live-text").textContent = text;
 }
 
 if (find("live")) {
   const button = find("live-button");
   find("live").hidden = false;
   button.addEventListener("click", () => {
-    on = !on;
-    button.textContent = on ? "Stop updates" : "Go on";
-    find("live-words").textContent = on ? "Live: follows the votes as they come." : "Updates are stopped.";
+    isLive = !isLive;
+    button.textContent = isLive ? "Pause updates" : "Resume updates";
+    find("live-text").textContent = isLive ? "Live: updates as votes arrive." : "Updates are paused.";
   });
-  setTimeout(run, EVERY * 1000);
+  setTimeout(poll, INTERVAL * 1000);
 }

@@ -1,37 +1,37 @@
-// Two pictures that grow, shrink and move together.
-const SIZES = [1, 1.5, 2, 3, 4, 6];
+// Zoom two images and scroll them together.
+const LEVELS = [1, 1.5, 2, 3, 4, 6];
 const pair = document.getElementById("pair");
 const bodies = pair ? [...pair.querySelectorAll(".body")] : [];
-let size = 0;
+let level = 0;
 
-function pictures() {
-  const found = bodies.map((body) => body.querySelector(".picture .shown > img"));
+function images() {
+  const found = bodies.map((body) => body.querySelector(".image .shown > img"));
   return found.every(Boolean) ? found : [];
 }
 
-export function fitAgain() {
-  size = 0;
+export function resetZoom() {
+  level = 0;
   apply();
 }
 
-export function enlarge(step) {
-  size = Math.max(0, Math.min(SIZES.length - 1, size + step));
+export function zoom(step) {
+  level = Math.max(0, Math.min(LEVELS.length - 1, level + step));
   apply();
 }
 
 function apply() {
-  const shown = pictures();
+  const shown = images();
   document.getElementById("zoom").hidden = shown.length === 0;
   pair.classList.remove("zoomed");
-  for (const picture of shown) picture.style.width = "";
-  const widths = shown.map((picture) => picture.clientWidth);
-  pair.classList.toggle("zoomed", size > 0);
-  if (size > 0) shown.forEach((picture, n) => { picture.style.width = `${widths[n] * SIZES[size]}px`; });
-  document.getElementById("zoom-is").textContent = size ? `${SIZES[size] * 100} %` : "fits";
+  for (const image of shown) image.style.width = "";
+  const widths = shown.map((image) => image.clientWidth);
+  pair.classList.toggle("zoomed", level > 0);
+  if (level > 0) shown.forEach((image, n) => { image.style.width = `${widths[n] * LEVELS[level]}px`; });
+  document.getElementById("zoom-level").textContent = level ? `${LEVELS[level] * 100} %` : "fit";
 }
 
-// The same share of the way across and down, so that both show the same part.
-function follow(from) {
+// Scroll the other image by the same proportion, so that both show the same part.
+function syncScroll(from) {
   const across = from.scrollLeft / Math.max(1, from.scrollWidth - from.clientWidth);
   const down = from.scrollTop / Math.max(1, from.scrollHeight - from.clientHeight);
   for (const other of bodies) {
@@ -42,13 +42,13 @@ function follow(from) {
   }
 }
 
-export function watchPictures() {
+export function setUpZoom() {
   for (const button of document.querySelectorAll("[data-zoom]")) {
-    const deed = { in: () => enlarge(1), out: () => enlarge(-1), fit: fitAgain }[button.dataset.zoom];
-    button.addEventListener("click", deed);
+    const action = { in: () => zoom(1), out: () => zoom(-1), fit: resetZoom }[button.dataset.zoom];
+    button.addEventListener("click", action);
   }
   for (const body of bodies) {
-    body.addEventListener("scroll", () => size > 0 && follow(body), { passive: true });
-    body.addEventListener("dblclick", () => pictures().length && (size ? fitAgain() : enlarge(2)));
+    body.addEventListener("scroll", () => level > 0 && syncScroll(body), { passive: true });
+    body.addEventListener("dblclick", () => images().length && (level ? resetZoom() : zoom(2)));
   }
 }

@@ -1,1 +1,1 @@
-"""The schema as it came to be, one file a version; a database is brought up to the last when it is opened."""
+"""Alembic migrations, one file per schema version. Opening a collection applies the ones that are missing."""

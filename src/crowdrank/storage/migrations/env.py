@@ -1,4 +1,4 @@
-"""What Alembic runs: migrations over the connection that `crowdrank.storage.database` hands it."""
+"""Run the Alembic migrations on the connection that `crowdrank.storage.database` provides."""
 
 from alembic import context
 

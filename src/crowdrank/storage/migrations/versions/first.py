@@ -1,4 +1,4 @@
-"""The first schema: the log, the typed tables beside it, and the triggers that keep both."""
+"""The first schema: the log, the typed tables, and the triggers that keep both append-only."""
 
 from alembic import op
 
@@ -29,13 +29,13 @@ TABLES = [
     "CREATE INDEX ix_log_events ON log (seq) WHERE kind NOT IN ('assignment', 'vote')",
     "CREATE INDEX ix_log_subject ON log (subject) WHERE subject IS NOT NULL",
     """
-    CREATE TABLE rate (
-        key_hash BYTEA NOT NULL CONSTRAINT ck_rate_key_hash CHECK (length(key_hash) = 32),
+    CREATE TABLE rate_limit (
+        key_hash BYTEA NOT NULL CONSTRAINT ck_rate_limit_key_hash CHECK (length(key_hash) = 32),
         free_at BIGINT NOT NULL,
-        CONSTRAINT pk_rate PRIMARY KEY (key_hash)
+        CONSTRAINT pk_rate_limit PRIMARY KEY (key_hash)
     )
     """,
-    "CREATE INDEX ix_rate_free_at ON rate (free_at)",
+    "CREATE INDEX ix_rate_limit_free_at ON rate_limit (free_at)",
     """
     CREATE TABLE annotator (
         id BIGINT NOT NULL,
@@ -69,7 +69,7 @@ TABLES = [
         probability DOUBLE PRECISION NOT NULL CONSTRAINT ck_assignment_probability CHECK (probability > 0 AND
             probability <= 1),
         gold_item BIGINT,
-        instead_of BIGINT,
+        replaces BIGINT,
         CONSTRAINT pk_assignment PRIMARY KEY (seq),
         CONSTRAINT fk_assignment_left_item_query FOREIGN KEY(left_item, query) REFERENCES item (id, query),
         CONSTRAINT fk_assignment_right_item_query FOREIGN KEY(right_item, query) REFERENCES item (id, query),
@@ -80,8 +80,8 @@ TABLES = [
         CONSTRAINT fk_assignment_seq FOREIGN KEY(seq) REFERENCES log (seq),
         CONSTRAINT uq_assignment_token_hash UNIQUE (token_hash),
         CONSTRAINT fk_assignment_annotator FOREIGN KEY(annotator) REFERENCES annotator (id),
-        CONSTRAINT uq_assignment_instead_of UNIQUE (instead_of),
-        CONSTRAINT fk_assignment_instead_of FOREIGN KEY(instead_of) REFERENCES assignment (seq)
+        CONSTRAINT uq_assignment_replaces UNIQUE (replaces),
+        CONSTRAINT fk_assignment_replaces FOREIGN KEY(replaces) REFERENCES assignment (seq)
     )
     """,
     """
@@ -157,83 +157,84 @@ TABLES = [
 ]
 
 APPEND_ONLY = ("log", "item", "annotator", "token", "assignment", "vote", "withdrawal")
-# A row of these writes its own row of the log.
+# Inserting into one of these tables also inserts a row into `log`.
 LOGGED = ("assignment", "vote")
-# What must not be true of a new row of the log, in both databases; and of one that is about an earlier row.
+# Conditions that reject a new row of `log`, by their error message.
 OUT_OF_ORDER = {
-    "the next number is due": "NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM log)",
-    "time runs forward": "NEW.at < (SELECT at FROM log ORDER BY seq DESC LIMIT 1)",
+    "rows must be numbered without gaps": "NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM log)",
+    "time must not go backwards": "NEW.at < (SELECT at FROM log ORDER BY seq DESC LIMIT 1)",
 }
-ABOUT_NOTHING = {
-    "it must be about an item": "NEW.kind IN ('item_edited', 'item_hidden', 'item_shown') "
+WRONG_SUBJECT = {
+    "the subject must be an item": "NEW.kind IN ('item_edited', 'item_hidden', 'item_shown') "
     "AND NOT EXISTS (SELECT 1 FROM item WHERE item.id = NEW.subject)",
-    "it must be about an annotator": "NEW.kind IN ('annotator_edited', 'annotator_excluded', 'annotator_included') "
+    "the subject must be an annotator": "NEW.kind IN ('annotator_edited', 'annotator_excluded', 'annotator_included') "
     "AND NOT EXISTS (SELECT 1 FROM annotator WHERE annotator.id = NEW.subject)",
-    "it must be about a token": "NEW.kind = 'token_revoked' "
+    "the subject must be a token": "NEW.kind = 'token_revoked' "
     "AND NOT EXISTS (SELECT 1 FROM token WHERE token.seq = NEW.subject)",
-    "it must be about a vote": "NEW.kind IN ('undo', 'void') "
+    "the subject must be a vote": "NEW.kind IN ('undo', 'void') "
     "AND NOT EXISTS (SELECT 1 FROM vote WHERE vote.seq = NEW.subject)",
 }
 
 
 def upgrade() -> None:
-    here = op.get_bind()
-    sqlite = here.dialect.name == "sqlite"
-    for statement in [*TABLES, *(triggers_of_sqlite() if sqlite else triggers_of_postgresql())]:
-        here.exec_driver_sql(_in_sqlite(statement) if sqlite else statement)
+    connection = op.get_bind()
+    is_sqlite = connection.dialect.name == "sqlite"
+    for statement in [*TABLES, *(sqlite_triggers() if is_sqlite else postgresql_triggers())]:
+        connection.exec_driver_sql(_for_sqlite(statement) if is_sqlite else statement)
 
 
 def downgrade() -> None:
-    raise NotImplementedError("There is nothing before the first version: restore a backup.")
+    raise NotImplementedError("This is the first version of the schema. Restore a backup instead.")
 
 
-def _in_sqlite(statement: str) -> str:
-    for theirs, ours in {"BIGINT": "INTEGER", "BYTEA": "BLOB", "DOUBLE PRECISION": "DOUBLE"}.items():
-        statement = statement.replace(theirs, ours)
+def _for_sqlite(statement: str) -> str:
+    for postgresql, sqlite in {"BIGINT": "INTEGER", "BYTEA": "BLOB", "DOUBLE PRECISION": "DOUBLE"}.items():
+        statement = statement.replace(postgresql, sqlite)
     return statement
 
 
-def triggers_of_sqlite() -> list[str]:
-    def refuse(wrong: dict[str, str]) -> str:
-        return "".join(f"SELECT RAISE(ABORT, 'log: {what}') WHERE {when}; " for what, when in wrong.items())
+def sqlite_triggers() -> list[str]:
+    def reject(conditions: dict[str, str]) -> str:
+        return "".join(f"SELECT RAISE(ABORT, 'log: {message}') WHERE {when}; " for message, when in conditions.items())
 
     return [
-        f"CREATE TRIGGER log_in_order BEFORE INSERT ON log BEGIN {refuse(OUT_OF_ORDER)} END",
-        f"CREATE TRIGGER log_about BEFORE INSERT ON log WHEN NEW.subject IS NOT NULL BEGIN {refuse(ABOUT_NOTHING)} END",
+        f"CREATE TRIGGER log_in_order BEFORE INSERT ON log BEGIN {reject(OUT_OF_ORDER)} END",
+        f"CREATE TRIGGER log_subject BEFORE INSERT ON log WHEN NEW.subject IS NOT NULL "
+        f"BEGIN {reject(WRONG_SUBJECT)} END",
         *(
             f"CREATE TRIGGER {table}_logged BEFORE INSERT ON {table} BEGIN "
             f"INSERT INTO log (seq, at, kind, actor) VALUES (NEW.seq, NEW.at, '{table}', 'annotator'); END"
             for table in LOGGED
         ),
         *(
-            f"CREATE TRIGGER {table}_no_{act} BEFORE {act} ON {table} "
-            f"BEGIN SELECT RAISE(ABORT, '{table}: rows are added, never changed'); END"
+            f"CREATE TRIGGER {table}_no_{change} BEFORE {change} ON {table} "
+            f"BEGIN SELECT RAISE(ABORT, '{table}: rows cannot be changed or deleted'); END"
             for table in APPEND_ONLY
-            for act in ("update", "delete")
+            for change in ("update", "delete")
         ),
     ]
 
 
-def triggers_of_postgresql() -> list[str]:
+def postgresql_triggers() -> list[str]:
     def function(name: str, body: str) -> str:
         return f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$"
 
-    def refusal(message: str) -> str:
+    def error(message: str) -> str:
         return f"RAISE EXCEPTION USING MESSAGE = {message}, ERRCODE = 'integrity_constraint_violation';"
 
-    def refuse(wrong: dict[str, str]) -> str:
-        checks = (f"IF {when} THEN {refusal(repr('log: ' + what))} END IF; " for what, when in wrong.items())
+    def reject(conditions: dict[str, str]) -> str:
+        checks = (f"IF {when} THEN {error(repr('log: ' + message))} END IF; " for message, when in conditions.items())
         return "".join(checks) + "RETURN NEW;"
 
-    new_row = "INSERT INTO log (seq, at, kind, actor) VALUES (NEW.seq, NEW.at, TG_TABLE_NAME, 'annotator');"
+    insert_log = "INSERT INTO log (seq, at, kind, actor) VALUES (NEW.seq, NEW.at, TG_TABLE_NAME, 'annotator');"
     return [
-        function("log_in_order", refuse(OUT_OF_ORDER)),
-        function("log_about", refuse(ABOUT_NOTHING)),
-        function("row_logged", f"{new_row} RETURN NEW;"),
-        function("never_changed", refusal("TG_TABLE_NAME || ': rows are added, never changed'")),
+        function("log_in_order", reject(OUT_OF_ORDER)),
+        function("log_subject", reject(WRONG_SUBJECT)),
+        function("row_logged", f"{insert_log} RETURN NEW;"),
+        function("never_changed", error("TG_TABLE_NAME || ': rows cannot be changed or deleted'")),
         "CREATE TRIGGER log_in_order BEFORE INSERT ON log FOR EACH ROW EXECUTE FUNCTION log_in_order()",
-        "CREATE TRIGGER log_about BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.subject IS NOT NULL) "
-        "EXECUTE FUNCTION log_about()",
+        "CREATE TRIGGER log_subject BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.subject IS NOT NULL) "
+        "EXECUTE FUNCTION log_subject()",
         *(
             f"CREATE TRIGGER {table}_logged BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION row_logged()"
             for table in LOGGED

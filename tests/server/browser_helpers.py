@@ -1,4 +1,4 @@
-"""People with browsers, for tests of the pages; `crowdrank serve` is a process of its own."""
+"""Browsers of annotators and admins, and a server started with `crowdrank serve`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def stones(tmp_path_factory):
 
 @pytest.fixture
 def enter(browser):  # noqa: F811
-    """Pages of people who opened a link: `enter(address, "phone")`; closed afterwards."""
+    """Open a link in a new browser context: `enter(url, "phone")`; closed afterwards."""
     opened = []
 
     def come(address, look="light", **how):
@@ -76,7 +76,7 @@ def link_of(served, token):
 
 
 def judge(served, enter, name, look="light", **how):
-    """Someone with a link of their own, before their first question; and their token."""
+    """Add an annotator and open their link; return the page and the token."""
     (token,) = new_people(served, name)
     opened = enter(link_of(served, token), look, **how)
     assert opened.page.url == f"{served.base}/judge"
@@ -89,7 +89,7 @@ def weights(page):
 
 
 def then(page, deed):
-    """Do it, and wait for the next pair. People look before they answer."""
+    """Run an action and wait for the next pair, after the minimum response time."""
     page.wait_for_timeout(270)
     before = page.locator(TOKEN).first.input_value()
     deed()
@@ -108,14 +108,14 @@ def honest_key(page):
 
 
 def play(served, token, answer, most):
-    """Answer by the API as long as there are questions; gives how many were answered."""
+    """Answer questions through the API and return how many were answered."""
     question = served.ask("GET", "/question", token)
     for done in range(most):
         if "assignment" not in question:
             return done
         asked = question["assignment"]
         left, right = (int(re.search(r"(\d+)", asked[side]["label"])[1]) for side in ("left", "right"))
-        said = {"token": asked["token"], "outcome": answer(left, right), "milliseconds": 4000 + 311 * done}
+        said = {"token": asked["token"], "outcome": answer(left, right), "response_ms": 4000 + 311 * done}
         question = served.ask("POST", "/votes", token, json=said)["next"]
     return most
 
@@ -134,7 +134,7 @@ def votes_of(served, name):
 
 
 def outcomes_of(served, name):
-    """What someone said, without what they took back."""
+    """Return the outcomes of an annotator's votes that count."""
     standing = [vote for vote in votes_of(served, name) if vote["status"] == "counts"]
     return [{vote["left"]: "left", vote["right"]: "right"}.get(vote["winner"], vote["winner"]) for vote in standing]
 

@@ -1,4 +1,4 @@
-"""A server in processes of its own, and a crowd that votes over HTTP and never gives up."""
+"""Start a server in its own processes, and let a simulated crowd vote over HTTP with retries."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SERVE = """
 import sys, json
 from crowdrank.server.main import serve
 from crowdrank.server.service import Options
-told = json.loads(sys.argv[1])
-options = Options(patience=told["patience"])
-serve(told["place"], options, port=told["port"], processes=told["processes"], log_level="error")
+arguments = json.loads(sys.argv[1])
+options = Options(timeout=arguments["timeout"])
+serve(arguments["location"], options, port=arguments["port"], processes=arguments["processes"], log_level="error")
 """
 
 
@@ -31,19 +31,25 @@ def free_port():
 
 
 class Served:
-    """The server, seen from outside."""
+    """Starts, stops and kills a server."""
 
-    def __init__(self, place, processes=1, port=None, patience=10.0, log=None):
+    def __init__(self, location, processes=1, port=None, timeout=10.0, log=None):
         self.port = port or free_port()
-        self._told = json.dumps({"place": place, "port": self.port, "processes": processes, "patience": patience})
-        self._log = log
+        self._arguments = json.dumps(
+            {"location": location, "port": self.port, "processes": processes, "timeout": timeout}
+        )
+        self._output = log
         self.process = None
 
     def start(self, seconds=240.0):
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        out = subprocess.DEVNULL if self._log is None else open(self._log, "ab")  # noqa: SIM115
+        out = subprocess.DEVNULL if self._output is None else open(self._output, "ab")  # noqa: SIM115
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _SERVE, self._told], stdout=out, stderr=out, start_new_session=True, env=environment
+            [sys.executable, "-c", _SERVE, self._arguments],
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            env=environment,
         )
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -56,13 +62,13 @@ class Served:
         raise RuntimeError("The server did not come up.")
 
     def kill(self):
-        """All its processes, at once and without a word."""
+        """Kill all processes at once."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self):
-        """As an organiser would."""
+        """Stop the server as an admin would."""
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(timeout=90)
@@ -71,25 +77,25 @@ class Served:
             raise
 
     def members(self):
-        """The numbers of its processes."""
+        """Return the ids of its processes."""
         found = subprocess.run(["ps", "-o", "pid=", "--sid", str(self.process.pid)], capture_output=True, text=True)
         return [int(number) for number in found.stdout.split()]
 
 
 @dataclass
-class Told:
-    """What a crowd went through."""
+class CrowdLog:
+    """What a crowd experienced."""
 
     acknowledged: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """By token: the number of the vote and what was said, as the server confirmed."""
+    """By token: the number of the vote and its outcome, as the server confirmed them."""
     seconds: list[float] = field(default_factory=list)
-    """How long each vote with its next question took, from the first try on."""
+    """Duration of each vote with its next question, from the first attempt on."""
     retries: int = 0
     errors: list[str] = field(default_factory=list)
 
 
-class Line:
-    """One keep-alive connection; the plainest HTTP there is, so that the crowd costs little beside the server."""
+class Connection:
+    """One keep-alive connection with minimal HTTP, so that the crowd uses little CPU next to the server."""
 
     def __init__(self, port, token):
         self._port, self._token = port, token
@@ -124,60 +130,60 @@ class Line:
 class Voter:
     """One annotator, who answers questions until told to stop."""
 
-    def __init__(self, port, token, told, answer):
-        self._line, self._told, self._answer = Line(port, token), told, answer
+    def __init__(self, port, token, log, answer):
+        self._connection, self._log, self._answer = Connection(port, token), log, answer
 
     async def run(self, going, pace=0.0, offset=0.0):
         """`pace`: seconds between two answers, where the server keeps up."""
-        question = await self._insist("GET", "/api/v1/question", going)
+        question = await self._request_until_answered("GET", "/api/v1/question", going)
         due = time.perf_counter() + offset
         while going() and question is not None and "assignment" in question:
             if pace:
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
                 due = max(due + pace, time.perf_counter())
             asked = question["assignment"]
-            said = self._answer(asked)
-            begin = time.perf_counter()
-            body = {"token": asked["token"], "outcome": said, "milliseconds": 1000}
-            answer = await self._insist("POST", "/api/v1/votes", going, body)
+            outcome = self._answer(asked)
+            start = time.perf_counter()
+            body = {"token": asked["token"], "outcome": outcome, "response_ms": 1000}
+            answer = await self._request_until_answered("POST", "/api/v1/votes", going, body)
             if answer is None:
                 break
-            self._told.seconds.append(time.perf_counter() - begin)
-            self._told.acknowledged[asked["token"]] = (answer["recorded"]["seq"], said)
+            self._log.seconds.append(time.perf_counter() - start)
+            self._log.acknowledged[asked["token"]] = (answer["recorded"]["seq"], outcome)
             question = answer["next"]
-        self._line.close()
+        self._connection.close()
 
-    async def _insist(self, method, path, going, body=None):
-        """Until it is answered; None once it is not wanted any more."""
+    async def _request_until_answered(self, method, path, going, body=None):
+        """Repeat a request until it is answered; None if the crowd stops first."""
         while True:
             try:
-                status, answer = await self._line.ask(method, path, body)
+                status, answer = await self._connection.ask(method, path, body)
             except ConnectionError:
                 status, answer = 0, None
             if status == 200:
                 return answer
             if status not in (0, 429, 503):
-                self._told.errors.append(f"{status} {answer}")
+                self._log.errors.append(f"{status} {answer}")
                 return None
             if not going():
                 return None
-            self._told.retries += 1
+            self._log.retries += 1
             await asyncio.sleep(0.2 if status == 0 else 0.5)
 
 
 def vote_for(port, tokens, seconds, *, answer, pace=0.0, going=None):
-    """A whole crowd for some time; gives what it went through, and how long it really took."""
-    told, begin = Told(), time.perf_counter()
-    end = begin + seconds
+    """Let a crowd vote for some time; return its log and the elapsed time."""
+    log, start = CrowdLog(), time.perf_counter()
+    end = start + seconds
     is_going = going or (lambda: time.perf_counter() < end)
 
     async def everyone():
         await asyncio.gather(
             *(
-                Voter(port, token, told, answer).run(is_going, pace, pace * n / len(tokens))
+                Voter(port, token, log, answer).run(is_going, pace, pace * n / len(tokens))
                 for n, token in enumerate(tokens)
             )
         )
 
     asyncio.run(everyone())
-    return told, time.perf_counter() - begin
+    return log, time.perf_counter() - start

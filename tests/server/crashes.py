@@ -1,4 +1,4 @@
-"""A server that is killed again and again under load, and what must be true of its log afterwards."""
+"""Kill a server repeatedly under load, and compare its log with what clients were crowd_log."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import time
 import urllib.request
 from dataclasses import dataclass
 
-from crowdrank.server.boards import board_of
-from crowdrank.server.projection import Live
+from crowdrank.server.boards import build_board
+from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
-from tests.server.crowd import Served, vote_for
+from tests.server.load import Served, vote_for
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it."""
+    """The result of a crash test."""
 
     acknowledged: int
     stored: int
     retries: int
     errors: list[str]
     lost: list[int]
-    """Numbers of votes that were acknowledged, and are not in the log as they were given."""
+    """Acknowledged votes that are missing from the log, or stored differently."""
     boards_equal: bool
 
     @property
@@ -34,15 +34,15 @@ class Outcome:
         return not self.lost and not self.errors and self.boards_equal and self.acknowledged > 0
 
 
-def play(place, processes, rounds, *, clients=50, items=60, pause=(0.5, 1.5), postgres=None, seed=0, log=None):
+def play(location, processes, rounds, *, clients=50, items=60, pause=(0.5, 1.5), postgres=None, seed=0, log=None):
     """Kill the server `rounds` times while clients vote; where a database server is given, that one instead."""
     chance = random.Random(seed)
-    with Collection.open(place) as collection:
+    with Collection.open(location) as collection:
         collection.items.add([f"item {n}" for n in range(items)], actor="test")
         people = collection.annotators.add([f"p{n}" for n in range(clients)], actor="test")
         tokens = collection.access.issue(people, actor="test")
         secret = collection.access.issue_role("admin", actor="test")
-    served = Served(place, processes, log=log).start()
+    served = Served(location, processes, log=log).start()
     going, crowd = threading.Event(), []
     going.set()
     thread = threading.Thread(
@@ -68,12 +68,12 @@ def play(place, processes, rounds, *, clients=50, items=60, pause=(0.5, 1.5), po
         shown = _board(served.port, secret)
     finally:
         stopped = served.stop()
-    assert stopped in (0, -signal.SIGTERM), "told to stop, it must stop in peace"
-    return _compared(place, crowd[0], shown)
+    assert stopped in (0, -signal.SIGTERM), "the server must stop cleanly"
+    return _compare(location, crowd[0], shown)
 
 
 def kill_postgres(server):
-    """The process that others were started by; these follow it by themselves, and it comes back."""
+    """Kill the main process of PostgreSQL, wait for its children to end, and start it again."""
     number = int((server.data / "postmaster.pid").read_text().split()[0])
     os.kill(number, signal.SIGKILL)
     for _ in range(50):
@@ -91,7 +91,7 @@ def _answer(asked):
 
 
 def _board(port, secret, patience=120.0):
-    """Of the running server, once it has caught up."""
+    """Return the board of the running server once it no longer changes."""
     end, shown = time.monotonic() + patience, None
     while time.monotonic() < end:
         request = urllib.request.Request(
@@ -106,23 +106,23 @@ def _board(port, secret, patience=120.0):
     return shown
 
 
-def _compared(place, told, shown):
-    with Collection.open(place) as collection:
-        rows = {row["seq"]: row for row in collection.log.votes()}
-        lost = [seq for seq, said in told.acknowledged.values() if not _is(rows.get(seq), said)]
-        if len({seq for seq, _ in told.acknowledged.values()}) != len(told.acknowledged):
+def _compare(location, crowd_log, shown):
+    with Collection.open(location) as collection:
+        rows = {row["seq"]: row for row in collection.log.vote_rows()}
+        lost = [seq for seq, outcome in crowd_log.acknowledged.values() if not _matches(rows.get(seq), outcome)]
+        if len({seq for seq, _ in crowd_log.acknowledged.values()}) != len(crowd_log.acknowledged):
             lost.append(-1)  # one row for two answers
-        live = Live(collection).catch_up()
-        replayed = board_of(collection, live, live.touched).as_dict()
+        projection = Projection(collection).catch_up()
+        replayed = build_board(collection, projection, projection.board_seq).as_dict()
     return Outcome(
-        acknowledged=len(told.acknowledged),
+        acknowledged=len(crowd_log.acknowledged),
         stored=len(rows),
-        retries=told.retries,
-        errors=told.errors,
+        retries=crowd_log.retries,
+        errors=crowd_log.errors,
         lost=lost,
         boards_equal=json.loads(json.dumps(replayed)) == shown,
     )
 
 
-def _is(row, said):
-    return row is not None and row["winner"] == row.get(said, said)
+def _matches(row, outcome):
+    return row is not None and row["winner"] == row.get(outcome, outcome)

@@ -1,4 +1,4 @@
-"""Many write at once: from threads, from processes, and while some are killed."""
+"""Concurrent writes: from threads, from processes, and while processes are killed."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from crowdrank.errors import DataError
-from crowdrank.storage import Collection, ContradictionError, UnavailableError
+from crowdrank.storage import Collection, ConflictError, UnavailableError
 from crowdrank.storage.database import Database
 from crowdrank.storage.writer import Task, Writer, microseconds
 from tests.postgres import running
@@ -17,13 +17,13 @@ ODDS = {"policy": "random", "probability": 1.0}
 
 
 def at_once(times, work):
-    """What each of many threads gave or raised, all let go at the same moment."""
+    """Run `work` in many threads at the same moment; return what each returned or raised."""
     barrier = threading.Barrier(times)
 
-    def run(place):
+    def run(n):
         barrier.wait()
         try:
-            return work(place)
+            return work(n)
         except Exception as error:
             return error
 
@@ -31,43 +31,43 @@ def at_once(times, work):
         return list(pool.map(run, range(times)))
 
 
-def test_two_tabs_with_one_token_store_one_vote(collection, ask, crowd):
+def test_one_token_used_at_once_stores_one_vote(collection, ask, crowd):
     asked = ask()
-    found = at_once(8, lambda _: collection.questions.vote(asked.token, asked.left, annotator=crowd.ann))
+    found = at_once(8, lambda _: collection.votes.record(asked.token, asked.left, annotator=crowd.ann))
     assert len({vote.seq for vote in found}) == 1
     assert sorted(vote.replayed for vote in found) == [False] + [True] * 7
 
 
-def test_of_two_answers_at_once_one_is_refused(collection, ask, crowd):
+def test_of_two_different_answers_at_once_one_is_refused(collection, ask, crowd):
     asked = ask()
     answers = [asked.left, asked.right] * 4
-    found = at_once(8, lambda place: collection.questions.vote(asked.token, answers[place], annotator=crowd.ann))
-    refused = [isinstance(one, ContradictionError) for one in found]
+    found = at_once(8, lambda n: collection.votes.record(asked.token, answers[n], annotator=crowd.ann))
+    refused = [isinstance(one, ConflictError) for one in found]
     assert sum(refused) == 4
     assert {one.outcome for one, gone in zip(found, refused, strict=True) if not gone} in ({"left"}, {"right"})
 
 
-def test_an_annotator_holds_one_question_however_many_ask(place, collection, crowd, clock):
-    with Collection.open(place, clock=clock) as other:  # as another process would
+def test_an_annotator_holds_one_assignment_however_many_are_requested(location, collection, crowd, clock):
+    with Collection.open(location, clock=clock) as other:  # as another process would
         sides = (collection, other)
         found = at_once(
-            8, lambda n: sides[n % 2].questions.assign(crowd.ann, crowd.items[n % 2], crowd.items[2 + n % 2], **ODDS)
+            8, lambda n: sides[n % 2].assignments.create(crowd.ann, crowd.items[n % 2], crowd.items[2 + n % 2], **ODDS)
         )
     assert len({one.seq for one in found}) == 1
     assert len(collection.log.after(0).assignments) == 1
 
 
-def test_everyone_is_told_of_their_own(collection, crowd):
+def test_every_writer_gets_its_own_result(collection, crowd):
     """Votes, refusals and other writes, stored together."""
     people = collection.annotators.add([f"p{n}" for n in range(12)], actor="admin")
 
     def work(n):
         if n % 3 == 0:
-            return collection.questions.vote("guessed", "tie", annotator=people[n])
+            return collection.votes.record("guessed", "tie", annotator=people[n])
         if n % 3 == 1:
             return collection.items.hide(crowd.items[0], actor=f"admin {n}")
-        asked = collection.questions.assign(people[n], *crowd.items[:2], **ODDS)
-        return collection.questions.vote(asked.token, asked.right, annotator=people[n])
+        asked = collection.assignments.create(people[n], *crowd.items[:2], **ODDS)
+        return collection.votes.record(asked.token, asked.right, annotator=people[n])
 
     found = at_once(12, work)
     assert all(type(found[n]).__name__ == "UnknownTokenError" for n in range(0, 12, 3))
@@ -77,41 +77,44 @@ def test_everyone_is_told_of_their_own(collection, crowd):
 
 
 @pytest.fixture
-def writer(place, collection):
-    database = Database(place, patience=1, durable=False)
+def writer(location, collection):
+    database = Database(location, timeout=1, durable=False)
     yield Writer(database, microseconds)
     database.close()
 
 
-def test_who_fails_takes_nobody_along(writer, collection):
+def test_a_failed_write_does_not_affect_the_others(writer, collection):
     hold, waiting = threading.Event(), threading.Event()
 
-    def slow(writing):
+    def slow(transaction):
         waiting.set()
         hold.wait(5)
-        return writing.append("paused", "admin")
+        return transaction.append("paused", "admin")
 
-    def half(writing):
-        writing.append("closed", "admin")
+    def half(transaction):
+        transaction.append("closed", "admin")
         raise DataError("half done")
 
-    works = [lambda writing: writing.append("noted", "admin"), half, lambda writing: 1 / 0]
-    works += [lambda writing: writing.append("undo", "admin", 10**6), lambda writing: writing.append("noted", "admin")]
+    works = [lambda transaction: transaction.append("noted", "admin"), half, lambda transaction: 1 / 0]
+    works += [
+        lambda transaction: transaction.append("undo", "admin", 10**6),
+        lambda transaction: transaction.append("noted", "admin"),
+    ]
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(writer.run, slow)
         waiting.wait(5)
-        line = [pool.submit(writer.run, work) for work in works]
-        while len(writer._line) < len(works):
+        queued = [pool.submit(writer.run, work) for work in works]
+        while len(writer._queue) < len(works):
             time.sleep(0.001)
         hold.set()
         assert first.result() == 1
-        assert sorted((line[0].result(), line[4].result())) == [2, 3]
-        errors = [type(line[n].exception()).__name__ for n in (1, 2, 3)]
+        assert sorted((queued[0].result(), queued[4].result())) == [2, 3]
+        errors = [type(queued[n].exception()).__name__ for n in (1, 2, 3)]
     assert errors == ["DataError", "ZeroDivisionError", "IntegrityError"]
     assert [event.kind for event in collection.log.events()] == ["paused", "noted", "noted"]
 
 
-def test_tasks_of_one_annotator_see_each_other(writer):
+def test_tasks_of_one_annotator_see_each_others_rows(writer):
     """Stored in one transaction, the second still reads what the first wrote."""
     seen = []
 
@@ -119,16 +122,18 @@ def test_tasks_of_one_annotator_see_each_other(writer):
         return dict.fromkeys(keys, connection.exec_driver_sql("SELECT count(*) FROM log").scalar())
 
     def task(who):
-        return Task(who, read, who, lambda told, writing: (seen.append(told), writing.append("noted", "admin")))
+        return Task(
+            who, read, who, lambda found, transaction: (seen.append(found), transaction.append("noted", "admin"))
+        )
 
     def run(work):
         return threading.Thread(target=writer.run, args=(work,))
 
     hold = threading.Event()
     threads = [run(lambda _: hold.wait(5)), run(task(1)), run(task(1)), run(task(2))]
-    for place, thread in enumerate(threads):
+    for n, thread in enumerate(threads):
         thread.start()
-        while place and len(writer._line) < place:
+        while n and len(writer._queue) < n:
             time.sleep(0.001)
     hold.set()
     for thread in threads:
@@ -136,19 +141,19 @@ def test_tasks_of_one_annotator_see_each_other(writer):
     assert seen == [0, 1, 1]
 
 
-def test_a_database_that_stays_locked_is_said_to_be(place, collection, crowd, ask):
-    database = Database(place, patience=5, durable=False)
-    with Collection.open(place, patience=0.3) as other:
+def test_a_database_that_stays_locked_is_reported(location, collection, crowd, ask):
+    database = Database(location, timeout=5, durable=False)
+    with Collection.open(location, timeout=0.3) as other:
         asked = ask()
         with database.writing(), pytest.raises(UnavailableError, match="try again"):
-            other.questions.vote(asked.token, "tie", annotator=crowd.ann)
-        assert not other.questions.vote(asked.token, "tie", annotator=crowd.ann).replayed
+            other.votes.record(asked.token, "tie", annotator=crowd.ann)
+        assert not other.votes.record(asked.token, "tie", annotator=crowd.ann).replayed
     database.close()
 
 
-def test_processes_that_write_at_once_leave_no_gap_and_keep_the_order(place, collection, crowd):
+def test_concurrent_processes_leave_no_gaps_and_keep_the_order(location, collection, crowd):
     """A reader that follows meanwhile has seen every row, once and in order."""
-    voters = [Voter(place, f"voter {n}", 20) for n in range(2)]
+    voters = [Voter(location, f"voter {n}", 20) for n in range(2)]
     followed, last = [], 0
     while any(voter.is_alive() for voter in voters) or last < collection.log.head():
         batch = collection.log.after(last, limit=7)
@@ -157,33 +162,33 @@ def test_processes_that_write_at_once_leave_no_gap_and_keep_the_order(place, col
         followed += sorted(int(row) for row in rows)
         last = batch.last
         time.sleep(0.002)
-    told = [seq for voter in voters for seq in voter.heard()]
+    told = [seq for voter in voters for seq in voter.reported()]
     assert followed == list(range(1, collection.log.head() + 1))
     assert sorted(told) == collection.log.after(0).votes.seq.tolist()
     assert len(told) == 40
 
 
-def test_what_was_acknowledged_outlives_a_killed_process(place, collection, crowd):
+def test_acknowledged_votes_survive_a_killed_process(location, collection, crowd):
     for n in range(3):
-        voter = Voter(place, f"voter {n}", 10_000)
-        told = [voter.ear.recv() for _ in range(3 + 4 * n)]
+        voter = Voter(location, f"voter {n}", 10_000)
+        told = [voter.receiver.recv() for _ in range(3 + 4 * n)]
         voter.kill()
-        told += voter.heard()
+        told += voter.reported()
         stored = [seq for seq in collection.log.after(0).votes.seq.tolist() if seq >= told[0]]
         assert stored[: len(told)] == told
         assert len(stored) - len(told) in (0, 1)  # the last may have been stored, and not told of in time
     assert len(collection.log.after(0)) == collection.log.head()
 
 
-def test_a_server_that_crashed_and_came_back_is_found_again():
+def test_the_connection_recovers_after_postgresql_crashed():
     with running() as server, Collection.open(server.url()) as collection, ThreadPoolExecutor(1) as pool:
         items = collection.items.add(["a", "b"], actor="admin")
         who = collection.annotators.add(["ann"], actor="admin")[0]
-        asked = collection.questions.assign(who, *items, **ODDS)
-        first = collection.questions.vote(asked.token, asked.left, annotator=who)
-        asked = collection.questions.assign(who, *items, **ODDS)
+        asked = collection.assignments.create(who, *items, **ODDS)
+        first = collection.votes.record(asked.token, asked.left, annotator=who)
+        asked = collection.assignments.create(who, *items, **ODDS)
         server.stop("immediate")
-        late = pool.submit(collection.questions.vote, asked.token, asked.left, annotator=who)
+        late = pool.submit(collection.votes.record, asked.token, asked.left, annotator=who)
         server.start()
         assert not late.result().replayed
         assert collection.log.after(0).votes.seq.tolist() == [first.seq, late.result().seq]

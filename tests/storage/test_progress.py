@@ -1,4 +1,4 @@
-"""Whatever an annotator does, what remains, was decided and was skipped add up to the quota."""
+"""Whatever an annotator does: remaining, decided and skipped questions add up to the quota."""
 
 import atexit
 import shutil
@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from crowdrank.storage import Collection, ContradictionError, ExpiredError, QuotaReachedError
+from crowdrank.storage import Collection, ConflictError, ExpiredError, QuotaReachedError
 from tests.storage.conftest import Clock
 
 QUOTA = 4
@@ -22,7 +22,7 @@ _numbers = count()
 
 @cache
 def the_collection():
-    """One for all runs, each with an annotator of its own."""
+    """One collection for all runs; each run has its own annotator."""
     folder = tempfile.mkdtemp()
     collection = Collection.open(Path(folder) / "c.db", clock=CLOCK, durable=False)
     collection.items.add(["a", "b", "c"], actor="admin")
@@ -31,8 +31,8 @@ def the_collection():
     return collection
 
 
-class AnAnnotator(RuleBasedStateMachine):
-    """The other account of it: a list of answers that stand, and the one question that is open."""
+class AnnotatorMachine(RuleBasedStateMachine):
+    """The reference model: a list of votes that count, and the open assignment."""
 
     @initialize()
     def start(self):
@@ -54,10 +54,10 @@ class AnAnnotator(RuleBasedStateMachine):
         told = {"policy": "random", "probability": 1.0, "quota": QUOTA, "seconds": 60}
         if len(self.standing) == QUOTA and not held:
             with pytest.raises(QuotaReachedError):
-                self.collection.questions.assign(self.who, left, right, **told)
+                self.collection.assignments.create(self.who, left, right, **told)
             return
-        asked = self.collection.questions.assign(self.who, left, right, **told)
-        assert asked.given_back == held
+        asked = self.collection.assignments.create(self.who, left, right, **told)
+        assert asked.already_held == held
         if held:
             assert asked.seq == self.open.seq
         elif self.open is not None:
@@ -68,7 +68,7 @@ class AnAnnotator(RuleBasedStateMachine):
     def answer(self, answer):
         if self.open is not None:
             said = {"left": self.open.left, "right": self.open.right}.get(answer, answer)
-            vote = self.collection.questions.vote(self.open.token, said, annotator=self.who)
+            vote = self.collection.votes.record(self.open.token, said, annotator=self.who)
             assert (vote.outcome, vote.replayed) == (answer, False)
             self.standing.append((vote.seq, answer))
             self.spent.append((self.open.token, said))
@@ -80,12 +80,12 @@ class AnAnnotator(RuleBasedStateMachine):
             token, said = data.draw(st.sampled_from(self.spent))
             if said is None:
                 with pytest.raises(ExpiredError):
-                    self.collection.questions.vote(token, "tie", annotator=self.who)
+                    self.collection.votes.record(token, "tie", annotator=self.who)
             else:
-                assert self.collection.questions.vote(token, said, annotator=self.who).replayed
+                assert self.collection.votes.record(token, said, annotator=self.who).replayed
                 other = "skip" if said != "skip" else "tie"
-                with pytest.raises(ContradictionError):
-                    self.collection.questions.vote(token, other, annotator=self.who)
+                with pytest.raises(ConflictError):
+                    self.collection.votes.record(token, other, annotator=self.who)
 
     @rule()
     def undo(self):
@@ -93,7 +93,7 @@ class AnAnnotator(RuleBasedStateMachine):
             seq, _ = self.standing.pop()
             if self.open is not None:
                 self.spent.append((self.open.token, None))
-            self.open = self.collection.questions.undo(self.who, seq, seconds=60)
+            self.open = self.collection.votes.undo(self.who, seq, seconds=60)
 
     @rule(seconds=st.sampled_from([10, 100]))
     def wait(self, seconds):
@@ -104,16 +104,16 @@ class AnAnnotator(RuleBasedStateMachine):
         if self.standing:
             gone = data.draw(st.sampled_from(self.standing))
             # undo goes by the last vote that stands, so a void one drops out of the account altogether
-            assert self.collection.questions.void([gone[0]], actor="admin") == [gone[0]]
+            assert self.collection.votes.void([gone[0]], actor="admin") == [gone[0]]
             self.standing.remove(gone)
 
     @invariant()
     def it_adds_up(self):
-        found = self.collection.questions.progress(self.who, QUOTA)
+        found = self.collection.assignments.progress(self.who, QUOTA)
         skipped = sum(answer == "skip" for _, answer in self.standing)
         assert (found.skipped, found.decided) == (skipped, len(self.standing) - skipped)
         assert found.remaining + found.decided + found.skipped == QUOTA
 
 
-TestAnAnnotator = AnAnnotator.TestCase
-TestAnAnnotator.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestAnnotatorMachine = AnnotatorMachine.TestCase
+TestAnnotatorMachine.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)

@@ -1,0 +1,198 @@
+"""ASGI middleware around every request: security headers, body size limits, access log and request metrics."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crowdrank.server.errors import internal_error_response, log_internal_error
+
+MAX_BODY = 1 << 20
+MAX_UPLOAD = 32 << 20
+_UPLOAD_PATHS = ("/api/v1/items", "/api/v1/annotators", "/api/v1/media", "/admin/items", "/admin/links")
+_HEADERS = {
+    # Not "no-referrer": browsers would then send "Origin: null" with our own forms, which we refuse.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+_TOO_LARGE = json.dumps(
+    {"error": {"code": "too_large", "message": "The request is too large.", "detail": None}}
+).encode()
+_METHODS = {"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"}
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_logger = logging.getLogger("crowdrank.requests")
+
+
+def content_security_policy(image_hosts: Iterable[str] = ()) -> str:
+    """Allow scripts, styles and everything else from this server only; images also from the hosts that items use."""
+    images = " ".join(["'self'", "data:", *sorted(image_hosts)])
+    return (
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; "
+        "font-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+class SecurityHeadersMiddleware:
+    """Adds security headers to every response and refuses bodies that are too large. Buffers nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app, self._policy = app, content_security_policy()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limit = MAX_UPLOAD if scope["path"].startswith(_UPLOAD_PATHS) else MAX_BODY
+        body = _LimitedBody(receive, limit)
+        refused = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal refused
+            if message["type"] == "http.response.start":
+                if body.exceeded and message["status"] != 413:
+                    refused = True
+                    await _send_too_large(send_with_headers)
+                    return
+                self._add_headers(scope, MutableHeaders(scope=message))
+            elif refused and message.get("body") != _TOO_LARGE:
+                return  # the app's own response to the truncated body
+            await send(message)
+
+        if _content_length(scope) > limit:
+            await _send_too_large(send_with_headers)
+            return
+        await self._app(scope, body, send_with_headers)
+
+    def _add_headers(self, scope: Scope, headers: MutableHeaders) -> None:
+        for name, value in _HEADERS.items():
+            headers.setdefault(name, value)
+        headers.setdefault("Content-Security-Policy", self._policy)
+        is_static = scope["path"].startswith(("/static/", "/media/"))
+        headers.setdefault("Cache-Control", "public, max-age=3600" if is_static else "no-store")
+        if scope.get("scheme") == "https":
+            headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+
+
+class _LimitedBody:
+    """Receives a body up to a limit; beyond it, pretends that the client disconnected."""
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive, self._left = receive, limit
+        self.exceeded = False
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                self.exceeded = True
+                return {"type": "http.disconnect"}
+        return message
+
+
+def _content_length(scope: Scope) -> int:
+    length: bytes = dict(scope["headers"]).get(b"content-length", b"0")
+    return int(length) if length.isdigit() and len(length) < 19 else MAX_UPLOAD + 1
+
+
+async def _send_too_large(send: Send) -> None:
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(_TOO_LARGE)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": _TOO_LARGE})
+
+
+class AccessLogMiddleware:
+    """Logs and counts every request by the pattern of its route. URLs are not logged, they may contain secrets."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_note)
+        except Exception as error:
+            log_internal_error(_route(scope), error)
+            if not status:
+                await internal_error_response(scope)(scope, receive, send_and_note)
+        finally:
+            self._record(scope, status or 500, time.perf_counter() - start)
+
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
+        method, route = scope["method"] if scope["method"] in _METHODS else "other", _route(scope)
+        metrics: RequestMetrics = scope["app"].state.service.metrics
+        metrics.record(method, route, status, seconds)
+        if _logger.isEnabledFor(logging.INFO):
+            fields = {"method": method, "route": route, "status": status, "milliseconds": round(seconds * 1e3, 2)}
+            _logger.info("request", extra=fields)
+
+
+def _route(scope: Scope) -> str:
+    path = getattr(scope.get("route"), "path", None)
+    return str(path) if path else "none"
+
+
+class RequestMetrics:
+    """Counts and durations of requests by route, in the text format of Prometheus."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[str, str, int]] = Counter()
+        self._histograms: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def record(self, method: str, route: str, status: int, seconds: float) -> None:
+        with self._lock:
+            self._counts[method, route, status] += 1
+            self._histograms.setdefault(route, [0] * (len(_BUCKETS) + 1))[bisect_left(_BUCKETS, seconds)] += 1
+            self._seconds[route] = self._seconds.get(route, 0.0) + seconds
+
+    def lines(self) -> list[str]:
+        """Return the metrics of this process, one line each."""
+        process = f'process="{os.getpid()}"'
+        lines = ["# HELP crowdrank_requests_total Requests answered.", "# TYPE crowdrank_requests_total counter"]
+        with self._lock:
+            for (method, route, status), count in sorted(self._counts.items()):
+                labels = f'{process},method="{method}",route="{_escape(route)}",status="{status}"'
+                lines.append(f"crowdrank_requests_total{{{labels}}} {count}")
+            lines.append("# HELP crowdrank_request_seconds Duration of requests.")
+            lines.append("# TYPE crowdrank_request_seconds histogram")
+            for route, counts in sorted(self._histograms.items()):
+                labels, total = f'{process},route="{_escape(route)}"', 0
+                for bound, count in zip((*_BUCKETS, "+Inf"), counts, strict=True):
+                    total += count
+                    lines.append(f'crowdrank_request_seconds_bucket{{{labels},le="{bound}"}} {total}')
+                lines.append(f"crowdrank_request_seconds_sum{{{labels}}} {self._seconds[route]:.6f}")
+                lines.append(f"crowdrank_request_seconds_count{{{labels}}} {total}")
+        return lines
+
+
+def _escape(label: str) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,96 @@
+"""The API for annotators: questions, votes and the board."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Security
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from crowdrank.server.assignments import Answer
+from crowdrank.server.routes import BOARD_WAIT
+from crowdrank.server.routes.board import check_board_access
+from crowdrank.server.service import service_of
+
+bearer = Security(HTTPBearer(auto_error=False, description="The token of a personal link or of the admin link."))
+
+
+class ErrorBody(BaseModel):
+    code: str
+    message: str
+    detail: Any = None
+
+
+class ErrorResponse(BaseModel):
+    """The form of every error."""
+
+    error: ErrorBody
+
+
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of the errors that an endpoint may return."""
+    return {status: {"model": ErrorResponse} for status in (*statuses, 422, 429, 503)}
+
+
+class RequestBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class VoteBody(RequestBody):
+    token: str = Field(min_length=1, max_length=200, description="The token of the assignment.")
+    outcome: Literal["left", "right", "tie", "skip"]
+    reason: str = Field("", max_length=500, description="Why the question was skipped.")
+    response_ms: int | None = Field(None, ge=0, le=604_800_000, description="The response time in milliseconds.")
+
+
+router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["annotators"])
+
+
+@router.get("/question", responses=error_responses(401))
+async def question(request: Request) -> Response:
+    """Return the next question: `assignment` with `progress`, or `finished`, or `paused`."""
+    service = service_of(request)
+    handled = await service.batcher.submit(service.judging_request(request))
+    return JSONResponse(handled.question())
+
+
+@router.post("/votes", responses=error_responses(400, 401, 403, 404, 409, 410))
+async def vote(request: Request, vote: VoteBody) -> Response:
+    """Store a vote and return the next question. Repeating a vote is safe; a different answer is a conflict (409)."""
+    service = service_of(request)
+    answer = Answer(vote.token, vote.outcome, vote.reason, vote.response_ms)
+    handled = await service.batcher.submit(service.judging_request(request, answer))
+    return JSONResponse(handled.result())
+
+
+@router.post("/undo", responses=error_responses(401, 403, 404, 409))
+def undo(request: Request) -> Response:
+    """Undo the last vote and return its question again."""
+    service = service_of(request)
+    annotator, _ = service.annotator(request)
+    return JSONResponse(service.assignments.undo(annotator))
+
+
+@router.get("/board", responses={**error_responses(401, 403), 204: {"description": "Nothing newer than `after`."}})
+def board(request: Request, after: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None) -> Response:
+    """Return the board: ranking with intervals, tie groups, reliability and decision status."""
+    service = service_of(request)
+    check_board_access(service, request)
+    latest = service.boards.latest(BOARD_WAIT)
+    return Response(status_code=204) if after is not None and latest.seq <= after else JSONResponse(latest.as_dict())
+
+
+@router.get("/board/explanation", responses=error_responses(401, 403))
+def explanation(
+    request: Request,
+    above: Annotated[str, Query(max_length=300)],
+    below: Annotated[str, Query(max_length=300)],
+    query: Annotated[str, Query(max_length=300)] = "",
+) -> Response:
+    """Explain in one sentence why one item is above another, or is not."""
+    service = service_of(request)
+    check_board_access(service, request)
+    return JSONResponse({"explanation": service.boards.latest(BOARD_WAIT).explain(above, below, query)})

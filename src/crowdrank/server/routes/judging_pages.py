@@ -1,0 +1,181 @@
+"""The pages for annotators: join, judge, finished."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from crowdrank.server.assignments import Answer
+from crowdrank.server.authentication import ANNOTATOR_COOKIE, FORM_COOKIE, JOIN_LIMIT, SESSION_SECONDS, csrf_token
+from crowdrank.server.content import IMAGE_TYPES, media_file
+from crowdrank.server.errors import RequestError
+from crowdrank.server.projection import Annotator
+from crowdrank.server.rendering import instructions_html, page
+from crowdrank.server.routes import Form, parse_integer, redirect
+from crowdrank.server.service import Service, service_of
+
+router = APIRouter(include_in_schema=False)
+_MAX_NAME_LENGTH = 80
+_MAX_PARAMETER_LENGTH = 300
+
+
+@router.get("/join/{token}")
+def open_personal_link(request: Request, token: str) -> Response:
+    """Exchange the token of a personal link for a cookie, so that it leaves the address bar."""
+    authenticator = service_of(request).authenticator
+    session = authenticator.exchange(request, token, "annotator")
+    response = redirect("/judge")
+    authenticator.set_cookie(request, response, ANNOTATOR_COOKIE, session, SESSION_SECONDS)
+    return response
+
+
+@router.get("/join")
+def join_page(request: Request) -> Response:
+    """Show the form of the public link. Parameters that a panel added become hidden fields."""
+    service = service_of(request)
+    projection = service.projection.catch_up()
+    hidden = {
+        name: request.query_params[name][:_MAX_PARAMETER_LENGTH]
+        for name in projection.settings.joining.panel_parameters
+        if name in request.query_params
+    }
+    secret = request.cookies.get(FORM_COOKIE) or secrets.token_urlsafe(16)
+    response = page(
+        request,
+        "join.html",
+        csrf=csrf_token(secret),
+        instructions=instructions_html(projection.settings.instructions),
+        hidden=hidden,
+        closed=not projection.settings.joining.open or projection.state == "closed",
+    )
+    service.authenticator.set_cookie(request, response, FORM_COOKIE, secret, None)
+    return response
+
+
+@router.post("/join")
+def join(request: Request, form: Form) -> Response:
+    service = service_of(request)
+    service.authenticator.check_form(request, form.csrf, request.cookies.get(FORM_COOKIE, ""))
+    current = request.cookies.get(ANNOTATOR_COOKIE, "")
+    session = _join(service, service.authenticator.client_address(request), form["name"], form.fields, current)
+    response = redirect("/judge")
+    if session is not None:
+        service.authenticator.set_cookie(request, response, ANNOTATOR_COOKIE, session, SESSION_SECONDS)
+    return response
+
+
+@router.get("/judge")
+def judge_page(request: Request) -> Response:
+    service = service_of(request)
+    annotator, session = service.annotator(request)
+    question = service.assignments.question(annotator)
+    if question.get("finished"):
+        return redirect("/finished")
+    settings, done = service.projection.settings, question["progress"]["done"]
+    return page(
+        request,
+        "judge.html",
+        csrf=session.csrf,
+        question=question,
+        first=done == 0,
+        name=annotator.name,
+        instructions=instructions_html(settings.instructions),
+        can_undo=settings.undo and done > 0,
+    )
+
+
+@router.post("/judge")
+def vote(request: Request, form: Form) -> Response:
+    """Store a vote of a browser without JavaScript."""
+    service = service_of(request)
+    annotator, _ = service.annotator(request, form.csrf)
+    outcome = form["outcome"]
+    if outcome not in ("left", "right", "tie", "skip"):
+        raise RequestError(422, "Choose one of the answers.")
+    response_ms = parse_integer(form["response_ms"], "The response time")
+    answer = Answer(form["token"], outcome, form["reason"][:500], response_ms)  # type: ignore[arg-type]
+    service.assignments.vote(annotator, answer)
+    return redirect("/judge", "saved")
+
+
+@router.post("/judge/undo")
+def undo(request: Request, form: Form) -> Response:
+    service = service_of(request)
+    annotator, _ = service.annotator(request, form.csrf)
+    service.assignments.undo(annotator)
+    return redirect("/judge", "undone")
+
+
+@router.get("/finished")
+def finished_page(request: Request) -> Response:
+    service = service_of(request)
+    annotator, session = service.annotator(request)
+    question = service.assignments.question(annotator)
+    if not question.get("finished"):
+        return redirect("/judge")
+    return page(
+        request,
+        "finished.html",
+        csrf=session.csrf,
+        progress=question["progress"],
+        reason=question["reason"],
+        completion_code=question["completion_code"],
+        completion_url=question["completion_url"],
+        can_undo=service.projection.settings.undo and question["progress"]["done"] > 0,
+    )
+
+
+@router.get("/media/{name:path}")
+def media(request: Request, name: str, v: Annotated[str | None, Query()] = None) -> Response:
+    """Return an image of the media folder."""
+    folder = service_of(request).options.media
+    path = None if folder is None else media_file(folder, name)
+    if path is None:
+        raise RequestError(404, "This image does not exist.")
+    return FileResponse(path, media_type=IMAGE_TYPES[path.suffix.lower()])
+
+
+def _join(service: Service, address: str, name: str, fields: Mapping[str, str], current: str) -> str | None:
+    """Add an annotator and open their session; None if the `current` session is already theirs."""
+    projection = service.projection.catch_up()
+    joining = projection.settings.joining
+    if not joining.open or projection.state == "closed":
+        raise RequestError(403, "This study is closed to new participants.", code="closed")
+    service.limiter.take(f"joining {address}", JOIN_LIMIT)
+    panel = {key: fields[key][:_MAX_PARAMETER_LENGTH] for key in joining.panel_parameters if fields.get(key)}
+    panel_id = panel.get(joining.panel_parameters[0]) if joining.panel_parameters else None
+    wanted = panel_id or name or f"guest-{secrets.token_hex(4)}"
+    if len(wanted) > _MAX_NAME_LENGTH:
+        raise RequestError(422, f"The name is too long: use at most {_MAX_NAME_LENGTH} characters.")
+    existing = {annotator.name: annotator for annotator in projection.annotators.values()}
+    if wanted in existing:
+        return _rejoin(service, existing[wanted], panel, current)
+    metadata = {"joined": "panel" if panel_id else "open", **({"panel": panel} if panel else {})}
+    (id_,) = service.collection.annotators.add([wanted], actor="join", metadata={wanted: metadata})
+    return _open_session(service, id_)
+
+
+def _rejoin(service: Service, annotator: Annotator, panel: Mapping[str, str], current: str) -> str | None:
+    # An id in a URL proves nothing. Someone who returns needs the cookie, or the same session id of the panel.
+    principal = service.collection.access.find_session(current) if current else None
+    if principal is not None and principal.annotator == annotator.id:
+        return None
+    before = annotator.metadata.get("panel")
+    keys = service.projection.settings.joining.panel_parameters
+    proof = keys[-1] if len(keys) > 1 else ""
+    expected = str(before[proof]) if isinstance(before, dict) and proof in before else None
+    if expected is not None and proof in panel and hmac.compare_digest(expected.encode(), panel[proof].encode()):
+        return _open_session(service, annotator.id)
+    raise RequestError(409, "This name is taken. Choose another name, or use your personal link.", code="taken")
+
+
+def _open_session(service: Service, id_: int) -> str:
+    access = service.collection.access
+    token = access.issue([id_], actor="join")[0]
+    return access.open_session(token, seconds=SESSION_SECONDS)
