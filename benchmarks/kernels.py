@@ -26,6 +26,7 @@ import numpy as np
 from machine import describe, record
 
 from crowdrank.engines.local import LocalEngine
+from crowdrank.inference import pair_curvature
 from crowdrank.models.crowd import hessian as crowd_hessian
 from crowdrank.models.crowd import likelihood as crowd_likelihood
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
@@ -103,21 +104,23 @@ def _processor_time(kernel: Callable[[Any], Any], shard: Any) -> float:
 
 def measure(items: int, annotators: int, rows: int, threads: int) -> list[Entry]:
     rng = np.random.default_rng(1)
-    scores, gates = rng.normal(size=items), rng.normal(2.0, 1.0, size=annotators)
+    scores, logits = rng.normal(size=items), rng.normal(2.0, 1.0, size=annotators)
     none = np.zeros((annotators, 0))
     answers = draw(items, annotators, rows)
-    cut = list(LocalEngine().hold(answers).shards)  # type: ignore[attr-defined]
+    cut = list(LocalEngine().load(answers).shards)  # type: ignore[attr-defined]
     pairs = [Pairs(a.winner, a.loser, np.ones(a.rows, np.int8), a.weight) for a in cut]
-    curved = [crowd_likelihood.evaluate(shard, scores, gates, none, CROWD_BT)[0] for shard in cut]
-    bent = [pairwise_likelihood.slopes(shard, scores, 0.0, LOGISTIC)[0] for shard in pairs]
+    curved = [crowd_likelihood.evaluate(shard, scores, logits, none, CROWD_BT)[0] for shard in cut]
+    bent = [pairwise_likelihood.evaluate(shard, scores, 0.0, LOGISTIC)[0] for shard in pairs]
     kernels: dict[str, Callable[[Any], Any]] = {
-        "bare loop": lambda shard: bare(shard, scores, np.exp(gates)),
+        "bare loop": lambda shard: bare(shard, scores, np.exp(logits)),
         "crowd-bt, gradient and curvature": lambda shard: crowd_likelihood.evaluate(
-            shard, scores, gates, none, CROWD_BT
+            shard, scores, logits, none, CROWD_BT
         ),
-        "crowd-bt, curvature times a vector": lambda shard: crowd_hessian.hessian_product(shard, scores, gates, none),
-        "bradley-terry, gradient and curvature": lambda shard: pairwise_likelihood.slopes(shard, scores, 0.0, LOGISTIC),
-        "bradley-terry, curvature times a vector": lambda shard: pairwise_likelihood.product(shard, scores),
+        "crowd-bt, curvature times a vector": lambda shard: crowd_hessian.hessian_product(shard, scores, logits, none),
+        "bradley-terry, gradient and curvature": lambda shard: pairwise_likelihood.evaluate(
+            shard, scores, 0.0, LOGISTIC
+        ),
+        "bradley-terry, curvature times a vector": lambda shard: pair_curvature.hessian_product(shard, scores),
     }
     shards = dict(zip(kernels, (cut, cut, curved, pairs, bent), strict=True))
     seconds = clocks(kernels, shards, threads)

@@ -13,7 +13,7 @@ from tests.serving import COMMAND, crowdrank, free_port
 
 
 def test_it_votes_as_often_as_it_was_told_and_ends(tmp_path):
-    said = crowdrank("demo", "--votes", 30, "--pace", 1000, "--port", free_port(), folder=tmp_path)
+    said = crowdrank("demo", "--votes", 30, "--rate", 1000, "--port", free_port(), folder=tmp_path)
     assert "8 simulated annotators" in said
     assert "τ with the truth" in said
     assert list(tmp_path.iterdir()) == []
@@ -23,7 +23,7 @@ def test_ctrl_c_ends_it_in_peace(tmp_path):
     port = free_port()
     environment = os.environ | {"PYTHONUNBUFFERED": "1", "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
-        [*COMMAND, "demo", "--port", str(port), "--pace", "20"],
+        [*COMMAND, "demo", "--port", str(port), "--rate", "20"],
         env=environment,
         text=True,
         stdout=subprocess.PIPE,

@@ -67,7 +67,7 @@ def demo(
         int | None, typer.Option(help="Stop after this number of votes. Default: run until Ctrl+C.", min=1)
     ] = None,
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65_535)] = 8000,
-    interval: Annotated[float, typer.Option(help="Votes per second.", min=0.1, max=1000.0)] = 4.0,
+    rate: Annotated[float, typer.Option(help="Votes per second.", min=0.1, max=1000.0)] = 4.0,
     seed: Annotated[int, typer.Option(help="Seed of the simulated annotators.", min=0)] = 0,
 ) -> None:
     """Start a demonstration server where simulated annotators vote live."""
@@ -91,7 +91,7 @@ def demo(
             typer.echo(f"  take part:   {base}/join")
             typer.echo("Stop with Ctrl+C.\n")
             try:
-                _vote(base, secret, tokens, votes, interval, np.random.default_rng(seed))
+                _vote(base, secret, tokens, votes, rate, np.random.default_rng(seed))
             except KeyboardInterrupt:
                 typer.echo("\nStopped.")
 
@@ -130,7 +130,7 @@ def _served(database: Path, port: int) -> Iterator[None]:
 
 
 def _vote(
-    base: str, secret: str, tokens: dict[str, str], votes: int | None, interval: float, rng: np.random.Generator
+    base: str, secret: str, tokens: dict[str, str], votes: int | None, rate: float, rng: np.random.Generator
 ) -> None:
     crowd, done = _crowd(), 0
     open_questions = {name: _call(base, "question", token) for name, token in tokens.items()}
@@ -147,7 +147,7 @@ def _vote(
         done += 1
         if done % _VOTES_PER_REPORT == 0 or done == votes:
             typer.echo(_report(_call(base, "board", secret)))
-        time.sleep(rng.exponential(1 / interval))
+        time.sleep(rng.exponential(1 / rate))
     if votes is None:
         typer.echo("All questions are answered. The server keeps running; stop it with Ctrl+C.")
         while True:

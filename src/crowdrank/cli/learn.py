@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -170,6 +169,7 @@ def _read(
     from crowdrank.io import read_with_report
     from crowdrank.io.feature_tables import read_features
     from crowdrank.ltr.features import build_features
+    from crowdrank.models import PlackettLuce
     from crowdrank.models.conversion import convert_for
 
     with spinner(f"Reading {features.name}"):
@@ -177,7 +177,7 @@ def _read(
         known = build_features(found, missing)  # type: ignore[arg-type]
     with spinner(f"Reading {lists.name}"):
         judgments, report = read_with_report(lists, columns=roles)
-    converted, conversion = convert_for(SimpleNamespace(reads=(Rankings,)), judgments)
+    converted, conversion = convert_for(PlackettLuce, judgments)
     assert isinstance(converted, Rankings)
     ignored = f"Ignored columns of {features.name} that hold no numbers: {', '.join(found.left_out)}."
     notes = [*([ignored] if found.left_out else []), *found.notes, *filter(None, [report.dropped_summary()])]

@@ -182,7 +182,7 @@ def test_features_that_are_not_there_are_named():
     votes = Comparisons.of(["a", "b"], ["b", "a"], ["a", "a"], annotator=["x", "y"], features={"length": [1.0, 2.0]})
     with pytest.raises(UnknownNameError, match="length"):
         FactorBT(features=("lenght",)).fit(votes)
-    with pytest.raises(DataError, match="left and right"):
+    with pytest.raises(DataError, match="which item was on the left"):
         FactorBT().fit(Comparisons.of(["a"], ["b"], ["a"], annotator=["x"], positions_known=False))
 
 

@@ -53,7 +53,7 @@ def test_what_is_judged_and_noted_is_of_all_the_judgments():
     ranking = MajorityBT().fit(votes)
     assert ranking.n_judgments.tolist() == [3, 4, 3]
     (note,) = ranking.notes
-    assert note.startswith("Counting only pairs with a majority: i")
+    assert note.startswith("Counting only pairs with a majority: 3 items")
     assert "only won or only lost" in note
 
 

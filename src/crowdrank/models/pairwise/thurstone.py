@@ -19,7 +19,7 @@ class Thurstone(PairwiseModel):
 
     Parameters
     ----------
-    prior_scale : float or None, default 3
+    prior_scale : float or None, default 2.5
         Standard deviation of the normal prior on scores. None is plain maximum likelihood, which needs every item to
         have both won and lost.
     virtual_weight : float, default 0
@@ -54,6 +54,7 @@ class Thurstone(PairwiseModel):
     distributable: ClassVar[bool] = True
     supports_warm_start: ClassVar[bool] = True
 
+    prior_scale: float | None = 2.5
     ties: Literal["threshold", "half", "drop"] = "threshold"
 
     def __post_init__(self) -> None:
