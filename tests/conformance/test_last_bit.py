@@ -185,7 +185,7 @@ class Brittle(Model):
 
     reads = Comparisons
 
-    def fit(self, judgments):
+    def _fit(self, judgments, options):
         ranking = Borda().fit(judgments)
         return replace(ranking, scores=ranking.scores + (np.arange(len(ranking.scores)) == 0) * excess(judgments))
 
@@ -200,7 +200,7 @@ class Stuck(Model):
     chains: int = 4
     draws: int = 250
 
-    def fit(self, judgments):
+    def _fit(self, judgments, options):
         size = len(judgments.items)
         draws = np.random.default_rng(0).normal(size=(self.chains * self.draws, size)) + excess(judgments)
         uncertainty = Uncertainty(draws, draws.std(axis=0), "draws", sampled=True)

@@ -51,17 +51,17 @@ class MissingFeatures(StrEnum):
 
 
 class Beliefs(StrEnum):
-    """What chooses questions rests on."""
+    """Beliefs that questions are chosen by."""
 
     AUTO = "auto"
-    REFITS = "refits"
+    MCMC = "mcmc"
     ONLINE = "online"
 
 
 class SimulatedBeliefs(StrEnum):
-    """What simulated policies rest on."""
+    """Beliefs that simulated policies use."""
 
-    REFITS = "refits"
+    MCMC = "mcmc"
     ONLINE = "online"
 
 

@@ -30,7 +30,7 @@ def simulate_active(
     budget: Annotated[int, typer.Option(help="Number of votes per policy.")] = 1000,
     beliefs: Annotated[
         options.SimulatedBeliefs, typer.Option(help="Posterior mcmc, or online updates.")
-    ] = options.SimulatedBeliefs.REFITS,
+    ] = options.SimulatedBeliefs.MCMC,
     items: Annotated[int, typer.Option(help="Number of items.", rich_help_panel=SIMULATION)] = 100,
     annotators: Annotated[int, typer.Option(help="Number of annotators.", rich_help_panel=SIMULATION)] = 100,
     quality: Annotated[
