@@ -224,7 +224,7 @@ def _decision_status(until: str | None, level: float, model: Any, state: Any) ->
         raise SettingError(f"--level must be between 0 and 1, got {level}.")
     target = decision(until)
     if not isinstance(model, SequentialMCMC):
-        raise SettingError("--until needs posterior mcmc: omit --beliefs online.")
+        raise SettingError("--until needs posterior draws: omit --beliefs online.")
     if not state.n_judgments:
         return False, [f"{until}: not decided, no judgments yet."]
     if is_confirmed(target, state, model, level):

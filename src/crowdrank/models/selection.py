@@ -64,7 +64,7 @@ def default_model(judgments: Judgments, *, win_probabilities: bool = False) -> M
 
 
 def models_that(capability: str) -> list[str]:
-    """Names of the models with a capability of `BaseModel`, such as "distributable"."""
+    """Names of the models with a capability of `Model`, such as "distributable"."""
     from crowdrank.models import REGISTRY
 
     return [name for name, model in REGISTRY.items() if getattr(model, capability)]
