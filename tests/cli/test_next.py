@@ -106,7 +106,7 @@ def test_too_few_are_said_to_be_left(crowdrank, votes):
         (("next", "{votes}", "--annotators", "{bad}"), "quota of 'ann'"),
         (("next", "nowhere.csv"), "no such file"),
         (("next", "{votes}", "--until", "top three"), "top 3"),
-        (("next", "{votes}", "--until", "top 1", "--beliefs", "online"), "--until needs posterior mcmc"),
+        (("next", "{votes}", "--until", "top 1", "--beliefs", "online"), "--until needs posterior draws"),
     ],
 )
 def test_mistakes_are_explained(crowdrank, votes, items, tmp_path, words, said):

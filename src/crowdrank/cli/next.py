@@ -121,7 +121,7 @@ def next_questions(
     if as_json:
         print_json(frame.to_dicts())
         return
-    name = "posterior mcmc" if isinstance(model, online.SequentialMCMC) else "online updates"
+    name = "posterior sampling" if isinstance(model, online.SequentialMCMC) else "online updates"
     _show(frame, chosen, count, [f"{_facts(votes, state)}; beliefs from {name}.", *status], out)
 
 
