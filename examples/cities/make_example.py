@@ -1,4 +1,4 @@
-"""Makes the votes of this folder: thirty simulated annotators are asked which of two cities has more people."""
+"""Generate the files of this folder: thirty simulated annotators judge which of two cities has more people."""
 
 from __future__ import annotations
 
