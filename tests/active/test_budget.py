@@ -3,7 +3,7 @@ import math
 import pytest
 
 from crowdrank.active import Question, QuestionHistory, Rules
-from crowdrank.active.budget import Budget
+from crowdrank.active.collection import Budget
 from crowdrank.data import Comparisons
 from crowdrank.errors import SettingError
 from crowdrank.online import CrowdBT

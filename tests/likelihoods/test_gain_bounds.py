@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.active.gain_bounds import (
+from crowdrank.active.gain_formulas import (
     INTERPOLATION_ERROR,
     ITEM_CONCAVITY_SQUARED,
     MAX_CHORD_VARIANCE,
@@ -11,10 +11,12 @@ from crowdrank.active.gain_bounds import (
     QUALITY_CONCAVITY,
     QUALITY_CONCAVITY_SQUARED,
     chord_bound,
+    expected_gain,
     gain_bound,
+    item_gain,
+    quality_gain,
     quality_gain_bound,
 )
-from crowdrank.active.gain_formulas import expected_gain, item_gain, quality_gain
 from crowdrank.online.moments import win_probability
 
 COUNTS = 10 ** np.linspace(-1, 3, 21)

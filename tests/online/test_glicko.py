@@ -6,7 +6,7 @@ import pytest
 from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import SettingError
 from crowdrank.online import Glicko2, base
-from crowdrank.online.glicko import new_volatility, volatility_equation
+from crowdrank.online.rating_systems import new_volatility, volatility_equation
 
 OTHERS = {"one": (1400.0, 30.0, 1.0), "two": (1550.0, 100.0, 0.0), "three": (1700.0, 300.0, 0.0)}
 

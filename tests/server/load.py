@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 _SERVE = """
 import sys, json
-from crowdrank.server.main import serve
+from crowdrank.server.app import serve
 from crowdrank.server.service import Options
 arguments = json.loads(sys.argv[1])
 options = Options(timeout=arguments["timeout"])

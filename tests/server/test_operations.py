@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crowdrank.cli import app
-from crowdrank.server.main import JsonFormatter
+from crowdrank.server.app import JsonFormatter
 from crowdrank.storage import Collection
 from tests.server.load import free_port
 from tests.serving import COMMAND
@@ -62,7 +62,7 @@ def test_serve_creates_a_collection_and_shows_the_admin_link_once(tmp_path, monk
     (tmp_path / "c.toml").write_text('title = "Mine"\n[questions]\nmin_appearances = 3\n')
     monkeypatch.chdir(tmp_path)
     ran = []
-    monkeypatch.setattr("crowdrank.server.main.serve", lambda *told, **more: ran.append((told, more)))
+    monkeypatch.setattr("crowdrank.server.app.serve", lambda *told, **more: ran.append((told, more)))
     command = [
         "serve",
         "items.csv",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from crowdrank.server import template_globals
+from crowdrank.server import rendering
 
 ROWS = [
     {"score": 1.5, "low": 1.0, "high": 2.0, "group": 1, "rank_low": 1, "rank_high": 1},
@@ -21,52 +21,49 @@ def positions(svg):
 
 def test_scores_are_drawn_within_their_intervals():
     for row in ROWS[:3]:
-        low, high, score = positions(template_globals.score_range(row, ROWS))
+        low, high, score = positions(rendering.score_range(row, ROWS))
         assert 0 < low < score < high < 100
-    assert (
-        positions(template_globals.score_range(ROWS[0], ROWS))[1]
-        > positions(template_globals.score_range(ROWS[1], ROWS))[1]
-    )
-    assert template_globals.score_range(ROWS[3], ROWS) == ""
+    assert positions(rendering.score_range(ROWS[0], ROWS))[1] > positions(rendering.score_range(ROWS[1], ROWS))[1]
+    assert rendering.score_range(ROWS[3], ROWS) == ""
 
 
 def test_a_chart_of_one_point_is_not_drawn():
-    assert template_globals.history_chart(HISTORY[:1], "uncertainty") == ""
-    assert template_globals.history_chart(HISTORY[:2], "agreement") == ""
+    assert rendering.history_chart(HISTORY[:1], "uncertainty") == ""
+    assert rendering.history_chart(HISTORY[:2], "agreement") == ""
 
 
 def test_charts_have_text_descriptions():
-    assert "2.00 after 10 votes, 0.50 after 40 votes" in template_globals.history_chart(HISTORY, "uncertainty")
-    assert "most often 2 to 3 s" in template_globals.histogram([0, 1, 5, 0, 0, 0, 0, 0, 0, 1])
-    assert template_globals.histogram([0] * 10) == ""
+    assert "2.00 after 10 votes, 0.50 after 40 votes" in rendering.history_chart(HISTORY, "uncertainty")
+    assert "most often 2 to 3 s" in rendering.histogram([0, 1, 5, 0, 0, 0, 0, 0, 0, 1])
+    assert rendering.histogram([0] * 10) == ""
 
 
 def test_charts_have_no_inline_styles():
     drawn = [
-        template_globals.qr_code("http://localhost:8000/join"),
-        template_globals.score_range(ROWS[0], ROWS),
-        template_globals.history_chart(HISTORY, "uncertainty"),
-        template_globals.histogram([1, 2, 3]),
+        rendering.qr_code("http://localhost:8000/join"),
+        rendering.score_range(ROWS[0], ROWS),
+        rendering.history_chart(HISTORY, "uncertainty"),
+        rendering.histogram([1, 2, 3]),
     ]
     assert all("<svg" in one and "style" not in one and "<script" not in one for one in drawn)
 
 
 def test_different_urls_give_different_qr_codes():
-    assert template_globals.qr_code("http://localhost/a") != template_globals.qr_code("http://localhost/b")
+    assert rendering.qr_code("http://localhost/a") != rendering.qr_code("http://localhost/b")
 
 
 def test_rows_are_split_into_tie_groups():
-    assert [len(some) for some in template_globals.tie_groups(ROWS)] == [1, 2, 1]
+    assert [len(some) for some in rendering.tie_groups(ROWS)] == [1, 2, 1]
 
 
 def test_numbers_are_formatted():
-    assert [template_globals.number(one, 1) for one in (-1234.56, None)] == ["−1,234.6", "–"]
-    assert [template_globals.percent(one) for one in (0.125, None)] == ["12 %", "–"]
-    assert [template_globals.p_value(one) for one in (0.0001, 0.034, None)] == ["p < 0.001", "p = 0.034", "–"]
-    assert [template_globals.seconds(one) for one in (1.26, 34.2, None)] == ["1.3 s", "34 s", "–"]
-    assert [template_globals.rank_interval(row) for row in ROWS[1:]] == ["2–3", "2–3", "–"]
+    assert [rendering.number(one, 1) for one in (-1234.56, None)] == ["−1,234.6", "–"]
+    assert [rendering.percent(one) for one in (0.125, None)] == ["12 %", "–"]
+    assert [rendering.p_value(one) for one in (0.0001, 0.034, None)] == ["p < 0.001", "p = 0.034", "–"]
+    assert [rendering.seconds(one) for one in (1.26, 34.2, None)] == ["1.3 s", "34 s", "–"]
+    assert [rendering.rank_interval(row) for row in ROWS[1:]] == ["2–3", "2–3", "–"]
 
 
 def test_json_values_are_formatted_as_text():
     told = {"votes": None, "open": True, "codes": ["a", 2], "more": {"ties": False}}
-    assert template_globals.as_text(told) == "votes –, open yes, codes a, 2, more ties no"
+    assert rendering.as_text(told) == "votes –, open yes, codes a, 2, more ties no"

@@ -1,7 +1,6 @@
 """Active collection: which question to ask next and of whom, when to stop, and how reliable the result is."""
 
-from crowdrank.active.budget import Budget
-from crowdrank.active.collection import AnswerLog, SimulatedCollection, run_collection
+from crowdrank.active.collection import AnswerLog, Budget, SimulatedCollection, run_collection
 from crowdrank.active.forecasting import Forecast, forecast, forecast_from_draws
 from crowdrank.active.history import QuestionHistory
 from crowdrank.active.information_gain import best_pair, best_triplet, expected_gain

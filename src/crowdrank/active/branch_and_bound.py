@@ -1,7 +1,7 @@
 """Branch-and-bound search for the pair and annotator with the largest expected information gain.
 
 The search is exact, without scoring every triplet. The items of each query are the leaves of a tree of boxes in the
-plane of means and variances. A pair of boxes is dropped if the bound of its gain (`gain_bounds`) is not above the best
+plane of means and variances. A pair of boxes is dropped if the bound of its gain (`gain_bound`) is not above the best
 gain so far, and split otherwise, the more promising part first. Annotators with the same beliefs and price are searched
 as one group; groups are searched one after the other, the most promising first. Among questions with the same gain, up
 to rounding, any may be returned.
@@ -13,9 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdrank.active import gain_bounds, questions
-from crowdrank.active.gain_bounds import N_KNOTS, gain_bound, quality_gain_bound
-from crowdrank.active.gain_formulas import item_gain, quality_gain
+from crowdrank.active import questions
+from crowdrank.active.gain_formulas import (
+    BOUND_FORMULAS,
+    N_KNOTS,
+    gain_bound,
+    item_gain,
+    quality_gain,
+    quality_gain_bound,
+)
 from crowdrank.active.questions import Exclusions, first_allowed
 from crowdrank.arrays import AnyArray, FloatArray, IntArray
 from crowdrank.engines.compilation import compiled
@@ -284,7 +290,7 @@ def _descend(
     return best, i, j, k, n_boxes, n_pairs
 
 
-@compiled(*gain_bounds.FORMULAS, _bound)
+@compiled(*BOUND_FORMULAS, _bound)
 def _root_bounds(tree: Any, groups: Any, exploration: float) -> Any:
     """Bound of the gain per unit of price of each group of annotators, and of each query."""
     n_groups, table = len(groups.alpha), np.empty(N_KNOTS)
@@ -298,7 +304,7 @@ def _root_bounds(tree: Any, groups: Any, exploration: float) -> Any:
     return of_groups, of_queries
 
 
-@compiled(*gain_bounds.FORMULAS, *questions.FORMULAS, _bound, _gain_above, _is_point, _scan, _split_pair, _descend)
+@compiled(*BOUND_FORMULAS, *questions.FORMULAS, _bound, _gain_above, _is_point, _scan, _split_pair, _descend)
 def _search(
     tree: Any, groups: Any, exclusions: Any, exploration: float, bounds: Any, group_order: Any, query_order: Any
 ) -> Any:

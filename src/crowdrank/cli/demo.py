@@ -74,7 +74,7 @@ def demo(
     require_extra("fastapi", "sqlalchemy", "uvicorn")
     import numpy as np
 
-    from crowdrank.server.main import check_port
+    from crowdrank.server.app import check_port
     from crowdrank.storage import Collection
 
     check_port("127.0.0.1", port)

@@ -26,7 +26,7 @@ def export(
     check_table(out)
     from crowdrank.io import write_table
     from crowdrank.server.boards import rank_command
-    from crowdrank.server.exports import counted, escape_formula, to_frame
+    from crowdrank.server.files import counted, escape_formula, to_frame
     from crowdrank.storage import Collection
 
     if "://" not in database and not Path(database).exists():

@@ -100,8 +100,8 @@ def serve(
 ) -> None:
     """Start or resume a collection: a web page to compare items, and a live leaderboard."""
     require_extra("fastapi", "sqlalchemy", "uvicorn")
-    from crowdrank.server.main import check_port
-    from crowdrank.server.main import serve as run
+    from crowdrank.server.app import check_port
+    from crowdrank.server.app import serve as run
     from crowdrank.server.service import Options
     from crowdrank.storage import Collection
 
@@ -148,9 +148,9 @@ def serve(
 
 def _prepare(collection: Collection, items: Path | None, config: Path | None, gold: Path | None) -> None:
     """Add items, settings and gold pairs that the collection does not have yet."""
+    from crowdrank.server.files import read_gold_file, read_items_file
     from crowdrank.server.projection import Projection
     from crowdrank.server.settings import read_settings
-    from crowdrank.server.uploads import read_gold_file, read_items_file
 
     if items is not None:
         collection.items.add(read_items_file(items), actor="serve")
@@ -174,7 +174,7 @@ def _admin_secret(collection: Collection, new: bool) -> str | None:
 
 def _write_links(collection: Collection, annotators: Path, links: Path, base: str) -> None:
     from crowdrank.io import read_annotators
-    from crowdrank.server.exports import as_csv
+    from crowdrank.server.files import as_csv
 
     people = read_annotators(annotators)
     about = {name: {"quota": quota} for name, quota in people.quota.items()}

@@ -195,14 +195,14 @@ class Beliefs:
 
     def save(self, path: str | Path) -> None:
         """Write the beliefs as JSON; `load` restores every number exactly."""
-        from crowdrank.online.saving import save
+        from crowdrank.online.sequential_mcmc import save
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Beliefs:
         """Read beliefs that `save` wrote."""
-        from crowdrank.online.saving import load
+        from crowdrank.online.sequential_mcmc import load
 
         return load(path)
 

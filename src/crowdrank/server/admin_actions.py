@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.server.content import content_kind, item_body, item_view
+from crowdrank.server.files import CONTENT_FIELDS, save_image
 from crowdrank.server.projection import Annotator, Item
 from crowdrank.server.service import Service
 from crowdrank.server.settings import Settings
-from crowdrank.server.uploads import CONTENT_FIELDS, save_image
 from crowdrank.storage import Event
 from crowdrank.storage.judgments import iso_time
 

@@ -1,16 +1,25 @@
-"""Create the web application for one collection."""
+"""Create the web application for one collection, and run it as one process or several that share a socket."""
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
 from crowdrank import __version__
+from crowdrank.errors import SettingError
 from crowdrank.server import errors
 from crowdrank.server.middleware import AccessLogMiddleware, SecurityHeadersMiddleware
 from crowdrank.server.routes import (
@@ -20,7 +29,6 @@ from crowdrank.server.routes import (
     board,
     judging_api,
     judging_pages,
-    operations,
 )
 from crowdrank.server.service import Options, Service
 from crowdrank.storage import Collection
@@ -31,6 +39,10 @@ _DESCRIPTION = """Everything that the pages can do.
 
 Send the token of a personal link, or of the admin link, as `Authorization: Bearer …`.
 Every error has the form `{"error": {"code", "message", "detail"}}`."""
+_ENVIRONMENT = "CROWDRANK_SERVE"
+"""The environment variable that passes the options to the worker processes."""
+SHUTDOWN_SECONDS = 10
+"""How long running requests have to finish when the server stops."""
 
 
 def create_app(database: str | Path | Collection, options: Options | None = None) -> FastAPI:
@@ -73,9 +85,106 @@ def create_app(database: str | Path | Collection, options: Options | None = None
     app.state.service = service
     errors.install_handlers(app)
     # The last one has the route /admin/{token}, which must not shadow the other pages.
-    for module in (operations, judging_api, admin_api, judging_pages, board, admin_annotator_pages, admin_pages):
+    for module in (board, judging_api, admin_api, judging_pages, admin_annotator_pages, admin_pages):
         app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static", check_dir=False), name="static")
     app.add_middleware(AccessLogMiddleware)
     app.add_middleware(SecurityHeadersMiddleware)
     return app
+
+
+def serve(
+    database: str,
+    options: Options,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    processes: int = 1,
+    log_level: str = "info",
+) -> None:
+    """Serve a collection until the process is told to stop.
+
+    Parameters
+    ----------
+    database : str
+        An SQLite file or a postgresql:// URL.
+    options : Options
+    host, port : str, int
+        Where to listen.
+    processes : int, default 1
+        The number of worker processes.
+    log_level : str, default "info"
+        "debug", "info", "warning" or "error".
+    """
+    import uvicorn
+
+    if processes < 1:
+        raise SettingError(f"processes must be at least 1, got {processes}.")
+    check_port(host, port)
+    values = asdict(options) | {"media": None if options.media is None else str(options.media)}
+    os.environ[_ENVIRONMENT] = json.dumps({"database": database, "options": values, "log_level": log_level})
+    uvicorn.run(
+        "crowdrank.server.app:application",
+        factory=True,
+        host=host,
+        port=port,
+        workers=processes,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        ws="none",
+    )
+
+
+def application() -> FastAPI:
+    """Create the app of one worker process."""
+    values: dict[str, Any] = json.loads(os.environ[_ENVIRONMENT])
+    configure_logging(values["log_level"])
+    options = values["options"]
+    media = None if options["media"] is None else Path(options["media"])
+    return create_app(values["database"], Options(**{**options, "media": media}))
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise SettingError if the port cannot be used."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise SettingError(
+                f"Port {port} on {host} cannot be used ({error.strerror}): try --port {port + 1}."
+            ) from error
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a log record as one line of JSON."""
+
+    _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "process": record.process,
+        }
+        fields |= {key: value for key, value in vars(record).items() if key not in self._STANDARD}
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str, ensure_ascii=False)
+
+
+def configure_logging(level: str = "info") -> None:
+    """Write all logs to standard error as lines of JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    for name in ("crowdrank", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level.upper())

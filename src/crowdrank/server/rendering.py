@@ -1,15 +1,24 @@
-"""Render the templates in `pages/`. See pages/CONTEXT.md for the variables of each template."""
+"""Render the templates in `pages/`. See pages/CONTEXT.md for the variables of each template.
+
+The templates call the functions in GLOBALS: charts and QR codes as inline SVG without styles, and number formatting.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from crowdrank.reports.html.markup import Html, join, tag
+from crowdrank.reports.html.svg import Axis, Point, linear, numbers, scatter
+from crowdrank.server.annotator_summaries import HISTOGRAM_EDGES
 from crowdrank.server.content import image_hosts, render_markdown
 from crowdrank.server.errors import RequestError
 from crowdrank.server.middleware import content_security_policy
@@ -30,12 +39,13 @@ NOTICES = {
     "undone": "Your last answer was undone.",
 }
 """Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""
+Json = Mapping[str, Any]
+
+_DASH = "–"
 
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    from crowdrank.server.template_globals import GLOBALS
-
     environment = Environment(
         loader=FileSystemLoader(PAGES),
         autoescape=True,
@@ -80,3 +90,158 @@ def error_page(request: Request, error: RequestError) -> HTMLResponse:
 def instructions_html(text: str) -> str:
     """Return the instructions as safe HTML."""
     return render_markdown(text) if text else ""
+
+
+@lru_cache(maxsize=512)
+def qr_code(url: str) -> Markup:
+    """Return a URL as a QR code."""
+    import segno
+
+    code = segno.make(url, error="m", micro=False)
+    return Markup(code.svg_inline(border=1, omitsize=True, svgclass=None, lineclass=None, title="QR code of the link"))
+
+
+def score_range(row: Json, rows: Sequence[Json]) -> Markup:
+    """Draw the score of an item with its interval, on an axis that all rows share."""
+    if row["score"] is None:
+        return Markup("")
+    low = min(other["low"] for other in rows if other["score"] is not None)
+    high = max(other["high"] for other in rows if other["score"] is not None)
+    return interval(row["score"], row["low"], row["high"], low, high)
+
+
+def interval(value: float | None, low: float | None, high: float | None, minimum: float, maximum: float) -> Markup:
+    """Draw a value as a dot and its interval as a bar."""
+    if value is None or low is None or high is None:
+        return Markup("")
+    ends = [_percent(_position(one, minimum, maximum)) for one in (low, high, value)]
+    bar = tag("line", x1=ends[0], x2=ends[1], y1=8, y2=8, class_="range")
+    dot = tag("circle", cx=ends[2], cy=8, r=4.5, class_="dot")
+    return Markup(tag("svg", bar, dot, width="100%", height=16, aria_hidden="true"))
+
+
+def history_chart(history: Sequence[Json], what: str) -> Markup:
+    """Plot "uncertainty" or "agreement" against the number of votes."""
+    known = [point for point in history if point[what] is not None]
+    if len(known) < 2:
+        return Markup("")
+    x = numbers("votes", 0.0, 1.03 * max(point["votes"] for point in known))
+    largest = max(point[what] for point in known)
+    title, top = {"uncertainty": ("standard error", 1.08 * largest), "agreement": ("agreement", 1.0)}[what]
+    y = linear(title, min(0.0, *(point[what] for point in known)), top or 1.0)
+    points = [Point(p["votes"], p[what], "dot", f"{p['votes']:,} votes: {p[what]:.2f}") for p in known]
+    start, end = (f"{point[what]:.2f} after {point['votes']:,} votes" for point in (known[0], known[-1]))
+    description = f"{title.capitalize()}: {start}, {end}."
+    return Markup(scatter(points, x, y, description, _lines(points, x, y)))
+
+
+def histogram(counts: Sequence[int], edges: Sequence[float] = HISTOGRAM_EDGES) -> Markup:
+    """Draw the distribution of response times, small enough for a table cell."""
+    largest, width = max(counts, default=0), 1 / max(1, len(counts))
+    if not largest:
+        return Markup("")
+    bars = [
+        tag(
+            "rect",
+            tag("title", f"{_bin_label(edges, n)}: {count:,}"),
+            x=_percent(n * width),
+            width=_percent(0.86 * width),
+            y=_percent(1 - max(count / largest, 0.05)),
+            height=_percent(max(count / largest, 0.05)),
+            class_="bar",
+        )
+        for n, count in enumerate(counts)
+        if count
+    ]
+    mode = _bin_label(edges, counts.index(largest))
+    base = tag("line", x1="0%", x2="100%", y1="100%", y2="100%", class_="base")
+    return Markup(tag("svg", *bars, base, role="img", aria_label=f"Response times, most often {mode}", class_="spark"))
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    return _DASH if value is None else f"{value:,.{digits}f}".replace("-", "−")
+
+
+def percent(value: float | None) -> str:
+    return _DASH if value is None else f"{100 * value:.0f} %"
+
+
+def p_value(value: float | None) -> str:
+    return _DASH if value is None else "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
+
+
+def seconds(value: float | None) -> str:
+    return _DASH if value is None else f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+
+
+def as_text(value: Any) -> str:
+    """Format a setting or another JSON value."""
+    if value is None or isinstance(value, bool):
+        return {None: _DASH, True: "yes", False: "no"}[value]
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {as_text(inner)}" for key, inner in value.items())
+    return ", ".join(as_text(one) for one in value) if isinstance(value, list | tuple) else str(value)
+
+
+def rank_interval(row: Json) -> str:
+    low, high = row["rank_low"], row["rank_high"]
+    return _DASH if low is None else str(low) if low == high else f"{low}–{high}"
+
+
+def tie_groups(rows: Sequence[Json]) -> list[list[Json]]:
+    """Split rows into tie groups; items without votes are the last group."""
+    return [list(group) for _, group in groupby(rows, key=lambda row: row["group"])]
+
+
+def policies() -> list[str]:
+    """Return the names of the policies."""
+    from crowdrank.active import POLICIES
+
+    return list(POLICIES)
+
+
+def _lines(points: Sequence[Point], x: Axis, y: Axis) -> Html:
+    return join(
+        *(
+            tag(
+                "line",
+                x1=_percent(x.position(a.x)),
+                x2=_percent(x.position(b.x)),
+                y1=_percent(1 - y.position(a.y)),
+                y2=_percent(1 - y.position(b.y)),
+                class_="line",
+            )
+            for a, b in pairwise(points)
+        )
+    )
+
+
+def _bin_label(edges: Sequence[float], n: int) -> str:
+    if n == 0:
+        return f"under {edges[0]:g} s"
+    return f"over {edges[-1]:g} s" if n >= len(edges) else f"{edges[n - 1]:g} to {edges[n]:g} s"
+
+
+def _position(value: float, minimum: float, maximum: float) -> float:
+    return 0.02 + 0.96 * (value - minimum) / ((maximum - minimum) or 1.0)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
+GLOBALS: dict[str, Callable[..., Any]] = {
+    "as_text": as_text,
+    "histogram": histogram,
+    "history_chart": history_chart,
+    "interval": interval,
+    "number": number,
+    "p_value": p_value,
+    "percent": percent,
+    "policies": policies,
+    "qr_code": qr_code,
+    "rank_interval": rank_interval,
+    "score_range": score_range,
+    "seconds": seconds,
+    "tie_groups": tie_groups,
+}

@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from crowdrank.server.assignments import Answer, AssignmentService, JudgingRequest
 from crowdrank.server.authentication import Authenticator, RateLimiter, Session
-from crowdrank.server.board_publisher import BoardPublisher
+from crowdrank.server.boards import BoardPublisher
 from crowdrank.server.middleware import RequestMetrics
 from crowdrank.server.projection import Annotator, Projection
 from crowdrank.server.webhooks import WebhookSender

@@ -8,7 +8,7 @@ from crowdrank.storage.access import Principal
 from crowdrank.storage.annotators import Annotator
 from crowdrank.storage.assignments import Assignment, PendingPair, Progress
 from crowdrank.storage.collection import Collection
-from crowdrank.storage.exceptions import (
+from crowdrank.storage.database import (
     ConflictError,
     ExpiredError,
     QuotaReachedError,

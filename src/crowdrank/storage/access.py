@@ -8,10 +8,8 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import Connection, Select, bindparam, delete, exists, insert, select, text
 
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.storage.database import Database
-from crowdrank.storage.exceptions import UnknownTokenError
+from crowdrank.storage.database import Database, UnknownTokenError, hash_token, new_token
 from crowdrank.storage.schema import annotator, log, rate_limit, session, token
-from crowdrank.storage.values import hash_token, new_token
 from crowdrank.storage.writer import Clock, LogTransaction, Writer
 
 Role = Literal["annotator", "admin", "join"]

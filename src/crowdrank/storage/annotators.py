@@ -11,10 +11,9 @@ from typing import Any
 from sqlalchemy import insert, select
 
 from crowdrank.errors import DataError, UnknownNameError
-from crowdrank.storage.database import Database
+from crowdrank.storage.database import Database, check_name
 from crowdrank.storage.log import Event, read_events
 from crowdrank.storage.schema import annotator
-from crowdrank.storage.values import check_name
 from crowdrank.storage.writer import LogTransaction, Writer
 
 _KINDS = ("annotator_added", "annotator_edited", "annotator_excluded", "annotator_included")

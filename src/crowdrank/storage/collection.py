@@ -17,10 +17,9 @@ from crowdrank.errors import SettingError
 from crowdrank.storage.access import Access
 from crowdrank.storage.annotators import Annotators
 from crowdrank.storage.assignments import Assignments
-from crowdrank.storage.database import Database, schema_version, upgrade
+from crowdrank.storage.database import Database, check_name, schema_version, upgrade
 from crowdrank.storage.items import Items
 from crowdrank.storage.log import Log, read_events
-from crowdrank.storage.values import check_name
 from crowdrank.storage.votes import Votes
 from crowdrank.storage.writer import Clock, Writer, microseconds
 

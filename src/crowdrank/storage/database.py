@@ -1,7 +1,20 @@
-"""Connect to the database of a collection, SQLite or PostgreSQL, and bring its schema up to date."""
+"""Connect to the database of a collection, SQLite or PostgreSQL, and bring its schema up to date.
+
+Also checks of values before they are stored, so that both databases accept the same ones, tokens, and the errors of a
+collection. The server turns each error into one HTTP status:
+
+CrowdrankError
+├── ConflictError          the assignment has a different vote already, or the vote can no longer be undone
+├── ExpiredError           another assignment replaced this one before the vote arrived
+├── QuotaReachedError      the annotator has answered as many questions as their quota allows
+├── UnavailableError       the database did not respond in time; nothing was stored
+└── UnknownTokenError      the token does not exist, was revoked, or belongs to someone else
+"""
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,15 +25,34 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 
-from crowdrank.errors import SettingError
-from crowdrank.storage.exceptions import UnavailableError
-from crowdrank.storage.schema import SCHEMA_VERSION
+from crowdrank.errors import CrowdrankError, DataError, SettingError
+from crowdrank.storage.schema import MAX_NAME_LENGTH, SCHEMA_VERSION
 
 T = TypeVar("T")
 
 _READERS = 16
 _TRANSIENT_STATES = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300"}
 """PostgreSQL: serialization failure, deadlock, lock not available, shutdown, crash, start-up, too many connections."""
+
+
+class ConflictError(CrowdrankError):
+    """The request contradicts what is already stored."""
+
+
+class ExpiredError(CrowdrankError):
+    """Another assignment replaced this one before it was answered."""
+
+
+class QuotaReachedError(CrowdrankError):
+    """The annotator has answered as many questions as their quota allows."""
+
+
+class UnavailableError(CrowdrankError):
+    """The database could not be reached, or was busy for too long. Nothing was stored."""
+
+
+class UnknownTokenError(CrowdrankError):
+    """The token does not exist, was revoked, or belongs to someone else."""
 
 
 def parse_url(location: str | Path) -> URL:
@@ -229,3 +261,39 @@ def _postgresql_engine(url: URL, timeout: float, durable: bool) -> Engine:
     if "connect_timeout" not in url.query:
         url = url.update_query_dict({"connect_timeout": str(max(2, int(timeout)))})
     return create_engine(url, pool_size=_READERS, max_overflow=-1, connect_args={"prepare_threshold": 2})
+
+
+def check_text(value: object, what: str) -> str:
+    """Return `value` if it is text without NUL and without unpaired surrogates."""
+    if not isinstance(value, str):
+        raise DataError(f"{what} must be text, got {type(value).__name__}.")
+    if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        raise DataError(f"{what} contains a character that cannot be stored (NUL or an unpaired surrogate): remove it.")
+    return value
+
+
+def check_name(value: object, what: str, *, may_be_empty: bool = False) -> str:
+    """Return `value` if it is text short enough for an index."""
+    text = check_text(value, what)
+    if not text and not may_be_empty:
+        raise DataError(f"{what} must not be empty.")
+    if len(text) > MAX_NAME_LENGTH:
+        raise DataError(f"{what} must have at most {MAX_NAME_LENGTH} characters, got {len(text)}: {text[:30]!r} …")
+    return text
+
+
+def check_integer(value: object, what: str) -> int:
+    """Return `value` if it is an integer that fits into 64 bits."""
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise DataError(f"{what} must be a whole number of at most 64 bits, got {value!r}.")
+    return value
+
+
+def new_token() -> str:
+    """Return 128 random bits as 22 characters that are safe in a URL."""
+    return secrets.token_urlsafe(16)
+
+
+def hash_token(token: str) -> bytes:
+    """Return the hash under which a token is stored. Tokens have 128 random bits, so a fast hash is enough."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

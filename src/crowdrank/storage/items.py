@@ -10,10 +10,9 @@ from typing import Any
 from sqlalchemy import insert, select
 
 from crowdrank.errors import DataError, UnknownNameError
-from crowdrank.storage.database import Database
+from crowdrank.storage.database import Database, check_name
 from crowdrank.storage.log import Event, read_events
 from crowdrank.storage.schema import item
-from crowdrank.storage.values import check_name
 from crowdrank.storage.writer import LogTransaction, Writer, to_json
 
 _KINDS = ("item_added", "item_edited", "item_hidden", "item_shown")

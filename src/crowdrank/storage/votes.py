@@ -13,10 +13,17 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.storage.assignments import LEASE_SECONDS, Assignment, assign, open_assignments
-from crowdrank.storage.database import Database, fetch_dict
-from crowdrank.storage.exceptions import ConflictError, ExpiredError, UnknownTokenError
+from crowdrank.storage.database import (
+    ConflictError,
+    Database,
+    ExpiredError,
+    UnknownTokenError,
+    check_integer,
+    check_text,
+    fetch_dict,
+    hash_token,
+)
 from crowdrank.storage.schema import assignment, lease, vote, withdrawal
-from crowdrank.storage.values import check_integer, check_text, hash_token
 from crowdrank.storage.writer import LogTransaction, Task, Writer
 
 Outcome = Literal["left", "right", "tie", "skip"]

@@ -20,10 +20,8 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Executable, insert, select
 
 from crowdrank.errors import CrowdrankError, DataError
-from crowdrank.storage.database import Database
-from crowdrank.storage.exceptions import UnavailableError
+from crowdrank.storage.database import Database, UnavailableError, check_name
 from crowdrank.storage.schema import log
-from crowdrank.storage.values import check_name
 
 K = TypeVar("K")
 R = TypeVar("R")

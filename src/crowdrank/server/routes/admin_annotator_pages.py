@@ -8,12 +8,12 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crowdrank.server import admin_actions, annotator_summaries, exports
+from crowdrank.server import admin_actions, annotator_summaries, files
 from crowdrank.server.errors import RequestError
+from crowdrank.server.files import uploaded_table
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, is_checked, parse_integer, public_url, redirect
 from crowdrank.server.service import Service, admin_name, service_of
-from crowdrank.server.uploads import uploaded_table
 from crowdrank.storage.judgments import OUTCOME_CODES, iso_time
 
 router = APIRouter(include_in_schema=False)
@@ -94,7 +94,7 @@ def create_links_csv(request: Request, form: Form) -> Response:
     new = admin_actions.add_annotators(service, _names_and_quotas(form), actor)
     rows = [{"annotator": one["name"], "link": public_url(request, f"/join/{one['token']}")} for one in new]
     headers = {"Content-Disposition": 'attachment; filename="links.csv"'}
-    text = "".join(exports.as_csv(rows, ("annotator", "link")))
+    text = "".join(files.as_csv(rows, ("annotator", "link")))
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 

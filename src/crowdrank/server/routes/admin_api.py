@@ -12,12 +12,12 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from crowdrank.server import admin_actions, annotator_summaries, exports
+from crowdrank.server import admin_actions, annotator_summaries, files
 from crowdrank.server.errors import RequestError
+from crowdrank.server.files import parse_item
 from crowdrank.server.routes import BOARD_WAIT
 from crowdrank.server.routes.judging_api import RequestBody, bearer, error_responses
 from crowdrank.server.service import service_of
-from crowdrank.server.uploads import parse_item
 
 router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["admin"])
 _MAX_ID = 2**63 - 1
@@ -191,8 +191,8 @@ def stream_votes(
     actor = service.admin(request)
     service.collection.log.note("votes exported", actor=actor, detail={"format": suffix})
     rows: Iterator[dict[str, Any]] = service.collection.log.vote_rows()
-    selected = exports.counted(rows) if counting else rows
-    lines = exports.as_csv(selected) if suffix == "csv" else exports.as_jsonl(selected)
+    selected = files.counted(rows) if counting else rows
+    lines = files.as_csv(selected) if suffix == "csv" else files.as_jsonl(selected)
     headers = {"Content-Disposition": f'attachment; filename="votes.{suffix}"'}
     return StreamingResponse(lines, media_type=_FORMATS[f".{suffix}"], headers=headers)
 
@@ -205,7 +205,7 @@ def parquet(request: Request, counting: bool = False) -> Response:
     service.collection.log.note("votes exported", actor=actor, detail={"format": "parquet"})
     rows: Iterator[dict[str, Any]] = service.collection.log.vote_rows()
     out = io.BytesIO()
-    exports.to_frame(exports.counted(rows) if counting else rows).write_parquet(out)
+    files.to_frame(files.counted(rows) if counting else rows).write_parquet(out)
     headers = {"Content-Disposition": 'attachment; filename="votes.parquet"'}
     return Response(out.getvalue(), media_type="application/vnd.apache.parquet", headers=headers)
 

@@ -12,11 +12,11 @@ from crowdrank.errors import CrowdrankError, SettingError
 from crowdrank.server import admin_actions, annotator_summaries
 from crowdrank.server.authentication import ADMIN_COOKIE, ADMIN_SECONDS
 from crowdrank.server.errors import RequestError
+from crowdrank.server.files import CONTENT_FIELDS, parse_item, read_items_file, uploaded_table
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, is_checked, parse_integer, public_url, redirect
 from crowdrank.server.service import admin_name, service_of
 from crowdrank.server.settings import WEBHOOK_EVENTS, setting_type
-from crowdrank.server.uploads import CONTENT_FIELDS, parse_item, read_items_file, uploaded_table
 
 router = APIRouter(include_in_schema=False)
 _FLAGGED_VERDICTS = ("noisy", "random", "reversed", "one-sided", "hasty", "different taste")

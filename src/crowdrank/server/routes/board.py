@@ -1,11 +1,14 @@
-"""The board page, public or for admins only."""
+"""The board page, public or for admins only; health check and metrics for whoever operates the server."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
+from crowdrank import __version__
 from crowdrank.server import routes
 from crowdrank.server.errors import RequestError
 from crowdrank.server.rendering import page
@@ -28,3 +31,44 @@ def check_board_access(service: Service, request: Request) -> str | None:
     if session is None and not service.projection.settings.board_public:
         raise RequestError(403, "The board of this study is not public.", code="private")
     return None if session is None else session.csrf
+
+
+@router.get("/healthz")
+def health(request: Request) -> dict[str, Any]:
+    """Return the state of the database; 503 if it does not respond."""
+    return {"status": "ok", "version": __version__, **service_of(request).collection.health()}
+
+
+@router.get("/metrics")
+def metrics(request: Request) -> Response:
+    """Return metrics of this process and of the collection in the text format of Prometheus."""
+    service = service_of(request)
+    service.admin(request)
+    lines = [*service.metrics.lines(), *_collection_metrics(service)]
+    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+def _collection_metrics(service: Service) -> list[str]:
+    projection, board = service.projection.catch_up(), service.boards.latest_built
+    board_seq, board_seconds = (0, 0.0) if board is None else (board.seq, round(board.seconds, 4))
+    gauges = {
+        "log_rows": ("Rows of the log.", projection.seq),
+        "items": ("Items that are not hidden.", sum(not item.hidden for item in projection.items.values())),
+        "annotators": ("Annotators.", len(projection.annotators)),
+        "votes": ("Votes that count.", projection.n_counted),
+        "answers": ("All answers, including skips and withdrawn votes.", len(projection.votes)),
+        "open_questions": ("Questions that are not answered yet.", len(projection.open_assignments)),
+        "open": ("1 while questions are asked.", int(projection.state == "open")),
+        "board_lag_rows": ("Rows that are not on the board yet.", projection.board_seq - board_seq),
+        "board_seconds": ("Duration of the last board build.", board_seconds),
+        "webhook_lag_rows": ("Rows that webhooks have not processed yet.", service.webhooks.lag()),
+    }
+    return [
+        line
+        for name, (help_text, value) in gauges.items()
+        for line in (
+            f"# HELP crowdrank_{name} {help_text}",
+            f"# TYPE crowdrank_{name} gauge",
+            f"crowdrank_{name} {value}",
+        )
+    ]

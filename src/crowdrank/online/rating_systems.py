@@ -1,4 +1,6 @@
-"""Glicko-2 (Glickman 2012): ratings with a deviation φ and a volatility σ, updated once per rating period.
+"""Elo (Elo 1978), with the same ratings as the model `elo` fits, and Glicko-2 (Glickman 2012).
+
+Glicko-2 has ratings with a deviation φ and a volatility σ, updated once per rating period.
 
 With the opponents j of the period and the results s, ratings and deviations divided by 400/ln 10:
 
@@ -21,10 +23,64 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
+from crowdrank.models.pairwise import elo
 from crowdrank.online.sequential_model import Answers, ColumnarModel, check_finite, check_positive
 
 _POINTS = 400.0 / math.log(10.0)
 _TOLERANCE = 1e-6  # Glickman's ε
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elo(ColumnarModel):
+    """Elo ratings, one judgment at a time. All annotators count alike, and a tie is half a win.
+
+    Parameters
+    ----------
+    step : float, default 32.0
+        Largest change of a rating by one judgment (Elo's K).
+    scale : float, default 400.0
+        Difference in rating that means odds of ten to one.
+    initial : float, default 1500.0
+        Rating of a new item.
+
+    Notes
+    -----
+    The beliefs have the column ``mean`` only: Elo keeps no variance. An update is a ← a + step·(result − E) with
+    E = 1/(1 + 10^((b − a)/scale)).
+
+    Examples
+    --------
+    >>> from crowdrank.data import Comparison
+    >>> model = Elo()
+    >>> model.update(model.start(["a", "b"]), Comparison("a", "b", "a")).mean.tolist()
+    [1516.0, 1484.0]
+    """
+
+    step: float = 32.0
+    scale: float = 400.0
+    initial: float = 1500.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "step", "scale")
+        check_finite(self, "initial")
+
+    @property
+    def new_item(self) -> Mapping[str, float]:
+        return {"mean": self.initial}
+
+    def update_columns(
+        self, answers: Answers, item_columns: Mapping[str, FloatArray], annotator_columns: Mapping[str, FloatArray]
+    ) -> int:
+        answers.loop(elo.update_ratings)(
+            answers.left,
+            answers.right,
+            answers.outcome,
+            answers.weight,
+            item_columns["mean"],
+            self.step,
+            np.log(10) / self.scale,
+        )
+        return 0
 
 
 def evidence(lead: float, variance: float, result: float) -> tuple[float, float]:
