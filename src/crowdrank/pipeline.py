@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings, SideInformation
-from crowdrank.engines import LOCAL, Engine, OutOfCore, ProgressEngine
-from crowdrank.engines.selection import check_engine, open_engine
+from crowdrank.engines import LOCAL, Engine, OutOfCore, ProgressEngine, check_engine, open_engine
 from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, FormatError, SettingError
 from crowdrank.io import (
     ImportReport,

@@ -6,7 +6,7 @@ import logging
 import polars as pl
 import pytest
 
-from crowdrank.engines.selection import open_engine
+from crowdrank.engines import open_engine
 from crowdrank.errors import SettingError
 from tests.docs.pages import ROOT
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 
+from crowdrank.cli.options import parse_columns, parse_order, parse_quality, parse_set
 from crowdrank.cli.output import with_flags
-from crowdrank.cli.parsing import parse_columns, parse_order, parse_quality, parse_set
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.models import REGISTRY
 from crowdrank.models.selection import parse_settings

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.inference.mcmc import effective_sample_size
 from crowdrank.models import REGISTRY, Borda, Model
-from crowdrank.results.uncertainty import Uncertainty
+from crowdrank.results.parts import Uncertainty
 from tests.conformance.test_promises import every_model, fit, order_dependent, quick
 from tests.strategies import COUNT_WHOLE_JUDGMENTS, judgments_for, kinds_read, precise, samples, weighted
 

@@ -13,13 +13,13 @@ from crowdrank import Comparisons
 from crowdrank.evaluation.annotator_tests import (
     Answers,
     WeightedSum,
+    benjamini_hochberg,
     estimate_quality,
     p_value_below,
     quality_upper_bound,
     response_time_test,
     two_sided_p_value,
 )
-from crowdrank.evaluation.estimates import benjamini_hochberg
 
 
 def answers_of(answer, expected, annotator=None):

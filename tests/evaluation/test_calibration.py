@@ -10,7 +10,7 @@ import pytest
 from crowdrank import BradleyTerry, Comparisons, Copeland
 from crowdrank.errors import DataError, SettingError
 from crowdrank.evaluation import Calibration, calibration
-from crowdrank.evaluation.estimates import wilson_interval
+from crowdrank.evaluation.diagnostics import wilson_interval
 from crowdrank.simulation import crowd_bt
 
 

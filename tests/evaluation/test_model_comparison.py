@@ -11,7 +11,7 @@ from crowdrank import Comparisons, Gold, Rankings, Ratings
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import compare_models, cross_validate
 from crowdrank.evaluation.candidates import SLOW_MAX_JUDGMENTS, select_candidates
-from crowdrank.evaluation.estimates import clustered_mean
+from crowdrank.evaluation.cross_validation import clustered_mean
 from crowdrank.models import BradleyTerry, CrowdBT
 from crowdrank.simulation import crowd_bt, factor_crowd, list_crowd, mixed_crowd
 

@@ -4,7 +4,7 @@ from threading import Barrier, Thread
 
 from threadpoolctl import threadpool_info
 
-from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.engines.local import limit_blas_threads
 
 
 def blas_threads():

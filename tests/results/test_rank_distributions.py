@@ -5,7 +5,7 @@ import pytest
 
 from crowdrank.data import Ratings
 from crowdrank.errors import CrowdrankError
-from crowdrank.results.uncertainty import RankDistributions
+from crowdrank.results.parts import RankDistributions
 
 ITEMS = Ratings.of(["a", "b", "c"], [1, 2, 3], query=["x", "x", "y"]).items
 FOUND = RankDistributions(ITEMS, [np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[1.0]])])

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from crowdrank.cli.options import Json
-from crowdrank.cli.output import print_json
-from crowdrank.cli.progress import require_extra
+from crowdrank.cli.output import print_json, require_extra
 from crowdrank.errors import SettingError
 
 

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.options import MODEL
-from crowdrank.cli.output import check_table, console, print_json
-from crowdrank.cli.parsing import parse_columns, parse_names
-from crowdrank.cli.progress import progress_bar, spinner
+from crowdrank.cli.options import MODEL, parse_columns, parse_names
+from crowdrank.cli.output import check_table, console, print_json, progress_bar, spinner
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from crowdrank.evaluation import ModelComparison
-    from crowdrank.evaluation.cross_validation import PairedScore
-    from crowdrank.evaluation.estimates import Estimate
+    from crowdrank.evaluation.cross_validation import Estimate, PairedScore
     from crowdrank.evaluation.model_comparison import ModelScore
 
 _METRIC_NAMES = {"log_likelihood": "log score", "agreement": "agreement"}

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.output import print_json, with_flags
-from crowdrank.cli.parsing import parse_columns
-from crowdrank.cli.progress import spinner
+from crowdrank.cli.options import parse_columns
+from crowdrank.cli.output import print_json, spinner, with_flags
 
 
 def convert(

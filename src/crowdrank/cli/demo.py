@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from crowdrank.cli.progress import require_extra
+from crowdrank.cli.output import require_extra
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.options import INPUT, MODEL, OUTPUT
-from crowdrank.cli.output import console, print_json
-from crowdrank.cli.parsing import parse_columns
-from crowdrank.cli.progress import spinner
+from crowdrank.cli.options import INPUT, MODEL, OUTPUT, parse_columns
+from crowdrank.cli.output import console, print_json, spinner
 
 if TYPE_CHECKING:
     from rich.table import Table

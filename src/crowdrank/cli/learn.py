@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.options import INPUT, MODEL, OUTPUT, SIDE_INFORMATION
-from crowdrank.cli.output import console, print_json, with_flags
-from crowdrank.cli.parsing import Words, parse_columns, parse_order, parse_quality, parse_set
-from crowdrank.cli.progress import progress_bar, spinner
+from crowdrank.cli.options import (
+    INPUT,
+    MODEL,
+    OUTPUT,
+    SIDE_INFORMATION,
+    Words,
+    parse_columns,
+    parse_order,
+    parse_quality,
+    parse_set,
+)
+from crowdrank.cli.output import console, print_json, progress_bar, spinner, with_flags
 from crowdrank.errors import CrowdrankWarning, SettingError
 
 if TYPE_CHECKING:
@@ -100,7 +108,7 @@ def learn(
     scheduler: options.Scheduler = None,
 ) -> None:
     """Learn a ranking function for new items from features and ranked lists."""
-    from crowdrank.engines.selection import check_engine, open_engine
+    from crowdrank.engines import check_engine, open_engine
     from crowdrank.ltr import CrowdRanker
     from crowdrank.models.selection import parse_settings
     from crowdrank.pipeline import load_gold

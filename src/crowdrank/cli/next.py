@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.options import INPUT, MODEL
-from crowdrank.cli.output import check_table, console, print_json
-from crowdrank.cli.parsing import parse_columns, parse_set
-from crowdrank.cli.progress import spinner
+from crowdrank.cli.options import INPUT, MODEL, parse_columns, parse_set
+from crowdrank.cli.output import check_table, console, print_json, spinner
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:

@@ -1,15 +1,24 @@
-"""Options that several commands share, with their help texts, panels and choices."""
+"""Options that several commands share, with their help texts, panels and choices, and their text as Python values."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdrank.errors import SettingError
+
+if TYPE_CHECKING:
+    from crowdrank.active.policies import BasePolicy
+
 INPUT, MODEL, SIDE_INFORMATION = "Input", "Model", "Side information"
 OUTPUT, ENGINE, SIMULATION = "Output", "Engine", "Simulation"
+
+Words = Sequence[str] | None
 
 
 class Kind(StrEnum):
@@ -227,3 +236,76 @@ Processes = Annotated[
     int | None,
     typer.Option(help="Simulations that run at the same time. Default: one per core.", min=1, rich_help_panel=ENGINE),
 ]
+
+
+def parse_pairs(pairs: Words, option: str, example: str) -> list[tuple[str, str]]:
+    """Split each `name=value` of a repeatable option."""
+    parsed = []
+    for pair in pairs or []:
+        name, sign, value = (part.strip() for part in pair.partition("="))
+        if not sign or not name:
+            raise SettingError(f"{option} takes name=value, such as {option} {example}; got {pair!r}.")
+        parsed.append((name, value))
+    return parsed
+
+
+def parse_columns(pairs: Words, query: str | None = None, option: str = "--column") -> dict[str, str | None]:
+    """`--column role=column` and `--query column` as one mapping; an empty column means that there is none."""
+    roles = {role: column or None for role, column in parse_pairs(pairs, option, "annotator=who")}
+    return roles if query is None else {**roles, "query": query or None}
+
+
+def parse_set(pairs: Words) -> dict[str, str]:
+    """`--set name=value`; the text becomes a value when the model is known."""
+    return dict(parse_pairs(pairs, "--set", "prior_scale=1"))
+
+
+def parse_names(text: str | None) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def parse_quality(pairs: Words) -> dict[str, float | tuple[float, float]]:
+    """`--annotator-quality ann=0.95`, or a range `ann=0.6..0.9`."""
+    option = "--annotator-quality"
+    quality: dict[str, float | tuple[float, float]] = {}
+    for name, text in parse_pairs(pairs, option, "ann=0.95"):
+        low, dots, high = text.partition("..")
+        try:
+            value = (float(low), float(high)) if dots else float(text)
+        except ValueError as error:
+            raise SettingError(f"{option} takes a number or a range, such as ann=0.6..0.9; got {text!r}.") from error
+        if quality.setdefault(name, value) != value:
+            raise SettingError(f"{option} gives {name} twice, with different values: {quality[name]} and {value}.")
+    return quality
+
+
+def parse_order(pairs: Words) -> list[tuple[str, str]]:
+    """`--annotator-order 'ann>bob'`, the better annotator first."""
+    option = "--annotator-order"
+    order = []
+    for text in pairs or []:
+        better, sign, worse = (part.strip() for part in text.partition(">"))
+        if not (better and sign and worse):
+            raise SettingError(f"{option} takes two annotators, such as {option} 'ann>bob'; got {text!r}.")
+        order.append((better, worse))
+    return order
+
+
+def parse_policy(text: str) -> BasePolicy:
+    """A policy with optional settings: adaptive, gain:exploration=5 or adaptive:epsilon=0.2:floor=5."""
+    from crowdrank.active import by_name
+    from crowdrank.models.selection import parse_settings
+
+    name, *settings = (part.strip() for part in text.split(":"))
+    policy = by_name(name)
+    if wrong := [pair for pair in settings if "=" not in pair]:
+        raise SettingError(
+            f"Write the settings of a policy like adaptive:epsilon=0.2:floor=5; got {wrong[0]!r} in {text!r}."
+        )
+    return policy(**parse_settings(policy, dict(parse_pairs(settings, "policy", "epsilon=0.2"))))
+
+
+def process_count(wanted: int | None, trials: int) -> int:
+    """One process per core unless told otherwise, and never more than trials."""
+    return max(1, min(os.cpu_count() or 1 if wanted is None else wanted, trials))

@@ -1,17 +1,19 @@
-"""What commands print: tables on a console, JSON, and messages of the library in the words of the command line."""
+"""What commands print: tables, JSON, progress, and messages of the library in the words of the command line."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from crowdrank.errors import FormatError
+from crowdrank.errors import FormatError, SettingError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,6 +52,8 @@ _ARGUMENT = re.compile(
     rf"|(?P<name>{'|'.join(_ARGUMENTS)})=(?P<value>'[^']*'|\"[^\"]*\")?)"
 )
 _WIDEST = 100
+
+ShowProgress = Callable[[int, int, str], None]
 
 
 def console(widest: int | None = None) -> Console:
@@ -117,3 +121,42 @@ def _unquoted(value: str) -> str:
         return ""
     word = value[1:-1] if value[:1] in "'\"" else value
     return shlex.quote(word) if re.search(r"\s", word) else word
+
+
+def require_extra(*modules: str, extra: str = "server") -> None:
+    """Raise an error that names the extra to install, if a module is missing."""
+    if any(find_spec(module) is None for module in modules):
+        raise SettingError(f"This command needs an extra: pip install 'crowdrank[{extra}]'")
+
+
+@contextmanager
+def spinner(label: str) -> Iterator[Callable[[str], None]]:
+    """Show a label with a spinner; yields a function that adds a detail to it."""
+    from rich.console import Console
+
+    terminal = Console(stderr=True)
+    if not terminal.is_terminal:
+        yield lambda detail: None
+        return
+    with terminal.status(f"{label} …") as status:
+        yield lambda detail: status.update(f"{label}: {detail} …")
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[ShowProgress]:
+    """Show a bar with the remaining time; yields a function of the steps done, their total, and a detail."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    terminal = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    bar = Progress(
+        *columns, console=terminal, transient=True, disable=not terminal.is_terminal, speed_estimate_period=600
+    )
+    with bar as progress:
+        task = progress.add_task(label, total=None)
+
+        def show(done: int, total: int, detail: str = "") -> None:
+            progress.update(task, description=f"{label}: {detail}" if detail else label, completed=done, total=total)
+
+        yield show

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.options import SIMULATION
-from crowdrank.cli.output import page, print_json
-from crowdrank.cli.policies import parse_policy, process_count
-from crowdrank.cli.progress import progress_bar
+from crowdrank.cli.options import SIMULATION, parse_policy, process_count
+from crowdrank.cli.output import page, print_json, progress_bar
 
 if TYPE_CHECKING:
     from crowdrank.active.planning import Plan

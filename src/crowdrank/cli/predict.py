@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.output import check_table, console, print_json, print_written
-from crowdrank.cli.parsing import parse_columns
-from crowdrank.cli.progress import spinner
+from crowdrank.cli.options import parse_columns
+from crowdrank.cli.output import check_table, console, print_json, print_written, spinner
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.options import INPUT, MODEL, OUTPUT
-from crowdrank.cli.output import check_table, console, print_json, with_flags
-from crowdrank.cli.parsing import parse_columns, parse_names, parse_order, parse_quality, parse_set
-from crowdrank.cli.progress import spinner
+from crowdrank.cli.options import (
+    INPUT,
+    MODEL,
+    OUTPUT,
+    parse_columns,
+    parse_names,
+    parse_order,
+    parse_quality,
+    parse_set,
+)
+from crowdrank.cli.output import check_table, console, print_json, spinner, with_flags
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from crowdrank.cli.output import with_flags
-from crowdrank.cli.progress import spinner
+from crowdrank.cli.output import spinner, with_flags
 
 if TYPE_CHECKING:
     from crowdrank.pipeline import RankOptions, RankResult

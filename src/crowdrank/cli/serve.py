@@ -14,8 +14,7 @@ from urllib.request import ProxyHandler, build_opener
 import typer
 
 from crowdrank.cli.options import OUTPUT
-from crowdrank.cli.output import print_json
-from crowdrank.cli.progress import require_extra
+from crowdrank.cli.output import print_json, require_extra
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:

@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.options import OUTPUT, SIMULATION
-from crowdrank.cli.output import check_table, page, print_json, print_written
-from crowdrank.cli.parsing import parse_names
-from crowdrank.cli.policies import parse_policy, process_count
-from crowdrank.cli.progress import progress_bar
+from crowdrank.cli.options import OUTPUT, SIMULATION, parse_names, parse_policy, process_count
+from crowdrank.cli.output import check_table, page, print_json, print_written, progress_bar
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:

@@ -1,11 +1,13 @@
-"""The local engine: shards in memory, one thread per core."""
+"""The local engine: shards in memory, one thread per core, and one BLAS thread for small matrices."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,6 +18,12 @@ from crowdrank.engines.protocol import ShardedData, StreamedTable, Table, add
 ROWS_PER_SHARD = 1 << 18
 MAX_SHARDS = 16
 MAX_PIECES = 128
+
+# From this many rows on, several threads pay off.
+_MAX_SINGLE_THREADED = 500
+_lock = threading.Lock()
+_users = 0
+_limits = ExitStack()
 
 
 def split_table(table: Table, rows_per_shard: int = ROWS_PER_SHARD) -> Sequence[Table]:
@@ -85,3 +93,33 @@ class LocalEngine:
 
 
 LOCAL = LocalEngine()
+
+
+@contextmanager
+def limit_blas_threads(size: int) -> Iterator[None]:
+    """Run BLAS single-threaded if matrices have at most 500 rows. The last user to leave lifts the limit.
+
+    On a busy machine several threads wait for each other up to a thousand times longer than a small operation takes.
+    """
+    global _users
+    if size > _MAX_SINGLE_THREADED:
+        yield
+        return
+    with _lock:
+        if _users == 0:
+            _limits.enter_context(_libraries().limit(limits=1, user_api="blas"))
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limits.close()
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

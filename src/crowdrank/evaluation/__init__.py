@@ -1,13 +1,18 @@
 """Evaluation: metrics against gold, cross-validation, comparison of models, verdicts on annotators, explanations."""
 
 from crowdrank.evaluation.annotator_removal import RankChanges, remove_annotators
-from crowdrank.evaluation.calibration import Calibration, calibration
 from crowdrank.evaluation.cross_validation import CrossValidation, cross_validate
-from crowdrank.evaluation.disagreement import Disagreement, disagreement
+from crowdrank.evaluation.diagnostics import (
+    Calibration,
+    Disagreement,
+    PositionBias,
+    calibration,
+    disagreement,
+    position_bias,
+)
 from crowdrank.evaluation.explanation import Explanation, explain
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evaluate_scores
 from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, compare_models
-from crowdrank.evaluation.position_bias import PositionBias, position_bias
 from crowdrank.evaluation.rank_correlation import (
     accuracy,
     kendall_correlation,

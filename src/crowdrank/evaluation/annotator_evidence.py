@@ -10,20 +10,18 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.evaluation.annotator_tests import (
+    ExpectedAnswers,
+    MinorityTest,
     ResponseTimes,
     WeightedSum,
+    benjamini_hochberg,
+    decided_answers,
     estimate_quality,
+    minority_test,
     p_value_below,
     quality_upper_bound,
     response_time_test,
     two_sided_p_value,
-)
-from crowdrank.evaluation.estimates import benjamini_hochberg
-from crowdrank.evaluation.minority_preferences import (
-    ExpectedAnswers,
-    MinorityTest,
-    decided_answers,
-    minority_test,
 )
 
 ONE_SIDED_EXCESS = 0.15

@@ -16,7 +16,7 @@ from crowdrank.evaluation.cross_validation import fit_quietly
 from crowdrank.evaluation.rank_correlation import kendall_correlation
 from crowdrank.models.base import Model
 from crowdrank.results import Ranking
-from crowdrank.results.frames import Tabular
+from crowdrank.results.parts import Tabular
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

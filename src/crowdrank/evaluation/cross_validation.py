@@ -14,18 +14,47 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
 from crowdrank.errors import ConvergenceWarning, CrowdrankError, CrowdrankWarning, SettingError
-from crowdrank.evaluation.estimates import Estimate, clustered_mean
 from crowdrank.models import name_of
 from crowdrank.models.base import Model
 from crowdrank.models.conversion import convert_for
 from crowdrank.models.cross_validation import assign_folds, log_probabilities
 from crowdrank.results import Ranking
 
+_MIN_LOG_PROBABILITY = np.log(1e-9)
+"""Floor of log probabilities: one wrong prediction made with certainty must not decide everything."""
+
 HoldOut = Literal["judgment", "annotator"]
 """What is held out: single judgments, or all judgments of an annotator."""
 
-_MIN_LOG_PROBABILITY = np.log(1e-9)
-"""Floor of log probabilities: one wrong prediction made with certainty must not decide everything."""
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its standard error.
+
+    Parameters
+    ----------
+    value : float
+        The mean.
+    std_error : float
+        Its standard error; nan if unknown.
+    """
+
+    value: float
+    std_error: float
+
+    @property
+    def clearly_positive(self) -> bool:
+        """Whether the mean is more than two standard errors above zero."""
+        return self.value > 2 * self.std_error
+
+
+def clustered_mean(values: FloatArray, weight: FloatArray, cluster: IntArray) -> Estimate:
+    """Return the weighted mean with the larger of the plain and the cluster-robust standard error."""
+    mean = float(np.average(values, weights=weight))
+    deviation = weight * (values - mean)
+    by_cluster = np.bincount(cluster, deviation)
+    variance = max(float(np.sum(deviation**2)), float(np.sum(by_cluster**2)))
+    return Estimate(mean, float(np.sqrt(variance)) / float(np.sum(weight)))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data.labels import Items, encode_items
 from crowdrank.data.tables import freeze, number_column
 from crowdrank.errors import DataError
-from crowdrank.evaluation.estimates import Estimate
+from crowdrank.evaluation.cross_validation import Estimate
 from crowdrank.evaluation.rank_correlation import (
     accuracy,
     check_column,
@@ -29,7 +29,7 @@ from crowdrank.evaluation.rank_correlation import (
 )
 from crowdrank.evaluation.relevance import Gain, average_precision, ndcg, precision_at, rbp
 from crowdrank.results import Ranking
-from crowdrank.results.frames import Tabular
+from crowdrank.results.parts import Tabular
 
 Metric = Callable[[FloatArray, FloatArray], float]
 

@@ -14,6 +14,7 @@ from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation.candidates import Candidates, select_candidates
 from crowdrank.evaluation.cross_validation import (
+    Estimate,
     Fold,
     HeldOutPredictions,
     HoldOut,
@@ -23,12 +24,11 @@ from crowdrank.evaluation.cross_validation import (
     paired_scores,
     predict_held_out,
 )
-from crowdrank.evaluation.estimates import Estimate
 from crowdrank.evaluation.gold import Evaluation, Gold, accuracy_gains, evaluate_all
 from crowdrank.evaluation.recommendation import Recommendation, recommend
 from crowdrank.models.base import model_settings
 from crowdrank.results import Ranking
-from crowdrank.results.frames import Tabular
+from crowdrank.results.parts import Tabular
 
 MIN_JUDGMENTS = 20
 """Fewer judgments than this are too few for cross-validation."""

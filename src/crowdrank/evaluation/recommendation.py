@@ -12,7 +12,7 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.data.features import POSITION
 from crowdrank.evaluation.candidates import Candidates, complexity
-from crowdrank.evaluation.estimates import Estimate, clustered_mean
+from crowdrank.evaluation.cross_validation import Estimate, clustered_mean
 from crowdrank.models import by_name
 
 if TYPE_CHECKING:

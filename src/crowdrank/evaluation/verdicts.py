@@ -13,10 +13,10 @@ from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 from crowdrank.data import Comparisons
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation.annotator_evidence import Evidence, collect_evidence
-from crowdrank.evaluation.minority_preferences import cross_fit_expectations
+from crowdrank.evaluation.annotator_tests import cross_fit_expectations
 from crowdrank.models import CrowdBT
 from crowdrank.models.base import Model
-from crowdrank.results.frames import Tabular
+from crowdrank.results.parts import Tabular
 
 VERDICTS = ("reliable", "noisy", "random", "reversed", "one-sided", "hasty", "different taste", "too few to say")
 """All verdicts."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.engines.local import limit_blas_threads
 from crowdrank.inference.curvature import Curvature
 
 _SMALLEST_STEP = 2.0**-20

@@ -14,7 +14,7 @@ from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import EncodedSideInformation
 from crowdrank.models.crowd.pairwise_hits import project_to_constraints
 from crowdrank.results import Annotators
-from crowdrank.results.frames import as_native
+from crowdrank.results.parts import as_native
 
 # Bounds of θ: at 20, one pair in 500 million is reversed.
 MAX_THETA = 20.0

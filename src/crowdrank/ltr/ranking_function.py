@@ -24,7 +24,7 @@ from crowdrank.ltr.features import Features
 from crowdrank.ltr.rankers.linear import LinearScorer, Scorer
 from crowdrank.ltr.rankers.tree_ensemble import TreeEnsemble
 from crowdrank.results import CLOSED_FORM, Convergence
-from crowdrank.results.frames import as_native
+from crowdrank.results.parts import as_native
 
 
 @dataclass(frozen=True)

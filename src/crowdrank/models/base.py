@@ -26,7 +26,7 @@ from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, SettingError
 from crowdrank.results import CLOSED_FORM, Annotators, Convergence, Ranking, Uncertainty
-from crowdrank.results.lazy import LazyParts
+from crowdrank.results.parts import LazyParts
 
 Kind = TypeVar("Kind", Comparisons, Rankings, Ratings)
 

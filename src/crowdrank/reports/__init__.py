@@ -6,14 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _MODULES = {
-    "crowdrank.reports.domain_tables": ("domains_report",),
-    "crowdrank.reports.figures": ("draw_curves", "draw_heat_map", "draw_ranking"),
+    "crowdrank.reports.figures": ("check_drawable", "check_report", "draw_curves", "draw_heat_map", "draw_ranking"),
     "crowdrank.reports.html": ("Findings", "report", "write_report"),
-    "crowdrank.reports.targets": ("check_drawable", "check_report"),
     "crowdrank.reports.terminal": (
         "annotators_table",
         "bias_effects_table",
         "curves_tables",
+        "domains_report",
         "evaluation_table",
         "facts",
         "models_table",
@@ -48,14 +47,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from crowdrank.reports.domain_tables import domains_report
-    from crowdrank.reports.figures import draw_curves, draw_heat_map, draw_ranking
+    from crowdrank.reports.figures import check_drawable, check_report, draw_curves, draw_heat_map, draw_ranking
     from crowdrank.reports.html import Findings, report, write_report
-    from crowdrank.reports.targets import check_drawable, check_report
     from crowdrank.reports.terminal import (
         annotators_table,
         bias_effects_table,
         curves_tables,
+        domains_report,
         evaluation_table,
         facts,
         models_table,

@@ -1,4 +1,4 @@
-"""Figures as files: rankings, learning curves of policies, and heat maps of expertise."""
+"""Figures as files: rankings, learning curves of policies, and heat maps; checks of their files beforehand."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 
 from crowdrank.errors import DataError, SettingError
-from crowdrank.reports.targets import check_drawable
 from crowdrank.results import Domains, Ranking
 
+_FIGURE_SUFFIXES = (".html", ".svg", ".png")
+_REPORT_SUFFIXES = (".html", ".htm")
 _ACTIONS = {"export": True, "source": False, "compiled": False, "editor": False}
 """Menu of an HTML figure: pictures, and nothing that needs a network."""
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -25,6 +26,34 @@ _UNKNOWN_COLOUR = "#D0D0D0"
 _MAX_HEIGHT, _MAX_ROW_HEIGHT, _COLUMN_WIDTH = 1400, 22, 56
 _MIN_TEXT_ROW_HEIGHT = 14
 """Rows lower than this have no numbers in their cells."""
+
+
+def check_drawable(path: str | PathLike[str]) -> Path:
+    """Return the path of a figure; raise if the suffix, the folder or the drawing library is missing."""
+    target = Path(path)
+    if target.suffix.lower() not in _FIGURE_SUFFIXES:
+        raise SettingError(f"{target.name}: figures are drawn as {', '.join(_FIGURE_SUFFIXES)}, got {target.suffix!r}.")
+    _check_folder(target)
+    try:
+        import altair  # noqa: F401
+        import vl_convert  # noqa: F401  (altair draws with it)
+    except ImportError as error:
+        raise SettingError("Figures need Altair: pip install 'crowdrank[reports]'.") from error
+    return target
+
+
+def check_report(path: str | PathLike[str]) -> Path:
+    """Return the path of a report; raise if the suffix or the folder is wrong."""
+    target = Path(path)
+    if target.suffix.lower() not in _REPORT_SUFFIXES:
+        raise SettingError(f"{target.name}: a report is an HTML page (.html), got {target.suffix!r}.")
+    _check_folder(target)
+    return target
+
+
+def _check_folder(target: Path) -> None:
+    if not target.parent.is_dir():
+        raise SettingError(f"{target}: the folder {target.parent} does not exist.")
 
 
 def write_chart(chart: Any, target: Path) -> None:

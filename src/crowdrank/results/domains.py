@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray, ObjectArray
-from crowdrank.results.frames import as_native
+from crowdrank.results.parts import as_native
 
 Estimate = tuple[FloatArray, FloatArray, FloatArray]
 """An estimate with the lower and upper ends of its interval."""

@@ -15,12 +15,8 @@ import polars as pl
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Judgments
 from crowdrank.errors import AmbiguousNameError, DataError, SettingError, UnknownNameError
-from crowdrank.results.annotator_estimates import Annotators
-from crowdrank.results.convergence import CLOSED_FORM, Convergence
 from crowdrank.results.domains import Domains
-from crowdrank.results.frames import as_native
-from crowdrank.results.lazy import LazyParts
-from crowdrank.results.uncertainty import Uncertainty
+from crowdrank.results.parts import CLOSED_FORM, Annotators, Convergence, LazyParts, Uncertainty, as_native
 
 if TYPE_CHECKING:
     from crowdrank.evaluation import Verdicts
@@ -160,7 +156,7 @@ class Ranking:
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows."""
-        from crowdrank.results.notebook import ranking_html
+        from crowdrank.results.display import ranking_html
 
         return ranking_html(self)
 
@@ -419,7 +415,7 @@ class Ranking:
         uncertainty : bool, default True
             Whether to draw intervals.
         """
-        from crowdrank.results.plotting import plot
+        from crowdrank.results.display import plot
 
         return plot(self, query, top, level, uncertainty)
 

@@ -14,12 +14,9 @@ import numpy as np
 from crowdrank.arrays import FloatArray, ObjectArray
 from crowdrank.data import Items
 from crowdrank.errors import FormatError
-from crowdrank.results.annotator_estimates import Annotators
-from crowdrank.results.convergence import Convergence
 from crowdrank.results.domains import Domains
-from crowdrank.results.lazy import LazyParts
+from crowdrank.results.parts import Annotators, Convergence, LazyParts, Uncertainty
 from crowdrank.results.ranking import Ranking
-from crowdrank.results.uncertainty import Uncertainty
 
 VERSION = 1
 """Version of the format. Its keys stay as they are, so that files of earlier releases can be read."""

@@ -12,7 +12,7 @@ import polars as pl
 from crowdrank.arrays import AnyArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import Items
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.results.frames import Tabular, as_native
+from crowdrank.results.parts import Tabular, as_native
 from crowdrank.results.ranking import Ranking
 
 # Models whose score differences determine the probability of a win, by their link.

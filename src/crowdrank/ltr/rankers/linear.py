@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines import LOCAL, Engine, ShardedData
-from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import SettingError
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists, log_likelihood
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
-from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.engines.local import limit_blas_threads
 from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance
 from crowdrank.inference.newton import OptimizeResult
 from crowdrank.models.base import Model, build_ranking, with_annotators

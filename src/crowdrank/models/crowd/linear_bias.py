@@ -11,7 +11,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines import Engine
-from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import conjugate_gradients
 from crowdrank.inference.laplace import LaplaceApproximation, draw_from_covariance

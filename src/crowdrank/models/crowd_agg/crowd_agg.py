@@ -27,7 +27,7 @@ from crowdrank.models.crowd.sign_resolution import EVEN, annotator_votes
 from crowdrank.models.crowd_agg.contests import GradedPairs, WinRule, build_contests
 from crowdrank.models.crowd_agg.query_blocks import AnnotatorIndex, QueryBlocks
 from crowdrank.results import Convergence, Ranking, Uncertainty
-from crowdrank.results.uncertainty import RankDistributions
+from crowdrank.results.parts import RankDistributions
 
 _CONVERGENCE_UNIT = "of change in an annotator's quality in the last step"
 

@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Items, Judgments, Rankings
 from crowdrank.engines import ShardedData
-from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature, conjugate_gradients
 from crowdrank.inference.laplace import draw_from_covariance

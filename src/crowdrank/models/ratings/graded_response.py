@@ -12,7 +12,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Judgments, Ratings
 from crowdrank.engines import ShardedData
-from crowdrank.engines.threads import limit_blas_threads
+from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
 from crowdrank.inference.laplace import draw_from_covariance

@@ -7,6 +7,7 @@ from importlib.resources import files
 from os import PathLike
 
 from crowdrank.errors import SettingError
+from crowdrank.reports.figures import check_report
 from crowdrank.reports.html.findings import Findings
 from crowdrank.reports.html.markup import Html, Section, items, join, paragraph, tag
 from crowdrank.reports.html.sections.agreement import calibration, disagreement
@@ -15,7 +16,6 @@ from crowdrank.reports.html.sections.context import domains, gold, import_report
 from crowdrank.reports.html.sections.coverage import coverage
 from crowdrank.reports.html.sections.position_bias import position
 from crowdrank.reports.html.sections.ranking import headline, order
-from crowdrank.reports.targets import check_report
 
 _SECTIONS: tuple[Callable[[Findings], Section | None], ...] = (
     order,

@@ -1,7 +1,8 @@
-"""Plot of a ranking: one row per item, scores with their intervals."""
+"""A ranking to look at: a plot of scores with their intervals, and an HTML table for notebooks."""
 
 from __future__ import annotations
 
+from html import escape
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 _COLOURS = ("#1F63AD", "#B8500F")
 """Colours of alternating tie groups, distinguishable for the colour-blind."""
 _ROW_HEIGHT = 20
-_MAX_QUERIES = 12
+_MAX_QUERIES_IN_PLOT = 12
+_MAX_ROWS = 20
+_MAX_QUERIES_IN_TABLE = 3
 
 
 def plot(ranking: Ranking, query: object | None, top: int, level: float, uncertainty: bool) -> Any:
@@ -27,13 +30,13 @@ def plot(ranking: Ranking, query: object | None, top: int, level: float, uncerta
     frame = ranking.to_polars(level, uncertainty)
     codes = range(len(items.queries)) if query is None else [items.query_code(query)]
     charts = []
-    for code in list(codes)[:_MAX_QUERIES]:
+    for code in list(codes)[:_MAX_QUERIES_IN_PLOT]:
         block = frame[items.of_query(code)]
         name = str(items.queries[code]) if items.has_queries else ""
         charts.append(_chart(altair, block.head(top), _title(name, block.height, min(top, block.height)), level))
     figure = charts[0] if len(charts) == 1 else altair.vconcat(*charts)
-    if len(codes) > _MAX_QUERIES:
-        figure = figure.properties(title=f"{_MAX_QUERIES} of {len(codes):,} queries")
+    if len(codes) > _MAX_QUERIES_IN_PLOT:
+        figure = figure.properties(title=f"{_MAX_QUERIES_IN_PLOT} of {len(codes):,} queries")
     axes: Any = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 260}
     return figure.configure(font="sans-serif").configure_axis(**axes).configure_view(stroke=None)
 
@@ -71,3 +74,38 @@ def _chart(altair: Any, frame: pl.DataFrame, title: str, level: float) -> Any:
         chart = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=x, x2="high:Q", color=colour) + chart
     chart = chart.properties(width=420, height={"step": _ROW_HEIGHT})
     return chart.properties(title=altair.Title(title, anchor="start", fontSize=13)) if title else chart
+
+
+def ranking_html(ranking: Ranking) -> str:
+    """Return the best items of the first queries as tables, with the notes below."""
+    frame, items = ranking.to_polars(), ranking.items
+    parts = [f"<p><b>{escape(ranking.model)}</b>: {len(items):,} items</p>"]
+    for code, query in enumerate(items.queries[:_MAX_QUERIES_IN_TABLE]):
+        caption = str(query) if items.has_queries else ""
+        parts.append(_table(frame[items.of_query(code)], caption))
+    if (more := len(items.queries) - _MAX_QUERIES_IN_TABLE) > 0:
+        parts.append(f"<p>… and {more:,} more queries</p>")
+    if ranking.notes:
+        parts.append("<ul>" + "".join(f"<li>{escape(note)}</li>" for note in ranking.notes) + "</ul>")
+    return "<div>" + "".join(parts) + "</div>"
+
+
+def _table(frame: pl.DataFrame, caption: str) -> str:
+    has_uncertainty = "std_error" in frame.columns
+    head = ["rank", "item", "score"] + ["± error", "rank interval", "group"] * has_uncertainty
+    rows = [_cells(row, has_uncertainty) for row in frame.head(_MAX_ROWS).iter_rows(named=True)]
+    if frame.height > _MAX_ROWS:
+        rows.append(["", f"… and {frame.height - _MAX_ROWS:,} more"] + [""] * (len(head) - 2))
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    top = "".join(f"<th>{name}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{title}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cells(row: dict[str, Any], has_uncertainty: bool) -> list[str]:
+    cells = [str(row["rank"]), str(row["item"]), f"{row['score']:.3g}"]
+    if has_uncertainty:
+        low, high = row["rank_low"], row["rank_high"]
+        interval = f"{low}–{high}" if low < high else str(low)
+        cells += [f"{row['std_error']:.2g}", interval, str(row["group"])]
+    return cells
