@@ -9,8 +9,7 @@ import typer
 
 import crowdrank
 from crowdrank.cli import app
-from crowdrank.io.column_roles import DURATIONS, SYNONYMS, normalize_name
-from crowdrank.io.role_matching import SHAPES
+from crowdrank.io.column_roles import DURATIONS, SHAPES, SYNONYMS, normalize_name
 from crowdrank.models import REGISTRY
 from crowdrank.models.conversion import kinds_read
 from tests.docs.pages import DOCS, prose, section, table

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from crowdrank.io import read, read_with_report
-from crowdrank.io.parse import labels, numbers, timestamps
+from crowdrank.io.rows import parse_labels, parse_numbers, parse_timestamps
 
 NEW_YEAR = 1_577_836_800.0
 
@@ -39,11 +39,11 @@ def vote(**columns: Any) -> dict[str, Any]:
     ],
 )
 def test_moments_are_seconds_since_1970(text: str) -> None:
-    assert timestamps(pl.Series([text])).tolist() == [NEW_YEAR]
+    assert parse_timestamps(pl.Series([text])).tolist() == [NEW_YEAR]
 
 
 def test_fractions_of_seconds_survive() -> None:
-    assert timestamps(pl.Series(["2020-01-01T00:00:00.25", "2020-01-01"])).tolist() == [NEW_YEAR + 0.25, NEW_YEAR]
+    assert parse_timestamps(pl.Series(["2020-01-01T00:00:00.25", "2020-01-01"])).tolist() == [NEW_YEAR + 0.25, NEW_YEAR]
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_fractions_of_seconds_survive() -> None:
     ],
 )
 def test_moments_may_be_dates_already(value: Any) -> None:
-    assert timestamps(pl.Series([value])).tolist() == [NEW_YEAR]
+    assert parse_timestamps(pl.Series([value])).tolist() == [NEW_YEAR]
 
 
 def test_a_clock_may_start_anywhere() -> None:
-    assert timestamps(pl.Series(["3", "1.5", "2"])).tolist() == [3.0, 1.5, 2.0]
+    assert parse_timestamps(pl.Series(["3", "1.5", "2"])).tolist() == [3.0, 1.5, 2.0]
 
 
 def test_rows_without_a_time_are_kept_and_noted() -> None:
@@ -94,11 +94,11 @@ def test_durations_of_hours_earn_a_note() -> None:
 
 
 def test_durations_may_be_timedeltas() -> None:
-    assert numbers(pl.Series([dt.timedelta(seconds=2.5)])).tolist() == [2.5]
+    assert parse_numbers(pl.Series([dt.timedelta(seconds=2.5)])).tolist() == [2.5]
 
 
 def test_whole_floats_are_labels_without_a_point() -> None:
-    assert labels(pl.Series([3.0, None, float("nan"), 2.5, -7.0]), False).to_list() == [
+    assert parse_labels(pl.Series([3.0, None, float("nan"), 2.5, -7.0]), False).to_list() == [
         "3",
         None,
         None,
@@ -109,5 +109,5 @@ def test_whole_floats_are_labels_without_a_point() -> None:
 
 def test_empty_text_is_missing_and_spaces_count_only_where_they_may() -> None:
     column = pl.Series([" a ", "", "  "])
-    assert labels(column, True).to_list() == ["a", None, None]
-    assert labels(column, False).to_list() == [" a ", None, "  "]
+    assert parse_labels(column, True).to_list() == ["a", None, None]
+    assert parse_labels(column, False).to_list() == [" a ", None, "  "]

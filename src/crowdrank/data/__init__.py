@@ -2,13 +2,12 @@
 
 from crowdrank.data.comparisons import LEFT, RIGHT, TIE, Comparison, Comparisons
 from crowdrank.data.diagnostics import DataDiagnostics
-from crowdrank.data.import_report import ImportReport, MalformedRow
 from crowdrank.data.labels import Items
 from crowdrank.data.pair_counts import PairCounts
 from crowdrank.data.rankings import Rankings
 from crowdrank.data.ratings import Ratings
 from crowdrank.data.side_information import EncodedSideInformation, SideInformation, agreed_pairs
-from crowdrank.data.tables import JudgmentTable
+from crowdrank.data.tables import ImportReport, JudgmentTable, MalformedRow
 
 Judgments = Comparisons | Ratings | Rankings
 

@@ -1,6 +1,6 @@
 """Read and write judgments: sources, column roles, row validation, formats, and the tables beside the judgments."""
 
-from crowdrank.data.import_report import ImportReport, MalformedRow
+from crowdrank.data.tables import ImportReport, MalformedRow
 from crowdrank.io.annotator_table import AnnotatorTable, read_annotators
 from crowdrank.io.formats import Format, list_formats
 from crowdrank.io.item_tables import GoldTable, ItemTable, as_labels, find_side_columns, read_gold, read_items

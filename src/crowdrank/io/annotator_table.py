@@ -10,10 +10,8 @@ import numpy as np
 import polars as pl
 
 from crowdrank.errors import FormatError
-from crowdrank.io import parse
-from crowdrank.io.column_roles import each
-from crowdrank.io.role_matching import RoleMatch, RoleMatcher, require_role, resolve_columns
-from crowdrank.io.rows import Rows
+from crowdrank.io.column_roles import RoleMatch, RoleMatcher, each, require_role, resolve_columns
+from crowdrank.io.rows import Rows, parse_labels, parse_numbers
 from crowdrank.io.sources import open_table
 
 _ROLES = {
@@ -88,7 +86,7 @@ def read_annotators(source: Any, columns: Mapping[str, str | None] | None = None
     labels = tuple(names.to_list())
     available = labels
     if rows.has("available"):
-        answers = parse.labels(rows.column("available"), strip_spaces=True).fill_null("").str.to_lowercase()
+        answers = parse_labels(rows.column("available"), strip_spaces=True).fill_null("").str.to_lowercase()
         available = tuple(n for n, answer in zip(labels, answers, strict=True) if answer not in _NO)
     quota = {name: int(value) for name, value in _numbers(rows, labels, "quota", 0.0).items()}
     return AnnotatorTable(
@@ -101,8 +99,8 @@ def _numbers(rows: Rows, labels: tuple[str, ...], role: str, minimum: float) -> 
     if not rows.has(role):
         return {}
     column = rows.column(role)
-    given = parse.labels(column, strip_spaces=True).is_not_null().to_numpy()
-    found = parse.numbers(column)
+    given = parse_labels(column, strip_spaces=True).is_not_null().to_numpy()
+    found = parse_numbers(column)
     if (bad := np.flatnonzero(given & ~(found >= minimum))).size:
         raise FormatError(
             f"{rows.table.name}: the {role} of {labels[bad[0]]!r} must be a number ≥ {minimum:g}, "

@@ -12,10 +12,19 @@ from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
 from crowdrank.data import LEFT, TIE, Comparisons, Rankings, Ratings
 from crowdrank.data.labels import encode_annotators, encode_items
 from crowdrank.errors import FormatError
-from crowdrank.io import parse
 from crowdrank.io.column_roles import DURATIONS, normalize_name
-from crowdrank.io.parse import SKIP, UNKNOWN, normalize_names, outcomes
-from crowdrank.io.rows import Explain, Rows, show_cell
+from crowdrank.io.rows import (
+    SKIP,
+    UNKNOWN,
+    Explain,
+    Rows,
+    normalize_names,
+    parse_numbers,
+    parse_numbers_or_text,
+    parse_outcomes,
+    parse_timestamps,
+    show_cell,
+)
 
 # A column of this name says where its item was shown, even in rows marked as swapped.
 _LEFT_PREFIXES = ("left", "lhs")
@@ -53,7 +62,7 @@ def build_comparisons(rows: Rows) -> Comparisons:
         weight=rows.usable(weight),
         time=_time(rows),
         duration=_duration(rows),
-        features={name: parse.numbers_or_text(rows.usable(rows.frame[name])) for name in rows.features},
+        features={name: parse_numbers_or_text(rows.usable(rows.frame[name])) for name in rows.features},
         positions_known=positions_known and rows.table.positions_known,
         frame_backend=rows.table.frame_backend,
     )
@@ -82,7 +91,7 @@ def _with_outcomes(rows: Rows, left: pl.Series, right: pl.Series) -> tuple[pl.Se
         winner = _winner_by_name(winner, left, right, sides)
         exchanged = pl.Series(swapped)
         left, right = right.zip_with(exchanged, left), left.zip_with(exchanged, right)
-    found = outcomes(left, right, winner, sides)
+    found = parse_outcomes(left, right, winner, sides)
     rows.counts.unknown_items = rows.errors.refuse(
         found == UNKNOWN,
         roles["winner"],
@@ -114,14 +123,14 @@ def count_duplicates(annotator: Int32Array, *codes: AnyArray) -> int:
 
 
 def _time(rows: Rows) -> FloatArray | None:
-    return _recorded(rows, parse.timestamps(rows.usable(rows.column("time"))), "time") if rows.has("time") else None
+    return _recorded(rows, parse_timestamps(rows.usable(rows.column("time"))), "time") if rows.has("time") else None
 
 
 def _duration(rows: Rows) -> FloatArray | None:
     if not rows.has("duration"):
         return None
     name = rows.match.roles["duration"]
-    values = parse.numbers(rows.usable(rows.column("duration")))
+    values = parse_numbers(rows.usable(rows.column("duration")))
     seconds = _recorded(rows, values / DURATIONS.get(normalize_name(name), 1.0), "duration")
     if seconds is not None and np.nanmedian(seconds) > _MAX_MEDIAN_SECONDS:
         rows.note(

@@ -13,18 +13,17 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, ObjectArray
 from crowdrank.errors import FormatError
-from crowdrank.io import parse
-from crowdrank.io.column_roles import each
-from crowdrank.io.formats.letor import looks_like_letor, read_letor
-from crowdrank.io.role_matching import (
+from crowdrank.io.column_roles import (
     RoleMatch,
     RoleMatcher,
+    each,
     find_column,
     refuse_repeated_name,
     require_role,
     resolve_columns,
 )
-from crowdrank.io.rows import Rows
+from crowdrank.io.formats.letor import looks_like_letor, read_letor
+from crowdrank.io.rows import Rows, parse_numbers
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import open_table
 
@@ -114,12 +113,12 @@ def read_features(
     rows = Rows(table, RoleMatch("features", roles), chosen, strict=True)
     item, query = rows.labels("item"), rows.optional_labels("query")
     rows.finish_checks()
-    numbers = {name: parse.numbers(rows.usable(rows.frame[name])) for name in chosen}
+    numbers = {name: parse_numbers(rows.usable(rows.frame[name])) for name in chosen}
     names, left_out = _split_features(rows, numbers, chosen if features is not None else ())
     if not names:
         raise FormatError(f"{table.name}: no column contains numbers that could be features of the items.")
     kept = np.flatnonzero(rows.errors.usable)
-    grade = parse.numbers(rows.usable(rows.column("grade"))) if "grade" in roles else None
+    grade = parse_numbers(rows.usable(rows.column("grade"))) if "grade" in roles else None
     return FeatureTable(
         source=table.name,
         item=_as_objects(rows.usable(item)),

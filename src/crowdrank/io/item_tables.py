@@ -12,10 +12,16 @@ import polars as pl
 from crowdrank.arrays import AnyArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import Items
 from crowdrank.errors import DataError, FormatError, UnknownNameError
-from crowdrank.io import parse
-from crowdrank.io.column_roles import each, normalize_name
-from crowdrank.io.role_matching import RoleMatch, RoleMatcher, refuse_repeated_name, require_role, resolve_columns
-from crowdrank.io.rows import Rows
+from crowdrank.io.column_roles import (
+    RoleMatch,
+    RoleMatcher,
+    each,
+    normalize_name,
+    refuse_repeated_name,
+    require_role,
+    resolve_columns,
+)
+from crowdrank.io.rows import Rows, parse_labels, parse_numbers_or_text
 from crowdrank.io.sources import open_table
 
 _ITEM_ROLES = ("item", "query")
@@ -140,7 +146,7 @@ def read_items(source: Any, columns: Mapping[str, str | None] | None = None) -> 
     item, query = rows.labels("item"), rows.optional_labels("query")
     rows.finish_checks()
     flat = [name for name in others if not rows.frame[name].dtype.is_nested()]
-    found = {name: parse.numbers_or_text(rows.usable(rows.frame[name])) for name in flat}
+    found = {name: parse_numbers_or_text(rows.usable(rows.frame[name])) for name in flat}
     frame = pl.DataFrame({"item": rows.usable(item)} | ({} if query is None else {"query": rows.usable(query)}))
     kept = _one_row_each(frame, found, table.name)
     return ItemTable(
@@ -153,7 +159,7 @@ def read_items(source: Any, columns: Mapping[str, str | None] | None = None) -> 
 
 def as_labels(values: AnyArray) -> ObjectArray:
     """Convert a column to labels: whole numbers without a decimal point, "" for missing values."""
-    text = parse.labels(pl.Series(values.tolist()), strip_spaces=True)
+    text = parse_labels(pl.Series(values.tolist()), strip_spaces=True)
     return np.array(text.fill_null("").to_list(), dtype=object)
 
 
@@ -296,7 +302,7 @@ def _value_column(matcher: RoleMatcher, roles: Mapping[str, str]) -> str:
 def _frame(rows: Rows) -> pl.DataFrame:
     """Return one row per item, in the order of the source."""
     item, query = rows.labels("item"), rows.optional_labels("query")
-    rows.errors.ignore(parse.labels(rows.column("value"), strip_spaces=True).is_null().to_numpy())
+    rows.errors.ignore(parse_labels(rows.column("value"), strip_spaces=True).is_null().to_numpy())
     value = rows.numbers("value")
     rows.finish_checks()
     columns = {"item": rows.usable(item), "value": rows.usable(value)}

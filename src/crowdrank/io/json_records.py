@@ -12,8 +12,14 @@ from typing import Any
 import polars as pl
 
 from crowdrank.errors import FormatError
-from crowdrank.io.frames import replace_surrogates, text_series
-from crowdrank.io.source_table import RowLocation, SourceTable, dedupe_names, table_from_frame
+from crowdrank.io.source_table import (
+    RowLocation,
+    SourceTable,
+    dedupe_names,
+    replace_surrogates,
+    table_from_frame,
+    text_series,
+)
 
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, RuntimeError)
 # What separates two objects.

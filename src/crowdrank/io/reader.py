@@ -13,9 +13,8 @@ import polars as pl
 from crowdrank.data import ImportReport, Judgments, Rankings
 from crowdrank.errors import DataWarning, FormatError, SettingError
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
-from crowdrank.io.column_roles import normalize_name
+from crowdrank.io.column_roles import find_column, match_roles, normalize_name
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
-from crowdrank.io.role_matching import find_column, match_roles
 from crowdrank.io.rows import Rows
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source, open_source

@@ -18,11 +18,11 @@ from crowdrank.arrays import Int32Array, ObjectArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.data.chunks import ColumnStore, TemporaryFolder, remap_codes, write_columns
 from crowdrank.data.comparisons import stored_columns
-from crowdrank.data.import_report import MAX_LISTED, ImportReport, MalformedRow
+from crowdrank.data.tables import MAX_LISTED, ImportReport, MalformedRow
 from crowdrank.errors import DataWarning, FormatError
 from crowdrank.io.builders import build_comparisons
+from crowdrank.io.column_roles import RoleMatch, match_roles
 from crowdrank.io.delimited import DELIMITERS
-from crowdrank.io.role_matching import RoleMatch, match_roles
 from crowdrank.io.rows import Rows, too_few_usable
 from crowdrank.io.source_table import SourceTable, dedupe_names, table_from_frame
 from crowdrank.io.sources import PARQUET_SUFFIXES

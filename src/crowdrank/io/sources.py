@@ -18,9 +18,8 @@ import polars as pl
 from crowdrank.errors import FormatError
 from crowdrank.io.column_roles import normalize_name
 from crowdrank.io.delimited import read_delimited
-from crowdrank.io.frames import read_columns, read_frame
 from crowdrank.io.json_records import first_records, read_json
-from crowdrank.io.source_table import SourceTable, dedupe_names
+from crowdrank.io.source_table import SourceTable, dedupe_names, read_columns, read_frame
 
 Result = TypeVar("Result")
 

@@ -1,4 +1,4 @@
-"""Chatbot arenas: LMSYS's votes (33k, 55k, 100k, 140k), FastChat's log of events, and MT-bench's judgments."""
+"""Language models compared: LMSYS's votes (33k, 55k, 100k, 140k), FastChat's log, MT-bench and AlpacaEval."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ import numpy as np
 import polars as pl
 
 from crowdrank.data import Comparisons
-from crowdrank.io.formats.base import Format, Writer, assign_roles, find_required, optional, renamed_frame, winner_sides
-from crowdrank.io.formats.records import load_records
+from crowdrank.io.formats.base import (
+    Format,
+    Writer,
+    assign_roles,
+    find_required,
+    load_records,
+    optional,
+    renamed_frame,
+    winner_sides,
+)
 from crowdrank.io.source_table import SourceTable, with_columns_computed
 from crowdrank.io.sources import Source
 from crowdrank.io.writer import TABLE_SUFFIXES, write_table
@@ -163,4 +171,63 @@ MT_BENCH = Format(
     description="MT-bench's judgments: two votes per line, the second with the sides exchanged.",
     known_by="columns model_1, model_2, g1_winner and g2_winner",
     read=_read_mt_bench,
+)
+
+
+# AlpacaEval's annotations: a preference from 1 (the first output) to 2 (the second).
+#
+# A preference of 1.8 becomes 0.8 of a vote for the second output and 0.2 of a vote for the first, so that shares of
+# votes are AlpacaEval's win rates. Outputs were shuffled before they were shown, so their positions are unknown.
+
+_ALPACA_EVAL_FIELDS = {
+    "generator_1": pl.String,
+    "generator_2": pl.String,
+    "annotator": pl.String,
+    "preference": pl.Float64,
+}
+_ALPACA_EVAL_TIES = (0.0, 1.5)
+# Smaller parts of a vote are dropped.
+_MIN_PART = 1e-6
+
+
+def _read_alpaca_eval(source: Source) -> SourceTable:
+    found = load_records(source, _ALPACA_EVAL_FIELDS)
+    frame = found.frame.with_columns(pl.col("preference").cast(pl.Float64, strict=False).fill_nan(None))
+    second = pl.col("preference") - 1
+    tie = pl.col("preference").is_in(_ALPACA_EVAL_TIES)
+    in_range = second.is_between(0, 1)
+    first_winner = (
+        pl.when(pl.col("preference").is_null())
+        .then(pl.lit("skip"))
+        .when(tie)
+        .then(pl.lit("tie"))
+        .when(~in_range)
+        .then(second.cast(pl.String))
+    )
+    graded = in_range & ~tie
+    whole = frame.filter((~graded).fill_null(True)).select(
+        "record",
+        left="generator_1",
+        right="generator_2",
+        annotator="annotator",
+        winner=first_winner,
+        weight=pl.lit(1.0),
+    )
+    parts = [
+        frame.filter(graded & (share > _MIN_PART)).select(
+            "record", left="generator_1", right="generator_2", annotator="annotator", winner=winner, weight=share
+        )
+        for winner, share in (("generator_1", 1 - second), ("generator_2", second))
+    ]
+    table = found.table(pl.concat([whole, *parts]).sort("record", maintain_order=True), positions_known=False)
+    return assign_roles(
+        table, "alpaca-eval", left="left", right="right", winner="winner", annotator="annotator", weight="weight"
+    )
+
+
+ALPACA_EVAL = Format(
+    name="alpaca-eval",
+    description="AlpacaEval's annotations; a graded preference is split between the two outputs as weights.",
+    known_by="columns generator_1, generator_2, preference, output_1 and output_2",
+    read=_read_alpaca_eval,
 )

@@ -12,11 +12,21 @@ from typing import Any
 import polars as pl
 
 from crowdrank.data import LEFT, TIE, Comparisons
-from crowdrank.io import parse
-from crowdrank.io.formats.base import Format, Writer, assign_roles, find_optional, is_true, optional, words
-from crowdrank.io.formats.records import Records, as_list, as_object, load_records
-from crowdrank.io.parse import is_outcome_word
-from crowdrank.io.role_matching import columns_error
+from crowdrank.io.column_roles import columns_error
+from crowdrank.io.formats.base import (
+    Format,
+    Records,
+    Writer,
+    as_list,
+    as_object,
+    assign_roles,
+    find_optional,
+    is_true,
+    load_records,
+    optional,
+    words,
+)
+from crowdrank.io.rows import is_outcome_word, parse_numbers
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source
 from crowdrank.io.writer import guard_write
@@ -62,7 +72,7 @@ def _read_json(source: Source) -> SourceTable:
     said = said.with_columns(
         annotator=who.struct.field("id") if who.dtype == pl.Struct else who,
         time="created_at",
-        duration=pl.Series(parse.numbers(said["lead_time"])),
+        duration=pl.Series(parse_numbers(said["lead_time"])),
         **{name: pl.col("value").struct.field(name) for name in ("selected", "choices", "ranker")},
     )
     return _lists(found, said) if said["ranker"].null_count() < said.height else _pairs(found, said)

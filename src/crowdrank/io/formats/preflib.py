@@ -10,8 +10,7 @@ import polars as pl
 
 from crowdrank.data import Rankings
 from crowdrank.errors import FormatError
-from crowdrank.io.formats.base import Format, Writer, assign_roles, optional
-from crowdrank.io.formats.records import split_lines
+from crowdrank.io.formats.base import Format, Writer, assign_roles, optional, split_lines
 from crowdrank.io.source_table import RowLocation, SourceTable, table_from_frame
 from crowdrank.io.sources import Source
 from crowdrank.io.writer import write_lines

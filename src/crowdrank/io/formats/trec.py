@@ -8,8 +8,15 @@ from pathlib import Path
 import polars as pl
 
 from crowdrank.data import Rankings, Ratings
-from crowdrank.io.formats.base import Format, Writer, assign_roles, optional
-from crowdrank.io.formats.records import all_lines_match, split_lines, table_from_lines
+from crowdrank.io.formats.base import (
+    Format,
+    Writer,
+    all_lines_match,
+    assign_roles,
+    optional,
+    split_lines,
+    table_from_lines,
+)
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source
 from crowdrank.io.writer import write_lines
