@@ -17,8 +17,8 @@ from crowdrank.errors import ConvergenceWarning, CrowdrankError, CrowdrankWarnin
 from crowdrank.evaluation.estimates import Estimate, clustered_mean
 from crowdrank.models import name_of
 from crowdrank.models.base import Model
-from crowdrank.models.conversion import convert_for
 from crowdrank.models.cross_validation import assign_folds, log_probabilities
+from crowdrank.models.selection import convert_for
 from crowdrank.results import Ranking
 
 HoldOut = Literal["judgment", "annotator"]
