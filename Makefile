@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 # A part of every layer that needs no server, browser, other process or long chain.
-QUICK := $(addprefix tests/, architecture data golden inference io likelihoods results simulation \
-	cli/test_formats.py cli/test_models.py docs/test_completeness.py docs/test_links.py \
-	evaluation/test_gold.py evaluation/test_held_out.py evaluation/test_explaining.py \
-	models/crowd/test_likelihood.py models/crowd/test_mpm_likelihood.py models/crowd/test_estimate.py models/test_list_models.py models/test_reductions.py models/test_settings.py \
-	online/test_beliefs.py online/test_elo.py online/test_glicko.py active/test_asked.py active/test_stopping.py \
+QUICK := $(addprefix tests/, architecture data golden inference io results simulation \
+	cli/test_parsing.py docs/test_completeness.py docs/test_documented.py docs/test_links.py \
+	evaluation/test_gold.py evaluation/test_cross_validation.py evaluation/test_explanation.py \
+	models/crowd/test_likelihood.py models/crowd/test_mpm_likelihood.py models/crowd/test_estimate.py \
+	models/pairwise models/test_list_models.py models/test_reductions.py models/test_settings.py \
+	online/test_beliefs.py online/test_elo.py online/test_glicko.py active/test_history.py active/test_stopping.py \
 	conformance/test_promises.py::test_is_its_settings conformance/test_promises.py::test_names_every_item)
 
 .PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check papers papers-quick clean

@@ -29,7 +29,7 @@ from crowdrank import (
 from crowdrank.data import Judgments
 from crowdrank.errors import DataWarning
 from crowdrank.models import Model
-from crowdrank.models.conversion import convert_for
+from crowdrank.models.selection import convert_for
 from crowdrank.results import Ranking
 from crowdrank.simulation import Crowd, preference_crowd, rating_crowd
 

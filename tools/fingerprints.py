@@ -19,7 +19,7 @@ import numpy as np
 from crowdrank import Comparisons, Rankings, Ratings
 from crowdrank.data import Judgments
 from crowdrank.errors import CrowdrankWarning, DataError
-from crowdrank.models.conversion import convert_for
+from crowdrank.models.selection import convert_for
 from crowdrank.online import SequentialMCMC
 from crowdrank.results import Ranking
 from crowdrank.simulation import Crowd

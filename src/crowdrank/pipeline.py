@@ -30,8 +30,7 @@ from crowdrank.io import (
     scan_with_report,
 )
 from crowdrank.models import Model, by_name, name_of, with_bootstrap
-from crowdrank.models.conversion import convert_for
-from crowdrank.models.selection import ModelChoice, default_model, has_setting, models_that, parse_settings
+from crowdrank.models.selection import ModelChoice, convert_for, default_model, has_setting, models_that, parse_settings
 from crowdrank.results import Ranking, Systems, compare_systems
 
 if TYPE_CHECKING:

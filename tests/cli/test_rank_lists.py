@@ -8,7 +8,7 @@ import pytest
 
 from crowdrank.data import Rankings
 from crowdrank.models import REGISTRY
-from crowdrank.models.conversion import kinds_read
+from crowdrank.models.selection import kinds_read
 
 LIST_MODELS = [name for name, kind in REGISTRY.items() if Rankings in kinds_read(kind) and name != "trm"]
 

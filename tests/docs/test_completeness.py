@@ -11,7 +11,7 @@ import crowdrank
 from crowdrank.cli import app
 from crowdrank.io.column_roles import DURATIONS, SHAPES, SYNONYMS, normalize_name
 from crowdrank.models import REGISTRY
-from crowdrank.models.conversion import kinds_read
+from crowdrank.models.selection import kinds_read
 from tests.docs.pages import DOCS, prose, section, table
 
 every_model = pytest.mark.parametrize("name", REGISTRY)

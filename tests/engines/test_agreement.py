@@ -7,7 +7,7 @@ import pytest
 
 import crowdrank as cr
 from crowdrank.engines import LOCAL, Dask, LocalEngine, OutOfCore
-from crowdrank.models.conversion import convert_for
+from crowdrank.models.selection import convert_for
 
 MODELS = [
     cr.BradleyTerry(),

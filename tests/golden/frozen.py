@@ -11,7 +11,7 @@ from pathlib import Path
 import crowdrank as cr
 from crowdrank.errors import DataError
 from crowdrank.models import REGISTRY
-from crowdrank.models.conversion import convert_for
+from crowdrank.models.selection import convert_for
 
 HERE = Path(__file__).parent
 FILE = HERE / "frozen.json"

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kstest, truncnorm
 
 from crowdrank.engines.compilation import compiled
-from crowdrank.inference.truncated_normal import sample_positive_normal, sample_tail_excess, sample_truncated_normal
+from crowdrank.inference.special import sample_positive_normal, sample_tail_excess, sample_truncated_normal
 
 COUNT = 40_000
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdrank.ltr.top_k_posterior import log_joint, potentials, top_k_distances, top_k_gibbs
-from crowdrank.models.lists import top_k_mallows
+from crowdrank.models.lists.mallows_likelihood import top_k_distance
 
 SIZE, TOP = 6, 3
 FIRSTS = np.array(list(permutations(range(SIZE), TOP)))
@@ -24,7 +24,7 @@ def log_probabilities(scores, lists, theta):
     strength, found = np.exp(scores), []
     for first in FIRSTS:
         left = strength.sum() - np.append(0, np.cumsum(strength[first])[:-1])
-        said = [t * top_k_mallows.distance(tuple(first), tuple(one)) for t, one in zip(theta, lists, strict=True)]
+        said = [t * top_k_distance(tuple(first), tuple(one)) for t, one in zip(theta, lists, strict=True)]
         found.append(np.sum(np.log(strength[first] / left)) + sum(said))
     return np.array(found)
 
@@ -46,7 +46,7 @@ def test_draws_are_from_the_posterior(told):
     shares = np.bincount(drawn.orders @ [36, 6, 1], minlength=216)[code] / len(drawn.orders)
     assert np.abs(shares - chance).sum() < 0.03
     assert drawn.best.tolist() == FIRSTS[np.argmax(log_p)].tolist()
-    far = [[top_k_mallows.distance(tuple(f), tuple(one)) for f in FIRSTS] for one in lists]
+    far = [[top_k_distance(tuple(f), tuple(one)) for f in FIRSTS] for one in lists]
     assert top_k_distances(drawn.orders, lists, SIZE) == pytest.approx(np.array(far) @ chance, abs=0.03)
     assert top_k_distances(FIRSTS, lists, SIZE) == pytest.approx(np.mean(far, axis=1))
 

@@ -7,8 +7,7 @@ from scipy.stats import spearmanr
 
 from crowdrank.data import Ratings
 from crowdrank.errors import SettingError
-from crowdrank.models.ratings.dawid_skene import DawidSkene, DawidSkeneEM
-from crowdrank.models.ratings.grade_classes import GradeClasses
+from crowdrank.models.ratings.dawid_skene import DawidSkene, DawidSkeneEM, GradeClasses
 from crowdrank.models.ratings.mean_ratings import MeanRating
 from tests.strategies import some_ratings
 

@@ -6,7 +6,7 @@ from scipy.stats import rankdata
 
 from crowdrank.data import Ratings
 from crowdrank.errors import SettingError
-from crowdrank.models.ratings.grade_classes import MAX_DISTINCT_GRADES, GradeClasses, check_bins
+from crowdrank.models.ratings.dawid_skene import MAX_DISTINCT_GRADES, GradeClasses, check_bins
 
 
 def graded(grades, query=None, weight=None):

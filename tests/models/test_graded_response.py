@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from crowdrank.data import Ratings
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
-from crowdrank.models.ratings.grade_classes import GradeClasses
+from crowdrank.models.ratings.dawid_skene import GradeClasses
 from crowdrank.models.ratings.graded_response import GradedResponse, ParameterLayout
 from crowdrank.models.ratings.mean_ratings import MeanRating
 from crowdrank.simulation import rating_crowd

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from crowdrank.data import Comparisons, Rankings
 from crowdrank.errors import DataError, SettingError
-from crowdrank.models.lists import pair_counts
+from crowdrank.models.lists import mallows
 from crowdrank.models.lists.mallows import Mallows
 from crowdrank.models.lists.mallows_likelihood import expected_distance
 from crowdrank.simulation import list_crowd
@@ -147,6 +147,6 @@ def test_invalid_settings_are_refused(setting):
 
 
 def test_a_query_with_too_many_pairs_is_refused(monkeypatch):
-    monkeypatch.setattr(pair_counts, "MAX_ITEMS", 2)
+    monkeypatch.setattr(mallows, "MAX_ITEMS", 2)
     with pytest.raises(DataError, match=r"3 items.*Use borda"):
         Mallows().fit(Rankings.of_lists([[["a"], ["b"], ["c"]]]))

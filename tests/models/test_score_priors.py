@@ -3,8 +3,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from crowdrank.models.pairwise.likelihood import LOGISTIC, PROBIT
-from crowdrank.models.score_priors import gaussian, virtual_node
+from crowdrank.models.pairwise.likelihood import LOGISTIC, PROBIT, gaussian, virtual_node
 
 SCORES = np.array([-3.0, -0.5, 0.0, 0.7, 2.0])
 

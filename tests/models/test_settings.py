@@ -18,8 +18,7 @@ from crowdrank.models import (
     by_name,
     name_of,
 )
-from crowdrank.models.conversion import convert_for, kinds_read
-from crowdrank.models.selection import default_model
+from crowdrank.models.selection import convert_for, default_model, kinds_read
 
 VOTES = Comparisons.of(
     ["a", "b", "c", "a"], ["b", "c", "a", "b"], ["a", "b", "c", "tie"], annotator=["x", "y", "x", "y"]

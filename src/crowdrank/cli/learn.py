@@ -178,7 +178,7 @@ def _read(
     from crowdrank.io.feature_tables import read_features
     from crowdrank.ltr.features import build_features
     from crowdrank.models import PlackettLuce
-    from crowdrank.models.conversion import convert_for
+    from crowdrank.models.selection import convert_for
 
     with spinner(f"Reading {features.name}"):
         found = read_features(features, columns=columns)

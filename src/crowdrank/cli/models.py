@@ -9,7 +9,7 @@ from crowdrank.cli.output import print_json
 def models(as_json: Json = False) -> None:
     """List the models and the kinds of judgments that each reads."""
     from crowdrank.models import REGISTRY
-    from crowdrank.models.conversion import kinds_read
+    from crowdrank.models.selection import kinds_read
 
     rows = [
         (name, ", ".join(kind.__name__.lower() for kind in kinds_read(model)), (model.__doc__ or "").splitlines()[0])

@@ -126,7 +126,7 @@ def next_questions(
 def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:
     from crowdrank.io import read
     from crowdrank.models import BayesianCrowdBT
-    from crowdrank.models.conversion import convert_for
+    from crowdrank.models.selection import convert_for
 
     with spinner(f"Reading {file.name}"):
         votes: Any = convert_for(BayesianCrowdBT(), read(file, columns=roles))[0]

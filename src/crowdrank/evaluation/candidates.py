@@ -12,7 +12,7 @@ from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.data.features import POSITION
 from crowdrank.errors import DataError, SettingError
 from crowdrank.models import REGISTRY, by_name
-from crowdrank.models.conversion import kinds_read
+from crowdrank.models.selection import kinds_read
 from crowdrank.results import Ranking
 
 BASELINE: dict[type, str] = {Comparisons: "bradley-terry", Ratings: "mean-rating", Rankings: "plackett-luce"}

@@ -16,8 +16,8 @@ from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
 from crowdrank.errors import ConvergenceWarning, CrowdrankError, CrowdrankWarning, SettingError
 from crowdrank.models import name_of
 from crowdrank.models.base import Model
-from crowdrank.models.conversion import convert_for
 from crowdrank.models.cross_validation import assign_folds, log_probabilities
+from crowdrank.models.selection import convert_for
 from crowdrank.results import Ranking
 
 _MIN_LOG_PROBABILITY = np.log(1e-9)

@@ -15,7 +15,7 @@ from crowdrank.errors import SettingError
 from crowdrank.evaluation.cross_validation import fit_quietly
 from crowdrank.evaluation.influence import RELIABILITY_ESTIMATE, Influence, judgment_influence, widest_chains
 from crowdrank.models import by_name
-from crowdrank.models.conversion import convert_for
+from crowdrank.models.selection import convert_for
 from crowdrank.results import Ranking
 
 MAX_REFIT_JUDGMENTS = 50_000

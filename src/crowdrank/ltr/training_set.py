@@ -17,7 +17,7 @@ from crowdrank.evaluation import Gold
 from crowdrank.ltr.expertise import SufficientStatistics
 from crowdrank.ltr.features import Features
 from crowdrank.ltr.list_posterior import pair_weights
-from crowdrank.models.lists import mallows_likelihood, top_k_mallows
+from crowdrank.models.lists import mallows_likelihood
 
 # θ of a known true list: outweighs any crowd, but is finite.
 TRUTH_THETA = -1e4
@@ -213,7 +213,9 @@ def _statistics(queries: tuple[QueryLists, ...], annotators: int) -> SufficientS
 
 def _expected(theta: FloatArray, size: int, top: int) -> FloatArray:
     return (
-        top_k_mallows.expected_distance(theta, size, top) if top else mallows_likelihood.expected_distance(theta, size)
+        mallows_likelihood.expected_top_k_distance(theta, size, top)
+        if top
+        else mallows_likelihood.expected_distance(theta, size)
     )
 
 

@@ -1,4 +1,4 @@
-"""Which model is the default and why, and how a model is built from its name and settings."""
+"""Which model is the default and why, converting judgments to what a model reads, and building a model by name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from crowdrank.data import Judgments, Rankings, Ratings
+from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
+from crowdrank.models.base import Model
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,51 @@ def default_model(judgments: Judgments, *, win_probabilities: bool = False) -> M
     reason = "The judgments do not name several annotators, so all count alike."
     rated = isinstance(judgments, Ratings) and not win_probabilities
     return ModelChoice("mean-rating" if rated else "bradley-terry", reason)
+
+
+def kinds_read(model: Model | type[Model]) -> tuple[type, ...]:
+    """The kinds of judgments that a model (or its class) reads, its own kind first."""
+    reads = model.reads
+    return reads if isinstance(reads, tuple) else (reads,)
+
+
+def convert_for(model: Model | type[Model], judgments: Judgments) -> tuple[Judgments, str]:
+    """Convert judgments to a kind that a model reads.
+
+    Parameters
+    ----------
+    model : Model or type of Model
+        The model, or its class.
+    judgments : Comparisons, Ratings or Rankings
+        Any kind of judgments.
+
+    Returns
+    -------
+    judgments : Comparisons, Ratings or Rankings
+        The judgments, converted if necessary.
+    rule : str
+        How they were converted; empty if they were not.
+
+    Examples
+    --------
+    >>> from crowdrank import BradleyTerry, Rankings
+    >>> lists = Rankings.of_lists([[["a"], ["b"], ["c"]]])
+    >>> convert_for(BradleyTerry(), lists)
+    (Comparisons(3 judgments, 3 items), 'every two items of a list are a comparison')
+    """
+    kinds = kinds_read(model)
+    if isinstance(judgments, kinds):
+        return judgments, ""
+    if isinstance(judgments, Ratings):
+        if Comparisons in kinds:
+            return judgments.to_comparisons(), "of two items that one annotator graded, the better grade wins"
+        return judgments.to_rankings(), "each annotator's items ordered by grade"
+    if kinds == (Ratings,):
+        rule = "the grade of an item is the share of its list below it"
+        return judgments.to_ratings(), rule if isinstance(judgments, Rankings) else "winners are graded 1, losers 0"
+    if isinstance(judgments, Rankings):
+        return judgments.to_comparisons(), "every two items of a list are a comparison"
+    return judgments.to_rankings(), "each annotator's items ordered by wins minus losses"
 
 
 def models_that(capability: str) -> list[str]:

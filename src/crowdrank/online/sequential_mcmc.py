@@ -17,9 +17,9 @@ from crowdrank.arrays import FloatArray, Int32Array
 from crowdrank.data import TIE, Comparisons, Items
 from crowdrank.errors import DataError, FormatError, SettingError
 from crowdrank.models import BayesianCrowdBT
-from crowdrank.models.crowd.answer_index import QualityBounds, index_answers
-from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.encoding import encode_answers, index_answers
 from crowdrank.models.crowd.likelihood import CROWD_BT
+from crowdrank.models.crowd.priors import QualityBounds
 from crowdrank.models.crowd.sampler import Sampler, State
 from crowdrank.models.crowd.sampler_kernels import ALPHA_MEDIAN, BETA_MEDIAN, SCALE_MEDIAN
 from crowdrank.online.beliefs import Beliefs, Vocabulary

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS
-from crowdrank.models.crowd import crowd_bt_kernel, likelihood
+from crowdrank.models.crowd import likelihood
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
 
 
@@ -23,7 +23,7 @@ def test_the_fast_pass_equals_the_general_one(weights, spread, monkeypatch):
     rng = np.random.default_rng(1)
     answers, scores, logits = shard(weights), rng.uniform(-spread, spread, 50), rng.uniform(-spread, spread, 20)
     rows, quick = likelihood.evaluate(answers, scores, logits, np.zeros((20, 0)), CROWD_BT)
-    monkeypatch.setattr(crowd_bt_kernel, "MAX_PARAMETER", -1.0)
+    monkeypatch.setattr(likelihood, "MAX_PARAMETER", -1.0)
     general_rows, general = likelihood.evaluate(answers, scores, logits, np.zeros((20, 0)), CROWD_BT)
     for ours, theirs in zip(quick, general, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)

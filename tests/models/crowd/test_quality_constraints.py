@@ -11,7 +11,7 @@ from crowdrank.models.base import FitOptions
 from crowdrank.models.crowd import Priors, fit_map
 from crowdrank.models.crowd.factor_bt import ScaledFeatures
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, FACTOR_BT, VARIANCE_BT
-from crowdrank.models.crowd.quality_constraints import PERFECT_LOGIT, quality_constraints
+from crowdrank.models.crowd.priors import PERFECT_LOGIT, quality_constraints
 from crowdrank.simulation import mixed_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore:bayesian:crowdrank.errors.ConvergenceWarning")

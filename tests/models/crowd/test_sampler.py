@@ -12,8 +12,9 @@ from scipy.special import betaln, expit, log_expit, ndtr
 from crowdrank.data import Items
 from crowdrank.inference.mcmc import sample
 from crowdrank.models.crowd import quality_grid, sampler_kernels
-from crowdrank.models.crowd.answer_index import QualityBounds, index_answers
+from crowdrank.models.crowd.encoding import index_answers
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, Answers
+from crowdrank.models.crowd.priors import QualityBounds
 from crowdrank.models.crowd.sampler import Sampler, State
 
 links = pytest.mark.parametrize("formula", [CROWD_BT, CROWD_BT_PROBIT], ids=["logistic", "probit"])

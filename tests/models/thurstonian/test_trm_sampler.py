@@ -9,8 +9,8 @@ from scipy.special import expit, log_ndtr
 
 from crowdrank.data import Rankings
 from crowdrank.inference.mcmc import effective_sample_size, sample
+from crowdrank.models.thurstonian.trm import Sampler
 from crowdrank.models.thurstonian.trm_kernels import Prior, State, build_lists, expected_utilities, run
-from crowdrank.models.thurstonian.trm_sampler import Sampler
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crowdrank.models.conversion import convert_for
+from crowdrank.models.selection import convert_for
 from crowdrank.reports import Findings
 from crowdrank.simulation import mixed_crowd
 from tests.browser import browser  # noqa: F401  (a fixture)

@@ -1,4 +1,4 @@
-"""Counts over a shard of answers, and the starting values that follow from them in closed form."""
+"""Counts over a shard of answers, the starting values that follow from them in closed form, and votes on an order."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from crowdrank.models.crowd.likelihood import FORMULAS, MIN_PROBABILITY, Answers
 
 # Scores that differ by less are tied. They are sums of logarithms, and rounding must not decide who agrees.
 _TIED = 1e-9
+# Sums of votes smaller than this are a draw: rounding must not reverse an order.
+EVEN = 1e-9
 
 
 def weight_by_annotator(shard: Answers, annotators: int) -> tuple[AnyArray]:
@@ -105,3 +107,25 @@ def gold_accuracy(comparisons: Comparisons, better: Int32Array, worse: Int32Arra
     right = np.bincount(who, weight * np.isin(winner * size + loser, truth), annotators)
     wrong = np.bincount(who, weight * np.isin(loser * size + winner, truth), annotators)
     return np.asarray(np.divide(right, right + wrong, out=np.full(annotators, 0.5), where=right + wrong > 0))
+
+
+def is_reversed(agreed: FloatArray, judged: FloatArray) -> bool:
+    """Whether the majority of annotators contradicts the order, so that its sign should be flipped.
+
+    `agreed` is the weight of each annotator's answers that agree with the order, `judged` the weight of all of them.
+    Every annotator has one vote, however many answers they gave: a few annotators who always answer in reverse must not
+    outvote many who are right more often than not.
+    """
+    return float(np.sum(annotator_votes(agreed, judged))) < -EVEN
+
+
+def annotator_votes(agreed: FloatArray, judged: FloatArray) -> FloatArray:
+    """1 for annotators who agree with the order, −1 for those who contradict it, in between if that is uncertain.
+
+    A vote is full from posterior odds of three to one on (uniform prior on the share that agrees). Without that cap a
+    few certain annotators would outvote many; by the sign alone, those who guess would count fully.
+    """
+    from scipy.special import betainc
+
+    against = betainc(agreed + 1.0, judged - agreed + 1.0, 0.5)
+    return np.asarray(np.clip(2.0 * (1.0 - 2.0 * against), -1.0, 1.0))

@@ -22,9 +22,8 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.crowd import Priors, Ties, check_ties, fit_map, select_judgments
-from crowdrank.models.crowd.answer_index import index_answers
 from crowdrank.models.crowd.crowd_bt import CrowdBT
-from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.encoding import encode_answers, index_answers
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT
 from crowdrank.models.crowd.sampler import Sampler, State, quality_bounds
 from crowdrank.models.pairwise.likelihood import LOGISTIC, PROBIT, outcome_probabilities

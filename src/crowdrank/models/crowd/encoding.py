@@ -1,17 +1,20 @@
-"""Comparisons as rows of winner, loser and annotator, the form that the likelihoods of this package read."""
+"""Comparisons as rows of winner, loser and annotator, the form that the likelihoods of this package read.
+
+The sampler reads them indexed by item and by annotator.
+"""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray
+from crowdrank.arrays import AnyArray, FloatArray
 from crowdrank.data import Comparisons, EncodedSideInformation
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.errors import SettingError
-from crowdrank.models.crowd.likelihood import Answers
+from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
 
 Ties = Literal["drop", "half"]
 
@@ -112,3 +115,65 @@ def _gold_answers(comparisons: Comparisons, known: EncodedSideInformation, featu
     pairs = len(known.gold_better)
     who, weight = np.full(pairs, gold_annotator, np.int32), np.full(pairs, known.gold_weight)
     return Answers(known.gold_better, known.gold_worse, who, weight, np.zeros((pairs, features)))
+
+
+class AnswerIndex(NamedTuple):
+    """Answers indexed by item and by annotator (compressed rows).
+
+    Parameters
+    ----------
+    answers : Answers
+        The answers, equal ones merged.
+    item_starts, item_rows : arrays of int
+        Rows of the answers about item i: `item_rows[item_starts[i]:item_starts[i + 1]]`.
+    sign : array of float
+        For each entry of `item_rows`, 1 if the item won the answer and −1 if it lost.
+    other : array of int
+        For each entry of `item_rows`, the other item of the answer.
+    annotator_starts, annotator_rows : arrays of int
+        The same by annotator.
+    logistic : bool
+        Whether F is logistic, else Thurstone's normal.
+    """
+
+    answers: Answers
+    item_starts: AnyArray
+    item_rows: AnyArray
+    sign: AnyArray
+    other: AnyArray
+    annotator_starts: AnyArray
+    annotator_rows: AnyArray
+    logistic: bool
+
+
+def index_answers(answers: Answers, items: int, annotators: int, formula: int) -> AnswerIndex:
+    """Index the answers. Equal answers of an annotator are merged into one of their total weight."""
+    answers = _merge_equal_answers(answers, items)
+    count = len(answers.winner)
+    touched = np.concatenate((answers.winner, answers.loser))
+    order = np.argsort(touched, kind="stable")
+    rows = np.tile(np.arange(count, dtype=np.int32), 2)[order]
+    sign = np.repeat((1.0, -1.0), count)[order]
+    other = np.concatenate((answers.loser, answers.winner))[order]
+    people = np.argsort(answers.annotator, kind="stable").astype(np.int32)
+    return AnswerIndex(
+        answers,
+        _starts(touched, items),
+        rows,
+        sign,
+        other,
+        _starts(answers.annotator, annotators),
+        people,
+        formula == CROWD_BT,
+    )
+
+
+def _merge_equal_answers(answers: Answers, items: int) -> Answers:
+    winner, loser, who, weight, features, _ = answers
+    key = (who.astype(np.int64) * items + winner) * items + loser
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    return Answers(winner[first], loser[first], who[first], np.bincount(place, weight), features[first])
+
+
+def _starts(codes: AnyArray, size: int) -> AnyArray:
+    return np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=size))))

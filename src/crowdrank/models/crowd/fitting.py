@@ -1,23 +1,50 @@
-"""Fit a model of the Crowd-BT family: encode the judgments, choose a start, maximise the posterior, fix the sign."""
+"""Fit a model of the Crowd-BT family: encode the judgments, choose a start, maximise the posterior, fix the sign.
+
+Crowd-BT's published procedure (§3.3) is one of the solvers, `coordinate_ascent`: optimise the scores with the
+annotators fixed, then set each η, and repeat. log(η·p + (1−η)·q) is concave in η, so the best η of an annotator between
+0 and 1 is unique and needs no start.
+
+Where annotators can be reversed, an order and its reverse fit the answers equally well: negating all scores and
+replacing every η by 1 − η leaves the likelihood unchanged. The majority of annotators decides (`flipped_if_better`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
+
+import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.data import Comparisons
-from crowdrank.inference.newton import OptimizeResult, maximize, maximize_nonlinear_cg
+from crowdrank.data import Comparisons, EncodedSideInformation, agreed_pairs
+from crowdrank.errors import SettingError
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize, maximize_nonlinear_cg
 from crowdrank.models.base import FitOptions, IterativeModel, SolverSettings
-from crowdrank.models.crowd.answer_counts import weight_by_annotator
-from crowdrank.models.crowd.coordinate_ascent import MAX_STEP, coordinate_ascent
+from crowdrank.models.crowd import likelihood
+from crowdrank.models.crowd.answer_counts import (
+    agreement_counts,
+    agreement_logits,
+    gold_accuracy,
+    initial_scores,
+    is_reversed,
+    sampled_log_likelihoods,
+    weight_by_annotator,
+)
 from crowdrank.models.crowd.encoding import FeatureEncoder, Ties, answer_table
 from crowdrank.models.crowd.estimate import MapEstimate
-from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT
+from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, VARIANCE_BT, sigmoid
 from crowdrank.models.crowd.objective import Layout, Objective
-from crowdrank.models.crowd.priors import Priors
-from crowdrank.models.crowd.quality_constraints import quality_constraints
-from crowdrank.models.crowd.sign_resolution import flipped_if_better
-from crowdrank.models.crowd.starting_values import Solver, Start, StartingValues
+from crowdrank.models.crowd.priors import PERFECT_LOGIT, Priors, quality_constraints
+
+Start = Literal["several", "one", "gold"]
+Solver = Literal["joint", "alternating", "conjugate-gradients"]
+
+# A larger logit has so small a gradient that a joint solver would take it for converged.
+_MAX_START_LOGIT = 4.0
+# From this many answers on only one start is used: the one with the highest likelihood on a sample of answers.
+_MANY_ROWS, _SAMPLE_ROWS = 400_000, 5_000
+# Factors of scores and logits that are tried on that sample.
+_FACTORS = tuple((wider, surer) for wider in (1.0, 1.5, 2.0, 3.0) for surer in (1.0, 1.6, 2.5))
 
 # Within this many standard errors of its optimum, a start's final log posterior can be predicted.
 _PREDICTABLE = 1.0
@@ -25,6 +52,9 @@ _PREDICTABLE = 1.0
 _LOOSE_CG_TOLERANCE = 0.3
 # This many steps of nonlinear conjugate gradients cost as much as one Newton step.
 _CG_STEPS = 25
+# No score moves further in one Newton step, because the objective is not concave.
+MAX_STEP = 2.0
+_MAX_BISECTIONS = 60
 
 
 def fit_map(
@@ -113,3 +143,182 @@ def _solve(objective: Objective, start: FloatArray, solver: Solver, tolerance: f
     return maximize(
         objective, start, tolerance=tolerance, max_steps=max_steps, max_step=MAX_STEP, cg_tolerance=_LOOSE_CG_TOLERANCE
     )
+
+
+# Starting values: the objective has several local optima
+
+
+class StartingValues:
+    """Vectors of parameters from which a solver may start.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        The judgments.
+    objective : Objective
+        What is to be maximised.
+    options : FitOptions
+        Starting scores and side information given to `fit`.
+    rows : int
+        Number of answers.
+    tolerance : float
+        Tolerance of the solver.
+    """
+
+    def __init__(
+        self, comparisons: Comparisons, objective: Objective, options: FitOptions, rows: int, tolerance: float
+    ):
+        self.comparisons, self.objective, self.rows, self.tolerance = comparisons, objective, rows, tolerance
+        self.init, self.known = options.init, options.side_information
+
+    def candidates(self, start: Start, solver: Solver) -> list[FloatArray]:
+        """The starts of a strategy: "several"; or everyone trusted ("one") or by their gold accuracy ("gold")."""
+        if start == "several":
+            return self._several()
+        logits = np.full(self.objective.layout.annotators, PERFECT_LOGIT)
+        if start == "gold":
+            logits[: max(1, len(self.comparisons.annotators))] = self._gold_logits()
+        first = self._joined(np.zeros(self.objective.layout.items), logits)
+        if solver == "alternating":
+            return [first]
+        layout = self.objective.layout
+        scores, logits, feature_weights = layout.split(alternate_once(self.objective, first, self.tolerance))
+        return [layout.join(scores, np.clip(logits, -_MAX_START_LOGIT, _MAX_START_LOGIT), feature_weights)]
+
+    def _several(self) -> list[FloatArray]:
+        """Everyone trusted equally; trusted by agreement with the crowd; trusted by agreement with the gold pairs.
+
+        After an earlier fit: its scores, with everyone trusted by agreement with them.
+        """
+        people, items, shards = self.objective.layout.annotators, self.comparisons.items, self.objective.shards
+        earlier, no_logits = self.init, self.objective.formula == VARIANCE_BT
+        scores = initial_scores(shards, items) if earlier is None else np.nan_to_num(earlier)
+        if no_logits or earlier is not None:
+            logits = np.zeros(people) if no_logits else agreement_logits(shards, scores, people)
+            return [self._joined(scores, logits)]
+        starts = [
+            self._joined(scores, np.full(people, 1.5)),
+            self._trusting(agreement_logits(shards, scores, people)),
+        ]
+        if self.known.has_gold:
+            logits = np.full(people, 1.5)
+            logits[: max(1, len(self.comparisons.annotators))] = np.clip(self._gold_logits(), -1.5, 1.5)
+            starts.append(self._trusting(logits))
+        return starts if self.rows < _MANY_ROWS else [self._most_promising(starts)]
+
+    def _trusting(self, logits: FloatArray) -> FloatArray:
+        """Scores from answers weighted by 2η − 1."""
+        scores = initial_scores(self.objective.shards, self.comparisons.items, 2 * sigmoid(logits) - 1)
+        return self._joined(scores, logits)
+
+    def _most_promising(self, starts: list[FloatArray]) -> FloatArray:
+        """The start with the highest likelihood on a sample, with its scores and logits multiplied by the best factors.
+
+        Shares of wins are closer to ½ than the scores imply, because of noise and of opponents of all strengths.
+        """
+        parts = [self.objective.layout.split(start) for start in starts]
+        points = [(wider * scores, surer * logits) for scores, logits, _ in parts for wider, surer in _FACTORS]
+        every = max(1, self.rows // _SAMPLE_ROWS)
+        shards, formula = self.objective.shards, self.objective.formula
+        (log_likelihoods,) = shards.sum(sampled_log_likelihoods, points, formula, every)
+        return self._joined(*points[int(np.argmax(log_likelihoods))])
+
+    def _joined(self, scores: FloatArray, logits: FloatArray) -> FloatArray:
+        layout, constraints = self.objective.layout, self.objective.priors.constraints
+        return layout.join(scores, constraints.project(logits), np.zeros((layout.annotators, layout.features)))
+
+    def _gold_logits(self) -> FloatArray:
+        better, worse = self.known.gold_better, self.known.gold_worse
+        if not len(better):
+            better, worse = agreed_pairs(self.comparisons)
+        if not len(better):
+            raise SettingError(
+                'start="gold" needs gold pairs, or pairs that more than 10 annotators answered, 90 % of them alike. '
+                "Pass side_information=SideInformation(gold=…) to fit."
+            )
+        share = gold_accuracy(self.comparisons, better, worse)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.clip(np.log(share) - np.log1p(-share), -PERFECT_LOGIT, PERFECT_LOGIT))
+
+
+# Crowd-BT's published procedure
+
+
+def coordinate_ascent(objective: Objective, start: FloatArray, *, tolerance: float, max_steps: int) -> OptimizeResult:
+    """Alternate until scores and qualities together are within `tolerance` standard errors of the optimum."""
+    x = start
+    for step in range(1, max_steps + 1):
+        x = alternate_once(objective, x, tolerance)
+        found = objective(x)
+        distance = _distance(found)
+        if distance <= tolerance:
+            return OptimizeResult(x, found, step, distance, True)
+    return OptimizeResult(x, found, max_steps, distance, False)
+
+
+def alternate_once(objective: Objective, x: FloatArray, tolerance: float) -> FloatArray:
+    """Optimise the scores, then the qualities; with constraints, which are on the logits, also by Newton's method."""
+    scores, logits, feature_weights = objective.layout.split(x)
+    found = maximize(objective.of_scores(logits, feature_weights), scores, tolerance=tolerance / 3, max_step=MAX_STEP)
+    scores, logits = found.parameters, best_logits(objective, found.parameters)
+    if constraints := objective.priors.constraints:
+        of_logits = objective.of_logits(scores, feature_weights)
+        start = constraints.project(logits)
+        logits = maximize(of_logits, start, tolerance=tolerance / 3, max_step=MAX_STEP).parameters
+    return objective.layout.join(scores, logits, feature_weights)
+
+
+def best_logits(objective: Objective, scores: FloatArray) -> FloatArray:
+    """Logit of the best η of each annotator given the scores, without constraints: Newton's method with bisection."""
+    alpha, beta = objective.priors.quality or (0.0, 0.0)
+    low, high = np.zeros(objective.layout.annotators), np.ones(objective.layout.annotators)
+    eta = np.full(len(low), 0.75)
+    for _ in range(_MAX_BISECTIONS):
+        gradient, curvature = objective.shards.sum(likelihood.quality_derivatives, scores, eta, objective.formula)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gradient = gradient + np.where(alpha > 0, alpha / eta, 0.0) - np.where(beta > 0, beta / (1 - eta), 0.0)
+            curvature = curvature + np.where(alpha > 0, alpha / eta**2, 0.0)
+            curvature = curvature + np.where(beta > 0, beta / (1 - eta) ** 2, 0.0)
+            newton = eta + gradient / curvature
+        low, high = np.where(gradient > 0, eta, low), np.where(gradient < 0, eta, high)
+        # a Newton step that leaves the bracket, or is undefined, is replaced by bisection
+        inside = np.isfinite(newton) & (newton > low) & (newton < high)
+        moved = np.where(gradient == 0, eta, np.where(inside, newton, (low + high) / 2))
+        settled = np.abs(moved - eta) <= 1e-13
+        eta = moved
+        if settled.all():
+            break
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.clip(np.log(eta) - np.log1p(-eta), -PERFECT_LOGIT, PERFECT_LOGIT))
+
+
+def _distance(found: Evaluation) -> float:
+    """Distance to the joint optimum of scores and qualities, in standard errors: √(gᵀH⁻¹g)."""
+    gain = float(found.gradient @ found.curvature.solve(found.gradient, 1e-3))
+    return float(np.sqrt(max(gain, 0.0)))
+
+
+# The sign of the scores
+
+
+def flipped_if_better(
+    objective: Objective, x: FloatArray, comparisons: Comparisons, known: EncodedSideInformation
+) -> FloatArray | None:
+    """The parameters with the opposite sign if that is the right one, None if `x` already has it.
+
+    Gold pairs decide first, then what is known about annotators, else the majority of annotators. The priors alone
+    would let a few who are certainly reversed outweigh many who are right more often than not.
+    """
+    layout = objective.layout
+    scores, logits, feature_weights = layout.split(x)
+    people = max(1, len(comparisons.annotators))
+    # the annotator of the gold pairs stays as it is
+    flipped = layout.join(-scores, np.append(-logits[:people], logits[people:]), feature_weights)
+    if len(known.gold_better):
+        agreed = np.sign(scores[known.gold_better] - scores[known.gold_worse]).sum()
+        return flipped if agreed < 0 else None
+    if known.has_annotators:
+        before, after = (objective.priors.evaluate(*layout.split(at), objective.formula).value for at in (x, flipped))
+        return flipped if after > before + 1e-6 else None
+    net, total = objective.shards.sum(agreement_counts, scores, layout.annotators)
+    return flipped if is_reversed((total + net)[:people] / 2, total[:people]) else None

@@ -28,15 +28,13 @@ from crowdrank.models.base import (
 )
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.crowd import Ties, check_ties, interval, mpm_likelihood, select_judgments
-from crowdrank.models.crowd.answer_counts import agreement_logits, initial_scores
-from crowdrank.models.crowd.coordinate_ascent import MAX_STEP
+from crowdrank.models.crowd.answer_counts import agreement_logits, initial_scores, is_reversed
 from crowdrank.models.crowd.encoding import encode_answers
 from crowdrank.models.crowd.estimate import MAX_INVERTED_ITEMS
+from crowdrank.models.crowd.fitting import MAX_STEP
 from crowdrank.models.crowd.likelihood import Answers, sigmoid
 from crowdrank.models.crowd.mpm_likelihood import ChoiceSets
-from crowdrank.models.crowd.sign_resolution import is_reversed
-from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
-from crowdrank.models.score_priors import gaussian
+from crowdrank.models.pairwise.likelihood import LOGISTIC, gaussian, outcome_probabilities
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 Given = Literal["query", "pair"]

@@ -13,8 +13,7 @@ from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
 from crowdrank.inference.newton import Evaluation
 from crowdrank.models.crowd import hessian, likelihood
 from crowdrank.models.crowd.likelihood import Derivatives
-from crowdrank.models.crowd.priors import LogPrior, Priors
-from crowdrank.models.crowd.quality_constraints import PairCurvatures
+from crowdrank.models.crowd.priors import LogPrior, PairCurvatures, Priors
 
 # Up to this many parameters the full matrix is factored; beyond it, conjugate gradients are faster.
 _MAX_FACTORED = 300

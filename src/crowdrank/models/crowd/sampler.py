@@ -10,9 +10,9 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Items
 from crowdrank.models.crowd import sampler_kernels
-from crowdrank.models.crowd.answer_index import AnswerIndex, QualityBounds
+from crowdrank.models.crowd.encoding import AnswerIndex
 from crowdrank.models.crowd.likelihood import sigmoid
-from crowdrank.models.crowd.quality_constraints import QualityConstraints
+from crowdrank.models.crowd.priors import QualityBounds, QualityConstraints
 
 # Step of the log scale in an HMC trajectory, in its standard deviations given the scores.
 _SCALE_STEP = 0.7

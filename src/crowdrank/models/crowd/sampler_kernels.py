@@ -23,7 +23,8 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray
 from crowdrank.engines.compilation import Compiled, compiled
-from crowdrank.models.crowd.answer_index import AnswerIndex, QualityBounds
+from crowdrank.models.crowd.encoding import AnswerIndex
+from crowdrank.models.crowd.priors import QualityBounds
 from crowdrank.models.crowd.quality_grid import (
     GRID_POINTS,
     MAX_LOGIT,

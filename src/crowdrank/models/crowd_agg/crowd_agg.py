@@ -23,7 +23,7 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.bootstrap import bootstrap_weights, by_annotator
-from crowdrank.models.crowd.sign_resolution import EVEN, annotator_votes
+from crowdrank.models.crowd.answer_counts import EVEN, annotator_votes
 from crowdrank.models.crowd_agg.contests import GradedPairs, WinRule, build_contests
 from crowdrank.models.crowd_agg.query_blocks import AnnotatorIndex, QueryBlocks
 from crowdrank.results import Convergence, Ranking, Uncertainty

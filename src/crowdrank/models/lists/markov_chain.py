@@ -15,7 +15,7 @@ from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap_weights
-from crowdrank.models.lists.pair_counts import check_pair_table_size, tie_sizes
+from crowdrank.models.lists.mallows import check_pair_table_size, tie_sizes
 from crowdrank.results import Ranking
 
 # Majorities below this are rounding.

@@ -26,7 +26,7 @@ from crowdrank.models.base import (
 )
 from crowdrank.models.lists import plackett_luce_likelihood as formulas
 from crowdrank.models.lists.plackett_luce_likelihood import ListLogLikelihood, RankedLists
-from crowdrank.models.score_priors import gaussian
+from crowdrank.models.pairwise.likelihood import gaussian
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # Items up to which Newton steps factor the dense Hessian; above, they use conjugate gradients.

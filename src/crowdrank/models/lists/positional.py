@@ -13,7 +13,7 @@ from crowdrank.data import Judgments, Rankings
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap, bootstrap_weights
-from crowdrank.models.lists.pair_counts import check_pair_table_size, tie_sizes
+from crowdrank.models.lists.mallows import check_pair_table_size, tie_sizes
 from crowdrank.results import Ranking
 
 

@@ -8,6 +8,11 @@ threshold   Glenn & David 1960      P(left) = Φ((d−θ)/√2), P(right) = Φ((
 Each formula takes the margin d, the outcome (1 left, 0 tie, −1 right; values in between are shares of wins) and θ, and
 returns log P and its derivatives: value, ∂/∂d, −∂²/∂d², ∂/∂θ, −∂²/∂d∂θ, −∂²/∂θ². The formulas use elementwise
 operations only, so the same code runs on whole arrays and, compiled by Numba, on single numbers.
+
+There are also priors on scores, with log density, gradient and curvature (negative second derivative) per item:
+
+gaussian       s ~ N(0, scale²)
+virtual_node   Chen et al. 2013, §3.2: λ wins and λ losses of each item against a virtual item with score 0
 """
 
 from __future__ import annotations
@@ -273,3 +278,24 @@ def _evaluate_loop(left, right, outcome, weight, scores, theta, formula, curvatu
             theta_gradient += w * ts
             corner += w * tb
     return value, theta_gradient, corner
+
+
+# Priors on scores
+
+
+class PriorTerms(NamedTuple):
+    value: float
+    gradient: FloatArray
+    curvature: FloatArray
+
+
+def gaussian(scores: FloatArray, scale: float) -> PriorTerms:
+    precision = 1.0 / scale**2
+    return PriorTerms(-0.5 * precision * float(scores @ scores), -precision * scores, np.full(len(scores), precision))
+
+
+def virtual_node(scores: FloatArray, weight: float, formula: int) -> PriorTerms:
+    """λ wins and losses of every item against a virtual item; `formula` is LOGISTIC or PROBIT."""
+    # a win and a loss of weight λ equal one tied answer of weight 2λ
+    value, gradient, curvature, *_ = FORMULAS[formula](scores, 0.0, 0.0)
+    return PriorTerms(2 * weight * float(value.sum()), 2 * weight * gradient, 2 * weight * curvature)

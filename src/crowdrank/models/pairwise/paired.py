@@ -19,8 +19,16 @@ from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.inference.pair_curvature import hessian_matrix, hessian_product
 from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, diagnose
 from crowdrank.models.pairwise import likelihood
-from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD, LikelihoodTerms, Pairs
-from crowdrank.models.score_priors import gaussian, virtual_node
+from crowdrank.models.pairwise.likelihood import (
+    DAVIDSON,
+    LOGISTIC,
+    PROBIT,
+    THRESHOLD,
+    LikelihoodTerms,
+    Pairs,
+    gaussian,
+    virtual_node,
+)
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # Up to this many items the curvature is factored; beyond it, conjugate gradients are faster.

@@ -28,7 +28,7 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.ratings import graded_response_likelihood as formulas
-from crowdrank.models.ratings.grade_classes import GradeClasses, check_bins
+from crowdrank.models.ratings.dawid_skene import GradeClasses, check_bins
 from crowdrank.models.ratings.graded_response_likelihood import RatingShard, ordering_probability
 from crowdrank.models.ratings.shrinkage import normal_uncertainty
 from crowdrank.results import Convergence, Ranking, Uncertainty

@@ -16,8 +16,7 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray
 from crowdrank.engines.compilation import compiled
-from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_cdf_scalar
-from crowdrank.inference.truncated_normal import sample_positive_normal
+from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_cdf_scalar, sample_positive_normal
 from crowdrank.models.thurstonian.layout import Layout
 
 # Bounds on |τ|: noisy differences have width 1 / |τ|, and unanimous answers would let |τ| grow without end.

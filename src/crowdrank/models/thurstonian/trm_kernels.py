@@ -15,7 +15,7 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray
 from crowdrank.engines.compilation import compiled
-from crowdrank.inference.truncated_normal import sample_tail_excess, sample_truncated_normal
+from crowdrank.inference.special import sample_tail_excess, sample_truncated_normal
 
 
 class Lists(NamedTuple):
