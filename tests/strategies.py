@@ -203,7 +203,7 @@ def few_draws_allowed() -> Iterator[None]:
 
 
 @contextmanager
-def islands_allowed() -> Iterator[None]:
+def disconnected_allowed() -> Iterator[None]:
     """Where it is no matter that the data fall apart."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)

@@ -17,8 +17,8 @@ from tests.strategies import (
     FINE_WEIGHTS,
     brief,
     comparisons_of,
+    disconnected_allowed,
     few_draws_allowed,
-    islands_allowed,
     judgments_for,
     kinds_read,
     precise,
@@ -41,7 +41,7 @@ def order_dependent(kind):
 
 
 def fit(model, judgments):
-    with islands_allowed(), few_draws_allowed():
+    with disconnected_allowed(), few_draws_allowed():
         return model.fit(judgments)
 
 

@@ -12,7 +12,7 @@ from crowdrank.models.ratings.dawid_skene import GradeClasses
 from crowdrank.models.ratings.graded_response import GradedResponse, ParameterLayout
 from crowdrank.models.ratings.mean_ratings import MeanRating
 from crowdrank.simulation import rating_crowd
-from tests.strategies import islands_allowed, some_ratings
+from tests.strategies import disconnected_allowed, some_ratings
 
 quick = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -62,7 +62,7 @@ def test_the_estimate_is_the_posterior_mode(ratings):
     found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, model), layout.start, tolerance=1e-8, longest=2.0)
     top = log_posterior(model, ratings, found.parameters)
     assert found.evaluation.value == pytest.approx(top, rel=1e-9)
-    with islands_allowed():
+    with disconnected_allowed():
         ranking = model.fit(ratings)
     centred = ratings.items.centre(found.parameters[: layout.items])
     np.testing.assert_allclose(ranking.scores, centred, atol=1e-3)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import DataWarning, SettingError
 from crowdrank.online import CrowdBT
-from tests.likelihoods.test_moments import integrated, printed
+from tests.online.test_moments import integrated, printed
 
 numbers = st.floats(-3, 3)
 variances = st.floats(0.05, 60)

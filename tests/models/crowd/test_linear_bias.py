@@ -12,7 +12,7 @@ from crowdrank.evaluation import accuracy
 from crowdrank.models.crowd import linear_bias
 from crowdrank.models.crowd.linear_bias import LassoProblem
 from crowdrank.simulation import crowd_bt, with_spammers
-from tests.strategies import comparisons, comparisons_of, islands_allowed
+from tests.strategies import comparisons, comparisons_of, disconnected_allowed
 
 quick = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 NO_PRIOR = 1e4
@@ -207,7 +207,7 @@ def test_stopping_short_is_warned_of_and_recorded(monkeypatch):
 def test_no_nearby_biases_cost_less(votes):
     """With a step of the solver that had to cut its way short, too."""
     problem = LassoProblem(votes, 3.0)
-    with islands_allowed():
+    with disconnected_allowed():
         found = problem.fit(0.05)
     rng = np.random.default_rng(0)
     best = problem._cost(found.biases, 0.05)

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from crowdrank import BradleyTerry, Comparisons, MajorityBT
 from crowdrank.errors import DataError, DisconnectedError, SeparationError, SettingError
 from crowdrank.simulation import crowd_bt
-from tests.strategies import comparisons, comparisons_of, islands_allowed
+from tests.strategies import comparisons, comparisons_of, disconnected_allowed
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -28,7 +28,7 @@ def by_hand(votes):
 def test_it_is_bradley_terry_on_the_majorities(votes):
     if not np.any(votes.counts.net):
         return
-    with islands_allowed():
+    with disconnected_allowed():
         found = MajorityBT(tolerance=1e-9).fit(votes)
         expected = BradleyTerry(tolerance=1e-9).fit(by_hand(votes))
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-7)
@@ -44,7 +44,7 @@ def test_the_paper_s_example_is_one_win():
 def test_a_vote_tied_but_for_rounding_is_tied():
     votes = comparisons_of(None, [0, 0, 0], [1, 1, 1], [1, 1, -1], weight=[0.1, 0.2, 0.3])
     assert 0.1 + 0.2 != 0.3
-    with islands_allowed():
+    with disconnected_allowed():
         assert MajorityBT().fit(votes).scores.tolist() == [0.0, 0.0]
 
 

@@ -11,7 +11,7 @@ from crowdrank.errors import SettingError
 from crowdrank.models.crowd import mpm
 from crowdrank.models.crowd.mpm import MPM
 from crowdrank.simulation import mixed_crowd
-from tests.strategies import comparisons, comparisons_of, islands_allowed
+from tests.strategies import comparisons, comparisons_of, disconnected_allowed
 
 quick = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 readings = pytest.mark.parametrize("given_", ["query", "pair"])
@@ -46,7 +46,7 @@ def log_posterior(model, votes, x):
 @given(votes=comparisons(most_more=8))
 def test_it_ends_at_a_maximum(given_, votes):
     model = MPM(given=given_, tolerance=1e-7)
-    with islands_allowed():
+    with disconnected_allowed():
         ranking = model.fit(votes)
     x = np.concatenate((ranking.scores, ranking.annotators["adherence"]))
     best, rng = log_posterior(model, votes, x), np.random.default_rng(0)
@@ -83,7 +83,7 @@ def test_of_two_items_the_query_is_the_pair():
 @quick
 @given(votes=comparisons(most_more=8))
 def test_given_the_pair_and_one_adherence_it_is_bradley_terry(votes):
-    with islands_allowed():
+    with disconnected_allowed():
         found = MPM(given="pair", adherence_scale=1e-5, tolerance=1e-7).fit(votes)
         expected = BradleyTerry(ties="half", tolerance=1e-7).fit(votes)
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)

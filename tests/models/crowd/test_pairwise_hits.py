@@ -11,7 +11,7 @@ from crowdrank.evaluation import accuracy
 from crowdrank.models.crowd import least_squares
 from crowdrank.models.crowd.pairwise_hits import project_to_constraints
 from crowdrank.simulation import mixed_crowd
-from tests.strategies import comparisons, comparisons_of, islands_allowed
+from tests.strategies import comparisons, comparisons_of, disconnected_allowed
 
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -114,7 +114,7 @@ def test_judgments_that_name_nobody_are_one_annotator_s():
 @quick
 @given(votes=comparisons())
 def test_many_items_are_solved_for_alike(votes):
-    with islands_allowed():
+    with disconnected_allowed():
         usual = PairwiseHITS().fit(votes)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(least_squares, "MAX_FACTORED_ITEMS", 0)

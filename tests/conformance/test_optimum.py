@@ -1,4 +1,4 @@
-"""Likelihood models stand on the top: no direction from their answer improves the objective.
+"""The estimates of likelihood models are optima: no direction from them improves the objective.
 
 The objectives are written again here, from the papers and with plain NumPy and SciPy, so that a wrong formula and a
 solver that stops too soon both show.
@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit, log_ndtr, logsumexp
 
 from crowdrank.errors import DataError
 from crowdrank.models import BradleyTerry, PlackettLuce, Thurstone
-from tests.strategies import comparisons, islands_allowed, rankings
+from tests.strategies import comparisons, disconnected_allowed, rankings
 
 quick = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -109,7 +109,7 @@ def test_pairwise_models_stand_on_the_top(kind, ties, prior, data):
     named = kind().ties if ties == "modelled" else ties
     model = kind(ties=named, tolerance=1e-7, **PRIORS[prior])
     votes = data.draw(comparisons(both_ways=prior == "no prior"))
-    with islands_allowed():
+    with disconnected_allowed():
         try:
             ranking = model.fit(votes)
         except DataError as refused:
