@@ -260,5 +260,5 @@ def test_one_annotator_can_be_looked_up(mixed):
 
 def test_the_frame_comes_as_the_kind_of_the_judgments(mixed):
     judgments, _, _ = mixed
-    few = replace(judgments.take(np.arange(60)), native="pandas")
+    few = replace(judgments.take(np.arange(60)), frame_backend="pandas")
     assert type(verdicts(few).frame()).__module__.startswith("pandas")

@@ -266,7 +266,7 @@ def test_a_notebook_shows_the_best_items_of_the_first_queries():
 
 def crowd(native="polars"):
     made = mixed_crowd(kinds={"good": 8, "reversed": 3}, items=12, votes_each=40, seed=1)
-    return replace(made.judgments, native=native), made.annotators["kind"]
+    return replace(made.judgments, frame_backend=native), made.annotators["kind"]
 
 
 def test_notes_name_reversed_annotators_and_failed_convergence(tmp_path):
