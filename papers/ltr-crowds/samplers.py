@@ -19,7 +19,7 @@ import numpy as np
 from learners import HARD, PEAKED, Fine, Taught, Vector, at_least, at_most, measured, noisy, synthetic
 from measure import Check, Key, Table, drawn, options, over_seeds, report
 
-from crowdrank.data.side_information import NOTHING_KNOWN
+from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.engines import LOCAL
 from crowdrank.ltr import CrowdRanker, Linear
 from crowdrank.ltr.e_step import EStep, Sampler, distribute
@@ -55,7 +55,7 @@ def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float
     lesson = make(seed, **told)
     taught = build_training_set(lesson.lists, lesson.features, None, None)
     ways: dict[Sampler, EM] = {
-        way: EM(Linear(), EStep(way), "expected", 1.0, 15, 0.02, NOTHING_KNOWN) for way in ("exact", *OTHERS)
+        way: EM(Linear(), EStep(way), "expected", 1.0, 15, 0.02, NO_SIDE_INFORMATION) for way in ("exact", *OTHERS)
     }
     learnt = {way: em.run(taught.crowd, taught.features) for way, em in ways.items()}
     end = learnt["exact"]

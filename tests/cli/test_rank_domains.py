@@ -24,7 +24,8 @@ class ByHand(Model):
 
     def _fit(self, judgments: Comparisons, options: FitOptions) -> Ranking:
         ranking = BradleyTerry().fit(judgments)
-        return replace(ranking, settings={"domains": self.domains}, chart=lambda: chart(judgments))
+        with_domains = ranking.with_parts(domains=lambda: chart(judgments))
+        return replace(with_domains, settings={"domains": self.domains})
 
 
 def chart(judgments: Comparisons) -> Domains:

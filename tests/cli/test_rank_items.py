@@ -49,11 +49,11 @@ def test_features_come_from_both_files(crowdrank, pages):
     )
     told = answer(crowdrank("rank", pages, *words, "--json"))
     assert told["settings"]["features"] == ["position", "layout", "length", "style"]
-    names = [sway["feature"] for sway in told["bias_effects"]]
+    names = [effect["feature"] for effect in told["bias_effects"]]
     assert names == ["position", "layout=grid", "layout=list", "length", "style=bold"]
     code, out, _ = crowdrank("rank", pages, *words)
     assert code == 0
-    assert "sway to the left" in out
+    assert "effect on left" in out
     assert "layout=grid" in out
 
 
@@ -126,7 +126,7 @@ def test_a_system_nobody_tells_of_is_explained(crowdrank, pages):
 def test_models_whose_scores_are_no_strengths_are_refused(crowdrank, pages):
     code, _, err = crowdrank("rank", pages, "--system", "engine", "--model", "borda")
     assert code == 1
-    assert "Scores of borda are no strengths" in err
+    assert "Scores of borda give an order but not the probability of a win" in err
 
 
 def test_columns_of_the_file_about_items_can_be_named(crowdrank, pages):

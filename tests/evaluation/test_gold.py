@@ -223,5 +223,5 @@ def test_a_dict_may_have_pairs_of_query_and_item_as_keys() -> None:
 
 
 def test_the_table_comes_as_the_kind_of_frame_of_the_judgments() -> None:
-    votes = Comparisons.of(["a", "b"], ["b", "a"], ["a", "a"], native="pandas")
+    votes = Comparisons.of(["a", "b"], ["b", "a"], ["a", "a"], frame_backend="pandas")
     assert type(evaluate(BradleyTerry().fit(votes), {"a": 2.5, "b": 1.5}).table()).__module__.startswith("pandas")

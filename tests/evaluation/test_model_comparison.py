@@ -122,7 +122,7 @@ def test_agreement_counts_equal_scores_half():
 
 
 def test_a_model_that_fails_is_left_out_with_the_reason(monkeypatch):
-    def refuse(self, judgments, engine=None):
+    def refuse(self, judgments, **options):
         raise DataError("not today")
 
     monkeypatch.setattr(CrowdBT, "fit", refuse)

@@ -274,7 +274,7 @@ def test_stopping_before_convergence_gives_a_warning():
     crowd, features = crowd_of(queries=12)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        with pytest.raises(ConvergenceWarning, match="increase iterations"):
+        with pytest.raises(ConvergenceWarning, match="Increase iterations"):
             CrowdRanker(iterations=1, held_out=0).fit(crowd.judgments, features)
 
 

@@ -196,7 +196,7 @@ def test_elo_compiled_is_elo(monkeypatch):
     left = rng.integers(6, size=300)
     votes = comparisons_of(None, left, (left + 1 + rng.integers(5, size=300)) % 6, rng.integers(-1, 2, 300))
     plain = Elo().fit(votes)
-    monkeypatch.setattr(elo_file, "_PLAIN_UP_TO", 0)
+    monkeypatch.setattr(elo_file, "_MAX_INTERPRETED", 0)
     np.testing.assert_allclose(Elo().fit(votes).scores, plain.scores, rtol=1e-12)
 
 

@@ -59,7 +59,7 @@ def test_the_estimate_is_the_posterior_mode(ratings):
 
     model = GradedResponse()
     layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, model.bins))
-    found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, model), layout.start, tolerance=1e-8, longest=2.0)
+    found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, model), layout.start, tolerance=1e-8, max_step=2.0)
     top = log_posterior(model, ratings, found.parameters)
     assert found.evaluation.value == pytest.approx(top, rel=1e-9)
     with disconnected_allowed():
@@ -112,7 +112,7 @@ def test_annotator_errors_equal_those_of_the_full_hessian():
     ratings, *_ = crowd(2, items=12, people=6, each=10)
     layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, 10))
     model = GradedResponse()
-    found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, model), layout.start, longest=2.0)
+    found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, model), layout.start, max_step=2.0)
     covariance, errors = LaplaceApproximation(found, layout, ratings, 0)._marginal
     inverse = np.linalg.inv(found.evaluation.curvature.matrix.toarray())
     np.testing.assert_allclose(covariance, inverse[:12, :12], rtol=1e-8, atol=1e-10)

@@ -204,5 +204,5 @@ def test_half_a_tie_is_half_a_win_each(votes):
 def test_pairs_are_counted_only_where_that_takes_fewer_passes_than_it_saves(monkeypatch):
     votes = crowd(items=10, rows=200)  # 100 cells
     assert pairwise_models.reduce(votes, 0).rows < len(votes)
-    monkeypatch.setattr(pairwise_models, "MOST_CELLS", 20)  # five passes to count them
+    monkeypatch.setattr(pairwise_models, "MAX_CELLS", 20)  # five passes to count them
     assert pairwise_models.reduce(votes, 0).rows == len(votes)

@@ -232,7 +232,7 @@ def test_disconnected_components_are_warned_of():
 
 
 def test_chains_that_have_not_converged_are_warned_of():
-    said = "tpp did not converge in 20 steps.*so the chains have not converged: raise max_sweeps"
+    said = "tpp did not converge in 20 steps.*so the chains have not converged.*Raise max_sweeps"
     with pytest.warns(ConvergenceWarning, match=said):
         ranking = few(r_hat=1.0001).fit(crowd().judgments)
     assert not ranking.convergence.converged

@@ -9,6 +9,7 @@ import typer
 from crowdrank.cli import options
 from crowdrank.cli.options import INPUT, MODEL, OUTPUT, parse_columns
 from crowdrank.cli.output import console, print_json, spinner
+from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,6 +48,11 @@ def explain(
             file, kind=kind, columns=parse_columns(columns, query), format=format_name, encoding=encoding
         )
     with spinner("Computing the influence of judgments"):
+        if judgments.items.has_queries and within is None:
+            count, first = len(judgments.items.queries), judgments.items.queries[0]
+            raise SettingError(
+                f"There are {count:,} queries. Name the query of the items, for example --within {first}."
+            )
         found = evaluation.explain(judgments, item, above, query=within, model=model)
     if as_json:
         print_json(found.as_dict())
