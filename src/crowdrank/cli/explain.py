@@ -51,7 +51,7 @@ def explain(
         if judgments.items.has_queries and within is None:
             count, first = len(judgments.items.queries), judgments.items.queries[0]
             raise SettingError(
-                f"There are {count:,} queries. Name the query of the items, for example --within {first}."
+                f"There are {count:,} queries. Name the query, for example --within {first}."
             )
         found = evaluation.explain(judgments, item, above, query=within, model=model)
     if as_json:
