@@ -50,9 +50,7 @@ def explain(
     with spinner("Computing the influence of judgments"):
         if judgments.items.has_queries and within is None:
             count, first = len(judgments.items.queries), judgments.items.queries[0]
-            raise SettingError(
-                f"There are {count:,} queries. Name the query, for example --within {first}."
-            )
+            raise SettingError(f"There are {count:,} queries. Name the query, for example --within {first}.")
         found = evaluation.explain(judgments, item, above, query=within, model=model)
     if as_json:
         print_json(found.as_dict())
