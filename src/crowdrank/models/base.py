@@ -282,6 +282,12 @@ def check_solver(model: SolverSettings) -> None:
         raise SettingError("tolerance must be positive and max_steps at least 1.")
 
 
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse a setting that is not one of the allowed words."""
+    if value not in allowed:
+        raise SettingError(f"{name} must be {', '.join(allowed[:-1])} or {allowed[-1]}, got {value!r}.")
+
+
 def diagnose(judgments: Judgments) -> DataDiagnostics:
     """Connectivity and separation of the judgments."""
     if isinstance(judgments, Ratings):

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import SettingError
-from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
+from crowdrank.models.base import FitOptions, IterativeModel, check_choice, check_connected, diagnose, require_kind
 from crowdrank.models.cross_validation import is_auto, tune_settings
 from crowdrank.models.crowd import (
     Priors,
     Start,
-    Ties,
     build_crowd_ranking,
-    check_ties,
     fit_map,
-    likelihood,
     select_judgments,
 )
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, sigmoid
+from crowdrank.models.crowd.marginal_likelihood import link_terms
+from crowdrank.models.crowd.random_effects import fit_random_effects
 from crowdrank.results import Ranking
 
 
@@ -32,23 +31,30 @@ class CrowdBT(IterativeModel):
 
     Parameters
     ----------
-    prior_scale : float, "auto" or None, default 3.0
-        Standard deviation of the normal prior on scores. None for no such prior; then `virtual_weight` is needed.
-        "auto" chooses by cross-validation.
-    virtual_weight : float or "auto", default 0.0
-        λ of the paper: wins and losses of every item against a virtual item (§3.2). "auto" chooses by cross-validation.
-    quality_prior : (float, float), "auto" or None, default (3.0, 0.5)
+    prior_scale : float, "auto" or None, default "auto"
+        Standard deviation of the normal prior on scores. "auto" learns it from the judgments. None for no such prior;
+        then `virtual_weight` is needed.
+    quality_prior : (float, float), "auto" or None, default "auto"
         Beta prior on the quality: truthful and untruthful answers that each annotator is credited with beforehand.
-        None for no prior, as in the paper. "auto" chooses by cross-validation.
+        "auto" learns it from the judgments. None for no prior, as in the paper.
+    estimation : "marginal" or "joint", default "marginal"
+        "marginal" treats the quality of annotators as a random effect and integrates it out, together with
+        `prior_scale` and `quality_prior` where these are "auto". "joint" maximises over scores and qualities together,
+        as in the paper; then "auto" chooses by cross-validation. With few answers per annotator the joint estimate
+        spreads the scores too far.
+    virtual_weight : float or "auto", default 0.0
+        λ of the paper: wins and losses of every item against a virtual item (§3.2). Joint estimation only.
     link : "logistic" or "probit", default "logistic"
         Noise of a truthful answer: that of Bradley and Terry, or Thurstone's normal noise (§3.1).
-    ties : "drop" or "half", default "drop"
-        Whether ties are ignored or count as half an answer each way. A tie does not tell who is truthful.
+    ties : "davidson", "half" or "drop", default "davidson"
+        Model ties with a tendency to tie per annotator (Davidson 1970), count a tie as half an answer each way, or drop
+        ties. Joint estimation counts ties as half an answer each way instead of modelling them.
     start : "several", "one" or "gold", default "several"
-        Start of the solver: the best of several; everyone fully trusted, as in the paper; or everyone trusted by their
-        accuracy on gold pairs, as in the paper.
-    solver : "joint" or "alternating", default "joint"
-        Newton's method on scores and qualities together; or both in turn, as in the paper (§3.3).
+        Start of the solver in joint estimation: the best of several; everyone fully trusted, as in the paper; or
+        everyone trusted by their accuracy on gold pairs, as in the paper.
+    solver : "newton" or "alternating", default "newton"
+        Solver of joint estimation: Newton's method on scores and qualities together; or both in turn, as in the paper
+        (§3.3).
     tolerance : float, default 1e-4
         Stop when no combination of parameters is further from the optimum than this, in standard errors.
     max_steps : int, default 200
@@ -62,7 +68,11 @@ class CrowdBT(IterativeModel):
 
         P(a ≻ b) = ηₖ·σ(sₐ − s_b) + (1 − ηₖ)·σ(s_b − sₐ)
 
-    A quality η near 1 is reliable, near ½ random, near 0 reversed. The estimate is the mode of the posterior (MAP).
+    A quality η near 1 is reliable, near ½ random, near 0 reversed. By default the score is the posterior mean with
+    qualities and hyperparameters integrated out (Laplace approximations, mixed by their evidence). Where annotators are
+    alike, the model reduces to Bradley-Terry. With ties, P(tie) = νₖ/(νₖ + 2·cosh((sₐ − s_b)/2)), and the formula above
+    is that of a decided answer. Orders among annotators (`SideInformation(better=…)`) need joint estimation, which is
+    then used.
 
     X. Chen, P. N. Bennett, K. Collins-Thompson, E. Horvitz (2013). Pairwise ranking aggregation in a crowdsourced
     setting. WSDM.
@@ -84,20 +94,23 @@ class CrowdBT(IterativeModel):
     models_annotators: ClassVar[bool] = True
     accepts_side_information: ClassVar[bool] = True
 
-    prior_scale: float | Literal["auto"] | None = 3.0
+    prior_scale: float | Literal["auto"] | None = "auto"
+    quality_prior: tuple[float, float] | Literal["auto"] | None = "auto"
+    estimation: Literal["marginal", "joint"] = "marginal"
     virtual_weight: float | Literal["auto"] = 0.0
-    quality_prior: tuple[float, float] | Literal["auto"] | None = (3.0, 0.5)
     link: Literal["logistic", "probit"] = "logistic"
-    ties: Ties = "drop"
+    ties: Literal["davidson", "half", "drop"] = "davidson"
     start: Start = "several"
-    solver: Literal["joint", "alternating"] = "joint"
+    solver: Literal["newton", "alternating"] = "newton"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_ties(self.ties)
+        check_choice("estimation", self.estimation, ("marginal", "joint"))
+        check_choice("link", self.link, ("logistic", "probit"))
+        check_choice("ties", self.ties, ("davidson", "half", "drop"))
+        check_choice("start", self.start, get_args(Start))
+        check_choice("solver", self.solver, ("newton", "alternating"))
         scale, virtual, quality = self.prior_scale, self.virtual_weight, self.quality_prior
-        if scale is None and virtual == 0:
-            raise SettingError("Scores need a prior in crowd-bt: set prior_scale or virtual_weight.")
         if not (scale is None or is_auto(scale) or (not isinstance(scale, str) and 0 < scale < np.inf)):
             raise SettingError(f'prior_scale must be positive, "auto" or None, got {scale!r}.')
         if not (is_auto(virtual) or (not isinstance(virtual, str) and 0 <= virtual < np.inf)):
@@ -105,12 +118,23 @@ class CrowdBT(IterativeModel):
         counts = () if quality is None or isinstance(quality, str) else quality
         if not (quality is None or is_auto(quality) or (len(counts) == 2 and min(counts) > 0)):
             raise SettingError(f'quality_prior must be two positive numbers, "auto" or None, got {quality!r}.')
-        if self.link not in ("logistic", "probit"):
-            raise SettingError(f"link must be logistic or probit, got {self.link!r}.")
-        if self.start not in get_args(Start):
-            raise SettingError(f"start must be one of {', '.join(get_args(Start))}, got {self.start!r}.")
-        if self.solver not in ("joint", "alternating"):
-            raise SettingError(f"solver must be joint or alternating, got {self.solver!r}.")
+        if scale is None and virtual == 0:
+            raise SettingError("Scores need a prior in crowd-bt: set prior_scale or virtual_weight.")
+        if self.estimation == "marginal":
+            self._check_marginal()
+
+    def _check_marginal(self) -> None:
+        """Refuse settings that only joint estimation has."""
+        joint_only = {
+            "virtual_weight": self.virtual_weight != 0,
+            "prior_scale=None": self.prior_scale is None,
+            "quality_prior=None": self.quality_prior is None,
+            "start": self.start != "several",
+            "solver": self.solver != "newton",
+        }
+        for name, is_set in joint_only.items():
+            if is_set:
+                raise SettingError(f'{name} belongs to joint estimation: add estimation="joint".')
 
     @property
     def _formula(self) -> int:
@@ -118,19 +142,63 @@ class CrowdBT(IterativeModel):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
-        check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
-        model = tune_settings(self, comparisons, options)
+        used = select_judgments(comparisons, "drop" if self.ties == "drop" else "half")
+        check_connected(diagnose(used), has_prior=True)
+        if self.estimation == "joint" or options.side_information.better:
+            return self._fit_jointly(comparisons, options)
+        estimate = fit_random_effects(
+            self,
+            used,
+            self._formula,
+            options,
+            model_ties=self.ties == "davidson",
+            scale=None if isinstance(self.prior_scale, str) else self.prior_scale,
+            quality=None if isinstance(self.quality_prior, str) else self.quality_prior,
+        )
+        return estimate.ranking(self)
+
+    def _fit_jointly(self, comparisons: Comparisons, options: FitOptions) -> Ranking:
+        model: Any = self._with_usual_priors()
+        if self.estimation == "joint":
+            model = tune_settings(self, comparisons, options)
         priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
         estimate = fit_map(
-            self, comparisons, self._formula, priors, options, ties=self.ties, start=self.start, solver=self.solver
+            self,
+            comparisons,
+            self._formula,
+            priors,
+            options,
+            ties="drop" if self.ties == "drop" else "half",
+            start=self.start,
+            solver="joint" if self.solver == "newton" else self.solver,
         )
         return build_crowd_ranking(model, estimate, lambda: {"quality": estimate.logit_interval(sigmoid)})
 
+    def _with_usual_priors(self) -> CrowdBT:
+        """Priors for a joint estimate that was not asked for: those of typical crowds, in place of "auto"."""
+        scale = 3.0 if is_auto(self.prior_scale) else self.prior_scale
+        return replace(self, prior_scale=scale, quality_prior=self._usual_quality_prior)
+
+    @property
+    def _usual_quality_prior(self) -> tuple[float, float] | None:
+        return (3.0, 0.5) if isinstance(self.quality_prior, str) else self.quality_prior
+
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
-        """Probabilities of left, tie and right for each comparison, as columns. Ties have probability 0."""
+        """Probabilities of left, tie and right for each comparison, as columns."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        quality = ranking.annotators.estimate("quality")[comparisons.annotator]
-        with np.errstate(divide="ignore"):
-            logit = np.log(quality) - np.log1p(-quality)
-        left, right, *_ = likelihood.FORMULAS[self._formula](margin, logit, 0.0)
-        return np.stack((left, np.zeros(len(margin)), right), axis=1)
+        left, right, *_ = link_terms(margin, self._formula)
+        if comparisons.annotator is None or not ranking.has_annotators:
+            quality = np.full(len(margin), ranking.parameters.get("quality_mean", 1.0))
+        else:
+            quality = ranking.annotators.estimate("quality")[comparisons.annotator]
+        left, right = quality * left + (1.0 - quality) * right, quality * right + (1.0 - quality) * left
+        tie = self._tie_probability(ranking, comparisons, margin)
+        return np.stack((left * (1.0 - tie), tie, right * (1.0 - tie)), axis=1)
+
+    def _tie_probability(self, ranking: Ranking, comparisons: Comparisons, margin: FloatArray) -> FloatArray:
+        if "tie" not in ranking.parameters:
+            return np.zeros(len(margin))
+        tendency = np.full(len(margin), np.exp(ranking.parameters["tie"]))
+        if comparisons.annotator is not None and ranking.has_annotators:
+            tendency = ranking.annotators.estimate("tie_tendency")[comparisons.annotator]
+        return np.asarray(tendency / (tendency + 2.0 * np.cosh(0.5 * margin)))

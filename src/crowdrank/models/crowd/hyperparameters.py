@@ -1,0 +1,402 @@
+"""Integration over the hyperparameters of Crowd-BT with annotators integrated out.
+
+The hyperparameters are the spread of the scores σ and the distribution of quality among annotators, a Beta distribution
+with mean m and concentration c. Their coordinates are log σ, logit m and log c. For each value, the posterior of the
+scores is approximated by a normal distribution at its mode (Laplace), which also gives the evidence of that value.
+
+Where data are few, a lattice of values is explored from the most probable one outwards. Where they are many, the
+posterior of the hyperparameters is narrow and nearly normal, and a few points around its mode represent it. If a
+crowd and its mirror image (all scores negated, all annotators reversed) are both plausible, both are explored.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from crowdrank.arrays import FloatArray
+from crowdrank.data import Items
+from crowdrank.engines.local import limit_blas_threads
+from crowdrank.inference.laplace import LaplaceApproximation
+from crowdrank.inference.laplace_mixture import LaplaceComponent
+from crowdrank.inference.newton import OptimizeResult, maximize
+from crowdrank.inference.pair_curvature import PairCurvature
+from crowdrank.models.crowd.marginal_likelihood import MarginRows, margin_curvature
+from crowdrank.models.crowd.marginal_objective import (
+    MAX_DENSE_ITEMS,
+    Hyperparameters,
+    MarginalCurvature,
+    MarginalObjective,
+)
+from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution, grid_log_evidence
+
+# Prior on (log σ, logit m, log c). The mean quality has Beta(8, 1.5): most crowds are better than chance, and the
+# reversed reading of a crowd is left to its evidence. σ and c have log-normal priors.
+_QUALITY_COUNTS = (8.0, 1.5)
+_LOG_SCALE_PRIOR, _LOG_CONCENTRATION_PRIOR = (0.0, 1.5), (1.25, 1.0)
+
+# The lattice: its origin, its steps, and its lowest and highest index along each axis.
+_ORIGIN, _STEPS = np.array([0.0, 1.8, 1.25]), np.array([0.6, 0.75, 1.1])
+_LOWEST, _HIGHEST = (-6, -3, -1), (4, 4, 3)
+# Points with less than e⁻⁵ of the best weight have no neighbours explored; a reading with less than e⁻⁸ is dropped.
+_NEGLIGIBLE, _IMPLAUSIBLE = 5.0, 8.0
+# Up to this many answers the lattice is explored; up to this many, several points around the mode are used.
+_LATTICE_ROWS, _STAR_ROWS = 2_000, 300_000
+_ROUGH_TOLERANCE = 0.1
+_MAX_ROUNDS, _ROUND_TOLERANCE = 25, 0.02
+_SMALLEST_SCALE = 0.02
+# No score moves further in one Newton step, because the objective is not concave.
+_MAX_STEP = 2.0
+# Distances between points from which the curvature of the evidence is computed, and its smallest plausible value.
+_DIFFERENCES, _LEAST_CURVATURE = np.array([0.3, 0.4, 0.6]), 0.15
+
+Coordinates = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """The scores at their mode for one value of the hyperparameters.
+
+    Parameters
+    ----------
+    hyper : Hyperparameters
+        The value.
+    found : OptimizeResult
+        The mode, and the curvature there.
+    log_weight : float
+        Log evidence of the value, plus the log of its prior and of its quadrature weight.
+    root : array of float or None
+        Cholesky factor of the curvature; None where there are too many items.
+    log_prior : float
+        Log prior density of the value.
+    is_reversed : bool
+        Whether this is the mirror image of the most probable reading.
+    """
+
+    hyper: Hyperparameters
+    found: OptimizeResult
+    log_weight: float
+    root: FloatArray | None
+    log_prior: float
+    is_reversed: bool = False
+
+    @property
+    def scores(self) -> FloatArray:
+        return self.found.parameters
+
+    @property
+    def curvature(self) -> MarginalCurvature:
+        assert isinstance(self.found.evaluation.curvature, MarginalCurvature)
+        return self.found.evaluation.curvature
+
+    def distance_to(self, scores: FloatArray) -> float:
+        """Distance between this mode and other scores, in standard deviations of this mode."""
+        assert self.root is not None
+        return float(np.linalg.norm(self.root.T @ (scores - self.scores)))
+
+    def component(self, items: Items, seed: int) -> LaplaceComponent:
+        """The normal distribution at this mode, as a component of the posterior."""
+        mode = items.centre(self.scores)
+        if self.root is None:
+            error, around = self._draw_by_perturbation(items, seed)
+            return LaplaceComponent(self.log_weight, mode, error**2, lambda rng, n: around[:n])
+        root = self.root
+        with limit_blas_threads(len(root)):
+            covariance = np.linalg.inv(root)
+            variance = np.diag(items.centre(items.centre(covariance.T @ covariance).T)).copy()
+
+        def draw(rng: np.random.Generator, n: int) -> FloatArray:
+            with limit_blas_threads(len(root)):
+                return items.centre(rng.standard_normal((n, len(root))) @ covariance)
+
+        return LaplaceComponent(self.log_weight, mode, np.maximum(variance, 0.0), draw)
+
+    def _draw_by_perturbation(self, items: Items, seed: int) -> tuple[FloatArray, FloatArray]:
+        rows, _ = self.curvature.rows.map_and_sum(_pair_curvature)
+        precision = np.full(len(items), self.curvature.precision)
+        diagonal = self.curvature.terms.fisher + precision
+        return LaplaceApproximation(rows, diagonal, precision, items.starts).draw(seed)
+
+
+def _pair_curvature(rows: MarginRows) -> tuple[PairCurvature, tuple[()]]:
+    return PairCurvature(rows.winner, rows.loser, margin_curvature(rows).astype(np.float32)), ()
+
+
+@dataclass(frozen=True, eq=False)
+class Explorer:
+    """Finds the values of the hyperparameters that matter, and the mode of the scores at each.
+
+    Parameters
+    ----------
+    objective : MarginalObjective
+        Log posterior of the scores; its hyperparameters are the starting values.
+    fixed : tuple of bool
+        Which of log σ, logit m and log c the user has set.
+    rows : int
+        Number of answers.
+    tolerance, max_steps : float and int
+        Stopping rule of Newton's method.
+    """
+
+    objective: MarginalObjective
+    fixed: tuple[bool, bool, bool]
+    rows: int
+    tolerance: float
+    max_steps: int
+
+    @property
+    def _free(self) -> list[int]:
+        return [axis for axis in range(3) if not self.fixed[axis]]
+
+    def explore(self, starts: list[FloatArray]) -> list[Mode]:
+        """Modes at all values that matter, the most probable reading of the crowd first."""
+        modes = [self._mode(_coordinates(self.objective.hyper), start) for start in starts]
+        best = max(modes, key=lambda mode: round(mode.log_weight, 6))
+        if self.rows > _LATTICE_ROWS or best.root is None:
+            return self._explore_star(best)
+        return self._with_ties_fitted(best)._explore_lattice(best)
+
+    # One value
+
+    def _mode(self, at: Coordinates, start: FloatArray, tie: TieDistribution | None = None) -> Mode:
+        """The mode of the scores at one value of the hyperparameters, with its evidence."""
+        hyper = _hyperparameters(at, tie or self.objective.hyper.tie)
+        found = maximize(
+            self.objective.at(hyper),
+            start,
+            tolerance=max(self.tolerance, _ROUGH_TOLERANCE),
+            max_steps=self.max_steps,
+            max_step=_MAX_STEP,
+        )
+        return self._weighed(hyper, found)
+
+    def _weighed(self, hyper: Hyperparameters, found: OptimizeResult) -> Mode:
+        size = len(found.parameters)
+        curvature = found.evaluation.curvature
+        assert isinstance(curvature, MarginalCurvature)
+        root = curvature.cholesky() if size <= MAX_DENSE_ITEMS else None
+        log_determinant = 2.0 * float(np.sum(np.log(np.diag(root)))) if root is not None else 0.0
+        evidence = found.evaluation.value - size * np.log(hyper.scale) - 0.5 * log_determinant
+        log_prior = self._log_prior(_coordinates(hyper))
+        return Mode(hyper, found, evidence + log_prior, root, log_prior)
+
+    def _log_prior(self, at: Coordinates) -> float:
+        parts = (
+            _normal(at[0], *_LOG_SCALE_PRIOR),
+            _log_prior_of_mean(at[1]),
+            _normal(at[2], *_LOG_CONCENTRATION_PRIOR),
+        )
+        return sum(part for part, fixed in zip(parts, self.fixed, strict=True) if not fixed)
+
+    # Few data
+
+    def _with_ties_fitted(self, best: Mode) -> Explorer:
+        """The same, with the distribution of the tendency to tie at its best value for this mode."""
+        if not len(self.objective.grids.nu):
+            return self
+        hyper = replace(self.objective.hyper, tie=self._improved(best).tie)
+        return replace(self, objective=self.objective.at(hyper))
+
+    def _explore_lattice(self, best: Mode) -> list[Mode]:
+        upright = self._flood(best.scores)
+        top = max(upright.values(), key=lambda mode: mode.log_weight)
+        found = list(upright.values())
+        mirrored = self._mode(_coordinates(top.hyper), -top.scores)
+        if top.distance_to(mirrored.scores) > 1.0 and mirrored.log_weight > top.log_weight - _IMPLAUSIBLE:
+            for place, mode in self._flood(mirrored.scores, top.log_weight).items():
+                twin = upright.get(place)
+                apart = np.inf if twin is None else twin.distance_to(mode.scores)
+                if apart > 1.0:  # modes that overlap must not be counted twice
+                    overlap = float(np.exp(-(apart**2) / 8.0))
+                    found.append(replace(mode, is_reversed=True, log_weight=mode.log_weight + np.log1p(-overlap)))
+        return found
+
+    def _flood(self, start: FloatArray, at_least: float = -np.inf) -> dict[tuple[int, ...], Mode]:
+        """All lattice points of sufficient weight, found from neighbour to neighbour, the best first."""
+        origin = (0, 0, 0)
+        found = {origin: self._mode(self._lattice_point(origin), start)}
+        queue = [(-found[origin].log_weight, origin)]
+        best = max(found[origin].log_weight, at_least)
+        while queue:
+            weight, place = heapq.heappop(queue)
+            if -weight < best - _NEGLIGIBLE:
+                break
+            for neighbour in self._neighbours(place):
+                if neighbour not in found:
+                    mode = self._mode(self._lattice_point(neighbour), found[place].scores)
+                    found[neighbour] = mode
+                    best = max(best, mode.log_weight)
+                    heapq.heappush(queue, (-mode.log_weight, neighbour))
+        return {place: mode for place, mode in found.items() if mode.log_weight >= best - _NEGLIGIBLE - 2.0}
+
+    def _lattice_point(self, place: tuple[int, ...]) -> Coordinates:
+        given = _coordinates(self.objective.hyper)
+        free = _ORIGIN + _STEPS * np.array(place)
+        a, b, c = (given[axis] if self.fixed[axis] else float(free[axis]) for axis in range(3))
+        return a, b, c
+
+    def _neighbours(self, place: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
+        for axis in self._free:
+            for change in (-1, 1):
+                moved = list(place)
+                moved[axis] += change
+                if _LOWEST[axis] <= moved[axis] <= _HIGHEST[axis]:
+                    yield moved[0], moved[1], moved[2]
+
+    # Many data
+
+    def _explore_star(self, best: Mode) -> list[Mode]:
+        centre = self._alternate(best)
+        found = [centre]
+        if centre.root is not None and self.rows <= _STAR_ROWS and self._free:
+            found = self._star(centre)
+        if centre.root is not None:
+            mirrored = self._mode(_coordinates(centre.hyper), -centre.scores, centre.hyper.tie)
+            behind = mirrored.log_weight - centre.log_weight
+            if centre.distance_to(mirrored.scores) > 1.0 and behind > -_IMPLAUSIBLE:
+                total = np.logaddexp.reduce([mode.log_weight for mode in found])
+                found.append(replace(mirrored, log_weight=float(total) + behind, is_reversed=True))
+        return found
+
+    def _alternate(self, best: Mode) -> Mode:
+        """Maximise over hyperparameters and scores in turn; σ by MacKay's fixed point."""
+        mode = best
+        for _ in range(_MAX_ROUNDS):
+            before = np.array([*_coordinates(mode.hyper), *mode.hyper.tie])
+            hyper = self._improved(mode)
+            change = np.abs(np.array([*_coordinates(hyper), *hyper.tie]) - before)
+            mode = self._mode(_coordinates(hyper), mode.scores, hyper.tie)
+            if change.max() < _ROUND_TOLERANCE:
+                break
+        found = maximize(
+            self.objective.at(mode.hyper),
+            mode.scores,
+            tolerance=self.tolerance,
+            max_steps=self.max_steps,
+            max_step=_MAX_STEP,
+        )
+        return self._weighed(mode.hyper, found)
+
+    def _improved(self, mode: Mode) -> Hyperparameters:
+        """Better hyperparameters, given the log-likelihoods of the annotators at their grid points."""
+        grids, tables, hyper = self.objective.grids, mode.curvature.tables, mode.hyper
+        log_scale, *quality = _coordinates(hyper)
+
+        def of_quality(x: FloatArray) -> float:
+            at = (log_scale, float(x[0]), float(x[1]))
+            weights = grids.log_weights(_hyperparameters(at, hyper.tie).quality)[grids.grid_of]
+            return grid_log_evidence(tables.quality, weights) + self._log_prior(at)
+
+        free = [axis - 1 for axis in self._free if axis > 0]
+        found = _climb(of_quality, np.array(quality), free)
+        tie = hyper.tie
+        if len(grids.nu):
+
+            def of_ties(x: FloatArray) -> float:
+                at = TieDistribution(float(x[0]), float(np.exp(x[1])))
+                return grid_log_evidence(tables.tie, grids.log_tie_weights(at)) + _normal(float(x[1]), -0.7, 0.7)
+
+            mean, log_spread = _climb(of_ties, np.array([tie.mean, np.log(tie.scale)]), [0, 1])
+            tie = TieDistribution(float(mean), float(np.exp(log_spread)))
+        if not self.fixed[0]:
+            log_scale = self._scale_by_mackay(mode)
+        return _hyperparameters((log_scale, float(found[0]), float(found[1])), tie)
+
+    def _scale_by_mackay(self, mode: Mode) -> float:
+        """log of σ² = Σ s² / (N − tr(A⁻¹)/σ²), with A the curvature: MacKay 1992."""
+        scale, scores = mode.hyper.scale, mode.scores
+        if mode.root is not None:
+            trace = float(np.sum(np.linalg.inv(mode.root) ** 2))
+        else:
+            trace = float(np.sum(1.0 / mode.curvature.diagonal))
+        determined = max(len(scores) - trace / scale**2, 0.1)
+        return float(np.log(max(np.sqrt(float(scores @ scores) / determined), _SMALLEST_SCALE)))
+
+    def _star(self, centre: Mode) -> list[Mode]:
+        """The centre and two points along each principal axis of the hyperparameters' posterior, with their weights.
+
+        The points and weights are those of the unscented transform (Julier & Uhlmann 1997), with the evidence at each
+        point in place of its normal approximation.
+        """
+        free, at = self._free, np.array(_coordinates(centre.hyper))
+        size = len(free)
+
+        def mode(shift: FloatArray) -> Mode:
+            moved = at.copy()
+            moved[free] += shift
+            return self._mode((moved[0], moved[1], moved[2]), centre.scores, centre.hyper.tie)
+
+        gradient, curvature = _differences(lambda x: mode(x).log_weight, centre.log_weight, _DIFFERENCES[free])
+        values, axes = np.linalg.eigh(curvature)
+        values = np.maximum(values, _LEAST_CURVATURE)
+        middle = np.clip(axes @ ((axes.T @ gradient) / values), -1.5, 1.5)
+        radius = np.sqrt(size + 1.0)
+        found = [_reweighted(mode(middle), np.log(1.0 / (size + 1.0)))]
+        for n in range(size):
+            for sign in (-1.0, 1.0):
+                shift = middle + sign * radius * axes[:, n] / np.sqrt(values[n])
+                log_share = np.log(0.5 / (size + 1.0)) + 0.5 * radius**2
+                found.append(_reweighted(mode(shift), log_share))
+        return found
+
+
+def _reweighted(mode: Mode, log_share: float) -> Mode:
+    return replace(mode, log_weight=mode.log_weight + log_share)
+
+
+def _differences(
+    function: Callable[[FloatArray], float], middle: float, steps: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Gradient and negative Hessian at zero by central and mixed differences."""
+    size = len(steps)
+    unit = np.diag(steps)
+    ahead = np.array([function(row) for row in unit])
+    behind = np.array([function(-row) for row in unit])
+    gradient = (ahead - behind) / (2.0 * steps)
+    hessian = np.diag((ahead + behind - 2.0 * middle) / steps**2)
+    for i, j in combinations(range(size), 2):
+        mixed = function(unit[i] + unit[j]) - ahead[i] - ahead[j] + middle
+        hessian[i, j] = hessian[j, i] = mixed / (steps[i] * steps[j])
+    return gradient, -hessian
+
+
+def _climb(function: Callable[[FloatArray], float], start: FloatArray, free: list[int]) -> FloatArray:
+    """Maximise a function of one or two of the coordinates."""
+    if not free:
+        return start
+    from scipy.optimize import minimize
+
+    def negated(x: FloatArray) -> float:
+        at = start.copy()
+        at[free] = x
+        return -function(at)
+
+    options = {"xatol": 5e-3, "fatol": 1e-3, "maxiter": 60}
+    best = start.copy()
+    best[free] = minimize(negated, start[free], method="Nelder-Mead", options=options).x
+    return best
+
+
+def _coordinates(hyper: Hyperparameters) -> Coordinates:
+    mean, concentration = hyper.quality
+    return float(np.log(hyper.scale)), float(np.log(mean) - np.log1p(-mean)), float(np.log(concentration))
+
+
+def _hyperparameters(at: Coordinates, tie: TieDistribution) -> Hyperparameters:
+    mean = 1.0 / (1.0 + np.exp(-np.clip(at[1], -6.0, 6.0)))
+    concentration = float(np.exp(np.clip(at[2], -1.0, 6.0)))
+    return Hyperparameters(float(np.exp(at[0])), QualityDistribution(float(mean), concentration), tie)
+
+
+def _normal(x: float, mean: float, scale: float) -> float:
+    return -0.5 * ((x - mean) / scale) ** 2
+
+
+def _log_prior_of_mean(logit: float) -> float:
+    """Beta density of the mean quality on the scale of its logit."""
+    alpha, beta = _QUALITY_COUNTS
+    return float(-alpha * np.logaddexp(0.0, -logit) - beta * np.logaddexp(0.0, logit))

@@ -1,0 +1,379 @@
+"""Crowd-BT's likelihood with the annotators integrated out, as sums over a shard of answers.
+
+Estimating every annotator's quality η together with the scores is inconsistent when annotators give few answers each
+(Neyman & Scott 1948): each answer comes with a parameter of its own, and the scores spread too far. Here the quality is
+a random effect. The answers of annotator k have the likelihood
+
+    Lₖ(s) = Σ_g wₖ_g Πᵣ (η_g·F(dᵣ) + (1−η_g)·F(−dᵣ)),        dᵣ = score of the winner less score of the loser,
+
+a sum over a grid of qualities η_g with prior weights w. With posterior weights p_g ∝ w_g Πᵣ P_rg, the gradient of
+log Lₖ is the mean over p of the gradients at each η_g, and its negative Hessian the mean of their curvatures less the
+covariance of their gradients. The gradients are smooth in η, so two orthogonal polynomials of η hold nearly all of
+that covariance, which makes the Hessian one number per answer plus rank two per annotator.
+
+Ties have a factor of their own (Davidson 1970). With C = 2·cosh(d/2), annotator k ties with probability ν/(C + ν). The
+tendency ν to tie is a random effect as well. Given that an answer is decided, it has the probability above, so both
+random effects can be integrated out separately.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crowdrank.arrays import AnyArray, FloatArray, Int32Array
+from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
+from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_cdf
+from crowdrank.models.crowd.likelihood import CROWD_BT, Answers, sigmoid_pair
+
+# Rank of the covariance between grid points that is kept, per annotator: of the quality, and of the tendency to tie.
+QUALITY_RANK, TIE_RANK = 2, 1
+_MIN_VARIANCE = 1e-24
+# A product of this many probabilities of at least 1e-18 does not underflow.
+_FACTORS = 16
+# Up to this many numbers, the gradients of all annotators are held as a dense matrix.
+_MAX_DENSE_CELLS = 2_000_000
+
+
+class GridPoints(NamedTuple):
+    """The values of both random effects that the likelihood sums over.
+
+    Parameters
+    ----------
+    eta : array of float, grids × points
+        Qualities.
+    grid_of : array of int
+        Which grid each annotator has.
+    nu : array of float
+        Tendencies to tie, the same for all annotators; empty if ties are not modelled.
+    """
+
+    eta: FloatArray
+    grid_of: Int32Array
+    nu: FloatArray
+
+
+class MarginRows(NamedTuple):
+    """The curvature of a shard: per answer c·(eᵢ−eⱼ)(eᵢ−eⱼ)ᵀ, less the outer products of each annotator's gradients.
+
+    Parameters
+    ----------
+    winner, loser, annotator : arrays of int
+        Codes.
+    curvature : array of float
+        Mean curvature of each answer, c.
+    loadings : array of float, rank × answers
+        Gradient of each answer along each orthogonal polynomial.
+    """
+
+    winner: Int32Array
+    loser: Int32Array
+    annotator: Int32Array
+    curvature: FloatArray
+    loadings: FloatArray
+
+    @property
+    def rows(self) -> int:
+        return len(self.winner)
+
+
+class GridTables(NamedTuple):
+    """Log-likelihood of each annotator's answers at each grid point (annotators × points)."""
+
+    quality: FloatArray
+    tie: FloatArray
+
+
+class MarginalTerms(NamedTuple):
+    """Gradient of the marginal log-likelihood by the scores, and a positive diagonal for damping."""
+
+    gradient: FloatArray
+    fisher: FloatArray
+
+
+def link_terms(margin: AnyArray, formula: int) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
+    """F(d), F(−d), F′(d) and F″(d) of the logistic or the normal link."""
+    if formula == CROWD_BT:
+        won, lost = sigmoid_pair(margin)
+        slope = won * lost
+        return won, lost, slope, slope * (lost - won)
+    x = margin * ROOT_HALF
+    won, lost = np.exp(log_normal_cdf(x)), np.exp(log_normal_cdf(-x))
+    density = ROOT_HALF * np.exp(-0.5 * x * x - HALF_LOG_TWO_PI)
+    return won, lost, density, -density * x * ROOT_HALF
+
+
+def is_tie(shard: Answers) -> AnyArray:
+    """Which rows are ties: the only feature column of tables that model ties."""
+    return shard.features[:, 0] != 0 if shard.features.shape[1] else np.zeros(shard.rows, bool)
+
+
+def grid_tables(shard: Answers, scores: FloatArray, points: GridPoints, formula: int) -> GridTables:
+    """Log-likelihood of every annotator's answers at every grid point."""
+    margin = scores[shard.winner] - scores[shard.loser]
+    annotators, size = len(points.grid_of), points.eta.shape[1]
+    quality, tie = np.zeros((annotators, size)), np.zeros((annotators, len(points.nu)))
+    won, lost, *_ = link_terms(margin, formula)
+    tied = is_tie(shard)
+    if shard.rows >= COMPILE_MIN_ROWS:
+        weight = np.ascontiguousarray(shard.weight)
+        _quality_table_loop(won, lost, tied, shard.annotator, weight, points.eta, points.grid_of, quality, _FACTORS)
+        if len(points.nu):
+            _tie_table_loop(2.0 * np.cosh(0.5 * margin), tied, shard.annotator, weight, points.nu, tie)
+        return GridTables(quality, tie)
+    decided = ~tied
+    who = shard.annotator[decided]
+    eta = points.eta[points.grid_of[who]] if len(points.eta) > 1 else points.eta
+    probability = lost[decided, None] + (won - lost)[decided, None] * eta
+    _add_logs(quality, who, probability, shard.weight[decided])
+    if len(points.nu):
+        cosh = 2.0 * np.cosh(0.5 * margin)[:, None]
+        share = np.where(tied[:, None], points.nu, cosh) / (cosh + points.nu)
+        _add_logs(tie, shard.annotator, share, shard.weight)
+    return GridTables(quality, tie)
+
+
+def tables_of_draws(
+    shard: Answers, draws: FloatArray, points: GridPoints, formula: int
+) -> tuple[FloatArray, FloatArray]:
+    """`grid_tables` for many vectors of scores at once (draws × annotators × points)."""
+    annotators, size = len(points.grid_of), points.eta.shape[1]
+    quality = np.zeros((len(draws), annotators, size))
+    tie = np.zeros((len(draws), annotators, len(points.nu)))
+    tied, who = is_tie(shard), shard.annotator
+    decided = ~tied
+    eta = points.eta[points.grid_of[who[decided]]] if len(points.eta) > 1 else points.eta
+    block = max(1, (1 << 20) // max(1, shard.rows * size))
+    for low in range(0, len(draws), block):
+        part = slice(low, low + block)
+        margin = draws[part][:, shard.winner] - draws[part][:, shard.loser]
+        won, lost, *_ = link_terms(margin[:, decided], formula)
+        probability = lost[..., None] + (won - lost)[..., None] * eta
+        _add_logs(quality[part], who[decided], probability, shard.weight[decided])
+        if len(points.nu):
+            cosh = 2.0 * np.cosh(0.5 * margin)[..., None]
+            _add_logs(tie[part], who, np.where(tied[:, None], points.nu, cosh) / (cosh + points.nu), shard.weight)
+    return quality, tie
+
+
+def _add_logs(table: FloatArray, who: AnyArray, values: FloatArray, weight: AnyArray) -> None:
+    """Add weight·log of each row of values (the last axis but one) to the row of its annotator."""
+    if not len(who):
+        return
+    is_first = np.append(True, who[1:] != who[:-1])
+    if np.all(weight == 1.0):
+        # one logarithm serves the product of up to sixteen rows of an annotator
+        first = np.maximum.accumulate(np.where(is_first, np.arange(len(who)), 0))
+        starts = np.flatnonzero((np.arange(len(who)) - first) % _FACTORS == 0)
+        logs = np.log(np.multiply.reduceat(values, starts, axis=-2))
+    else:
+        starts = np.flatnonzero(is_first)
+        logs = np.add.reduceat(weight[:, None] * np.log(values), starts, axis=-2)
+    np.add.at(table, (..., who[starts], slice(None)), logs)  # type: ignore[arg-type]
+
+
+@compiled()
+def _quality_table_loop(won, lost, tied, annotator, weight, eta, grid_of, table, factors):  # type: ignore[no-untyped-def]
+    size = eta.shape[1]
+    product = np.ones(size)
+    pending, current = 0, -1
+    for row in range(len(won)):
+        k = annotator[row]
+        if k != current or pending == factors:
+            if pending:
+                for g in range(size):
+                    table[current, g] += np.log(product[g])
+                    product[g] = 1.0
+            pending, current = 0, k
+        if tied[row]:
+            continue
+        points, low, lead, w = eta[grid_of[k]], lost[row], won[row] - lost[row], weight[row]
+        if w == 1.0:
+            for g in range(size):
+                product[g] *= low + lead * points[g]
+            pending += 1
+        else:
+            for g in range(size):
+                table[k, g] += w * np.log(low + lead * points[g])
+    if pending:
+        for g in range(size):
+            table[current, g] += np.log(product[g])
+
+
+@compiled()
+def _tie_table_loop(cosh, tied, annotator, weight, nu, table):  # type: ignore[no-untyped-def]
+    for row in range(len(cosh)):
+        k, w, c = annotator[row], weight[row], cosh[row]
+        for h in range(len(nu)):
+            table[k, h] += w * np.log((nu[h] if tied[row] else c) / (c + nu[h]))
+
+
+class GridPosterior(NamedTuple):
+    """Posterior weights of the grid points of each annotator, alone and times orthogonal polynomials.
+
+    Parameters
+    ----------
+    quality : array of float, (1 + QUALITY_RANK) × annotators × points
+        Weights p, p·z₁ and p·z₂ with polynomials z of η that are orthonormal under p.
+    tie : array of float, (1 + TIE_RANK) × annotators × points
+        The same for the tendency to tie.
+    """
+
+    quality: FloatArray
+    tie: FloatArray
+
+
+def with_polynomials(weights: FloatArray, values: FloatArray, rank: int) -> FloatArray:
+    """Stack p, p·z₁ and, for rank 2, p·z₂: polynomials of the values that are orthonormal under p, per row."""
+    found = np.empty((1 + rank, *weights.shape))
+    found[0] = weights
+    mean = np.einsum("kg,kg->k", weights, values)
+    centred = values - mean[:, None]
+    first = weights * centred
+    # an annotator whose posterior is a single point has no such direction
+    scale = _inverse_root(np.einsum("kg,kg->k", first, centred))[:, None]
+    linear = centred * scale
+    np.multiply(first, scale, out=found[1])
+    if rank == 2:
+        square = linear * linear
+        skewness = np.einsum("kg,kg->k", found[1], square)[:, None]
+        quadratic = square - 1.0 - skewness * linear
+        weighted = weights * quadratic
+        np.multiply(weighted, _inverse_root(np.einsum("kg,kg->k", weighted, quadratic))[:, None], out=found[2])
+    return found
+
+
+def _inverse_root(variance: FloatArray) -> FloatArray:
+    return np.asarray(np.where(variance > _MIN_VARIANCE, 1.0 / np.sqrt(np.maximum(variance, _MIN_VARIANCE)), 0.0))
+
+
+def margin_terms(
+    shard: Answers, scores: FloatArray, points: GridPoints, posterior: GridPosterior, formula: int
+) -> tuple[MarginRows, MarginalTerms]:
+    """Curvature of each answer, and the gradient by the scores, given the posterior weights of the grid points."""
+    margin = scores[shard.winner] - scores[shard.loser]
+    won, lost, slope, bend = link_terms(margin, formula)
+    tied, who = is_tie(shard), shard.annotator
+    rank = QUALITY_RANK + (TIE_RANK if len(points.nu) else 0)
+    # sums over the grid per answer: mean gradient, gradients along the polynomials, and mean squared gradient
+    sums = np.zeros((2 + rank, shard.rows))
+    if shard.rows >= COMPILE_MIN_ROWS:
+        weights = np.ascontiguousarray(posterior.quality.transpose(1, 0, 2))
+        _quality_terms_loop(won, lost, slope, tied, who, points.eta, points.grid_of, weights, sums)
+    else:
+        decided = np.flatnonzero(~tied)
+        people = who[decided]
+        eta = points.eta[points.grid_of[people]] if len(points.eta) > 1 else points.eta
+        gradient = (2.0 * eta - 1.0) / (lost[decided, None] + (won - lost)[decided, None] * eta)
+        gradient *= slope[decided, None]
+        weights = posterior.quality[:, people]
+        sums[: 1 + QUALITY_RANK, decided] = np.einsum("nrg,rg->nr", weights, gradient)
+        sums[-1, decided] = np.einsum("rg,rg,rg->r", weights[0], gradient, gradient)
+    # −∂² log P = (∂ log P)² − F″/F′ · ∂ log P at each grid point, and the mean of that over the grid
+    relative = np.divide(bend, slope, out=np.zeros_like(bend), where=slope > 0)
+    gradient, curvature = sums[0], sums[-1] - relative * sums[0]
+    fisher = sums[-1].copy()
+    if len(points.nu):
+        of_ties = _tie_terms(margin, tied, who, points.nu, posterior.tie)
+        gradient, curvature = gradient + of_ties[0], curvature + of_ties[1]
+        fisher += np.abs(of_ties[1])
+        sums[1 + QUALITY_RANK] = of_ties[2]
+    weight = shard.weight
+    rows = MarginRows(shard.winner, shard.loser, who, weight * curvature, weight * sums[1 : 1 + rank])
+    size = len(scores)
+    return rows, MarginalTerms(_scatter(shard, weight * gradient, size, -1.0), _scatter(shard, weight * fisher, size))
+
+
+def _scatter(shard: Answers | MarginRows, values: AnyArray, size: int, sign: float = 1.0) -> FloatArray:
+    """Sum of the values of the answers that each item won, plus `sign` times those that it lost."""
+    won, lost = np.bincount(shard.winner, values, size), np.bincount(shard.loser, values, size)
+    return np.asarray(won + sign * lost)
+
+
+@compiled()
+def _quality_terms_loop(won, lost, slope, tied, annotator, eta, grid_of, weights, sums):  # type: ignore[no-untyped-def]
+    size, rank = eta.shape[1], weights.shape[1]
+    for row in range(len(won)):
+        if tied[row]:
+            continue
+        k = annotator[row]
+        points, own = eta[grid_of[k]], weights[k]
+        low, lead, steep = lost[row], won[row] - lost[row], slope[row]
+        mean, first, second, square = 0.0, 0.0, 0.0, 0.0
+        for g in range(size):
+            gradient = (2.0 * points[g] - 1.0) * steep / (low + lead * points[g])
+            part = own[0, g] * gradient
+            mean += part
+            square += part * gradient
+            first += own[1, g] * gradient
+            if rank > 2:
+                second += own[2, g] * gradient
+        sums[0, row], sums[1, row], sums[2, row], sums[-1, row] = mean, first, second, square
+
+
+def _tie_terms(margin: AnyArray, tied: AnyArray, who: AnyArray, nu: FloatArray, posterior: FloatArray) -> FloatArray:
+    """Gradient, curvature and gradient along the polynomial of the tie factor of each answer.
+
+    With C = 2·cosh(d/2) and C′ = sinh(d/2): log P(tie) = log ν − log(C + ν), log P(decided) = log C − log(C + ν).
+    """
+    cosh, sinh = 2.0 * np.cosh(0.5 * margin), np.sinh(0.5 * margin)
+    own = np.where(tied, 0.0, sinh / cosh)
+    own_curvature = np.where(tied, 0.0, 1.0 / cosh**2)
+    found = np.empty((3, len(margin)))
+    block = max(1, (1 << 22) // len(nu))
+    for low in range(0, len(margin), block):
+        rows = slice(low, low + block)
+        weights = posterior[:, who[rows]]
+        inverse = 1.0 / (cosh[rows, None] + nu)
+        slope = sinh[rows, None] * inverse
+        mean, along = (np.einsum("rh,rh->r", weights[n], slope) for n in range(2))
+        bend = np.einsum("rh,rh->r", weights[0], 0.25 * cosh[rows, None] * inverse - slope**2)
+        found[0, rows], found[1, rows], found[2, rows] = own[rows] - mean, bend - own_curvature[rows], -along
+    return found
+
+
+# Products with the curvature
+
+
+def project(rows: MarginRows, vector: FloatArray, annotators: int) -> tuple[FloatArray]:
+    """Inner products of each annotator's gradients with a vector of scores (rank × annotators)."""
+    change = vector[rows.winner] - vector[rows.loser]
+    return (np.stack([np.bincount(rows.annotator, one * change, annotators) for one in rows.loadings]),)
+
+
+def curvature_product(rows: MarginRows, vector: FloatArray, projected: FloatArray) -> tuple[FloatArray]:
+    """The curvature times a vector, given its projections on each annotator's gradients."""
+    values = rows.curvature * (vector[rows.winner] - vector[rows.loser])
+    for one, inner in zip(rows.loadings, projected, strict=True):
+        values = values - one * inner[rows.annotator]
+    return (_scatter(rows, values, len(vector), -1.0),)
+
+
+def curvature_matrix(rows: MarginRows, size: int) -> tuple[FloatArray]:
+    """The part of the curvature that belongs to single answers, as a matrix."""
+    winner, loser = rows.winner.astype(np.int64), rows.loser.astype(np.int64)
+    off = np.bincount(winner * size + loser, rows.curvature, size * size).reshape(size, size)
+    matrix: FloatArray = np.asarray(-off - off.T, dtype=np.float64)
+    matrix.flat[:: size + 1] += _scatter(rows, rows.curvature, size)
+    return (matrix,)
+
+
+def annotator_gradients(rows: MarginRows, size: int, annotators: int) -> tuple[Any]:
+    """Gradients of the annotators along their polynomials (rank·annotators × items), dense or, if large, sparse."""
+    rank, lines = len(rows.loadings), len(rows.loadings) * annotators
+    line = (np.arange(rank)[:, None] * annotators + rows.annotator).ravel()
+    winner, loser, values = np.tile(rows.winner, rank), np.tile(rows.loser, rank), rows.loadings.ravel()
+    if lines * size <= _MAX_DENSE_CELLS:
+        cell = line.astype(np.int64) * size
+        dense = np.bincount(cell + winner, values, lines * size) - np.bincount(cell + loser, values, lines * size)
+        return (dense.reshape(lines, size),)
+    from scipy.sparse import coo_array
+
+    places = (np.concatenate((line, line)), np.concatenate((winner, loser)))
+    return (coo_array((np.concatenate((values, -values)), places), shape=(lines, size)).tocsr(),)
+
+
+def margin_curvature(rows: MarginRows) -> FloatArray:
+    """The curvature of each answer with the annotators held fixed, made non-negative."""
+    return np.asarray(np.maximum(rows.curvature, 0.0))

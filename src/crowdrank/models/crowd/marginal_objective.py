@@ -1,0 +1,180 @@
+"""Log posterior of the scores with the annotators integrated out, and its curvature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from crowdrank.arrays import FloatArray
+from crowdrank.engines import ShardedData
+from crowdrank.inference.curvature import DampedCurvature
+from crowdrank.inference.newton import Evaluation
+from crowdrank.models.crowd.marginal_likelihood import (
+    QUALITY_RANK,
+    TIE_RANK,
+    GridPosterior,
+    GridTables,
+    MarginalTerms,
+    annotator_gradients,
+    curvature_matrix,
+    curvature_product,
+    grid_tables,
+    margin_terms,
+    project,
+    with_polynomials,
+)
+from crowdrank.models.crowd.quality_priors import (
+    EffectGrids,
+    QualityDistribution,
+    TieDistribution,
+    grid_log_evidence,
+    grid_posterior,
+)
+
+# Up to this many items the curvature is a matrix; beyond it, it is known by its products.
+MAX_DENSE_ITEMS = 800
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """Distributions of the scores, of quality and of the tendency to tie.
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation of the scores.
+    quality : QualityDistribution
+        Distribution of quality among annotators.
+    tie : TieDistribution
+        Distribution of the tendency to tie.
+    """
+
+    scale: float
+    quality: QualityDistribution
+    tie: TieDistribution
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalCurvature:
+    """Negative Hessian of the marginal log posterior by the scores.
+
+    Parameters
+    ----------
+    rows : sharded data
+        Shards of `MarginRows`.
+    terms : MarginalTerms
+        Gradient and positive diagonal of the likelihood.
+    precision : float
+        1/σ² of the prior on scores.
+    annotators : int
+        Number of annotators.
+    tables : GridTables
+        Log-likelihoods of the annotators at their grid points.
+    """
+
+    rows: ShardedData
+    terms: MarginalTerms
+    precision: float
+    annotators: int
+    tables: GridTables
+
+    @property
+    def size(self) -> int:
+        return len(self.terms.gradient)
+
+    @property
+    def diagonal(self) -> FloatArray:
+        return np.asarray(self.terms.fisher + self.precision)
+
+    def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
+        matrix = self._matrix if self.size <= MAX_DENSE_ITEMS else None
+        return DampedCurvature(self._product, self.diagonal, matrix).solve(vector, tolerance)
+
+    def cholesky(self) -> FloatArray:
+        """Cholesky factor L of the curvature, LLᵀ."""
+        return DampedCurvature(self._product, self.diagonal, self._matrix).cholesky()
+
+    def _matrix(self) -> FloatArray:
+        return self._dense
+
+    @cached_property
+    def _dense(self) -> FloatArray:
+        (own,) = self.rows.sum(curvature_matrix, self.size)
+        (gradients,) = self.rows.sum(annotator_gradients, self.size, self.annotators)
+        outer = gradients.T @ gradients
+        own = own - (outer if isinstance(outer, np.ndarray) else outer.toarray())
+        own.flat[:: self.size + 1] += self.precision
+        return np.asarray(own)
+
+    def _product(self, vector: FloatArray) -> FloatArray:
+        (projected,) = self.rows.sum(project, vector, self.annotators)
+        (found,) = self.rows.sum(curvature_product, vector, projected)
+        return np.asarray(found + self.precision * vector)
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalObjective:
+    """Log posterior of the scores, up to a constant, with quality and tendency to tie integrated out.
+
+    Parameters
+    ----------
+    shards : sharded data
+        The answers.
+    grids : EffectGrids
+        Grid of each annotator.
+    hyper : Hyperparameters
+        Distributions of the scores and of the annotators.
+    formula : int
+        CROWD_BT or CROWD_BT_PROBIT.
+    """
+
+    shards: ShardedData
+    grids: EffectGrids
+    hyper: Hyperparameters
+    formula: int
+
+    def at(self, hyper: Hyperparameters) -> MarginalObjective:
+        return replace(self, hyper=hyper)
+
+    @cached_property
+    def log_weights(self) -> FloatArray:
+        """Log prior weights of the grid points of every annotator."""
+        return np.asarray(self.grids.log_weights(self.hyper.quality)[self.grids.grid_of])
+
+    @cached_property
+    def log_tie_weights(self) -> FloatArray:
+        return self.grids.log_tie_weights(self.hyper.tie)
+
+    def __call__(self, scores: FloatArray) -> Evaluation:
+        points = self.grids.points
+        tables = self.tables(scores)
+        value = self.log_likelihood(tables)
+        posterior = self.posterior(tables)
+        eta = points.eta[points.grid_of]
+        stacked = GridPosterior(
+            with_polynomials(posterior.quality, eta, QUALITY_RANK),
+            with_polynomials(posterior.tie, np.log(points.nu), TIE_RANK) if len(points.nu) else np.zeros((2, 0, 0)),
+        )
+        rows, terms = self.shards.map_and_sum(margin_terms, scores, points, stacked, self.formula)
+        precision = self.hyper.scale**-2.0
+        value -= 0.5 * precision * float(scores @ scores)
+        curvature = MarginalCurvature(rows, terms, precision, len(points.grid_of), tables)
+        return Evaluation(value, terms.gradient - precision * scores, curvature)
+
+    def tables(self, scores: FloatArray) -> GridTables:
+        """Log-likelihoods of the annotators at their grid points."""
+        found: Any = self.shards.sum(grid_tables, scores, self.grids.points, self.formula)
+        return GridTables(*found)
+
+    def log_likelihood(self, tables: GridTables) -> float:
+        """Marginal log-likelihood of the answers."""
+        value = grid_log_evidence(tables.quality, self.log_weights)
+        return value + (grid_log_evidence(tables.tie, self.log_tie_weights) if len(self.grids.nu) else 0.0)
+
+    def posterior(self, tables: GridTables) -> GridTables:
+        """Posterior weights of the grid points of every annotator."""
+        tie = grid_posterior(tables.tie, self.log_tie_weights) if len(self.grids.nu) else tables.tie
+        return GridTables(grid_posterior(tables.quality, self.log_weights), tie)

@@ -1,0 +1,174 @@
+"""Grids of quality and of the tendency to tie, and the distributions of both in the population of annotators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from crowdrank.arrays import FloatArray, Int32Array
+from crowdrank.data import EncodedSideInformation
+from crowdrank.models.crowd.marginal_likelihood import GridPoints, GridTables
+
+# Points of the common grid: enough for the answers of one annotator, at least and at most this many.
+_FEWEST_POINTS, _MOST_POINTS = 16, 40
+# Spacing of grid points in standard deviations of an annotator's posterior. The trapezoidal rule has a relative error
+# of 2·exp(−2π²/1.5²) = 3e-4 there.
+_SPACING = 1.5
+_TIE_POINTS, _TIE_RANGE = 24, (-5.0, 5.0)
+
+
+class QualityDistribution(NamedTuple):
+    """Beta distribution of quality among annotators.
+
+    Parameters
+    ----------
+    mean : float
+        Mean quality.
+    concentration : float
+        α + β; large where annotators are alike.
+    """
+
+    mean: float
+    concentration: float
+
+    @property
+    def alpha(self) -> float:
+        return self.mean * self.concentration
+
+    @property
+    def beta(self) -> float:
+        return (1.0 - self.mean) * self.concentration
+
+
+class TieDistribution(NamedTuple):
+    """Normal distribution of log ν, the tendency to tie, among annotators."""
+
+    mean: float
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class EffectGrids:
+    """The grid of each annotator, in the angle φ with η = sin²φ.
+
+    In φ the posterior of an annotator with n answers has a standard deviation of about 1/(2√n), whatever η is, so equal
+    steps in φ suit all values. Annotators with more answers than the common grid resolves have a finer grid of their
+    own around their estimate; known qualities are grids of a single value.
+
+    Parameters
+    ----------
+    angle : array of float, grids × points
+        φ of each grid point.
+    step : array of float
+        Distance between the points of each grid; 0 for known qualities.
+    grid_of : array of int
+        Which grid each annotator has. Grid 0 is the common one.
+    nu : array of float
+        Tendencies to tie; empty if ties are not modelled.
+    """
+
+    angle: FloatArray
+    step: FloatArray
+    grid_of: Int32Array
+    nu: FloatArray
+
+    @property
+    def points(self) -> GridPoints:
+        return GridPoints(np.sin(self.angle) ** 2, self.grid_of, self.nu)
+
+    def log_weights(self, quality: QualityDistribution) -> FloatArray:
+        """Log prior weight of every grid point (grids × points): Beta(α, β) in φ, times the step."""
+        from scipy.special import betaln
+
+        alpha, beta = quality.alpha, quality.beta
+        with np.errstate(divide="ignore"):
+            density = (2.0 * alpha - 1.0) * np.log(np.sin(self.angle)) + (2.0 * beta - 1.0) * np.log(np.cos(self.angle))
+            weights = density + np.log(2.0 * self.step)[:, None] - betaln(alpha, beta)
+        # the common grid covers all qualities, so its weights sum to one; known qualities have no prior
+        weights[0] -= _log_sum(weights[0])
+        weights[self.step == 0] = -np.log(self.angle.shape[1])
+        return np.asarray(weights)
+
+    def log_tie_weights(self, tie: TieDistribution) -> FloatArray:
+        """Log prior weight of every tendency to tie."""
+        weights = -0.5 * ((np.log(self.nu) - tie.mean) / tie.scale) ** 2
+        return np.asarray(weights - _log_sum(weights)) if len(weights) else weights
+
+    def recentred(self, tables: GridTables, quality: QualityDistribution, answers: FloatArray) -> EffectGrids:
+        """The same, with the own grids around the current posterior means of their annotators."""
+        own = np.flatnonzero(self.grid_of > 0)
+        own = own[self.step[self.grid_of[own]] > 0]
+        if not len(own):
+            return self
+        weights = grid_posterior(tables.quality, self.log_weights(quality)[self.grid_of])[own]
+        centre = np.sum(weights * self.angle[self.grid_of[own]], axis=1)
+        angle = self.angle.copy()
+        angle[self.grid_of[own]] = _around(centre, self.step[self.grid_of[own]], angle.shape[1])
+        return EffectGrids(angle, self.step, self.grid_of, self.nu)
+
+
+def make_grids(
+    answers: FloatArray, agreement: FloatArray, known: EncodedSideInformation, gold_annotator: int | None, ties: bool
+) -> EffectGrids:
+    """Grids for annotators with this many answers, whose share of agreement with initial scores is given."""
+    most = float(np.max(answers, initial=1.0))
+    points = int(np.clip(np.ceil(np.pi * np.sqrt(most) / _SPACING), _FEWEST_POINTS, _MOST_POINTS))
+    step = 0.5 * np.pi / points
+    angles, steps = [(np.arange(points) + 0.5) * step], [step]
+    grid_of = np.zeros(len(answers), np.int32)
+    fixed = dict(known.quality) | ({} if gold_annotator is None else {gold_annotator: 1.0})
+    for k in np.flatnonzero(np.pi * np.sqrt(answers) / _SPACING > points).tolist():
+        if k not in fixed and k not in known.between:
+            own = 0.5 * _SPACING / np.sqrt(answers[k])
+            grid_of[k] = len(angles)
+            centre = np.arcsin(np.sqrt(np.clip(agreement[k], 0.0, 1.0)))
+            angles.append(_around(np.array([centre]), np.array([own]), points)[0])
+            steps.append(own)
+    for k, value in fixed.items():
+        grid_of[k] = len(angles)
+        angles.append(np.full(points, np.arcsin(np.sqrt(value))))
+        steps.append(0.0)
+    for k, (low, high) in known.between.items():
+        ends = np.arcsin(np.sqrt(np.clip((low, high), 0.0, 1.0)))
+        grid_of[k] = len(angles)
+        own = float(ends[1] - ends[0]) / points
+        angles.append(ends[0] + (np.arange(points) + 0.5) * own)
+        steps.append(own)
+    nu = np.exp(np.linspace(*_TIE_RANGE, _TIE_POINTS)) if ties else np.zeros(0)
+    return EffectGrids(np.array(angles), np.array(steps), grid_of, nu)
+
+
+def _around(centre: FloatArray, step: FloatArray, points: int) -> FloatArray:
+    """Equally spaced angles around each centre, shifted to lie strictly between 0 and π/2."""
+    reach = 0.5 * points * step
+    centre = np.clip(centre, reach, 0.5 * np.pi - reach)
+    return np.asarray(centre[:, None] + (np.arange(points) + 0.5 - 0.5 * points) * step[:, None])
+
+
+def _log_sum(values: FloatArray) -> float:
+    largest = float(np.max(values))
+    return largest + float(np.log(np.sum(np.exp(values - largest))))
+
+
+def grid_posterior(log_likelihood: FloatArray, log_prior: FloatArray) -> FloatArray:
+    """Posterior weights of the grid points of each annotator (rows sum to one)."""
+    joint = log_likelihood + log_prior
+    weights = np.exp(joint - joint.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def grid_log_evidence(log_likelihood: FloatArray, log_prior: FloatArray) -> float:
+    """Sum over annotators of the log-likelihood with their grid summed out."""
+    joint = log_likelihood + log_prior
+    largest = joint.max(axis=1)
+    return float(np.sum(largest + np.log(np.sum(np.exp(joint - largest[:, None]), axis=1))))
+
+
+def grid_quantiles(weights: FloatArray, values: FloatArray, levels: tuple[float, ...]) -> list[FloatArray]:
+    """Quantiles of each annotator's posterior over its grid, interpolated between the points."""
+    order = np.cumsum(weights, axis=1) - 0.5 * weights
+    return [
+        np.array([np.interp(level, own, points) for own, points in zip(order, values, strict=True)]) for level in levels
+    ]

@@ -1,0 +1,245 @@
+"""Fit Crowd-BT with the annotators as random effects: their quality is integrated out, not estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from crowdrank.arrays import FloatArray
+from crowdrank.data import Comparisons
+from crowdrank.inference.laplace_mixture import LaplaceMixture
+from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, with_annotators
+from crowdrank.models.crowd.answer_counts import (
+    agreement_counts,
+    agreement_logits,
+    initial_scores,
+    weight_by_annotator,
+)
+from crowdrank.models.crowd.encoding import answer_table
+from crowdrank.models.crowd.hyperparameters import Explorer, Mode
+from crowdrank.models.crowd.importance import MAX_ITEMS, MAX_ROWS, WeightedDraws, sample_posterior
+from crowdrank.models.crowd.likelihood import Answers, sigmoid
+from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective
+from crowdrank.models.crowd.quality_priors import (
+    QualityDistribution,
+    TieDistribution,
+    grid_quantiles,
+    make_grids,
+)
+from crowdrank.results import Convergence, Ranking, Uncertainty
+
+# Where the search for hyperparameters starts.
+_FIRST_SCALE, _FIRST_QUALITY, _FIRST_TIE_SPREAD = 1.0, QualityDistribution(0.86, 3.5), 0.5
+_MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 2000, 4_000_000
+# A probability that the whole order is reversed from which on a note says so.
+_NOTEWORTHY = 0.05
+
+
+class TieFlags:
+    """Marks ties in a column of their own, for likelihoods that model them."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __call__(self, comparisons: Comparisons) -> FloatArray:
+        return np.asarray((comparisons.outcome == 0)[:, None], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class RandomEffectsEstimate:
+    """Posterior of the scores with annotators and hyperparameters integrated out.
+
+    Parameters
+    ----------
+    modes : list of Mode
+        The mode of the scores at each value of the hyperparameters, the most probable reading first.
+    objective : MarginalObjective
+        The log posterior.
+    comparisons : Comparisons
+        The judgments.
+    seed : int
+        Seed of the draws.
+    """
+
+    modes: list[Mode]
+    objective: MarginalObjective
+    comparisons: Comparisons
+    seed: int
+
+    @cached_property
+    def mixture(self) -> LaplaceMixture:
+        return LaplaceMixture([mode.component(self.comparisons.items, self.seed) for mode in self.modes])
+
+    @cached_property
+    def best(self) -> Mode:
+        return self.modes[int(np.argmax(self.mixture.weights))]
+
+    @property
+    def reversed_probability(self) -> float:
+        """Posterior probability of the mirror image of the most probable reading."""
+        is_reversed = np.array([mode.is_reversed for mode in self.modes])
+        return float(self.mixture.weights @ (is_reversed != self.best.is_reversed))
+
+    @cached_property
+    def sampled(self) -> WeightedDraws | None:
+        """Draws by importance sampling, where data are few."""
+        items = self.comparisons.items
+        if len(self.comparisons) > MAX_ROWS or len(items) > MAX_ITEMS:
+            return None
+        return sample_posterior(self.objective, self.modes, items, self.seed)
+
+    @property
+    def scores(self) -> FloatArray:
+        """Posterior mean of the scores."""
+        return self.mixture.mean if self.sampled is None else self.sampled.mean
+
+    def uncertainty(self) -> Uncertainty:
+        if self.sampled is not None:
+            method = "importance sampling with annotators integrated out"
+            return Uncertainty(self.sampled.draws, self.sampled.std_error, method, sampled=True)
+        items = len(self.comparisons.items)
+        count = int(np.clip(_MAX_CELLS // items, _MIN_DRAWS, _MAX_DRAWS))
+        draws = self.mixture.draw(count, self.seed)
+        method = "Laplace approximation with annotators integrated out"
+        return Uncertainty(draws, self.mixture.std_error, method, sampled=True)
+
+    def parameters(self) -> dict[str, float]:
+        """Posterior medians of the hyperparameters (geometric means), and the probability of the reversed reading."""
+        weights = self.mixture.weights
+        hypers = [mode.hyper for mode in self.modes]
+        found = {
+            "prior_scale": float(np.exp(weights @ np.log([hyper.scale for hyper in hypers]))),
+            "quality_mean": float(weights @ [hyper.quality.mean for hyper in hypers]),
+            "quality_concentration": float(np.exp(weights @ np.log([h.quality.concentration for h in hypers]))),
+            "reversed_probability": self.reversed_probability,
+        }
+        if len(self.objective.grids.nu):
+            found["tie"] = self.best.hyper.tie.mean
+        return found
+
+    def notes(self) -> list[str]:
+        share = self.reversed_probability
+        if share < _NOTEWORTHY:
+            return []
+        return [
+            f"With a probability of {share:.0%} most annotators answer in reverse and the order is upside down. "
+            "A few gold pairs would settle it."
+        ]
+
+    def annotators(self) -> Mapping[str, Any]:
+        """Quality of each annotator, and their tendency to tie: posterior means and 95 % intervals."""
+        people = max(1, len(self.comparisons.annotators))
+        objective = self.objective.at(self.best.hyper)
+        posterior = objective.posterior(self.best.curvature.tables)
+        grids = objective.grids
+        eta = grids.points.eta[grids.grid_of]
+        found = {"quality": _summary(posterior.quality[:people], eta[:people])}
+        if len(grids.nu):
+            found["tie_tendency"] = _summary(posterior.tie[:people], np.broadcast_to(grids.nu, (people, len(grids.nu))))
+        return found
+
+    def ranking(self, model: IterativeModel) -> Ranking:
+        """The result of the fit."""
+        found = self.best.found
+        ranking = build_ranking(
+            model,
+            self.comparisons,
+            self.scores,
+            parameters=self.parameters(),
+            log_likelihood=found.evaluation.value,
+            convergence=Convergence(found.converged, found.steps, found.distance),
+            measure=self.uncertainty,
+        )
+        notes = ranking._lazy.notes
+        assert notes is not None
+        ranking = ranking.with_parts(notes=lambda: self.notes() + notes())
+        return with_annotators(ranking, self.comparisons, self.annotators)
+
+
+def _summary(weights: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    low, high = grid_quantiles(weights, values, (0.025, 0.975))
+    mean = np.sum(weights * values, axis=1)
+    return mean, np.minimum(low, mean), np.maximum(high, mean)
+
+
+def fit_random_effects(
+    model: IterativeModel,
+    comparisons: Comparisons,
+    formula: int,
+    options: FitOptions,
+    *,
+    model_ties: bool,
+    scale: float | None = None,
+    quality: tuple[float, float] | None = None,
+) -> RandomEffectsEstimate:
+    """Fit with quality integrated out.
+
+    Parameters
+    ----------
+    model : IterativeModel
+        Gives `tolerance`, `max_steps` and `seed`.
+    comparisons : Comparisons
+        The judgments, without ties if those are dropped.
+    formula : int
+        CROWD_BT or CROWD_BT_PROBIT.
+    options : FitOptions
+        Engine, starting scores and side information.
+    model_ties : bool
+        Whether ties have a likelihood of their own; otherwise each counts as half an answer each way.
+    scale : float, optional
+        Standard deviation of the scores; None to integrate over it.
+    quality : (float, float), optional
+        Counts of the Beta distribution of quality; None to integrate over them.
+    """
+    known = options.side_information
+    has_ties = model_ties and comparisons.ties > 0
+    table = answer_table(comparisons, TieFlags() if has_ties else None, "half", known)
+    if isinstance(table, Answers):
+        table = table.sorted_by_annotator()
+    shards = options.engine.load(table)
+    gold_annotator = known.gold_annotator(comparisons)
+    people = max(1, len(comparisons.annotators)) + (gold_annotator is not None)
+    scores = initial_scores(shards, comparisons.items) if options.init is None else np.nan_to_num(options.init)
+    trust = 2.0 * sigmoid(agreement_logits(shards, scores, people)) - 1.0
+    trusted = initial_scores(shards, comparisons.items, trust)
+    (answers,) = shards.sum(weight_by_annotator, people)
+    net, total = shards.sum(agreement_counts, scores, people)
+    agreement = np.asarray((total + net + 2.0) / (2.0 * total + 3.0))
+    grids = make_grids(answers, agreement, known, gold_annotator, has_ties)
+    hyper = _first_hyperparameters(comparisons, scale, quality)
+    objective = MarginalObjective(shards, grids, hyper, formula)
+    explorer = Explorer(
+        objective,
+        (scale is not None, quality is not None, quality is not None),
+        len(comparisons),
+        model.tolerance,
+        model.max_steps,
+    )
+    modes = _agreeing_with_gold(explorer.explore([scores, trusted]), options)
+    return RandomEffectsEstimate(modes, objective.at(modes[0].hyper), comparisons, model.seed)
+
+
+def _first_hyperparameters(
+    comparisons: Comparisons, scale: float | None, quality: tuple[float, float] | None
+) -> Hyperparameters:
+    share = min(max(comparisons.ties / len(comparisons), 0.01), 0.99)
+    tie = TieDistribution(float(np.log(2.0 * share / (1.0 - share))), _FIRST_TIE_SPREAD)
+    counts = _FIRST_QUALITY if quality is None else QualityDistribution(quality[0] / sum(quality), sum(quality))
+    return Hyperparameters(_FIRST_SCALE if scale is None else scale, counts, tie)
+
+
+def _agreeing_with_gold(modes: list[Mode], options: FitOptions) -> list[Mode]:
+    """Without the readings that contradict most gold pairs, if any reading agrees with them."""
+    known = options.side_information
+    if not known.has_gold:
+        return modes
+
+    def agrees(mode: Mode) -> bool:
+        margin = mode.scores[known.gold_better] - mode.scores[known.gold_worse]
+        return float(np.sum(np.sign(margin))) >= 0
+
+    return [mode for mode in modes if agrees(mode)] or modes
