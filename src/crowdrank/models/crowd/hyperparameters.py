@@ -18,7 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray
+from crowdrank.arrays import FloatArray, Int32Array
 from crowdrank.data import Items
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.inference.laplace import LaplaceApproximation
@@ -49,6 +49,9 @@ _LATTICE_ROWS, _STAR_ROWS = 2_000, 300_000
 _ROUGH_TOLERANCE = 0.1
 _MAX_ROUNDS, _ROUND_TOLERANCE = 25, 0.02
 _SMALLEST_SCALE = 0.02
+# Stretches of the scores are tried up to a factor of e^0.25 either way in one round, on at most this many annotators.
+_STRETCH, _MOST_ANNOTATORS = 0.25, 2_000
+_LOG_TIE_SPREAD_PRIOR = (-0.7, 0.7)
 # No score moves further in one Newton step, because the objective is not concave.
 _MAX_STEP = 2.0
 # Distances between points from which the curvature of the evidence is computed, and its smallest plausible value.
@@ -154,7 +157,8 @@ class Explorer:
 
     def explore(self, starts: list[FloatArray]) -> list[Mode]:
         """Modes at all values that matter, the most probable reading of the crowd first."""
-        modes = [self._mode(_coordinates(self.objective.hyper), start) for start in starts]
+        used = starts if self.rows <= _STAR_ROWS else starts[-1:]
+        modes = [self._mode(_coordinates(self.objective.hyper), start) for start in used]
         best = max(modes, key=lambda mode: round(mode.log_weight, 6))
         if self.rows > _LATTICE_ROWS or best.root is None:
             return self._explore_star(best)
@@ -198,7 +202,7 @@ class Explorer:
         """The same, with the distribution of the tendency to tie at its best value for this mode."""
         if not len(self.objective.grids.nu):
             return self
-        hyper = replace(self.objective.hyper, tie=self._improved(best).tie)
+        hyper = replace(self.objective.hyper, tie=self._improved(best)[0].tie)
         return replace(self, objective=self.objective.at(hyper))
 
     def _explore_lattice(self, best: Mode) -> list[Mode]:
@@ -263,13 +267,13 @@ class Explorer:
         return found
 
     def _alternate(self, best: Mode) -> Mode:
-        """Maximise over hyperparameters and scores in turn; σ by MacKay's fixed point."""
+        """Maximise over hyperparameters and scores in turn (variational EM; σ by MacKay's fixed point)."""
         mode = best
         for _ in range(_MAX_ROUNDS):
             before = np.array([*_coordinates(mode.hyper), *mode.hyper.tie])
-            hyper = self._improved(mode)
+            hyper, stretch = self._improved(mode)
             change = np.abs(np.array([*_coordinates(hyper), *hyper.tie]) - before)
-            mode = self._mode(_coordinates(hyper), mode.scores, hyper.tie)
+            mode = self._mode(_coordinates(hyper), stretch * mode.scores, hyper.tie)
             if change.max() < _ROUND_TOLERANCE:
                 break
         found = maximize(
@@ -281,30 +285,39 @@ class Explorer:
         )
         return self._weighed(mode.hyper, found)
 
-    def _improved(self, mode: Mode) -> Hyperparameters:
-        """Better hyperparameters, given the log-likelihoods of the annotators at their grid points."""
-        grids, tables, hyper = self.objective.grids, mode.curvature.tables, mode.hyper
+    def _improved(self, mode: Mode) -> tuple[Hyperparameters, float]:
+        """Better hyperparameters, and the factor by which scores and σ are stretched with them.
+
+        Quality and the scale of the scores are hard to tell apart, so both are moved together. The log-likelihoods of
+        the annotators at their grid points are averaged over the posterior of the scores: at the mode alone, qualities
+        would look too high.
+        """
+        grids, hyper = self.objective.grids, mode.hyper
         log_scale, *quality = _coordinates(hyper)
+        stretched = StretchedTables.around(self.objective, mode)
 
         def of_quality(x: FloatArray) -> float:
-            at = (log_scale, float(x[0]), float(x[1]))
-            weights = grids.log_weights(_hyperparameters(at, hyper.tie).quality)[grids.grid_of]
-            return grid_log_evidence(tables.quality, weights) + self._log_prior(at)
+            at = (log_scale + float(x[2]), float(x[0]), float(x[1]))
+            weights = grids.log_weights(_hyperparameters(at, hyper.tie).quality)
+            found = stretched.log_likelihood(weights, grids.log_tie_weights(hyper.tie), float(x[2]))
+            return found + self._log_prior(at)
 
-        free = [axis - 1 for axis in self._free if axis > 0]
-        found = _climb(of_quality, np.array(quality), free)
+        free = [axis - 1 for axis in self._free if axis > 0] + ([] if self.fixed[0] else [2])
+        logit, log_concentration, log_stretch = _climb(of_quality, np.array([*quality, 0.0]), free)
+        log_stretch = float(np.clip(log_stretch, -_STRETCH, _STRETCH))
         tie = hyper.tie
         if len(grids.nu):
 
             def of_ties(x: FloatArray) -> float:
                 at = TieDistribution(float(x[0]), float(np.exp(x[1])))
-                return grid_log_evidence(tables.tie, grids.log_tie_weights(at)) + _normal(float(x[1]), -0.7, 0.7)
+                prior = _normal(float(x[1]), *_LOG_TIE_SPREAD_PRIOR)
+                return stretched.tie_log_likelihood(grids.log_tie_weights(at), log_stretch) + prior
 
             mean, log_spread = _climb(of_ties, np.array([tie.mean, np.log(tie.scale)]), [0, 1])
             tie = TieDistribution(float(mean), float(np.exp(log_spread)))
         if not self.fixed[0]:
-            log_scale = self._scale_by_mackay(mode)
-        return _hyperparameters((log_scale, float(found[0]), float(found[1])), tie)
+            log_scale = self._scale_by_mackay(mode) + log_stretch
+        return _hyperparameters((log_scale, float(logit), float(log_concentration)), tie), float(np.exp(log_stretch))
 
     def _scale_by_mackay(self, mode: Mode) -> float:
         """log of σ² = Σ s² / (N − tr(A⁻¹)/σ²), with A the curvature: MacKay 1992."""
@@ -344,6 +357,62 @@ class Explorer:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class StretchedTables:
+    """Log-likelihoods of annotators at their grid points, as functions of a common factor eᵘ of the scores.
+
+    Parameters
+    ----------
+    quality, tie : arrays of float, draws × coefficients × annotators × points
+        Coefficients of the parabola in u through three values, at two opposite draws of the scores.
+    grid_of : array of int
+        Grid of each annotator.
+    repeats : float
+        Annotators that each of these stands for.
+    """
+
+    quality: FloatArray
+    tie: FloatArray
+    grid_of: Int32Array
+    repeats: float
+
+    @classmethod
+    def around(cls, objective: MarginalObjective, mode: Mode) -> StretchedTables:
+        """Tables at two opposite draws from the posterior of the scores, each stretched by three factors."""
+        noise = np.random.default_rng(len(mode.scores)).standard_normal(len(mode.scores))
+        root = mode.root
+        noise = noise / np.sqrt(mode.curvature.diagonal) if root is None else np.asarray(np.linalg.solve(root.T, noise))
+        grid_of = objective.grids.grid_of
+        chosen = slice(None, None, max(1, len(grid_of) // _MOST_ANNOTATORS))
+        quality, tie = [], []
+        for scores in (mode.scores + noise, mode.scores - noise):
+            tables = [objective.tables(np.exp(u) * scores) for u in (-_STRETCH, 0.0, _STRETCH)]
+            quality.append(_parabola([table.quality[chosen] for table in tables]))
+            tie.append(_parabola([table.tie[chosen] for table in tables]))
+        return cls(np.array(quality), np.array(tie), grid_of[chosen], len(grid_of) / len(grid_of[chosen]))
+
+    def log_likelihood(self, log_weights: FloatArray, log_tie_weights: FloatArray, u: float) -> float:
+        """Marginal log-likelihood for these prior weights and this stretch, averaged over the draws."""
+        total = sum(grid_log_evidence(_at(one, u), log_weights[self.grid_of]) for one in self.quality)
+        return 0.5 * self.repeats * total + self.tie_log_likelihood(log_tie_weights, u)
+
+    def tie_log_likelihood(self, log_weights: FloatArray, u: float) -> float:
+        if not len(log_weights):
+            return 0.0
+        return 0.5 * self.repeats * sum(grid_log_evidence(_at(one, u), log_weights) for one in self.tie)
+
+
+def _parabola(values: list[FloatArray]) -> FloatArray:
+    """Coefficients of 1, u and u² of the parabola through the values at −_STRETCH, 0 and _STRETCH."""
+    behind, middle, ahead = values
+    return np.stack((middle, (ahead - behind) / (2.0 * _STRETCH), 0.5 * (ahead + behind - 2.0 * middle) / _STRETCH**2))
+
+
+def _at(coefficients: FloatArray, u: float) -> FloatArray:
+    constant, linear, quadratic = coefficients
+    return np.asarray(constant + u * (linear + u * quadratic))
+
+
 def _reweighted(mode: Mode, log_share: float) -> Mode:
     return replace(mode, log_weight=mode.log_weight + log_share)
 
@@ -365,7 +434,7 @@ def _differences(
 
 
 def _climb(function: Callable[[FloatArray], float], start: FloatArray, free: list[int]) -> FloatArray:
-    """Maximise a function of one or two of the coordinates."""
+    """Maximise a function of some of the coordinates."""
     if not free:
         return start
     from scipy.optimize import minimize
@@ -375,7 +444,7 @@ def _climb(function: Callable[[FloatArray], float], start: FloatArray, free: lis
         at[free] = x
         return -function(at)
 
-    options = {"xatol": 5e-3, "fatol": 1e-3, "maxiter": 60}
+    options = {"xatol": 5e-3, "fatol": 1e-2, "maxiter": 60 if len(free) < 3 else 100}
     best = start.copy()
     best[free] = minimize(negated, start[free], method="Nelder-Mead", options=options).x
     return best
