@@ -93,7 +93,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
 
     monkeypatch.setattr(distributed, "Client", nobody)
     with (
-        pytest.raises(SettingError, match="No Dask scheduler answers at 'tcp://nowhere:1'"),
+        pytest.raises(SettingError, match="No Dask scheduler responds at 'tcp://nowhere:1'"),
         open_engine("dask", "tcp://nowhere:1"),
     ):
         pass

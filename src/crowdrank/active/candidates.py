@@ -44,7 +44,7 @@ class Pairs(NamedTuple):
 
 
 class CandidateSet:
-    """Everything that a policy chooses from: the beliefs, the history, and what is left to ask.
+    """Everything that a policy chooses from: the beliefs, the history, and the remaining questions.
 
     Pairs whose answers are pending are avoided as long as there are others.
 

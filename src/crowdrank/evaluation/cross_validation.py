@@ -133,7 +133,7 @@ def cross_validate(
 
 
 def require_predictions(model: Any) -> None:
-    """Refuse models that cannot predict judgments."""
+    """Raise an error for models that cannot predict judgments."""
     if not hasattr(model, "predict"):
         raise SettingError(f"{name_of(model)} gives an order but no probabilities, so it cannot predict judgments.")
 
@@ -148,7 +148,7 @@ class Fold:
 
 @dataclass
 class HeldOutPredictions:
-    """What each model predicted for the held-out answers, in the same order.
+    """Predictions of each model for the held-out answers, in the same order.
 
     Parameters
     ----------

@@ -36,8 +36,8 @@ def _empty() -> Mapping[str, AnyArray]:
 class Crowd:
     """Simulated judgments with their truth.
 
-    Items that nobody was asked about, and annotators whom nobody asked, keep their codes and their truth. They are
-    missing from votes.csv only.
+    Items without judgments and annotators without questions keep their codes and their truth. They are only missing
+    from votes.csv.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def respondents(
     Parameters
     ----------
     items, annotators : int, default 100
-        Their numbers.
+        Number of items, and of annotators.
     quality : str or float, default "beta(2,1)"
         Probability with which an annotator tells the truth: a number, or a distribution that it is drawn from.
     labels : {"order", "logistic"}, default "order"

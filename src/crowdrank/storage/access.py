@@ -1,4 +1,4 @@
-"""Tokens, sessions and rate limits. Of every secret only the hash is stored."""
+"""Tokens, sessions and rate limits. Only the hashes of secrets are stored."""
 
 from __future__ import annotations
 
