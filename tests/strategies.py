@@ -1,4 +1,4 @@
-"""Judgments for hypothesis to draw: connected within each query, so that every model has something to say."""
+"""Hypothesis strategies for judgments: connected within each query, so that every model can rank them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tools/other_cpu.py` makes another processor of this one; else the second run of the tests would repeat the first."""
+"""`tools/other_cpu.py` really changes the arithmetic; otherwise the second test run would only repeat the first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search finds what scoring every triplet finds."""
+"""The search finds the same triplet as scoring all of them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""That the bounds are above all they bound, and what they rest on beyond proof."""
+"""The bounds hold, and so do the unproven properties that they rely on."""
 
 import numpy as np
 import pytest

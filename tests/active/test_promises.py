@@ -1,4 +1,4 @@
-"""What every policy promises."""
+"""Promises that every policy keeps."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Which package may import which, as docs/architecture.md says, and what importing crowdrank may load."""
+"""Packages import only what docs/architecture.md allows, and importing crowdrank loads little."""
 
 import ast
 import subprocess

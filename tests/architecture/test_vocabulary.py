@@ -1,4 +1,4 @@
-"""The code uses the words of the field: none of the retired terms is left in names, docstrings, messages or pages."""
+"""The code uses the field's terms: no retired term is left in names, docstrings, messages or pages."""
 
 from __future__ import annotations
 

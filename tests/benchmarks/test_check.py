@@ -1,4 +1,4 @@
-"""What has become slower is told, and only that."""
+"""The check reports what has become slower, and nothing else."""
 
 from __future__ import annotations
 

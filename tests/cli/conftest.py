@@ -1,4 +1,4 @@
-"""The command as a user runs it, without the cost of a process."""
+"""Run the command as a user would, without the cost of a process."""
 
 from __future__ import annotations
 

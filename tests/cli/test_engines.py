@@ -1,4 +1,4 @@
-"""crowdrank rank over folders, within memory, and from an earlier ranking."""
+"""crowdrank rank on folders, within a memory limit, and with a warm start."""
 
 import json
 import logging

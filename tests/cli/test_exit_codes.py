@@ -1,4 +1,4 @@
-"""What each command returns, as docs/cli.md says: 0, 1 with one line on stderr, or 2 for a misspelt command."""
+"""Exit codes of each command, as in docs/cli.md: 0, 1 with one line on stderr, or 2 for an invalid command line."""
 
 from __future__ import annotations
 

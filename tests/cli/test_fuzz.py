@@ -1,4 +1,4 @@
-"""No file, however broken, draws a traceback from the command line."""
+"""No file, however broken, causes a traceback on the command line."""
 
 from __future__ import annotations
 

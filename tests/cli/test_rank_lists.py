@@ -1,4 +1,4 @@
-"""crowdrank rank --missing: what lists say of the items that they leave out."""
+"""crowdrank rank --missing: how items missing from a list are treated."""
 
 from __future__ import annotations
 

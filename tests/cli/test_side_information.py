@@ -1,4 +1,4 @@
-"""--annotator-quality, --annotator-order and --gold-pairs, of `crowdrank rank` and `crowdrank annotators`."""
+"""--annotator-quality, --annotator-order and --gold-pairs in `crowdrank rank` and `crowdrank annotators`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bootstraps short enough to run over every model."""
+"""Bootstraps short enough to run for every model."""
 
 from __future__ import annotations
 

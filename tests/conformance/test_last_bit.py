@@ -1,7 +1,7 @@
-"""No answer depends on the last bit: judgments that differ by rounding, in their order or in the names they use, give
-the same ranking, as nearly as the model itself claims to know it.
+"""No result depends on the last bit: judgments that differ by rounding, in their order or in their labels give
+the same ranking, within the model's own uncertainty.
 
-Two processors round differently, so a model that breaks this promise gives different answers on different machines.
+Processors round differently, so a model that breaks this promise gives different results on different machines.
 """
 
 from __future__ import annotations

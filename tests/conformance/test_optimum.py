@@ -1,7 +1,7 @@
 """The estimates of likelihood models are optima: no direction from them improves the objective.
 
-The objectives are written again here, from the papers and with plain NumPy and SciPy, so that a wrong formula and a
-solver that stops too soon both show.
+The objectives are written a second time here, from the papers, in plain NumPy and SciPy. This detects both a wrong
+formula and a solver that stops too early.
 """
 
 import numpy as np

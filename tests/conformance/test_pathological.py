@@ -1,4 +1,4 @@
-"""Judgments at the edge: every model answers with finite scores, or says in plain words why it cannot."""
+"""Edge cases: every model returns finite scores, or an error that explains why it cannot."""
 
 import warnings
 from dataclasses import replace

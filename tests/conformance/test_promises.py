@@ -1,4 +1,4 @@
-"""What every model of the registry promises, whatever judgments it is given."""
+"""Promises that every model of the registry keeps, on any judgments."""
 
 import warnings
 from dataclasses import FrozenInstanceError, fields, replace

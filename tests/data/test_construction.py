@@ -1,4 +1,4 @@
-"""Nothing invalid can be built: every constructor refuses columns that do not fit, and says which and why."""
+"""No invalid table can be built: every constructor rejects invalid columns and says which and why."""
 
 from __future__ import annotations
 

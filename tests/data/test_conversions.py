@@ -1,4 +1,4 @@
-"""From one kind of judgment to another, against the plainest loops."""
+"""Conversions between kinds of judgments, against plain loops."""
 
 from collections import Counter, defaultdict
 from itertools import combinations, pairwise

@@ -1,4 +1,4 @@
-"""Columns about tasks and items as numbers that speak for the left."""
+"""Features of tasks and items as numbers, positive where they favour the left item."""
 
 import numpy as np
 import pytest

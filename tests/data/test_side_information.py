@@ -1,4 +1,4 @@
-"""Side information: names become codes, gold pairs are checked, contradictions are refused."""
+"""Side information: names become codes, gold pairs are checked, contradictions raise errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation, taken apart: blocks of code, headings, links, rows of tables."""
+"""Parse the documentation pages: code blocks, headings, links and table rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Scores and standard errors of every model on fixed data, kept in frozen.json.
 
-Run `python -m tests.golden.frozen` to write the file again after an intended change of the numbers, and say in the
-commit which models changed and why.
+After an intended change of the numbers, run `python -m tests.golden.frozen` to write the file again, and say in the
+commit message which models changed and why.
 """
 
 import json

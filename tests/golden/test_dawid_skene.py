@@ -1,4 +1,4 @@
-"""Dawid and Skene's EM, without priors, ends where another library's does.
+"""Dawid and Skene's EM, without priors, converges to the same result as another library.
 
 The numbers are crowd-kit 1.4.2's: `DawidSkene(n_iter=20_000, tol=1e-14).fit(answers).probas_[1]`, to six digits.
 """

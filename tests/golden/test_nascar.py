@@ -3,7 +3,7 @@
 Source of the data: D. R. Hunter 2004, "MM algorithms for generalized Bradley-Terry models", Annals of Statistics 32,
 Table 2. Source of the numbers: the documentation of the R package PlackettLuce (Turner, van Etten, Firth, Kosmidis;
 data set `nascar`), which prints the coefficients of that table to two decimals, relative to driver 1, in order of
-average place. The strengths are checked besides against Hunter's own algorithm, written out below.
+average place. The strengths are also checked against Hunter's own algorithm, written out below.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Kemeny's order against all orders there are."""
+"""Kemeny's order against enumeration of all orders."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""Everyone's files: each is known by what it holds, and its traps are not walked into."""
+"""External formats: each file is recognised by its content, and the pitfalls of each format are avoided."""
 
 from __future__ import annotations
 

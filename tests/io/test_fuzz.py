@@ -1,4 +1,4 @@
-"""Whatever comes through the door, out come judgments or an error of ours."""
+"""Reading any input gives judgments or a CrowdrankError."""
 
 from __future__ import annotations
 

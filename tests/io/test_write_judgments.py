@@ -1,4 +1,4 @@
-"""Out again: what a format can hold comes back as it was."""
+"""Writing judgments: everything that a format can store is read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every online model promises."""
+"""Promises that every online model keeps."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The scripts of papers/ run, and their tables have a row for every method."""
+"""The scripts in papers/ run, and their tables have a row for every method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kill a server repeatedly under load, and compare its log with what clients were crowd_log."""
+"""Kill a server repeatedly under load, and compare its log with the votes that were acknowledged to clients."""
 
 from __future__ import annotations
 

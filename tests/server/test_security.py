@@ -1,4 +1,4 @@
-"""What an attacker might try, one test per vulnerability that other programs had."""
+"""Attacks: one test per vulnerability that other programs had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results say when they were made, and those that no longer show today's models are listed."""
+"""Results record when they were made, and results whose models have changed are listed."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_a_result_is_listed_if_its_script_shows_another_model_or_none(one):
         "papers/some/results/table (commit abc1234, 2026-01-02): new: other — no longer shown: crowd"
     ]
     script.unlink()
-    assert listed(one)[0].endswith("table.py is gone")
+    assert listed(one)[0].endswith("table.py no longer exists")
 
 
 def test_a_result_that_nothing_is_known_of_is_listed(one):
     (one / "papers" / "some" / "results" / "figure.svg").write_text("<svg/>")
-    assert listed(one) == ["papers/some/results/figure: not known when it was made"]
+    assert listed(one) == ["papers/some/results/figure: no provenance is recorded"]
 
 
 def test_results_without_models_are_dated_and_not_judged(one):

@@ -1,4 +1,4 @@
-"""The page as text: what it tells, and that no label can break it."""
+"""The page as text: its content, and that no label can break it."""
 
 from __future__ import annotations
 
