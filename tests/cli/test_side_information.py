@@ -20,7 +20,7 @@ def gold(tmp_path):
 
 @pytest.fixture
 def people(crowdrank):
-    """The annotators of a file as they are weighed, by name."""
+    """Estimated weights of the annotators of a file, by name."""
 
     def weighed(file, *words):
         ended = crowdrank("annotators", file, "--no-verdicts", "--json", *words)

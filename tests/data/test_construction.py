@@ -24,7 +24,7 @@ def codes(*values: int) -> np.ndarray:
 
 
 def check(table: JudgmentTable) -> None:
-    """What every table promises, whatever it was built from."""
+    """Check the invariants of a table."""
     rows = len(table)
     assert table.to_polars().height >= rows
     assert len(table.weights) == rows

@@ -25,7 +25,7 @@ CROWDS = {
 
 
 def numbers(model_name, crowd_name):
-    """Scores and standard errors of a model with its default settings, item by item; None where it refuses the data."""
+    """Scores and standard errors of a model with default settings, item by item; None if it rejects the data."""
     model = REGISTRY[model_name]()
     judgments, _ = convert_for(model, CROWDS[crowd_name]())
     with warnings.catch_warnings():

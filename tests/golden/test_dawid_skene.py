@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdrank import DawidSkene, Ratings
 
-# One row an annotator, one digit an item.
+# One row per annotator, one digit per item.
 ANSWERS = (
     "1100010000011001010100010011011110001110",
     "1100011110001101110010110010001110011110",
