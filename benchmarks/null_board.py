@@ -1,4 +1,4 @@
-"""The null check of the collection server: coin tossers on its default policy must not become an order.
+"""Null simulation of the collection server: random answers under its default policy must not produce an order.
 
 python benchmarks/null_board.py                 all of it, kept in results/null-board.md
 python benchmarks/null_board.py --quick         two small collections of each size, printed only

@@ -1,4 +1,4 @@
-"""Online models: one pass over the answers, crowdrank beside trueskill, openskill and evalica's Elo.
+"""Online models: one pass over the answers, crowdrank compared with trueskill, openskill and evalica's Elo.
 
 python benchmarks/online.py            all of it, written to benchmarks/results/
 python benchmarks/online.py --quick    ten thousand answers, printed only

@@ -1,10 +1,10 @@
-"""Does it pay to weigh annotators? Models on real judgments, by answers they have not seen.
+"""Does it help to weight annotators? Models on real judgments, evaluated on held-out answers.
 
 python benchmarks/real_data.py             everything, written to benchmarks/results/
 python benchmarks/real_data.py --only country_population                 printed only
 python benchmarks/real_data.py --only country_population --out FOLDER    what was there of other sets is kept
 
-The data are found through CROWDRANK_DATA, or at ../shared/data beside the checkout; they are no part of the project.
+The data are read from CROWDRANK_DATA, or from ../shared/data next to the checkout. They are not part of the project.
 """
 
 from __future__ import annotations

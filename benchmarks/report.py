@@ -1,4 +1,4 @@
-"""Rows of measurements into tables, and the verdicts they allow."""
+"""Tables and verdicts from measurements."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Load on the collection server: fifty annotators at once, over loopback, from a process of their own.
+"""Load test of the collection server: fifty simultaneous annotators, over loopback, in a separate process.
 
     python benchmarks/server.py                 # SQLite and PostgreSQL, one process and more
     python benchmarks/server.py --quick         # SQLite alone, printed only
 
-Each annotator sends an answer and gets the next question with it. First all together send `--rate` answers a second,
-as people would who do not wait for one another; then each answers as soon as it is asked, which says what the server
-can do at most (and by Little's law how long each waits: fifty at once, divided by what is done in a second).
+Each annotator sends an answer and receives the next question in the response. First all of them together send `--rate`
+answers per second, independently of each other. Then each answers immediately, which measures the maximum throughput
+(and, by Little's law, the waiting time: fifty divided by the throughput).
 """
 
 from __future__ import annotations

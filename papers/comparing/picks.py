@@ -1,4 +1,4 @@
-"""Comparing models: how often `crowdrank compare` recommends the model that the crowd was drawn from."""
+"""Comparing models: how often `crowdrank compare` recommends the model that generated the data."""
 
 from __future__ import annotations
 
