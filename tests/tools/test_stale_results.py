@@ -129,7 +129,7 @@ def test_standard_errors_and_crowds_have_fingerprints():
 
 
 def test_small_data_are_what_they_were():
-    """They must not change: every fingerprint kept would."""
+    """The small data sets must not change, because every stored fingerprint would."""
     votes, reversed_third, grades, lists = small_data()
     assert (len(votes), len(reversed_third), len(grades), len(lists)) == (280, 375, 80, 15)
     assert votes.outcome[:12].tolist() == [-1, 1, -1, 1, 1, -1, 1, 1, -1, -1, 1, 1]
@@ -165,7 +165,7 @@ def test_a_script_shows_the_models_that_it_names(script):
     with shows(script) as every:
         kinds = {type(shown).__name__ for shown in every.values()}
     named = {kind.__name__ for kind in REGISTRY.values() if f" {kind.__name__}(" in text}
-    # Its model reads features that the small data lack: it shows what the model makes of a crowd that has them.
+    # The model reads features that the small data sets lack, so its fingerprint uses a crowd that has them.
     assert named - kinds <= ({"FactorBT"} if script.match("factor-bt/table1.py") else set())
 
 
