@@ -177,8 +177,8 @@ def table(entries: Sequence[Entry]) -> str:
 def page(entries: Sequence[Entry], described: str) -> str:
     return (
         f"# Growth\n\n{described}\n\nTimes are the best of up to {_REPETITIONS}. The power is the slope between the "
-        "logarithms of size and time over the largest two decades of sizes: 1 is linear. See ../README.md for what is "
-        "measured.\n\n" + table(entries)
+        "logarithms of size and time over the largest two decades of sizes: 1 is linear. ../README.md describes "
+        "the method.\n\n" + table(entries)
     )
 
 

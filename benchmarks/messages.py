@@ -73,7 +73,7 @@ def page() -> str:
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
         *(row(*size) for size in _SIZES),
         "",
-        f"{_MACHINES} machines of {_CORES} cores, ten gigabits a second, a tree of {_BRANCHES} branches; a fit of "
+        f"{_MACHINES} machines of {_CORES} cores, ten gigabits per second, a tree of {_BRANCHES} branches; a fit of "
         f"{_GRADIENTS} gradients and {_PRODUCTS} products, kernels as measured here, with all parameters in the cache.",
     ]
     return "\n".join(lines) + "\n"

@@ -172,7 +172,7 @@ def page(entries: Sequence[Entry], told: Sequence[str], described: str, limit: f
     grown = "\n".join(f"| {who} | {power:.2f} |" for who, power in exponents(entries).items())
     return (
         f"# Online models, one pass\n\n{described}\n\nTimes are the best of several; a pass may take {limit:.0f} s. "
-        "See ../README.md for what is measured.\n\n## Verdicts\n\n```\n"
+        "../README.md describes the method.\n\n## Verdicts\n\n```\n"
         + "\n".join(told)
         + "\n```\n\n## Passes\n\n"
         + table(entries)

@@ -320,9 +320,9 @@ def page(results: Sequence[dict[str, Any]]) -> str:
     priors = [f"Beta{prior}" for prior in PRIORS]
     parts = [
         "# Models on real judgments",
-        f"Mean log chance of a decided answer held out ({_FOLDS} folds), in nats, by {PLAIN}; then how much more the "
-        "others give, ± the standard error of the paired difference (in brackets: annotators, not answers, taken as "
-        "independent). See ../README.md for what is measured.",
+        f"Mean log probability of a held-out decided answer ({_FOLDS} folds), in nats, for {PLAIN}; then the gain of the "
+        "other models, ± the standard error of the paired difference (in brackets: annotators, not answers, treated as "
+        "independent). ../README.md describes the method.",
         "## The sets",
         facts_table(results),
         "## Decided answers only",
