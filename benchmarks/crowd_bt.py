@@ -223,8 +223,8 @@ def table(entries: Sequence[Entry]) -> str:
 
 def page(entries: Sequence[Entry], told: Sequence[str], described: str, limit: float) -> str:
     return (
-        f"# Crowd-BT compared with other libraries\n\n{described}\n\nTimes are the best of several; a fit may take {limit:.0f} s. "
-        "../README.md describes the method.\n\n## Verdicts\n\n```\n"
+        f"# Crowd-BT compared with other libraries\n\n{described}\n\nTimes are the best of several; "
+        f"a fit may take {limit:.0f} s. ../README.md describes the method.\n\n## Verdicts\n\n```\n"
         + "\n".join(told)
         + "\n```\n\n## Fits\n\n"
         + table(entries)

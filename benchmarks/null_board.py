@@ -133,12 +133,13 @@ def report(rows: Sequence[str], ties: float, seconds: float) -> str:
 |{" ---: |" * len(_COLUMNS)}
 {chr(10).join(rows)}
 
-Annotators who answer at random ({ties:.0%} of their answers are ties) are asked in turn by the default policy, through the
-same code as on the server. *Pairs told apart*: the share of pairs of items whose scores on the published board differ by
-more than 1.96 standard deviations of their difference, averaged over collections ± its standard error. *By its draws*:
-the share of pairs whose order is the same in more than 97.5 % of the draws. *Crowd-bt, spread fixed*: the share that
-crowd-bt with its default prior separates, from the same votes. *Reliability above 0*: collections whose published
-reliability has an interval above 0 and is not marked as based on too few random questions. Made by `benchmarks/null_board.py` in {seconds:,.0f} s.
+Annotators who answer at random ({ties:.0%} of their answers are ties) are asked in turn by the default policy, through
+the same code as on the server. *Pairs told apart*: the share of pairs of items whose scores on the published board
+differ by more than 1.96 standard deviations of their difference, averaged over collections ± its standard error. *By
+its draws*: the share of pairs whose order is the same in more than 97.5 % of the draws. *Crowd-bt, spread fixed*: the
+share that crowd-bt with its default prior separates, from the same votes. *Reliability above 0*: collections whose
+published reliability has an interval above 0 and is not marked as based on too few random questions. Made by
+`benchmarks/null_board.py` in {seconds:,.0f} s.
 """
 
 

@@ -180,8 +180,8 @@ def page(entries: Sequence[Entry], described: dict[str, Any]) -> str:
         f"# The same fit on more cores\n\n{sentence(described)}\n\n{judged:,} judgments. An empty pass sends all "
         "parameters to every shard and returns sums of the same size.\n\n"
         + "\n".join(lines)
-        + "\n\n## Messages\n\nSizes of the pickled messages of a crowd-bt pass, and their difference from the estimates of "
-        + "`messages.py`.\n\n"
+        + "\n\n## Messages\n\nSizes of the pickled messages of a crowd-bt pass, and their difference from the "
+        + "estimates of `messages.py`.\n\n"
         + "\n".join(sent)
         + "\n"
     )

@@ -174,8 +174,8 @@ def write(rows: list[dict[str, Any]], chosen: list[dict[str, Any]], told: argpar
     names = ["database", "processes", "load", "votes_per_second", "p50_ms", "p99_ms", "max_ms", "errors"]
     names += ["server_cpu", "crowd_cpu"]
     about = (
-        f"{told.annotators} simultaneous annotators on {told.items:,} items, {told.seconds:g} s each, {told.rate:g} votes "
-        "per second where paced; the crowd runs on the same cores. Made by `benchmarks/server.py`."
+        f"{told.annotators} simultaneous annotators on {told.items:,} items, {told.seconds:g} s each, {told.rate:g} "
+        "votes per second where paced; the crowd runs on the same cores. Made by `benchmarks/server.py`."
     )
     lines = ["# The collection server under load", "", about, "", machine.sentence(machine.describe()), ""]
     lines += ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]

@@ -213,7 +213,7 @@ def rank(
     query : str, optional
         The column that holds the query; each query is ranked on its own.
     kind : {"comparisons", "ratings", "rankings"}, optional
-        What the rows are, if the columns allow several kinds.
+        The kind of judgments, if the columns allow several.
     format, encoding : str, optional
         Format of the file (see `crowdrank formats`) and text encoding, if they are not recognised.
     features : str or sequence of str, optional

@@ -115,7 +115,7 @@ def test_gold_is_read_query_by_query(crowdrank, tmp_path):
         (("--annotator-order", "boris>"), "got 'boris>'"),
         (("--annotator-order", "boris>boris"), "boris cannot be better than boris"),
         (("--gold-pairs", "no-such-file.csv"), "no such file"),
-        (("--gold-pairs", "agreed"), "No pair was answered by more than 10 annotators of whom 90 % agree"),
+        (("--gold-pairs", "agreed"), "No pair was answered by more than 10 annotators with 90 % agreement"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

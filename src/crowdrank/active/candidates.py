@@ -60,7 +60,7 @@ class CandidateSet:
     Attributes
     ----------
     annotators : array of int
-        Codes of the annotators to whom some pair can be put.
+        Codes of the annotators who can be asked about at least one pair.
     cache : dict
         Results that policies store here to look them up again.
 

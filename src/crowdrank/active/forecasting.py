@@ -115,7 +115,7 @@ def forecast_from_draws(
     items : Vocabulary
         The items, in the order of the columns.
     decision : Decision
-        What is to be decided.
+        The decision to forecast.
     votes : int
         Number of votes so far.
     probability : float, default 0.95

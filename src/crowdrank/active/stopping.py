@@ -187,7 +187,7 @@ def is_confirmed(decision: Decision, posterior: Posterior, model: SequentialMCMC
     Parameters
     ----------
     decision : Decision
-        What is to be decided.
+        The decision to check.
     posterior : Posterior
         Current beliefs.
     model : SequentialMCMC

@@ -121,7 +121,7 @@ Query = Annotated[
     ),
 ]
 KindOfRows = Annotated[
-    Kind | None, typer.Option(help="What the rows are, if the columns allow several kinds.", rich_help_panel=INPUT)
+    Kind | None, typer.Option(help="Kind of judgments, if the columns allow several.", rich_help_panel=INPUT)
 ]
 FormatName = Annotated[
     str | None,

@@ -190,7 +190,9 @@ def _encode_gold(comparisons: Comparisons, gold: GoldPairs) -> tuple[Int32Array,
         raise SettingError(f'gold must be pairs, or "agreed" for those nearly all agree on, got {gold!r}.')
     better, worse = agreed_pairs(comparisons)
     if not len(better):
-        raise DataError("No pair was answered by more than 10 annotators of whom 90 % agree: none can serve as gold.")
+        raise DataError(
+            "No pair was answered by more than 10 annotators with 90 % agreement, so none can serve as gold."
+        )
     return better, worse
 
 

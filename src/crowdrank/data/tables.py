@@ -344,7 +344,7 @@ class ImportReport:
         return ", ".join(parts) + "."
 
     def _faults(self) -> str:
-        """Return what was wrong, as counts of the usual causes."""
+        """Return the usual causes with their counts."""
         counts = (
             (self.self_comparisons, "compare an item with itself"),
             (self.unknown_items, "name a winner that is not one of the two items"),

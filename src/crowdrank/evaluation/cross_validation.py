@@ -24,7 +24,7 @@ _MIN_LOG_PROBABILITY = np.log(1e-9)
 """Floor of log probabilities: one wrong prediction made with certainty must not decide everything."""
 
 HoldOut = Literal["judgment", "annotator"]
-"""What is held out: single judgments, or all judgments of an annotator."""
+"""Units that are held out: single judgments, or all judgments of an annotator."""
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class RequestBatcher:
         return request
 
     def stop(self) -> None:
-        """Handle what is queued, then stop."""
+        """Handle the queued requests, then stop."""
         with self._changed:
             thread, self._stopping = self._thread, True
             self._changed.notify()

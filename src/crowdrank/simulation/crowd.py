@@ -189,7 +189,7 @@ def respondents(
     quality : str or float, default "beta(2,1)"
         Probability with which an annotator tells the truth: a number, or a distribution that it is drawn from.
     labels : {"order", "logistic"}, default "order"
-        What the truth is: the better item, or a Bradley–Terry draw, so that close items are hard to tell apart.
+        The true answer: the better item, or a Bradley–Terry draw, so that close items are hard to tell apart.
     scale : float, default 2.0
         Standard deviation of the true scores. Zero makes all items equal.
     scores : {"even", "normal"}, default "even"

@@ -36,7 +36,7 @@ class Principal(NamedTuple):
     Parameters
     ----------
     role : {"annotator", "admin", "join"}
-        What the holder may do.
+        The role of the holder, which determines their rights.
     annotator : int or None
         The id of the annotator; None for other roles.
     token : int

@@ -161,7 +161,7 @@ def rows_with_values(table: SourceTable, columns: list[str]) -> BoolArray:
 
 
 def without_ties(votes: Comparisons, format_name: str) -> tuple[Comparisons, list[str]]:
-    """Drop ties, for formats that have none; returns what was left out in a sentence."""
+    """Drop ties, for formats that have none; also returns a sentence about it."""
     if not votes.ties:
         return votes, []
     ties = "1 tie was" if votes.ties == 1 else f"{votes.ties:,} ties were"
