@@ -321,8 +321,8 @@ def page(results: Sequence[dict[str, Any]]) -> str:
     parts = [
         "# Models on real judgments",
         f"Mean log probability of a held-out decided answer ({_FOLDS} folds), in nats, for {PLAIN}; then the gain of "
-        "the other models, ± the standard error of the paired difference (in brackets: annotators, not answers, treated "
-        "as independent). ../README.md describes the method.",
+        "the other models, ± the standard error of the paired difference (in brackets: annotators, not answers, "
+        "treated as independent). ../README.md describes the method.",
         "## The sets",
         facts_table(results),
         "## Decided answers only",

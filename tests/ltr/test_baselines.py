@@ -105,8 +105,8 @@ def test_aggregate_then_train_recovers_the_expertise() -> None:
 
 
 def test_methods_without_their_side_information_are_refused() -> None:
-    for method, what in (("ltrma-s1", "Known"), ("ltrma-s2", "Between"), ("ltrma-s3", "Better")):
-        with pytest.raises(SettingError, match=f"pass a {what}"):
+    for method, what in (("ltrma-s1", "quality"), ("ltrma-s2", "between"), ("ltrma-s3", "better")):
+        with pytest.raises(SettingError, match=rf"pass SideInformation\({what}="):
             CrowdRanker(method=method).fit(LISTS, FEATURES)
     with pytest.raises(DataError, match="there are none"):
         CrowdRanker(method="truth", held_out=0).fit(LISTS, FEATURES)
