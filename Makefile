@@ -1,13 +1,13 @@
-# Every target sets up what it needs. Python 3.11 or newer and make are all it takes to begin.
+# Every target installs what it needs. You only need Python 3.11 or newer and make.
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
 PAPERS_VENV ?= .venv-papers
 BIN := $(VENV)/bin
 
-# Tests start many processes: let them share their bytecode.
+# Tests start many processes, which should share their bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A part of every layer that needs no server, browser, other process or long chain.
+# Fast tests from every package: no server, browser, subprocesses or long Markov chains.
 QUICK := $(addprefix tests/, architecture data golden inference io results simulation \
 	cli/test_parsing.py docs/test_completeness.py docs/test_documented.py docs/test_links.py \
 	evaluation/test_gold.py evaluation/test_cross_validation.py evaluation/test_explanation.py \
@@ -19,14 +19,15 @@ QUICK := $(addprefix tests/, architecture data golden inference io results simul
 .PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check papers papers-quick clean
 
 help:
-	@echo "make demo    rank the bundled example, show the answer and write it to demo-output/"
-	@echo "make quick   before each commit: linters, type checker and a part of the tests (within a minute)"
-	@echo "make test    linters, type checker and all tests, those on arithmetic also as on another processor"
-	@echo "make explore the tests again, with examples nobody has tried yet"
-	@echo "make bench   speed beside other libraries (installs them into $(BENCH_VENV))"
-	@echo "make bench-large a hundred million judgments within 4 GB, and more cores than one (2.5 GB of disk)"
-	@echo "make bench-check whether anything has become slower, as ratios within one run"
-	@echo "make papers  the tables and figures of the papers, ours beside theirs (four to five hours on two cores)"
+	@echo "make demo         rank the bundled example, print the result and write it to demo-output/"
+	@echo "make quick        run linters, type checker and the fast tests, before each commit (within a minute)"
+	@echo "make test         run linters, type checker and all tests; rounding-sensitive tests also as on another processor"
+	@echo "make explore      run the tests with new random examples"
+	@echo "make bench        compare the speed with other libraries (installed into $(BENCH_VENV))"
+	@echo "make bench-large  rank a hundred million judgments within 4 GB, on one core and on several (2.5 GB of disk)"
+	@echo "make bench-check  check that nothing has become slower, by ratios within one run"
+	@echo "make papers       reproduce the tables and figures of the papers (four to five hours on two cores)"
+	@echo "make clean        remove the environments, caches and demo-output/"
 
 $(VENV)/.ready: pyproject.toml tools/environment.sh
 	tools/environment.sh $(VENV)
@@ -51,7 +52,7 @@ demo: $(VENV)/.ready
 quick: lint types
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(QUICK)
 
-# The type checker runs beside the tests: it keeps one core busy for most of a minute, the first time.
+# The type checker runs in parallel with the tests: its first run keeps one core busy for most of a minute.
 test: lint
 	$(MAKE) --no-print-directory -j 2 types tests
 	$(MAKE) --no-print-directory test-other-cpu
@@ -65,11 +66,11 @@ lint: $(VENV)/.ready-test
 types: $(VENV)/.ready-test
 	$(BIN)/mypy
 
-# Lists the tables under papers/ and benchmarks/ that are older than the models they show.
+# List the results under papers/ and benchmarks/ whose models have changed since.
 results: $(VENV)/.ready-test
 	$(BIN)/python tools/stale_results.py
 
-# worksteal: neighbours stay on one worker, which has their fixtures, and its compiled loops, at hand.
+# worksteal keeps neighbouring tests on one worker, which can reuse their fixtures and compiled loops.
 tests: $(VENV)/.ready-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 

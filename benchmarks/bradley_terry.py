@@ -1,4 +1,4 @@
-"""Bradley-Terry by maximum likelihood: crowdrank and its peers on the same votes, in one run.
+"""Bradley-Terry by maximum likelihood: crowdrank and other libraries on the same votes, in one run.
 
 python benchmarks/bradley_terry.py             everything, written to benchmarks/results/
 python benchmarks/bradley_terry.py --quick     the three small sizes, printed only
@@ -35,13 +35,13 @@ FIGURE = {
     "scikit-learn": ("scikit-learn lbfgs", "scikit-learn newton-cg"),
 }
 """Lines of the figures, and which contenders each is the fastest of."""
-# A fit longer than this is not repeated: noise is small beside it.
+# A fit longer than this is not repeated, because noise is relatively small.
 _LONGEST_REPEATED = 10.0
 _SEED = 0
 
 
 class Field:
-    """All contenders at one size, with the highest log-likelihood any of them has reached."""
+    """All libraries at one size, with the highest log-likelihood that any of them reached."""
 
     def __init__(self, votes: Votes, limit: float):
         self.votes, self.limit = votes, limit
@@ -50,7 +50,7 @@ class Field:
         self.ours: Scores | None = None
 
     def enter(self, contender: Contender, before: Row | None) -> Row:
-        """Tighten its setting until it reaches the optimum; keep the first that does, or the nearest."""
+        """Tighten the tolerance until the library reaches the optimum; keep the first that does, or the closest."""
         best: Row | None = None
         took = before.setting if before is not None and before.finished else None
         for setting in rungs(contender.settings_for(self.votes.items), took):
@@ -64,7 +64,7 @@ class Field:
         return best
 
     def again(self, contender: Contender) -> None:
-        """Once more with the setting found, in its turn among the others; the faster of the two stands."""
+        """Run once more with the tolerance found, in turn with the others; the faster of the two runs counts."""
         before = self.rows[contender.name]
         if before.finished and before.seconds < _LONGEST_REPEATED:
             self.rows[contender.name] = before.faster(self.run(contender, before.setting))
@@ -101,7 +101,7 @@ class Field:
 
 
 def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limit: float, turns: int) -> Iterator[Row]:
-    """Every contender at every size, smallest first, taking turns."""
+    """Run every library at every size, smallest first, in turns."""
     known: dict[str, Row] = {}  # how each contender fared at the size before
     for items, rows in sizes:
         print(f"\n{items:,} items, {rows:,} votes", flush=True)
@@ -123,14 +123,14 @@ def race(contenders: Sequence[Contender], sizes: Sequence[tuple[int, int]], limi
 
 
 def too_slow(before: Row | None, items: int, rows: int, limit: float) -> bool:
-    """Whether more votes on as many items cannot end in time: none ended, or fewer took most of the limit."""
+    """Whether more votes on the same items would exceed the limit: fewer votes did not finish, or took most of it."""
     if before is None or before.items != items:
         return False
     return not before.finished or before.seconds * rows / before.rows > 5 * limit
 
 
 def draw_figures(rows: Sequence[Row], folder: Path) -> None:
-    """Time, with what must be built first, and memory against votes: 100 of them an item, up to 10,000 items."""
+    """Plot time (including preparation) and memory against votes: 100 votes per item, up to 10,000 items."""
     took, held = _lines(rows, lambda row: row.whole_seconds), _lines(rows, lambda row: max(row.peak_megabytes, 0.1))
     for panel, name in (
         (figures.Panel("Time of a fit", took, "votes"), "time"),
@@ -140,7 +140,7 @@ def draw_figures(rows: Sequence[Row], folder: Path) -> None:
 
 
 def _lines(rows: Sequence[Row], cost: Callable[[Row], float]) -> dict[str, list[tuple[float, float]]]:
-    """What a library's fastest way costs at each size."""
+    """Cost of a library's fastest function at each size."""
     shown = [row for row in rows if row.converged and row.rows >= 100 * row.items]
     lines: dict[str, list[tuple[float, float]]] = {}
     for line, ways in FIGURE.items():
@@ -154,9 +154,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the three small sizes only, printed only")
     parser.add_argument("--rows", type=float, help="the size with this many votes only")
-    parser.add_argument("--only", default="", help="families to enter, separated by commas; crowdrank always is")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds a contender may take to fit once")
-    parser.add_argument("--turns", type=int, help="how often each takes its turn; 2")
+    parser.add_argument("--only", default="", help="libraries to run besides crowdrank, separated by commas")
+    parser.add_argument("--limit", type=float, default=120.0, help="time limit of one fit, in seconds")
+    parser.add_argument("--turns", type=int, help="number of turns of each library (default 2)")
     parser.add_argument("--out", type=Path, help="where to write; benchmarks/results for a full run")
     options = parser.parse_args()
 

@@ -1,10 +1,10 @@
-"""Has anything become slower? Ratios to a bare loop, or to a peer, in one run, beside those that are kept.
+"""Check that nothing has become slower: ratios to a bare loop or to another library, compared with stored ratios.
 
-python benchmarks/check.py           fails where a ratio has grown to more than 1.5 times what it was
-python benchmarks/check.py --keep    measures, and keeps what it finds from now on
+python benchmarks/check.py           fail if a ratio exceeds 1.5 times its stored value
+python benchmarks/check.py --keep    measure and store the new values
 
-Ratios of times on one machine in one run mean the same on any machine; times do not. Passes over the judgments mean
-the same anywhere, and are kept as they are.
+Ratios of times within one run are comparable across machines; times are not. The number of passes over the judgments
+does not depend on the machine and is stored as it is.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _TRIES = 3
 
 
 def of_kernels() -> dict[str, float]:
-    """Each kernel over the bare loop, by the processor's time."""
+    """Processor time of each kernel relative to the bare loop."""
     found = kernels.measure_all(kernels.QUICK)
     return {f"{e.kernel}, {e.threads} threads": e.times_bare for e in found if e.kernel != "bare loop"}
 
 
 def of_fits() -> dict[str, float]:
-    """A fit of Crowd-BT over the same objective written in NumPy and climbed by SciPy."""
+    """Time of a Crowd-BT fit relative to the same objective in NumPy, maximised by SciPy."""
     votes, _ = crowd_bt.draw(1_000, 1_000, 100_000)
     rival = crowd_bt.NumPy(votes)
     cr.CrowdBT().fit(votes)
@@ -47,7 +47,7 @@ def of_fits() -> dict[str, float]:
 
 
 def of_passes() -> dict[str, float]:
-    """How often a fit passes over its judgments."""
+    """Number of passes of a fit over its judgments."""
     votes, _ = crowd_bt.draw(1_000, 1_000, 1_000_000)
     found: dict[str, float] = {}
     for model in (cr.BradleyTerry(), cr.CrowdBT()):
@@ -58,7 +58,7 @@ def of_passes() -> dict[str, float]:
 
 
 def of_reading() -> dict[str, float]:
-    """Scanning Parquet over reading the same columns and telling their names apart, by the processor's time."""
+    """Processor time of scanning Parquet, relative to reading and encoding the same columns with polars."""
     votes, _ = crowd_bt.draw(1_000, 1_000, 1_000_000)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "votes.parquet"
@@ -82,13 +82,13 @@ def measured() -> dict[str, float]:
 
 
 def grown(found: dict[str, float], kept: dict[str, float]) -> dict[str, float]:
-    """What has become slower by too much, and how many times."""
+    """Ratios that have grown too much, and by which factor."""
     times = {name: ratio / kept[name] for name, ratio in found.items() if name in kept}
     return {name: by for name, by in times.items() if by > _WORST}
 
 
 def check(kept: dict[str, float]) -> dict[str, float]:
-    """A busy machine may slow one and not the other: only what is slower every time has become so."""
+    """Only ratios that are too large in every run count, because other load may slow down one side of a ratio."""
     slower = grown(measured(), kept)
     for _ in range(_TRIES - 1):
         if not slower:

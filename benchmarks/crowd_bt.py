@@ -1,4 +1,4 @@
-"""Crowd-BT beside crowd-kit's noisy Bradley-Terry and the few lines of NumPy one would otherwise write.
+"""Crowd-BT compared with crowd-kit's noisy Bradley-Terry and with a short NumPy program.
 
 python benchmarks/crowd_bt.py            all of it, written to benchmarks/results/
 python benchmarks/crowd_bt.py --quick    the two smallest sizes, crowd-kit at the first only; printed only
@@ -45,7 +45,7 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Entry:
-    """One contender at one size."""
+    """One library at one size."""
 
     items: int
     annotators: int
@@ -56,21 +56,21 @@ class Entry:
     seconds: float = nan
     times_ours: float = nan
     peak_megabytes: float = nan
-    """Beside the answers."""
+    """Peak memory in addition to the answers."""
     log_likelihood: float = nan
-    """Of the answers it has seen, by its own model."""
+    """Log-likelihood of the training answers under its own model."""
     objective: float = nan
-    """With Crowd-BT's priors; nan where the model is another."""
+    """The objective with Crowd-BT's priors; nan for other models."""
     shortfall: float = nan
-    """How far below the highest objective reached, relatively."""
+    """Relative difference from the highest objective that was reached."""
     held_out: float = nan
-    """Mean log chance of answers it has not seen."""
+    """Mean log probability of held-out answers."""
     accuracy: float = nan
     """Share of pairs of items in their true order."""
     gradients: float = nan
-    """What the fit took over what one pass for value and gradient takes."""
+    """Time of the fit divided by the time of one pass for value and gradient."""
     processor_gradients: float = nan
-    """The same by the processor's time."""
+    """The same in processor time."""
     passes: float = nan
 
     @property
@@ -79,7 +79,7 @@ class Entry:
 
 
 def clock(fit: Callable[[], Any], repetitions: int = 5) -> tuple[float, Any]:
-    """The best of several, and what came out."""
+    """The best time of several runs, and the result."""
     best, found = np.inf, None
     for _ in range(repetitions):
         begun = time.perf_counter()
@@ -89,7 +89,7 @@ def clock(fit: Callable[[], Any], repetitions: int = 5) -> tuple[float, Any]:
 
 
 class Field:
-    """All contenders at one size, with the highest objective any of them has reached."""
+    """All libraries at one size, with the highest objective that any of them reached."""
 
     def __init__(self, size: tuple[int, int, int], limit: float):
         self.size, self.limit = size, limit
@@ -99,7 +99,7 @@ class Field:
         self.ours = nan
 
     def enter(self, contender: OfCrowds, before: Entry | None) -> Entry:
-        """At its loosest setting that comes near enough to the highest objective, twice; or the nearest."""
+        """Run twice with the loosest tolerance that gets near the highest objective, or with the closest one."""
         took = before.setting if before is not None and before.finished else None
         best: Entry | None = None
         for setting in rungs(contender.settings, took):
@@ -150,7 +150,7 @@ def _log_chance(chance: Any) -> Any:
 
 
 def race(sizes: Sequence[tuple[int, int, int]], limit: float, kit_rows: int) -> list[Entry]:
-    """Every contender at every size; who did not finish with fewer answers is not asked again."""
+    """Run every library at every size; one that did not finish with fewer answers is not run again."""
     found: list[Entry] = []
     known: dict[str, Entry] = {}
     for size in sizes:
@@ -175,7 +175,7 @@ def of_growth(entries: Sequence[Entry], who: str) -> list[tuple[float, float]]:
 
 
 def verdicts(entries: Sequence[Entry], limit: float) -> list[str]:
-    """What was aimed at: the summit, few gradients, linear growth, and where crowd-kit gives up."""
+    """The targets: reaching the optimum, few gradients, linear growth, and whether crowd-kit finishes."""
     ours = [e for e in entries if e.who.startswith(OURS)]
     found = []
     for e in ours:
@@ -223,8 +223,8 @@ def table(entries: Sequence[Entry]) -> str:
 
 def page(entries: Sequence[Entry], told: Sequence[str], described: str, limit: float) -> str:
     return (
-        f"# Crowd-BT against its peers\n\n{described}\n\nTimes are the best of several; a fit may take {limit:.0f} s. "
-        "See ../README.md for what is measured.\n\n## Verdicts\n\n```\n"
+        f"# Crowd-BT compared with other libraries\n\n{described}\n\nTimes are the best of several; "
+        f"a fit may take {limit:.0f} s. ../README.md describes the method.\n\n## Verdicts\n\n```\n"
         + "\n".join(told)
         + "\n```\n\n## Fits\n\n"
         + table(entries)
@@ -254,8 +254,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the two smallest sizes, printed only")
     parser.add_argument("--most-rows", type=float, default=1e9, help="sizes with no more answers than this")
-    parser.add_argument("--kit-rows", type=float, default=1e6, help="up to how many answers crowd-kit is tried")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds a contender may take to fit once")
+    parser.add_argument("--kit-rows", type=float, default=1e6, help="maximum number of answers for crowd-kit")
+    parser.add_argument("--limit", type=float, default=300.0, help="time limit of one fit, in seconds")
     parser.add_argument("--out", type=Path, help="where to write; benchmarks/results for a full run")
     options = parser.parse_args()
     sizes = [size for size in (SIZES[:2] if options.quick else SIZES) if size[-1] <= options.most_rows]

@@ -1,4 +1,4 @@
-"""Answers of annotators who err, and who learns from them: crowdrank, the same objective in NumPy, and crowd-kit."""
+"""Simulated answers of unreliable annotators; adapters for crowdrank, the same objective in NumPy, and crowd-kit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def winners(votes: Comparisons) -> tuple[Any, Any, Any]:
 
 
 class NumPy:
-    """The same objective written out in NumPy, climbed by SciPy's L-BFGS."""
+    """The same objective written in NumPy, maximised by SciPy's L-BFGS."""
 
     def __init__(self, votes: Comparisons):
         self.won, self.lost, self.who = winners(votes)

@@ -1,4 +1,4 @@
-"""From file to judgments, and from file to printed ranking: what a user waits for besides the fit.
+"""Time from file to judgments, and from file to printed ranking.
 
 python benchmarks/door.py            all of it
 python benchmarks/door.py --quick    the small files only
@@ -28,20 +28,20 @@ _READ = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One way through the door."""
+    """One way to read a file."""
 
     what: str
     rows: int
     items: int
     first_seconds: float
-    """With nothing compiled before, as after an installation."""
+    """First run, with nothing compiled yet, as after an installation."""
     seconds: float
-    """The best of those that followed."""
+    """Best of the following runs."""
     aim: float | None = None
 
 
 def write_votes(path: Path, items: int, rows: int) -> None:
-    """A file as people hold them: names, not numbers, and who said so."""
+    """Write a realistic file, with names of items and annotators."""
     import polars as pl
 
     votes = draw(items, rows)

@@ -1,4 +1,4 @@
-"""Cost against size: lines on two logarithmic axes, each named where it ends."""
+"""Plots of cost against size: lines on two logarithmic axes, each labelled at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long everyone's files take to read: a million judgments in each format that grows with them.
+"""Time to read external formats: a million judgments in each.
 
 python benchmarks/formats.py                      all formats, a million judgments each
 python benchmarks/formats.py --quick              a hundred thousand

@@ -31,7 +31,7 @@ _LONGEST_REPEATED, _REPETITIONS = 2.0, 3
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing to wait for, at one size."""
+    """One measurement at one size."""
 
     part: str
     what: str
@@ -54,7 +54,7 @@ class Task:
     """How many of the sizes a quick run does."""
 
     def run(self, quick: bool, limit: float) -> Iterator[Entry]:
-        """Smallest first; ends where the next would take longer than the limit, if it grows as sizes do."""
+        """Run sizes from the smallest; stop when the next one would exceed the limit under linear growth."""
         before: Entry | None = None
         for size in self.sizes[: self.quick] if quick else self.sizes:
             if before is not None and before.seconds * size / before.size > limit:
@@ -101,7 +101,7 @@ def resampling(rows: int, resamples: int, items: int = 1_000) -> Callable[[], An
 
 
 def asking(whom: str) -> Callable[[int], Callable[[], Any]]:
-    """The question that teaches most after two votes an item, of one annotator's or of all 1,000."""
+    """The most informative question after two votes per item, for one annotator or the best for 1,000."""
     import questions
 
     def prepare(items: int) -> Callable[[], Any]:
@@ -177,8 +177,8 @@ def table(entries: Sequence[Entry]) -> str:
 def page(entries: Sequence[Entry], described: str) -> str:
     return (
         f"# Growth\n\n{described}\n\nTimes are the best of up to {_REPETITIONS}. The power is the slope between the "
-        "logarithms of size and time over the largest two decades of sizes: 1 is linear. See ../README.md for what is "
-        "measured.\n\n" + table(entries)
+        "logarithms of size and time over the largest two decades of sizes: 1 is linear. ../README.md describes "
+        "the method.\n\n" + table(entries)
     )
 
 

@@ -1,11 +1,11 @@
-"""Crowd-BT's kernels beside a bare loop: nanoseconds a judgment and pass.
+"""Crowd-BT's kernels compared with a bare loop: nanoseconds per judgment and pass.
 
 python benchmarks/kernels.py            a million judgments, and ten
 python benchmarks/kernels.py --quick    a million
 
-The bare loop does what no implementation can do without: it reads the scores of both items and the quality of the
-annotator, takes one exponential and one logarithm, and adds one number to each of the three. Whatever else a kernel
-computes (the slopes themselves, the curvature of the row, Fisher's diagonal) is ours to make cheap.
+The bare loop does the minimum of any implementation: it reads the scores of both items and the quality of the
+annotator, computes one exponential and one logarithm, and adds to three sums. A kernel also computes the gradient, the
+curvature of the row and the diagonal of the Fisher information.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""More judgments than memory: the command itself, on a folder of Parquet parts, within a limit of memory.
+"""More judgments than fit in memory: the command on a folder of Parquet files, within a memory limit.
 
 python benchmarks/large.py                                  a hundred million judgments, 4 GB
 python benchmarks/large.py --rows 1e7 --memory 500MB
 python benchmarks/large.py --quick                          a million, printed only
 
-Each run is `crowdrank rank FOLDER --memory …` in a process of its own. Its progress is read from where a user would
-read it, a terminal: when reading ended, and how many passes were made. Its memory is what the system says was resident
-at the peak, mapped files included, of the process and all it started.
+Each run is `crowdrank rank FOLDER --memory …` in its own process. The progress is read from a pseudo-terminal: when
+reading ended, and how many passes were made. The memory is the peak resident memory of the process and its children,
+including mapped files.
 """
 
 from __future__ import annotations

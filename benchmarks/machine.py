@@ -1,4 +1,4 @@
-"""What the measurements were made on: enough to compare, nothing that names a place."""
+"""Description of the machine that the measurements were made on, without anything that identifies it."""
 
 from __future__ import annotations
 

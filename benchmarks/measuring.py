@@ -1,4 +1,4 @@
-"""One contender in a process of its own, so that its peak memory, threads and compiled code are its own.
+"""Run one library in its own process, so that its peak memory, threads and compiled code are separate.
 
 A field is a module with `CONTENDERS` and with `draw(*size, seed)`, which makes what each of them loads.
 """

@@ -1,10 +1,11 @@
-"""What a cluster would have to send, and for how long it would compute: Crowd-BT on many machines, on paper.
+"""Estimate of the communication and computing time of Crowd-BT on many machines.
 
 python benchmarks/messages.py           written to benchmarks/results/messages.md
 
-A pass sends all parameters to every machine, and sums back, both along a tree: of a gradient three numbers a parameter
-(slope, Fisher's diagonal, the curvature's own), of a product one. What a machine holds and does grows with its
-judgments; what it sends grows with items and annotators alone. `scaling.py` sets these sizes beside real messages.
+A pass sends all parameters to every machine and sums back, both along a tree: three numbers per parameter for a
+gradient (gradient, Fisher diagonal, diagonal of the curvature), one for a product. The data and computation of a
+machine grow with its judgments; its messages grow only with items and annotators. `scaling.py` compares these sizes
+with real messages.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def page() -> str:
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
         *(row(*size) for size in _SIZES),
         "",
-        f"{_MACHINES} machines of {_CORES} cores, ten gigabits a second, a tree of {_BRANCHES} branches; a fit of "
+        f"{_MACHINES} machines of {_CORES} cores, ten gigabits per second, a tree of {_BRANCHES} branches; a fit of "
         f"{_GRADIENTS} gradients and {_PRODUCTS} products, kernels as measured here, with all parameters in the cache.",
     ]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""The server, and PostgreSQL in its turn, killed again and again under load: every acknowledged vote must be there.
+"""Kill the server, or PostgreSQL, repeatedly under load: every acknowledged vote must be in the log.
 
 python benchmarks/nothing_lost.py --rounds 20      written to benchmarks/results/nothing_lost.jsonl
 """

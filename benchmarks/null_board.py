@@ -1,4 +1,4 @@
-"""The null check of the collection server: coin tossers on its default policy must not become an order.
+"""Null simulation of the collection server: random answers under its default policy must not produce an order.
 
 python benchmarks/null_board.py                 all of it, kept in results/null-board.md
 python benchmarks/null_board.py --quick         two small collections of each size, printed only
@@ -127,19 +127,19 @@ _COLUMNS = (
 
 
 def report(rows: Sequence[str], ties: float, seconds: float) -> str:
-    return f"""# Coin tosses on the default policy
+    return f"""# Random answers under the default policy
 
 | {" | ".join(_COLUMNS)} |
 |{" ---: |" * len(_COLUMNS)}
 {chr(10).join(rows)}
 
-Annotators who toss coins ({ties:.0%} of their answers ties) are asked in turn, through the same code as the server's,
-by the policy that is set where nothing is. *Pairs told apart*: the share of pairs of items whose scores on the
-published board differ by more than 1.96 standard deviations of their difference, on average over collections ± its
-standard error. *By its draws*: whose order is the same in more than 97.5 % of the draws. *Crowd-bt, spread fixed*: the
-share told apart by crowd-bt with its usual prior, from the same votes, to see what such a board would claim.
-*Reliability above 0*: collections whose published reliability has an interval that does not begin at 0, and is not said
-to rest on too small a share. Made by `benchmarks/null_board.py` in {seconds:,.0f} s.
+Annotators who answer at random ({ties:.0%} of their answers are ties) are asked in turn by the default policy, through
+the same code as on the server. *Pairs told apart*: the share of pairs of items whose scores on the published board
+differ by more than 1.96 standard deviations of their difference, averaged over collections ± its standard error. *By
+its draws*: the share of pairs whose order is the same in more than 97.5 % of the draws. *Crowd-bt, spread fixed*: the
+share that crowd-bt with its default prior separates, from the same votes. *Reliability above 0*: collections whose
+published reliability has an interval above 0 and is not marked as based on too few random questions. Made by
+`benchmarks/null_board.py` in {seconds:,.0f} s.
 """
 
 

@@ -1,4 +1,4 @@
-"""Online models: one pass over the answers, crowdrank beside trueskill, openskill and evalica's Elo.
+"""Online models: one pass over the answers, crowdrank compared with trueskill, openskill and evalica's Elo.
 
 python benchmarks/online.py            all of it, written to benchmarks/results/
 python benchmarks/online.py --quick    ten thousand answers, printed only
@@ -172,7 +172,7 @@ def page(entries: Sequence[Entry], told: Sequence[str], described: str, limit: f
     grown = "\n".join(f"| {who} | {power:.2f} |" for who, power in exponents(entries).items())
     return (
         f"# Online models, one pass\n\n{described}\n\nTimes are the best of several; a pass may take {limit:.0f} s. "
-        "See ../README.md for what is measured.\n\n## Verdicts\n\n```\n"
+        "../README.md describes the method.\n\n## Verdicts\n\n```\n"
         + "\n".join(told)
         + "\n```\n\n## Passes\n\n"
         + table(entries)

@@ -1,6 +1,6 @@
-"""One pass over answers as they come: crowdrank's online models beside those of trueskill, openskill and evalica.
+"""Adapters for one pass over the answers: online models of crowdrank, trueskill, openskill and evalica.
 
-Each begins knowing nobody's worth and ends with a score an item. Where two models are the same, so are their settings.
+Each starts from its prior and ends with one score per item. Equal models have equal settings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One small adapter a contender. Each is given its favourite input and its loosest setting that still converges."""
+"""One small adapter per library. Each gets its preferred input and the loosest tolerance that still converges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long it takes to find the question that teaches most: 10,000 items, one annotator or 1,000 of them.
+"""Time to find the most informative question: 10,000 items, for one annotator or the best of 1,000.
 
 python benchmarks/questions.py            all of it
 python benchmarks/questions.py --quick    a tenth of the items and annotators, printed only

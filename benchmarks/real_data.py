@@ -1,10 +1,10 @@
-"""Does it pay to weigh annotators? Models on real judgments, by answers they have not seen.
+"""Does it help to weight annotators? Models on real judgments, evaluated on held-out answers.
 
 python benchmarks/real_data.py             everything, written to benchmarks/results/
 python benchmarks/real_data.py --only country_population                 printed only
 python benchmarks/real_data.py --only country_population --out FOLDER    what was there of other sets is kept
 
-The data are found through CROWDRANK_DATA, or at ../shared/data beside the checkout; they are no part of the project.
+The data are read from CROWDRANK_DATA, or from ../shared/data next to the checkout. They are not part of the project.
 """
 
 from __future__ import annotations
@@ -320,9 +320,9 @@ def page(results: Sequence[dict[str, Any]]) -> str:
     priors = [f"Beta{prior}" for prior in PRIORS]
     parts = [
         "# Models on real judgments",
-        f"Mean log chance of a decided answer held out ({_FOLDS} folds), in nats, by {PLAIN}; then how much more the "
-        "others give, ± the standard error of the paired difference (in brackets: annotators, not answers, taken as "
-        "independent). See ../README.md for what is measured.",
+        f"Mean log probability of a held-out decided answer ({_FOLDS} folds), in nats, for {PLAIN}; then the gain of "
+        "the other models, ± the standard error of the paired difference (in brackets: annotators, not answers, "
+        "treated as independent). ../README.md describes the method.",
         "## The sets",
         facts_table(results),
         "## Decided answers only",

@@ -1,4 +1,4 @@
-"""Rows of measurements into tables, and the verdicts they allow."""
+"""Tables and verdicts from measurements."""
 
 from __future__ import annotations
 
@@ -180,9 +180,9 @@ def _ratio(here: Sequence[Row], rivals: Sequence[Row], what: str, aim: float, li
 
 def page(rows: Sequence[Row], verdicts: Sequence[str], door: str, machine: str, limit: float) -> str:
     return (
-        "# Bradley-Terry against its peers\n\n"
-        f"{machine}\n\nTimes are the best of several; a fit may take {limit:.0f} s. See ../README.md for what is "
-        "measured.\n\n## Verdicts\n\n```\n"
+        "# Bradley-Terry compared with other libraries\n\n"
+        f"{machine}\n\nTimes are the best of several; a fit may take {limit:.0f} s. ../README.md describes "
+        "the method.\n\n## Verdicts\n\n```\n"
         + "\n".join(verdicts)
         + "\n```\n\n## Fits\n\n"
         + tables(rows)

@@ -1,11 +1,11 @@
-"""The same fit on one core and on more, in threads and on Dask workers; and messages beside what is said of them.
+"""The same fit on one core and on several, with threads and Dask workers; and real message sizes next to estimates.
 
 python benchmarks/scaling.py            ten million judgments of 10,000 items by 10,000 annotators
 python benchmarks/scaling.py --quick    a million, printed only
 
-Each fit is made in a process of its own that may use so many cores; Dask workers are processes of one thread each, on
-cores of this machine. What a pass costs beside its arithmetic is measured by passes that compute nothing: parameters
-go to every shard, and sums of their size come back.
+Each fit runs in its own process, which may use a given number of cores; Dask workers are processes of one thread each
+on this machine. The overhead of a pass is measured by passes that compute nothing: parameters are sent to every shard,
+and sums of the same size are returned.
 """
 
 from __future__ import annotations
@@ -178,9 +178,10 @@ def page(entries: Sequence[Entry], described: dict[str, Any]) -> str:
     judged = entries[0].judgments if entries else 0
     return (
         f"# The same fit on more cores\n\n{sentence(described)}\n\n{judged:,} judgments. An empty pass sends all "
-        "parameters to every shard and brings sums of their size back.\n\n"
+        "parameters to every shard and returns sums of the same size.\n\n"
         + "\n".join(lines)
-        + "\n\n## Messages\n\nOf a pass of crowd-bt, pickled, and how far from what `messages.py` reckons with.\n\n"
+        + "\n\n## Messages\n\nSizes of the pickled messages of a crowd-bt pass, and their difference from the "
+        + "estimates of `messages.py`.\n\n"
         + "\n".join(sent)
         + "\n"
     )

@@ -1,11 +1,11 @@
-"""Load on the collection server: fifty annotators at once, over loopback, from a process of their own.
+"""Load test of the collection server: fifty simultaneous annotators, over loopback, in a separate process.
 
     python benchmarks/server.py                 # SQLite and PostgreSQL, one process and more
     python benchmarks/server.py --quick         # SQLite alone, printed only
 
-Each annotator sends an answer and gets the next question with it. First all together send `--rate` answers a second,
-as people would who do not wait for one another; then each answers as soon as it is asked, which says what the server
-can do at most (and by Little's law how long each waits: fifty at once, divided by what is done in a second).
+Each annotator sends an answer and receives the next question in the response. First all of them together send `--rate`
+answers per second, independently of each other. Then each answers immediately, which measures the maximum throughput
+(and, by Little's law, the waiting time: fifty divided by the throughput).
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ def write(rows: list[dict[str, Any]], chosen: list[dict[str, Any]], told: argpar
     names = ["database", "processes", "load", "votes_per_second", "p50_ms", "p99_ms", "max_ms", "errors"]
     names += ["server_cpu", "crowd_cpu"]
     about = (
-        f"{told.annotators} annotators at once over {told.items:,} items, {told.seconds:g} s each, {told.rate:g} votes "
-        "a second where paced; the crowd runs on the same cores. Made by `benchmarks/server.py`."
+        f"{told.annotators} simultaneous annotators on {told.items:,} items, {told.seconds:g} s each, {told.rate:g} "
+        "votes per second where paced; the crowd runs on the same cores. Made by `benchmarks/server.py`."
     )
     lines = ["# The collection server under load", "", about, "", machine.sentence(machine.describe()), ""]
     lines += ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]

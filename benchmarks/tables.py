@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks.md, made of what the last run wrote: printed, to be put where they belong.
+"""Print the tables of docs/benchmarks.md from the results of the last run.
 
 python benchmarks/tables.py            from benchmarks/results/
 python benchmarks/tables.py FOLDER     from what was written elsewhere with --out

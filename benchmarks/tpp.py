@@ -1,4 +1,4 @@
-"""How long TPP takes as judgments grow: 100 queries of 30 items, 200 annotators, from 40,000 to 320,000 judgments.
+"""Time of TPP by number of judgments: 100 queries of 30 items, 200 annotators, from 40,000 to 320,000 judgments.
 
 python benchmarks/tpp.py            all of it, written to results/tpp.md
 python benchmarks/tpp.py --quick    50 annotators, printed only

@@ -1,4 +1,4 @@
-"""Votes with a known truth, how likely a set of scores makes them, and how well it orders the items."""
+"""Simulated votes with a known truth; log-likelihood and accuracy of scores."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def centre(scores: Any) -> Scores:
 
 
 def log_likelihood(scores: Scores, votes: Votes) -> float:
-    """Σ log σ(winner's score − loser's), written out here so that no contender marks its own work."""
+    """Σ log σ(winner's score − loser's), computed here so that no library evaluates itself."""
     margin = scores[votes.winner] - scores[votes.loser]
     return -float(np.logaddexp(0.0, -margin).sum())

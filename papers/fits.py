@@ -1,4 +1,4 @@
-"""What the scripts on TPP share: fits to crowds with domains, each kept once it is made, and what is read off them."""
+"""Shared code of the TPP scripts: cached fits to crowds with domains, and metrics of these fits."""
 
 from __future__ import annotations
 

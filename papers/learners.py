@@ -1,4 +1,4 @@
-"""What the scripts on learning to rank from crowds share: lessons, methods by name, and how well they rank."""
+"""Shared code of the scripts on learning to rank from crowds: training data, methods by name, and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scripts share: trials over seeds in two processes, and tables of means beside the paper's numbers."""
+"""Shared code of all scripts: trials over seeds in two processes, and tables of means next to the paper's numbers."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def options(script: str, about: str, *arguments: str, trials: int = 20) -> argpa
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in arguments:
         parser.add_argument(name, type=Path, nargs="?")
-    parser.add_argument("--trials", type=int, default=trials, help=f"crowds drawn for each column ({trials})")
+    parser.add_argument("--trials", type=int, default=trials, help=f"number of crowds per column (default {trials})")
     parser.add_argument("--quick", action="store_true", help="one trial, short chains, printed only")
-    parser.add_argument("--out", type=Path, help="folder for the tables (results/, beside the script)")
+    parser.add_argument("--out", type=Path, help="folder for the tables (default: results/ next to the script)")
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     told = parser.parse_args()
     told.about, told.script, told.stopped_short = about, Path(script), Counter()

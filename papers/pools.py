@@ -1,4 +1,4 @@
-"""What the scripts on asking share: collections over recorded votes, curves of accuracy, and differences in pairs."""
+"""Shared code of the scripts on choosing questions: collections of recorded votes, accuracy curves, differences."""
 
 from __future__ import annotations
 

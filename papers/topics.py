@@ -1,4 +1,4 @@
-"""What the scripts on CrowdAgg share: its crowds, the methods by name, and differences with the tests of them."""
+"""Shared code of the CrowdAgg scripts: crowds, methods by name, and paired differences with tests."""
 
 from __future__ import annotations
 

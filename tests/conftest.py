@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""Fixtures and settings for all tests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import typer.main
 import typer.testing
 from hypothesis import settings
 
-# The same examples every time, so that a red run means a change, not a draw; `make explore` draws others.
+# The same examples every time, so that a failure means a change in the code; `make explore` draws new ones.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
-# Where the last bit of a floating-point number could show; `make test-other-cpu` runs these again.
+# Tests that may depend on the last bit of a floating-point number; `make test-other-cpu` runs them again.
 ARITHMETIC = (
     "active/test_gain_bounds.py",
     "active/test_gain_formulas.py",
@@ -45,7 +45,7 @@ ARITHMETIC = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """On the other processor each worker has one core, so that what counts the cores finds one."""
+    """In the run for another processor each worker has one core, so that code that counts cores finds one."""
     works = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
     if works and "CROWDRANK_OTHER_CPU" in os.environ and hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
@@ -57,14 +57,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = [Path(__file__).parent / place for place in ARITHMETIC]
     for item in items:
-        # The frozen numbers are those of one processor, and costly.
+        # The frozen numbers belong to one processor, and are slow to compute.
         if item.path.name != "test_frozen.py" and any(item.path.is_relative_to(place) for place in places):
             item.add_marker(pytest.mark.arithmetic)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def commands_built_once() -> Iterator[None]:
-    """Typer builds every command anew each time one is run, which takes longer than running most of them."""
+    """Build the commands once: Typer rebuilds them for every run, which takes longer than running most of them."""
     with pytest.MonkeyPatch.context() as patch:
         built = cache(typer.main.get_command)
         patch.setattr(typer.main, "get_command", built)
@@ -74,7 +74,7 @@ def commands_built_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of real judgments: CROWDRANK_DATA, or ../shared/data beside the checkout."""
+    """The folder of real judgments: CROWDRANK_DATA, or ../shared/data next to the checkout."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     folder = Path(os.environ.get("CROWDRANK_DATA") or beside)
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""`crowdrank serve` as a process of its own, as an admin starts it."""
+"""Start `crowdrank serve` as a separate process, as an admin would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judgments for hypothesis to draw: connected within each query, so that every model has something to say."""
+"""Hypothesis strategies for judgments: connected within each query, so that every model can rank them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def comparisons(
 def comparisons_of(
     query: Any, left: Any, right: Any, outcome: Any, *, annotator: Any = None, weight: Any = None
 ) -> Comparisons:
-    """From numbers in place of labels."""
+    """Comparisons from numbers instead of labels."""
     lefts, rights = [f"i{a}" for a in left], [f"i{b}" for b in right]
     winner = [a if o > 0 else b if o < 0 else "tie" for a, b, o in zip(lefts, rights, outcome, strict=True)]
     return Comparisons.of(
@@ -71,7 +71,7 @@ def comparisons_of(
 
 @st.composite
 def places(draw: Any, size: int, *, shortest: int = 1, ties: bool = True) -> list[list[str]]:
-    """One list of some of `size` items, best first, neighbours now and then on one place."""
+    """One list of some of `size` items, best first, sometimes with ties."""
     order = draw(st.permutations(range(size)))[: draw(st.integers(shortest, size))]
     found: list[list[str]] = []
     for item in order:
@@ -92,7 +92,7 @@ def rankings(
     ties: bool = True,
     pairs: bool = False,
 ) -> Rankings:
-    """A full list without ties a query, and others of all lengths; or only lists of two, over a tree of the items."""
+    """One full list without ties per query, and others of all lengths; or only lists of two, over a tree of items."""
     lists, queries = [], []
     for query in range(draw(st.integers(1, most_queries))):
         size = draw(st.integers(2, most_items))
@@ -157,7 +157,7 @@ def kinds_read(kind: Any) -> tuple[type, ...]:
 
 
 def judgments_for(kind: Any, **wishes: Any) -> st.SearchStrategy[Any]:
-    """Judgments of any kind this model reads; wishes that a kind does not know are left out."""
+    """Judgments of any kind that this model reads; options that do not apply to a kind are ignored."""
     known = {Comparisons: comparisons, Rankings: rankings, Ratings: some_ratings}
     if kind.__name__ in COUNT_WHOLE_JUDGMENTS and wishes.get("weights", EXACT_WEIGHTS) is not None:
         wishes["weights"] = WHOLE_WEIGHTS
@@ -169,19 +169,19 @@ def judgments_for(kind: Any, **wishes: Any) -> st.SearchStrategy[Any]:
 
 
 def samples(kind: Any) -> bool:
-    """Whether its answer is made of random draws: near the truth, not at it."""
+    """Whether the result is made of random draws, and so only close to the optimum."""
     return kind.samples
 
 
 def brief(kind: Any, **settings: Any) -> Any:
-    """The model as it comes; one that samples, with few draws."""
+    """The model with default settings; with few draws if it samples."""
     small = {"chains": 2, "draws": 10, "warmup": 10, "max_sweeps": 60}
     names = {entry.name for entry in fields(kind)} if samples(kind) else set()
     return kind(**{name: value for name, value in small.items() if name in names}, **settings)
 
 
 def precise(kind: Any, **settings: Any) -> Any:
-    """A model that stops only when it is very near its summit."""
+    """The model with a very small tolerance."""
     if samples(kind):
         return brief(kind, **settings)
     names = {entry.name for entry in fields(kind)}
@@ -196,7 +196,7 @@ def weighted(judgments: Any, weight: Any) -> Any:
 
 @contextmanager
 def few_draws_allowed() -> Iterator[None]:
-    """Where it is no matter that chains were cut short."""
+    """Ignore warnings about chains that have not converged."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "bayesian|tpp|trm", ConvergenceWarning)
         yield
@@ -204,7 +204,7 @@ def few_draws_allowed() -> Iterator[None]:
 
 @contextmanager
 def disconnected_allowed() -> Iterator[None]:
-    """Where it is no matter that the data fall apart."""
+    """Ignore warnings about disconnected components."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         yield

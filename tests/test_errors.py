@@ -1,4 +1,4 @@
-"""Errors say what is wrong and what to do, and survive the way between processes."""
+"""Errors say what is wrong and how to fix it, and can be pickled."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""`tools/other_cpu.py` makes another processor of this one; else the second run of the tests would repeat the first."""
+"""`tools/other_cpu.py` really changes the arithmetic; otherwise the second test run would only repeat the first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ X86 = platform.machine() in ("x86_64", "AMD64")
 
 
 def numpy_features() -> list[str]:
-    """What NumPy uses of this processor beyond its baseline."""
+    """CPU features beyond the baseline that NumPy uses."""
     return np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
 
 
@@ -32,7 +32,7 @@ def blas() -> list[dict]:
 
 
 def last_bits() -> str:
-    """Results that come out differently with and without fused multiply-add: of the BLAS and of the C library."""
+    """Results of the BLAS and of the C library that differ with and without fused multiply-add."""
     values = np.linspace(-3, 3, 900)
     matrix = values.reshape(30, 30)
     exponentials = np.array([math.exp(value) for value in values])

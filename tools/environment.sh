@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make (or refresh) a virtual environment with crowdrank in it: environment.sh FOLDER [EXTRA]
+# Create or update a virtual environment with crowdrank installed: environment.sh FOLDER [EXTRA]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$1
@@ -12,11 +12,11 @@ find_python() {
             return
         fi
     done
-    echo "crowdrank needs Python 3.11 or newer; none was found. Set PYTHON=/path/to/python to name one." >&2
+    echo "crowdrank needs Python 3.11 or newer, which was not found. Set PYTHON=/path/to/python to name one." >&2
     exit 1
 }
 
-# What Debian and Ubuntu ship as a package of its own: installed if we may, else named. install_package PACKAGE WHY
+# Install a Debian or Ubuntu package if we are root, otherwise print how to install it: install_package PACKAGE REASON
 install_package() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "Installing $1 …" >&2
@@ -39,8 +39,8 @@ fi
 echo "Installing crowdrank${extra:+ [$extra]} into $folder …" >&2
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -e ".${extra:+[$extra]}"
 if [ "$extra" = test ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
-    install_package chromium "The tests that look at pages need Chromium, and will fail without it." || true
+    install_package chromium "The browser tests need Chromium and will fail without it." || true
 fi
 if [ "$extra" = test ] && ! command -v initdb /usr/lib/postgresql/*/bin/initdb >/dev/null; then
-    install_package postgresql-15 "The tests start a PostgreSQL of their own, and will fail without it." || true
+    install_package postgresql-15 "The tests start their own PostgreSQL server and will fail without it." || true
 fi

@@ -1,7 +1,7 @@
-"""What a model makes of a few small data sets: numbers that change when the model does, whatever its code looks like.
+"""Fingerprints of models: their output on a few small data sets, which changes only if the model's results change.
 
-Moving a module or renaming a setting leaves a fingerprint as it is. Sampled numbers are means over a few seeds: a
-change counts only if it is larger than what other seeds might change.
+Moving a module or renaming a setting does not change a fingerprint. Sampled numbers are means over a few seeds: a
+difference counts only if it is larger than the variation between seeds.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 ITEMS = 8
 RELATIVE_TOLERANCE = 1e-4
-"""Of the spread of the numbers: well above the last bit of any processor, well below what a table shows."""
+"""Tolerance relative to the spread of the numbers: far above rounding errors, far below the digits of a table."""
 NOISE_FACTOR = 4.0
-"""Standard errors by which a mean over seeds must change: three of the difference between two such means."""
+"""Standard errors by which a mean over seeds must change; about three of the difference between two such means."""
 SEEDS = 4
 QUESTIONS = 200
 SHOWN = 20
-"""Numbers kept of a crowd."""
+"""How many true scores and answers of a simulated crowd are kept."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ class Block:
 
 
 Fingerprint = dict[str, Block]
-"""By kind of number: scores, quality …"""
+"""Blocks by kind of number: scores, quality …"""
 
 
 def differ(before: Fingerprint, now: Fingerprint) -> bool:
-    """Whether something else is shown now, as far as can be told."""
+    """Whether two fingerprints differ by more than rounding and sampling noise."""
     return before.keys() != now.keys() or any(block.differs(now[name]) for name, block in before.items())
 
 
 class Sampled(ABC):
-    """Numbers that depend on a seed. Make it a frozen dataclass: those of equal settings are drawn once."""
+    """Numbers that depend on a seed. Subclasses should be frozen dataclasses: equal settings are drawn only once."""
 
     @abstractmethod
     def draw(self, seed: int) -> Any: ...
@@ -79,7 +79,7 @@ class Sampled(ABC):
 
 @dataclass(frozen=True)
 class StandardErrors(Sampled):
-    """How sure a model is of its scores, where a table shows that too."""
+    """Standard errors of a model's scores, for tables that show them."""
 
     model: Any
 
@@ -102,7 +102,7 @@ def fingerprint(shown: Any) -> Fingerprint:
 
 
 def _blocks(value: Any) -> Mapping[str, Any]:
-    """Models give their numbers by kind; all else is of one kind."""
+    """Numbers by kind for models; a single kind for everything else."""
     return value if isinstance(value, Kinds) else {"numbers": value}
 
 
@@ -143,7 +143,7 @@ def _fitted(model: Any) -> Kinds:
 
 
 def _rankings_by(model: Any) -> list[Ranking]:
-    """Of the small data sets, those that the model can read: some need to know what stood left."""
+    """Rankings of the small data sets that the model can read: some models need screen positions."""
     found = []
     for judgments in small_data():
         with suppress(DataError):
@@ -159,7 +159,7 @@ def _folded(model: Any) -> Kinds:
 
 
 def _asked(policy: Any, seed: int) -> Vector:
-    """How often each item and each annotator is asked, of many questions chosen from the same beliefs."""
+    """How often each item and each annotator is chosen, over many questions from the same beliefs."""
     beliefs, votes = _beliefs(), _clear()
     times = dict.fromkeys([*votes.items.labels, *votes.annotators], 0)
     for n in range(QUESTIONS):
@@ -191,9 +191,9 @@ def _root_mean_square(values: Vector) -> float:
 
 @cache
 def small_data() -> tuple[Judgments, ...]:
-    """Comparisons by a mixed crowd, by middling annotators of whom a third always reverses, grades and lists.
+    """Comparisons by a mixed crowd, comparisons by mediocre annotators of whom a third is reversed, grades, and lists.
 
-    Drawn here, so that they stay what they are when the simulated crowds of the package change.
+    They are drawn here, so that they do not change when the simulated crowds of the package change.
     """
     return (
         _comparisons(np.random.default_rng(1), [0.95, 0.9, 0.85, 0.8, 0.7, 0.5, 0.1]),
@@ -205,7 +205,7 @@ def small_data() -> tuple[Judgments, ...]:
 
 @cache
 def _clear() -> Comparisons:
-    """By annotators good enough for short chains to agree which way is up."""
+    """Comparisons by annotators good enough for short chains to agree on the sign of the scores."""
     return _comparisons(np.random.default_rng(5), [0.95, 0.95, 0.9, 0.9, 0.85, 0.8], each=60)
 
 

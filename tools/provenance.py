@@ -1,7 +1,8 @@
-"""When a result was made, at which commit, and what the models that it shows made of a few small data sets.
+"""Provenance of results: date, commit, and fingerprints of the models that they show.
 
-Each folder of results has a `provenance.json`. A script says what it shows by a global `SHOWS`: models, online models,
-policies, simulated crowds, by name. `stale_results.py` compares what is kept with the code of today.
+Each folder of results has a `provenance.json`. A script declares the contents of its results in a global `SHOWS`:
+models, online models, policies and simulated crowds, by name. `stale_results.py` compares the stored fingerprints with
+those of the current code.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "provenance.json"
 CODE = ("src", "tools", "papers/*.py", "benchmarks/*.py")
-"""What makes a commit no longer what was run."""
+"""Files whose uncommitted changes are marked in the provenance."""
 
 
 @dataclass(frozen=True)
 class Made:
     commit: str
-    """Short, with "+changes" if the code was not as committed; empty where there is no git."""
+    """Short hash, with "+changes" if there were uncommitted changes; empty without git."""
     date: str
 
     def __str__(self) -> str:
@@ -37,7 +38,7 @@ class Made:
 
 @cache
 def made() -> Made:
-    """Of results made by this process; asked for at its start, as code may change while it runs."""
+    """Commit and date of this process. Call it at the start, because the code may change while it runs."""
     commit = _git("rev-parse", "--short", "HEAD")
     changed = commit and _git("status", "--porcelain", "--", *CODE)
     return Made(commit + ("+changes" if changed else ""), datetime.now(UTC).date().isoformat())
@@ -51,7 +52,7 @@ def _git(*arguments: str) -> str:
 
 
 def record(script: Path, folder: Path, *names: str, when: Made | None = None) -> None:
-    """Notes beside results, by the names of their files without suffix, when they were made and what they show."""
+    """Record when results were made and which models they show; `names` are their file names without suffix."""
     when, place = when or made(), folder / FILE
     kept = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
     entry: dict[str, Any] = {"script": _relative(script), "commit": when.commit, "date": when.date}
@@ -63,7 +64,7 @@ def record(script: Path, folder: Path, *names: str, when: Made | None = None) ->
 
 
 def _one_line_each(entry: Mapping[str, Any]) -> str:
-    """Short enough to read, and a changed model is a changed line."""
+    """Format with one line per model, so that a changed model is one changed line in a diff."""
     lines = [f'  "{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in entry.items() if key != "shows"]
     if "shows" in entry:
         shown = ",\n".join(
@@ -74,13 +75,13 @@ def _one_line_each(entry: Mapping[str, Any]) -> str:
 
 
 def fingerprints_of(script: Path) -> dict[str, Any]:
-    """Of everything that a script's results show, by name."""
+    """Fingerprints of everything that a script's results show, by name."""
     from fingerprints import fingerprint
 
     found = {}
     with shows(script) as every:
         for name, shown in every.items():
-            # equal settings are fitted once, though several scripts show them; they may not hash, but they print
+            # equal settings are fitted once for all scripts; the key is the repr, because settings may not be hashable
             key = (type(shown).__module__, repr(shown))
             if not is_dataclass(shown) or key not in _FITTED:
                 _FITTED[key] = fingerprint(shown)
@@ -93,9 +94,9 @@ _FITTED: dict[tuple[str, str], Any] = {}
 
 @contextmanager
 def shows(script: Path) -> Iterator[Mapping[str, Any]]:
-    """The global SHOWS of a script, which is loaded but not run; empty if it shows nothing but times.
+    """The global SHOWS of a script, which is loaded but not run; empty if its results are times only.
 
-    The modules beside the script stay loaded until the end: Numba compiles and caches functions by their module.
+    The modules next to the script stay loaded until exit: Numba compiles and caches functions by their module.
     """
     path, modules = sys.path[:], set(sys.modules)
     sys.path[:0] = [str(script.resolve().parent), str(script.resolve().parents[1])]
@@ -103,7 +104,7 @@ def shows(script: Path) -> Iterator[Mapping[str, Any]]:
         yield runpy.run_path(str(script), run_name="shown").get("SHOWS", {})
     finally:
         sys.path[:] = path
-        # another folder's scripts have modules of the same names
+        # scripts in other folders have modules with the same names
         for name in set(sys.modules) - modules:
             if _beside(script, sys.modules[name]):
                 del sys.modules[name]

@@ -1,7 +1,7 @@
-"""Lists the results that no longer show the models of today.
+"""List the results whose models have changed since they were made.
 
-python tools/stale_results.py            the list, whatever it says
-python tools/stale_results.py --strict   and fails if there is anything in it
+python tools/stale_results.py            print the list
+python tools/stale_results.py --strict   print the list, and fail if it is not empty
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ def folders(root: Path) -> list[Path]:
 
 
 def stale(folder: Path, root: Path) -> Iterator[str]:
-    """A line for each result that is out of date, or of which it is not known when it was made."""
+    """Yield one line per result that is out of date or has no recorded provenance."""
     place = folder / FILE
     kept: dict[str, Any] = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
     made = {file.stem for file in folder.iterdir() if file.name not in NOT_JUDGED}
     for name in sorted(made - kept.keys()):
-        yield f"{(folder / name).relative_to(root)}: not known when it was made"
+        yield f"{(folder / name).relative_to(root)}: no provenance is recorded"
     for name, entry in kept.items():
         if reason := why_stale(entry, root):
             yield f"{(folder / name).relative_to(root)} (commit {entry['commit']}, {entry['date']}): {reason}"
 
 
 def why_stale(entry: Mapping[str, Any], root: Path) -> str:
-    """What has changed since, in words; empty if nothing has."""
+    """Describe the changes since the result was made; empty if there are none."""
     script = root / entry["script"]
     if not script.exists():
-        return f"{entry['script']} is gone"
+        return f"{entry['script']} no longer exists"
     if "shows" not in entry:
-        return ""  # times and sizes: they have a date, and `make bench-check` tells what became slower
+        return ""  # times and sizes have a date only; `make bench-check` reports what became slower
     if not entry["shows"]:
-        return "not known what its models were"
+        return "its models are not recorded"
     before = {name: _from_json(found) for name, found in entry["shows"].items()}
     now = fingerprints_of(script)
     changed = [name for name in before if name in now and differ(before[name], now[name])]

@@ -1,4 +1,4 @@
-"""Comparing models: how often `crowdrank compare` recommends the model that the crowd was drawn from."""
+"""Comparing models: how often `crowdrank compare` recommends the model that generated the data."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ OTHERS = "another"
 AIM = 0.9
 
 NOTES = """
-Columns are what crowds were drawn from, rows what was recommended, as a share of crowds. For crowd-bt the quality of
-annotators is drawn from Beta(2, 1), for factor-bt their care and pulls as in its paper, with its two features; true
-scores of the first two have a standard deviation of 2. Entered are all models that give chances, but for those that
-sample. The larger size is one at which the three can be told apart, and the one aimed at.
+Columns are the models that crowds were simulated from, rows the recommended models, as a share of the crowds. For
+crowd-bt the quality of annotators is drawn from Beta(2, 1), for factor-bt their attention and feature weights as in its
+paper, with its two features; true scores of the first two have a standard deviation of 2. All models that predict
+probabilities are compared, except those that sample. At the larger size the three models can be distinguished; the
+target is for this size.
 """
 
 

@@ -1,4 +1,4 @@
-"""CrowdAgg, §6.3.2: how near the estimated qualities of annotators are to the true ones.
+"""CrowdAgg, §6.3.2: how close the estimated qualities of annotators are to the true ones.
 
 The preferences of [table 2](table2.md): items / annotators / answers of each annotator.
 """
@@ -33,14 +33,14 @@ BINS = 10
 KL, ERROR, MEAN = "Kullback-Leibler divergence", "Root mean square error", "mean"
 
 NOTES = f"""
-The true quality is the one that annotators were drawn with. The estimated one is what a model says: the chance that the
-annotator names the item which it ranks higher, mean over the pairs they answered (in crowd-agg and em-elo that is η).
-*{BY_ORDER.strip()}* a model is the share of answers that agree with it, the paper's ACC, and needs no
-estimate. As in the paper the divergence is of the distribution of all annotators' qualities in a topic, here over
-{BINS} bins of equal width with half an annotator added to each: KL(true ‖ estimated), in nats, smaller is better. It
-asks whether there are as many good and bad ones as there should be, not who they are: the error, annotator by
-annotator, does. The paper has 1.43 for CrowdAgg, 2.86 for Crowd-BT, 2.14 for EMeloRating and 1.93 for MPM, on music
-that is not at hand and with bins that it does not tell.
+The true quality is the one that annotators were simulated with. The estimated quality is the probability, under the
+model, that the annotator names the item that it ranks higher, averaged over the pairs they answered (in crowd-agg and
+em-elo this is η). *{BY_ORDER.strip()}* a model is the share of answers that agree with its order, the paper's ACC, and
+needs no estimate. As in the paper, the divergence is between distributions of the qualities of all annotators in a
+topic, here over {BINS} bins of equal width with half an annotator added to each: KL(true ‖ estimated), in nats; smaller
+is better. It measures whether the numbers of good and bad annotators are right, not who they are; the error per
+annotator does. The paper has 1.43 for CrowdAgg, 2.86 for Crowd-BT, 2.14 for EMeloRating and 1.93 for MPM, on music data
+that are not available and with bins that it does not specify.
 """
 
 

@@ -71,16 +71,16 @@ PEERS = "peergrading_aaai15"
 SETS = ("snow2008", PEERS, "country_population", "lee_rankings", "mq2008_agg")
 
 NOTES = """
-All models are the library's, at their defaults. **Grades**: correlation with gold; of snow2008 the mean over its eight
-queries ± standard error between queries, of peergrading over 23 pieces graded by staff ± that of a bootstrap over them;
-and the difference from graded-response, the default for grades, on the same queries or pieces. Models of lists read
-each annotator's items ordered by grade, models of comparisons every two items that one annotator graded.
+All models have their default settings. **Grades**: correlation with gold; for snow2008 the mean over its eight queries
+± standard error between queries, for peergrading over 23 pieces graded by staff ± that of a bootstrap over them; and
+the difference from graded-response, the default for grades, on the same queries or pieces. Models for lists read each
+annotator's items ordered by grade, models for comparisons read every two items that one annotator graded.
 **Preferences**: Kendall's correlation with the true order of 15 countries, ± standard deviation over resampled
 annotators. **Lists**: Kendall's correlation with the true order, mean over the tasks of lee_rankings whose sheets are
-clear to read (confidence *clear*), ± standard error between tasks; *mean individual* is the mean over the people of a
-task. MQ2008-agg: NDCG of queries of at most 8 documents, the mean over those with a relevant one; what a list leaves
-out is worse than what it names (`missing="worse"`). p is of a two-sided paired t test. These sets were looked at while
-models were made, so the first places may be a little flattered.
+clearly readable (confidence *clear*), ± standard error between tasks; *mean individual* is the mean over the people of
+a task. MQ2008-agg: NDCG of queries with at most 8 documents, the mean over those with a relevant one; documents missing
+from a list are worse than the listed ones (`missing="worse"`). p is for a two-sided paired t test. These sets were used
+while the models were developed, so the results of the best models may be slightly optimistic.
 """
 
 

@@ -1,6 +1,6 @@
-"""CrowdAgg, §6.4: how good the order is when spammers join, who answer as much as everyone else.
+"""CrowdAgg, §6.4: quality of the order when spammers join, who answer as much as everyone else.
 
-Topics of 20 items, 30 annotators and 25 preferences of each; spammers are added, so many to a hundred annotators.
+Topics of 20 items and 30 annotators with 25 preferences each; the number of spammers is a percentage of the annotators.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ SHOWS = METHODS | {"spammers": partial(TOPIC.draw, spammers=HONEST // 2, spammer
 AIM, AT = 0.88, "25 %"
 
 NOTES = """
-NDCG@10 as in [table 2](table2.md). Random spammers toss coins, reversed ones always name the worse item; each answers
-as many pairs as an annotator. The quality of annotators is drawn from Beta(2, 1), a quarter of whom are themselves
-wrong more often than right (*very mixed*), or from U(.5, .95) (*better than a coin*). *No heads counted* is crowd-agg
-with `resolve_sign` off. mpm, em-elo and crowd-bt count heads by the same function; greedy-order and bradley-terry know
-nothing of annotators. The coefficient of variation is the
-paper's measure of robustness: the standard deviation over the mean of a row's means, from no spammers to half as many
-as annotators.
+NDCG@10 as in [table 2](table2.md). Random spammers answer at random, reversed ones always name the worse item; each
+answers as many pairs as an annotator. The quality of annotators is drawn from Beta(2, 1), under which a quarter of them
+are wrong more often than right (*very mixed*), or from U(.5, .95) (*better than a coin*). *No heads counted* is
+crowd-agg with `resolve_sign=False`. mpm, em-elo and crowd-bt resolve the sign with the same function; greedy-order and
+bradley-terry do not model annotators. The coefficient of variation is the paper's measure of robustness: the standard
+deviation divided by the mean of a row's means, from no spammers to half as many as annotators.
 """
 
 

@@ -1,4 +1,4 @@
-"""CrowdAgg, Table 2: how good the order is, of preferences and of grades, by every method.
+"""CrowdAgg, Table 2: quality of the order from preferences and from grades, for every method.
 
 Five kinds of simulated topics: items / annotators / judgments of each annotator, whose quality is from Beta(2, 1).
 """
@@ -27,18 +27,19 @@ PRINTED = ("crowd-agg, printed", "crowd-agg, published")
 SHOWS = METHODS | shown(TOPICS)
 
 NOTES = """
-A topic is a crowd of its own: true scores are standard normal, and in preferences annotators name the better item with
-the probability that is their quality. Graders see scores with a little noise (.3), and give the grade they see as often
-as |2·quality − 1|, its opposite where quality is below a half, else any. True grades 0 to 4 (0 and 1 of two levels), as
-many items of each, are what orders are measured by: NDCG@10 with gain 2^grade − 1, over the best of ten; P@10, MAP and
-RBP (p = .95) with grades of 3 and 4 (of two levels: 1) as relevant. *crowd-agg* is the library's default, which reads
-preferences by answer and grades by share; *printed* has eq. 6 as printed; *published* also has no prior on η, which
-everyone has anew in each topic, and counts no heads. All else are the library's models at their defaults; borda reads
-grades as lists, other models of comparisons as comparisons of every two items that one annotator graded.
+Each topic is a separate crowd: true scores are standard normal, and for preferences annotators name the better item
+with a probability equal to their quality. Graders perceive scores with a little noise (.3). With probability |2·quality
+− 1| they give the grade they perceive (its opposite if quality is below one half), and otherwise a random grade. Orders
+are evaluated with true grades 0 to 4 (0 and 1 with two levels), the same number of items for each grade: NDCG@10 with
+gain 2^grade − 1, relative to the best ten; P@10, MAP and RBP (p = .95) with grades 3 and 4 (with two levels: 1) as
+relevant. *crowd-agg* has default settings: the win rule is "answer" for preferences and "share" for grades. *printed*
+has eq. 6 as printed; *published* also has no prior on η, a separate η for each topic, and no sign resolution. All other
+models have default settings; borda reads grades as lists, the other models for comparisons read every two items that
+one annotator graded.
 
-The paper's data (CS-TREC2011, MIREX2005) are not at hand. Its NDCG@10 on them: CondorcetFuse .611 and .414, GreedyOrder
-.676 and .399, BradleyTerry .379 and .385, MPM .667 and .501, Crowd-BT .414 and .496, EMeloRating .663 and .436,
-CrowdAgg_NDCG .686 and .532, CrowdAgg_RBP .679 and .531.
+The paper's data (CS-TREC2011, MIREX2005) are not available. Its NDCG@10 on them: CondorcetFuse .611 and .414,
+GreedyOrder .676 and .399, BradleyTerry .379 and .385, MPM .667 and .501, Crowd-BT .414 and .496, EMeloRating .663 and
+.436, CrowdAgg_NDCG .686 and .532, CrowdAgg_RBP .679 and .531.
 """
 
 

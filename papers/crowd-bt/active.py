@@ -1,4 +1,4 @@
-"""What beats Crowd-BT's way of asking: accuracy against the number of labels, any pair to anyone.
+"""Policies that are better than Crowd-BT's: accuracy by number of labels, when any pair can be put to any annotator.
 
 100 items, 100 annotators, 1,500 labels, in four worlds: quality η from Beta(2, 1) or Beta(10, 1), and labels that are
 the true order with probability η or, *logistic*, a draw that is hard for close items.
@@ -89,14 +89,13 @@ SHOWS = {
 
 NOTES = """
 *Gain* is the paper's: online Crowd-BT with prior Beta(10, 1), the triplet of largest expected information gain. The
-others are ours, steered by draws of the posterior, walked on every 25 labels, with the prior of η learnt from the
-data unless it is named. With Beta(10, 1) held fixed, scores are given a wide prior (standard deviation 10); where
-their spread is learnt as well, it shrinks, close scores being blamed for what bad annotators did. Whatever asked, the
-labels are ranked by the same board: a long walk through the posterior (2,100 sweeps), its prior on η learnt, or as
-named; *online means* ranks by the means of online Crowd-BT instead, as the paper does. All ways are tried in the
-paper's own world, the first; in the others random and adaptive. Differences are trial by trial, on the same crowds,
-from random ranked in the same way. Of 28 that are looked at, with no difference in truth, one below −2 standard
-errors is to be expected every other time.
+others are ours. They use posterior draws, sampled again every 25 labels, with the prior of η learnt from the data
+unless it is named. With Beta(10, 1) fixed, scores have a wide prior (standard deviation 10). If their spread is learnt
+as well, it shrinks, because close scores then explain the errors of bad annotators. For every policy, the labels are
+ranked by the same model: a long MCMC run (2,100 sweeps) with the prior on η learnt, or as named; *online means* ranks
+by the means of online Crowd-BT instead, as the paper does. All policies are run in the paper's own setting, the first;
+in the others only random and adaptive. Differences are paired by trial, from random ranked in the same way. Among 28
+differences that are zero in truth, one below −2 standard errors is expected every other time.
 """
 
 

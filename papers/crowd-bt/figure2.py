@@ -1,7 +1,7 @@
-"""Crowd-BT, Figure 2: accuracy as votes are sampled, by what is explored (γ).
+"""Crowd-BT, Figure 2: accuracy by number of votes, for several exploration weights γ.
 
-100 items, 100 annotators with quality η from Beta(2, 1), and a pool of 400 pairs answered by 10 of them each, of which
-any vote may be asked for once. (Any pair put to anyone: active.py.)
+100 items, 100 annotators with quality η from Beta(2, 1), and a pool of 400 pairs answered by 10 of them each; each
+vote can be requested once. (active.py lets policies ask any annotator about any pair.)
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SHOWN = ("250", "500", "1000", "1500", "2000", "3000", "4000", AREA)
 AIM = 0.02
 
 NOTES = """
-Items are ranked by the means of online Crowd-BT, as in the paper: scores N(0, 1) beforehand (the paper does not say),
-moments by numerical integration. AUC is the mean accuracy over the curve, a point every 50 votes. *Halving* begins with
-γ = 30 and halves it after every quarter of the votes. All votes of a pool are asked for in the end, so that its curves
-meet. Differences are trial by trial, on the same crowds.
+Items are ranked by the means of online Crowd-BT, as in the paper: the prior of scores is N(0, 1) (the paper does
+not say), moments are computed by numerical integration. AUC is the mean accuracy over the curve, with a point every 50
+votes. *Halving* begins with γ = 30 and halves it after every quarter of the votes. In the end all votes of a pool have
+been requested, so its curves meet. Differences are paired by trial, on the same crowds.
 """
 
 

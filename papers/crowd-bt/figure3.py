@@ -1,4 +1,4 @@
-"""Crowd-BT, Figure 3: the area under the curve by the quality of annotators, and by what is explored (γ).
+"""Crowd-BT, Figure 3: the area under the curve by the quality of annotators and the exploration weight γ.
 
 As Figure 2, from a pool of 400 pairs × 10 votes, with η from Beta(1, 1), Beta(2, 1), Beta(5, 1) or Beta(10, 1).
 """
@@ -29,9 +29,9 @@ ONE, GOLD = "(a) prior Beta(10, 1)", "(b) prior estimated on 5 gold pairs"
 GOLD_PAIRS = 5
 
 NOTES = """
-Normalised area under the curve: the mean accuracy of online Crowd-BT, a point every 50 of 4,000 votes. In (b) every
-annotator first answers 5 pairs whose order is known; who has r of them right begins with Beta(1 + r, 1 + 5 − r). These
-answers count for nothing else, and nobody is charged for them. The paper's figure has no numbers to set beside these.
+Normalised area under the curve: the mean accuracy of online Crowd-BT, with a point every 50 of 4,000 votes. In (b)
+every annotator first answers 5 pairs whose order is known; with r correct answers they begin with Beta(1 + r, 1 + 5 −
+r). These answers are used for nothing else and are not counted. The paper's figure has no numbers to compare with.
 """
 
 

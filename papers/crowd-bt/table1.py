@@ -1,4 +1,4 @@
-"""Crowd-BT, Table 1: how accurate rankings are as annotators get worse.
+"""Crowd-BT, Table 1: accuracy by the quality of annotators.
 
 100 items, 400 pairs answered by 10 of 100 annotators each, who tell the true order with probability η from Beta(α, β).
 """
@@ -53,11 +53,11 @@ MODELS: dict[str, Model] = {
 SHOWS = MODELS | {"crowd": partial(crowd_bt, quality="beta(2,1)", seed=FIRST_SEED)}
 
 NOTES = """
-*One* and *Gold* are the paper's own: λ = 0.5, no prior on η, scores and η in turn, begun with every η = 1 or with each
-annotator's accuracy on 5 gold pairs. The gold pairs are not among the 400; every annotator answers them, and these
-answers count for nothing else. (s, η) and (−s, 1−η) are equally likely, so at (2,2) *One* ends either way up by chance:
-max(ACC, 1 − ACC) is shown there. crowd-bt and bayesian-crowd-bt are the library's, at their defaults; in the last three
-columns the five gold pairs tell them which way is up, as they do *Gold*.
+*One* and *Gold* are the paper's methods: λ = 0.5, no prior on η, alternating optimisation of scores and η, starting
+from η = 1 or from each annotator's accuracy on 5 gold pairs. The gold pairs are not among the 400; every annotator
+answers them, and these answers are used for nothing else. (s, η) and (−s, 1−η) have the same likelihood, so at (2,2)
+the sign of *One* is random, and the table shows max(ACC, 1 − ACC). crowd-bt and bayesian-crowd-bt have their default
+settings; in the last three columns the five gold pairs determine their sign, as for *Gold*.
 """
 
 

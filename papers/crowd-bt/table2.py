@@ -1,4 +1,4 @@
-"""Crowd-BT, Table 2: few pairs with many votes or many with few, and how strongly scores are held together (λ).
+"""Crowd-BT, Table 2: few pairs with many votes or many pairs with few, and the regularisation λ.
 
 100 items, 100 annotators with quality η from Beta(2, 1), 4,000 votes: 4000 pairs × 1, 400 × 10, 200 × 20.
 """
@@ -57,8 +57,9 @@ SHOWS = {
 }
 
 NOTES = """
-Crowd-BT is the paper's: no prior on η, scores and η in turn, begun with every η = 1. Its objective has local optima,
-mostly at λ = 0.1: *several starts* climbs from other points too and keeps the highest. bayesian-crowd-bt has no λ.
+Crowd-BT is the paper's method: no prior on η, alternating optimisation of scores and η, starting from η = 1. Its
+objective has local optima, mostly at λ = 0.1: *several starts* also starts from other points and keeps the highest
+objective. bayesian-crowd-bt has no λ.
 """
 
 

@@ -1,8 +1,8 @@
-"""Crowd-BT, Table 3: real judgments, and how strongly scores are held together (λ).
+"""Crowd-BT, Table 3: real judgments, by the regularisation λ.
 
-Which of two passages is harder to read: 491 passages of known level, 624 annotators, 12,728 comparisons. Give the
-authors' file (wsdm_rankagg_2013_readability_crowdflower_data.csv), or any file of comparisons and one of gold. Without,
-the country_population judgments are ranked, where they are found.
+Which of two passages is harder to read: 491 passages of known level, 624 annotators, 12,728 comparisons. Pass the
+authors' file (wsdm_rankagg_2013_readability_crowdflower_data.csv), or any file of comparisons and one of gold.
+Otherwise the country_population judgments are ranked, if they are found.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ BY_THE_PAPER = CrowdBT(
     prior_scale=None, virtual_weight=0.5, quality_prior=None, start="one", solver="alternating", max_steps=1000
 )
 NOTES = """
-Crowd-BT is the paper's: no prior on η, scores and η in turn, begun with every η = 1. variance-bt holds scores with a
-normal prior, here as narrow as λ is where scores are equal: a variance of 2/λ. Its annotators' sharpness has a prior
-too, where the paper has none.
+Crowd-BT is the paper's method: no prior on η, alternating optimisation of scores and η, starting from η = 1.
+variance-bt has a normal prior on scores, with the variance 2/λ that matches λ at equal scores. The precision of its
+annotators has a prior too, unlike in the paper.
 """
 
 ANSWER, GRADED = "please_decide_which_passage_is_more_difficult", ("label_level_a", "label_level_b")

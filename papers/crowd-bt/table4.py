@@ -1,7 +1,7 @@
-"""Crowd-BT, Table 4: judgments taken in one at a time, by Crowd-BT and by TrueSkill.
+"""Crowd-BT, Table 4: Crowd-BT and TrueSkill, updated one judgment at a time.
 
-Over 50 random orders of the reading levels (give the authors' file, as to table3.py); without it, of the
-country_population judgments, where they are found. And of simulated crowds: 400 pairs × 10 votes with logistic labels.
+Over 50 random orders of the reading levels (pass the authors' file, as for table3.py) or, without it, of the
+country_population judgments, if they are found. Also on simulated crowds: 400 pairs × 10 votes with logistic labels.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SIMULATED, DEVIATION = "simulated", "standard deviation"
 
 NOTES = """
 Accuracy of the means after all judgments, in a random order, the same for every method. Online-Crowd-BT begins with
-N(0, 1) and Beta(10, 1), its moments by numerical integration or, in *closed form*, by the paper's eq. 12-18; TrueSkill
-as its authors set it, and for judgments without ties of items that stay as they are.
+N(0, 1) and Beta(10, 1), with moments by numerical integration or, in *closed form*, by the paper's eq. 12-18. TrueSkill
+has its authors' settings, or those for judgments without ties of items that do not change.
 """
 
 

@@ -1,7 +1,7 @@
-"""Crowd-BT, Table 5: how many votes it takes to come near the best accuracy, by what is explored (γ).
+"""Crowd-BT, Table 5: number of votes to get close to the best accuracy, by the exploration weight γ.
 
-From the pool of the reading levels (give the authors' file, as to table3.py); without it, of the country_population
-judgments, where they are found. And of simulated crowds: 400 pairs × 10 votes with logistic labels.
+From the pool of the reading levels (pass the authors' file, as for table3.py) or, without it, of the country_population
+judgments, if they are found. Also from simulated crowds: 400 pairs × 10 votes with logistic labels.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ EVERY = 10
 Files = tuple[Path | None, Path | None]
 
 NOTES = """
-The best accuracy is the highest that any policy has when all votes are in; counted is the first multiple of 10 votes at
-which a share of it is reached, all votes where it never is. Ranked by the means of online Crowd-BT, which begins with
-N(0, 1) and Beta(10, 1). Chance is in the order at random, and in which of equally good votes comes first.
+The best accuracy is the highest of any policy after all votes. The table shows the first multiple of 10 votes at which
+a share of it is reached, or all votes if it never is. Items are ranked by the means of online Crowd-BT, which begins
+with N(0, 1) and Beta(10, 1). Random are the order of the policy *random* and the choice among equally good votes.
 """
 
 

@@ -62,15 +62,15 @@ FLAT = 0.003
 SHOWS = MODELS | {"crowd": partial(crowd_bt, quality="beta(10,1)", seed=FIRST_SEED)}
 
 NOTES = """
-The paper's passages are not at hand; these three crowds stand in for them. *Synthetic*: 100 items, 400 pairs answered
-by 10 of 100 annotators with quality from Beta(10, 1). *Synthetic with habits*: the same, but annotator k answers with
-chance 1 − f(γ) by habit, left with chance f(r), γ from N(1.5, 1) and r from N(1, 1). *Countries*: country_population,
-15 items and 199 annotators; which item stood left is not known, so sides are tossed. A pair keeps its sides for
-everyone, as in the paper's tasks: all spammers say the same of it. Bradley-Terry, Crowd-BT and Majority-Vote-BT have
-λ = 0.5, the others their defaults. The default of factor-bt's `attention_prior` was chosen with this in view: from
-(2, 1.5), under which spammers keep some credit, it was widened to (2, 4) on other synthetic crowds, on *Countries*
-with other sides and spammers (so there it is no independent test), and because it foretells llmfao better; the paper
-has no prior on γ at all.
+The paper's passages are not available; these three crowds replace them. *Synthetic*: 100 items, 400 pairs answered
+by 10 of 100 annotators with quality from Beta(10, 1). *Synthetic with habits*: the same, but annotator k answers
+by habit with probability 1 − f(γ), and then left with probability f(r), γ from N(1.5, 1) and r from N(1, 1).
+*Countries*: country_population, 15 items and 199 annotators; screen positions are unknown, so sides are random. A pair
+has the same sides for everyone, as in the paper's tasks, so all spammers give the same answer to it. Bradley-Terry,
+Crowd-BT and Majority-Vote-BT have λ = 0.5, the others their defaults. The default of factor-bt's `attention_prior` was
+chosen after a first run: from (2, 1.5), under which spammers keep some influence, it was widened to (2, 4) on other
+synthetic crowds, on *Countries* with other sides and spammers (so this is not an independent test there), and because
+it predicts llmfao better. The paper has no prior on γ.
 """
 
 Made = tuple[Comparisons, np.ndarray]

@@ -1,7 +1,7 @@
-"""factorBT, Table 1: how well the model's parameters are found again.
+"""factorBT, Table 1: recovery of the parameters.
 
-100 items, 400 pairs answered by 10 of 100 annotators each, who with chance f(γ) look at the items and else answer by
-two factors of the task, which pull them with r₁ and r₂; γ and r are drawn from N(0, 1).
+100 items, 400 pairs answered by 10 of 100 annotators each, who answer by the items with probability f(γ) and
+otherwise by two features of the task with weights r₁ and r₂; γ and r are drawn from N(0, 1).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PAPER = {"ACC": 0.51, "r₁": 0.50, "r₂": 0.47, "γ": 0.81, "s": 0.92}
 AIMS = {"ACC": 0.875, "f(γ)": 0.764, "s": 0.902}
 
 NOTES = """
-ACC, then correlations of estimated with true parameters. γ and r have the N(0, 1) they were drawn from as a prior:
-without one they run away, and their correlations say where the solver stopped. True scores are 0 to 99 and answers
-logistic in their differences, hence the wide prior on scores; 10 was chosen beforehand, the others show how little it
-matters. An accuracy of .51 cannot go with a correlation of .92 between scores: the paper's is taken for a misprint. Its
-.81 for γ is what f(γ), the share of answers given with care, has.
+ACC, then correlations of estimated with true parameters. γ and r have the prior N(0, 1) that they were drawn from:
+without a prior they diverge, and their correlations depend on where the solver stopped. True scores are 0 to 99 and
+answers are logistic in their differences, hence the wide prior on scores; 10 was chosen in advance, and the other
+values show how little it matters. An accuracy of .51 is not compatible with a correlation of .92 between scores, so the
+paper's value is probably a misprint. Its .81 for γ is the correlation of f(γ), the attention, here.
 """
 
 

@@ -1,6 +1,7 @@
-"""Honesty: how many pairs a board tells apart at 95 % where every answer was a coin toss.
+"""Null simulation: how many pairs a leaderboard separates at 95 % if every answer is random.
 
-A board that says "95 % sure" may be wrong of one pair in twenty; of coin tosses everything it is sure of is wrong.
+A leaderboard that claims 95 % may be wrong about one pair in twenty. With random answers, every separated pair is
+wrong.
 """
 
 from __future__ import annotations
@@ -48,11 +49,10 @@ SHOWS = {
 }
 
 NOTES = """
-Rows are what chose the questions: all of a policy's defaults, steered by beliefs sampled anew every 25 answers
-(`online.SequentialMCMC`) or,
-where it is said, by `online.CrowdBT`. Columns are the models that the board was fitted with, at
-their defaults but for the prior on scores where it is named. A pair is told apart where its scores differ by more than
-1.96 standard deviations of the difference; *by its draws*, where more than 97.5 % of the posterior's draws agree.
+Rows are the policies that chose the questions, with default settings. Their beliefs are sampled again every 25 answers
+(`online.SequentialMCMC`) or, where stated, updated by `online.CrowdBT`. Columns are the models of the leaderboard, with
+default settings except for the prior on scores where it is named. A pair is separated if its scores differ by more than
+1.96 standard deviations of the difference; *by its draws*, if more than 97.5 % of the posterior draws agree.
 """
 
 

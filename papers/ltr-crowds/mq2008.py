@@ -1,7 +1,7 @@
 """Learning to rank from crowds, Figures 13 to 15: real features and grades, simulated annotators.
 
-The paper's OHSUMED is not at hand: the 471 development queries of MQ2008 (5 to 121 documents, 46 features, grades 0 to
-2) stand in for it. 10 annotators with θ in [-.25, .02]: now and then one of them is reversed.
+The paper's OHSUMED is not available; the 471 development queries of MQ2008 (5 to 121 documents, 46 features, grades 0
+to 2) replace it. There are 10 annotators with θ in [-.25, .02], so occasionally one of them is reversed.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ GRADES = "truth, ties left open"
 EXPERTISE = "Expertise"
 
 NOTES = f"""
-In each trial two thirds of the queries, drawn by lot, are learnt from and the others tested on; NDCG (gain 2^grade −
-1) is the mean over tested queries with something relevant. As in the paper one perfect order of each query is drawn
-at random among those its grades allow, and annotators' lists are drawn around it (Mallows, θ uniform in [{LOW},
-{HIGH}]). *truth* learns from that perfect order, *{GRADES}* from the grades. Grades are not shown to any other
-method: labels map or expected are chosen by annotators' lists alone, for ltr-crowds; S1 to S3 learn from the same. S1
-knows the perfect order of a quarter of the queries, S2 θ of the best annotator to within a quarter, S3 that this one
-is better than all others. Expertise: NDCG@3 of annotators by the estimated θ, the best of 10 having the grade 10. The
+In each trial a random two thirds of the queries are used for training and the others for testing; NDCG (gain 2^grade −
+1) is the mean over test queries with a relevant document. As in the paper, one perfect order of each query is drawn at
+random among those that its grades allow, and annotators' lists are drawn around it (Mallows, θ uniform in [{LOW},
+{HIGH}]). *truth* is trained on that perfect order, *{GRADES}* from the grades. No other method uses the grades:
+ltr-crowds chooses the labels map or expected by annotators' lists alone, and S1 to S3 use the same labels. S1 knows the
+perfect order of a quarter of the queries, S2 the θ of the best annotator to within a quarter, S3 that this annotator is
+better than all others. Expertise: NDCG@3 of annotators by the estimated θ, where the best of 10 has the grade 10. The
 settings of trees were chosen on other splits of these queries.
 """
 

@@ -1,6 +1,6 @@
-"""Learning to rank from crowds: whether expertise is found again, from whole, partial, few and top-k lists.
+"""Learning to rank from crowds: recovery of expertise from whole, partial, few and top-k lists.
 
-Mallows lists of 10 annotators on 100 queries of 15 items, but where it says otherwise.
+Mallows lists of 10 annotators on 100 queries of 15 items, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ ERROR, NDCG = "RMSE of θ", "NDCG@5"
 WHOLE, PARTIAL, SPARSE, TOP = "whole lists", "partial lists", "a sparse crowd", "the first 10 of 60"
 
 NOTES = """
-*ltr-crowds* is the library at its defaults, *prior_lists=1* too but that no query is held out (labels expected); *as
-in the paper* its sampler of 500 random transpositions, the likeliest list to learn from and no prior; *true lists
-known* what θ would be, without a prior, if the truth were told. Partial lists: each annotator sees 4 of 10 items. A
-sparse crowd: 24 annotators, 3 to a list. First 10 of 60: lists tell the first ten items. *points* are the paper's
-features, which all but determine the true list; *noisy truth* is the model's own: 6 features, true lists drawn from
-Plackett-Luce with scores of spread 2, and tested against the scores. NDCG@5 is of 500 other queries; the i-th best of
+*ltr-crowds* has default settings; *prior_lists=1* has too, except that no query is held out (labels expected). *As in
+the paper* uses its sampler of 500 random transpositions, trains on the most likely list and has no prior. *True lists
+known* estimates θ from the true lists, without a prior. Partial lists: each annotator sees 4 of 10 items. A sparse
+crowd: 24 annotators, 3 per list. First 10 of 60: lists contain the first ten items. *points* are the paper's features,
+which nearly determine the true list; *noisy truth* follows the model: 6 features, true lists drawn from Plackett-Luce
+with scores of spread 2, evaluated against the scores. NDCG@5 is of 500 other queries; the i-th best of
 n has the grade n + 1 − i, of 60 the first ten 10 to 1, with gain 2^grade − 1. θ of top-k lists is not compared: they
 are the first ten of whole Mallows lists, not draws of Definition 1's distance.
 """

@@ -1,7 +1,7 @@
-"""Learning to rank from crowds: Gibbs' moves and the paper's sampler beside exact sums.
+"""Learning to rank from crowds: Gibbs sampling and the paper's sampler compared with exact sums.
 
-20 queries of n items, 10 annotators with Mallows lists. *points* are the paper's features, which all but determine the
-true list; *noisy truth* is drawn from Plackett-Luce, so that features leave it open.
+20 queries of n items, 10 annotators with Mallows lists. *points* are the paper's features, which nearly determine the
+true list; in *noisy truth* the true list is drawn from Plackett-Luce, so the features do not determine it.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ OTHERS: tuple[Sampler, ...] = ("gibbs", "paper")
 SHOWS = {way: Taught(CrowdRanker(sampler=way, labels="expected", held_out=0)) for way in ("exact", *OTHERS)}
 
 NOTES = """
-One step: all are given the scores and θ that exact EM ended with, and say what θ is next, and which list is
-likeliest. All of EM: each goes its own way from the start, at most 15 iterations, labels expected. From 11 items on
-Gibbs is the library's default; up to 10 exact sums are. The paper's sampler takes 500 random transpositions from a
-random list.
+One step: all samplers start from the scores and θ at the end of exact EM, and compute the next θ and the most likely
+list. All of EM: each runs its own EM from the start, with at most 15 iterations and labels expected. By default,
+crowdrank uses exact sums up to 10 items and Gibbs sampling beyond. The paper's sampler makes 500 random transpositions
+from a random list.
 """
 
 

@@ -1,7 +1,7 @@
 """Learning to rank from crowds, Figures 9 to 12: functions and expertise on the paper's synthetic data.
 
-100 queries of 15 points to learn from, 500 to test on; G annotators. Three crowds: distances drawn by eq. 56, θ in
-[-2.5, -.5]; true Mallows lists of the same θ; and a hard crowd, Mallows lists with θ in [-.4, -.02].
+100 queries of 15 points for training, 500 for testing; G annotators. Three crowds: distances drawn by eq. 56, θ in
+[-2.5, -.5]; Mallows lists with the same θ; and a hard crowd, Mallows lists with θ in [-.4, -.02].
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Learning to rank from crowds, §6.2: long lists of which annotators tell the first ten.
+"""Learning to rank from crowds, §6.2: the first ten items of long lists.
 
 100 queries of 120 items to learn from, 100 to test on. Two crowds: eight ranking functions that see some of the
 features, as in the paper; and ten annotators whose lists are drawn around the truth.
@@ -51,15 +51,15 @@ SEEN = ((0,), (1,), (0, 2), (0, 3), (1, 4), (1, 5), (0, 2, 3), (0, 1, 2, 3, 4, 5
 NOISE = 1.0
 
 NOTES = f"""
-The paper's MQ2007 and MQ2008 with lists of 500 documents are not at hand. Its annotators are made again on simulated
+The paper's MQ2007 and MQ2008 with lists of 500 documents are not available. Its annotators are rebuilt on simulated
 features: {GROUP * GROUPS} normal ones in {GROUPS} groups, weights from a normal distribution, a true score with noise
 of the size of one feature's part. Function 1 to 8 are fitted (by least squares) to every second item, each with the
 groups that Table I gives it, and then order the other half of the items, 120 a query, of which they tell the first
-{FIRST}. So annotators err alike, and not as Mallows says. The other crowd is the paper's synthetic one with Mallows
-lists, θ in [-.4, -.02]. The first ten have the grades 10 to 1 and all others 0; NDCG with gain 2^grade − 1. S1 knows
-the true first ten of a quarter of the queries, S3 which annotator is best. *{FULL}* is ListMLE-full, *{TRUTH}*
-ListMLE-top10. Expertise: NDCG of annotators by estimated θ; the true order of the functions is by their mean
-Kendall's tau with the truth.
+{FIRST}. So the annotators' errors are correlated and do not follow a Mallows model. The other crowd is the paper's
+synthetic one with Mallows lists, θ in [-.4, -.02]. The first ten have the grades 10 to 1 and all others 0; NDCG with
+gain 2^grade − 1. S1 knows the true first ten of a quarter of the queries, S3 which annotator is best. *{FULL}* is
+ListMLE-full, *{TRUTH}* ListMLE-top10. Expertise: NDCG of annotators by estimated θ; the true order of the functions is
+by their mean Kendall's tau with the truth.
 
 | the paper's claim | ours (NDCG, p < .01, of the two crowds and four depths) |
 |---|---|

@@ -1,7 +1,7 @@
-"""Stopping: whether "the best three are settled" holds when it is announced, and how well its coming was foretold.
+"""Stopping: whether the decision "top 3" is correct when it is announced, and how well the votes were forecast.
 
-12 items, of which the best three are sought, and 30 annotators; the policy `adaptive` asks, beliefs are looked at every
-25 votes, and the best three are announced when they are 95 % sure and confirmed so.
+12 items, of which the best three are to be found, and 30 annotators. Questions are chosen by the policy `adaptive`, the
+decision is checked every 25 votes, and it is announced when it is 95 % certain and confirmed.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ collections the forecast, asked after so much of what it took, was neither {FACT
 called *interval* in what share the 80 % interval held what it took. After 100 and 200 votes nobody knows yet which
 collections will settle: there the interval counts as right for one that never did if it reaches beyond {MOST:,}.
 
-Priors are learnt; where answers follow the true order they are not those that the crowd was drawn from. The pace of
-the forecast was set on other seeds. The crowds were not chosen blindly: scale 3 was tried first, on some of these seeds
-too, and scale 6 added because so few settled.
+Priors are learnt; where answers follow the true order they differ from those that the crowd was drawn from. The
+exponent of the forecast was fitted on other seeds. The choice of crowds was not blind: scale 3 was tried first, on some
+of these seeds too, and scale 6 was added because so few collections were decided.
 """
 
 

@@ -1,4 +1,4 @@
-"""No table of the paper's: how many domains are found where nobody says how many there are.
+"""Not in the paper: how many domains are found if their number is not given.
 
 DOC30SR0.1DEMO1: 100 queries of 30 items, 10 annotators who answer a tenth of the pairs; of 1, 2, 5 and 10 domains.
 """
@@ -21,9 +21,9 @@ COLUMNS = {f"DOC30SR0.1DEMO1 of {count} domains": str(count) for count in TRUE}
 SHOWS = shown([OURS], list(COLUMNS))
 SETS = "sets of malicious annotators"
 NOTES = """
-tpp at its defaults. A domain counts as found when it is the likeliest of some query. Found domains are matched with the
-true ones, one to one, so that most queries agree; queries of a domain without a match are in the wrong one. Domains in
-which the same annotators are malicious differ little in what is said: how many such sets there are is shown, too.
+tpp with default settings. A domain counts as found if it is the most likely domain of some query. Found domains are
+matched one to one with the true ones, so that most queries agree; queries of a domain without a match count as wrong.
+Domains with the same malicious annotators hardly differ in their answers, so the number of such sets is shown, too.
 """
 
 

@@ -1,6 +1,6 @@
-"""TPP, Figure 3: how many queries are in the right domain, iteration by iteration.
+"""TPP, Figure 3: share of queries in the right domain, by iteration.
 
-DOC5SR0.5DEMO1, but 100 queries of two domains that are as large: 5 items, 10 annotators who answer half the pairs.
+DOC5SR0.5DEMO1, but with 100 queries of two equally large domains: 5 items, 10 annotators who answer half the pairs.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SHOWN = ("0", "1", "2", "3", "5", "7", "10", "20", "40")
 PAPER = {(PUBLISHED, "0"): 0.5, (PUBLISHED, "10"): 0.895}
 
 NOTES = """
-The share of queries in the right domain, with the names that suit most of them (so that chance has a little more than
-one half). *TPP, published* is the paper's Monte Carlo EM, told that there are two domains; where it has settled, later
-columns repeat the last. tpp is the library's, which finds out how many there are; it has no iterations, and what it has
-in the end stands below the last.
+The share of queries in the right domain, with the labelling that suits most of them (so that chance gives slightly more
+than one half). *TPP, published* is the paper's Monte Carlo EM with the number of domains given; once it has converged,
+later columns repeat the last value. tpp estimates the number of domains; it has no iterations, and its final value is
+in the last column.
 """
 
 

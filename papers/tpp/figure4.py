@@ -1,6 +1,6 @@
-"""TPP, Figure 4: lists of 25 retrieval systems made into one (MQ2008-agg).
+"""TPP, Figure 4: aggregation of the lists of 25 retrieval systems (MQ2008-agg).
 
-Queries of at most 8 documents. The first rank is the top; a system lists some of the documents of a query.
+Queries with at most 8 documents. A system lists some of the documents of a query, the best first.
 """
 
 from __future__ import annotations
@@ -48,12 +48,11 @@ READINGS = ("lists as they are", "missing documents last")
 SHARES = {"SR1.0": 1.0, "SR0.2": SPARSE}
 
 NOTES = f"""
-Two readings of a list that leaves documents out: it says nothing of them, or it puts them below those it has. With
-SR0.2 a fifth of the pairs of all lists is kept, at random, and NDCG is the mean of {DRAWS} draws; trm reads whole
-lists, so it has no SR0.2. All models are the library's, at their defaults but for tpp's chains, which are walked until
-R̂ is below 1.05; plain tpp finds out how many domains there are. NDCG has the usual gain 2^grade − 1, and is the mean
-over queries with a relevant document ± standard error between queries. Differences are query by query. The paper's
-figure has curves and no numbers.
+Documents missing from a list are either ignored or ranked below the listed ones. With SR0.2 a fifth of the pairs of all
+lists is kept, at random, and NDCG is the mean of {DRAWS} draws; trm reads whole lists, so it has no SR0.2. All models
+have default settings, except that tpp's chains run until R̂ is below 1.05; plain tpp estimates the number of domains.
+NDCG has the usual gain 2^grade − 1, and is the mean over queries with a relevant document ± standard error between
+queries. Differences are paired by query. The paper's figure has curves but no numbers.
 """
 
 

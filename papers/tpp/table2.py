@@ -1,4 +1,4 @@
-"""TPP, Table II: how far rankings are from the truth, as lists get longer, answers fewer and annotators worse.
+"""TPP, Table II: distance of rankings from the truth, with longer lists, fewer answers and worse annotators.
 
 100 queries of 10 domains, 10 annotators. DOC: items of a query; SR: share of their pairs that each annotator answers;
 DEMO: average annotators dominate (1), three in ten answer almost at random (2), three in ten are malicious (3).
@@ -39,11 +39,11 @@ PAPER = {
 COVERED = ("scores covered", "difficulties covered")
 
 NOTES = """
-Kendall's distance: pairs of a query the wrong way round, of 10 (DOC5) or 435 (DOC30); smaller is better. True scores
-are sums of U[0,1] gaps, which alone matches the paper's levels. *TPP, published* and TPPUNI… are the paper's Monte
-Carlo EM, with ten domains; crowd-bt and tpp are the library's, at their defaults: tpp finds out how many domains there
-are. Every method sees the same crowds, and differences are taken crowd by crowd. The paper's numbers are of one data
-set each. *Covered* are the shares of true values that lie in tpp's 90 % intervals.
+Kendall distance: number of wrongly ordered pairs per query, of 10 (DOC5) or 435 (DOC30); smaller is better. True scores
+are sums of U[0,1] gaps, the only choice that matches the paper's levels. *TPP, published* and TPPUNI… are the paper's
+Monte Carlo EM with ten domains; crowd-bt and tpp have default settings, so tpp estimates the number of domains. Every
+method gets the same crowds, and differences are paired by crowd. The paper's numbers are for one data set each.
+*Covered* is the share of true values that lie in tpp's 90 % intervals.
 """
 
 

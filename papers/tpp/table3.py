@@ -1,4 +1,4 @@
-"""TPP, Table III and Figure 5: many annotators who answer little each, and who of them is malicious.
+"""TPP, Table III and Figure 5: many annotators with few answers each, and detection of malicious annotators.
 
 100 queries of 30 items and 10 domains, annotators as in DEMO1. ANNO: annotators; SR: share of the pairs of a query that
 each of them answers.
@@ -22,11 +22,11 @@ PAPER = dict(zip(NAMES, (36.208, 24.328, 25.734, 16.290), strict=True))
 PAPER_AUC = dict(zip(NAMES, (0.837, 0.924), strict=False))
 
 NOTES = """
-Kendall's distance is of 435 pairs a query; smaller is better. AUC is the area under the curve of −τ as a test for being
-malicious, over annotators and domains; found domains are matched with the true ones, one to one, so that most queries
-agree, and where too few were found, a domain is told by the one most of its queries went to. The paper prints no area
-for 200 annotators. *TPP, published* is the paper's Monte Carlo EM; crowd-bt and tpp are the library's,
-at their defaults. Differences are taken crowd by crowd.
+Kendall distance is over 435 pairs per query; smaller is better. AUC is the area under the curve of −τ as a test for
+malicious annotators, over annotators and domains. Found domains are matched one to one with the true ones, so that most
+queries agree; if too few were found, a true domain is represented by the one that contains most of its queries. The
+paper prints no area for 200 annotators. *TPP, published* is the paper's Monte Carlo EM; crowd-bt and tpp have default
+settings. Differences are paired by crowd.
 """
 
 if __name__ == "__main__":

@@ -81,12 +81,12 @@ class SettingError(CrowdrankError, ValueError):
 
 
 class UnknownNameError(CrowdrankError, KeyError):
-    """There is nothing of this name.
+    """No item, column, model or setting has this name.
 
     Parameters
     ----------
     kind : str
-        What was looked for: "item", "column", "model".
+        The kind of name: "item", "column", "model".
     name : object
         The name that was given.
     known : iterable

@@ -1,6 +1,6 @@
 """From a source of judgments to a ranking: read, choose a model, convert, fit, quantify uncertainty, evaluate.
 
-`rank` is the public function. `run` takes the same options and returns, beside the ranking, what the command line and
+`rank` is the public function. `run` takes the same options and also returns everything that the command line and
 reports show: the import report, the reason for the model, the evaluation against gold and the comparison of systems.
 """
 
@@ -44,7 +44,7 @@ AUTO = "auto"
 POSITION = "position"
 UNCERTAINTY_METHODS = ("model", "bootstrap", "none")
 MISSING_RULES = ("unknown", "worse")
-# A ranking correlated with its gold below this is probably graded upside down.
+# If the correlation with the gold is below this, smaller gold values are probably better.
 _REVERSED_GOLD = -0.2
 
 
@@ -111,7 +111,7 @@ class PreparedData:
     judgments : Comparisons, Ratings or Rankings
         The judgments as read.
     report : ImportReport or None
-        What became of each row; None if the source was no file or table.
+        How each row was handled; None if the source is not a file or table.
     choice : ModelChoice
         The name of the model, and why it was chosen.
     model : Model
@@ -121,7 +121,7 @@ class PreparedData:
     conversion : str
         How they were converted; empty if they were not.
     side_information : SideInformation or None
-        Gold pairs, and what is known of annotators.
+        Gold pairs, and knowledge about annotators.
     items : ItemInformation
         Columns about items.
     """
@@ -149,7 +149,7 @@ class RankResult(PreparedData):
     systems : Systems or None
         How often each system beats each other one, if `system` was given.
     warnings : tuple of Warning
-        Warnings raised on the way; the notes have their text.
+        Warnings that were raised; the notes have their text.
     options : RankOptions
         The options of the call.
     """
@@ -213,7 +213,7 @@ def rank(
     query : str, optional
         The column that holds the query; each query is ranked on its own.
     kind : {"comparisons", "ratings", "rankings"}, optional
-        What the rows are, if the columns allow several kinds.
+        The kind of judgments, if the columns allow several.
     format, encoding : str, optional
         Format of the file (see `crowdrank formats`) and text encoding, if they are not recognised.
     features : str or sequence of str, optional
@@ -254,7 +254,7 @@ def rank(
     Returns
     -------
     Ranking
-        Scores, ranks and their uncertainty. Its `notes` say what weakens the result.
+        Scores, ranks and their uncertainty. Its `notes` list caveats.
 
     See Also
     --------
@@ -309,7 +309,7 @@ def silent(label: str) -> Iterator[Callable[[str], None]]:
 
 
 def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
-    """Rank a source of judgments and return the ranking with all that belongs to it.
+    """Rank a source of judgments and return the ranking with its import report, evaluation and comparison of systems.
 
     Parameters
     ----------
@@ -323,9 +323,9 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
     Returns
     -------
     RankResult
-        The warnings raised on the way are in it and in the notes; none is issued.
+        It holds the warnings that were raised, and its notes have their text; none is issued.
     """
-    # Files are opened before the fit, so that a wrong name costs nobody a long computation.
+    # Files are opened before the fit, so that a wrong name fails before a long computation.
     gold, init = load_gold(options.gold, options.gold_columns), _load_init(options)
     with warnings.catch_warnings(record=True) as caught, ExitStack() as resources:
         warnings.simplefilter("always", CrowdrankWarning)
@@ -350,7 +350,7 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
 
 
 def prepare(source: Any, options: RankOptions, stage: Stage = silent) -> PreparedData:
-    """Read the judgments, choose the model, and convert the judgments to what it reads."""
+    """Read the judgments, choose the model, and convert the judgments to the kind that it reads."""
     items = ItemInformation.read(source, options)
     judgments, report = _read_judgments(source, options, items.columns_to_read, stage)
     choice = _choose_model(judgments, items, options, stage)
@@ -418,7 +418,7 @@ def _choose_model(judgments: Judgments, items: ItemInformation, options: RankOpt
         return default
     from crowdrank.evaluation import compare_models
 
-    if isinstance(judgments, Comparisons):  # the models compared see the features asked for and no others
+    if isinstance(judgments, Comparisons):  # the compared models get the requested features and no others
         judgments = items.add_features(judgments) if options.features else replace(judgments, features={})
     try:
         with stage("Comparing models") as update:
@@ -463,7 +463,7 @@ def _fill_missing(judgments: Judgments, missing: str | None) -> tuple[Judgments,
 
 
 def _read_side_information(model: Model, data: Judgments, options: RankOptions) -> SideInformation | None:
-    """Gold pairs and what is known of annotators; raises for a model that cannot use them."""
+    """Gold pairs and known qualities of annotators; raises an error if the model cannot use them."""
     if not options.has_side_information:
         return None
     if not model.accepts_side_information or not isinstance(data, Comparisons):
@@ -485,7 +485,7 @@ def describe_side_information(prepared: PreparedData) -> str:
     """Side information in one line; empty if there is none."""
     if prepared.side_information is None or not isinstance(prepared.converted, Comparisons):
         return ""
-    with warnings.catch_warnings():  # the fit has already warned of gold pairs with unknown items
+    with warnings.catch_warnings():  # the fit has already warned about gold pairs with unknown items
         warnings.simplefilter("ignore", DataWarning)
         known = prepared.side_information.encode(prepared.converted)
     annotators = len({*known.quality, *known.between})
@@ -601,7 +601,7 @@ class ItemInformation:
     table : ItemColumns or None
         The table about items.
     features : tuple of str
-        Features that were asked for.
+        The requested features.
     system : str or None
         The column that names systems, or "item" if every item is a system.
     side_columns : tuple of str

@@ -1,4 +1,4 @@
-"""The search finds what scoring every triplet finds."""
+"""The search finds the same triplet as scoring all of them."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from crowdrank.active.questions import Exclusions
 
 
 def state(seed):
-    """Beliefs, prices, exclusions and an exploration: spread wide, in clumps, all the same …"""
+    """Beliefs, prices, exclusions and an exploration weight: widely spread, clustered, or all equal."""
     rng = np.random.default_rng(seed)
     items, people = int(rng.integers(2, 60)), int(rng.integers(1, 12))
     mean = rng.normal(size=items) * 10 ** rng.uniform(-3, 1)

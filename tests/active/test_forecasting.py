@@ -11,7 +11,7 @@ from crowdrank.online.sequential_mcmc import Draws
 
 
 def believing(mean, spread=1.0, votes=100, draws=200, seed=0):
-    """Beliefs of items with these means, the draws independent."""
+    """Beliefs about items with these means, with independent draws."""
     nobody = SequentialMCMC(draws=draws).empty()
     scores = np.asarray(mean) + spread * np.random.default_rng(seed).standard_normal((draws, len(mean)))
     scores -= scores.mean(axis=1, keepdims=True)
@@ -88,7 +88,7 @@ def test_for_two_items_the_probability_of_a_decision_agrees_with_normal_theory(m
     moved = lead.mean() / lead.std() + np.sqrt(0.75) * np.random.default_rng(5).standard_normal(100_000)
     expected = np.mean(np.abs(moved) > sure)
     told = [forecast(beliefs, Pair("i0", "i1"), exponent=1.0, paths=10, seed=seed) for seed in range(60)]
-    # the median of ten is finite when at least five settle
+    # the median of ten paths is finite if at least five reach the decision
     assert np.mean([np.isfinite(one.votes) for one in told]) == pytest.approx(_five_of_ten(expected), abs=0.17)
     assert 0.3 < expected < 0.7
 
@@ -99,7 +99,7 @@ def _five_of_ten(chance):
 
 @pytest.mark.parametrize("items", [4, 12])
 def test_the_scale_of_the_scores_does_not_matter_with_many_items(items):
-    """Draws that are twice as wide as others, all through, say the same of the order."""
+    """Multiplying all draws by two does not change the order."""
     beliefs = believing(np.arange(items) / 2)
     scores = beliefs.draws.scores * np.where(np.arange(200) % 2, 1.0, 2.0)[:, None]
     wider = beliefs.replace(draws=Draws(scores, beliefs.draws.qualities))

@@ -1,4 +1,4 @@
-"""That the bounds are above all they bound, and what they rest on beyond proof."""
+"""The bounds hold, and so do the unproven properties that they rely on."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ RNG = np.random.default_rng(0)
 
 
 def concavity(values, width):
-    """The largest by which columns bend down."""
+    """The largest concavity of the columns."""
     return (-np.diff(values, 2, axis=0) / width**2).max(axis=0)
 
 
@@ -58,7 +58,7 @@ def test_the_annotators_part_is_interpolated_from_above_and_closely():
 
 
 def tame_items():
-    """The items' part by lead, of many annotators, variances and sums of variances that bounds put together."""
+    """The items' part by lead, for many annotators, variances and sums of variances."""
     size = 2000
     ratio = np.where(RNG.random(size) < 0.3, 1 + 10 ** RNG.uniform(-3, 0, size), 10 ** RNG.uniform(0, 4, size))
     u, v = np.where(

@@ -1,4 +1,4 @@
-"""Eq. 10, beside the divergences written out and integrated."""
+"""Eq. 10 against divergences written out and integrated numerically."""
 
 import numpy as np
 import pytest

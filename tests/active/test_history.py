@@ -1,4 +1,4 @@
-"""The record of the questions asked."""
+"""The question history."""
 
 import numpy as np
 import pytest

@@ -33,7 +33,7 @@ def test_no_policy_finds_an_order_in_random_answers(name):
 
 
 def test_an_overconfident_leaderboard_is_caught():
-    """The negative control: hardly any prior, and the closest pairs asked again and again."""
+    """Negative control: a very wide prior, and the closest pairs asked repeatedly."""
     board = cr.BradleyTerry(prior_scale=10.0)
     found = simulate_null(Uncertainty(), 20, 10, 400, model=OnlineCrowdBT(), board=board, trials=3)
     assert found.by_scores > 0.1
@@ -42,7 +42,7 @@ def test_an_overconfident_leaderboard_is_caught():
 
 
 def test_a_true_order_is_still_found():
-    """A leaderboard that separates nothing would pass every test: this one separates."""
+    """A leaderboard that separates nothing would pass every test, so check that this one does."""
     crowd = respondents(8, 4, quality=0.95, labels="order")
     log = run_collection(Adaptive(), crowd, 80, QUICK, np.random.default_rng(0))
     assert separated_pairs(fit_quietly(BOARD, log.comparisons())).by_draws > 0.5

@@ -45,7 +45,7 @@ def test_the_curve_rises_to_the_target(easy):
 
 
 def test_fresh_collections_need_what_was_planned(easy):
-    """At the high end of the interval most have reached the target; at half of its low end most have not."""
+    """At the high end most collections have reached the target; at half of the low end most have not."""
     found, _ = easy
     low, high = found.interval
     early, late, model = [], [], ThrottledMCMC(refit_every=2, warmup=100, draws=100)

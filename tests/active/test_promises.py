@@ -1,4 +1,4 @@
-"""What every policy promises."""
+"""Promises that every policy keeps."""
 
 from itertools import combinations
 
@@ -61,7 +61,7 @@ def test_questions_come_as_often_as_their_probability_says(policy, model):
     candidates = CandidateSet(beliefs, history)
     for candidate in set(drawn):
         assert policy.probability(candidates, *candidate[:3]) == pytest.approx(candidate.probability)
-    # what was seen, against the probabilities it came with: a mean of 1 where these are true
+    # observed frequencies over the recorded probabilities: the mean is 1 if the probabilities are right
     seen = np.array([sum(other[:3] == candidate[:3] for other in drawn) / DRAWN for candidate in drawn])
     expected = np.array([candidate.probability for candidate in drawn])
     spread = np.sqrt(expected * (1 - expected) / DRAWN)
@@ -99,7 +99,7 @@ def test_no_pair_is_put_to_two_annotators_at_a_time_while_others_are_left(policy
 
 @every_policy
 def test_a_small_collection_continues_although_the_next_refit_is_far(policy):
-    """Three pairs, and a refit after fifty answers: questions are asked nevertheless."""
+    """With three pairs and a refit after fifty answers, questions are still asked."""
     model, rng = SequentialMCMC(refit_every=50, warmup=5, draws=10, thin=1), np.random.default_rng(0)
     beliefs = model.start(("a", "b", "c"), [f"person{n}" for n in range(20)])
     history = QuestionHistory(beliefs)

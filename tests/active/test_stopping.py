@@ -119,7 +119,7 @@ def model():
 
 
 def told(model, wins, losses=0):
-    """Two items, of which one won so often."""
+    """Two items, one of which won this often."""
     count = wins + losses
     votes = Comparisons.of(
         ["a"] * count, ["b"] * count, ["a"] * wins + ["b"] * losses, annotator=[f"p{n % 5}" for n in range(count)]

@@ -1,4 +1,4 @@
-"""Which package may import which, as docs/architecture.md says, and what importing crowdrank may load."""
+"""Packages import only what docs/architecture.md allows, and importing crowdrank loads little."""
 
 import ast
 import subprocess
@@ -25,7 +25,7 @@ def import_table():
 
 
 TABLE = import_table()
-# Methods of Ranking that look up what is built on it when they are called (docs/architecture.md says so).
+# Methods of Ranking that import higher packages when they are called (see docs/architecture.md).
 DEFERRED = {"results/ranking.py": {"evaluation", "reports"}}
 
 
@@ -54,7 +54,7 @@ def imported_modules(tree, package):
 
 
 def at_import_time(tree):
-    """The module without its functions and without what only type checkers read."""
+    """The module without its functions and without imports for type checkers."""
     tree.body = [
         node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
     ]
@@ -91,7 +91,7 @@ def test_a_package_imports_only_what_the_table_allows(package):
 
 
 def test_packages_do_not_import_each_other_in_a_circle():
-    """Not even through others or inside a function: sorting the packages raises on a circle."""
+    """Not even indirectly or inside a function: a topological sort of the packages raises an error for a cycle."""
     uses = {p: set().union(*(packages_imported(path) for path in files_of(p))) - {p} for p in packages()}
     order = list(TopologicalSorter(uses).static_order())
     assert order.index("errors") < order.index("data") < order.index("models") < order.index("cli")

@@ -10,7 +10,7 @@ SOURCE = ast.parse(Path(crowdrank.__file__).read_text(encoding="utf-8"))
 
 
 def names_for_type_checkers():
-    """What is imported under TYPE_CHECKING, by module."""
+    """Names imported under TYPE_CHECKING, by module."""
     (block,) = (node for node in SOURCE.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     for node in block.body:
         assert isinstance(node, ast.ImportFrom)

@@ -1,4 +1,4 @@
-"""The code uses the words of the field: none of the retired terms is left in names, docstrings, messages or pages."""
+"""The code uses the field's terms: no retired term is left in names, docstrings, messages or pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "crowdrank"
 
-# Parts of a name, as between underscores or capitals. A random walk and the slope of a regression are plain words.
+# Parts of names, split at underscores and capitals. "Walk" and "slope" are allowed: a random walk, a regression slope.
 RETIRED_IN_NAMES = frozenset(
     re.findall(
         r"\w+",

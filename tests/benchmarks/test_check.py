@@ -1,4 +1,4 @@
-"""What has become slower is told, and only that."""
+"""The check reports what has become slower, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GRADIENT = "crowd-bt, gradient and curvature"
 
 
 def told(monkeypatch, *runs):
-    """What the check says of runs that find these ratios, one after another."""
+    """Output of the check for successive runs with these ratios."""
     left = list(runs)
     monkeypatch.setattr(check, "measured", lambda: left.pop(0))
     return check.check(KEPT)

@@ -1,4 +1,4 @@
-"""The benchmarks run: each contender in a process of its own, a row for each, figures with every line named."""
+"""The benchmarks run: each library in its own process, one row per library, and figures that name every line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command as a user runs it, without the cost of a process."""
+"""Run the command as a user would, without the cost of a process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Command = Callable[..., Ended]
 
 @pytest.fixture
 def crowdrank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `crowdrank` with some words; what it printed and its exit code."""
+    """Run `crowdrank` with these arguments; returns its output and exit code."""
     monkeypatch.setenv("COLUMNS", "120")
 
     def run(*words: object) -> Ended:
@@ -40,7 +40,7 @@ def crowdrank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 @pytest.fixture
 def votes(tmp_path: Path) -> Path:
-    """A small file of comparisons: a above b above c, mostly."""
+    """A small file of comparisons: mostly a above b above c."""
     rows = ["ann,a,b,a", "ann,b,c,b", "ann,a,c,a", "bob,a,b,b", "bob,c,b,b", "bob,a,c,a", "cat,a,b,tie", "cat,b,c,c"]
     path = tmp_path / "votes.csv"
     path.write_text("worker,left,right,winner\n" + "\n".join(rows) + "\n")

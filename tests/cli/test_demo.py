@@ -1,4 +1,4 @@
-"""The demonstration runs, votes through the server, and stops when it is told to."""
+"""The demonstration runs, votes through the server, and stops after the given number of votes."""
 
 from __future__ import annotations
 

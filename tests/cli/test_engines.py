@@ -1,4 +1,4 @@
-"""crowdrank rank over folders, within memory, and from an earlier ranking."""
+"""crowdrank rank on folders, within a memory limit, and with a warm start."""
 
 import json
 import logging
@@ -93,7 +93,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
 
     monkeypatch.setattr(distributed, "Client", nobody)
     with (
-        pytest.raises(SettingError, match="No Dask scheduler answers at 'tcp://nowhere:1'"),
+        pytest.raises(SettingError, match="No Dask scheduler responds at 'tcp://nowhere:1'"),
         open_engine("dask", "tcp://nowhere:1"),
     ):
         pass

@@ -1,4 +1,4 @@
-"""What each command returns, as docs/cli.md says: 0, 1 with one line on stderr, or 2 for a misspelt command."""
+"""Exit codes of each command, as in docs/cli.md: 0, 1 with one line on stderr, or 2 for an invalid command line."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_annotators_weighed_by_a_fit_that_stopped_short_are_0_and_said_so(crowdr
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"serve", "demo", "export", "backup"}))
 def test_every_command_that_answers_speaks_to_machines(name):
-    """Not those that serve pages, or copy a collection into a file."""
+    """Every command except those that serve pages or copy a collection to a file."""
     assert "--json" in {option for parameter in COMMANDS[name].params for option in parameter.opts}
 
 

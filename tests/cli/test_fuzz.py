@@ -1,4 +1,4 @@
-"""No file, however broken, draws a traceback from the command line."""
+"""No file, however broken, causes a traceback on the command line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def broken_tables(draw: st.DrawFn) -> bytes:
 
 
 def run(path: Path, *words: str) -> tuple[int, str]:
-    """The exit code and what went to stderr; any exception but SystemExit comes through."""
+    """The exit code and the text on stderr; any exception except SystemExit is raised."""
     err = io.StringIO()
     argv = mock.patch.object(sys, "argv", ["crowdrank", "rank", str(path), *words])
     with argv, contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):

@@ -1,4 +1,4 @@
-"""crowdrank models, and the text of options as values."""
+"""crowdrank models, and the parsing of option values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""crowdrank rank, from the words typed to the words printed."""
+"""crowdrank rank, from its arguments to its output."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from crowdrank.results import Domains
 
 @dataclass(frozen=True, kw_only=True)
 class ByHand(Model):
-    """Every query is a domain of its own, and everyone an expert but in the last of them."""
+    """Every query is its own domain, and everyone is an expert in all but the last one."""
 
     reads: ClassVar[type] = Comparisons
     domains: int | Literal["auto"] = 3

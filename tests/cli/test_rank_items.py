@@ -12,7 +12,7 @@ QUERIES = 12
 
 @pytest.fixture
 def pages(tmp_path):
-    """Two engines' pages for each of some queries, the first engine's better; and a file about the pages."""
+    """Pages of two engines for several queries, the first engine better; and a file about the pages."""
     rng, rows = np.random.default_rng(0), []
     for n in range(QUERIES):
         for k in range(8):

@@ -1,4 +1,4 @@
-"""crowdrank rank --missing: what lists say of the items that they leave out."""
+"""crowdrank rank --missing: how items missing from a list are treated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIST_MODELS = [name for name, kind in REGISTRY.items() if Rankings in kinds_read
 
 @pytest.fixture
 def tops(tmp_path):
-    """a stands first or second in every list; d leads one, and is named in no other."""
+    """a is first or second in every list; d is first in one list and missing from the others."""
     path = tmp_path / "lists.csv"
     rows = ["ann,a,1", "ann,b,2", "bob,a,1", "bob,c,2", "cat,d,1", "cat,a,2", "dan,a,1", "dan,b,2"]
     path.write_text("worker,item,rank\n" + "\n".join(rows) + "\n")

@@ -1,4 +1,4 @@
-"""--annotator-quality, --annotator-order and --gold-pairs, of `crowdrank rank` and `crowdrank annotators`."""
+"""--annotator-quality, --annotator-order and --gold-pairs in `crowdrank rank` and `crowdrank annotators`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def gold(tmp_path):
 
 @pytest.fixture
 def people(crowdrank):
-    """The annotators of a file as they are weighed, by name."""
+    """Estimated weights of the annotators of a file, by name."""
 
     def weighed(file, *words):
         ended = crowdrank("annotators", file, "--no-verdicts", "--json", *words)
@@ -115,7 +115,7 @@ def test_gold_is_read_query_by_query(crowdrank, tmp_path):
         (("--annotator-order", "boris>"), "got 'boris>'"),
         (("--annotator-order", "boris>boris"), "boris cannot be better than boris"),
         (("--gold-pairs", "no-such-file.csv"), "no such file"),
-        (("--gold-pairs", "agreed"), "No pair was answered by more than 10 annotators of whom 90 % agree"),
+        (("--gold-pairs", "agreed"), "No pair was answered by more than 10 annotators with 90 % agreement"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -1,4 +1,4 @@
-"""Bootstraps short enough to run over every model."""
+"""Bootstraps short enough to run for every model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from crowdrank.models import bootstrap
 
 @pytest.fixture
 def few_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty in place of two hundred: for tests of whether there are errors, not of how large they are."""
+    """Twenty replicates instead of two hundred: the tests check that there are errors, not how large they are."""
     for function in (bootstrap.bootstrap, bootstrap.bootstrap_counts, bootstrap.bootstrap_weights):
         monkeypatch.setitem(function.__kwdefaults__, "replicates", 20)

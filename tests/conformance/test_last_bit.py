@@ -1,7 +1,7 @@
-"""No answer depends on the last bit: judgments that differ by rounding, in their order or in the names they use, give
-the same ranking, as nearly as the model itself claims to know it.
+"""No result depends on the last bit: judgments that differ by rounding, in their order or in their labels give
+the same ranking, within the model's own uncertainty.
 
-Two processors round differently, so a model that breaks this promise gives different answers on different machines.
+Processors round differently, so a model that breaks this promise gives different results on different machines.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ LARGEST_SHARE = 0.5
 ROUNDED_WEIGHTS = st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0])
 
 
-# Judgments that differ by nothing that matters
+# Changes that must not affect the result
 
 
 def rounded(judgments, rng):
-    """Every weight larger or smaller by rounding."""
+    """The same judgments with every weight changed by rounding."""
     return weighted(judgments, judgments.weights * (1 + RELATIVE * rng.choice([-1, 1], len(judgments))))
 
 
@@ -47,13 +47,13 @@ def reordered(judgments, rng):
 
 
 def other_annotator_codes(judgments, rng):
-    """The annotators numbered otherwise, as they would be if they had other names."""
+    """The same judgments with other annotator codes, as if the annotators had other names."""
     code = rng.permutation(len(judgments.annotators)).astype(np.int32)
     return replace(judgments, annotators=judgments.annotators[np.argsort(code)], annotator=code[judgments.annotator])
 
 
 def other_item_codes(judgments, rng):
-    """The items of each query numbered otherwise, as they would be if they had other names."""
+    """The same judgments with other item codes, as if the items had other names."""
     items = judgments.items
     code = np.lexsort((rng.random(len(items)), items.query)).astype(np.int32)
     columns = ("left", "right") if isinstance(judgments, Comparisons) else ("item",)
@@ -68,7 +68,7 @@ CHANGES = (rounded, reordered, other_annotator_codes, other_item_codes)
 
 
 def changes_for(kind):
-    """Those that mean nothing to a model."""
+    """The changes that must not affect this model."""
     refused = {
         rounded: kind.__name__ in COUNT_WHOLE_JUDGMENTS,
         reordered: order_dependent(kind),
@@ -76,7 +76,7 @@ def changes_for(kind):
     return [change for change in CHANGES if not refused.get(change)]
 
 
-# How far two answers may lie apart
+# Tolerances
 
 
 def by_label(ranking, values):
@@ -85,7 +85,7 @@ def by_label(ranking, values):
 
 
 def allowed(model, ranking):
-    """Per item: what an iteration may stop short by or, for a sampler, the Monte Carlo error of a difference."""
+    """Tolerance per item: the distance to the optimum or, for a sampler, the Monte Carlo error of a difference."""
     error = by_label(ranking, ranking.uncertainty.std_error)
     if not samples(type(model)):
         return np.maximum(1e-6, 4 * getattr(model, "tolerance", 0.0) * error)
@@ -95,7 +95,7 @@ def allowed(model, ranking):
 
 
 def assert_same_answer(model, one, other):
-    """The same scores, and so the same order of what is told apart; and the same items are told apart."""
+    """Assert equal scores, the same order of separated items, and the same separated pairs."""
     gap = np.abs(by_label(one, one.scores) - by_label(other, other.scores))
     limit = np.maximum(allowed(model, one), allowed(model, other))
     assert (gap <= limit).all(), f"scores differ by {gap}, allowed are {limit}"
@@ -118,7 +118,7 @@ def chances(ranking):
 
 @functools.cache
 def crowd(reads):
-    """Nine annotators, one careless and one reversed, on two queries of six items: what a user would bring."""
+    """Typical data: nine annotators, one careless and one reversed, on two queries of six items."""
     rng = np.random.default_rng(7)
     quality, noise = np.linspace(1.5, -1.5, 6), np.array([1.0] * 7 + [4.0, 1.0])
     sense = np.array([1.0] * 8 + [-1.0])
@@ -165,7 +165,7 @@ def unchanged(kind, reads):
 @quick
 @given(data=st.data())
 def test_rounding_decides_nothing(kind, data):
-    """Few judgments, full of ties: the weights' last bits break none of them."""
+    """Few judgments with many ties: the last bits of the weights break none of them."""
     if samples(kind):
         pytest.skip("a few draws of anything have not met: a crowd is ranked alike")
     judgments = data.draw(judgments_for(kind, weights=ROUNDED_WEIGHTS))
@@ -176,12 +176,12 @@ def test_rounding_decides_nothing(kind, data):
     np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6, atol=1e-6)
 
 
-# Models that break the promise, so that it is known to fail
+# Models that break the promise, to check that the tests can fail
 
 
 @dataclass(frozen=True, kw_only=True)
 class Brittle(Model):
-    """Borda's points, and one more for the first item if the weights add up to more than they should."""
+    """Borda points, plus one for the first item if the sum of the weights was rounded up."""
 
     reads = Comparisons
 
@@ -192,7 +192,7 @@ class Brittle(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Stuck(Model):
-    """A sampler whose chains stay in the mode that they start in, which the last bit chooses."""
+    """A sampler whose chains stay in their starting mode, which depends on the last bit."""
 
     reads = Comparisons
     samples = True

@@ -1,7 +1,7 @@
 """The estimates of likelihood models are optima: no direction from them improves the objective.
 
-The objectives are written again here, from the papers and with plain NumPy and SciPy, so that a wrong formula and a
-solver that stops too soon both show.
+The objectives are written a second time here, from the papers, in plain NumPy and SciPy. This detects both a wrong
+formula and a solver that stops too early.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ PRIORS = {
 
 
 def log_probabilities(model, margin, theta):
-    """log P of left, tie and right; half of each side's where ties have no chance of their own."""
+    """log P of left, tie and right; for models without ties, a tie is half an answer for each side."""
     if isinstance(model, BradleyTerry):
         if theta is None:
             return log_expit(margin), None, log_expit(-margin)
@@ -68,7 +68,7 @@ def log_posterior_of_lists(model, lists, scores):
 
 
 def best_shift(objective, x, items):
-    """Results are centred in each query; a prior round a virtual item would have chosen another level."""
+    """Results are centred in each query; a prior around a virtual item would give another level."""
     from scipy.optimize import minimize
 
     def moved(shift):
@@ -135,7 +135,7 @@ def test_pairwise_models_stand_on_the_top(kind, ties, prior, data):
 @given(data=st.data())
 def test_plackett_luce_stands_on_the_top(prior_scale, data):
     lists = data.draw(rankings(ties=prior_scale is not None, most_lists=3))
-    if prior_scale is None:  # every list and its mirror: everyone beats everyone now and then
+    if prior_scale is None:  # every list and its reverse, so that every item sometimes beats every other
         lists = both_ways(lists)
     model = PlackettLuce(prior_scale=prior_scale, tolerance=1e-7)
     ranking = model.fit(lists)

@@ -1,4 +1,4 @@
-"""Judgments at the edge: every model answers with finite scores, or says in plain words why it cannot."""
+"""Edge cases: every model returns finite scores, or an error that explains why it cannot."""
 
 import warnings
 from dataclasses import replace
@@ -31,7 +31,7 @@ PATHOLOGICAL = {
 
 
 def judgments(kind, rows, annotators=1):
-    """One annotator says it all; for models that read lists, each answer is a list of two; for grades, it is two."""
+    """Answers of one annotator; for list models each answer is a list of two, for rating models it is two grades."""
     annotator = [n % annotators for n in range(len(rows))]
     query, left, right, outcome = zip(*rows, strict=True)
     asked = query if any(query) else None
@@ -46,7 +46,7 @@ def judgments(kind, rows, annotators=1):
 
 
 def fit(kind, data):
-    """Items on islands of ties alone are worth a warning to some models, and that is all right here."""
+    """Fit and ignore warnings: some models warn about components that are connected by ties only."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         warnings.filterwarnings("ignore", "bayesian|tpp|trm", ConvergenceWarning)
@@ -78,7 +78,7 @@ def stands_above(ranking, a, b):
 @every_model
 @pytest.mark.parametrize("reversed_ones", [12, 8], ids=["all reversed", "most reversed"])
 def test_a_reversed_crowd_is_believed(kind, reversed_ones):
-    """Nothing but gold could tell that they are: the ranking is what they say, upside down to who knows better."""
+    """Without gold nothing reveals that the crowd is reversed: the ranking follows its answers."""
     rows = [(q, a, b, -o if n % 12 < reversed_ones else o) for n, (q, a, b, o) in enumerate(RIGHT * 12)]
     ranking = fit(kind, judgments(kind, rows, annotators=12))
     assert np.isfinite(ranking.scores).all()
@@ -122,10 +122,10 @@ def test_all_ties_leave_all_scores_equal(kind):
 
 @every_model
 def test_tells_of_islands(kind):
-    """Without a warning only where the answer does not lean on what was never compared; at the least, in a note."""
+    """A warning, unless the result does not depend on the pairs that were never compared; in any case a note."""
     rows = [(0, 0, 1, 1), (0, 0, 1, -1), (0, 0, 1, 1), (0, 2, 3, 1), (0, 2, 3, -1)]
     data = judgments(kind, rows)
-    if isinstance(data, Ratings):  # items one annotator graded are no islands
+    if isinstance(data, Ratings):  # items graded by one annotator are connected
         data = replace(data, annotators=np.array(["w0", "w1"], object), annotator=data.item // 2)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

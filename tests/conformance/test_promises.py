@@ -1,4 +1,4 @@
-"""What every model of the registry promises, whatever judgments it is given."""
+"""Promises that every model of the registry keeps, on any judgments."""
 
 import warnings
 from dataclasses import FrozenInstanceError, fields, replace
@@ -46,7 +46,7 @@ def fit(model, judgments):
 
 
 def rows_of(judgments):
-    """One entry a judgment: a row of comparisons or ratings, a whole list of rankings."""
+    """One entry per judgment: a row of comparisons or ratings, or a whole list."""
     return np.arange(len(judgments))
 
 
@@ -109,7 +109,7 @@ def test_ranks_within_queries(kind, data):
 @quick
 @given(data=st.data())
 def test_one_query_says_nothing_of_another(kind, data):
-    """What was said in the first query decides its scores alone, but where it tells of the annotators."""
+    """Judgments of one query affect only its own scores, except through estimates of annotators."""
     if kind.models_annotators:
         pytest.skip("annotators are shared by all queries, and so is what is learnt of them")
     if samples(kind):
@@ -144,7 +144,7 @@ def test_ignores_the_names_of_items(kind, data):
     if samples(kind):
         pytest.skip("other names, other random numbers: tests/models allow for them")
     judgments = data.draw(judgments_for(kind, weights=FINE_WEIGHTS))
-    if order_only(kind):  # exact ties go by label, there being nothing else to go by
+    if order_only(kind):  # exact ties are broken by label
         points = Borda().fit(judgments).scores
         assume(all(len(np.unique(points[b])) == b.stop - b.start for b in blocks_of(judgments.items)))
     labels = sorted(set(judgments.items.labels))
@@ -174,11 +174,11 @@ def test_counts_weight_as_repetition(kind, data):
 
 
 MIRROR_ONLY = {
-    # drawn from the top, a long list is another event than its mirror; of two, it is not
+    # Plackett-Luce draws lists from the top, so only lists of two are symmetric
     "plackett-luce": {"pairs": True},
-    # a walk turned round spends its time where it should only if it cannot go in circles
+    # a reversed random walk has the reversed order only without cycles
     "rank-centrality": {"most_more": 0},
-    # the top of a list counts for more than its bottom; with two items there is nothing between
+    # the top of a list counts more than its bottom, except with two items
     "rrf": {"pairs": True, "most_items": 2, "most_queries": 1},
     "markov-chain": {"pairs": True, "most_items": 2},
     "crowd-agg": {"most_items": 2},
@@ -189,9 +189,9 @@ MIRROR_ONLY = {
 @quick
 @given(data=st.data())
 def test_reverses_when_reversed(kind, data):
-    """Scores mirror, about whatever the middle of the model's scale is.
+    """Reversing all judgments mirrors the scores around the middle of the model's scale.
 
-    Models that give an order only owe nothing where majorities go in circles: they get every pair of a true order.
+    Models that give only an order do not promise this for cyclic majorities, so they get every pair of a true order.
     """
     if samples(kind):
         pytest.skip("turned round, other random numbers: tests/models allow for them")
@@ -204,7 +204,7 @@ def test_reverses_when_reversed(kind, data):
 
 @st.composite
 def unanimous(draw, kind):
-    """Every pair, or the whole list, once or more, always won by the better."""
+    """Every pair, or the whole list, at least once, always won by the better item."""
     order = draw(st.permutations(range(draw(st.integers(2, 6)))))
     times = draw(st.integers(1, 3))
     if Comparisons not in kinds_read(kind):
@@ -214,7 +214,7 @@ def unanimous(draw, kind):
 
 
 def hard(kind):
-    """Four hundred items in a row, each beating the next nine times in ten."""
+    """A chain of four hundred items, each beating the next nine times in ten."""
     pairs = [(n, n + 1) for n in range(399)]
     rows = [(0, a, b, outcome) for a, b in pairs for outcome in [1] * 9 + [-1]]
     annotator = [n % 3 for n in range(len(rows))]
@@ -272,9 +272,9 @@ def test_uncertainty_is_finite_and_covers_the_estimate(kind, data):
     sizes = np.diff(judgments.items.starts)[judgments.items.query]
     assert ((low >= 1) & (low <= high) & (high <= sizes)).all()
     assert ranking.to_polars().height == len(judgments.items)
-    if not order_dependent(kind):  # reshuffled rows lead elsewhere
+    if not order_dependent(kind):  # shuffled rows give another result
         least, most = uncertainty.draws.min(axis=0), uncertainty.draws.max(axis=0)
-        # a class that is never drawn may still have a chance
+        # a class without draws may still have a positive probability
         near = 0.05 if getattr(kind, "draws_classes", False) else 1e-9
         assert ((least - near <= ranking.scores) & (ranking.scores <= most + near)).all()
 

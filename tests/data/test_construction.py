@@ -1,4 +1,4 @@
-"""Nothing invalid can be built: every constructor refuses columns that do not fit, and says which and why."""
+"""No invalid table can be built: every constructor rejects invalid columns and says which and why."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def codes(*values: int) -> np.ndarray:
 
 
 def check(table: JudgmentTable) -> None:
-    """What every table promises, whatever it was built from."""
+    """Check the invariants of a table."""
     rows = len(table)
     assert table.to_polars().height >= rows
     assert len(table.weights) == rows

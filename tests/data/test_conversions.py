@@ -1,4 +1,4 @@
-"""From one kind of judgment to another, against the plainest loops."""
+"""Conversions between kinds of judgments, against plain loops."""
 
 from collections import Counter, defaultdict
 from itertools import combinations, pairwise
@@ -202,7 +202,7 @@ def reachable(size, edges):
 @quick
 @given(lists=rankings())
 def test_links_join_items_as_the_lists_likelihood_does(lists):
-    """Drawn from the top, an item beats all that were left when its turn came; the last place is no turn."""
+    """In Plackett-Luce an item beats all items that remain when it is drawn; the last place is not drawn."""
     edges, size = [], len(lists.items)
     for n in range(len(lists)):
         rows = slice(lists.offsets[n], lists.offsets[n + 1])

@@ -16,7 +16,7 @@ quick = settings(max_examples=80, deadline=None, suppress_health_check=list(Heal
 
 @st.composite
 def scattered(draw):
-    """Few comparisons among many items: components and separation are the rule."""
+    """Few comparisons among many items, which usually gives components and separation."""
     queries = draw(st.integers(1, 2))
     rows = []
     for query in range(queries):
@@ -94,7 +94,7 @@ def test_strongly_connected_data_have_no_notes(votes):
 
 
 def test_the_last_row_of_a_long_table_can_connect_components(monkeypatch):
-    """What joins two halves may stand in the last row."""
+    """The comparison that connects two halves may be in the last row."""
     monkeypatch.setattr(module, "_MAX_DENSE_ITEMS", 0)
     rows = [(0, 1, 1), (1, 0, 1), (2, 3, 1), (3, 2, 1)] * 200
     split = DataDiagnostics(comparisons_of(None, *zip(*rows, strict=True)))

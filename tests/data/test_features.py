@@ -1,4 +1,4 @@
-"""Columns about tasks and items as numbers that speak for the left."""
+"""Features of tasks and items as numbers, positive where they favour the left item."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_names_are_not_taken_for_kinds(monkeypatch):
 
 
 def test_sides_that_nobody_knows_draw_to_no_side():
-    """Where only winner and loser are told, the left is the winner, and a column of ones would foretell everything."""
+    """If only winner and loser are known, left is the winner, and a column of ones would predict every answer."""
     told = votes(features={"layout": ["grid", "list", "grid"]}, positions_known=False)
     for name in ("position", "layout"):
         with pytest.raises(DataError, match=f"needs screen positions.*Leave '{name}' out"):

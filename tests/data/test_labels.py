@@ -22,7 +22,7 @@ def test_codes_lead_back_to_labels_and_labels_are_sorted(left, data):
     labels, (a, b) = encode_labels([left, right], ["left", "right"])
     assert labels[a].tolist() == left
     assert labels[b].tolist() == right
-    # by code point, as polars sorts and as every machine agrees
+    # by code point, as polars does, which is the same on every machine
     assert labels.tolist() == sorted(set(left + right), key=lambda s: s.encode())
     assert a.dtype == b.dtype == np.int32
 
@@ -33,7 +33,7 @@ def test_codes_lead_back_to_labels_and_labels_are_sorted(left, data):
     largest=st.sampled_from([0, 1 << 26]),
 )
 def test_items_are_labels_within_queries(rows, largest):
-    """By a table of all cells, and by sorting where the table would be too large."""
+    """By a lookup table, or by sorting if the table would be too large."""
     item, query = (list(column) for column in zip(*rows, strict=True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file, "_MAX_TABLE_CELLS", largest)

@@ -75,7 +75,7 @@ def test_an_item_twice_in_a_list_is_refused():
 
 
 def test_no_lists_are_refused():
-    with pytest.raises(DataError, match="The lists name no items"):
+    with pytest.raises(DataError, match="The lists contain no items"):
         Rankings.of_lists([])
 
 

@@ -1,4 +1,4 @@
-"""Side information: names become codes, gold pairs are checked, contradictions are refused."""
+"""Side information: names become codes, gold pairs are checked, contradictions raise errors."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def votes():
 
 
 def answered(for_a, for_b, ties=0, weight=None, annotator=None):
-    """So many annotators prefer a, so many b, so many neither; all of them also like b above c."""
+    """These numbers of annotators prefer a, b or neither; all of them also prefer b to c."""
     said = ["a"] * for_a + ["b"] * for_b + ["tie"] * ties
     who = [f"w{n:02d}" for n in range(len(said))] if annotator is None else annotator
     left, right = ["a", *["a"] * len(said)], ["c", *["b"] * len(said)]

@@ -1,4 +1,4 @@
-"""The pages of the documentation, taken apart: blocks of code, headings, links, rows of tables."""
+"""Parse the documentation pages: code blocks, headings, links and table rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
 class Block(NamedTuple):
-    """A fenced block: the words after its opening fence, its text, and the line the text begins on."""
+    """A fenced block: its info string, its text, and the line on which the text begins."""
 
     words: tuple[str, ...]
     text: str
@@ -61,7 +61,7 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link to a heading of this page ends in."""
+    """Anchors of the headings of a page."""
     headings = re.findall(r"^#+ +(.+?) *$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
@@ -77,6 +77,6 @@ def section(page: Path, heading: str) -> str:
 
 
 def table(text: str) -> list[list[str]]:
-    """The cells of every row that begins with a bar, rules left out."""
+    """The cells of every table row, without separator rows."""
     rows = [re.split(r"(?<!\\)\|", line.strip().strip("|")) for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in rows if not set("".join(row)) <= set("-: ")]

@@ -1,4 +1,4 @@
-"""The model of the guide is real: written to a file as the page says, and held to the promises of all models."""
+"""The model in the guide works: written to a file as on the page, it passes the conformance tests."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What there is, is on a page: models and their settings, commands and their options, columns, rooms, numbers."""
+"""The documentation is complete: models and their settings, commands and their options, column names."""
 
 import re
 from dataclasses import fields
@@ -24,7 +24,7 @@ def page_of(name):
 
 
 def rows_of(text):
-    """Rows of tables by their first cell, marks taken off."""
+    """Rows of tables by their first cell, without Markdown."""
     return {row[0].strip("`"): row[1:] for row in table(text)}
 
 

@@ -1,4 +1,4 @@
-"""The examples in docstrings say what really happens."""
+"""The examples in docstrings run and print what they show."""
 
 from __future__ import annotations
 

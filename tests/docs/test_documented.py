@@ -1,4 +1,4 @@
-"""Everything public explains itself in `help()`: models, settings, classes and functions."""
+"""Everything public is documented in `help()`: models, settings, classes and functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example of the README and the docs runs, and prints what the page says it prints."""
+"""Every example in the README and the docs runs and prints the output on the page."""
 
 import doctest
 import os

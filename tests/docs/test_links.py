@@ -1,4 +1,4 @@
-"""Every link of the README and the docs leads somewhere."""
+"""Every link in the README and the docs has a target."""
 
 import pytest
 

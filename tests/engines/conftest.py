@@ -1,4 +1,4 @@
-"""Judgments in files cut into many small parts, and a cluster of real processes."""
+"""Fixtures: judgments in files with many small chunks, and a cluster of real processes."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Wherever sums are computed: the same likelihood, the same order."""
+"""All engines give the same likelihood and the same order."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Workers that are killed: time is lost, and nothing else."""
+"""Killing a worker costs time but does not change the result."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Queries and chains, wherever they are worked on: the same answer to the last bit."""
+"""Queries and chains give the same result to the last bit on every engine."""
 
 import os
 import re

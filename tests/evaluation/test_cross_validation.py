@@ -1,4 +1,4 @@
-"""Held-out likelihood: what it adds up, and that it tells models apart."""
+"""Held-out likelihood: its sum, and that it distinguishes models."""
 
 from __future__ import annotations
 

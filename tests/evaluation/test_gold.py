@@ -17,7 +17,7 @@ RELEVANCE = ["ndcg", "precision", "average_precision", "rbp"]
 
 
 def two_queries() -> tuple[list[float], Items, Gold]:
-    """Query p: a above b above c, as is true. Query q: x above y, the wrong way round; z has no gold."""
+    """Query p: a above b above c, which is right. Query q: x above y, which is wrong; z has no gold."""
     items = Ratings.of(item=list("abcxyz"), grade=[1] * 6, query=list("pppqqq")).items
     gold = Gold.of(item=["y", "x", "c", "b", "a", "w"], value=[1, 0, 0, 1, 2, 1], query=list("qqpppq"))
     return [3, 2, 1, 2, 1, 0], items, gold

@@ -27,7 +27,7 @@ def columns(values: st.SearchStrategy[float] = FEW, least: int = 1) -> st.Search
 
 
 def without_warnings(oracle: Callable[..., tuple[float, float]], *data: list[float]) -> float:
-    """scipy warns of constant input; the value is still nan."""
+    """SciPy warns about constant input; the value is still nan."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return float(oracle(*data)[0])

@@ -31,7 +31,7 @@ def columns(most: int, least: int = 1) -> st.SearchStrategy[Columns]:
 
 
 def by_every_way_to_break_ties(metric: Callable[..., float], scores: list[float], truth: list[float]) -> float:
-    """Whole scores, spread so far apart that adding 0 to n - 1 orders only the tied."""
+    """Break ties in all ways: whole scores are so far apart that adding 0 to n - 1 orders only tied items."""
     apart = np.array(scores) * len(scores)
     return float(np.mean([metric(apart + extra, truth) for extra in permutations(range(len(scores)))]))
 
@@ -61,7 +61,7 @@ def test_average_precision_of_untied_scores_is_scikit_learns(truth: list[int]) -
 
 
 def test_ndcg_by_hand() -> None:
-    """Found in the order of grades 0, 2, 1: gains 0, 3, 1."""
+    """Items in the order of grades 0, 2, 1 have gains 0, 3, 1."""
     found = 3 / math.log2(3) + 1 / 2
     best = 3 + 1 / math.log2(3)
     assert ndcg([3, 1, 2], [0, 1, 2]) == pytest.approx(found / best)

@@ -18,7 +18,7 @@ ACCUSED = {"noisy", "random", "reversed", "one-sided", "hasty", "different taste
 
 
 def crowd(kinds, votes=60, items=15, scale=3.0, likeness=0.0, seed=0):
-    """Judgments and the kind of each annotator. Those of another taste rank by other scores, alike to a degree."""
+    """Judgments and the kind of each annotator. Annotators with another taste rank by other, correlated scores."""
     rng = np.random.default_rng(seed)
     taste, other = rng.standard_normal((2, items))
     other = likeness * taste + np.sqrt(1 - likeness**2) * other
@@ -74,7 +74,7 @@ def test_reasons_carry_the_numbers(mixed):
 
 
 def test_no_reason_both_allows_and_excludes_random_answers():
-    """A bound of one annotator alone may fall below a half where p, adjusted for all, says nothing is sure."""
+    """The bound for a single annotator may be below one half although the adjusted p-value is not significant."""
     below = 0
     for seed in range(12):
         found = verdicts(mixed_crowd(seed=seed, votes_each=25).judgments)
@@ -126,7 +126,7 @@ def test_hardly_anyone_is_accused_if_all_are_alike(kinds, votes, items, scale):
 
 
 def test_annotators_are_tested_against_scores_fitted_without_them():
-    """A liar whose votes outnumber all others' would drag the scores along, and pass."""
+    """Otherwise a reversed annotator with more votes than all others would determine the scores and pass."""
     judgments, _ = crowd({"good": 6, "coin": 1}, votes=30, seed=5)
     loud = judgments.annotator == 6
     weights = np.where(loud, 50.0, 1.0)
@@ -186,7 +186,7 @@ def test_sides_are_not_held_against_anyone_where_they_are_unknown(mixed):
 
 
 def test_winners_written_first_make_nobody_one_sided():
-    """Each pair in one order only, the better item mostly left: the scores expect that."""
+    """Each pair is shown in one order only, the better item mostly on the left: the scores account for that."""
     judgments, _ = crowd({"good": 15}, items=8, seed=3)
     turned = judgments.left > judgments.right
     sorted_pairs = replace(

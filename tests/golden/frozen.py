@@ -1,7 +1,7 @@
 """Scores and standard errors of every model on fixed data, kept in frozen.json.
 
-Run `python -m tests.golden.frozen` to write the file again after an intended change of the numbers, and say in the
-commit which models changed and why.
+After an intended change of the numbers, run `python -m tests.golden.frozen` to write the file again, and say in the
+commit message which models changed and why.
 """
 
 import json
@@ -25,7 +25,7 @@ CROWDS = {
 
 
 def numbers(model_name, crowd_name):
-    """Scores and standard errors of a model with its default settings, item by item; None where it refuses the data."""
+    """Scores and standard errors of a model with default settings, item by item; None if it rejects the data."""
     model = REGISTRY[model_name]()
     judgments, _ = convert_for(model, CROWDS[crowd_name]())
     with warnings.catch_warnings():

@@ -31,7 +31,7 @@ def test_two_items_differ_by_the_log_odds(wins, losses):
 
 
 def test_the_standard_error_of_two_is_that_of_a_log_odds():
-    """Var(log w/l) = 1/w + 1/l, half of the difference being each score."""
+    """Var(log w/l) = 1/w + 1/l; each score is half of the difference."""
     found = BradleyTerry(prior_scale=None).fit(duel(30, 20))
     np.testing.assert_allclose(found.uncertainty.std_error, np.sqrt(1 / 30 + 1 / 20) / 2, rtol=1e-4)
 
@@ -69,7 +69,7 @@ def test_virtual_games_are_wins_and_losses_against_one_at_zero():
 
 
 def test_one_win_under_the_prior_solves_by_hand():
-    """The score of one win stands where the pull of that win equals the prior's."""
+    """At the optimum, the gradient of the one win equals that of the prior."""
     scale = 2.0
     found = BradleyTerry(prior_scale=scale, tolerance=1e-9).fit(duel(1, 0))
     s = lead(found) / 2
@@ -81,7 +81,7 @@ def test_one_win_under_the_prior_solves_by_hand():
 
 
 def test_choices_among_three_give_their_shares():
-    """Best of the same three again and again: strengths are shares of choices."""
+    """If the best of the same three items is chosen repeatedly, strengths are shares of choices."""
     chosen = ["a"] * 5 + ["b"] * 3 + ["c"] * 2
     found = PlackettLuce(prior_scale=None, tolerance=1e-9).fit(Rankings.of_choices(chosen, [["a", "b", "c"]] * 10))
     strength = np.exp(found.scores)

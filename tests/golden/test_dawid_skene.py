@@ -1,4 +1,4 @@
-"""Dawid and Skene's EM, without priors, ends where another library's does.
+"""Dawid and Skene's EM, without priors, converges to the same result as another library.
 
 The numbers are crowd-kit 1.4.2's: `DawidSkene(n_iter=20_000, tol=1e-14).fit(answers).probas_[1]`, to six digits.
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdrank import DawidSkene, Ratings
 
-# One row an annotator, one digit an item.
+# One row per annotator, one digit per item.
 ANSWERS = (
     "1100010000011001010100010011011110001110",
     "1100011110001101110010110010001110011110",

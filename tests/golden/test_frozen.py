@@ -1,4 +1,4 @@
-"""The numbers that every model gave when they were last frozen: a change of structure must not change them."""
+"""Every model gives the same numbers as in frozen.json: refactoring must not change them."""
 
 import json
 

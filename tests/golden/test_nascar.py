@@ -3,7 +3,7 @@
 Source of the data: D. R. Hunter 2004, "MM algorithms for generalized Bradley-Terry models", Annals of Statistics 32,
 Table 2. Source of the numbers: the documentation of the R package PlackettLuce (Turner, van Etten, Firth, Kosmidis;
 data set `nascar`), which prints the coefficients of that table to two decimals, relative to driver 1, in order of
-average place. The strengths are checked besides against Hunter's own algorithm, written out below.
+average place. The strengths are also checked against Hunter's own algorithm, written out below.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def races(data_folder):
 
 @pytest.fixture(scope="module")
 def without_the_last(races):
-    """Four drivers were last in every race they entered: their strength is zero, and they are left out."""
+    """Drop the four drivers who were last in every race they entered: their strength is zero."""
     frame = races.to_frame().filter(~pl.col("item").is_in(["84", "85", "86", "87"]))
     return Rankings.of(frame["item"], frame["rank"], list=frame["list"])
 
@@ -74,7 +74,7 @@ def test_strengths_are_those_hunters_own_algorithm_reaches(without_the_last):
 
 
 def test_drivers_of_a_single_race_have_wide_intervals(without_the_last):
-    """The two on top raced once: their place is far less sure than that of the driver behind them."""
+    """The top two drivers raced once, so their ranks are far less certain than that of the driver behind them."""
     table = PlackettLuce(prior_scale=None).fit(without_the_last).table()
     once, often = table.filter(pl.col("lists") == 1), table.filter(pl.col("lists") == 36)
     assert table["item"].to_list()[:2] == ["58", "68"]

@@ -2,8 +2,8 @@
 
 Source of the data: R. R. Davidson 1970, "On extending the Bradley-Terry model to accommodate ties in paired comparison
 experiments", JASA 65, 317-328. Source of the numbers: the vignette of the R package PlackettLuce, which prints
-0.1388005 0.1729985 0.1617420 0.1653930 0.1586805 0.2023855, ν = 0.7468147 after seven rounds of its algorithm (short
-of converging, as Davidson's own were): the last two digits are not to be trusted, and an independent fit stands below.
+0.1388005 0.1729985 0.1617420 0.1653930 0.1586805 0.2023855, ν = 0.7468147 after seven rounds of its algorithm, before
+convergence (like Davidson's own). The last two digits are therefore not reliable; an independent fit is below.
 """
 
 import numpy as np

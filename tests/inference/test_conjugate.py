@@ -67,7 +67,7 @@ def test_stopping_short_is_not_called_converged():
 
 
 def test_level_ground_is_not_taken_for_a_summit_far_away():
-    """A hill so wide that its slope is slight everywhere: only the distance tells."""
+    """An objective so wide that its gradient is small everywhere: only the distance shows that it has not converged."""
     found = maximize_nonlinear_cg(hill(1e-6 * np.eye(3), np.full(3, 1e4)), np.zeros(3), tolerance=1e-3)
     assert found.converged
     np.testing.assert_allclose(found.parameters, 1e4, atol=1.0)

@@ -1,4 +1,4 @@
-"""Kemeny's order against all orders there are."""
+"""Kemeny's order against enumeration of all orders."""
 
 from itertools import permutations
 
@@ -18,7 +18,7 @@ from crowdrank.models.lists.mallows_likelihood import sample_lists
 
 
 def tables(size, kind, seed):
-    """Weights of pairs: whole numbers with many ties, few pairs judged at all, or any numbers."""
+    """Weights of pairs: integers with many ties, few judged pairs, or arbitrary numbers."""
     rng = np.random.default_rng(seed)
     above = {
         "ties": rng.integers(0, 3, (size, size)),
@@ -30,7 +30,7 @@ def tables(size, kind, seed):
 
 
 def by_enumeration(above):
-    """The best orders, the one whose rows come first at the head."""
+    """The best orders, in lexicographic order."""
     orders = [np.array(order) for order in permutations(range(len(above)))]
     costs = np.array([disagreement(above, order) for order in orders])
     return costs.min(), [orders[n] for n in np.flatnonzero(costs <= costs.min() + 1e-9)]

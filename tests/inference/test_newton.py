@@ -42,7 +42,7 @@ def test_starting_at_the_summit_takes_no_step():
 
 
 def test_distance_is_in_standard_errors():
-    """√(gᵀH⁻¹g) of a quadratic is how far the summit is, measured by its own curvature."""
+    """For a quadratic, √(gᵀH⁻¹g) is the distance to the optimum in units of its curvature."""
     matrix, start = matrix_of(), np.full(6, 1e-3)
     found = maximize(hill(matrix, np.zeros(6)), start, tolerance=10.0)
     assert found.steps == 0
@@ -76,7 +76,7 @@ def test_stopping_short_is_not_called_converged():
 
 
 def test_a_point_that_is_no_number_is_never_accepted():
-    """Beyond 2 the objective breaks down; the summit at 1.9 is found all the same."""
+    """Beyond 2 the objective is nan; the optimum at 1.9 is found nevertheless."""
 
     def at(x):
         if x[0] >= 2:
@@ -93,7 +93,7 @@ def test_a_point_that_is_no_number_is_never_accepted():
 
 
 def test_a_gradient_that_points_nowhere_is_not_called_converged():
-    """The negative control: an objective whose gradient is wrong cannot pass for solved."""
+    """Negative control: with a wrong gradient, the solver does not report convergence."""
 
     def wrong(x):
         return Evaluation(float(-x @ x), 2 * x, dense(np.eye(len(x))))
@@ -117,7 +117,7 @@ def test_conjugate_gradients_climb_where_factoring_does():
 
 @pytest.mark.parametrize("kind", ["factored", "iterated"])
 def test_a_slope_that_bends_the_wrong_way_is_not_taken_for_a_summit(kind):
-    """x² − x⁴ at 0.1 lies in a valley: uphill is there, whatever the curvature says."""
+    """x² − x⁴ is convex at 0.1: the gradient still points uphill, whatever the curvature."""
 
     def at(x):
         bend = 12 * x**2 - 2

@@ -1,4 +1,4 @@
-"""One thread for small matrices, and as many as before once the last has left."""
+"""BLAS uses one thread for small matrices, and as many as before when the last user has finished."""
 
 from threading import Barrier, Thread
 

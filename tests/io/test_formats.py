@@ -1,4 +1,4 @@
-"""Everyone's files: each is known by what it holds, and its traps are not walked into."""
+"""External formats: each file is recognised by its content, and the pitfalls of each format are avoided."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ ALL = sorted(path.name for path in FIXTURES.iterdir())
 
 
 def format_of(fixture: str) -> str:
-    """The fixture is called by its format, perhaps with a word more."""
+    """The format in the name of a fixture, which may have a suffix."""
     return max((name for name in [*NAMES, "trec"] if fixture.startswith(name)), key=len).replace("trec", "trec-qrels")
 
 
@@ -179,7 +179,7 @@ def test_non_votes_are_skips_and_nothing_else(fixture: str) -> None:
 
 @pytest.mark.parametrize("fixture", [f for f in ALL if f.endswith((".csv", ".tsv")) and not f.startswith("asap")])
 def test_whose_format_it_is_does_not_depend_on_the_container(fixture: str, tmp_path: Path) -> None:
-    """A table copied to Parquet is still whose it was."""
+    """A table copied to Parquet is recognised as the same format."""
     table = open_source(FIXTURES / fixture).table
     table.load(table.columns, None).write_parquet(tmp_path / "same.parquet")
     source = open_source(tmp_path / "same.parquet")
@@ -282,7 +282,7 @@ def test_strict_reading_refuses_any_drop(fixture: str) -> None:
 
 def test_a_format_can_be_named_where_guessing_is_wrong() -> None:
     assert load("evalica-llmfao.csv", format="tidy")[1].format == "tidy"
-    # Here items go by the words for sides, and only evalica's rule tells them apart.
+    # The items are named like sides, and only evalica's rule distinguishes them.
     assert load("evalica.csv", format="tidy")[1].unknown_items == 2
 
 
@@ -295,7 +295,7 @@ def test_an_unknown_format_is_told_with_all_that_are_known() -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "tidy"])
 def test_a_file_that_is_not_of_the_format_named_is_an_error_of_ours(name: str, tmp_path: Path) -> None:
-    """Whatever is read under another's name, it is read or refused, and nothing breaks."""
+    """A file read as another format is read or raises a CrowdrankError."""
     for fixture in ("tidy.csv", "gavel.csv", "lmsys.jsonl", "label-studio.json", "trec.qrels"):
         try:
             load(fixture, format=name)

@@ -1,4 +1,4 @@
-"""Whatever comes through the door, out come judgments or an error of ours."""
+"""Reading any input gives judgments or a CrowdrankError."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def messy_text(draw: st.DrawFn) -> str:
 
 
 def outcome(path: Path, **options: Any) -> Any:
-    """The judgments, valid and accounted for; None where an error of ours was raised."""
+    """Valid judgments whose report accounts for every row; None if a CrowdrankError was raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -174,7 +174,7 @@ def test_any_json_is_read_or_refused(tmp_path: Path, rows: list[Any], as_lines: 
 )
 @few
 def test_well_formed_text_is_read_as_it_was_written(tmp_path: Path, rows: list[tuple[str, str, str, bool]]) -> None:
-    """Whatever the labels are: every row with two different ones is kept, and says who won."""
+    """For any labels, every row with two different ones is kept, with the right winner."""
     table = pl.DataFrame(
         [(who, left, right, left if first else right) for who, left, right, first in rows],
         schema=["worker", "left", "right", "winner"],
@@ -226,7 +226,7 @@ FIXTURES = sorted((Path(__file__).parent / "fixtures").iterdir())
 @given(data=st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_exports_with_pieces_missing_or_doubled_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
-    """Whosever file it was, a cut somewhere in it, or a stray word, raises nothing but errors of ours."""
+    """A cut or a stray word in any export raises nothing but a CrowdrankError."""
     fixture = data.draw(st.sampled_from(FIXTURES))
     text = fixture.read_bytes()
     start = data.draw(st.integers(0, len(text)))

@@ -1,4 +1,4 @@
-"""Known truth."""
+"""Gold tables."""
 
 from __future__ import annotations
 

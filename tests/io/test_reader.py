@@ -1,4 +1,4 @@
-"""What the rows of a table come to mean: kinds, roles, winners, and the account of those left out."""
+"""Reading a table: kinds, roles, winners, and the report on rows that are left out."""
 
 from __future__ import annotations
 

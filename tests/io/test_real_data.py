@@ -1,4 +1,4 @@
-"""Every real file of judgments loads whole, with the counts its README gives."""
+"""Every real file of judgments loads completely, with the counts given in its README."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files read a batch at a time: what `read` makes of them, without ever holding them."""
+"""Scanning files in batches gives the same judgments as `read`, without loading the files into memory."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Out again: what a format can hold comes back as it was."""
+"""Writing judgments: everything that a format can store is read back unchanged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RUNS = Rankings.of(
     annotator=["s1"] * 3 + ["s2"] * 2 + ["s1"] * 2,
 )
 
-# What each format can hold, beside who won: the columns that come back.
+# Columns that each format preserves besides the winner.
 HELD: dict[str, list[tuple[Any, set[str]]]] = {
     "tidy": [(j, {"query", "annotator", "weight", "time", "duration"}) for j in (FULL, TIED, GRADES, RUNS, WEIGHED)],
     "evalica": [(FULL, {"query", "annotator", "weight"}), (TIED, {"annotator"}), (BARE, set())],
@@ -54,7 +54,7 @@ CASES = [(name, n) for name, cases in HELD.items() for n in range(len(cases))]
 
 
 def rows(judgments: Any, columns: set[str], positions_known: bool = True) -> list[tuple[Any, ...]]:
-    """All that was said, in an order of its own."""
+    """All judgments, in a canonical order."""
     frame = judgments.to_frame()
     if isinstance(judgments, Rankings):
         frame = frame.with_columns(weight=pl.Series(judgments.weights[judgments.list_of_row]))

@@ -1,4 +1,4 @@
-"""Tables out."""
+"""Writing tables."""
 
 from __future__ import annotations
 

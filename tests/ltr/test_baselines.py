@@ -16,7 +16,7 @@ from crowdrank.ltr.rankers.linear import LinearScorer
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 from crowdrank.simulation import list_crowd
 
-# Four steps are enough to see what a method makes of a crowd, and too few to settle.
+# Four steps are enough to test a method, and too few to converge.
 pytestmark = pytest.mark.filterwarnings("ignore::crowdrank.errors.ConvergenceWarning")
 
 CROWD = list_crowd(
@@ -43,7 +43,7 @@ def fitted(method: str, **more: Any) -> RankingFunction:
 
 
 def share_right(function: RankingFunction) -> float:
-    """Of the pairs of each query."""
+    """Share of correctly ordered pairs within queries."""
     found, truth = function.scores(FEATURES).reshape(24, 6), np.asarray(CROWD.truth).reshape(24, 6)
     both = np.sign(found[:, :, None] - found[:, None]) * np.sign(truth[:, :, None] - truth[:, None])
     return float((both.sum(axis=(1, 2)) / 30 + 1).mean() / 2)
@@ -69,7 +69,7 @@ def test_top_k_lists_are_enough(method: str) -> None:
 
 
 def test_pooled_training_reaches_the_maximum_likelihood() -> None:
-    """No other weights make the lists likelier: the slope at the answer is the prior's alone."""
+    """At the solution, the gradient of the likelihood equals that of the prior."""
     from crowdrank.models.lists.plackett_luce_likelihood import log_likelihood
 
     function = fitted("pooled")
@@ -82,7 +82,7 @@ def test_pooled_training_reaches_the_maximum_likelihood() -> None:
 
 
 def test_regression_gives_more_weight_to_consistent_annotators() -> None:
-    """Two annotators who answer at random, against two who know: weights point as the latter say."""
+    """With two random and two good annotators, the weights follow the good ones."""
     rng = np.random.default_rng(0)
     values = rng.random((200, 2))
     query = np.repeat(np.arange(20), 10)
@@ -105,8 +105,8 @@ def test_aggregate_then_train_recovers_the_expertise() -> None:
 
 
 def test_methods_without_their_side_information_are_refused() -> None:
-    for method, what in (("ltrma-s1", "Known"), ("ltrma-s2", "Between"), ("ltrma-s3", "Better")):
-        with pytest.raises(SettingError, match=f"pass a {what}"):
+    for method, what in (("ltrma-s1", "quality"), ("ltrma-s2", "between"), ("ltrma-s3", "better")):
+        with pytest.raises(SettingError, match=rf"pass SideInformation\({what}="):
             CrowdRanker(method=method).fit(LISTS, FEATURES)
     with pytest.raises(DataError, match="there are none"):
         CrowdRanker(method="truth", held_out=0).fit(LISTS, FEATURES)

@@ -17,7 +17,7 @@ from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 
 
 def lists(*orders: list[list[int]], weight: list[float] | None = None) -> RankedLists:
-    """Lists of places, each the items tied on it."""
+    """Lists of places; a place is the list of the items tied on it."""
     item = [k for order in orders for tied in order for k in tied]
     place = [p for order in orders for p, tied in enumerate(order) for _ in tied]
     ends = np.cumsum([0, *(sum(map(len, order)) for order in orders)])
@@ -26,7 +26,7 @@ def lists(*orders: list[list[int]], weight: list[float] | None = None) -> Ranked
 
 
 def bent(queries: int = 60, size: int = 10, seed: int = 3) -> tuple[RankedLists, np.ndarray, np.ndarray, np.ndarray]:
-    """True lists by a score that no line can follow."""
+    """True lists by a score that is not linear in the features."""
     rng = np.random.default_rng(seed)
     values = rng.random((queries * size, 3))
     score = -np.abs(values[:, 0] - 0.5) + 0.2 * values[:, 1]
@@ -136,7 +136,7 @@ def test_invalid_settings_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def a_state(**other: Any) -> dict[str, Any]:
-    """One tree: up to a half of the first feature, or beyond."""
+    """One tree that splits the first feature at one half."""
     return {
         "kind": "trees",
         "roots": [0],

@@ -118,7 +118,7 @@ def test_tied_pairs_count_as_unordered():
 
 
 def test_true_lists_determine_the_sign():
-    """A crowd of which most are reversed: three true lists put it right (S1)."""
+    """In a mostly reversed crowd, three true lists determine the sign (S1)."""
     crowd, features = crowd_of(expertise="uniform(-1.0,-0.4)", seed=3)
     model = CrowdRanker(held_out=0, method="ltrma-s1").fit(
         crowd.judgments.with_outcomes_reversed(), features, gold_of(crowd, 20)

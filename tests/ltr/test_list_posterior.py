@@ -21,7 +21,7 @@ def above_of(orders, weight):
 
 
 def crowd(rng, size, theta):
-    """Lists around one true order, laid out, and what they weigh."""
+    """Lists around one true order, and their pair weights."""
     truth = rng.permutation(size)
     lists = truth[sample_lists(rng, theta, size)]
     rows = lists.ravel(), np.tile(np.arange(size), len(theta)), np.arange(len(theta) + 1) * size

@@ -119,7 +119,7 @@ def test_verdicts_follow_from_theta_and_its_interval() -> None:
 
 
 def changed(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Path:
-    """A file of ours with something in it changed."""
+    """A saved file with one change."""
     a_function(trees=True).save(path)
     with zipfile.ZipFile(path) as file:
         parts = [json.loads(file.read(name)) for name in ("function.json", "scorer.json")]

@@ -1,4 +1,4 @@
-"""Resampling counts is resampling rows: the same moments, without touching a row."""
+"""Resampling counts has the same moments as resampling rows."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Closed-form models against the plainest loops for them."""
+"""Closed-form models against plain loops."""
 
 import itertools
 from collections import defaultdict

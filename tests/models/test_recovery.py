@@ -1,4 +1,4 @@
-"""Simulated truth is found again, better with more data, and the stated doubt is the true one."""
+"""Models recover a simulated truth, better with more data, and their standard errors match the actual errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The same numbers by other roads: special cases, other engines, other libraries."""
+"""Different ways to compute the same numbers agree: special cases, other engines, other libraries."""
 
 import warnings
 

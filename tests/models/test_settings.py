@@ -1,4 +1,4 @@
-"""Settings that mean nothing are refused; names lead to models and back."""
+"""Invalid settings raise errors; names map to models and back."""
 
 from dataclasses import replace
 

@@ -26,7 +26,7 @@ CROWDS = ((10.0, 1.0), (2.0, 1.0), (1.5, 6.0))
 
 
 def printed(mu_i, mu_j, var_i, var_j, alpha, beta, kappa=1e-4):
-    """Eq. 12 to 19 word for word (e^μ where 19 has s^μ): i was preferred to j."""
+    """Eq. 12 to 19 as printed (with e^μ where eq. 19 has s^μ): i was preferred to j."""
     ei, ej = math.exp(mu_i), math.exp(mu_j)
     step = alpha * ei / (alpha * ei + beta * ej) - ei / (ei + ej)
     bend = alpha * ei * beta * ej / (alpha * ei + beta * ej) ** 2 - ei * ej / (ei + ej) ** 2
@@ -139,7 +139,7 @@ def test_the_closed_form_is_within_two_percent_for_small_variances(variance):
 
 
 def test_the_closed_form_is_not_for_large_variances():
-    """Beliefs as far apart as this it makes wilder, where the posterior is hardly wider than the prior."""
+    """With beliefs this far apart, the closed form inflates the variance, although the posterior is hardly wider."""
     closed, exact = (ours(-2.3, 0.0, 50.0, 50.0, 10.0, 1.0, how)["variance"][0] for how in ("stable", "exact"))
     assert closed > 400
     assert exact < 55
@@ -159,7 +159,7 @@ def test_everything_stays_within_bounds(variance):
             for before, after in zip((variance, 4.0), found["variance"], strict=True):
                 assert after > 0
                 assert after <= before * (1 + before / 4)
-            if how == "exact":  # the score that is surer cannot take more than its share
+            if how == "exact":  # the more certain score must not move by more than its share
                 assert found["variance"][0] >= variance * 4.0 / (variance + 4.0)
 
 
@@ -195,7 +195,7 @@ def test_a_reversed_annotator_is_a_truthful_one_who_says_the_opposite():
 
 
 def test_quality_keeps_its_digits_after_very_many_answers():
-    """Var η is the difference of near numbers here; the count must keep its digits."""
+    """Var η is a difference of close numbers here; α + β must not lose digits."""
     truths, lies = update_quality(0.5, 9e9, 1e9)
     assert truths + lies == pytest.approx(1e10, rel=1e-9)
     assert truths / (truths + lies) == pytest.approx(0.9, abs=1e-12)

@@ -1,4 +1,4 @@
-"""What every online model promises."""
+"""Promises that every online model keeps."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def one_by_one(votes):
 
 
 def believed(beliefs):
-    """Everything, by name."""
+    """All beliefs, by name."""
     found = {"judged": beliefs.n_judgments, "left out": beliefs.n_ties_dropped}
     for vocabulary, columns in ((beliefs.items, beliefs.item_columns), (beliefs.annotators, beliefs.annotator_columns)):
         for name, column in columns.items():
@@ -74,7 +74,7 @@ def test_a_fold_is_its_updates(model, compile_above, monkeypatch):
 
 @every_model
 def test_another_order_of_judgments_gives_other_beliefs(model):
-    """The negative control of the test above: it can tell orders apart."""
+    """Negative control of the test above: it detects a different order."""
     votes = random_votes()
     turned = votes.take(slice(None, None, -1))
     backwards = after(model, reversed(list(one_by_one(votes))))

@@ -1,4 +1,4 @@
-"""What the scripts on TPP share."""
+"""Shared code of the TPP scripts."""
 
 from __future__ import annotations
 

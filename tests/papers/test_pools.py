@@ -1,4 +1,4 @@
-"""What the scripts on asking share."""
+"""Shared code of the scripts on choosing questions."""
 
 from __future__ import annotations
 

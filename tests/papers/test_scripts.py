@@ -1,4 +1,4 @@
-"""The scripts of papers/ run, and their tables have a row for every method."""
+"""The scripts in papers/ run, and their tables have a row for every method."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PRIOR_LISTS = ("prior_lists=2", "prior_lists=0", "as in the paper", "true lists 
 
 
 def less(row: str, others: Iterable[str]) -> set[str]:
-    """A row, the others, and the row less each."""
+    """A row, the other rows, and its difference from each."""
     others = tuple(others)
     return {row, *others, *(f"{row} less {other}" for other in others)}
 
@@ -216,7 +216,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def run_alone(script: str, *arguments: object) -> Run:
-    """Run a script in a process of its own, which starts others."""
+    """Run a script in its own process, which starts further processes."""
     done = subprocess.run(
         [sys.executable, "-W", "error", PAPERS / script, *map(str, arguments)],
         env=os.environ | {"CROWDRANK_DATA": str(NOWHERE)},
@@ -254,7 +254,7 @@ def test_a_script_writes_a_row_for_every_method(run, script, tmp_path):
 
 
 def passages(path: Path) -> Path:
-    """The columns of the authors' file; passages 0 to 5, and who reads harder ones as harder."""
+    """A file with the columns of the authors' file: passages 0 to 5, compared by reading level."""
     answer = "please_decide_which_passage_is_more_difficult"
     lines = [f"_worker_id,passage_a,passage_b,label_level_a,label_level_b,{answer}"]
     for worker in range(3):

@@ -1,4 +1,4 @@
-"""What the scripts on CrowdAgg share."""
+"""Shared code of the CrowdAgg scripts."""
 
 from __future__ import annotations
 

@@ -97,13 +97,13 @@ def test_the_table_comes_as_the_kind_the_judgments_came_in(native, kind):
 def test_groups_open_where_an_item_is_surely_below_the_first_of_the_last():
     rng = np.random.default_rng(0)
     draws = rng.normal(size=(2_000, 5)) * 0.5
-    # 5 and 4.9 are alike; 3 is surely below 5; 2.6 is not surely below 3; the other query starts again
+    # 5 and 4.9 are tied; 3 is clearly below 5; 2.6 is not clearly below 3; the other query starts again
     found = ranking([5.0, 4.9, 3.0, 3.0, 0.0], draws=draws)
     assert found.groups.tolist() == [1, 1, 2, 1, 2]
 
 
 def test_a_chain_of_small_steps_is_cut_at_its_own_head():
-    """Each is hardly below the one before, yet the last is surely below the first."""
+    """Each item is hardly below the previous one, but the last is clearly below the first."""
     items = Items.of("abcdef")
     rng = np.random.default_rng(0)
     found = ranking(-0.5 * np.arange(6), items, draws=rng.normal(size=(4_000, 6)) * 0.5)

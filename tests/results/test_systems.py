@@ -114,7 +114,7 @@ def crowd_of_queries(seed, queries, votes, spread, mean=0.5):
 
 @pytest.mark.parametrize(("queries", "votes", "spread"), [(30, 8, 0.2), (30, 12, 1.5)], ids=["alike", "unlike"])
 def test_intervals_hold_what_other_queries_would_say(queries, votes, spread):
-    """95 % intervals of the mean over all queries there could be, in 87 to 100 % of forty crowds."""
+    """95 % intervals contain the mean over all possible queries in 87 to 100 % of forty crowds."""
     truth = np.mean(expit(np.random.default_rng(9).normal(0.5, spread, 100_000)))
     inside, narrow = [], []
     for seed in range(40):
@@ -125,7 +125,7 @@ def test_intervals_hold_what_other_queries_would_say(queries, votes, spread):
         _, low, high = compare_systems(ranking, ranking.items.labels, queries="fixed").probability("A", "B")
         narrow.append(low <= truth <= high)
     assert 0.87 <= np.mean(inside) <= 1.0
-    if spread > 1:  # the negative control: intervals for these queries alone speak of no others
+    if spread > 1:  # negative control: intervals for fixed queries do not cover other queries
         assert np.mean(narrow) < 0.85
 
 

@@ -45,7 +45,7 @@ def test_rank_intervals_are_quantiles_of_the_ranks():
 
 
 def test_items_never_told_apart_share_the_whole_interval():
-    """The order of their labels is no knowledge."""
+    """The order of their labels carries no information."""
     low, high = uncertainty(np.zeros((10, 5))).rank_interval(TWO_QUERIES)
     assert low.tolist() == [1, 1, 1, 1, 1]
     assert high.tolist() == [3, 3, 3, 2, 2]
@@ -80,7 +80,7 @@ def test_the_curvatures_draws_spread_by_the_standard_error():
 
 
 def test_draws_of_a_posterior_count_themselves():
-    """Sure which is better, open by how much: the spread of the difference says nothing of its sign."""
+    """It is certain which item is better, but not by how much: the spread does not determine the sign."""
     rng = np.random.default_rng(0)
     unit = np.exp(rng.normal(scale=1.5, size=1000))
     draws = np.stack((unit, -unit), axis=1)

@@ -1,4 +1,4 @@
-"""Kill a server repeatedly under load, and compare its log with what clients were crowd_log."""
+"""Kill a server repeatedly under load, and compare its log with the votes that were acknowledged to clients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Outcome:
 
 
 def play(location, processes, rounds, *, clients=50, items=60, pause=(0.5, 1.5), postgres=None, seed=0, log=None):
-    """Kill the server `rounds` times while clients vote; where a database server is given, that one instead."""
+    """Kill the server `rounds` times while clients vote; if a database server is given, kill that one instead."""
     chance = random.Random(seed)
     with Collection.open(location) as collection:
         collection.items.add([f"item {n}" for n in range(items)], actor="test")

@@ -84,7 +84,7 @@ class Served:
 
 @dataclass
 class CrowdLog:
-    """What a crowd experienced."""
+    """Acknowledged votes, latencies, retries and errors of a crowd."""
 
     acknowledged: dict[str, tuple[int, str]] = field(default_factory=dict)
     """By token: the number of the vote and its outcome, as the server confirmed them."""
@@ -128,13 +128,13 @@ class Connection:
 
 
 class Voter:
-    """One annotator, who answers questions until told to stop."""
+    """One annotator, who answers questions until the crowd stops."""
 
     def __init__(self, port, token, log, answer):
         self._connection, self._log, self._answer = Connection(port, token), log, answer
 
     async def run(self, going, pace=0.0, offset=0.0):
-        """`pace`: seconds between two answers, where the server keeps up."""
+        """Vote; `pace` is the number of seconds between two answers, if the server keeps up."""
         question = await self._request_until_answered("GET", "/api/v1/question", going)
         due = time.perf_counter() + offset
         while going() and question is not None and "assignment" in question:

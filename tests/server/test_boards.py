@@ -175,7 +175,7 @@ def test_ranking_the_export_reproduces_the_board(start, new_location, tmp_path, 
 
 
 def test_ties_draw_items_together(start):
-    """Whoever calls every pair of a and b a tie draws them together."""
+    """Annotators who answer every pair of a and b with a tie bring their scores together."""
     apart = []
     for answer in ("skip", "tie"):
         played = start(items=["a", "b", "c"])
@@ -246,7 +246,7 @@ def test_a_one_sided_annotator_is_detected(start):
 
 
 def test_random_votes_do_not_become_an_order(tmp_path):
-    """At most 5 % of pairs apart at 95 %, and a reliability that does not claim otherwise."""
+    """At most 5 % of the pairs are separated at 95 %, and the reliability is not clearly positive."""
     apart, reliable = [], []
     for trial in range(2):
         with Collection.open(tmp_path / f"{trial}.db", durable=False) as collection:

@@ -27,7 +27,7 @@ from tests.serving import crowdrank
 
 
 def test_a_whole_study(stones, enter, photograph):
-    # The admin comes in by the link that was printed, and makes links for two people.
+    # The admin opens the printed link and creates links for two people.
     admin = enter(stones.admin_link)
     assert admin.page.url == f"{stones.base}/admin"
     admin.page.get_by_role("link", name="Links", exact=True).click()
@@ -38,7 +38,7 @@ def test_a_whole_study(stones, enter, photograph):
     board = enter(f"{stones.base}/")
     assert "No votes yet" in board.page.locator("#board").inner_text()
 
-    # Ada has a keyboard: she chooses, calls a tie, skips with a reason, and takes that back.
+    # Ada uses the keyboard: she chooses, answers with a tie, skips with a reason, and undoes that.
     ada = enter(links["Ada"]).page
     assert ada.url == f"{stones.base}/judge"
     assert ada.locator("#progress-text").inner_text() == "0 of 14"
@@ -57,7 +57,7 @@ def test_a_whole_study(stones, enter, photograph):
     assert weights(ada) == pair
     press(ada, honest_key(ada))
 
-    # Ben has a phone, and taps until he is done.
+    # Ben uses a phone and taps until he is finished.
     ben = enter(links["Ben"], "phone").page
     photograph(ben, "judge-phone")
     while "/judge" in ben.url:
@@ -70,7 +70,7 @@ def test_a_whole_study(stones, enter, photograph):
         )
     assert "STONE-7" in ben.locator("main").inner_text()
 
-    # Cleo joins by the open link, loses the connection in the middle, and comes back.
+    # Cleo joins with the public link, loses the connection, and returns.
     cleo = enter(f"{stones.base}/join").page
     cleo.get_by_label("Your name").fill("Cleo")
     cleo.get_by_role("button", name="Start").click()
@@ -88,18 +88,18 @@ def test_a_whole_study(stones, enter, photograph):
     while "/judge" in cleo.url:
         press(cleo, honest_key(cleo))
 
-    # The rest of Ada's, some more people, and one who says the opposite of what is true, by the API.
+    # The rest of Ada's questions, more annotators, and a reversed one, through the API.
     play(stones, links["Ada"].rsplit("/", 1)[1], honest, 20)
     dora, emil, rex = new_people(stones, "Dora", "Emil", "Rex")
     for token, answer in ((dora, honest), (emil, honest), (rex, contrary)):
         assert play(stones, token, answer, 20) == 14
 
-    # The board follows by itself.
+    # The board updates automatically.
     board.page.wait_for_function("() => document.querySelector('#board dd').innerText === '84'", timeout=180_000)
     photograph(board.page, "board", full_page=True)
     assert board.complaints == []
 
-    # Rex is flagged; without him the board is the same or better, and he can be brought back.
+    # Rex is flagged; without him the board is as good or better, and he can be included again.
     page = admin.page
     page.goto(f"{stones.base}/admin/annotators")
     row = page.get_by_role("row").filter(has_text="Rex")
@@ -111,7 +111,7 @@ def test_a_whole_study(stones, enter, photograph):
     page.get_by_role("row").filter(has_text="Rex").get_by_role("button", name="Include").click()
     assert admin.complaints == []
 
-    # What is exported is ranked as the board is.
+    # Ranking the exported votes reproduces the board.
     folder = stones.database.parent
     said = crowdrank("export", stones.database.name, "--out", "votes.parquet", folder=folder)
     shown = _settled_board(stones)

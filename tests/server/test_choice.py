@@ -68,7 +68,7 @@ def test_every_item_appears_before_the_most_informative_pairs_are_chosen(collect
 
 
 def test_recorded_probabilities_match_the_frequencies(collection):
-    """Each pair comes as often as it says it would."""
+    """Each pair is chosen as often as its recorded probability says."""
     projection, ann, _ = begun(
         collection, items=4, votes=4, settings=question_settings(random_share=0.5, min_appearances=0)
     )

@@ -18,7 +18,7 @@ HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</scrip
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
-    """Pictures of one query, long texts of another, and items that mean harm."""
+    """A query with images, a query with long texts, and hostile items."""
     folder = tmp_path_factory.mktemp("mixed")
     (folder / "media").mkdir()
     for n in range(2):
@@ -39,13 +39,13 @@ def mixed(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def windows():
-    """By look; kept from test to test, because each costs a process."""
+    """Browser contexts by appearance; shared between tests, because each needs a process."""
     return defaultdict(list)
 
 
 @pytest.fixture
 def enter(browser, windows):
-    """Pages of people who opened a link, as elsewhere, but in windows that were used before and have forgotten it."""
+    """Open links as in other tests, but in reused browser contexts whose cookies were cleared."""
     used = defaultdict(int)
 
     def come(address, look="light"):
@@ -105,7 +105,7 @@ def test_every_page_is_accessible(stones, enter, look, photograph):
 
 
 def _sound(opened, what):
-    """Open to everyone, as wide as the screen, and free of what is said to those who type commands."""
+    """Check that a page is accessible, fits the screen, and mentions no command-line options."""
     assert opened.violations() == [], what
     assert not opened.scrolls_sideways, what
     assert not re.search(r"(?<!\S)--[a-z]", opened.page.locator("body").inner_text()), what
@@ -118,7 +118,7 @@ def look(request):
 
 @pytest.fixture
 def seen(photograph, look):
-    """A page that is looked at, by a person and by axe: `seen(opened, "finished")`."""
+    """Check a page with axe and take a screenshot: `seen(opened, "finished")`."""
 
     def look_at(opened, what):
         photograph(opened.page, f"{what}-{look}", full_page=True)
@@ -226,7 +226,7 @@ def test_touch_targets_are_large_enough(stones, enter):
 
 
 def _until(page, query):
-    """Skip on to a pair of this query."""
+    """Skip questions until a pair of this query comes up."""
     for _ in range(6):
         if page.locator("#context").inner_text().strip() == query:
             return

@@ -1,4 +1,4 @@
-"""The projection of the log: processes that read equally far agree to the last bit."""
+"""The projection of the log: processes that have read the same rows agree to the last bit."""
 
 from __future__ import annotations
 

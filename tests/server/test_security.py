@@ -1,4 +1,4 @@
-"""What an attacker might try, one test per vulnerability that other programs had."""
+"""Attacks: one test per vulnerability that other programs had."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EVIL = '"><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7*7 }}'
 
 
 def form_of(page):
-    """The token that a page's forms hold."""
+    """The CSRF token in the forms of a page."""
     return re.search(r'name="csrf"[^>]*value="([0-9a-f]{32})"', page.text)[1]
 
 

@@ -18,7 +18,7 @@ _SECRET = "the webhook's secret"
 
 
 class Receiver:
-    """What came, and what to answer."""
+    """A receiver of webhooks: the requests it got, and the status to answer with."""
 
     def __init__(self):
         self.came, self.answers = [], []

@@ -38,7 +38,7 @@ def test_close_items_are_harder():
 
 
 def test_logarithms_make_ratios_count():
-    """In plain kilograms a cow and a cat are the same beside a whale."""
+    """In kilograms, a cow and a cat hardly differ compared with a whale."""
     plain = mixed_crowd(ANIMALS, kinds={"good": 1000}, votes_each=10, seed=3)
     ratios = mixed_crowd(ANIMALS, kinds={"good": 1000}, votes_each=10, log=True, seed=3)
     cow, cat = plain.judgments.items.index("cow"), plain.judgments.items.index("cat")

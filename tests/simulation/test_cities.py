@@ -1,4 +1,4 @@
-"""The bundled example is what its program makes."""
+"""The bundled example equals the output of its script."""
 
 import runpy
 from pathlib import Path

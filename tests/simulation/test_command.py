@@ -13,7 +13,7 @@ app.command()(simulate)
 
 
 def run(*arguments):
-    """Errors come through as they do to the CLI's main, which prints them."""
+    """Run the command; errors are raised, as in the CLI's `main`, which prints them."""
     result = CliRunner().invoke(app, [str(a) for a in arguments])
     if isinstance(result.exception, CrowdrankError):
         raise result.exception

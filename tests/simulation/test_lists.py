@@ -6,7 +6,7 @@ from crowdrank.simulation import list_crowd
 
 
 def distances(crowd):
-    """Kendall's distance of every list to the truth, one row a query, one column an annotator."""
+    """Kendall distance of every list to the truth, one row per query, one column per annotator."""
     lists, items = crowd.judgments, int(crowd.judgments.lengths[0])
     scores = crowd.truth[lists.item].reshape(len(lists), items)
     turned = np.triu(scores[:, :, None] < scores[:, None, :], 1).sum(axis=(1, 2))

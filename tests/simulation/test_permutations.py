@@ -9,7 +9,7 @@ from crowdrank.simulation.lists import lists_at_distance, mahonian_numbers, mall
 
 
 def kendall_distance(places):
-    """Pairs turned round; the true list puts item m at place m."""
+    """Number of discordant pairs; the true list puts item m at place m."""
     return np.triu(places[:, :, None] > places[:, None, :], 1).sum(axis=(1, 2))
 
 

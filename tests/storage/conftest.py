@@ -46,7 +46,7 @@ def location(new_location):
 
 
 class Clock:
-    """A clock that only moves when told to."""
+    """A clock that moves only when a test advances it."""
 
     def __init__(self):
         self.now = 1_700_000_000_000_000

@@ -103,7 +103,7 @@ class AnnotatorMachine(RuleBasedStateMachine):
     def void(self, data):
         if self.standing:
             gone = data.draw(st.sampled_from(self.standing))
-            # undo goes by the last vote that stands, so a void one drops out of the account altogether
+            # undo applies to the last vote that counts, so a void vote is not counted at all
             assert self.collection.votes.void([gone[0]], actor="admin") == [gone[0]]
             self.standing.remove(gone)
 

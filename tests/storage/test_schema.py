@@ -24,7 +24,7 @@ def database(location):
 
 
 def described(connection):
-    """All that SQLAlchemy can inspect, by table, including checks and indexes."""
+    """Everything that SQLAlchemy can inspect, by table, including checks and indexes."""
     look = inspect(connection)
     return {
         name: {

@@ -58,7 +58,7 @@ def test_an_annotator_holds_one_assignment_however_many_are_requested(location, 
 
 
 def test_every_writer_gets_its_own_result(collection, crowd):
-    """Votes, refusals and other writes, stored together."""
+    """Votes, rejected votes and other writes in one transaction."""
     people = collection.annotators.add([f"p{n}" for n in range(12)], actor="admin")
 
     def work(n):
@@ -115,7 +115,7 @@ def test_a_failed_write_does_not_affect_the_others(writer, collection):
 
 
 def test_tasks_of_one_annotator_see_each_others_rows(writer):
-    """Stored in one transaction, the second still reads what the first wrote."""
+    """In one transaction, the second task reads the rows that the first wrote."""
     seen = []
 
     def read(connection, keys):
@@ -152,7 +152,7 @@ def test_a_database_that_stays_locked_is_reported(location, collection, crowd, a
 
 
 def test_concurrent_processes_leave_no_gaps_and_keep_the_order(location, collection, crowd):
-    """A reader that follows meanwhile has seen every row, once and in order."""
+    """A concurrent reader sees every row once and in order."""
     voters = [Voter(location, f"voter {n}", 20) for n in range(2)]
     followed, last = [], 0
     while any(voter.is_alive() for voter in voters) or last < collection.log.head():
@@ -176,7 +176,7 @@ def test_acknowledged_votes_survive_a_killed_process(location, collection, crowd
         told += voter.reported()
         stored = [seq for seq in collection.log.after(0).votes.seq.tolist() if seq >= told[0]]
         assert stored[: len(told)] == told
-        assert len(stored) - len(told) in (0, 1)  # the last may have been stored, and not told of in time
+        assert len(stored) - len(told) in (0, 1)  # the last vote may have been stored but not reported in time
     assert len(collection.log.after(0)) == collection.log.head()
 
 

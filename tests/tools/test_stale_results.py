@@ -1,4 +1,4 @@
-"""Results say when they were made, and those that no longer show today's models are listed."""
+"""Results record when they were made, and results whose models have changed are listed."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_a_result_is_listed_if_its_script_shows_another_model_or_none(one):
         "papers/some/results/table (commit abc1234, 2026-01-02): new: other — no longer shown: crowd"
     ]
     script.unlink()
-    assert listed(one)[0].endswith("table.py is gone")
+    assert listed(one)[0].endswith("table.py no longer exists")
 
 
 def test_a_result_that_nothing_is_known_of_is_listed(one):
     (one / "papers" / "some" / "results" / "figure.svg").write_text("<svg/>")
-    assert listed(one) == ["papers/some/results/figure: not known when it was made"]
+    assert listed(one) == ["papers/some/results/figure: no provenance is recorded"]
 
 
 def test_results_without_models_are_dated_and_not_judged(one):
@@ -129,7 +129,7 @@ def test_standard_errors_and_crowds_have_fingerprints():
 
 
 def test_small_data_are_what_they_were():
-    """They must not change: every fingerprint kept would."""
+    """The small data sets must not change, because every stored fingerprint would."""
     votes, reversed_third, grades, lists = small_data()
     assert (len(votes), len(reversed_third), len(grades), len(lists)) == (280, 375, 80, 15)
     assert votes.outcome[:12].tolist() == [-1, 1, -1, 1, 1, -1, 1, 1, -1, -1, 1, 1]
@@ -165,7 +165,7 @@ def test_a_script_shows_the_models_that_it_names(script):
     with shows(script) as every:
         kinds = {type(shown).__name__ for shown in every.values()}
     named = {kind.__name__ for kind in REGISTRY.values() if f" {kind.__name__}(" in text}
-    # Its model reads features that the small data lack: it shows what the model makes of a crowd that has them.
+    # The model reads features that the small data sets lack, so its fingerprint uses a crowd that has them.
     assert named - kinds <= ({"FactorBT"} if script.match("factor-bt/table1.py") else set())
 
 

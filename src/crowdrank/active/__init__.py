@@ -1,4 +1,4 @@
-"""Active collection: which question to ask next and of whom, when to stop, and how reliable the result is."""
+"""Active collection: what to ask next and who to ask, when to stop, and how reliable the result is."""
 
 from crowdrank.active.collection import AnswerLog, Budget, SimulatedCollection, run_collection
 from crowdrank.active.forecasting import Forecast, forecast, forecast_from_draws

@@ -44,7 +44,7 @@ class Pairs(NamedTuple):
 
 
 class CandidateSet:
-    """Everything that a policy chooses from: the beliefs, the history, and what is left to ask.
+    """Everything that a policy chooses from: the beliefs, the history, and the remaining questions.
 
     Pairs whose answers are pending are avoided as long as there are others.
 
@@ -60,7 +60,7 @@ class CandidateSet:
     Attributes
     ----------
     annotators : array of int
-        Codes of the annotators to whom some pair can be put.
+        Codes of the annotators who can be asked about at least one pair.
     cache : dict
         Results that policies store here to look them up again.
 

@@ -21,7 +21,7 @@ from crowdrank.simulation import Respondents
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Limits to the questions of a collection. A question counts from when it is asked, answered or not.
+    """Limits to the questions of a collection. A question counts as soon as it is asked, answered or not.
 
     Parameters
     ----------

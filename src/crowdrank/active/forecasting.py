@@ -115,7 +115,7 @@ def forecast_from_draws(
     items : Vocabulary
         The items, in the order of the columns.
     decision : Decision
-        What is to be decided.
+        The decision to forecast.
     votes : int
         Number of votes so far.
     probability : float, default 0.95
@@ -134,10 +134,9 @@ def forecast_from_draws(
 
     Notes
     -----
-    Preposterior analysis: the posterior is taken as normal. As votes come in, variances shrink, and the means move by
-    as much as is learnt, from where they are to a truth drawn from the posterior. This model knows little, so its
-    median is drawn towards twice the present votes, which is the median if all that is known is that the present votes
-    were not enough (Gott 1993).
+    Preposterior analysis: the posterior is taken as normal. As votes come in, variances shrink, and the means move
+    accordingly towards a truth drawn from the posterior. This model is crude, so its median is moved towards twice the
+    present votes, which is the median if all that is known is that the present votes were not enough (Gott 1993).
 
     Examples
     --------
@@ -179,7 +178,7 @@ def _forecast(
 
 def _relevant(scores: FloatArray, items: Vocabulary, decision: Decision) -> tuple[FloatArray, Vocabulary]:
     if len(items) >= _STANDARDISE_FROM:
-        # The scale of the scores stays uncertain for long, and decides nothing: give every draw the same scale.
+        # The scale of the scores stays uncertain for long but decides nothing: give every draw the same scale.
         scores = scores / scores.std(axis=1, keepdims=True)
     codes = decision.relevant_items(scores, items)
     return scores[:, codes], items.take(codes)

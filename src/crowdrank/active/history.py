@@ -1,4 +1,4 @@
-"""Which questions were asked, of whom, and which answers are pending."""
+"""The history of a collection: questions that were asked, their annotators, and pending answers."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class BasePolicy(ABC):
         history : QuestionHistory, optional
             Questions asked so far, with the rules; nothing asked and no rules by default.
         annotator : str, optional
-            Whom to ask. By default the policy chooses the annotator too.
+            The annotator to ask. By default the policy chooses the annotator too.
         rng : numpy.random.Generator, optional
             Source of randomness.
 
@@ -365,8 +365,8 @@ def batch(
 ) -> Iterator[Question]:
     """Choose several questions at once and add them to the history.
 
-    Each question is chosen as if those before it were pending: no pair is put to two annotators at a time while others
-    are left, and policies that predict what an answer teaches take the pending answers into account.
+    Each question is chosen as if those before it were pending: two annotators do not get the same pair at the same
+    time while other pairs are left, and policies that predict the information in an answer count the pending ones.
 
     Parameters
     ----------

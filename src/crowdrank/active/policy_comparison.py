@@ -1,4 +1,4 @@
-"""Compare policies by simulation: each asks the same crowds, and its beliefs are compared with the truth."""
+"""Compare policies by simulation: all ask the same crowds, and their beliefs are compared with the truth."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class PolicyComparison:
         if self.best == BASELINE:
             return "No policy did better than random."
         if row["difference"] is None:
-            return f"{self.best} had the largest area. Add random to see what choosing questions gains."
+            return f"{self.best} had the largest area. Add random to see how much choosing questions helps."
         lead, error = row["difference"], row["difference_std_error"]
         if error is None:
             return f"{self.best} had the largest area, {lead:.3f} above random, but one trial says little: run more."
@@ -197,7 +197,7 @@ class _Experiment(NamedTuple):
 
     def check(self, trials: int) -> None:
         if not self.policies:
-            raise SettingError("There is nothing to compare: name at least one policy, better two.")
+            raise SettingError("There is nothing to compare: name at least one policy, preferably two.")
         if trials < 1:
             raise SettingError(f"trials must be at least 1, got {trials}.")
         if self.beliefs not in ("mcmc", "online"):

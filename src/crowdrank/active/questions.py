@@ -28,7 +28,7 @@ class Question:
     left, right : str
         The items, as they are to be shown.
     annotator : str
-        Whom to ask.
+        The annotator to ask.
     query : str, default ""
         The query that both items belong to.
     probability : float
@@ -57,7 +57,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rules:
-    """Limits that every policy keeps to.
+    """Limits that every policy respects.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Reliability of a leaderboard, measured from the questions that were drawn at random.
 
 Questions that were chosen by earlier answers make differences look more certain than they are. Questions drawn at
-random do not: what they say alone, and how well earlier answers predicted them, is unbiased evidence.
+random do not: a ranking fitted to them alone, and how well earlier answers predicted them, are unbiased evidence.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Reliability:
-    """What the questions drawn at random say about a leaderboard.
+    """Reliability of a leaderboard, measured from the questions that were drawn at random.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Decisions that judgments are collected for (the best few, which of two, the order), and whether they are made."""
+"""Decisions that judgments are collected for (the best few, which of two, the order), and whether they are reached."""
 
 from __future__ import annotations
 
@@ -180,14 +180,14 @@ class Kendall(Accuracy):
 
 
 def is_confirmed(decision: Decision, posterior: Posterior, model: SequentialMCMC, probability: float = 0.95) -> bool:
-    """Return whether a decision is made by the draws at hand, and again by four times as many new draws.
+    """Return whether a decision is reached by the current draws, and again by four times as many new draws.
 
     A probability that is estimated from few draws, again and again, exceeds any threshold sooner or later.
 
     Parameters
     ----------
     decision : Decision
-        What is to be decided.
+        The decision to check.
     posterior : Posterior
         Current beliefs.
     model : SequentialMCMC

@@ -1,7 +1,7 @@
 """The command line: one file per command.
 
-Exit codes: 0 success; 1 the data, a file or a setting is at fault (one line on standard error says what); 2 the command
-line itself is wrong, such as an unknown option; 130 interrupted.
+Exit codes: 0 success; 1 the data, a file or a setting is invalid (one line on standard error says what); 2 the command
+line is invalid, such as an unknown option; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -85,6 +85,6 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has gone away
+    except BrokenPipeError:  # the program that reads our output has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

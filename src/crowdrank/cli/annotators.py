@@ -57,7 +57,7 @@ def annotators(
         int, typer.Option(help="Seed of the split of annotators behind verdicts.", min=0, rich_help_panel=MODEL)
     ] = 0,
     no_verdicts: Annotated[
-        bool, typer.Option("--no-verdicts", help="Estimates only, which is faster.", rich_help_panel=MODEL)
+        bool, typer.Option("--no-verdicts", help="Print estimates only, which is faster.", rich_help_panel=MODEL)
     ] = False,
     gold_pairs: options.GoldPairs = None,
     annotator_quality: options.AnnotatorQuality = None,
@@ -65,7 +65,8 @@ def annotators(
     exclude: Exclude = None,
     exclude_file: ExcludeFile = None,
     top: Annotated[
-        int, typer.Option(help="How many of the best and of the worst to show.", min=1, rich_help_panel=OUTPUT)
+        int,
+        typer.Option(help="How many of the best and of the worst annotators to show.", min=1, rich_help_panel=OUTPUT),
     ] = 10,
     out: options.TableOut = None,
     as_json: options.Json = False,
@@ -135,7 +136,7 @@ def _print_changes(changes: RankChanges, headline: str, out: Path | None, top: i
 
 
 def _deliver(content: Any, frame: pl.DataFrame, out: Path | None, as_json: bool) -> None:
-    """Write the table if a file was named, and print JSON if that was asked for."""
+    """Write the table if a file was named, and print JSON if requested."""
     if out is not None:
         from crowdrank.io import write_table
 
@@ -175,7 +176,7 @@ def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, known: str
 def excluded_annotators(
     exclude: list[str] | None, file: Path | None, judgments: Judgments, judge: Callable[[], Verdicts | None]
 ) -> list[str]:
-    """Annotators given by name, in a file or by a verdict. A name takes precedence over a verdict of the same word."""
+    """Annotators given by name, in a file or by a verdict. A name takes precedence over a verdict."""
     from crowdrank.evaluation.verdicts import VERDICTS
     from crowdrank.io import read_annotators
 

@@ -39,7 +39,7 @@ def explain(
     ] = 5,
     as_json: options.Json = False,
 ) -> None:
-    """Show which judgments put one item above another, directly and through other items."""
+    """Show why one item ranks above another: direct judgments, and chains through other items."""
     from crowdrank import evaluation
     from crowdrank.io import read_with_report
 

@@ -7,7 +7,7 @@ from crowdrank.cli.output import console, print_json
 
 
 def formats(as_json: Json = False) -> None:
-    """List the file formats: what recognises each, and whether it can be written."""
+    """List the file formats: how each is recognised, and whether it can be written."""
     from crowdrank.io import list_formats
 
     rows = [

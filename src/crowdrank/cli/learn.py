@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class TrainingLabels(StrEnum):
-    """What a ranking function is trained on."""
+    """Lists that a ranking function is trained on."""
 
     AUTO = "auto"
     MAP = "map"
@@ -67,13 +67,13 @@ def learn(
     top: Annotated[
         int | None,
         typer.Option(
-            help="Use only which items are in the first TOP places of each list.", min=1, rich_help_panel=MODEL
+            help="Read only the first TOP items of each list; all others count as worse.", min=1, rich_help_panel=MODEL
         ),
     ] = None,
     labels: Annotated[
         TrainingLabels,
         typer.Option(
-            help="Train on the most likely true list (map) or on all by probability (expected); auto validates both.",
+            help="Train on the most likely true list (map) or on all lists by probability (expected); auto tries both.",
             rich_help_panel=MODEL,
         ),
     ] = TrainingLabels.AUTO,

@@ -1,4 +1,4 @@
-"""crowdrank next: choose the most useful questions, and whom to ask."""
+"""crowdrank next: choose the most useful questions, and who should answer them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from crowdrank.data import Comparisons, Items
     from crowdrank.io import AnnotatorTable, ItemTable
 
-# From this number of judgments on, updating is faster than refitting by enough to matter.
+# From this number of judgments on, online updates are clearly faster than refitting.
 _ONLINE_FROM = 50_000
 _QUESTIONS = "Questions"
 
 
 def next_questions(
-    file: Annotated[Path | None, typer.Argument(help="Judgments so far; omit to start a collection.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Judgments so far; omit it to start a new collection.")] = None,
     items: Annotated[
         Path | None,
         typer.Option(help="File of items: item, and optionally query and owner.", rich_help_panel=INPUT),
@@ -62,13 +62,13 @@ def next_questions(
         ),
     ] = None,
     level: Annotated[
-        float, typer.Option(help="Probability from which on --until is decided.", rich_help_panel=_QUESTIONS)
+        float, typer.Option(help="Probability required for --until to be decided.", rich_help_panel=_QUESTIONS)
     ] = 0.95,
     policy: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="Policy that chooses: adaptive, thompson, gain, epsilon-greedy …",
+            help="Policy that chooses the questions: adaptive, thompson, gain, epsilon-greedy …",
             autocompletion=options.complete_policy,
             rich_help_panel=MODEL,
         ),
@@ -84,13 +84,15 @@ def next_questions(
     ] = None,
     beliefs: Annotated[
         options.Beliefs,
-        typer.Option(help="Posterior mcmc or online updates; auto decides by data size.", rich_help_panel=MODEL),
+        typer.Option(
+            help="How beliefs are computed: mcmc, online updates, or auto (by data size).", rich_help_panel=MODEL
+        ),
     ] = options.Beliefs.AUTO,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)] = 0,
     out: options.TableOut = None,
     as_json: options.Json = False,
 ) -> None:
-    """Choose the most useful questions to ask next, and whom to ask."""
+    """Choose the most useful questions to ask next, and who should answer them."""
     import numpy as np
 
     from crowdrank import active, io, online

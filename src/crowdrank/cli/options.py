@@ -1,4 +1,4 @@
-"""Options that several commands share, with their help texts, panels and choices, and their text as Python values."""
+"""Options that several commands share: help texts, panels, choices, and parsing of their values."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MissingFeatures(StrEnum):
 
 
 class Beliefs(StrEnum):
-    """Beliefs that questions are chosen by."""
+    """How the beliefs behind the choice of questions are computed."""
 
     AUTO = "auto"
     MCMC = "mcmc"
@@ -68,35 +68,35 @@ class Beliefs(StrEnum):
 
 
 class SimulatedBeliefs(StrEnum):
-    """Beliefs that simulated policies use."""
+    """How the beliefs of simulated policies are computed."""
 
     MCMC = "mcmc"
     ONLINE = "online"
 
 
 class Labels(StrEnum):
-    """How simulated answers arise."""
+    """How answers are simulated."""
 
     ORDER = "order"
     LOGISTIC = "logistic"
 
 
 def complete_model(incomplete: str) -> list[str]:
-    """Names of models that begin with what was typed."""
+    """Names of models that begin with the typed text."""
     from crowdrank.models import REGISTRY
 
     return [name for name in ("auto", *REGISTRY) if name.startswith(incomplete)]
 
 
 def complete_policy(incomplete: str) -> list[str]:
-    """Names of policies that begin with what was typed."""
+    """Names of policies that begin with the typed text."""
     from crowdrank.active import POLICIES
 
     return [name for name in POLICIES if name.startswith(incomplete)]
 
 
 def complete_format(incomplete: str) -> list[str]:
-    """Names of formats that begin with what was typed."""
+    """Names of formats that begin with the typed text."""
     from crowdrank.io import list_formats
 
     return [known.name for known in list_formats() if known.name.startswith(incomplete)]
@@ -117,11 +117,11 @@ Columns = Annotated[
 Query = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="Column that holds the query. Queries are ranked one by one.", rich_help_panel=INPUT
+        metavar="COLUMN", help="Column that holds the query. Each query is ranked separately.", rich_help_panel=INPUT
     ),
 ]
 KindOfRows = Annotated[
-    Kind | None, typer.Option(help="What the rows are, if the columns allow several kinds.", rich_help_panel=INPUT)
+    Kind | None, typer.Option(help="Kind of judgments, if the columns allow several.", rich_help_panel=INPUT)
 ]
 FormatName = Annotated[
     str | None,
@@ -150,7 +150,7 @@ Missing = Annotated[
 ]
 MissingFeatureCells = Annotated[
     MissingFeatures,
-    typer.Option(help="How to treat features without a number: refuse the file, or read zero.", rich_help_panel=INPUT),
+    typer.Option(help="How to treat cells that are not numbers: refuse the file, or read zero.", rich_help_panel=INPUT),
 ]
 FeatureTable = Annotated[
     list[str] | None,
@@ -256,7 +256,7 @@ def parse_columns(pairs: Words, query: str | None = None, option: str = "--colum
 
 
 def parse_set(pairs: Words) -> dict[str, str]:
-    """`--set name=value`; the text becomes a value when the model is known."""
+    """`--set name=value`; the text is converted to a value once the model is known."""
     return dict(parse_pairs(pairs, "--set", "prior_scale=1"))
 
 
@@ -307,5 +307,5 @@ def parse_policy(text: str) -> BasePolicy:
 
 
 def process_count(wanted: int | None, trials: int) -> int:
-    """One process per core unless told otherwise, and never more than trials."""
+    """One process per core by default, and never more than trials."""
     return max(1, min(os.cpu_count() or 1 if wanted is None else wanted, trials))

@@ -1,4 +1,4 @@
-"""What commands print: tables, JSON, progress, and messages of the library in the words of the command line."""
+"""Output of commands: tables, JSON, progress, and library messages rewritten with command-line options."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ARGUMENTS = (
 )
 _FLAGS = {"init": "--warm-start"}
 _ENTRY = re.compile(r"""(['"]?)([^'":,{}]+)\1\s*:\s*('[^']*'|"[^"]*"|[^,'"]+)""")
-# In one expression, because the options made of a mapping contain `query=`.
+# One expression for both, because the options made from a mapping contain `query=`.
 _ARGUMENT = re.compile(
     rf"\b(?:(?P<columns>{'|'.join(_COLUMN_ARGUMENTS)})=\{{(?P<roles>[^{{}}]*)\}}"
     rf"|(?P<name>{'|'.join(_ARGUMENTS)})=(?P<value>'[^']*'|\"[^\"]*\")?)"
@@ -94,7 +94,7 @@ def check_table(path: Path | None, *more_suffixes: str) -> None:
 
 
 def with_flags(message: str) -> str:
-    """Rewrite the Python arguments that a message names as options of the command line.
+    """Rewrite the Python arguments in a message as command-line options.
 
     >>> with_flags("No column is the winner: pass columns={'winner': 'COLUMN'}.")
     'No column is the winner: pass --column winner=COLUMN.'

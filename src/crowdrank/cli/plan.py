@@ -19,7 +19,7 @@ def plan_collection(
     items: Annotated[int, typer.Option(help="Number of items to rank.")],
     annotators: Annotated[int, typer.Option(help="Number of annotators.")],
     target: Annotated[
-        str, typer.Option(help='When to stop: "tau 0.9", "accuracy 0.95", "top 3" or "order".')
+        str, typer.Option(help='When a collection is good enough: "tau 0.9", "accuracy 0.95", "top 3" or "order".')
     ] = "tau 0.9",
     price: Annotated[float, typer.Option(help="Cost of one vote.")] = 1.0,
     quality: Annotated[

@@ -57,7 +57,7 @@ def rank(
     ] = None,
     uncertainty: Annotated[
         options.UncertaintyMethod,
-        typer.Option(help="How uncertainty is computed.", rich_help_panel=MODEL),
+        typer.Option(help="How to compute uncertainty.", rich_help_panel=MODEL),
     ] = options.UncertaintyMethod.MODEL,
     level: Annotated[float, typer.Option(help="Level of the rank intervals.", rich_help_panel=MODEL)] = 0.95,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", rich_help_panel=MODEL)] = None,
@@ -232,7 +232,7 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
 
 
 def _bias_effects(result: RankResult) -> list[Any]:
-    """What features did to the answers, if the model has features and the uncertainty is known."""
+    """Effects of features on the answers, if the model has features and the uncertainty is known."""
     from crowdrank.results import bias_effects
 
     return bias_effects(result.ranking) if result.has_uncertainty else []

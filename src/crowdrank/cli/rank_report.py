@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def write_report_page(result: RankResult, report: Path, file: Path, context: typer.Context) -> None:
-    """Write the report; its slow parts are computed one by one, so that a terminal shows which is under way."""
+    """Write the report. Its slow parts are computed one by one, so that the terminal shows which one is running."""
     from crowdrank.reports import Findings, write_report
 
     findings = Findings(
@@ -103,7 +103,7 @@ def _made() -> str:
 
 
 def _fingerprint(file: Path) -> str:
-    """The checksum of the file, by which the same judgments can be recognised."""
+    """The checksum of the file, which identifies the judgments."""
     import hashlib
 
     if not file.is_file():

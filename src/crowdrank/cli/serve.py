@@ -28,7 +28,7 @@ _COLLECTION, _ACCESS, _SERVER = "Collection", "Access", "Server"
 
 @dataclass(frozen=True, kw_only=True)
 class _Started:
-    """What is printed when a collection is started, as text or JSON.
+    """The information printed when a collection starts, as text or JSON.
 
     `database` is None for a PostgreSQL URL, which may contain a password; `organise`, the admin link, is None if it was
     shown before.

@@ -19,7 +19,7 @@ from crowdrank.arrays import AnyArray, Int32Array
 
 Columns = Mapping[str, AnyArray]
 
-# Large enough that a pass spends its time on rows, small enough that a chunk fits in any memory.
+# Large enough to make the overhead per chunk negligible, small enough to fit in any memory.
 ROWS_PER_CHUNK = 1 << 20
 
 

@@ -85,7 +85,7 @@ class Comparisons(JudgmentTable):
     frame_backend : {"polars", "pandas", "pyarrow"}
         The kind of data frame that `to_frame` returns.
     import_report : ImportReport, optional
-        What became of each row of the source.
+        How each row of the source was handled.
     storage : ColumnStore, optional
         The files that hold these rows if `crowdrank.scan` made them. The columns are then memory-mapped.
 

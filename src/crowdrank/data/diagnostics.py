@@ -132,7 +132,7 @@ class DataDiagnostics:
         return f"{items} only won or only lost against the rest ({self.names(self.separated)})"
 
     def names(self, items: IntArray, most: int = 5) -> str:
-        """Return the names of some items, at most so many."""
+        """Return the names of some items, up to a maximum number."""
         shown = ", ".join(self.items.name(int(index)) for index in items[:most])
         return shown + (f", … ({len(items)} in all)" if len(items) > most else "")
 

@@ -102,7 +102,7 @@ class Rankings(JudgmentTable):
         rank : sequence of float
             Its rank in the list: 1 is the best, equal ranks are ties.
         annotator, query, list : sequence of labels, optional
-            A list is what one annotator ranked in one query, under one name of a list.
+            Rows with the same annotator, query and list name form one list.
         frame_backend : {"polars", "pandas", "pyarrow"}
             The kind of data frame that `to_frame` returns.
 
@@ -210,7 +210,9 @@ class Rankings(JudgmentTable):
         check_column_lengths({"lists": lists, "annotator": annotator, "query": query, "weight": weight})
         rows = [(n, str(label), p) for n, places in enumerate(lists) for p, tied in enumerate(places) for label in tied]
         if not rows:
-            raise DataError("The lists name no items.", remedy="Give lists of places, such as [[['a'], ['b', 'c']]].")
+            raise DataError(
+                "The lists contain no items.", remedy="Give lists of places, such as [[['a'], ['b', 'c']]]."
+            )
         number, label, place = zip(*rows, strict=True)
         list_of_row = np.array(number)
         found = cls.of(

@@ -51,7 +51,7 @@ class Ratings(JudgmentTable):
     frame_backend : {"polars", "pandas", "pyarrow"}
         The kind of data frame that `to_frame` returns.
     import_report : ImportReport, optional
-        What became of each row of the source.
+        How each row of the source was handled.
 
     Examples
     --------

@@ -24,7 +24,7 @@ NO_PAIRS: Int32Array = np.zeros(0, np.int32)
 
 @dataclass(frozen=True, kw_only=True)
 class SideInformation:
-    """What is known besides the judgments, for models that weigh annotators (`fit(..., side_information=...)`).
+    """Knowledge besides the judgments, for models that weight annotators (`fit(..., side_information=...)`).
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ class SideInformation:
         object.__setattr__(self, "better", tuple(self.better))
 
     def encode(self, comparisons: Comparisons) -> EncodedSideInformation:
-        """Names as codes of these comparisons. Unknown names and contradictions are errors."""
+        """Replace names by the codes of these comparisons. Unknown names and contradictions are errors."""
         constraints = self.encode_annotators(comparisons.annotators)
         gold_better, gold_worse = _encode_gold(comparisons, self.gold)
         return replace(constraints, gold_better=gold_better, gold_worse=gold_worse, gold_weight=float(self.gold_weight))
 
     def encode_annotators(self, annotators: ObjectArray, larger_is_better: bool = True) -> EncodedSideInformation:
-        """Only what is known about annotators, without the gold pairs."""
+        """Encode the information about annotators only, without the gold pairs."""
         code = _Coder(annotators)
         for who, value in self.quality.items():
             if np.isnan(value):
@@ -190,7 +190,9 @@ def _encode_gold(comparisons: Comparisons, gold: GoldPairs) -> tuple[Int32Array,
         raise SettingError(f'gold must be pairs, or "agreed" for those nearly all agree on, got {gold!r}.')
     better, worse = agreed_pairs(comparisons)
     if not len(better):
-        raise DataError("No pair was answered by more than 10 annotators of whom 90 % agree: none can serve as gold.")
+        raise DataError(
+            "No pair was answered by more than 10 annotators with 90 % agreement, so none can serve as gold."
+        )
     return better, worse
 
 

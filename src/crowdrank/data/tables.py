@@ -1,4 +1,4 @@
-"""What all tables of judgments share: items, annotators, weights, the checks of a new table, and the import report."""
+"""Base class of the tables of judgments: items, annotators, weights, validation, and the import report."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class JudgmentTable:
     frame_backend : {"polars", "pandas", "pyarrow"}
         The kind of data frame that `to_frame` returns: the kind that the judgments came in.
     import_report : ImportReport, optional
-        What became of each row of the source, if `crowdrank.read` or `crowdrank.scan` made the table.
+        How each row of the source was handled, if `crowdrank.read` or `crowdrank.scan` made the table.
     """
 
     items: Items
@@ -62,7 +62,7 @@ class JudgmentTable:
         raise NotImplementedError
 
     def _validate(self) -> None:
-        """Refuse columns of unequal length and codes that name nothing."""
+        """Raise an error for columns of unequal length and for codes without a name."""
         if self.frame_backend not in FRAME_BACKENDS:
             raise DataError(f"frame_backend must be one of {', '.join(FRAME_BACKENDS)}, got {self.frame_backend!r}.")
         rows = {f"{len(self):,} judgments": len(self)}
@@ -141,7 +141,7 @@ def check_lengths(lengths: Mapping[str, int]) -> None:
 
 
 def check_column_lengths(columns: Mapping[str, object]) -> None:
-    """`check_lengths` of the columns that a caller passed; None stands for a column that is not there."""
+    """`check_lengths` for the columns that a caller passed; None stands for a missing column."""
     lengths = {}
     for name, values in columns.items():
         if values is None:
@@ -152,13 +152,13 @@ def check_column_lengths(columns: Mapping[str, object]) -> None:
             )
         try:
             lengths[name] = len(values)
-        except TypeError as error:  # numpy's arrays without dimensions have a length that cannot be asked for
+        except TypeError as error:  # len() raises an error for NumPy arrays without dimensions
             raise DataError(f"{name} must be a column of values, got {values!r}.") from error
     check_lengths(lengths)
 
 
 def check_codes(codes: AnyArray, name: str, size: int) -> None:
-    """Refuse anything but integers from 0 up to `size`."""
+    """Raise an error for anything but integers from 0 up to `size`."""
     if not isinstance(codes, np.ndarray) or codes.ndim != 1 or codes.dtype.kind not in "iu":
         raise DataError(
             f"{name} must be a one-dimensional array of integer codes, got {type(codes).__name__}.",
@@ -245,7 +245,7 @@ class MalformedRow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportReport:
-    """What became of every row of a source: it was kept, a skip, set aside, or malformed.
+    """How every row of a source was handled: kept, skipped, set aside, or malformed.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class ImportReport:
     duplicates : int
         Exact repeats (same annotator, query, items and answer); they are kept.
     set_aside : mapping of str to int
-        Rows that the platform itself marks as no judgments, by reason: gold questions, rejected workers.
+        Rows that the platform itself marks as not being judgments, by reason: gold questions, rejected workers.
     malformed_count : int
         Rows that could not be used.
     self_comparisons : int
@@ -278,7 +278,7 @@ class ImportReport:
     malformed : tuple of MalformedRow
         The first hundred malformed rows.
     unit : {"line", "row"}
-        What the numbers of malformed rows count.
+        Whether malformed rows are numbered by line or by row.
     notes : tuple of str
         Remarks on how columns were understood.
     """
@@ -344,7 +344,7 @@ class ImportReport:
         return ", ".join(parts) + "."
 
     def _faults(self) -> str:
-        """Return what was wrong, as counts of the usual causes."""
+        """Return the usual causes with their counts."""
         counts = (
             (self.self_comparisons, "compare an item with itself"),
             (self.unknown_items, "name a winner that is not one of the two items"),

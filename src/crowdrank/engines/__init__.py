@@ -1,4 +1,4 @@
-"""Engines: where sums over the judgments run. Models ask for sums over shards and do not know where they are."""
+"""Engines: where sums over the judgments run. Models request sums over shards, wherever these are."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENGINES = ("local", "out-of-core", "dask")
 
 
 def check_engine(name: str | None, scheduler: str | None = None, memory: str | int | None = None) -> None:
-    """Raise SettingError for a combination of engine, scheduler and memory limit that makes no sense."""
+    """Raise SettingError for an invalid combination of engine, scheduler and memory limit."""
     if name is not None and name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
     if scheduler is not None and name != "dask":
@@ -79,7 +79,7 @@ def _dask_client(scheduler: str | None, memory: str | int | None) -> Iterator[An
         try:
             client = distributed.Client(scheduler, timeout="10s")
         except (OSError, ValueError) as error:
-            raise SettingError(f"No Dask scheduler answers at {scheduler!r}.") from error
+            raise SettingError(f"No Dask scheduler responds at {scheduler!r}.") from error
         with client:
             yield client
         return

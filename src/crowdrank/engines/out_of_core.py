@@ -1,7 +1,7 @@
 """The out-of-core engine: files larger than memory, streamed from disk within a memory limit.
 
-What fits below the limit stays in memory: the shards, and what a pass computed from them. What does not fit is computed
-again when it is needed, by the same arithmetic, so the limit changes the running time and nothing else.
+Shards, and the results of a pass over them, stay in memory as long as they fit below the limit. Everything else is
+computed again when it is needed, by the same arithmetic, so the limit changes only the running time.
 """
 
 from __future__ import annotations

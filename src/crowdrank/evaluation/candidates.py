@@ -47,8 +47,8 @@ BY_COMPLEXITY = (
     "crowd-agg",
     "trm",
 )
-"""Models from simple to complex: a score per item; parameters per annotator; features of the task; domains. Of equally
-simple models the better known comes first."""
+"""Models from simple to complex: a score per item; parameters per annotator; features of the task; domains. Among
+equally simple models the better known one comes first."""
 _MIN_BOTH_ORDERS = 0.1
 """Smallest fraction of pairs in each order from which the sides count as randomised."""
 

@@ -24,7 +24,7 @@ _MIN_LOG_PROBABILITY = np.log(1e-9)
 """Floor of log probabilities: one wrong prediction made with certainty must not decide everything."""
 
 HoldOut = Literal["judgment", "annotator"]
-"""What is held out: single judgments, or all judgments of an annotator."""
+"""Units that are held out: single judgments, or all judgments of an annotator."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def cross_validate(
 
 
 def require_predictions(model: Any) -> None:
-    """Refuse models that cannot predict judgments."""
+    """Raise an error for models that cannot predict judgments."""
     if not hasattr(model, "predict"):
         raise SettingError(f"{name_of(model)} gives an order but no probabilities, so it cannot predict judgments.")
 
@@ -148,7 +148,7 @@ class Fold:
 
 @dataclass
 class HeldOutPredictions:
-    """What each model predicted for the held-out answers, in the same order.
+    """Predictions of each model for the held-out answers, in the same order.
 
     Parameters
     ----------

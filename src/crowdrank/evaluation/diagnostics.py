@@ -122,7 +122,7 @@ def calibration(
     folds : int, default 3
         Number of folds.
     max_folds : int, default 0
-        Predict only so many of the folds, to save time; 0 for all.
+        Maximum number of folds to predict, to save time; 0 for all.
     seed : int, default 0
         Seed of the folds.
 

@@ -25,7 +25,7 @@ _MAX_CHAINS, _MAX_REFITS = 30, 3
 
 @dataclass(frozen=True)
 class AnnotatorInfluence:
-    """What one annotator said, and its influence on the difference of the two scores.
+    """The answers of one annotator, and their influence on the difference of the two scores.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Refit:
     Parameters
     ----------
     left_out : str
-        What was left out: "the direct answers" or an annotator.
+        The judgments left out: "the direct answers" or an annotator.
     judgments : int
         Number of judgments left out.
     difference : float

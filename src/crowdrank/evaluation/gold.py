@@ -251,7 +251,7 @@ def evaluate(
     Notes
     -----
     Items are matched by query and label. Each metric is computed per query over the items with gold and averaged over
-    the queries in which it is defined, each query counting the same. Rank correlations are always computed; NDCG,
+    the queries in which it is defined, with equal weights. Rank correlations are always computed; NDCG,
     precision, average precision and RBP only if the gold is `graded`.
 
     Examples

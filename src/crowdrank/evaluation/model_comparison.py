@@ -202,7 +202,7 @@ def compare_models(
 
 
 def _require_two_models(candidates: Candidates) -> None:
-    """Refuse to go on if the baseline, or all models but one, cannot be fitted."""
+    """Raise an error if the baseline, or all models but one, cannot be fitted."""
     if reason := candidates.left_out.get(candidates.baseline):
         raise DataError(f"The baseline {candidates.baseline} cannot be fitted: {reason}")
     if len(candidates.models.keys() - candidates.left_out.keys()) < 2:

@@ -88,7 +88,7 @@ def conjugate_gradients(
     return x
 
 
-# Multiples of the diagonal added to an indefinite matrix, tried in momentum until it is positive definite.
+# Multiples of the diagonal added to an indefinite matrix, tried in turn until it is positive definite.
 DAMPINGS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 

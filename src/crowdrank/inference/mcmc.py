@@ -1,7 +1,7 @@
 """Markov chain Monte Carlo: running chains, and their diagnostics.
 
-A sampler is a pair of functions, init(rng) -> state and run(rng, state, sweeps) -> (state, info). It does not know how
-many chains there are, where they run or which draws are kept.
+A sampler is a pair of functions, init(rng) -> state and run(rng, state, sweeps) -> (state, info). It is
+independent of the number of chains, where they run and which draws are kept.
 
 The diagnostics are those of Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), Rank-normalization, folding, and
 localization: an improved R̂ for assessing convergence of MCMC. Draws are replaced by normal scores of their ranks, so
@@ -164,7 +164,7 @@ ChainDraws = tuple[FloatArray, float]
 
 
 class Info(Protocol):
-    """What a sampler reports about its sweeps."""
+    """Information that a sampler reports about its sweeps."""
 
     @property
     def acceptance_rate(self) -> float: ...

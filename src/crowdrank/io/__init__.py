@@ -1,4 +1,4 @@
-"""Read and write judgments: sources, column roles, row validation, formats, and the tables beside the judgments."""
+"""Read and write judgments: sources, column roles, row validation, formats, and tables that accompany judgments."""
 
 from crowdrank.data.tables import ImportReport, MalformedRow
 from crowdrank.io.annotator_table import AnnotatorTable, read_annotators

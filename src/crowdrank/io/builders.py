@@ -180,7 +180,7 @@ def build_rankings(rows: Rows) -> Rankings:
 
 
 def _from_ranks(rows: Rows) -> Rankings:
-    """Build rankings from item and rank; a list is what one annotator ranked in one query under one list name."""
+    """Build rankings from item and rank; rows with the same annotator, query and list name form one list."""
     item, rank = rows.labels("item"), rows.numbers("rank")
     keys = {role: labels for role in _LIST_KEYS if (labels := rows.optional_labels(role)) is not None}
     weight = rows.optional_weights()

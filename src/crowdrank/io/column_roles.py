@@ -1,4 +1,4 @@
-"""Match columns to roles by their names, and so find out the kind of judgments.
+"""Match columns to roles by their names, and determine the kind of judgments.
 
 Names are compared without case and punctuation: "Candidate.Chosen" equals "candidate_chosen". The names of a role are
 grouped in tiers. The first tier with a match decides; two matches in one tier are an error that asks the user.

@@ -115,7 +115,7 @@ def read(
     Returns
     -------
     Comparisons, Ratings or Rankings
-        Their `import_report` says what became of each row.
+        Their `import_report` says how each row was handled.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportRepor
 
 
 def _query_note(found: Judgments, column: str) -> list[str]:
-    """Warn of a query in nearly every judgment: it is probably the number of the judgment, not a query."""
+    """Warn if nearly every judgment has its own query: it is probably the number of the judgment, not a query."""
     if len(found) < _MIN_ROWS_FOR_QUERY_NOTE or 2 * len(found.items.queries) <= len(found):
         return []
     columns = {"list": column, "query": None} if isinstance(found, Rankings) else {"query": None}

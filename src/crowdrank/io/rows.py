@@ -194,7 +194,7 @@ class RowErrors:
     Parameters
     ----------
     table : SourceTable
-        The table, which may already know of unreadable rows and rows to set aside.
+        The table, which may already list unreadable rows and rows to set aside.
     """
 
     def __init__(self, table: SourceTable):
@@ -341,7 +341,7 @@ class Rows:
         )
 
     def finish_checks(self) -> None:
-        """Refuse the whole table if too few of its rows can be used."""
+        """Raise an error if too few rows of the table can be used."""
         read, wrong = self.errors.rows_read, self.errors.count
         if not read:
             raise FormatError(f"{self.table.name}: has columns but no rows.")

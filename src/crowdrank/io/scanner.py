@@ -67,7 +67,7 @@ def scan(
     Returns
     -------
     Comparisons
-        Its columns are memory-mapped, and its `import_report` says what became of each row.
+        Its columns are memory-mapped, and its `import_report` says how each row was handled.
     """
     files = [_FileReader(path) for path in _find_files(str(source))]
     scanning = _Scan(match_roles(files[0].table, "comparisons", columns), strict, progress)
@@ -260,7 +260,7 @@ class _Scan:
             ]
 
     def finish_checks(self, name: str) -> None:
-        """Refuse the source if too few of its rows can be used."""
+        """Raise an error if too few rows of the source can be used."""
         if not self.rows_read:
             raise FormatError(f"{name}: has columns but no rows.")
         if not self.kept or 2 * self.malformed_count > self.rows_read:

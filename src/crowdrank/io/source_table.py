@@ -26,7 +26,7 @@ class RowLocation(NamedTuple):
     line : int
         The line of a file, or the row counted from 1; 0 if unknown.
     remark : str, default ""
-        What is wrong with the whole line, if that says more than any one cell: too few fields.
+        A fault of the whole line rather than of one cell, such as too few fields.
     """
 
     line: int
@@ -75,7 +75,7 @@ class SourceTable:
     short_names : mapping of str to str
         Columns without a platform's prefix, for guessing: INPUT:image_left is image_left.
     set_aside : mapping of str to array of bool
-        Rows that the platform itself marks as no judgments, by reason: gold, rejected.
+        Rows that the platform itself marks as not being judgments, by reason: gold, rejected.
     shown_swapped : array of bool, optional
         Rows that were shown with left and right exchanged.
     positions_known : bool

@@ -54,7 +54,7 @@ def write(judgments: Judgments, path: str | PathLike[str], format: str = "tidy")
     Returns
     -------
     list of str
-        Sentences on what was converted or left out.
+        Sentences about conversions and omissions.
 
     Raises
     ------

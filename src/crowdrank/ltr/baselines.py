@@ -1,4 +1,4 @@
-"""Baselines for learning to rank from crowds: other ways from annotators' lists to a ranking function."""
+"""Baselines for learning to rank from crowds: other methods to learn a ranking function from annotators' lists."""
 
 from __future__ import annotations
 

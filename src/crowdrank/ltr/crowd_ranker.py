@@ -42,7 +42,7 @@ class CrowdRanker:
     side_information : SideInformation, optional
         Facts about the expertise θ of annotators. Lower θ is better; 0 means random lists.
     labels : {"auto", "map", "expected"}, default "auto"
-        What the function is trained on: the most probable list of each query ("map"), or all lists weighted by their
+        Lists that the function is trained on: the most probable one of each query ("map"), or all, weighted by their
         probability ("expected"). "auto" chooses on held-out queries.
     sampler : {"auto", "exact", "gibbs", "paper"}, default "auto"
         How the posterior of the true lists is computed: exact sums, Gibbs sampling, or the paper's Metropolis sampler.

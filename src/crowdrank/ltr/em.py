@@ -62,7 +62,7 @@ class EM:
     e_step : EStep
         How the posteriors of the true lists are computed.
     labels : {"map", "expected"}
-        What the ranker is trained on: the most probable list of each query, or all draws by their frequency.
+        Lists that the ranker is trained on: the most probable list of each query, or all draws by their frequency.
     prior_lists : float
         Pseudo-lists of average expertise that are added to each annotator.
     iterations : int

@@ -57,12 +57,12 @@ class Method:
     linear_only: bool = False
 
     def check(self, name: str, known: EncodedSideInformation, truth: bool) -> None:
-        """Refuse a method whose side information is missing."""
+        """Raise an error if the side information that the method needs is missing."""
         given = {"known": bool(known.quality) or truth, "between": bool(known.between), "better": bool(known.better)}
         remedy = {
-            "known": "a Known(…) fact in side_information, or truth=… for some queries",
-            "between": "a Between(…) fact in side_information",
-            "better": "a Better(…) fact in side_information",
+            "known": "SideInformation(quality=…), or truth=… for some queries",
+            "between": "SideInformation(between=…)",
+            "better": "SideInformation(better=…)",
         }
         if self.needs and not given[self.needs]:
             raise SettingError(

@@ -117,7 +117,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Beliefs:
-    """What an online model believes now: an immutable state with one number per item or annotator and quantity.
+    """Beliefs of an online model: an immutable state with one number per item or annotator and quantity.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class CrowdBT(ColumnarModel):
         How the closed form approximates C₁, the probability that a truthful annotator prefers the left item: by
         MacKay's scaling, or by the Taylor series of the paper (eq. 19).
     ties : {"drop", "half"}, default "drop"
-        Ignore ties, or count each as half an answer each way.
+        Ignore ties, or count each as half an answer for each side.
 
     Notes
     -----

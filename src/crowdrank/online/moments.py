@@ -113,7 +113,7 @@ def fold(  # type: ignore[no-untyped-def]
 ):
     """Update the columns in place, row by row. An answer of weight w is applied w times, a fraction in part.
 
-    If `ties`, a tie counts as half an answer each way; otherwise it is dropped. Returns how often (19) left [0, 1].
+    If `ties`, a tie counts as half an answer for each side; else it is dropped. Returns how often eq. 19 left [0, 1].
     """
     outside = 0
     for row in range(len(left)):

@@ -188,7 +188,7 @@ class Glicko2(ColumnarModel):
         How much the volatility may change per period (Glickman's τ). Sensible values lie between 0.3 and 1.2; smaller
         means less.
     period : {"judgment", "call"}, default "judgment"
-        What a rating period is. ``"judgment"``: each judgment on its own, for its two items. ``"call"``: all judgments
+        The rating period. ``"judgment"``: each judgment on its own, for its two items. ``"call"``: all judgments
         that one call of `fold` or `update` receives, taken together; items without a judgment become less certain.
 
     Notes

@@ -96,7 +96,7 @@ class SequentialModel(ABC):
     def fold(self, beliefs: Beliefs, comparisons: Comparisons) -> Beliefs:
         """Return the beliefs after a table of judgments, in order of time if there are times.
 
-        Judgments without annotators count as those of one annotator named ``""``.
+        Judgments without annotators are treated as those of one annotator named ``""``.
         """
         comparisons = comparisons.sorted_by_time()
         anonymous = comparisons.annotator is None

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first used: tables do not wait for what the HTML report needs."""
+    """Import a name when it is first used, so that tables do not wait for the imports of the HTML report."""
     if name in _MODULE_OF:
         return getattr(import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Figures as files: rankings, learning curves of policies, and heat maps; checks of their files beforehand."""
+"""Figures as files: rankings, learning curves of policies, and heat maps; and checks that the files can be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What admins do, by page or by API. Every action is a row of the log with their name."""
+"""Actions of admins, from the pages and the API. The log records every action with the admin's name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def get_annotator(service: Service, id_: int) -> Annotator:
 
 
 def edit_item(service: Service, id_: int, values: Mapping[str, Any], actor: str) -> None:
-    """Change the content of an item, and hide or show it. What `values` does not name stays."""
+    """Change the content of an item, and hide or show it. Fields that are not in `values` keep their value."""
     item = get_item(service, id_)
     content = item.content | {key: str(values[key] or "") for key in CONTENT_FIELDS if key in values}
     content = {key: value for key, value in content.items() if value}

@@ -102,7 +102,7 @@ def serve(
     processes: int = 1,
     log_level: str = "info",
 ) -> None:
-    """Serve a collection until the process is told to stop.
+    """Serve a collection until the process receives a signal to stop.
 
     Parameters
     ----------

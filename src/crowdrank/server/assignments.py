@@ -206,7 +206,7 @@ class AssignmentService:
             request.next_question = request.attempt(partial(self._assigned, request.annotator, job))
 
     def _without_choice(self, annotator: Annotator, held: Assignment | None) -> Json | None:
-        """Return what needs no choice: that the study is paused or closed, or the question that is held."""
+        """Return the response if no pair has to be chosen: the study is paused or closed, or a question is held."""
         if self._projection.state == "paused":
             return {"paused": True, "progress": self.progress(annotator)}
         if self._projection.state == "closed":

@@ -172,7 +172,9 @@ class Authenticator:
                 return self._access.open_session(token, seconds=seconds)
             except UnknownTokenError:  # revoked at this very moment
                 pass
-        raise RequestError(404, "This link is not valid. It may have been replaced: ask whoever sent it for a new one.")
+        raise RequestError(
+            404, "This link is not valid. It may have been replaced: ask the person who sent it for a new one."
+        )
 
     def check_form(self, request: Request, form_token: str | None, secret: str) -> None:
         """Raise RequestError (403) unless a request that changes something was sent by one of our pages."""

@@ -30,7 +30,7 @@ class BeliefProjection:
 
     Attributes
     ----------
-    items, annotators : Roll
+    items, annotators : Vocabulary
         The labels behind the codes.
     left, right, annotator : array of int32
         The codes of each vote.

@@ -31,7 +31,7 @@ class DecisionStatus:
     Parameters
     ----------
     target : str
-        What is to be decided, for example "top 3".
+        The decision, for example "top 3".
     confidence : float
         The probability with which it must be right.
     decided : bool

@@ -36,7 +36,7 @@ class ChosenPair:
     left, right : int
         The ids of the items.
     policy : str
-        What chose the pair.
+        The policy that chose the pair.
     probability : float
         The probability of this pair, whichever item is on the left.
     gold : int or None
@@ -53,8 +53,8 @@ class ChosenPair:
 class PendingState:
     """The open assignments, and the beliefs expected once they are answered.
 
-    All annotators who are served together share it. What is chosen for one of them is added, so that the next one is
-    asked something else.
+    All annotators who are served together share it. A pair that is chosen for one of them is added, so that the next
+    one is asked about another pair.
     """
 
     def __init__(self, projection: Projection, pending: Iterable[PendingPair]) -> None:
@@ -130,7 +130,7 @@ def choose_pair(
 
 
 class _AnnotatorView:
-    """What one annotator may be asked about, with codes of its own: hidden and own items are left out."""
+    """The items that one annotator may be asked about, with their own codes: hidden and own items are left out."""
 
     def __init__(self, projection: Projection, annotator: Annotator, codes: IntArray, state: PendingState) -> None:
         self.beliefs, self.expected_beliefs = (
@@ -159,7 +159,7 @@ class _AnnotatorHistory(QuestionHistory):
     def __init__(self, view: _AnnotatorView) -> None:
         super().__init__(view.beliefs)
         self.item_counts = view.appearances + np.bincount(view.pending.ravel(), minlength=len(view.appearances))
-        self.pending = Counter((i, j, EVERYONE) for i, j in view.pending.T.tolist())  # by whom does not matter here
+        self.pending = Counter((i, j, EVERYONE) for i, j in view.pending.T.tolist())  # annotators do not matter here
         self._me, self._mine = view.beliefs.annotators.index(view.name, kind="annotator"), view.answered
         self._expected = view.expected_beliefs
         self.annotator_counts[self._me] = len(view.answered)

@@ -65,7 +65,7 @@ def image_hosts(items: Iterable[Item]) -> set[str]:
         body = item_body(item)
         if body.startswith(("http://", "https://")) and content_kind(body, item.content.get("kind")) == "image":
             parts = urlsplit(body)
-            # Characters that could end the directive, and thereby add another one, are not allowed.
+            # Characters that could end the directive and start another one are not allowed.
             if not any(sign in parts.netloc for sign in " ;,'\"@") and html.escape(parts.netloc) == parts.netloc:
                 hosts.add(f"{parts.scheme}://{parts.netloc}")
     return hosts

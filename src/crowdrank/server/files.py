@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 CONTENT_FIELDS = ("body", "kind", "context", "group", "owner")
-"""What an item may have besides its label and its query."""
+"""Fields that an item may have besides its label and its query."""
 _BODY_COLUMNS = ("body", "text", "markdown", "image", "url", "link", "content", "answer")
 _KIND_BY_COLUMN = {"markdown": "markdown", "image": "image", "url": None, "link": "link"}
 _TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt")

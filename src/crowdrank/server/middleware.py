@@ -20,7 +20,7 @@ MAX_BODY = 1 << 20
 MAX_UPLOAD = 32 << 20
 _UPLOAD_PATHS = ("/api/v1/items", "/api/v1/annotators", "/api/v1/media", "/admin/items", "/admin/links")
 _HEADERS = {
-    # Not "no-referrer": browsers would then send "Origin: null" with our own forms, which we refuse.
+    # Not "no-referrer": browsers would then send "Origin: null" with our own forms, which we reject.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",

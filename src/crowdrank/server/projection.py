@@ -1,4 +1,4 @@
-"""The state of a collection in memory: the log, folded row by row. Two processes that read equally far agree."""
+"""The state of a collection in memory: the log, folded row by row. Processes that have read the same rows agree."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Service:
     def start(self) -> None:
         compile_ahead()
         gc.collect()
-        gc.freeze()  # what is loaded now stays, so the garbage collector need not scan it while requests wait
+        gc.freeze()  # objects loaded by now stay alive, so the garbage collector need not scan them while requests wait
         if self.options.background:
             self.webhooks.start()
 
@@ -144,7 +144,7 @@ class RequestBatcher:
         return request
 
     def stop(self) -> None:
-        """Handle what is queued, then stop."""
+        """Handle the queued requests, then stop."""
         with self._changed:
             thread, self._stopping = self._thread, True
             self._changed.notify()
@@ -179,7 +179,7 @@ def _resolve(futures: list[asyncio.Future[None]]) -> None:
 
 
 def compile_ahead() -> None:
-    """Compile what choosing a question needs, so that the first annotator does not wait for it."""
+    """Compile the functions that choose a question, so that the first annotator does not wait for it."""
     from crowdrank.active.information_gain import best_triplet
     from crowdrank.online import CrowdBT
     from crowdrank.online.moments import fantasize

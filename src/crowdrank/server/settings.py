@@ -22,7 +22,7 @@ class QuestionSettings:
     Parameters
     ----------
     policy : str, default "epsilon-greedy"
-        What chooses the pairs: a name in `crowdrank.active.POLICIES`.
+        The policy that chooses the pairs: a name in `crowdrank.active.POLICIES`.
     random_share : float, default 0.2
         The share of questions chosen at random. The reliability of the board is measured on these.
     min_appearances : int, default 2
@@ -57,7 +57,7 @@ class Budget:
         Money in total, at `price_per_vote`.
     price_per_vote : float, default 0.0
     decision : str, optional
-        What the collection is to decide: "top 3", "order", "a over b", "tau 0.9" or "accuracy 0.95".
+        The decision that the collection is for: "top 3", "order", "a over b", "tau 0.9" or "accuracy 0.95".
     confidence : float, default 0.95
         The probability with which the decision must be right.
     stop_when_decided : bool, default False

@@ -36,8 +36,8 @@ def _empty() -> Mapping[str, AnyArray]:
 class Crowd:
     """Simulated judgments with their truth.
 
-    Items that nobody was asked about, and annotators whom nobody asked, keep their codes and their truth. They are
-    missing from votes.csv only.
+    Items without judgments and annotators without questions keep their codes and their truth. They are only missing
+    from votes.csv.
 
     Parameters
     ----------
@@ -185,11 +185,11 @@ def respondents(
     Parameters
     ----------
     items, annotators : int, default 100
-        Their numbers.
+        Number of items, and of annotators.
     quality : str or float, default "beta(2,1)"
         Probability with which an annotator tells the truth: a number, or a distribution that it is drawn from.
     labels : {"order", "logistic"}, default "order"
-        What the truth is: the better item, or a Bradley–Terry draw, so that close items are hard to tell apart.
+        The true answer: the better item, or a Bradley–Terry draw, so that close items are hard to tell apart.
     scale : float, default 2.0
         Standard deviation of the true scores. Zero makes all items equal.
     scores : {"even", "normal"}, default "even"

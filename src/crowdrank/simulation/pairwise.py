@@ -53,7 +53,7 @@ def crowd_bt(
     quality : str or float, default "beta(2,1)"
         Probability with which an annotator tells the truth: a number, or a distribution that it is drawn from.
     labels : {"order", "logistic"}, default "order"
-        What the truth is: the better item, as in the paper, or a Bradley–Terry draw on standardised scores times
+        The true answer: the better item, as in the paper, or a Bradley–Terry draw on standardised scores times
         `scale`, so that close items are hard to tell apart.
     scale : float, default 2.0
         Standard deviation of the scores with "logistic" labels.

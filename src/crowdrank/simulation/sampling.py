@@ -1,4 +1,4 @@
-"""What all generators share: distributions written as text, checks of settings, and random pairs and answers."""
+"""Functions that all generators share: parsing distributions, checking settings, drawing random pairs and answers."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def preference_crowd(
     quality : str or float, default "beta(2,1)"
         Probability with which an annotator is right: a number, or a distribution that it is drawn from.
     spammers : int, default 0
-        Number of spammers in addition. They do not change the answers of the others.
+        Number of additional spammers. They do not change the answers of the others.
     spammer_quality : float, default 0.5
         Their quality: 0.5 answers at random, 0 always the wrong way round (§6.4).
     seed : int, default 0

@@ -1,4 +1,4 @@
-"""Tokens, sessions and rate limits. Of every secret only the hash is stored."""
+"""Tokens, sessions and rate limits. Only the hashes of secrets are stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Principal(NamedTuple):
     Parameters
     ----------
     role : {"annotator", "admin", "join"}
-        What the holder may do.
+        The role of the holder, which determines their rights.
     annotator : int or None
         The id of the annotator; None for other roles.
     token : int

@@ -264,7 +264,7 @@ def assign(transaction: LogTransaction, new: dict[str, Any], seconds: float, rep
 
 
 def open_assignments(connection: Connection, annotators: Sequence[int]) -> dict[int, Assignment]:
-    """Return what annotators have not answered yet, whether or not the lease has expired."""
+    """Return the unanswered assignments of annotators, whether or not the lease has expired."""
     return {
         row.annotator: _from_row(row._mapping, row.token, row.expires_at, already_held=True)
         for row in connection.execute(_HELD, {"annotators": annotators})

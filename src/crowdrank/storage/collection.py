@@ -37,7 +37,7 @@ class Collection:
     items : Items
     annotators : Annotators
     assignments : Assignments
-        What was assigned to whom.
+        Assignments of pairs to annotators.
     votes : Votes
         Records, undoes and voids votes.
     access : Access

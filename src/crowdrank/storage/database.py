@@ -1,7 +1,7 @@
 """Connect to the database of a collection, SQLite or PostgreSQL, and bring its schema up to date.
 
-Also checks of values before they are stored, so that both databases accept the same ones, tokens, and the errors of a
-collection. The server turns each error into one HTTP status:
+This module also checks values before they are stored, so that both databases accept the same ones, creates tokens, and
+defines the errors of a collection. The server turns each error into one HTTP status:
 
 CrowdrankError
 ├── ConflictError          the assignment has a different vote already, or the vote can no longer be undone
@@ -80,7 +80,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         if self.is_sqlite:
             if not self.url.database or self.url.database == ":memory:" or "mode=memory" in self.url.database:
-                raise SettingError("A collection cannot be kept in memory, it would be lost: name a file.")
+                raise SettingError("A collection cannot be kept in memory, because it would be lost: name a file.")
             self._readers, self._writer, self._temporary = _sqlite_engines(self.url, timeout, durable)
         else:
             self._writer = self._temporary = _postgresql_engine(self.url, timeout, durable)

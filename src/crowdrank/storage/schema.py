@@ -1,7 +1,7 @@
 """The tables of a collection.
 
 `log` has one row per event, numbered without gaps. The frequent events, assignments and votes, have typed tables with
-the same key; a trigger writes their row of `log`. Triggers also refuse every change to `log` and the typed tables (see
+the same key; a trigger writes their row of `log`. Triggers also reject every change to `log` and the typed tables (see
 `migrations/versions/first.py`). Only `lease`, `session` and `rate_limit` change, because their rows are temporary.
 Times are microseconds since 1970.
 """

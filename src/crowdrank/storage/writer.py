@@ -138,7 +138,7 @@ class Job(Generic[T]):
         self._error, self.done = error, True
 
     def result(self) -> T:
-        """Return what the work returned, or raise what it raised."""
+        """Return the result of the work, or raise its error."""
         if self._error is not None:
             raise self._error
         return self._value  # type: ignore[return-value]

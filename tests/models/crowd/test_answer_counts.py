@@ -1,4 +1,4 @@
-"""Counts over answers: as counted one by one, and the same however the answers are sharded."""
+"""Counts over answers agree with counting one by one, and do not depend on the shards."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The multinomial preference model: its optimum, what it reduces to, and whom it finds reversed."""
+"""The multinomial preference model: its optimum, its special cases, and detection of reversed annotators."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pairwise HITS: the two equations hold where it ends, and able annotators are found."""
+"""Pairwise HITS: the two equations hold at the end, and able annotators are identified."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Crowd-BT's sampler: what it keeps up to date, and that what it draws is the posterior, by numerical integration."""
+"""Crowd-BT's sampler: its cached sums stay up to date, and it draws from the posterior (numerical integration)."""
 
 from dataclasses import replace
 from functools import partial

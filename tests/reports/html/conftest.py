@@ -1,4 +1,4 @@
-"""Content of reports."""
+"""Fixtures with the content of reports."""
 
 from __future__ import annotations
 

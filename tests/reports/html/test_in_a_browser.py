@@ -29,7 +29,7 @@ def path(votes, tmp_path_factory):
 
 @pytest.fixture
 def screenshots(tmp_path):
-    """Where pictures go: CROWDRANK_SCREENSHOTS, for those who want to look at them."""
+    """The folder for screenshots: CROWDRANK_SCREENSHOTS, if it is set."""
     folder = Path(os.environ.get("CROWDRANK_SCREENSHOTS") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -66,7 +66,7 @@ def test_on_paper_what_is_folded_away_stays_away(browser, path, screenshots):
 
 
 def test_a_page_that_is_not_sound_is_noticed(browser, tmp_path):
-    """The negative control: what the tests above look for can be found."""
+    """Negative control: the checks of the tests above detect violations."""
     bad = tmp_path / "bad.html"
     bad.write_text('<html><body style="width:3000px"><img src="x.png"><script>throw Error("no")</script></body></html>')
     opened = open_file(browser, bad, **LOOKS["phone"])

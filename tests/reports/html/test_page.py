@@ -1,4 +1,4 @@
-"""The page as text: what it tells, and that no label can break it."""
+"""The page as text: its content, and that no label can break it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NASTY = ['<script>alert("1")</script>', "a & b", '"><img src=x onerror=alert(1)>
 
 
 class Reader(HTMLParser):
-    """Elements opened and closed in step, and the text between them."""
+    """Parser that checks that elements are balanced, and collects the text."""
 
     def __init__(self, page: str):
         super().__init__()

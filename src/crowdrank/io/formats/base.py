@@ -1,4 +1,4 @@
-"""What a format is, and what formats share: roles of columns, flags and times, lines, JSON objects, frames to write.
+"""The `Format` class, and functions that formats share: column roles, flags, times, lines, JSON objects, output frames.
 
 JSON objects that hold lists are loaded with one row per object, then exploded to one row per judgment; the column
 `record` leads back to the object.
@@ -36,7 +36,7 @@ class Writer:
     suffixes : tuple of str
         The suffixes of its files.
     optional_columns : frozenset of str
-        What it can hold besides the judgments: annotator, query, weight, time, duration, features.
+        Columns that it can store besides the judgments: annotator, query, weight, time, duration, features.
     write : callable
         Writes judgments of one of the kinds to a file; returns sentences on what else was lost.
     """
@@ -61,9 +61,9 @@ class Format:
     name : str
         Name of the format.
     description : str
-        What it is, in a sentence.
+        A description in one sentence.
     known_by : str
-        What it is recognised by, in words.
+        How it is recognised, in words.
     read : callable
         Turns a source into a table with one row per judgment. The table assigns roles to columns; the roles that it
         leaves open are guessed from the names of the columns.
@@ -161,7 +161,7 @@ def rows_with_values(table: SourceTable, columns: list[str]) -> BoolArray:
 
 
 def without_ties(votes: Comparisons, format_name: str) -> tuple[Comparisons, list[str]]:
-    """Drop ties, for formats that have none; returns what was left out in a sentence."""
+    """Drop ties, for formats that have none; also returns a sentence about it."""
     if not votes.ties:
         return votes, []
     ties = "1 tie was" if votes.ties == 1 else f"{votes.ties:,} ties were"

@@ -25,7 +25,7 @@ TIDY = "tidy"
 
 @dataclass(frozen=True)
 class Signature:
-    """What a source of a format looks like.
+    """Features by which a source of a format is recognised.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ SIGNATURES = (
 )
 _BY_NAME = {signature.name: signature for signature in SIGNATURES}
 
-# Files that platforms export beside the judgments, and that nobody should rank by mistake.
+# Files that platforms export alongside the judgments, and that nobody should rank by mistake.
 _NOT_JUDGMENTS = {
     _names("QR Code,Scaled Score,True Score"): "No More Marking's results about pupils; read its decisions instead",
     _names("Name,Email,Secret"): "Gavel's list of judges, with their secrets; read decisions.csv instead",

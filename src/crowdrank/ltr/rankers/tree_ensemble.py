@@ -30,7 +30,7 @@ class TreeEnsemble:
     left, right : array
         Children of each node; the node itself for a leaf.
     value : array
-        What a leaf adds to the score.
+        The value that a leaf adds to the score.
     """
 
     roots: IntArray

@@ -112,7 +112,7 @@ class Findings:
 
     @classmethod
     def of(cls, ranking: Ranking, **content: Any) -> Findings:
-        """Build the content from a ranking that knows its judgments."""
+        """Build the content from a ranking that holds its judgments."""
         given: dict[str, Any] = {
             "judgments": ranking.judgments,
             "model": model_of(ranking),

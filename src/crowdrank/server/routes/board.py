@@ -1,4 +1,4 @@
-"""The board page, public or for admins only; health check and metrics for whoever operates the server."""
+"""The board page, public or for admins only; health check and metrics for operators."""
 
 from __future__ import annotations
 

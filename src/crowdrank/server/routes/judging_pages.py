@@ -162,7 +162,7 @@ def _join(service: Service, address: str, name: str, fields: Mapping[str, str], 
 
 
 def _rejoin(service: Service, annotator: Annotator, panel: Mapping[str, str], current: str) -> str | None:
-    # An id in a URL proves nothing. Someone who returns needs the cookie, or the same session id of the panel.
+    # An id in a URL does not prove identity. A returning participant needs the cookie, or the same panel session id.
     principal = service.collection.access.find_session(current) if current else None
     if principal is not None and principal.annotator == annotator.id:
         return None

@@ -38,7 +38,7 @@ async function request(path, body) {
   return { status: response.status, data: await response.json() };
 }
 
-// Repeats a request until it is answered, with growing pauses.
+// Repeats a request until it is answered, with increasing delays.
 async function requestUntilAnswered(path, body, message) {
   for (let attempt = 0; ; attempt += 1) {
     try {

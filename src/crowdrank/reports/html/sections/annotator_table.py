@@ -32,7 +32,7 @@ _MEANING = {
     "one-sided": "chooses one side of the screen far more often than the items explain",
     "hasty": "answers far faster than the others, and not reliably",
     "noisy": "is better than random, but clearly worse than the typical annotator",
-    "different taste": "shares the preferences of a minority: not careless, but of another opinion",
+    "different taste": "shares the preferences of a minority: not careless, but of a different opinion",
 }
 _CONSPICUOUS = tuple(_MEANING)
 _MAX_NAMED = 20

@@ -26,7 +26,7 @@ from crowdrank.reports.html.markup import (
 from crowdrank.reports.html.svg import columns, heat_map, numbers
 
 _MAX_DRAWN, _BANDS = 60, 30
-"""Up to the first number, items are drawn one by one; more are drawn as so many bands of neighbouring ranks."""
+"""Up to the first number, items are drawn one by one; more are grouped into the second number of bands of ranks."""
 _LEAST_JUDGED = 10
 _MAX_QUERIES = 200
 _MAX_COMPONENTS = 20
