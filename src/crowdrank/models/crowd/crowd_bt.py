@@ -70,9 +70,10 @@ class CrowdBT(IterativeModel):
 
     A quality η near 1 is reliable, near ½ random, near 0 reversed. By default the score is the posterior mean with
     qualities and hyperparameters integrated out (Laplace approximations, mixed by their evidence). Where annotators are
-    alike, the model reduces to Bradley-Terry. With ties, P(tie) = νₖ/(νₖ + 2·cosh((sₐ − s_b)/2)), and the formula above
-    is that of a decided answer. Orders among annotators (`SideInformation(better=…)`) need joint estimation, which is
-    then used.
+    alike, the model reduces to Bradley-Terry. With ties, P(tie) = νₖ/(νₖ + 2·cosh(κ·(sₐ − s_b)/2)), and the formula
+    above is that of a decided answer. The tendency νₖ of an annotator to tie is integrated out as well. The slope κ is
+    learnt, so that ties count for as much as they say about the scores. Orders among annotators
+    (`SideInformation(better=…)`) need joint estimation, which is then used.
 
     X. Chen, P. N. Bennett, K. Collins-Thompson, E. Horvitz (2013). Pairwise ranking aggregation in a crowdsourced
     setting. WSDM.
@@ -201,4 +202,5 @@ class CrowdBT(IterativeModel):
         tendency = np.full(len(margin), np.exp(ranking.parameters["tie"]))
         if comparisons.annotator is not None and ranking.has_annotators:
             tendency = ranking.annotators.estimate("tie_tendency")[comparisons.annotator]
-        return np.asarray(tendency / (tendency + 2.0 * np.cosh(0.5 * margin)))
+        slope = ranking.parameters["tie_slope"]
+        return np.asarray(tendency / (tendency + 2.0 * np.cosh(0.5 * slope * margin)))

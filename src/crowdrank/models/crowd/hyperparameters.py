@@ -24,8 +24,7 @@ from crowdrank.engines.local import limit_blas_threads
 from crowdrank.inference.laplace import LaplaceApproximation
 from crowdrank.inference.laplace_mixture import LaplaceComponent
 from crowdrank.inference.newton import OptimizeResult, maximize
-from crowdrank.inference.pair_curvature import PairCurvature
-from crowdrank.models.crowd.marginal_likelihood import MarginRows, margin_curvature
+from crowdrank.models.crowd.marginal_likelihood import pair_curvature
 from crowdrank.models.crowd.marginal_objective import (
     MAX_DENSE_ITEMS,
     Hyperparameters,
@@ -52,6 +51,8 @@ _SMALLEST_SCALE = 0.02
 # Stretches of the scores are tried up to a factor of e^0.25 either way in one round, on at most this many annotators.
 _STRETCH, _MOST_ANNOTATORS = 0.25, 2_000
 _LOG_TIE_SPREAD_PRIOR = (-0.7, 0.7)
+# Bounds of logit m and log c where data are many.
+_BOUNDS = ((-0.45, 5.0), (-0.5, 5.0))
 # No score moves further in one Newton step, because the objective is not concave.
 _MAX_STEP = 2.0
 # Distances between points from which the curvature of the evidence is computed, and its smallest plausible value.
@@ -119,14 +120,9 @@ class Mode:
         return LaplaceComponent(self.log_weight, mode, np.maximum(variance, 0.0), draw)
 
     def _draw_by_perturbation(self, items: Items, seed: int) -> tuple[FloatArray, FloatArray]:
-        rows, _ = self.curvature.rows.map_and_sum(_pair_curvature)
+        rows, (diagonal,) = self.curvature.rows.map_and_sum(pair_curvature, len(items))
         precision = np.full(len(items), self.curvature.precision)
-        diagonal = self.curvature.terms.fisher + precision
-        return LaplaceApproximation(rows, diagonal, precision, items.starts).draw(seed)
-
-
-def _pair_curvature(rows: MarginRows) -> tuple[PairCurvature, tuple[()]]:
-    return PairCurvature(rows.winner, rows.loser, margin_curvature(rows).astype(np.float32)), ()
+        return LaplaceApproximation(rows, diagonal + precision, precision, items.starts).draw(seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,21 +299,32 @@ class Explorer:
             return found + self._log_prior(at)
 
         free = [axis - 1 for axis in self._free if axis > 0] + ([] if self.fixed[0] else [2])
-        logit, log_concentration, log_stretch = _climb(of_quality, np.array([*quality, 0.0]), free)
-        log_stretch = float(np.clip(log_stretch, -_STRETCH, _STRETCH))
+        start, bounds = np.array([*quality, 0.0]), (*_BOUNDS, (-_STRETCH, _STRETCH))
+        logit, log_concentration, log_stretch = _climb(of_quality, start, free, bounds)
         tie = hyper.tie
         if len(grids.nu):
-
-            def of_ties(x: FloatArray) -> float:
-                at = TieDistribution(float(x[0]), float(np.exp(x[1])))
-                prior = _normal(float(x[1]), *_LOG_TIE_SPREAD_PRIOR)
-                return stretched.tie_log_likelihood(grids.log_tie_weights(at), log_stretch) + prior
-
-            mean, log_spread = _climb(of_ties, np.array([tie.mean, np.log(tie.scale)]), [0, 1])
-            tie = TieDistribution(float(mean), float(np.exp(log_spread)))
+            tie = self._fit_ties(mode, float(np.exp(log_stretch)))
         if not self.fixed[0]:
             log_scale = self._scale_by_mackay(mode) + log_stretch
         return _hyperparameters((log_scale, float(logit), float(log_concentration)), tie), float(np.exp(log_stretch))
+
+    def _fit_ties(self, mode: Mode, stretch: float) -> TieDistribution:
+        """The distribution of ties that fits best, at the mode stretched by a factor."""
+        grids, tie = self.objective.grids, mode.hyper.tie
+        best, highest = tie, -np.inf
+        for slope in sorted({0.0, *np.clip([0.7 * tie.slope, tie.slope, tie.slope / 0.7], 0.05, 1.5).tolist()}):
+            changed = replace(mode.hyper, tie=tie._replace(slope=slope))
+            table = self.objective.at(changed).tables(stretch * mode.scores).tie
+
+            def value(x: FloatArray, table: FloatArray = table) -> float:
+                weights = grids.log_tie_weights(TieDistribution(float(x[0]), float(np.exp(x[1])), 0.0))
+                return grid_log_evidence(table, weights) + _normal(float(x[1]), *_LOG_TIE_SPREAD_PRIOR)
+
+            found = _climb(value, np.array([tie.mean, np.log(tie.scale)]), [0, 1], ((-4.0, 4.0), (-3.0, 1.5)))
+            if value(found) > highest:
+                best = TieDistribution(float(found[0]), float(np.exp(found[1])), slope)
+                highest = value(found)
+        return best
 
     def _scale_by_mackay(self, mode: Mode) -> float:
         """log of σ² = Σ s² / (N − tr(A⁻¹)/σ²), with A the curvature: MacKay 1992."""
@@ -433,8 +440,13 @@ def _differences(
     return gradient, -hessian
 
 
-def _climb(function: Callable[[FloatArray], float], start: FloatArray, free: list[int]) -> FloatArray:
-    """Maximise a function of some of the coordinates."""
+def _climb(
+    function: Callable[[FloatArray], float],
+    start: FloatArray,
+    free: list[int],
+    bounds: tuple[tuple[float, float], ...],
+) -> FloatArray:
+    """Maximise a function of some of the coordinates, within bounds (Nelder & Mead 1965)."""
     if not free:
         return start
     from scipy.optimize import minimize
@@ -444,9 +456,13 @@ def _climb(function: Callable[[FloatArray], float], start: FloatArray, free: lis
         at[free] = x
         return -function(at)
 
-    options = {"xatol": 5e-3, "fatol": 1e-2, "maxiter": 60 if len(free) < 3 else 100}
+    inside = [bounds[axis] for axis in free]
+    first = np.clip(start[free], *np.array(inside).T)
+    towards_middle = np.where(first < np.mean(inside, axis=1), 0.15, -0.15)
+    simplex = np.vstack((first, first + np.diag(towards_middle)))
+    options = {"xatol": 1e-2, "fatol": 1e-2, "maxiter": 40 * len(free), "initial_simplex": simplex}
     best = start.copy()
-    best[free] = minimize(negated, start[free], method="Nelder-Mead", options=options).x
+    best[free] = minimize(negated, first, method="Nelder-Mead", bounds=inside, options=options).x
     return best
 
 

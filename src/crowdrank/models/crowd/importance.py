@@ -123,7 +123,7 @@ class _CollapsedPosterior:
 
     def __call__(self, draws: FloatArray) -> FloatArray:
         objective, size = self.objective, draws.shape[1]
-        quality, tie = objective.shards.sum(tables_of_draws, draws, objective.grids.points, objective.formula)
+        quality, tie = objective.shards.sum(tables_of_draws, draws, objective.points, objective.formula)
         largest = quality.max(axis=2)
         relative = np.exp(quality - largest[:, :, None])
         squares = np.sum(draws**2, axis=1)

@@ -11,9 +11,9 @@ log Lₖ is the mean over p of the gradients at each η_g, and its negative Hess
 covariance of their gradients. The gradients are smooth in η, so two orthogonal polynomials of η hold nearly all of
 that covariance, which makes the Hessian one number per answer plus rank two per annotator.
 
-Ties have a factor of their own (Davidson 1970). With C = 2·cosh(d/2), annotator k ties with probability ν/(C + ν). The
-tendency ν to tie is a random effect as well. Given that an answer is decided, it has the probability above, so both
-random effects can be integrated out separately.
+Ties have a factor of their own, after Davidson (1970). With C = 2·cosh(κ·d/2), annotator k ties with probability
+ν/(C + ν). The tendency ν to tie is a random effect as well; the slope κ is common to all and 1 in Davidson's model.
+Given that an answer is decided, it has the probability above, so both random effects can be integrated out separately.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
 from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
+from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_cdf
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers, sigmoid_pair
 
@@ -47,11 +48,14 @@ class GridPoints(NamedTuple):
         Which grid each annotator has.
     nu : array of float
         Tendencies to tie, the same for all annotators; empty if ties are not modelled.
+    tie_slope : float
+        How much a difference of scores counts for ties.
     """
 
     eta: FloatArray
     grid_of: Int32Array
     nu: FloatArray
+    tie_slope: float
 
 
 class MarginRows(NamedTuple):
@@ -120,7 +124,9 @@ def grid_tables(shard: Answers, scores: FloatArray, points: GridPoints, formula:
         weight = np.ascontiguousarray(shard.weight)
         _quality_table_loop(won, lost, tied, shard.annotator, weight, points.eta, points.grid_of, quality, _FACTORS)
         if len(points.nu):
-            _tie_table_loop(2.0 * np.cosh(0.5 * margin), tied, shard.annotator, weight, points.nu, tie)
+            _tie_table_loop(
+                2.0 * np.cosh(0.5 * points.tie_slope * margin), tied, shard.annotator, weight, points.nu, tie
+            )
         return GridTables(quality, tie)
     decided = ~tied
     who = shard.annotator[decided]
@@ -128,7 +134,7 @@ def grid_tables(shard: Answers, scores: FloatArray, points: GridPoints, formula:
     probability = lost[decided, None] + (won - lost)[decided, None] * eta
     _add_logs(quality, who, probability, shard.weight[decided])
     if len(points.nu):
-        cosh = 2.0 * np.cosh(0.5 * margin)[:, None]
+        cosh = 2.0 * np.cosh(0.5 * points.tie_slope * margin)[:, None]
         share = np.where(tied[:, None], points.nu, cosh) / (cosh + points.nu)
         _add_logs(tie, shard.annotator, share, shard.weight)
     return GridTables(quality, tie)
@@ -152,7 +158,7 @@ def tables_of_draws(
         probability = lost[..., None] + (won - lost)[..., None] * eta
         _add_logs(quality[part], who[decided], probability, shard.weight[decided])
         if len(points.nu):
-            cosh = 2.0 * np.cosh(0.5 * margin)[..., None]
+            cosh = 2.0 * np.cosh(0.5 * points.tie_slope * margin)[..., None]
             _add_logs(tie[part], who, np.where(tied[:, None], points.nu, cosh) / (cosh + points.nu), shard.weight)
     return quality, tie
 
@@ -275,7 +281,7 @@ def margin_terms(
     gradient, curvature = sums[0], sums[-1] - relative * sums[0]
     fisher = sums[-1].copy()
     if len(points.nu):
-        of_ties = _tie_terms(margin, tied, who, points.nu, posterior.tie)
+        of_ties = _tie_terms(margin, tied, who, points, posterior.tie)
         gradient, curvature = gradient + of_ties[0], curvature + of_ties[1]
         fisher += np.abs(of_ties[1])
         sums[1 + QUALITY_RANK] = of_ties[2]
@@ -312,12 +318,16 @@ def _quality_terms_loop(won, lost, slope, tied, annotator, eta, grid_of, weights
         sums[0, row], sums[1, row], sums[2, row], sums[-1, row] = mean, first, second, square
 
 
-def _tie_terms(margin: AnyArray, tied: AnyArray, who: AnyArray, nu: FloatArray, posterior: FloatArray) -> FloatArray:
+def _tie_terms(
+    margin: AnyArray, tied: AnyArray, who: AnyArray, points: GridPoints, posterior: FloatArray
+) -> FloatArray:
     """Gradient, curvature and gradient along the polynomial of the tie factor of each answer.
 
-    With C = 2·cosh(d/2) and C′ = sinh(d/2): log P(tie) = log ν − log(C + ν), log P(decided) = log C − log(C + ν).
+    With x = κ·d for the slope κ, C = 2·cosh(x/2) and ∂C/∂x = sinh(x/2): log P(tie) = log ν − log(C + ν) and
+    log P(decided) = log C − log(C + ν).
     """
-    cosh, sinh = 2.0 * np.cosh(0.5 * margin), np.sinh(0.5 * margin)
+    slope_of_ties, nu = points.tie_slope, points.nu
+    cosh, sinh = 2.0 * np.cosh(0.5 * slope_of_ties * margin), np.sinh(0.5 * slope_of_ties * margin)
     own = np.where(tied, 0.0, sinh / cosh)
     own_curvature = np.where(tied, 0.0, 1.0 / cosh**2)
     found = np.empty((3, len(margin)))
@@ -330,7 +340,7 @@ def _tie_terms(margin: AnyArray, tied: AnyArray, who: AnyArray, nu: FloatArray, 
         mean, along = (np.einsum("rh,rh->r", weights[n], slope) for n in range(2))
         bend = np.einsum("rh,rh->r", weights[0], 0.25 * cosh[rows, None] * inverse - slope**2)
         found[0, rows], found[1, rows], found[2, rows] = own[rows] - mean, bend - own_curvature[rows], -along
-    return found
+    return np.asarray(found * np.array([slope_of_ties, slope_of_ties**2, slope_of_ties])[:, None])
 
 
 # Products with the curvature
@@ -374,6 +384,7 @@ def annotator_gradients(rows: MarginRows, size: int, annotators: int) -> tuple[A
     return (coo_array((np.concatenate((values, -values)), places), shape=(lines, size)).tocsr(),)
 
 
-def margin_curvature(rows: MarginRows) -> FloatArray:
-    """The curvature of each answer with the annotators held fixed, made non-negative."""
-    return np.asarray(np.maximum(rows.curvature, 0.0))
+def pair_curvature(rows: MarginRows, size: int) -> tuple[PairCurvature, tuple[FloatArray]]:
+    """The curvature of each answer with the annotators held fixed, made non-negative, and its diagonal."""
+    curvature = np.maximum(rows.curvature, 0.0).astype(np.float32)
+    return PairCurvature(rows.winner, rows.loser, curvature), (_scatter(rows, curvature, size),)

@@ -15,6 +15,7 @@ from crowdrank.inference.newton import Evaluation
 from crowdrank.models.crowd.marginal_likelihood import (
     QUALITY_RANK,
     TIE_RANK,
+    GridPoints,
     GridPosterior,
     GridTables,
     MarginalTerms,
@@ -136,6 +137,11 @@ class MarginalObjective:
     hyper: Hyperparameters
     formula: int
 
+    @property
+    def points(self) -> GridPoints:
+        """The grid points of both random effects."""
+        return self.grids.points(self.hyper.tie.slope)
+
     def at(self, hyper: Hyperparameters) -> MarginalObjective:
         return replace(self, hyper=hyper)
 
@@ -149,14 +155,14 @@ class MarginalObjective:
         return self.grids.log_tie_weights(self.hyper.tie)
 
     def __call__(self, scores: FloatArray) -> Evaluation:
-        points = self.grids.points
+        points = self.points
         tables = self.tables(scores)
         value = self.log_likelihood(tables)
         posterior = self.posterior(tables)
         eta = points.eta[points.grid_of]
         stacked = GridPosterior(
             with_polynomials(posterior.quality, eta, QUALITY_RANK),
-            with_polynomials(posterior.tie, np.log(points.nu), TIE_RANK) if len(points.nu) else np.zeros((2, 0, 0)),
+            with_polynomials(posterior.tie, np.broadcast_to(np.log(points.nu), posterior.tie.shape), TIE_RANK),
         )
         rows, terms = self.shards.map_and_sum(margin_terms, scores, points, stacked, self.formula)
         precision = self.hyper.scale**-2.0
@@ -166,7 +172,7 @@ class MarginalObjective:
 
     def tables(self, scores: FloatArray) -> GridTables:
         """Log-likelihoods of the annotators at their grid points."""
-        found: Any = self.shards.sum(grid_tables, scores, self.grids.points, self.formula)
+        found: Any = self.shards.sum(grid_tables, scores, self.points, self.formula)
         return GridTables(*found)
 
     def log_likelihood(self, tables: GridTables) -> float:

@@ -43,10 +43,19 @@ class QualityDistribution(NamedTuple):
 
 
 class TieDistribution(NamedTuple):
-    """Normal distribution of log ν, the tendency to tie, among annotators."""
+    """How ties arise.
+
+    Parameters
+    ----------
+    mean, scale : float
+        Normal distribution of log ν, the tendency to tie, among annotators.
+    slope : float
+        How much a difference of scores counts for ties: 1 in Davidson's model, 0 if ties say nothing about the scores.
+    """
 
     mean: float
     scale: float
+    slope: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +83,9 @@ class EffectGrids:
     grid_of: Int32Array
     nu: FloatArray
 
-    @property
-    def points(self) -> GridPoints:
-        return GridPoints(np.sin(self.angle) ** 2, self.grid_of, self.nu)
+    def points(self, tie_slope: float) -> GridPoints:
+        """The values that the likelihood sums over, for this slope of the ties."""
+        return GridPoints(np.sin(self.angle) ** 2, self.grid_of, self.nu, tie_slope)
 
     def log_weights(self, quality: QualityDistribution) -> FloatArray:
         """Log prior weight of every grid point (grids × points): Beta(α, β) in φ, times the step."""

@@ -34,6 +34,7 @@ from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # Where the search for hyperparameters starts.
 _FIRST_SCALE, _FIRST_QUALITY, _FIRST_TIE_SPREAD = 1.0, QualityDistribution(0.86, 3.5), 0.5
+_FIRST_TIE_SLOPE = 0.5
 _MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 2000, 4_000_000
 # A probability that the whole order is reversed from which on a note says so.
 _NOTEWORTHY = 0.05
@@ -118,7 +119,7 @@ class RandomEffectsEstimate:
             "reversed_probability": self.reversed_probability,
         }
         if len(self.objective.grids.nu):
-            found["tie"] = self.best.hyper.tie.mean
+            found |= {"tie": self.best.hyper.tie.mean, "tie_slope": self.best.hyper.tie.slope}
         return found
 
     def notes(self) -> list[str]:
@@ -136,7 +137,7 @@ class RandomEffectsEstimate:
         objective = self.objective.at(self.best.hyper)
         posterior = objective.posterior(self.best.curvature.tables)
         grids = objective.grids
-        eta = grids.points.eta[grids.grid_of]
+        eta = objective.points.eta[grids.grid_of]
         found = {"quality": _summary(posterior.quality[:people], eta[:people])}
         if len(grids.nu):
             found["tie_tendency"] = _summary(posterior.tie[:people], np.broadcast_to(grids.nu, (people, len(grids.nu))))
@@ -227,7 +228,7 @@ def _first_hyperparameters(
     comparisons: Comparisons, scale: float | None, quality: tuple[float, float] | None
 ) -> Hyperparameters:
     share = min(max(comparisons.ties / len(comparisons), 0.01), 0.99)
-    tie = TieDistribution(float(np.log(2.0 * share / (1.0 - share))), _FIRST_TIE_SPREAD)
+    tie = TieDistribution(float(np.log(2.0 * share / (1.0 - share))), _FIRST_TIE_SPREAD, _FIRST_TIE_SLOPE)
     counts = _FIRST_QUALITY if quality is None else QualityDistribution(quality[0] / sum(quality), sum(quality))
     return Hyperparameters(_FIRST_SCALE if scale is None else scale, counts, tie)
 
