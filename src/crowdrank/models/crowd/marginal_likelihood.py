@@ -34,7 +34,7 @@ _MIN_VARIANCE = 1e-24
 # A product of this many probabilities of at least 1e-18 does not underflow.
 _FACTORS = 16
 # Up to this many numbers, the gradients of all annotators are held as a dense matrix.
-_MAX_DENSE_CELLS = 2_000_000
+_MAX_DENSE_CELLS = 50_000
 
 
 class GridPoints(NamedTuple):
