@@ -46,7 +46,7 @@ _NEGLIGIBLE, _IMPLAUSIBLE = 5.0, 8.0
 # Up to this many answers the lattice is explored; up to this many, several points around the mode are used.
 _LATTICE_ROWS, _STAR_ROWS = 2_000, 300_000
 _ROUGH_TOLERANCE = 0.1
-_MAX_ROUNDS, _ROUND_TOLERANCE = 25, 0.02
+_MAX_ROUNDS, _ROUND_TOLERANCE = 12, 0.05
 _SMALLEST_SCALE = 0.02
 # Stretches of the scores are tried up to a factor of e^0.25 either way in one round, on at most this many annotators.
 _STRETCH, _MOST_ANNOTATORS = 0.25, 2_000
