@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crowdrank.data import Comparisons, Items, JudgmentTable, Rankings, Ratings
@@ -82,8 +82,8 @@ def test_rankings_are_valid_or_refused(item, rank, annotator, query, names):
         ({"winner": []}, "winner: 0"),
         ({"query": ["q", "q"]}, "query: 2"),
         ({"left": "a"}, "left must be a column of values, got 'a'. Pass a list"),
-        ({"winner": ["c"]}, "Row 1: winner must be 'a', 'b' or 'tie', got 'c'"),
-        ({"winner": [None]}, "Row 1: winner must be 'a', 'b' or 'tie', got None"),
+        ({"winner": ["c"]}, "Row 1: winner must be 'a', 'b', 'tie' or 'both_bad', got 'c'"),
+        ({"winner": [None]}, "Row 1: winner must be 'a', 'b', 'tie' or 'both_bad', got None"),
         ({"right": ["a"]}, "Row 1: 'a' is compared with itself"),
         ({"weight": [float("inf")]}, "Row 1: weight must be a finite number, got inf"),
         ({"weight": [1, 2]}, "weight: 2 values for 1 rows"),

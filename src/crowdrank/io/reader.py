@@ -199,6 +199,7 @@ def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportRepor
         rows_read=errors.rows_read,
         kept=int(np.count_nonzero(errors.usable)),
         ties=counts.ties,
+        both_bad=counts.both_bad,
         skips=counts.skips,
         duplicates=counts.duplicates,
         set_aside=errors.set_aside,

@@ -46,7 +46,8 @@ def scan(
 ) -> Comparisons:
     """Read comparisons from files that may be larger than memory.
 
-    The files are read once. Their rows are kept as codes, 13 bytes per judgment, in temporary files that are deleted
+    The files are read once. Their rows are kept as codes, 13 bytes per judgment (one more if some say that both items
+    are bad), in temporary files that are deleted
     when the result is no longer used. Times, durations and features are not kept.
 
     Parameters
@@ -207,6 +208,7 @@ class _Scan:
     rows_read: int = 0
     kept: int = 0
     ties: int = 0
+    both_bad: int = 0
     skips: int = 0
     self_comparisons: int = 0
     malformed_count: int = 0
@@ -248,6 +250,7 @@ class _Scan:
         self.rows_read += problems.rows_read
         self.kept += int(np.count_nonzero(problems.usable))
         self.ties += counts.ties
+        self.both_bad += counts.both_bad
         self.skips += counts.skips
         self.self_comparisons += counts.self_comparisons
         self.malformed_count += problems.count
@@ -289,6 +292,7 @@ class _Scan:
             rows_read=self.rows_read,
             kept=self.kept,
             ties=self.ties,
+            both_bad=self.both_bad,
             skips=self.skips,
             malformed_count=self.malformed_count,
             self_comparisons=self.self_comparisons,

@@ -84,6 +84,9 @@ def write(judgments: Judgments, path: str | PathLike[str], format: str = "tidy")
         if not len(judgments):
             raise FormatError(f"{target.name}: nothing is left to write. {notes[0]}")
     notes += writer.write(judgments, target)
+    n_both_bad = judgments.n_both_bad if isinstance(judgments, Comparisons) else 0
+    if n_both_bad and "both_bad" not in writer.optional_columns:
+        notes.append(f"{n_both_bad:,} answers that both items are bad are plain ties in {format}.")
     if lost := [name for name in _optional_columns(judgments) if name not in writer.optional_columns]:
         notes.append(f"Left out, because {format} has no column for it: {', '.join(lost)}.")
     return notes

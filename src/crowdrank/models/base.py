@@ -250,14 +250,22 @@ def build_ranking(
 
 
 def _note_on_ties(model: Model, judgments: Judgments) -> list[str]:
-    """A note if the model dropped ties."""
-    if not isinstance(judgments, Comparisons) or not 0 < judgments.ties < len(judgments):
+    """Notes if the model dropped ties, or took answers that both items are bad for ties."""
+    if not isinstance(judgments, Comparisons):
         return []
+    name, notes = _name(model), []
+    if n := judgments.n_both_bad:
+        says, them = ("answer says", "it as a tie") if n == 1 else ("answers say", "them as ties")
+        notes.append(f"{n:,} {says} that both are bad; {name} counts {them}.")
+    if not 0 < judgments.ties < len(judgments):
+        return notes
     if model.drops_ties:
-        return [f"{judgments.ties:,} ties were dropped: {_name(model)} uses decided judgments only."]
-    if model_settings(model).get("ties") == "drop":
-        return [f"{judgments.ties:,} ties were dropped. Set ties='half' to count each as half a win for both items."]
-    return []
+        notes.append(f"{judgments.ties:,} ties were dropped: {name} uses decided judgments only.")
+    elif model_settings(model).get("ties") == "drop":
+        notes.append(
+            f"{judgments.ties:,} ties were dropped. Set ties='half' to count each as half a win for both items."
+        )
+    return notes
 
 
 def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
