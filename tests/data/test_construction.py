@@ -54,6 +54,7 @@ def test_comparisons_are_valid_or_refused(left, right, winner, annotator, query,
 
 @quick
 @given(anything, numbers, anything, anything, numbers)
+@example(None, [], [], ["a", "b"], None)
 def test_ratings_are_valid_or_refused(item, grade, annotator, query, weight):
     try:
         found = Ratings.of(item, grade, annotator=annotator, query=query, weight=weight)
