@@ -43,7 +43,7 @@ class CrowdBT(ColumnarModel):
     win_probability : {"stable", "taylor"}, default "stable"
         How the closed form approximates C₁, the probability that a truthful annotator prefers the left item: by
         MacKay's scaling, or by the Taylor series of the paper (eq. 19).
-    ties : {"drop", "half"}, default "drop"
+    ties : {"drop", "half"}, default "half"
         Ignore ties, or count each as half an answer each way.
 
     Notes
@@ -68,7 +68,7 @@ class CrowdBT(ColumnarModel):
     quality_prior: tuple[float, float] = (10.0, 1.0)
     moments: Literal["exact", "closed"] = "exact"
     win_probability: Literal["stable", "taylor"] = "stable"
-    ties: Literal["drop", "half"] = "drop"
+    ties: Literal["drop", "half"] = "half"
 
     def __post_init__(self) -> None:
         check_positive(self, "prior_scale")
