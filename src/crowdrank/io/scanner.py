@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from crowdrank.data import Comparisons, Items
 from crowdrank.data.chunks import ColumnStore, TemporaryFolder, remap_codes, write_columns
 from crowdrank.data.comparisons import stored_columns
 from crowdrank.data.tables import MAX_LISTED, ImportReport, MalformedRow
-from crowdrank.errors import DataWarning, FormatError
+from crowdrank.errors import DataWarning, FormatError, issue_warning
 from crowdrank.io.builders import build_comparisons
 from crowdrank.io.column_roles import RoleMatch, match_roles
 from crowdrank.io.delimited import DELIMITERS
@@ -78,7 +77,7 @@ def scan(
         scanning.finish_checks(str(source))
         report = scanning.report(str(source))
         if warn and (sentence := report.dropped_summary()):
-            warnings.warn(sentence, DataWarning, stacklevel=2)
+            issue_warning(sentence, DataWarning, stacklevel=2)
         return scanning.comparisons(store, report)
     except BaseException:
         temporary.remove()

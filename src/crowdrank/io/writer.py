@@ -30,8 +30,8 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 _KINDS = {Comparisons: "comparisons", Ratings: "ratings", Rankings: "rankings"}
 _CONVERSION_RULES = {
-    ("ratings", "comparisons"): "of two items that one annotator graded, the better grade wins",
-    ("rankings", "comparisons"): "every two items of a list, without ties",
+    ("ratings", "comparisons"): "of two items that one annotator graded, the better grade wins and equal grades tie",
+    ("rankings", "comparisons"): "every two items of a list, except those tied on its last place",
     ("comparisons", "rankings"): "each annotator's items by wins minus losses",
     ("ratings", "rankings"): "each annotator's items by grade",
     ("comparisons", "ratings"): "1 for the winner, 0 for the loser, ½ each for a tie",
@@ -93,6 +93,10 @@ def write(judgments: Judgments, path: str | PathLike[str], format: str = "tidy")
 
 
 def _convert(judgments: Judgments, kind: str) -> Judgments:
+    if isinstance(judgments, Rankings) and kind == "comparisons":
+        return judgments.to_comparisons(ties="above_last")
+    if isinstance(judgments, Ratings) and kind == "comparisons":
+        return judgments.to_comparisons(ties="keep")
     converted: Judgments = getattr(judgments, f"to_{kind}")()
     return converted
 

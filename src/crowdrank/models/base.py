@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -24,7 +23,7 @@ from crowdrank.data import (
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.engines import LOCAL, Engine
-from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, SettingError
+from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, SettingError, issue_warning
 from crowdrank.results import CLOSED_FORM, Annotators, Convergence, Ranking, Uncertainty
 from crowdrank.results.parts import LazyParts
 
@@ -301,7 +300,7 @@ def check_connected(diagnostics: DataDiagnostics, has_prior: bool) -> None:
     """Disconnected components and separation are errors without a prior; with one, the former give a warning."""
     if has_prior:
         if diagnostics.disconnected_components:
-            warnings.warn(diagnostics.describe_components(), DataWarning, stacklevel=4)
+            issue_warning(diagnostics.describe_components(), DataWarning, stacklevel=4)
     elif not diagnostics.strongly_connected:
         if diagnostics.disconnected_components:
             raise DisconnectedError(f"{diagnostics.describe_components()} Set prior_scale to rank them together.")

@@ -5,7 +5,6 @@ Beliefs about one query can also be taken from a fit of tpp, for choosing questi
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.errors import DataError, DataWarning, SettingError
+from crowdrank.errors import DataError, DataWarning, SettingError, issue_warning
 from crowdrank.online import moments
 from crowdrank.online.beliefs import Beliefs, Vocabulary
 from crowdrank.online.sequential_model import Answers, ColumnarModel, check_positive
@@ -81,7 +80,7 @@ class CrowdBT(ColumnarModel):
         if self.ties not in ("drop", "half"):
             raise SettingError(f"ties must be 'drop' or 'half', got {self.ties!r}.")
         if self.moments == "closed" and self.prior_scale**2 > _MAX_CLOSED_VARIANCE:
-            warnings.warn(
+            issue_warning(
                 f"The closed form is for variances up to {_MAX_CLOSED_VARIANCE:g}, but prior_scale="
                 f'{self.prior_scale:g} starts with a variance of {self.prior_scale**2:g}. Set moments="exact".',
                 DataWarning,
@@ -110,7 +109,7 @@ class CrowdBT(ColumnarModel):
             self.ties == "half",
         )
         if outside:
-            warnings.warn(
+            issue_warning(
                 f"Eq. 19 left [0, 1] in {outside} of {len(answers.left)} judgments; the stable form was used there. "
                 f'The variances are too large for a Taylor series. Set win_probability="stable".',
                 DataWarning,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +12,7 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray, ObjectArray
 from crowdrank.data import Items, Judgments
-from crowdrank.errors import ConvergenceWarning, SettingError, UnknownNameError
+from crowdrank.errors import ConvergenceWarning, SettingError, UnknownNameError, issue_warning
 
 if TYPE_CHECKING:
     from crowdrank.results.domains import Domains
@@ -90,7 +89,7 @@ class Convergence:
     def warn(self, model: str) -> None:
         """Warn if the solver did not converge."""
         if not self.converged:
-            warnings.warn(self.describe(model), ConvergenceWarning, stacklevel=4)
+            issue_warning(self.describe(model), ConvergenceWarning, stacklevel=4)
 
 
 CLOSED_FORM = Convergence()
