@@ -4,7 +4,7 @@ CrowdrankError
 ├── DataError               the judgments cannot be used
 │   ├── FormatError         a file cannot be read, or its columns cannot be identified
 │   ├── DisconnectedError   some items were never compared with the others, and the model has no prior
-│   └── SeparationError     some items only won or only lost, and the model has no prior
+│   └── SeparationError     some items only won or only lost against the rest, and the model has no prior
 ├── NothingToAskError       no question is left to ask
 ├── SettingError            a setting of a model, a command or an engine is invalid
 └── UnknownNameError        there is no such model, item, column or query; suggests the nearest name
@@ -72,7 +72,7 @@ class DisconnectedError(DataError):
 
 
 class SeparationError(DataError):
-    """Some items only won or only lost, so their scores have no finite estimate."""
+    """Some items only won or only lost against the rest, so their scores have no finite estimate."""
 
 
 class NothingToAskError(CrowdrankError):

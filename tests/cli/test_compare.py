@@ -94,7 +94,7 @@ def test_auto_takes_the_model_that_suits_and_says_why(crowdrank, tmp_path):
 
 
 def test_a_model_that_is_clearly_better_comes_with_its_command(crowdrank, tmp_path):
-    factor_crowd(items=20, annotators=10, pairs=100, votes=10, seed=1).write(tmp_path)
+    factor_crowd(items=30, annotators=15, pairs=200, votes=12, seed=1).write(tmp_path)
     votes = tmp_path / "votes.csv"
     models = ("--models", "crowd-bt,factor-bt", "--features", "factor1,factor2", "--folds", 2)
     answer = json.loads(crowdrank("compare", votes, *models, "--json").out)

@@ -305,6 +305,5 @@ def check_connected(diagnostics: DataDiagnostics, has_prior: bool) -> None:
         if diagnostics.disconnected_components:
             raise DisconnectedError(f"{diagnostics.describe_components()} Set prior_scale to rank them together.")
         raise SeparationError(
-            f"{diagnostics.names(diagnostics.separated)}: only won or only lost against the rest, so no finite score "
-            "fits. Set prior_scale, or remove them."
+            f"{diagnostics.describe_separation()}, so no finite score fits. Set prior_scale, or remove them."
         )

@@ -196,14 +196,14 @@ class RankDistributions:
         return np.asarray(self.tables[code][self.items.index(item, query) - self.items.starts[code]])
 
     def frame(self, query: object | None = None) -> Any:
-        """Return one row per item and rank of a query: item, rank, chance."""
+        """Return one row per item and rank of a query: item, rank, probability."""
         code = self.items.query_code(query)
         table, labels = self.tables[code], self.items.labels[self.items.of_query(code)]
         size = len(labels)
         columns = {
             "item": np.repeat(labels, size).tolist(),
             "rank": np.tile(np.arange(1, size + 1), size),
-            "chance": table.ravel(),
+            "probability": table.ravel(),
         }
         return as_native(pl.DataFrame(columns), self.native)
 
