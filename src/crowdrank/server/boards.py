@@ -17,6 +17,7 @@ import numpy as np
 
 from crowdrank.data import LEFT, RIGHT, Comparisons
 from crowdrank.errors import muted_warnings
+from crowdrank.evaluation.candidates import model_of
 from crowdrank.models import CrowdBT, Model, by_name, name_of
 from crowdrank.models.selection import default_model
 from crowdrank.results import Ranking
@@ -155,8 +156,9 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
         return empty
     with muted_warnings():  # the board shows by itself that data are thin
         ranking = model.fit(judgments)
-        reliability = reliability_summary(with_features, model)
-        history = board_history(judgments, ranking, model)
+        fitted = model_of(ranking)  # settings that were chosen by the data are not chosen again
+        reliability = reliability_summary(with_features, fitted)
+        history = board_history(judgments, ranking, fitted)
     settings = projection.settings
     rows = _rows(ranking, judgments, visible, settings.questions.min_appearances)
     ranked = {row.id for row in rows}
