@@ -4,7 +4,7 @@ CrowdrankError
 ├── DataError               the judgments cannot be used
 │   ├── FormatError         a file cannot be read, or its columns cannot be identified
 │   ├── DisconnectedError   some items were never compared with the others, and the model has no prior
-│   └── SeparationError     some items only won or only lost, and the model has no prior
+│   └── SeparationError     some items only won or only lost against the rest, and the model has no prior
 ├── NothingToAskError       no question is left to ask
 ├── SettingError            a setting of a model, a command or an engine is invalid
 └── UnknownNameError        there is no such model, item, column or query; suggests the nearest name
@@ -16,7 +16,10 @@ CrowdrankWarning
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 
 _MAX_NAMES_SHOWN = 8
@@ -69,7 +72,7 @@ class DisconnectedError(DataError):
 
 
 class SeparationError(DataError):
-    """Some items only won or only lost, so their scores have no finite estimate."""
+    """Some items only won or only lost against the rest, so their scores have no finite estimate."""
 
 
 class NothingToAskError(CrowdrankError):
@@ -130,3 +133,24 @@ class ConvergenceWarning(CrowdrankWarning):
 
 class DataWarning(CrowdrankWarning):
     """The result is valid, but something in the data weakens it."""
+
+
+# The filters of `warnings` belong to the whole process: two threads in `warnings.catch_warnings` undo each other's
+# changes. A context variable belongs to one thread.
+_MUTED: ContextVar[tuple[type[CrowdrankWarning], ...]] = ContextVar("_MUTED", default=())
+
+
+def issue_warning(message: str | CrowdrankWarning, category: type[CrowdrankWarning], stacklevel: int = 1) -> None:
+    """Issue a warning like `warnings.warn`, unless the calling thread has muted its category."""
+    if not issubclass(category, _MUTED.get()):
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
+
+
+@contextmanager
+def muted_warnings(*categories: type[CrowdrankWarning]) -> Iterator[None]:
+    """Mute warnings of crowdrank in this thread; all of them if no category is given."""
+    token = _MUTED.set((*_MUTED.get(), *(categories or (CrowdrankWarning,))))
+    try:
+        yield
+    finally:
+        _MUTED.reset(token)

@@ -7,7 +7,7 @@ reports show: the import report, the reason for the model, the evaluation agains
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings, SideInformation
 from crowdrank.engines import LOCAL, Engine, OutOfCore, ProgressEngine, check_engine, open_engine
-from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, FormatError, SettingError
+from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, FormatError, SettingError, issue_warning
 from crowdrank.io import (
     ImportReport,
     ItemTable,
@@ -296,7 +296,7 @@ def rank(
     )
     result = run(source, options)
     if result.report is not None and (sentence := result.report.dropped_summary()):
-        warnings.warn(sentence, DataWarning, stacklevel=2)
+        issue_warning(sentence, DataWarning, stacklevel=2)
     for warning in result.warnings:
         warnings.warn(warning, stacklevel=2)
     return result.ranking
@@ -349,11 +349,13 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
     )
 
 
-def prepare(source: Any, options: RankOptions, stage: Stage = silent) -> PreparedData:
-    """Read the judgments, choose the model, and convert the judgments to the kind that it reads."""
+def prepare(
+    source: Any, options: RankOptions, stage: Stage = silent, *, among: Container[str] | None = None
+) -> PreparedData:
+    """Read the judgments, choose the model (one of `among`, if given), and convert the judgments to what it reads."""
     items = ItemInformation.read(source, options)
     judgments, report = _read_judgments(source, options, items.columns_to_read, stage)
-    choice = _choose_model(judgments, items, options, stage)
+    choice = _choose_model(judgments, items, options, stage, among)
     model = _make_model(choice, options)
     filled, filling = _fill_missing(judgments, options.missing)
     converted, conversion = convert_for(model, filled)
@@ -409,11 +411,17 @@ def _is_streamed(source: str | PathLike[str], options: RankOptions) -> bool:
     return out_of_core or options.memory is not None or needs_scan(source)
 
 
-def _choose_model(judgments: Judgments, items: ItemInformation, options: RankOptions, stage: Stage) -> ModelChoice:
+def _choose_model(
+    judgments: Judgments,
+    items: ItemInformation,
+    options: RankOptions,
+    stage: Stage,
+    among: Container[str] | None = None,
+) -> ModelChoice:
     """The model that was named, the default, or with "auto" the one that predicts held-out judgments best."""
     if options.model is not None and options.model != AUTO:
         return ModelChoice(options.model if isinstance(options.model, str) else name_of(options.model))
-    default = default_model(judgments, win_probabilities=options.system is not None)
+    default = default_model(judgments, win_probabilities=options.system is not None, among=among)
     if options.model is None:
         return default
     from crowdrank.evaluation import compare_models

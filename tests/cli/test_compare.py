@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crowdrank.simulation import crowd_bt, list_crowd
+from crowdrank.simulation import crowd_bt, factor_crowd, list_crowd
 
 CITIES = Path(__file__).parents[2] / "examples" / "cities"
 VOTES = CITIES / "votes.csv"
@@ -18,7 +18,7 @@ FEW = ("--models", "bradley-terry,crowd-bt,factor-bt,borda")
 def test_the_answer_names_a_model_and_says_why(crowdrank):
     code, out, err = crowdrank("compare", VOTES, *FEW)
     assert (code, err) == (0, "")
-    assert "Use crowd-bt: annotators differ" in out
+    assert "Use crowd-bt, the default. The judgments name several annotators" in out
     assert "nats per answer" in " ".join(out.split())
     assert "5 folds: 1,473 by judgment and 1,473 by annotator" in out
 
@@ -86,11 +86,21 @@ def test_too_few_judgments_are_refused(crowdrank, votes):
 def test_auto_takes_the_model_that_suits_and_says_why(crowdrank, tmp_path):
     code, out, _ = crowdrank("rank", VOTES, "--model", "auto", "--top", 1)
     assert code == 0
-    assert "Ranked by crowd-bt.\nUse crowd-bt: annotators differ" in out
+    assert "Ranked by crowd-bt.\nUse crowd-bt, the default." in out
     crowd_bt(items=15, annotators=10, pairs=60, votes=6, quality="1", labels="logistic", seed=1).write(tmp_path)
     answer = json.loads(crowdrank("rank", tmp_path / "votes.csv", "--model", "auto", "--json").out)
-    assert answer["model"] == "bradley-terry"
-    assert "modelling annotators is not clearly better" in answer["chosen_because"]
+    assert answer["model"] in ("crowd-bt", "bradley-terry")
+    assert "the default" in answer["chosen_because"]
+
+
+def test_a_model_that_is_clearly_better_comes_with_its_command(crowdrank, tmp_path):
+    factor_crowd(items=30, annotators=15, pairs=200, votes=12, seed=1).write(tmp_path)
+    votes = tmp_path / "votes.csv"
+    models = ("--models", "crowd-bt,factor-bt", "--features", "factor1,factor2", "--folds", 2)
+    answer = json.loads(crowdrank("compare", votes, *models, "--json").out)
+    assert (answer["recommended"], answer["default"]) == ("factor-bt", "crowd-bt")
+    out = crowdrank("compare", votes, *models).out
+    assert f"To use it: crowdrank rank {votes} --model factor-bt" in out
 
 
 def test_auto_on_few_judgments_takes_the_default(crowdrank, votes):
@@ -109,15 +119,21 @@ def test_auto_without_annotators_takes_the_default(crowdrank, tmp_path):
 
 
 def test_a_model_that_was_named_was_not_chosen(crowdrank, votes):
-    assert json.loads(crowdrank("rank", votes, "--json").out)["chosen_because"] is None
+    assert json.loads(crowdrank("rank", votes, "--model", "crowd-bt", "--json").out)["chosen_because"] is None
+
+
+def test_the_default_says_why(crowdrank, votes):
+    why = "The judgments name several annotators, so the quality of each is estimated."
+    assert json.loads(crowdrank("rank", votes, "--json").out)["chosen_because"] == why
+    assert f"Ranked by crowd-bt.\n{why}" in crowdrank("rank", votes).out
 
 
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "model", "why"),
     [
-        ("country_population", "bradley-terry", "modelling annotators is not clearly better"),
-        ("llmfao", "crowd-bt", "annotators differ"),
+        ("country_population", "crowd-bt", "the default"),
+        ("llmfao", "crowd-bt", "crowd-bt predicts held-out answers clearly better than bradley-terry"),
     ],
 )
 def test_what_is_said_of_real_judgments(crowdrank, data_folder, name, model, why):

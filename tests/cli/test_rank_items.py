@@ -69,7 +69,7 @@ def test_systems_are_compared(crowdrank, pages, from_file):
     found = answer(crowdrank("rank", pages, *words, "--json"))["systems"]
     assert [row["system"] for row in found["order"]] == ["good", "poor"]
     (pair,) = found["pairs"]
-    assert 0.5 < pair["low"] < pair["chance"] < pair["high"] < 1
+    assert 0.5 < pair["low"] < pair["probability"] < pair["high"] < 1
     assert pair["queries"] == QUERIES
     assert found["queries_resampled"] is True
     code, out, _ = crowdrank("rank", pages, *words)

@@ -9,14 +9,14 @@ from crowdrank.errors import DataError
 from tests.strategies import comparisons
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-COLUMNS = ("left", "right", "outcome", "annotator", "weight", "time", "duration")
+COLUMNS = ("left", "right", "outcome", "annotator", "weight", "time", "duration", "both_bad")
 
 
 def whole():
     return Comparisons.of(
         left=["b", "a", "c"],
         right=["a", "c", "b"],
-        winner=["a", "tie", "c"],
+        winner=["a", "both_bad", "c"],
         annotator=["y", "x", "y"],
         weight=[1.0, 2.0, 0.5],
         time=[30, 10, 20],
@@ -55,8 +55,8 @@ def test_an_item_called_tie_can_win():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"winner": ["a", "tie", "d"]}, "Row 3: winner must be 'c', 'b' or 'tie', got 'd'"),
-        ({"winner": ["a", None, "c"]}, "Row 2: winner must be 'a', 'c' or 'tie', got None"),
+        ({"winner": ["a", "tie", "d"]}, "Row 3: winner must be 'c', 'b', 'tie' or 'both_bad', got 'd'"),
+        ({"winner": ["a", None, "c"]}, "Row 2: winner must be 'a', 'c', 'tie' or 'both_bad', got None"),
         ({"right": ["a", "a", "b"], "winner": ["a", "a", "c"]}, "Row 2: 'a' is compared with itself"),
         ({"left": ["b", "a", None]}, "Row 3: left is missing"),
         ({"annotator": ["y", None, "y"]}, "Row 2: annotator is missing"),
@@ -167,7 +167,7 @@ def test_a_frame_holds_all_there_is_to_know(votes):
 def test_a_frame_carries_everything_that_came_with_the_rows():
     frame = whole().to_frame()
     assert frame.columns == ["annotator", "left", "right", "winner", "weight", "time", "duration", "font"]
-    assert frame["winner"].to_list() == ["a", "tie", "c"]
+    assert frame["winner"].to_list() == ["a", "both_bad", "c"]
     extra = frame["font"].to_list()
     again = Comparisons.of(**{n: frame[n] for n in frame.columns if n != "font"}, features={"font": extra})
     same(whole(), again)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crowdrank.data import Comparisons, Items, JudgmentTable, Rankings, Ratings
@@ -54,6 +54,7 @@ def test_comparisons_are_valid_or_refused(left, right, winner, annotator, query,
 
 @quick
 @given(anything, numbers, anything, anything, numbers)
+@example(None, [], [], ["a", "b"], None)
 def test_ratings_are_valid_or_refused(item, grade, annotator, query, weight):
     try:
         found = Ratings.of(item, grade, annotator=annotator, query=query, weight=weight)
@@ -82,8 +83,8 @@ def test_rankings_are_valid_or_refused(item, rank, annotator, query, names):
         ({"winner": []}, "winner: 0"),
         ({"query": ["q", "q"]}, "query: 2"),
         ({"left": "a"}, "left must be a column of values, got 'a'. Pass a list"),
-        ({"winner": ["c"]}, "Row 1: winner must be 'a', 'b' or 'tie', got 'c'"),
-        ({"winner": [None]}, "Row 1: winner must be 'a', 'b' or 'tie', got None"),
+        ({"winner": ["c"]}, "Row 1: winner must be 'a', 'b', 'tie' or 'both_bad', got 'c'"),
+        ({"winner": [None]}, "Row 1: winner must be 'a', 'b', 'tie' or 'both_bad', got None"),
         ({"right": ["a"]}, "Row 1: 'a' is compared with itself"),
         ({"weight": [float("inf")]}, "Row 1: weight must be a finite number, got inf"),
         ({"weight": [1, 2]}, "weight: 2 values for 1 rows"),

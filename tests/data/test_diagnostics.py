@@ -134,3 +134,11 @@ def test_notes_name_the_separated_items():
     one = DataDiagnostics(comparisons_of(None, [0, 1, 1], [1, 2, 2], [1, 1, -1])).notes()
     assert len(one) == 1
     assert one[0] == "1 item only won or only lost against the rest (i0), so the data alone do not bound its score."
+
+
+def test_an_item_in_the_middle_of_a_chain_is_not_said_to_have_only_won_or_lost():
+    chain = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])
+    said = "Between 3 items (a, b, c) and the rest, wins lead in one direction only, so the data alone do not bound"
+    assert DataDiagnostics(chain).notes() == [f"{said} their scores."]
+    ends = Comparisons.of(["a", "b", "c", "c"], ["b", "c", "b", "d"], ["a", "b", "c", "c"])
+    assert DataDiagnostics(ends).notes()[0].startswith("2 items only won or only lost against the rest (a, d)")

@@ -10,9 +10,12 @@ import pytest
 from crowdrank import Comparisons, Gold, Rankings, Ratings
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import compare_models, cross_validate
-from crowdrank.evaluation.candidates import SLOW_MAX_JUDGMENTS, select_candidates
+from crowdrank.evaluation.candidates import SLOW_MAX_JUDGMENTS, Candidates, select_candidates
 from crowdrank.evaluation.cross_validation import clustered_mean
+from crowdrank.evaluation.model_comparison import ModelScore
+from crowdrank.evaluation.recommendation import recommend
 from crowdrank.models import BradleyTerry, CrowdBT
+from crowdrank.models.selection import default_model
 from crowdrank.simulation import crowd_bt, factor_crowd, list_crowd, mixed_crowd
 
 MODELS = ["bradley-terry", "crowd-bt", "factor-bt"]
@@ -26,16 +29,40 @@ def unequal():
     return compare_models(UNEQUAL, MODELS)
 
 
-def test_the_baseline_is_recommended_for_equal_annotators():
-    found = compare_models(PLAIN, MODELS).recommendation
-    assert found.model == "bradley-terry"
-    assert "modelling annotators is not clearly better" in found.why
+def lead_of(best, default):
+    """A recommendation made of the held-out values of two models, one answer per annotator."""
+    candidates = Candidates({}, {}, "bradley-terry", default_model(PLAIN))
+    values = {"crowd-bt": default, "thurstone": best, "bradley-terry": default - 1}
+    scores = [ModelScore(name, {}, {}, {}, None, None, 0.0, 0) for name in values]
+    return recommend(PLAIN, candidates, scores, values, np.ones(100), np.arange(100), "log_likelihood")
+
+
+@pytest.mark.parametrize(
+    ("lead", "said"),
+    [
+        (-0.1, "No other model predicts held-out answers better."),
+        (0.05, "thurstone leads by 0.050 ± 0.100 nats per answer, which is within one standard error."),
+        (0.15, "thurstone leads by 0.150 ± 0.100 nats per answer, which may be chance."),
+    ],
+)
+def test_the_default_is_recommended_unless_another_is_clearly_better(lead, said):
+    noise = np.where(np.arange(100) % 2 == 0, 1.0, -1.0)
+    found = lead_of(-0.6 + lead + noise, np.full(100, -0.6))
+    assert (found.model, found.default) == ("crowd-bt", "crowd-bt")
+    assert found.why.startswith(f"Use crowd-bt, the default. {default_model(PLAIN).reason} {said}")
+
+
+def test_another_model_that_is_clearly_better_is_recommended_with_its_lead():
+    noise = np.where(np.arange(100) % 2 == 0, 1.0, -1.0)
+    found = lead_of(-0.3 + noise, np.full(100, -0.6))
+    assert (found.model, found.default) == ("thurstone", "crowd-bt")
+    assert "clearly better than crowd-bt, the default, by 0.300 ± 0.100 nats per answer" in found.why
 
 
 def test_crowd_bt_is_recommended_for_unequal_annotators_with_its_gain(unequal):
     gain = unequal["crowd-bt"].log_likelihood["judgment"].gain
     assert unequal.recommendation.model == "crowd-bt"
-    assert "annotators differ" in unequal.recommendation.why
+    assert unequal.recommendation.why.startswith("Use crowd-bt, the default. The judgments name several annotators")
     assert f"{gain.value:.3f} ± {gain.std_error:.3f} nats per answer" in unequal.recommendation.why
 
 
@@ -85,8 +112,8 @@ def test_all_models_of_comparisons_are_candidates_except_slow_ones():
     assert "bayesian-crowd-bt" in select_candidates(UNEQUAL.take(np.arange(SLOW_MAX_JUDGMENTS))).models
 
 
-def test_the_baseline_is_always_a_candidate():
-    assert set(select_candidates(UNEQUAL, ["crowd-bt"]).models) == {"bradley-terry", "crowd-bt"}
+def test_the_baseline_and_the_default_are_always_candidates():
+    assert set(select_candidates(UNEQUAL, ["thurstone"]).models) == {"bradley-terry", "crowd-bt", "thurstone"}
 
 
 def test_models_of_annotators_need_annotators():
@@ -112,7 +139,7 @@ def test_models_without_probabilities_are_scored_by_agreement():
     found = compare_models(UNEQUAL, ["bradley-terry", "borda"])
     assert found["borda"].log_likelihood == {}
     assert 0.5 < found["borda"].agreement["judgment"].mean.value < 1
-    assert found.recommendation.model == "bradley-terry"
+    assert found.recommendation.model == "crowd-bt"
 
 
 def test_agreement_counts_equal_scores_half():
@@ -147,7 +174,7 @@ def test_models_of_ratings_are_compared_by_agreement():
     ratings = Ratings.of(item, np.round(item / 3 + rng.normal(size=len(item)), 1), annotator=who)
     found = compare_models(ratings, ["mean-rating", "z-rating", "graded-response"])
     assert found.criterion == "agreement"
-    assert found.recommendation.model == "mean-rating"
+    assert found.recommendation.default == default_model(ratings).name
 
 
 def test_lists_without_annotators_are_held_out_whole():
@@ -177,7 +204,7 @@ def test_ties_are_noted():
 def test_progress_counts_every_fit_and_ends():
     heard = []
     compare_models(PLAIN, ["thurstone"], folds=3, on_progress=lambda name, done, of: heard.append((done, of)))
-    assert heard == [(n + 1, 12) for n in range(12)]
+    assert heard == [(n + 1, 18) for n in range(18)]
 
 
 def test_a_quick_look_at_many_judgments_holds_out_one_fold(monkeypatch):

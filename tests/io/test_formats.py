@@ -47,13 +47,16 @@ COMPARED = {
     "potato.jsonl": ("ann alpha>beta, ann beta<gamma, bob alpha=gamma", {}),
     "potato-scale.jsonl": ("ann alpha>beta, ann beta<gamma, bob alpha=gamma", {}),
     "prodigy.jsonl": ("ann B<A, ann A<B, bob A>B", {"skips": 1}),
-    "lmsys.jsonl": ("arena_user_1 m1>m2, arena_user_2 m2=m3, arena_user_1 m3=m1", {"malformed_count": 1}),
+    "lmsys.jsonl": (
+        "arena_user_1 m1>m2, arena_user_2 m2=m3, arena_user_1 m3=m1",
+        {"malformed_count": 1, "both_bad": 1},
+    ),
     "lmsys-100k.json": ("ab12 m1<m2, cd34 m2=m3", {}),
     "lmsys-55k.csv": ("m1>m2, m2<m3, m1=m3", {"malformed_count": 1}),
     "lmsys-55k-derived.csv": ("m1>m2, m2<m3, m1=m3", {"malformed_count": 1}),
     "fastchat.jsonl": (
         "voter 1 m1>m2, voter 2 m2<m3, voter 1 m3=m1, voter 3 m1=m3",
-        {"malformed_count": 1, "broken_lines": 1, "set_aside": {"not a vote": 1}},
+        {"malformed_count": 1, "broken_lines": 1, "set_aside": {"not a vote": 1}, "both_bad": 1},
     ),
     "mt-bench.jsonl": (
         "gpt-4 pair-v2 m1>m2, gpt-4 pair-v2 m1=m3, gpt-4 pair-v2 m2<m3, gpt-4 pair-v2 m2<m1, gpt-4 pair-v2 m3>m1",

@@ -97,7 +97,8 @@ def test_what_a_format_cannot_hold_is_told(tmp_path: Path) -> None:
 
 def test_other_kinds_are_made_what_the_format_holds_by_a_rule_that_is_told(tmp_path: Path) -> None:
     said = write(RUNS, tmp_path / "v.csv", "evalica")
-    assert said == ["Rankings were converted to comparisons: every two items of a list, without ties."]
+    rule = "every two items of a list, except those tied on its last place"
+    assert said == [f"Rankings were converted to comparisons: {rule}."]
     assert len(read_with_report(tmp_path / "v.csv")[0]) == 4
 
 

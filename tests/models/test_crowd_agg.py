@@ -314,8 +314,8 @@ def test_a_rank_distribution_by_hand():
     quality = 11 / 16
     found = CrowdAgg().rank_distributions(votes)
     np.testing.assert_allclose(found.of("i0"), [quality, 1 - quality])
-    assert found.frame().columns == ["item", "rank", "chance"]
-    np.testing.assert_allclose(found.frame()["chance"], [quality, 1 - quality, 1 - quality, quality])
+    assert found.frame().columns == ["item", "rank", "probability"]
+    np.testing.assert_allclose(found.frame()["probability"], [quality, 1 - quality, 1 - quality, quality])
 
 
 def test_the_rank_of_an_uncompared_item_is_binomial():

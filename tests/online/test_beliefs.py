@@ -71,7 +71,7 @@ def test_columns_must_be_as_long_as_their_names():
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[1]", "{}", '{"crowdrank_ranking": 1}', '{"crowdrank_beliefs": 2}'],
+    ["", "[1]", "{}", '{"crowdrank_ranking": 1}', '{"crowdrank_beliefs": 3}'],
 )
 def test_a_file_without_beliefs_is_not_loaded(content, tmp_path):
     path = tmp_path / "beliefs.json"
@@ -88,7 +88,7 @@ def test_files_that_were_cut_short_or_come_from_later_are_not_loaded(tmp_path):
     model.update(model.start(), Comparison("a", "b", "a", "ann")).save(path)
     content = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(content | {"crowdrank_beliefs": 7}))
-    with pytest.raises(FormatError, match="version 7 of the format, but this crowdrank reads version 2"):
+    with pytest.raises(FormatError, match="version 7 of the format, but this crowdrank reads version 3"):
         Beliefs.load(path)
     path.write_text(json.dumps(content | {"item": ["a"], "query": [""]}))
     with pytest.raises(FormatError, match="does not contain beliefs"):

@@ -83,12 +83,12 @@ def test_beliefs_are_a_martingale_and_variances_shrink_on_average(lead, variance
 
 def test_ties_are_dropped_and_counted_or_half_an_answer_each_way():
     start = CrowdBT().start(["a", "b"], ["ann"])
-    dropped = CrowdBT().update(start, answer("tie"))
+    dropped = CrowdBT(ties="drop").update(start, answer("tie"))
     assert (dropped.n_judgments, dropped.n_ties_dropped) == (1, 1)
     assert dropped.mean.tolist() == [0.0, 0.0]
     assert dropped.alpha.tolist() == [10.0]
     before = beliefs_of([1.0, 0.0], [1.0, 0.5], 10.0, 1.0)
-    model = CrowdBT(ties="half")
+    model = CrowdBT()
     tied = model.update(before, answer("tie"))
     sides = [model.update(before, answer(winner)) for winner in "ab"]
     assert (tied.n_judgments, tied.n_ties_dropped) == (1, 0)

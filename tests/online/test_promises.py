@@ -181,7 +181,7 @@ def test_judgments_without_annotators_are_those_of_one(model):
 
 @every_model
 def test_impossible_judgments_are_refused(model):
-    with pytest.raises(DataError, match="winner must be 'a', 'b' or 'tie', got 'c'"):
+    with pytest.raises(DataError, match="winner must be 'a', 'b', 'tie' or 'both_bad', got 'c'"):
         model.update(model.start(), Comparison("a", "b", "c"))
     with pytest.raises(DataError, match="'a' is compared with itself"):
         model.update(model.start(), Comparison("a", "a", "a"))

@@ -109,10 +109,21 @@ def test_a_crowd_that_is_mostly_reversed_is_taken_at_the_word_of_the_most():
     assert beliefs.quality[5] < 0.5 < beliefs.quality[:5].min()
 
 
-def test_ties_are_dropped_and_counted():
-    votes = Comparisons.of(["a", "a"], ["b", "b"], ["tie", "a"], annotator=["x", "x"])
+def test_a_tie_is_half_an_answer_each_way():
+    votes = Comparisons.of(["a", "a"], ["b", "b"], ["tie", "a"], annotator=["x", "x"], weight=[1.0, 3.0])
     beliefs = QUICK.fold(QUICK.start(), votes)
-    assert (beliefs.n_judgments, beliefs.n_ties_dropped, len(beliefs.winner)) == (2, 1, 1)
+    assert (beliefs.n_judgments, beliefs.n_ties_dropped, beliefs.n_pending) == (2, 0, 0)
+    assert beliefs.winner.tolist() == [1, 0, 0]
+    assert beliefs.loser.tolist() == [0, 1, 1]
+    assert beliefs.weight.tolist() == [0.5, 0.5, 3.0]
+
+
+def test_ties_draw_two_items_together():
+    wins = {"left": ["a"] * 6, "right": ["b"] * 6, "winner": ["a"] * 6}
+    tied = {"left": ["a"] * 30, "right": ["b"] * 30, "winner": ["a"] * 6 + ["tie"] * 24}
+    model = SequentialMCMC(draws=200, prior_scale=1.0, quality_prior=(10.0, 1.0))
+    apart, close = (model.fold(model.start(["a", "b"]), Comparisons.of(**rows)).mean for rows in (wins, tied))
+    assert close[0] - close[1] < (apart[0] - apart[1]) / 2
 
 
 def test_what_is_saved_is_loaded_and_goes_on_the_same_way(votes, tmp_path):

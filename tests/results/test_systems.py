@@ -72,7 +72,7 @@ def test_three_systems_are_ordered_by_their_mean_chance():
     found = compare_systems(ranking, ["A", "B", "C", "A", "B"])
     assert found.labels.tolist() == ["B", "A", "C"]
     ahead = (expit(1.0) + expit(0.7)) / 2
-    assert found.chance[0, 1] == pytest.approx(ahead)
+    assert found.probabilities[0, 1] == pytest.approx(ahead)
     assert found.overall == pytest.approx(
         [(ahead + expit(2)) / 2, (1 - ahead + expit(1)) / 2, (expit(-1) + expit(-2)) / 2]
     )
@@ -86,12 +86,12 @@ def test_systems_that_never_met_are_left_open():
     ranking = ranking_of([1.0, 0.0, 1.0, 0.0, 0.5, 0.2], query=[0, 0, 1, 1, 2, 2])
     found = compare_systems(ranking, ["A", "B", "B", "C", "D", "D"])
     at = {label: n for n, label in enumerate(found.labels)}
-    assert np.isnan(found.chance[at["A"], at["C"]])
+    assert np.isnan(found.probabilities[at["A"], at["C"]])
     assert np.isnan(found.overall[at["D"]])
     assert found.labels[-1] == "D"
     assert found.pairs().height == 2
     told = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert told["order"][-1] == {"system": "D", "chance": None, "low": None, "high": None}
+    assert told["order"][-1] == {"system": "D", "probability": None, "low": None, "high": None}
 
 
 def test_no_uncertainty_is_measured_where_none_is_wanted():

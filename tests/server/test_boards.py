@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from crowdrank.active.null_simulation import separated_pairs
 from crowdrank.cli import app
-from crowdrank.models import CrowdBT
-from crowdrank.server import annotator_summaries, boards
+from crowdrank.models.selection import default_model
+from crowdrank.server import annotator_summaries
 from crowdrank.server.admin_actions import change_settings
 from crowdrank.server.boards import build_board
 from crowdrank.server.choice import choose_pair
@@ -110,19 +110,18 @@ def test_hidden_items_and_excluded_annotators_leave_the_board(start):
     assert played.service.boards.build().votes == 50
 
 
-def test_large_collections_use_the_faster_model(start, monkeypatch):
-    monkeypatch.setattr(boards, "MAX_SAMPLED_ITEMS", 3)
-    assert voted(start).service.boards.build().model == "crowd-bt"
+def test_a_board_uses_the_default_model_and_says_why(start):
+    board = voted(start).service.boards.build()
+    expected = default_model(board.judgments)
+    assert (board.model, board.chosen_because) == (expected.name, expected.reason)
+    assert board.as_dict()["chosen_because"] == expected.reason
 
 
-def test_large_collections_find_no_order_in_random_votes(tmp_path, monkeypatch):
-    monkeypatch.setattr(boards, "MAX_SAMPLED_ITEMS", 3)
+def test_a_board_finds_no_order_in_random_votes(tmp_path):
     with Collection.open(tmp_path / "c.db", durable=False) as collection:
         projection = tossed(collection, items=60, annotators=12, votes=360, seed=0)
         board = build_board(collection, projection, projection.board_seq)
-    told = separated_pairs(board.ranking).by_scores
-    blind = separated_pairs(boards.without_warnings(lambda: CrowdBT(ties="half").fit(board.judgments))).by_scores
-    assert told <= 0.1 < blind
+    assert separated_pairs(board.ranking).by_scores <= 0.1
 
 
 def test_a_pending_board_does_not_claim_that_there_are_no_votes(start, monkeypatch):
@@ -142,17 +141,10 @@ def test_the_background_thread_builds_a_new_board_on_request(start):
 
 
 @pytest.mark.parametrize(
-    ("kind", "ending", "sampled"),
-    [
-        ("sqlite", ".parquet", True),
-        ("sqlite", ".csv", True),
-        ("sqlite", ".jsonl", True),
-        ("postgresql", ".parquet", True),
-        ("sqlite", ".parquet", False),
-    ],
+    ("kind", "ending"),
+    [("sqlite", ".parquet"), ("sqlite", ".csv"), ("sqlite", ".jsonl"), ("postgresql", ".parquet")],
 )
-def test_ranking_the_export_reproduces_the_board(start, new_location, tmp_path, monkeypatch, kind, ending, sampled):
-    monkeypatch.setattr(boards, "MAX_SAMPLED_ITEMS", 300 if sampled else 3)
+def test_ranking_the_export_reproduces_the_board(start, new_location, tmp_path, kind, ending):
     location = new_location(kind)
     played = voted(start, location=location)
     played.play_directly(played.join("torn")[0], ["tie", "left", "tie", "skip", "tie"])
@@ -163,8 +155,7 @@ def test_ranking_the_export_reproduces_the_board(start, new_location, tmp_path, 
     said = runner.invoke(app, ["export", location, "--out", str(out)])
     assert said.exit_code == 0, said.output
     command = shlex.split(said.output.partition("Rank them like the leaderboard:")[2])
-    settings = ["--set", "ties=half"] if sampled else ["--set", "prior_scale=auto", "--set", "ties=half"]
-    assert command == ["crowdrank", "rank", str(out), "--model", board.model, *settings]
+    assert command[:5] == ["crowdrank", "rank", str(out), "--model", board.model]
     ranked = runner.invoke(app, [*command[1:], "--json"])
     assert ranked.exit_code == 0, ranked.output
     found = json.loads(ranked.stdout)
@@ -175,29 +166,30 @@ def test_ranking_the_export_reproduces_the_board(start, new_location, tmp_path, 
 
 
 def test_ties_draw_items_together(start):
-    """Annotators who answer every pair of a and b with a tie bring their scores together."""
+    """Two annotators say that a is better than b; the others skip the pair, or call it a tie."""
     apart = []
     for answer in ("skip", "tie"):
         played = start(items=["a", "b", "c"])
-        for token in played.join(*(f"p{n}" for n in range(8))):
-            played.play_directly(
-                token, [lambda asked, answer=answer: answer if _is_of(asked, "ab") else by_name(asked)] * 3
-            )
+        for number, token in enumerate(played.join(*(f"p{n}" for n in range(8)))):
+            undecided = answer if number > 1 else None
+            played.play_directly(token, [lambda asked, word=undecided: _answer(asked, word)] * 3)
         board = played.service.boards.build()
         score = {row.item: row.score for row in board.rows}
         apart.append(abs(score["a"] - score["b"]))
-        assert board.votes == (16 if answer == "skip" else 24)
+        assert board.votes == (18 if answer == "skip" else 24)
         assert board.notes == () or "ties" not in " ".join(board.notes)
     assert apart[1] < apart[0]
+
+
+def _answer(asked, about_a_and_b):
+    return about_a_and_b if about_a_and_b and _is_of(asked, "ab") else by_name(asked)
 
 
 def _is_of(asked, labels):
     return {asked["left"]["label"], asked["right"]["label"]} == set(labels)
 
 
-@pytest.mark.parametrize("most", [300, 2])
-def test_a_board_of_ties_has_one_group(start, monkeypatch, most):
-    monkeypatch.setattr(boards, "MAX_SAMPLED_ITEMS", most)
+def test_a_board_of_ties_has_one_group(start):
     played = start(items=["a", "b", "c"])
     for token in played.join("p", "q", "r"):
         played.play_directly(token, ["tie"] * 3)
@@ -207,12 +199,12 @@ def test_a_board_of_ties_has_one_group(start, monkeypatch, most):
     assert [row.score for row in board.rows] == pytest.approx([0, 0, 0], abs=0.25)
 
 
-def test_a_board_names_the_model_behind_its_reliability(start):
+def test_the_page_names_the_model_and_why_it_was_chosen(start):
     played = voted(start, settings={"board_public": True})
     played.service.boards.latest_built = board = played.service.boards.build()
-    assert (board.model, board.reliability["model"]) == ("bayesian-crowd-bt", "crowd-bt")
+    assert board.reliability["model"] == board.model
     page = played.client.get("/", headers={"Accept": "text/html"}).text
-    assert "Measured with crowd-bt, which is faster than bayesian-crowd-bt" in page
+    assert f"Ranked by {board.model}. {board.chosen_because}" in page
 
 
 def test_a_reversed_annotator_is_flagged_with_a_reason(start):

@@ -96,7 +96,7 @@ def test_serve_creates_a_collection_and_shows_the_admin_link_once(tmp_path, monk
     again = runner.invoke(app, [*command[:2], "--port", command[-1], "--public-url", "http://here:8000"])
     assert "/admin/" not in again.output
     assert "Only this machine" not in again.output
-    assert "take part: http://here:8000/join" in again.output
+    assert "judge:     http://here:8000/join" in again.output
     with Collection.open("items.crowdrank.db") as collection:
         assert collection.log.head() == before
     renewed = runner.invoke(
@@ -172,7 +172,7 @@ def test_serve_prints_its_links_as_json_once_it_responds(tmp_path, processes):
     command = [*COMMAND, "serve", "items.csv", "--json", "--port", str(port), "--processes", str(processes)]
     with subprocess.Popen(command, cwd=tmp_path, text=True, stdout=subprocess.PIPE) as running:
         told = json.loads(running.stdout.readline())
-        secret = told["organise"].rpartition("/")[2]
+        secret = told["admin_link"].rpartition("/")[2]
         answer = httpx.get(f"{told['board']}api/v1/items", headers={"Authorization": f"Bearer {secret}"}, timeout=60)
         running.send_signal(signal.SIGINT)
         rest = running.stdout.read()
@@ -181,8 +181,8 @@ def test_serve_prints_its_links_as_json_once_it_responds(tmp_path, processes):
         "items": 2,
         "annotators": 0,
         "database": "items.crowdrank.db",
-        "organise": told["organise"],
-        "take_part": f"http://localhost:{port}/join",
+        "admin_link": told["admin_link"],
+        "judge_link": f"http://localhost:{port}/join",
         "board": f"http://localhost:{port}/",
         "links": None,
     }

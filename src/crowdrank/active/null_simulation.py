@@ -12,8 +12,9 @@ from crowdrank.active.collection import run_collection
 from crowdrank.active.policies import BasePolicy
 from crowdrank.active.reliability import fit_quietly
 from crowdrank.errors import SettingError
-from crowdrank.models import BayesianCrowdBT, name_of
+from crowdrank.models import by_name, name_of
 from crowdrank.models.base import Model
+from crowdrank.models.selection import default_model
 from crowdrank.online import OnlineModel, SequentialMCMC
 from crowdrank.results import Ranking
 from crowdrank.simulation.crowd import Respondents, respondents
@@ -137,8 +138,8 @@ def simulate_null(
         Size of each simulated collection.
     model : OnlineModel, default SequentialMCMC()
         The model whose beliefs the policy uses.
-    board : Model, default BayesianCrowdBT()
-        The model that fits the leaderboard; any model with uncertainty.
+    board : Model, optional
+        The model that fits the leaderboard; any model with uncertainty. By default that of `crowdrank.rank`.
     trials : int, default 10
         Number of collections.
     seed : int, default 0
@@ -147,10 +148,11 @@ def simulate_null(
     if trials < 1:
         raise SettingError(f"trials must be at least 1, got {trials}.")
     model = SequentialMCMC() if model is None else model
-    board = BayesianCrowdBT() if board is None else board
     crowd = random_annotators(items, annotators)
-    logs = (run_collection(policy, crowd, votes, model, np.random.default_rng([seed, n])) for n in range(trials))
-    found = tuple(separated_pairs(fit_quietly(board, log.comparisons())) for log in logs)
+    logs = [run_collection(policy, crowd, votes, model, np.random.default_rng([seed, n])) for n in range(trials)]
+    boards = [log.comparisons() for log in logs]
+    board = by_name(default_model(boards[0]).name)() if board is None else board
+    found = tuple(separated_pairs(fit_quietly(board, votes_of_trial)) for votes_of_trial in boards)
     return NullSimulation(
         policy=policy.name, board=name_of(board), items=items, annotators=annotators, votes=votes, trials=found
     )

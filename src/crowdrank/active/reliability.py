@@ -6,7 +6,6 @@ random do not: a ranking fitted to them alone, and how well earlier answers pred
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,9 +17,10 @@ from crowdrank.active.collection import AnswerLog
 from crowdrank.active.prequential import PredictiveModel, PrequentialScore, prequential_score, probability_left_wins
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import Comparisons
-from crowdrank.errors import CrowdrankWarning, DataError, DisconnectedError, SeparationError, SettingError
-from crowdrank.models import BayesianCrowdBT, name_of
+from crowdrank.errors import DataError, DisconnectedError, SeparationError, SettingError, muted_warnings
+from crowdrank.models import by_name, name_of
 from crowdrank.models.base import Model
+from crowdrank.models.selection import default_model
 from crowdrank.results import Ranking
 
 RANDOM = "random"
@@ -149,8 +149,8 @@ def reliability(
     policy : sequence of str, optional
         Name of the policy that chose each judgment, ``"random"`` for those drawn at random; needed if the comparisons
         have no such feature.
-    model : Model, default BayesianCrowdBT()
-        The model that fits the leaderboard.
+    model : Model, optional
+        The model that fits the leaderboard; by default that of `crowdrank.rank`.
     halves : int, default 3
         How often the random judgments are split in two.
     seed : int, default 0
@@ -171,8 +171,8 @@ def reliability(
     """
     if halves < 1:
         raise SettingError(f"halves must be at least 1, got {halves}.")
-    model = BayesianCrowdBT() if model is None else model
     comparisons, at_random = _split_record(judgments, policy)
+    model = by_name(default_model(comparisons).name)() if model is None else model
     random = comparisons.take(np.flatnonzero(at_random))
     found = Reliability(
         model=name_of(model), items=len(comparisons.items), judgments=len(at_random), random=len(random)
@@ -198,8 +198,7 @@ def reliability(
 
 def fit_quietly(model: Model, comparisons: Comparisons) -> Ranking:
     """Fit without warnings about thin data: the fit is evaluated, and convergence is recorded in it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdrankWarning)
+    with muted_warnings():
         return model.fit(comparisons)
 
 

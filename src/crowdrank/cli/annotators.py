@@ -41,14 +41,14 @@ def annotators(
     query: options.Query = None,
     format_name: options.FormatName = None,
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
-            help="Model that estimates the quality of annotators.",
+            help="Model that estimates the quality of annotators. Default: that of `crowdrank rank`, if it does.",
             autocompletion=options.complete_model,
             rich_help_panel=MODEL,
         ),
-    ] = "crowd-bt",
+    ] = None,
     settings: options.Settings = None,
     level: Annotated[
         float, typer.Option(help="False discovery rate of the tests behind verdicts.", rich_help_panel=MODEL)
@@ -74,12 +74,13 @@ def annotators(
     """Show how reliable each annotator is: estimate, interval, verdict and reason."""
     from crowdrank import models
     from crowdrank.evaluation import remove_annotators
+    from crowdrank.models.selection import models_that
     from crowdrank.pipeline import RankOptions, describe_side_information, prepare
     from crowdrank.reports import facts
 
     check_table(out)
     excluding = bool(exclude) or exclude_file is not None
-    if not excluding:
+    if model is not None and not excluding:
         _check_models_annotators(models.by_name(model), model)
     chosen = RankOptions(
         model=model,
@@ -93,7 +94,7 @@ def annotators(
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)
-        prepared = prepare(file, chosen, spinner)
+        prepared = prepare(file, chosen, spinner, among=None if excluding else models_that("models_annotators"))
         judgments, known = prepared.judgments, prepared.side_information
         if excluding:
             names = excluded_annotators(exclude, exclude_file, judgments, lambda: _verdicts(judgments, level, seed))
@@ -104,13 +105,19 @@ def annotators(
                 ranking = prepared.model.fit(prepared.converted, side_information=known)
                 frame = ranking.annotators.frame()
     if excluding:
-        _print_changes(changes, f"{facts(judgments)}. Ranked by {model}.", out, top, as_json)
+        _print_changes(changes, f"{facts(judgments)}. Ranked by {prepared.choice.name}.", out, top, as_json)
         return
     found = None if no_verdicts else _verdicts(judgments, level, seed)
     if found is not None:
         frame = frame.join(found.frame(), on="annotator", how="left", maintain_order="left")
     if not as_json:
-        _show(frame, found, f"{facts(judgments)}. Estimated by {model}.", describe_side_information(prepared), top)
+        _show(
+            frame,
+            found,
+            f"{facts(judgments)}. Estimated by {prepared.choice.name}.",
+            describe_side_information(prepared),
+            top,
+        )
         if found is None and not no_verdicts:
             typer.echo("No verdicts: comparisons made from lists or ratings are not independent answers.")
     _deliver(frame.to_dicts(), frame, out, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,10 +85,10 @@ def compare(
     if as_json:
         print_json(found.as_dict())
         return
-    _show(found, f"{facts(judgments)}.", out)
+    _show(found, f"{facts(judgments)}.", file, out)
 
 
-def _show(found: ModelComparison, headline: str, out: Path | None) -> None:
+def _show(found: ModelComparison, headline: str, file: Path, out: Path | None) -> None:
     screen = console()
     screen.print(headline)
     screen.print(f"{_held_out(found)}\n")
@@ -98,6 +99,9 @@ def _show(found: ModelComparison, headline: str, out: Path | None) -> None:
         for name, reason in found.left_out.items():
             screen.print(f"  {name}: {reason}", style="dim")
     screen.print(f"\n{found.recommendation.why}", style="bold")
+    if found.recommendation.model != found.recommendation.default:
+        command = f"crowdrank rank {shlex.quote(str(file))} --model {found.recommendation.model}"
+        screen.print(f"To use it: {command}", soft_wrap=True)
     for note in found.recommendation.notes:
         screen.print(f"Note: {note}", style="yellow")
     if out is not None:

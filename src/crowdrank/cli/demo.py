@@ -88,7 +88,7 @@ def demo(
             )
             typer.echo(f"  leaderboard: {base}/")
             typer.echo(f"  admin:       {base}/admin/{secret}")
-            typer.echo(f"  take part:   {base}/join")
+            typer.echo(f"  judge:       {base}/join")
             typer.echo("Stop with Ctrl+C.\n")
             try:
                 _vote(base, secret, tokens, votes, rate, np.random.default_rng(seed))

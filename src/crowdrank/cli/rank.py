@@ -217,7 +217,7 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
     return {
         "model": ranking.model,
         "settings": dict(ranking.settings),
-        "chosen_because": result.choice.reason if result.choice.compared else None,
+        "chosen_because": result.choice.reason or None,
         "import": None if result.report is None else result.report.as_dict(),
         "ranking": ranking.to_polars(result.options.level, result.has_uncertainty).to_dicts(),
         "parameters": dict(ranking.parameters),
@@ -259,7 +259,7 @@ def _print_input(screen: Console, result: RankResult) -> None:
     if known := describe_side_information(result):
         screen.print(known, style="dim")
     screen.print(f"Ranked by {result.ranking.model}{f' ({result.conversion})' if result.conversion else ''}.")
-    if result.choice.compared:
+    if result.choice.reason:
         screen.print(result.choice.reason)
     screen.print()
 

@@ -30,15 +30,14 @@ _COLLECTION, _ACCESS, _SERVER = "Collection", "Access", "Server"
 class _Started:
     """The information printed when a collection starts, as text or JSON.
 
-    `database` is None for a PostgreSQL URL, which may contain a password; `organise`, the admin link, is None if it was
-    shown before.
+    `database` is None for a PostgreSQL URL, which may contain a password; `admin_link` is None if it was shown before.
     """
 
     items: int
     annotators: int
     database: str | None
-    organise: str | None
-    take_part: str
+    admin_link: str | None
+    judge_link: str
     board: str
     links: str | None
 
@@ -126,8 +125,8 @@ def serve(
             items=sum(not one.hidden for one in collection.items.all().values()),
             annotators=len(collection.annotators.all()),
             database=None if "://" in location else location,
-            organise=None if secret is None else f"{base}/admin/{secret}",
-            take_part=f"{base}/join",
+            admin_link=None if secret is None else f"{base}/admin/{secret}",
+            judge_link=f"{base}/join",
             board=f"{base}/",
             links=None if links is None else str(links),
         )
@@ -189,11 +188,11 @@ def _write_links(collection: Collection, annotators: Path, links: Path, base: st
 def _print_addresses(started: _Started, local: bool) -> None:
     where = started.database or "its database"
     typer.echo(f"{started.items:,} items, {started.annotators:,} annotators; everything is stored in {where}.")
-    if started.organise is None:
+    if started.admin_link is None:
         typer.echo("  admin:     use the link shown at the first start (--new-admin-link makes another)")
     else:
-        typer.echo(f"  admin:     {started.organise}    (shown only once: keep it)")
-    typer.echo(f"  take part: {started.take_part}")
+        typer.echo(f"  admin:     {started.admin_link}    (shown only once: keep it)")
+    typer.echo(f"  judge:     {started.judge_link}")
     if started.links is not None:
         typer.echo(f"  personal links are in {started.links}")
     if local:

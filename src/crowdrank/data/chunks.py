@@ -113,19 +113,23 @@ class ColumnStore:
 
 
 def write_columns(pieces: Iterator[Columns], folder: TemporaryFolder) -> ColumnStore:
-    """Write pieces of columns one after the other."""
+    """Write pieces of columns one after the other; a column that some pieces lack is zero there."""
     path = Path(tempfile.mkdtemp(dir=folder.path))
     dtypes: dict[str, str] = {}
     rows = 0
     with ExitStack() as open_files:
         files: dict[str, BinaryIO] = {}
         for columns in pieces:
+            count = len(next(iter(columns.values())))
             for name, column in columns.items():
                 if name not in files:
                     files[name] = open_files.enter_context((path / name).open("wb"))
                     dtypes[name] = column.dtype.str
+                    np.zeros(rows, column.dtype).tofile(files[name])
                 np.ascontiguousarray(column).tofile(files[name])
-            rows += len(column)
+            for name in files.keys() - columns.keys():
+                np.zeros(count, dtypes[name]).tofile(files[name])
+            rows += count
     return ColumnStore(folder, str(path), tuple(dtypes.items()), (*range(0, rows, ROWS_PER_CHUNK), rows))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
+from crowdrank.arrays import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 from crowdrank.data.chunks import ChunkedTable, ChunkLoader, ColumnStore, write_columns
 from crowdrank.data.features import item_features, numbers_or_text
 from crowdrank.data.labels import Items, as_series, encode_annotators, encode_items
@@ -37,7 +37,7 @@ class Comparison(NamedTuple):
     left, right : str
         The two items, as they were shown.
     winner : str
-        The item that won, or "tie".
+        The item that won, "tie", or "both_bad" for a tie of two bad items.
     annotator, query : str, default ""
         Who answered, and in which query; empty if unknown.
     """
@@ -80,6 +80,8 @@ class Comparisons(JudgmentTable):
         When the annotator answered, in seconds since 1970 or by any other clock that runs forward; NaN if unknown.
     duration : array of float, optional
         Seconds that the annotator took; NaN if unknown.
+    both_bad : array of bool, optional
+        The ties in which the annotator said that both items are bad. None if there are none.
     positions_known : bool, default True
         Whether `left` and `right` are positions on the screen. False if the source names winner and loser only.
     frame_backend : {"polars", "pandas", "pyarrow"}
@@ -104,11 +106,17 @@ class Comparisons(JudgmentTable):
     features: Mapping[str, AnyArray] = field(default_factory=lambda: MappingProxyType({}))
     time: FloatArray | None = None
     duration: FloatArray | None = None
+    both_bad: BoolArray | None = None
     positions_known: bool = True
     storage: ColumnStore | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.both_bad is not None and not self.both_bad.any():
+            object.__setattr__(self, "both_bad", None)
+
     def _validate(self) -> None:
-        optional = {"time": self.time, "duration": self.duration, **self.features}
+        optional = {"time": self.time, "duration": self.duration, "both_bad": self.both_bad, **self.features}
         columns = {name: column for name, column in optional.items() if column is not None}
         columns |= {"left": self.left, "right": self.right, "outcome": self.outcome}
         check_lengths({name: len(column) for name, column in columns.items()})
@@ -123,6 +131,14 @@ class Comparisons(JudgmentTable):
             raise DataError(f"Row {row + 1}: {self.items.name(int(self.left[row]))!r} is compared with itself.")
         if self.outcome.size and not (self.outcome.min() >= RIGHT and self.outcome.max() <= LEFT):
             raise DataError(f"outcome must be 1, 0 or -1, got {self.outcome.min()} to {self.outcome.max()}.")
+        if self.both_bad is not None:
+            self._validate_both_bad(self.both_bad)
+
+    def _validate_both_bad(self, both_bad: BoolArray) -> None:
+        if both_bad.dtype != bool:
+            raise DataError(f"both_bad must be an array of True and False, got {both_bad.dtype}.")
+        if (decided := np.flatnonzero(both_bad & (self.outcome != TIE))).size:
+            raise DataError(f"Row {decided[0] + 1}: both_bad is set, but the comparison is not a tie.")
 
     def __len__(self) -> int:
         return len(self.left)
@@ -158,7 +174,7 @@ class Comparisons(JudgmentTable):
         left, right : sequence of labels
             The two items of each comparison.
         winner : sequence of labels
-            The item that won, or "tie".
+            The item that won, "tie", or "both_bad" for a tie of two bad items.
         annotator : sequence of labels, optional
             Who answered.
         query : sequence of labels, optional
@@ -193,7 +209,7 @@ class Comparisons(JudgmentTable):
         check_column_lengths(given)
         left_labels, right_labels = as_series(left, "left"), as_series(right, "right")
         items, (lefts, rights) = encode_items([left_labels, right_labels], ["left", "right"], query)
-        outcome = _outcomes(left_labels, right_labels, as_series(winner, "winner"))
+        outcome, both_bad = _outcomes(left_labels, right_labels, as_series(winner, "winner"))
         annotators, code = encode_annotators(annotator)
         rows = len(lefts)
         return cls(
@@ -207,6 +223,7 @@ class Comparisons(JudgmentTable):
             features={k: _feature(v, k, rows) for k, v in (features or {}).items()},
             time=None if time is None else number_column(time, "time", rows),
             duration=None if duration is None else number_column(duration, "duration", rows),
+            both_bad=both_bad,
             positions_known=positions_known,
             frame_backend=frame_backend,
         )
@@ -226,8 +243,15 @@ class Comparisons(JudgmentTable):
 
     @cached_property
     def ties(self) -> int:
-        """Number of ties."""
+        """Number of ties, with those in which both items are bad."""
         return sum(int(np.count_nonzero(chunk.outcome == TIE)) for chunk in self.chunks())
+
+    @cached_property
+    def n_both_bad(self) -> int:
+        """Number of ties in which the annotator said that both items are bad."""
+        if self.both_bad is None:
+            return 0
+        return sum(0 if chunk.both_bad is None else int(chunk.both_bad.sum()) for chunk in self.chunks())
 
     @cached_property
     def decided(self) -> Comparisons:
@@ -341,6 +365,8 @@ class Comparisons(JudgmentTable):
         winner_code = np.where(self.outcome == LEFT, self.left, self.right)
         columns = {"left": labels[self.left], "right": labels[self.right]}
         columns["winner"] = np.where(self.outcome == TIE, "tie", labels[winner_code])
+        if self.both_bad is not None:
+            columns["winner"][self.both_bad] = "both_bad"
         frame = pl.DataFrame(
             self._label_columns(self.left, self.annotator) | {k: text_series(v) for k, v in columns.items()}
         )
@@ -352,24 +378,30 @@ class _UnnamedItems(Items):
     """Items of a chunk, which holds codes only."""
 
 
-_ROW_COLUMNS = ("left", "right", "outcome", "annotator", "weight", "time", "duration")
+_ROW_COLUMNS = ("left", "right", "outcome", "annotator", "weight", "time", "duration", "both_bad")
+_STORED_COLUMNS = ("left", "right", "outcome", "annotator", "weight", "both_bad")
 _UNNAMED = _UnnamedItems.of([])
-_UNKNOWN_WINNER = 9
+_BOTH_BAD, _UNKNOWN_WINNER = 8, 9
 
 
-def _outcomes(left: pl.Series, right: pl.Series, winner: pl.Series) -> npt.NDArray[np.int8]:
+def _outcomes(left: pl.Series, right: pl.Series, winner: pl.Series) -> tuple[npt.NDArray[np.int8], BoolArray]:
+    """Return the outcomes, and which of the ties are of two bad items."""
     won_left = pl.when(winner == left).then(int(LEFT))
     by_name = won_left.when(winner == right).then(int(RIGHT)).when(winner == "tie").then(int(TIE))
+    by_name = by_name.when(winner == "both_bad").then(_BOTH_BAD)
     outcome = pl.select(by_name.otherwise(_UNKNOWN_WINNER).cast(pl.Int8)).to_series().to_numpy()
     if (bad := np.flatnonzero(outcome == _UNKNOWN_WINNER)).size:
         row = int(bad[0])
-        raise DataError(f"Row {row + 1}: winner must be {left[row]!r}, {right[row]!r} or 'tie', got {winner[row]!r}.")
-    return outcome
+        raise DataError(
+            f"Row {row + 1}: winner must be {left[row]!r}, {right[row]!r}, 'tie' or 'both_bad', got {winner[row]!r}."
+        )
+    both_bad = outcome == _BOTH_BAD
+    return np.where(both_bad, TIE, outcome), both_bad
 
 
 def stored_columns(comparisons: Comparisons) -> dict[str, AnyArray]:
     """Return the columns that are kept in files."""
-    found = {name: getattr(comparisons, name) for name in ("left", "right", "outcome", "annotator", "weight")}
+    found = {name: getattr(comparisons, name) for name in _STORED_COLUMNS}
     return {name: column for name, column in found.items() if column is not None}
 
 

@@ -89,7 +89,7 @@ def ratings_to_comparisons(ratings: Ratings, ties: Literal["drop", "keep"] = "dr
 
 
 def rankings_to_comparisons(
-    rankings: Rankings, pairs: Literal["all", "adjacent"] = "all", ties: Literal["drop", "keep"] = "drop"
+    rankings: Rankings, pairs: Literal["all", "adjacent"] = "all", ties: Literal["drop", "keep", "above_last"] = "drop"
 ) -> Comparisons:
     """Compare pairs of items of each list; their positions on the screen are unknown."""
     first, second = pairs_within(rankings.offsets)
@@ -97,6 +97,9 @@ def rankings_to_comparisons(
     wanted = steps <= 1 if pairs == "adjacent" else np.ones(len(steps), bool)
     if ties == "drop":
         wanted &= steps > 0
+    elif ties == "above_last":
+        last = rankings.place[rankings.offsets[1:] - 1]
+        wanted &= (steps > 0) | (rankings.place[first] < last[rankings.list_of_row[first]])
     first, second, steps = first[wanted], second[wanted], steps[wanted]
     if not len(first):
         raise DataError(

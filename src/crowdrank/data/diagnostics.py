@@ -1,4 +1,4 @@
-"""Diagnostics of comparison data: disconnected components, and items that only won or only lost."""
+"""Diagnostics of comparison data: disconnected components, and items that wins tie to the rest in one way only."""
 
 from __future__ import annotations
 
@@ -84,6 +84,15 @@ class DataDiagnostics:
         alone = (strong != body[component]) | (sizes[strong] == 1)
         return np.flatnonzero(alone & (self.comparisons.n_judgments_per_item > 0))
 
+    @cached_property
+    def _won_and_lost(self) -> BoolArray:
+        """Whether each item both won and lost; a tie counts as both."""
+        won, lost = np.zeros((2, len(self.items)), bool)
+        for chunk in self.comparisons.chunks():
+            winners, losers = _edges(chunk)
+            won[winners] = lost[losers] = True
+        return won & lost
+
     def _components(self, connection: str) -> Int32Array:
         size = len(self.items)
         if size <= _MAX_DENSE_ITEMS and len(self.items.queries) == 1 and _all_reach_all(size, self.comparisons):
@@ -129,7 +138,9 @@ class DataDiagnostics:
         """Return a clause that names the separated items, without a full stop."""
         count = self.separated.size
         items = "1 item" if count == 1 else f"{count:,} items"
-        return f"{items} only won or only lost against the rest ({self.names(self.separated)})"
+        if not self._won_and_lost[self.separated].any():
+            return f"{items} only won or only lost against the rest ({self.names(self.separated)})"
+        return f"Between {items} ({self.names(self.separated)}) and the rest, wins lead in one direction only"
 
     def names(self, items: IntArray, most: int = 5) -> str:
         """Return the names of some items, up to a maximum number."""

@@ -181,6 +181,11 @@ class Items:
 
 def encode_items(columns: Sequence[Any], names: Sequence[str], query: Any = None) -> tuple[Items, list[Int32Array]]:
     """Encode columns of labels as items, within queries if there is a column of queries."""
+    for column, name in zip(columns, names, strict=True):
+        if column is None:
+            raise DataError(
+                f"{name} must be a column of values, got None.", remedy="Pass a list, an array or a series."
+            )
     labels, codes = encode_labels(columns, names)
     if query is None:
         return Items(labels, np.zeros(len(labels), np.int32), np.array([""], dtype=object)), codes

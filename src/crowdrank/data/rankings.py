@@ -287,7 +287,7 @@ class Rankings(JudgmentTable):
         return add_missing_last(self)
 
     def to_comparisons(
-        self, pairs: Literal["all", "adjacent"] = "all", ties: Literal["drop", "keep"] = "drop"
+        self, pairs: Literal["all", "adjacent"] = "all", ties: Literal["drop", "keep", "above_last"] = "drop"
     ) -> Comparisons:
         """Compare the items of each list.
 
@@ -295,8 +295,9 @@ class Rankings(JudgmentTable):
         ----------
         pairs : {"all", "adjacent"}
             Every two items of a list, or only items on neighbouring places.
-        ties : {"drop", "keep"}
-            Whether tied items are left out, or become ties.
+        ties : {"drop", "keep", "above_last"}
+            Whether tied items are left out, or become ties. With "above_last", items tied on the last place of a list
+            are left out: the annotator left them unordered.
         """
         from crowdrank.data.conversions import rankings_to_comparisons
 

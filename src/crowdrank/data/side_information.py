@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -13,7 +12,7 @@ import numpy as np
 from crowdrank.arrays import Int32Array, ObjectArray
 from crowdrank.data.labels import Items
 from crowdrank.data.pair_counts import PairCounts, count_pairs, pair_cells
-from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
+from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError, issue_warning
 
 if TYPE_CHECKING:
     from crowdrank.data.comparisons import Comparisons
@@ -231,7 +230,7 @@ def _gold_pairs(items: Items, gold: Comparisons | Iterable[tuple[Any, Any]]) -> 
     if not known.all():
         lost = int(np.count_nonzero(~known))
         pairs_name = "gold pair names" if lost == 1 else "gold pairs name"
-        warnings.warn(f"{lost:,} {pairs_name} an item nobody judged: left out.", DataWarning, stacklevel=4)
+        issue_warning(f"{lost:,} {pairs_name} an item nobody judged: left out.", DataWarning, stacklevel=4)
     won = gold.outcome[decided] > 0
     better, worse = np.where(won, left, right), np.where(won, right, left)
     return better[known].astype(np.int32), worse[known].astype(np.int32)

@@ -261,6 +261,8 @@ class ImportReport:
         Number of rows, without blank lines, and how many of them became judgments.
     ties : int
         How many of the kept judgments are ties.
+    both_bad : int
+        How many of the ties say that both items are bad.
     skips : int
         Rows in which the annotator declined to answer.
     duplicates : int
@@ -290,6 +292,7 @@ class ImportReport:
     rows_read: int
     kept: int
     ties: int = 0
+    both_bad: int = 0
     skips: int = 0
     duplicates: int = 0
     set_aside: Mapping[str, int] = field(default_factory=dict)
@@ -334,7 +337,8 @@ class ImportReport:
         }
 
     def _counts(self) -> str:
-        ties = f" ({_count(self.ties, 'tie')})" if self.ties else ""
+        both_bad = f", of which {self.both_bad:,} both bad" if self.both_bad else ""
+        ties = f" ({_count(self.ties, 'tie')}{both_bad})" if self.ties else ""
         parts = [f"{_count(self.rows_read, 'row')} read", f"{self.kept:,} kept{ties}"]
         if self.skips:
             parts.append(f"{self.skips:,} skipped by the annotator")

@@ -7,7 +7,6 @@ fixed beforehand, Σ weight · answer has mean 0 and variance Σ weight² under 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.data import Comparisons
-from crowdrank.errors import CrowdrankWarning
+from crowdrank.errors import muted_warnings
 from crowdrank.models.base import Model
 
 _JOIN_Z = 2.0
@@ -263,8 +262,7 @@ def expected_answers(scores: FloatArray, asked: Comparisons, fitted: Comparisons
 
 
 def _fit_scores(model: Model, comparisons: Comparisons) -> FloatArray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdrankWarning)
+    with muted_warnings():
         return np.asarray(model.fit(comparisons).scores)
 
 

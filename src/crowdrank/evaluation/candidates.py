@@ -12,7 +12,7 @@ from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.data.features import POSITION
 from crowdrank.errors import DataError, SettingError
 from crowdrank.models import REGISTRY, by_name
-from crowdrank.models.selection import kinds_read
+from crowdrank.models.selection import ModelChoice, default_model, kinds_read
 from crowdrank.results import Ranking
 
 BASELINE: dict[type, str] = {Comparisons: "bradley-terry", Ratings: "mean-rating", Rankings: "plackett-luce"}
@@ -65,11 +65,14 @@ class Candidates:
         Why other models are not compared, by name.
     baseline : str
         Name of the model that the others are compared with.
+    default : ModelChoice
+        The default model of these judgments, which `rank` uses, and why.
     """
 
     models: dict[str, Any]
     left_out: dict[str, str]
     baseline: str
+    default: ModelChoice
 
     def __len__(self) -> int:
         return len(self.models)
@@ -84,12 +87,13 @@ def select_candidates(
 ) -> Candidates:
     """Return the models to compare: those in `names`, a few if `quick`, else all that read this kind of judgment.
 
-    `features` are given to models with features; by default those of the judgments, else the side of the screen.
+    The baseline and the default model are always among them. `features` are given to models with features; by default
+    those of the judgments, else the side of the screen.
     """
     wanted = names if names is not None else QUICK_MODELS[type(judgments)] if quick else _readers(judgments)
     used_features = _default_features(judgments) if features is None else tuple(features)
-    found = Candidates({}, {}, BASELINE[type(judgments)])
-    for name in dict.fromkeys((found.baseline, *wanted)):
+    found = Candidates({}, {}, BASELINE[type(judgments)], default_model(judgments))
+    for name in dict.fromkeys((found.baseline, found.default.name, *wanted)):
         kind = by_name(name)
         reason = "" if names is not None and name in names else _reason_against(kind, name, judgments, used_features)
         if reason:
@@ -99,7 +103,7 @@ def select_candidates(
             found.models[name] = kind(**settings)
         else:
             found.models[name] = kind()
-    if len(found) < 2 and names is not None:
+    if names is not None and len(set(names) | {found.baseline}) < 2:
         raise SettingError(f"Comparing needs at least two models, got {', '.join(names) or 'none'}.")
     if len(found) < 2:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in found.left_out.items())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
-from crowdrank.errors import ConvergenceWarning, CrowdrankError, CrowdrankWarning, SettingError
+from crowdrank.errors import CrowdrankError, SettingError, muted_warnings
 from crowdrank.models import name_of
 from crowdrank.models.base import Model
 from crowdrank.models.cross_validation import assign_folds, log_probabilities
@@ -213,10 +212,9 @@ def fit_quietly(
     model: Model, judgments: Judgments, side_information: SideInformation | None = None
 ) -> tuple[Ranking, bool]:
     """Fit without warnings; return the ranking and whether the solver converged."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", CrowdrankWarning)
+    with muted_warnings():
         ranking = model.fit(convert_for(model, judgments)[0], side_information=side_information)
-    return ranking, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    return ranking, ranking.convergence.converged
 
 
 def _predict_fold(name: str, model: Any, fold: Fold, found: HeldOutPredictions) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -15,7 +14,7 @@ import polars as pl
 from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import LEFT, RIGHT, TIE, Comparisons
 from crowdrank.data.pair_counts import pair_cells
-from crowdrank.errors import CrowdrankWarning, DataError
+from crowdrank.errors import DataError, muted_warnings
 from crowdrank.evaluation.annotator_tests import benjamini_hochberg
 from crowdrank.evaluation.cross_validation import require_predictions
 from crowdrank.models.cross_validation import assign_folds
@@ -141,8 +140,7 @@ def calibration(
 
 
 def _predict(model: Any, comparisons: Comparisons, held_out: BoolArray) -> tuple[FloatArray, FloatArray]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdrankWarning)
+    with muted_warnings():
         ranking = model.fit(comparisons.take(np.flatnonzero(~held_out)))
     test = comparisons.take(np.flatnonzero(held_out & (comparisons.outcome != TIE)))
     probability = model.predict(ranking, test)

@@ -15,7 +15,7 @@ from crowdrank.errors import SettingError
 from crowdrank.evaluation.cross_validation import fit_quietly
 from crowdrank.evaluation.influence import RELIABILITY_ESTIMATE, Influence, judgment_influence, widest_chains
 from crowdrank.models import by_name
-from crowdrank.models.selection import convert_for
+from crowdrank.models.selection import convert_for, default_model
 from crowdrank.results import Ranking
 
 MAX_REFIT_JUDGMENTS = 50_000
@@ -156,7 +156,7 @@ def explain(
     query : str, optional
         Their query; may be left out if there is only one.
     model : {"bradley-terry", "crowd-bt", "factor-bt"}, optional
-        Model to explain; by default crowd-bt if there are several annotators.
+        Model to explain; by default that of `crowdrank.rank`, if it can be explained.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def explain(
     >>> round(why.direct + why.indirect - why.difference, 6)
     0.0
     """
-    name = _default_model(judgments) if model is None else model
+    name = default_model(judgments, among=RELIABILITY_ESTIMATE).name if model is None else model
     if name not in RELIABILITY_ESTIMATE:
         by_name(name)  # raises for names that do not exist, with a suggestion
         raise SettingError(f"{name} cannot be explained: use one of {', '.join(RELIABILITY_ESTIMATE)}.")
@@ -198,10 +198,6 @@ def explain(
         chains=_chains(comparisons, found, a, b),
         refits=tuple(_refits(fitted_model, comparisons, found, direct, a, b)),
     )
-
-
-def _default_model(judgments: Judgments) -> str:
-    return "crowd-bt" if judgments.annotator is not None and len(judgments.annotators) > 1 else "bradley-terry"
 
 
 def _probability(ranking: Ranking, a: int, b: int) -> float:

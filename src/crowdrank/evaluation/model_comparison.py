@@ -132,6 +132,7 @@ class ModelComparison(Tabular):
         """Return everything as plain values for JSON."""
         return {
             "recommended": self.recommendation.model,
+            "default": self.recommendation.default,
             "why": self.recommendation.why,
             "notes": self.recommendation.notes,
             "best": self.best,
@@ -179,7 +180,8 @@ def compare_models(
     Returns
     -------
     ModelComparison
-        The models, best first, and a recommendation: the simplest model that is not clearly worse than the best.
+        The models, best first, and a recommendation: the default model, or the simplest that is not clearly worse than
+        the best if the default is.
 
     Notes
     -----

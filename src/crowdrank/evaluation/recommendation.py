@@ -1,4 +1,4 @@
-"""Recommendation of a model: the simplest that is not clearly worse than the best, with the reason in a sentence."""
+"""Recommendation of a model: the default, unless another predicts held-out answers clearly better."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ _REASONS = {
     "mpm": "annotators differ in how closely they follow the scores",
     "bayesian-crowd-bt": "annotators differ and there are few answers from each",
     "tpp": "annotators are experts of different domains",
+    "bradley-terry": "the answers tell little about the annotators",
+    "mean-rating": "the grades tell little about the annotators",
     "z-rating": "annotators use the scale differently",
     "graded-response": "annotators differ in strictness and precision",
     "dawid-skene": "annotators confuse grades in different ways",
     "borda": "counting does as well as a model",
 }
 _ADVANTAGE = {
-    "log_likelihood": "it predicts held-out answers better than {baseline}",
-    "agreement": "it orders more of the held-out pairs correctly than {baseline}",
+    "log_likelihood": "predicts held-out answers clearly better than",
+    "agreement": "orders clearly more of the held-out pairs correctly than",
 }
 
 
@@ -53,11 +55,14 @@ class Recommendation:
         The reason in a sentence.
     notes : list of str
         Limits of the recommendation.
+    default : str
+        The model that `rank` uses if none is named. It is the recommended model, unless another is clearly better.
     """
 
     model: str
     why: str
     notes: list[str]
+    default: str
 
 
 def recommend(
@@ -78,20 +83,25 @@ def recommend(
         return float(np.average(values[name], weights=weight))
 
     baseline, unit = candidates.baseline, _UNIT[criterion]
+    # A default that cannot be compared, for example because its fit failed, gives way to the baseline.
+    default = candidates.default.name if candidates.default.name in values else baseline
     best = max(values, key=mean)
-    chosen = next(name for name in sorted(values, key=complexity) if not _is_worse(lead(best, name), criterion))
-    others = sorted((name for name in values if name != chosen), key=lambda name: -mean(name))
-    if chosen == baseline:
-        why = _why_baseline(chosen, others, lead(others[0], chosen), judgments, unit)
+    chosen = default
+    if _is_worse(lead(best, default), criterion):
+        chosen = next(name for name in sorted(values, key=complexity) if not _is_worse(lead(best, name), criterion))
+    if chosen == default:
+        reason = f"{candidates.default.reason} " if default == candidates.default.name else ""
+        why = f"Use {default}, the default. {reason}{_compare_with_best(best, lead(best, default), unit)}"
+        if default != baseline and (gain := lead(default, baseline)).clearly_positive:
+            why += f" {default} {_ADVANTAGE[criterion]} {baseline}, by {_plus_minus(gain)} {unit}."
     else:
-        advantage = _ADVANTAGE[criterion].format(baseline=baseline)
-        difference = _plus_minus(lead(chosen, baseline))
-        why = f"Use {chosen}: {_reason(chosen, candidates)}, and {advantage} (by {difference} {unit})."
+        advantage = f"{_ADVANTAGE[criterion]} {default}, the default, by {_plus_minus(lead(chosen, default))} {unit}"
+        why = f"{chosen} {advantage}: {_reason(chosen, candidates)}."
     notes = _note_new_annotators(scores, chosen, baseline) + _note_ties(judgments)
     notes += _note_gold(scores, chosen, baseline)
-    if chosen not in (best, baseline):
+    if chosen not in (best, default):
         notes.insert(0, _note_best(best, lead(best, chosen), unit))
-    return Recommendation(chosen, why, notes)
+    return Recommendation(chosen, why, notes, candidates.default.name)
 
 
 def _is_worse(lead: Estimate, criterion: str) -> bool:
@@ -99,22 +109,16 @@ def _is_worse(lead: Estimate, criterion: str) -> bool:
     return lead.clearly_positive and lead.value > _MIN_LEAD[criterion]
 
 
-def _why_baseline(baseline: str, others: list[str], lead: Estimate, judgments: Judgments, unit: str) -> str:
-    several = judgments.annotator is not None and len(judgments.annotators) > 1
-    if not several:
-        reason = "the judgments do not name several annotators"
-    elif any(_models_annotators(name) for name in others):
-        reason = "modelling annotators is not clearly better"
-    else:
-        reason = "no other model is clearly better"
+def _compare_with_best(best: str, lead: Estimate, unit: str) -> str:
     if lead.value <= 0:
-        return f"Use {baseline}, the baseline: {reason}, and no other model predicts held-out answers better."
-    size = _plus_minus(lead)
-    return f"Use {baseline}, the baseline: {reason}; {others[0]} leads by {size} {unit}, {_significance(lead)}."
+        return "No other model predicts held-out answers better."
+    return f"{best} leads by {_plus_minus(lead)} {unit}, {_significance(lead)}."
 
 
 def _significance(lead: Estimate) -> str:
-    return "too little to matter" if lead.clearly_positive else "which may be chance"
+    if lead.clearly_positive:
+        return "too little to matter"
+    return "which is within one standard error" if lead.value <= lead.std_error else "which may be chance"
 
 
 def _models_annotators(name: str) -> bool:

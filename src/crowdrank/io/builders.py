@@ -14,6 +14,7 @@ from crowdrank.data.labels import encode_annotators, encode_items
 from crowdrank.errors import FormatError
 from crowdrank.io.column_roles import DURATIONS, normalize_name
 from crowdrank.io.rows import (
+    BOTH_BAD,
     SKIP,
     UNKNOWN,
     Explain,
@@ -49,9 +50,11 @@ def build_comparisons(rows: Rows) -> Comparisons:
     items, (lefts, rights) = encode_items([rows.usable(left), rows.usable(right)], [first, second], rows.usable(query))
     annotators, annotator = encode_annotators(rows.usable(who))
     outcome = rows.usable(outcome)
-    rows.counts.ties = int(np.count_nonzero(outcome == TIE))
     if annotator is not None and rows.counts_duplicates:
         rows.counts.duplicates = count_duplicates(annotator, lefts, rights, outcome + 1)
+    both_bad = outcome == BOTH_BAD
+    outcome = np.where(both_bad, TIE, outcome)
+    rows.counts.ties, rows.counts.both_bad = int(np.count_nonzero(outcome == TIE)), int(np.count_nonzero(both_bad))
     return Comparisons(
         items=items,
         left=lefts,
@@ -62,6 +65,7 @@ def build_comparisons(rows: Rows) -> Comparisons:
         weight=rows.usable(weight),
         time=_time(rows),
         duration=_duration(rows),
+        both_bad=both_bad,
         features={name: parse_numbers_or_text(rows.usable(rows.frame[name])) for name in rows.features},
         positions_known=positions_known and rows.table.positions_known,
         frame_backend=rows.table.frame_backend,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
@@ -11,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crowdrank.data import ImportReport, Judgments, Rankings
-from crowdrank.errors import DataWarning, FormatError, SettingError
+from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
 from crowdrank.io.column_roles import find_column, match_roles, normalize_name
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
@@ -146,7 +145,7 @@ def read(
     notes = (*table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles.get("query", "")))
     report = _report(rows, format_name, notes)
     if warn and (sentence := report.dropped_summary()):
-        warnings.warn(sentence, DataWarning, stacklevel=2)
+        issue_warning(sentence, DataWarning, stacklevel=2)
     return replace(found, import_report=report)
 
 
@@ -199,6 +198,7 @@ def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportRepor
         rows_read=errors.rows_read,
         kept=int(np.count_nonzero(errors.usable)),
         ties=counts.ties,
+        both_bad=counts.both_bad,
         skips=counts.skips,
         duplicates=counts.duplicates,
         set_aside=errors.set_aside,

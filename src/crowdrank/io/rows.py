@@ -114,11 +114,14 @@ def parse_numbers_or_text(column: pl.Series) -> AnyArray:
     return np.array(text.fill_null("").to_list(), dtype=object)
 
 
-SKIP, UNKNOWN = np.int8(2), np.int8(3)
+SKIP, UNKNOWN, BOTH_BAD = np.int8(2), np.int8(3), np.int8(4)
 
 _TIES = each(
-    "= == ~ - tie ties tied tievote draw drawn drew equal equals equallygood equallybad both bothequal same neither "
-    "tiebothbad bothbad bothbadvote bothgood bothgoodvote undecided nopreference nodifference indifferent"
+    "= == ~ - tie ties tied tievote draw drawn drew equal equals equallygood both bothequal same bothgood bothgoodvote "
+    "undecided nopreference nodifference indifferent"
+)
+_BOTH_BADS = each(
+    "bothbad botharebad bothbadvote tiebothbad equallybad bothpoor botharepoor neither neitherisgood neithergood"
 )
 _SKIPS = each(
     "skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
@@ -130,6 +133,7 @@ _WORDS: dict[str, np.int8] = {
     **dict.fromkeys(_LEFT, LEFT),
     **dict.fromkeys(_RIGHT, RIGHT),
     **{word: TIE for (word,) in _TIES},
+    **{word: BOTH_BAD for (word,) in _BOTH_BADS},
     **{word: SKIP for (word,) in _SKIPS},
 }
 
@@ -142,7 +146,7 @@ def is_outcome_word(text: str) -> bool:
 def parse_outcomes(
     left: pl.Series, right: pl.Series, winner: pl.Series, sides: tuple[str, str]
 ) -> npt.NDArray[np.int8]:
-    """Return 1, 0 or -1 as in `Comparisons`, 2 for a skip, and 3 if a cell is none of these.
+    """Return 1, 0 or -1 as in `Comparisons`, 2 for a skip, 4 for both bad, and 3 if a cell is none of these.
 
     The exact names of the two items are tried first. Other words are compared without case and punctuation, and only
     if no item has that name. `sides` are the names of the two columns, which some files use for the winner.
@@ -273,6 +277,7 @@ class RowCounts:
     """Counts for the import report, beyond malformed rows and rows set aside."""
 
     ties: int = 0
+    both_bad: int = 0
     skips: int = 0
     duplicates: int = 0
     self_comparisons: int = 0

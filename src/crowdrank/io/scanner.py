@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from crowdrank.data import Comparisons, Items
 from crowdrank.data.chunks import ColumnStore, TemporaryFolder, remap_codes, write_columns
 from crowdrank.data.comparisons import stored_columns
 from crowdrank.data.tables import MAX_LISTED, ImportReport, MalformedRow
-from crowdrank.errors import DataWarning, FormatError
+from crowdrank.errors import DataWarning, FormatError, issue_warning
 from crowdrank.io.builders import build_comparisons
 from crowdrank.io.column_roles import RoleMatch, match_roles
 from crowdrank.io.delimited import DELIMITERS
@@ -46,7 +45,8 @@ def scan(
 ) -> Comparisons:
     """Read comparisons from files that may be larger than memory.
 
-    The files are read once. Their rows are kept as codes, 13 bytes per judgment, in temporary files that are deleted
+    The files are read once. Their rows are kept as codes, 13 bytes per judgment (one more if some say that both items
+    are bad), in temporary files that are deleted
     when the result is no longer used. Times, durations and features are not kept.
 
     Parameters
@@ -77,7 +77,7 @@ def scan(
         scanning.finish_checks(str(source))
         report = scanning.report(str(source))
         if warn and (sentence := report.dropped_summary()):
-            warnings.warn(sentence, DataWarning, stacklevel=2)
+            issue_warning(sentence, DataWarning, stacklevel=2)
         return scanning.comparisons(store, report)
     except BaseException:
         temporary.remove()
@@ -207,6 +207,7 @@ class _Scan:
     rows_read: int = 0
     kept: int = 0
     ties: int = 0
+    both_bad: int = 0
     skips: int = 0
     self_comparisons: int = 0
     malformed_count: int = 0
@@ -248,6 +249,7 @@ class _Scan:
         self.rows_read += problems.rows_read
         self.kept += int(np.count_nonzero(problems.usable))
         self.ties += counts.ties
+        self.both_bad += counts.both_bad
         self.skips += counts.skips
         self.self_comparisons += counts.self_comparisons
         self.malformed_count += problems.count
@@ -289,6 +291,7 @@ class _Scan:
             rows_read=self.rows_read,
             kept=self.kept,
             ties=self.ties,
+            both_bad=self.both_bad,
             skips=self.skips,
             malformed_count=self.malformed_count,
             self_comparisons=self.self_comparisons,

@@ -30,8 +30,8 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 _KINDS = {Comparisons: "comparisons", Ratings: "ratings", Rankings: "rankings"}
 _CONVERSION_RULES = {
-    ("ratings", "comparisons"): "of two items that one annotator graded, the better grade wins",
-    ("rankings", "comparisons"): "every two items of a list, without ties",
+    ("ratings", "comparisons"): "of two items that one annotator graded, the better grade wins and equal grades tie",
+    ("rankings", "comparisons"): "every two items of a list, except those tied on its last place",
     ("comparisons", "rankings"): "each annotator's items by wins minus losses",
     ("ratings", "rankings"): "each annotator's items by grade",
     ("comparisons", "ratings"): "1 for the winner, 0 for the loser, ½ each for a tie",
@@ -84,12 +84,19 @@ def write(judgments: Judgments, path: str | PathLike[str], format: str = "tidy")
         if not len(judgments):
             raise FormatError(f"{target.name}: nothing is left to write. {notes[0]}")
     notes += writer.write(judgments, target)
+    n_both_bad = judgments.n_both_bad if isinstance(judgments, Comparisons) else 0
+    if n_both_bad and "both_bad" not in writer.optional_columns:
+        notes.append(f"{n_both_bad:,} answers that both items are bad are plain ties in {format}.")
     if lost := [name for name in _optional_columns(judgments) if name not in writer.optional_columns]:
         notes.append(f"Left out, because {format} has no column for it: {', '.join(lost)}.")
     return notes
 
 
 def _convert(judgments: Judgments, kind: str) -> Judgments:
+    if isinstance(judgments, Rankings) and kind == "comparisons":
+        return judgments.to_comparisons(ties="above_last")
+    if isinstance(judgments, Ratings) and kind == "comparisons":
+        return judgments.to_comparisons(ties="keep")
     converted: Judgments = getattr(judgments, f"to_{kind}")()
     return converted
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -15,7 +14,7 @@ from crowdrank.arrays import FloatArray, Int32Array, IntArray, ObjectArray
 from crowdrank.data import Items
 from crowdrank.data.labels import encode_items
 from crowdrank.data.tables import freeze
-from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
+from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError, issue_warning
 from crowdrank.io.feature_tables import FeatureTable, read_features
 
 Missing = Literal["refuse", "zero"]
@@ -109,7 +108,7 @@ class Features:
             table = _matrix_columns(source, item, query, grade, names)
         if table.left_out:
             ignored = _shortened(table.left_out)
-            warnings.warn(f"Ignored columns that are not numeric: {ignored}.", DataWarning, stacklevel=2)
+            issue_warning(f"Ignored columns that are not numeric: {ignored}.", DataWarning, stacklevel=2)
         return build_features(table, missing)
 
     def rows_of(self, items: Items) -> IntArray:

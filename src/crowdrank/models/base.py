@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -24,7 +23,7 @@ from crowdrank.data import (
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.engines import LOCAL, Engine
-from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, SettingError
+from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, SettingError, issue_warning
 from crowdrank.results import CLOSED_FORM, Annotators, Convergence, Ranking, Uncertainty
 from crowdrank.results.parts import LazyParts
 
@@ -250,14 +249,22 @@ def build_ranking(
 
 
 def _note_on_ties(model: Model, judgments: Judgments) -> list[str]:
-    """A note if the model dropped ties."""
-    if not isinstance(judgments, Comparisons) or not 0 < judgments.ties < len(judgments):
+    """Notes if the model dropped ties, or took answers that both items are bad for ties."""
+    if not isinstance(judgments, Comparisons):
         return []
+    name, notes = _name(model), []
+    if n := judgments.n_both_bad:
+        says, them = ("answer says", "it as a tie") if n == 1 else ("answers say", "them as ties")
+        notes.append(f"{n:,} {says} that both are bad; {name} counts {them}.")
+    if not 0 < judgments.ties < len(judgments):
+        return notes
     if model.drops_ties:
-        return [f"{judgments.ties:,} ties were dropped: {_name(model)} uses decided judgments only."]
-    if model_settings(model).get("ties") == "drop":
-        return [f"{judgments.ties:,} ties were dropped. Set ties='half' to count each as half a win for both items."]
-    return []
+        notes.append(f"{judgments.ties:,} ties were dropped: {name} uses decided judgments only.")
+    elif model_settings(model).get("ties") == "drop":
+        notes.append(
+            f"{judgments.ties:,} ties were dropped. Set ties='half' to count each as half a win for both items."
+        )
+    return notes
 
 
 def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[[], Mapping[str, Any]]) -> Ranking:
@@ -299,11 +306,10 @@ def check_connected(diagnostics: DataDiagnostics, has_prior: bool) -> None:
     """Disconnected components and separation are errors without a prior; with one, the former give a warning."""
     if has_prior:
         if diagnostics.disconnected_components:
-            warnings.warn(diagnostics.describe_components(), DataWarning, stacklevel=4)
+            issue_warning(diagnostics.describe_components(), DataWarning, stacklevel=4)
     elif not diagnostics.strongly_connected:
         if diagnostics.disconnected_components:
             raise DisconnectedError(f"{diagnostics.describe_components()} Set prior_scale to rank them together.")
         raise SeparationError(
-            f"{diagnostics.names(diagnostics.separated)}: only won or only lost against the rest, so no finite score "
-            "fits. Set prior_scale, or remove them."
+            f"{diagnostics.describe_separation()}, so no finite score fits. Set prior_scale, or remove them."
         )

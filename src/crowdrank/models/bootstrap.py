@@ -6,7 +6,6 @@ annotator and W the number of times that each replicate drew each annotator, W·
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments, PairCounts, SideInformation
 from crowdrank.data.pair_counts import pair_cells
-from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError
+from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, muted_warnings
 from crowdrank.models.base import Model, model_settings
 from crowdrank.results import Ranking, Uncertainty
 
@@ -92,9 +91,8 @@ def with_bootstrap(
     """
 
     def refit(again: Any) -> FloatArray:
-        with warnings.catch_warnings():
-            # a resample may be disconnected by chance, which says nothing about the data
-            warnings.simplefilter("ignore", DataWarning)
+        # a resample may be disconnected by chance, which says nothing about the data
+        with muted_warnings(DataWarning):
             try:
                 found: FloatArray = model.fit(again, side_information=side_information).scores
             except (DisconnectedError, SeparationError) as error:

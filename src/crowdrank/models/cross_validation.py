@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import fields, replace
 from typing import Any, Literal
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, IntArray
 from crowdrank.data import Comparisons
-from crowdrank.errors import CrowdrankWarning, SettingError
+from crowdrank.errors import SettingError, muted_warnings
 from crowdrank.models.base import FitOptions
 from crowdrank.results import Ranking
 
@@ -89,8 +88,7 @@ def _held_out_log_likelihood(model: Any, comparisons: Comparisons, fold: Any, op
     total = 0.0
     for n in range(1 if len(comparisons) > _MANY else _FOLDS):
         held_out = comparisons.take(np.flatnonzero(fold == n))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CrowdrankWarning)  # the final fit repeats them
+        with muted_warnings():  # the final fit repeats them
             ranking = model._fit(comparisons.take(np.flatnonzero(fold != n)), options)
         total += float(held_out.weights[held_out.outcome != 0] @ log_probabilities(model, ranking, held_out))
     return total

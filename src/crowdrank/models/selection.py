@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -32,7 +32,9 @@ class ModelChoice:
     compared: bool = False
 
 
-def default_model(judgments: Judgments, *, win_probabilities: bool = False) -> ModelChoice:
+def default_model(
+    judgments: Judgments, *, win_probabilities: bool = False, among: Container[str] | None = None
+) -> ModelChoice:
     """Choose the model for judgments when the user names none.
 
     Parameters
@@ -41,6 +43,9 @@ def default_model(judgments: Judgments, *, win_probabilities: bool = False) -> M
         The judgments to rank.
     win_probabilities : bool, default False
         Require scores that say how often one item beats another, as comparing systems does.
+    among : container of str, optional
+        Names of the models that can be used. If the default is none of them, the choice is crowd-bt or bradley-terry,
+        whichever of the two can be used.
 
     Returns
     -------
@@ -53,6 +58,16 @@ def default_model(judgments: Judgments, *, win_probabilities: bool = False) -> M
     >>> default_model(Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])).name
     'bradley-terry'
     """
+    choice = _default_model(judgments, win_probabilities)
+    if among is None or choice.name in among:
+        return choice
+    several = judgments.annotator is not None and len(judgments.annotators) > 1
+    preferred = ("crowd-bt", "bradley-terry") if several else ("bradley-terry", "crowd-bt")
+    name = next(name for name in preferred if name in among)
+    return ModelChoice(name, f"{choice.name}, the default for these judgments, cannot be used here.")
+
+
+def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice:
     if isinstance(judgments, Rankings):
         return ModelChoice("plackett-luce", "It is the default for ranked lists.")
     if judgments.annotator is not None and len(judgments.annotators) > 1:
@@ -99,13 +114,14 @@ def convert_for(model: Model | type[Model], judgments: Judgments) -> tuple[Judgm
         return judgments, ""
     if isinstance(judgments, Ratings):
         if Comparisons in kinds:
-            return judgments.to_comparisons(), "of two items that one annotator graded, the better grade wins"
+            rule = "of two items that one annotator graded, the better grade wins and equal grades tie"
+            return judgments.to_comparisons(ties="keep"), rule
         return judgments.to_rankings(), "each annotator's items ordered by grade"
     if kinds == (Ratings,):
         rule = "the grade of an item is the share of its list below it"
         return judgments.to_ratings(), rule if isinstance(judgments, Rankings) else "winners are graded 1, losers 0"
     if isinstance(judgments, Rankings):
-        return judgments.to_comparisons(), "every two items of a list are a comparison"
+        return judgments.to_comparisons(ties="above_last"), "every two items of a list are a comparison"
     return judgments.to_rankings(), "each annotator's items ordered by wins minus losses"
 
 

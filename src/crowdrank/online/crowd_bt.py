@@ -5,7 +5,6 @@ Beliefs about one query can also be taken from a fit of tpp, for choosing questi
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.errors import DataError, DataWarning, SettingError
+from crowdrank.errors import DataError, DataWarning, SettingError, issue_warning
 from crowdrank.online import moments
 from crowdrank.online.beliefs import Beliefs, Vocabulary
 from crowdrank.online.sequential_model import Answers, ColumnarModel, check_positive
@@ -43,8 +42,8 @@ class CrowdBT(ColumnarModel):
     win_probability : {"stable", "taylor"}, default "stable"
         How the closed form approximates C₁, the probability that a truthful annotator prefers the left item: by
         MacKay's scaling, or by the Taylor series of the paper (eq. 19).
-    ties : {"drop", "half"}, default "drop"
-        Ignore ties, or count each as half an answer for each side.
+    ties : {"drop", "half"}, default "half"
+        Ignore ties, or count each as half an answer each way.
 
     Notes
     -----
@@ -68,7 +67,7 @@ class CrowdBT(ColumnarModel):
     quality_prior: tuple[float, float] = (10.0, 1.0)
     moments: Literal["exact", "closed"] = "exact"
     win_probability: Literal["stable", "taylor"] = "stable"
-    ties: Literal["drop", "half"] = "drop"
+    ties: Literal["drop", "half"] = "half"
 
     def __post_init__(self) -> None:
         check_positive(self, "prior_scale")
@@ -81,7 +80,7 @@ class CrowdBT(ColumnarModel):
         if self.ties not in ("drop", "half"):
             raise SettingError(f"ties must be 'drop' or 'half', got {self.ties!r}.")
         if self.moments == "closed" and self.prior_scale**2 > _MAX_CLOSED_VARIANCE:
-            warnings.warn(
+            issue_warning(
                 f"The closed form is for variances up to {_MAX_CLOSED_VARIANCE:g}, but prior_scale="
                 f'{self.prior_scale:g} starts with a variance of {self.prior_scale**2:g}. Set moments="exact".',
                 DataWarning,
@@ -110,7 +109,7 @@ class CrowdBT(ColumnarModel):
             self.ties == "half",
         )
         if outside:
-            warnings.warn(
+            issue_warning(
                 f"Eq. 19 left [0, 1] in {outside} of {len(answers.left)} judgments; the stable form was used there. "
                 f'The variances are too large for a Taylor series. Set win_probability="stable".',
                 DataWarning,

@@ -28,7 +28,7 @@ from crowdrank.online.sequential_model import Answers, SequentialModel
 _NO_CODES = np.zeros(0, np.int32)
 _COLD_START_WARMUP = 500
 """Additional warm-up sweeps of the first chain, which has no earlier state to continue from."""
-VERSION = 2
+VERSION = 3
 """Version of the format of saved beliefs."""
 
 
@@ -67,9 +67,11 @@ class Posterior(Beliefs):
     draws : Draws
         The draws.
     winner, loser, annotator : array of int
-        Codes of all decided judgments, in the order in which they came.
+        Codes of all answers, in the order in which they came. A tie is two answers of half the weight, one each way.
+    weight : array of float
+        Weight of each answer.
     n_pending : int, default 0
-        How many of these came after the last run of the chain, so that the draws do not include them yet.
+        How many answers came after the last run of the chain, so that the draws do not include them yet.
     chain_state : ChainState, optional
         Where the last run of the chain ended.
 
@@ -82,6 +84,7 @@ class Posterior(Beliefs):
     winner: Int32Array
     loser: Int32Array
     annotator: Int32Array
+    weight: FloatArray
     n_pending: int = 0
     chain_state: ChainState | None = None
 
@@ -96,7 +99,8 @@ class Posterior(Beliefs):
 class SequentialMCMC(SequentialModel):
     """The posterior of Crowd-BT, sampled again after every few judgments, from where the last run ended.
 
-    Between two runs new judgments wait, and new items and annotators follow the prior. Ties are dropped.
+    Between two runs new judgments wait, and new items and annotators follow the prior. A tie counts as half an
+    answer each way.
 
     Parameters
     ----------
@@ -156,6 +160,7 @@ class SequentialMCMC(SequentialModel):
             winner=_NO_CODES,
             loser=_NO_CODES,
             annotator=_NO_CODES,
+            weight=np.zeros(0),
             **_summary(nothing, nothing),
         )
 
@@ -165,15 +170,18 @@ class SequentialMCMC(SequentialModel):
                 "SequentialMCMC needs a posterior of its own, got other beliefs: begin with SequentialMCMC().start()."
             )
         posterior = self._extended(beliefs, items, annotators)
-        decided = answers.outcome != TIE
-        left, right, left_won = answers.left[decided], answers.right[decided], answers.outcome[decided] > 0
+        tied = answers.outcome == TIE
+        row = np.repeat(np.arange(len(tied)), np.where(tied, 2, 1))
+        left_won = answers.outcome[row] > 0
+        left_won[1:] |= row[1:] == row[:-1]  # the second answer of a tie
+        left, right = answers.left[row], answers.right[row]
         posterior = posterior.replace(
             winner=np.concatenate((posterior.winner, np.where(left_won, left, right))),
             loser=np.concatenate((posterior.loser, np.where(left_won, right, left))),
-            annotator=np.concatenate((posterior.annotator, answers.annotator[decided])),
-            n_judgments=posterior.n_judgments + len(decided),
-            n_ties_dropped=posterior.n_ties_dropped + int(np.sum(~decided)),
-            n_pending=posterior.n_pending + int(np.sum(decided)),
+            annotator=np.concatenate((posterior.annotator, answers.annotator[row])),
+            weight=np.concatenate((posterior.weight, np.where(tied, 0.5, 1.0)[row] * answers.weight[row])),
+            n_judgments=posterior.n_judgments + len(tied),
+            n_pending=posterior.n_pending + len(row),
         )
         return self._refit(posterior) if posterior.n_pending >= self.refit_every else posterior
 
@@ -246,7 +254,7 @@ class SequentialMCMC(SequentialModel):
 
 
 def _comparisons(posterior: Posterior, order: Int32Array) -> Comparisons:
-    """All decided judgments, with the items sorted by query, as `Items` requires."""
+    """All answers, with the items sorted by query, as `Items` requires."""
     code, query = np.argsort(order).astype(np.int32), posterior.items.query[order]
     labels, annotators = (np.array(names.labels, dtype=object) for names in (posterior.items, posterior.annotators))
     return Comparisons(
@@ -256,6 +264,7 @@ def _comparisons(posterior: Posterior, order: Int32Array) -> Comparisons:
         outcome=np.ones(len(posterior.winner), np.int8),
         annotators=annotators,
         annotator=posterior.annotator,
+        weight=None if np.all(posterior.weight == 1) else posterior.weight,
     )
 
 
@@ -340,6 +349,7 @@ def _posterior_content(posterior: Posterior) -> dict[str, Any]:
         "winner": posterior.winner.tolist(),
         "loser": posterior.loser.tolist(),
         "annotator": posterior.annotator.tolist(),
+        "weight": posterior.weight.tolist(),
         "n_pending": posterior.n_pending,
         "scores": posterior.draws.scores.tolist(),
         "qualities": posterior.draws.qualities.tolist(),
@@ -353,7 +363,13 @@ def _posterior_fields(content: dict[str, Any]) -> dict[str, Any]:
     codes = {name: np.array(content[name], np.int32) for name in ("winner", "loser", "annotator")}
     if chain is not None:
         chain = ChainState(np.array(chain[0]), np.array(chain[1]), *chain[2:])
-    return {**codes, "n_pending": content["n_pending"], "draws": Draws(scores, qualities), "chain_state": chain}
+    return {
+        **codes,
+        "weight": np.array(content["weight"], np.float64),
+        "n_pending": content["n_pending"],
+        "draws": Draws(scores, qualities),
+        "chain_state": chain,
+    }
 
 
 def _columns(lists: dict[str, list[float]]) -> dict[str, FloatArray]:

@@ -183,8 +183,8 @@ def _outcome(judgment: Comparison) -> int:
     left, right, winner = str(judgment.left), str(judgment.right), str(judgment.winner)
     if left == right:
         raise DataError(f"{left!r} is compared with itself.")
-    if winner not in (left, right, "tie"):
-        raise DataError(f"winner must be {left!r}, {right!r} or 'tie', got {winner!r}.")
+    if winner not in (left, right, "tie", "both_bad"):
+        raise DataError(f"winner must be {left!r}, {right!r}, 'tie' or 'both_bad', got {winner!r}.")
     return 1 if winner == left else -1 if winner == right else 0
 
 

@@ -163,7 +163,7 @@ def systems_table(systems: Systems) -> Table:
     for n in opponents:
         table.add_column(Text(str(systems.labels[n])), justify="right", overflow="fold", max_width=16)
     for n, (name, mean, low, high) in enumerate(systems.to_polars().iter_rows()):
-        cells = [_probability(systems.chance[n, other]) for other in opponents]
+        cells = [_probability(systems.probabilities[n, other]) for other in opponents]
         table.add_row(Text(name), _probability(mean), "" if low != low else f"{low:.2f}–{high:.2f}", *cells)
     return table
 

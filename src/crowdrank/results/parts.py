@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +12,7 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray, ObjectArray
 from crowdrank.data import Items, Judgments
-from crowdrank.errors import ConvergenceWarning, SettingError, UnknownNameError
+from crowdrank.errors import ConvergenceWarning, SettingError, UnknownNameError, issue_warning
 
 if TYPE_CHECKING:
     from crowdrank.results.domains import Domains
@@ -90,7 +89,7 @@ class Convergence:
     def warn(self, model: str) -> None:
         """Warn if the solver did not converge."""
         if not self.converged:
-            warnings.warn(self.describe(model), ConvergenceWarning, stacklevel=4)
+            issue_warning(self.describe(model), ConvergenceWarning, stacklevel=4)
 
 
 CLOSED_FORM = Convergence()
@@ -197,14 +196,14 @@ class RankDistributions:
         return np.asarray(self.tables[code][self.items.index(item, query) - self.items.starts[code]])
 
     def frame(self, query: object | None = None) -> Any:
-        """Return one row per item and rank of a query: item, rank, chance."""
+        """Return one row per item and rank of a query: item, rank, probability."""
         code = self.items.query_code(query)
         table, labels = self.tables[code], self.items.labels[self.items.of_query(code)]
         size = len(labels)
         columns = {
             "item": np.repeat(labels, size).tolist(),
             "rank": np.tile(np.arange(1, size + 1), size),
-            "chance": table.ravel(),
+            "probability": table.ravel(),
         }
         return as_native(pl.DataFrame(columns), self.native)
 

@@ -38,10 +38,10 @@ class Systems(Tabular):
     ----------
     labels : array of str
         Names of the systems, best first by `overall`.
-    chance : array, systems × systems
+    probabilities : array, systems × systems
         Probability that the row beats the column; nan on the diagonal and where the two share no query.
     low, high : array, systems × systems
-        Interval of `chance`.
+        Interval of `probabilities`.
     queries : array of int, systems × systems
         Number of queries in which both systems have items.
     overall : array
@@ -57,7 +57,7 @@ class Systems(Tabular):
     """
 
     labels: ObjectArray
-    chance: FloatArray
+    probabilities: FloatArray
     low: FloatArray
     high: FloatArray
     queries: IntArray
@@ -81,12 +81,17 @@ class Systems(Tabular):
             if name not in names:
                 raise UnknownNameError("system", name, names)
         cell = names.index(str(a)), names.index(str(b))
-        return float(self.chance[cell]), float(self.low[cell]), float(self.high[cell])
+        return float(self.probabilities[cell]), float(self.low[cell]), float(self.high[cell])
 
     def to_polars(self) -> pl.DataFrame:
         """Return one row per system, best first: its mean probability to beat the others."""
         return pl.DataFrame(
-            {"system": self.labels.tolist(), "chance": self.overall, "low": self.overall_low, "high": self.overall_high}
+            {
+                "system": self.labels.tolist(),
+                "probability": self.overall,
+                "low": self.overall_low,
+                "high": self.overall_high,
+            }
         )
 
     def pairs(self) -> Any:
@@ -102,7 +107,7 @@ class Systems(Tabular):
             {
                 "system": self.labels[cells[0]].tolist(),
                 "other": self.labels[cells[1]].tolist(),
-                "chance": self.chance[cells],
+                "probability": self.probabilities[cells],
                 "low": self.low[cells],
                 "high": self.high[cells],
                 "queries": self.queries[cells],
@@ -323,7 +328,7 @@ def _systems(
     cells = np.ix_(order, order)
     return Systems(
         labels=labels[order],
-        chance=square(probability, 1 - probability)[cells],
+        probabilities=square(probability, 1 - probability)[cells],
         low=square(low, 1 - high)[cells],
         high=square(high, 1 - low)[cells],
         queries=queries[cells],

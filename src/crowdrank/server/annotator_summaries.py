@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import LEFT, RIGHT, TIE
-from crowdrank.errors import CrowdrankError
+from crowdrank.errors import CrowdrankError, muted_warnings
 from crowdrank.evaluation import Verdicts, verdicts
 from crowdrank.results import Ranking
-from crowdrank.server.board_statistics import FAST_MODEL
-from crowdrank.server.boards import Board, without_warnings
+from crowdrank.server.boards import Board, board_model
 from crowdrank.server.projection import Annotator, Projection
 from crowdrank.storage import SKIPPED
 from crowdrank.storage.judgments import iso_time
@@ -35,7 +33,7 @@ def summarise(projection: Projection, board: Board) -> list[Json]:
 
 
 def ranks_without(board: Board, name: str) -> list[Json]:
-    """Return the ranks of all items with and without one annotator, according to the fast model."""
+    """Return the ranks of all items with and without one annotator, according to the model of the board."""
     if board.judgments is None or board.judgments.annotator is None:
         return []
     judgments = board.judgments
@@ -45,7 +43,9 @@ def ranks_without(board: Board, name: str) -> list[Json]:
     others = judgments.take(np.flatnonzero(judgments.annotator != names.index(name)))
     if not len(others):
         return []
-    with_them, without_them = (without_warnings(partial(FAST_MODEL.fit, table)) for table in (judgments, others))
+    model = board_model(judgments)
+    with muted_warnings():
+        with_them, without_them = (model.fit(table) for table in (judgments, others))
     items = with_them.items
     queries = items.queries[items.query] if items.has_queries else [""] * len(items)
     return [
@@ -135,9 +135,10 @@ def _repeats(projection: Projection, rows: IntArray) -> Json:
 
 
 def _qualities(ranking: Ranking | None) -> dict[str, Json]:
-    if ranking is None:
+    if ranking is None or not ranking.has_annotators:
         return {}
-    annotators = without_warnings(lambda: ranking.annotators)
+    with muted_warnings():
+        annotators = ranking.annotators
     estimate, low, high = annotators.estimates["quality"]
     return {
         str(name): {"quality": round(float(q), 4), "low": round(float(a), 4), "high": round(float(b), 4)}
@@ -151,7 +152,8 @@ def _verdicts(board: Board) -> dict[str, Json]:
         return {}
     judgments = board.judgments
     try:
-        found: Verdicts = without_warnings(lambda: verdicts(judgments))
+        with muted_warnings():
+            found: Verdicts = verdicts(judgments)
     except CrowdrankError:
         return {}
     return {

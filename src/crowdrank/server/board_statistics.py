@@ -12,14 +12,12 @@ from crowdrank.active import decision, reliability
 from crowdrank.active.forecasting import forecast_from_draws
 from crowdrank.data import Comparisons
 from crowdrank.errors import CrowdrankError
-from crowdrank.models import CrowdBT
+from crowdrank.models import Model
 from crowdrank.online import Vocabulary
 from crowdrank.results import Ranking
 
 Json = dict[str, Any]
 
-FAST_MODEL = CrowdBT(ties="half")
-"""Used where several fits are needed. Sampling the posterior instead would take five to nine times as long."""
 _HISTORY_POINTS = 8
 _FORECAST_PATHS = 50
 
@@ -90,10 +88,10 @@ def _summary(target: str, confidence: float, decided: bool, probability: float, 
     return f"{target.capitalize()}: not decided yet ({probability:.0%} sure); {expectation}.".replace("%", " %")
 
 
-def reliability_summary(judgments: Comparisons) -> Json | None:
+def reliability_summary(judgments: Comparisons, model: Model) -> Json | None:
     """Return the reliability measured on the questions that were chosen at random; None if it cannot be measured."""
     try:
-        found = reliability(judgments, model=FAST_MODEL)
+        found = reliability(judgments, model=model)
     except CrowdrankError:
         return None
 
@@ -112,7 +110,7 @@ def reliability_summary(judgments: Comparisons) -> Json | None:
     }
 
 
-def board_history(judgments: Comparisons, current: Ranking) -> tuple[Json, ...]:
+def board_history(judgments: Comparisons, current: Ranking, model: Model) -> tuple[Json, ...]:
     """Fit the first eighth, quarter, … of the votes: mean standard error, and Kendall's τ with the current order."""
     if len(judgments) < 2 * _HISTORY_POINTS:
         return ()
@@ -122,7 +120,7 @@ def board_history(judgments: Comparisons, current: Ranking) -> tuple[Json, ...]:
     for part in range(1, _HISTORY_POINTS + 1):
         count = len(judgments) * part // _HISTORY_POINTS
         early = judgments.take(slice(count))
-        board = FAST_MODEL.fit(early)
+        board = model.fit(early)
         seen = np.isin(np.arange(len(current.items)), np.concatenate([early.left, early.right]))
         tau = kendall_correlation(board.scores[seen], current.scores[seen]) if seen.sum() > 1 else float("nan")
         error = float(np.mean(board.uncertainty.std_error[seen]))

@@ -9,28 +9,24 @@ import logging
 import shlex
 import threading
 import time
-import warnings
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from crowdrank.data import LEFT, RIGHT, Comparisons
-from crowdrank.errors import CrowdrankWarning
-from crowdrank.models import BayesianCrowdBT, CrowdBT, name_of
+from crowdrank.errors import muted_warnings
+from crowdrank.evaluation.candidates import model_of
+from crowdrank.models import CrowdBT, Model, by_name, name_of
+from crowdrank.models.selection import default_model
 from crowdrank.results import Ranking
 from crowdrank.server.board_statistics import DecisionStatus, board_history, decision_status, reliability_summary
 from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
 
-T = TypeVar("T")
 Json = dict[str, Any]
 
-MAX_SAMPLED_ITEMS = 300
-MAX_SAMPLED_VOTES = 20_000
-"""Up to these sizes the full posterior is sampled; beyond, crowd-bt with an estimated prior scale is fitted."""
 _REST = 4.0
 """After each board the thread rests this many times as long as it took, because votes come first."""
 _MAX_REST = 60.0
@@ -83,6 +79,8 @@ class Board:
         The row of the log.
     model : str
         The name of the model that was fitted.
+    chosen_because : str
+        Why this model was chosen.
     votes, annotators : int
         How many votes count, and how many annotators gave them.
     rows : tuple of BoardRow
@@ -103,6 +101,7 @@ class Board:
 
     seq: int
     model: str
+    chosen_because: str
     votes: int
     annotators: int
     rows: tuple[BoardRow, ...]
@@ -119,6 +118,7 @@ class Board:
         return {
             "seq": self.seq,
             "model": self.model,
+            "chosen_because": self.chosen_because,
             "votes": self.votes,
             "annotators": self.annotators,
             "items": [{**asdict(row), "label": row.item} for row in self.rows],
@@ -147,13 +147,18 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
     empty = Board(
         seq=seq,
         model=name_of(model),
+        chosen_because=default_model(judgments).reason,
         votes=len(judgments),
         annotators=len(judgments.annotators),
         rows=tuple(_row_without_votes(query, label, id_) for (query, label), id_ in visible.items()),
     )
     if not len(judgments):
         return empty
-    ranking = without_warnings(lambda: model.fit(judgments))
+    with muted_warnings():  # the board shows by itself that data are thin
+        ranking = model.fit(judgments)
+        fitted = model_of(ranking)  # settings that were chosen by the data are not chosen again
+        reliability = reliability_summary(with_features, fitted)
+        history = board_history(judgments, ranking, fitted)
     settings = projection.settings
     rows = _rows(ranking, judgments, visible, settings.questions.min_appearances)
     ranked = {row.id for row in rows}
@@ -166,28 +171,26 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
         ranking=ranking,
         judgments=judgments,
         decision=decision,
-        reliability=without_warnings(lambda: reliability_summary(with_features)),
-        history=without_warnings(lambda: board_history(judgments, ranking)),
+        reliability=reliability,
+        history=history,
         notes=tuple(ranking.notes),
         seconds=time.monotonic() - start,
     )
 
 
-def board_model(judgments: Comparisons) -> BayesianCrowdBT | CrowdBT:
-    """Return the model for a board: the full posterior for small data, otherwise the MAP estimate.
-
-    Ties count as half a vote for each item. The MAP estimate needs an estimated prior scale: with a fixed one it finds
-    an order in random answers.
-    """
-    is_small = len(judgments.items) <= MAX_SAMPLED_ITEMS and len(judgments) <= MAX_SAMPLED_VOTES
-    return BayesianCrowdBT(ties="half") if is_small else CrowdBT(ties="half", prior_scale="auto")
+def board_model(judgments: Comparisons) -> Model:
+    """Return the model for a board, which is the default model of these judgments."""
+    model = by_name(default_model(judgments).name)()
+    # No vote may be lost, and a fixed prior scale finds an order in random answers.
+    drops_ties = isinstance(model, CrowdBT) and model.ties == "drop"
+    return CrowdBT(ties="half", prior_scale="auto") if drops_ties else model
 
 
 def rank_command(judgments: Comparisons, votes: Path) -> str:
     """Return the command that ranks exported votes as the board does."""
     model = board_model(judgments)
     changed = [f"--set {f.name}={getattr(model, f.name)}" for f in fields(model) if getattr(model, f.name) != f.default]
-    return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} {' '.join(changed)}"
+    return " ".join(["crowdrank rank", shlex.quote(str(votes)), "--model", name_of(model), *changed])
 
 
 def explain_order(ranking: Ranking, judgments: Comparisons, above: str, below: str, query: str = "") -> str:
@@ -208,13 +211,6 @@ def explain_order(ranking: Ranking, judgments: Comparisons, above: str, below: s
     order = "above" if ranking.scores[a] >= ranking.scores[b] else "below"
     certainty = probability if order == "above" else 1 - probability
     return f"{above} is {order} {below} with {_percent(certainty)} probability: {evidence}."
-
-
-def without_warnings(work: Callable[[], T]) -> T:
-    """Run `work` without warnings about thin data, which the board shows by itself."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdrankWarning)
-        return work()
 
 
 def _percent(probability: float) -> str:

@@ -221,6 +221,7 @@ def with_spammers(
         annotators=labels[order],
         annotator=place[np.concatenate((comparisons.annotator, codes(spammer)))],
         outcome=np.concatenate((comparisons.outcome, answers)),
+        both_bad=None if joined.both_bad is None else joined.both_bad & (np.arange(len(joined)) < len(comparisons)),
     )
 
 

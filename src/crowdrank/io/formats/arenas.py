@@ -64,7 +64,9 @@ def _write(votes: Comparisons, path: Path) -> list[str]:
     more = {} if votes.annotator is None else {"judge": votes.to_polars()["annotator"]}
     # The column tstamp makes the file recognisable as an arena's, even if the times are unknown.
     times = pl.Series([None] * len(votes), dtype=pl.Float64) if votes.time is None else pl.Series(votes.time)
-    frame = frame.with_columns(winner=winner_sides(votes, "model_a", "model_b", "tie"), **more, tstamp=times)
+    frame = frame.with_columns(
+        winner=winner_sides(votes, "model_a", "model_b", "tie", "tie (bothbad)"), **more, tstamp=times
+    )
     write_table(frame, path)
     return []
 
@@ -74,7 +76,7 @@ LMSYS = Format(
     description="Votes of a chatbot arena: model_a, model_b, winner and judge (LMSYS 33k, 100k, 140k, MT-bench).",
     known_by="columns model_a, model_b and winner, with judge, judge_hash, tstamp, question_id or conversation_a",
     read=_read_lmsys,
-    writer=Writer(("comparisons",), TABLE_SUFFIXES, optional("annotator query weight time"), _write),
+    writer=Writer(("comparisons",), TABLE_SUFFIXES, optional("annotator query weight time both_bad"), _write),
 )
 LMSYS_55K = Format(
     name="lmsys-55k",
@@ -84,7 +86,7 @@ LMSYS_55K = Format(
 )
 
 
-_VOTES = {"leftvote": "left", "rightvote": "right", "tievote": "tie", "bothbad_vote": "tie"}
+_VOTES = {"leftvote": "left", "rightvote": "right", "tievote": "tie", "bothbad_vote": "both_bad"}
 _SCHEMA = {
     "tstamp": pl.Float64,
     "type": pl.String,

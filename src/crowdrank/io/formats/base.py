@@ -36,7 +36,8 @@ class Writer:
     suffixes : tuple of str
         The suffixes of its files.
     optional_columns : frozenset of str
-        Columns that it can store besides the judgments: annotator, query, weight, time, duration, features.
+        What it can hold besides the judgments: annotator, query, weight, time, duration,
+        both_bad, features.
     write : callable
         Writes judgments of one of the kinds to a file; returns sentences on what else was lost.
     """
@@ -175,9 +176,12 @@ def renamed_frame(votes: Comparisons, names: Mapping[str, str]) -> pl.DataFrame:
     return frame.select(*(pl.col(c).alias(n) for c, n in names.items() if c in frame.columns), *also)
 
 
-def winner_sides(votes: Comparisons, left: str, right: str, tie: str) -> pl.Series:
-    """Return a word for the side that won."""
-    return pl.Series(np.where(votes.outcome == TIE, tie, np.where(votes.outcome == LEFT, left, right)), dtype=pl.String)
+def winner_sides(votes: Comparisons, left: str, right: str, tie: str, both_bad: str | None = None) -> pl.Series:
+    """Return a word for the side that won; ties of two bad items are plain ties unless there is a word for them."""
+    found = np.where(votes.outcome == TIE, tie, np.where(votes.outcome == LEFT, left, right)).astype(object)
+    if both_bad is not None and votes.both_bad is not None:
+        found[votes.both_bad] = both_bad
+    return pl.Series(found.tolist(), dtype=pl.String)
 
 
 def winner_loser_frame(votes: Comparisons, annotator: str, winner: str, loser: str, duration: str) -> pl.DataFrame:

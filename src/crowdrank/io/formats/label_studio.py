@@ -143,7 +143,7 @@ def _write(votes: Comparisons, path: Path) -> list[str]:
     time = pl.from_epoch((pl.col("time") * 1e6).cast(pl.Int64), "us").dt.to_string("%Y-%m-%dT%H:%M:%S%.6fZ")
     value = pl.struct(
         selected=pl.when(~tie).then(pl.when(left).then(pl.lit("left")).otherwise(pl.lit("right"))),
-        choices=pl.when(tie).then(pl.concat_list(pl.lit("tie"))),
+        choices=pl.when(tie).then(pl.concat_list(pl.col("winner"))),  # "tie" or "both_bad"
     )
     result = pl.struct(
         from_name=pl.lit("better"),
@@ -172,7 +172,7 @@ LABEL_STUDIO = Format(
     known_by="objects with data and annotations",
     recognises=_recognises,
     read=_read_json,
-    writer=Writer(("comparisons",), (".json",), optional("annotator query time duration"), _write),
+    writer=Writer(("comparisons",), (".json",), optional("annotator query time duration both_bad"), _write),
 )
 
 

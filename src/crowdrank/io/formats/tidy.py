@@ -62,7 +62,7 @@ TIDY = Format(
     writer=Writer(
         ("comparisons", "ratings", "rankings"),
         SUFFIXES,
-        optional("annotator query weight time duration features"),
+        optional("annotator query weight time duration both_bad features"),
         _write,
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -11,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray
-from crowdrank.errors import DataWarning, SettingError
+from crowdrank.errors import DataWarning, SettingError, issue_warning
 from crowdrank.ltr.rankers.linear import Linear, Ranker, Scorer
 from crowdrank.ltr.rankers.tree_ensemble import EMPTY_ENSEMBLE, TreeEnsemble, ensemble_of_booster
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists, log_likelihood
@@ -113,7 +112,7 @@ class Boosted:
         return trees if trees.depth() else self._empty(len(features))
 
     def _empty(self, items: int) -> TreeEnsemble:
-        warnings.warn(
+        issue_warning(
             f"No tree could be grown from {items:,} items with at least {self.min_leaf_items} per leaf, so all items "
             "have the same score. Add items, lower min_leaf_items, or use the linear ranker.",
             DataWarning,

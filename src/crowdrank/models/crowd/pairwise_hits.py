@@ -165,7 +165,7 @@ def add_gold_pairs(
     if comparisons.annotator is None or not pairs or not known.gold_weight:
         return comparisons, known
     gold_annotator = len(comparisons.annotators)
-    rows = replace(comparisons, features={}, time=None, duration=None)
+    rows = replace(comparisons, features={}, time=None, duration=None, both_bad=None)
     answered = replace(
         rows,
         left=np.concatenate((rows.left, known.gold_better)),

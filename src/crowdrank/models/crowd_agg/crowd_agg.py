@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -12,7 +11,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items, Judgments, Ratings
 from crowdrank.engines import LOCAL, Engine
-from crowdrank.errors import DataWarning, SettingError
+from crowdrank.errors import DataWarning, SettingError, issue_warning
 from crowdrank.models.base import (
     FitOptions,
     Model,
@@ -138,7 +137,7 @@ class CrowdAgg(Model):
 
     def _as_pairs(self, judgments: Judgments) -> PairwiseJudgments:
         if self.win_rule == "printed":
-            warnings.warn(
+            issue_warning(
                 "crowd-agg: eq. 6 as printed treats a narrow win as a defeat; the other win rules rank better.",
                 DataWarning,
                 stacklevel=3,
