@@ -81,6 +81,7 @@ class RankOptions:
     init: Ranking | str | PathLike[str] | None = None
     uncertainty: str = "model"
     level: float = 0.95
+    simultaneous: bool = False
 
     def __post_init__(self) -> None:
         if self.uncertainty not in UNCERTAINTY_METHODS:
@@ -189,6 +190,7 @@ def rank(
     init: Ranking | str | PathLike[str] | None = None,
     uncertainty: Literal["model", "bootstrap", "none"] = "model",
     level: float = 0.95,
+    simultaneous: bool = False,
     missing: Literal["unknown", "worse"] | None = None,
     seed: int | None = None,
     strict: bool = False,
@@ -242,6 +244,8 @@ def rank(
         How standard errors and rank intervals are computed.
     level : float, default 0.95
         Level of the intervals in the comparison of systems. `Ranking.table` has a level of its own.
+    simultaneous : bool, default False
+        Whether rank intervals hold for all items of a query together, as for a published table, instead of one by one.
     missing : {"unknown", "worse"}, optional
         How to treat items missing from a ranked list: ignore them, or rank them below the listed ones.
     seed : int, optional
@@ -293,6 +297,7 @@ def rank(
         init=init,
         uncertainty=uncertainty,
         level=level,
+        simultaneous=simultaneous,
     )
     result = run(source, options)
     if result.report is not None and (sentence := result.report.dropped_summary()):
@@ -333,7 +338,7 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         _check_warm_start(prepared.model, init)
         label = f"Ranking {len(prepared.converted.items):,} items"
         engine = resources.enter_context(_engine(options, label, stage))
-        ranking = _fit(prepared, engine, init, options.uncertainty)
+        ranking = replace(_fit(prepared, engine, init, options.uncertainty), simultaneous=options.simultaneous)
         ranking = _compute_lazy_parts(ranking)  # inside the block, which records their warnings and holds the engine
         evaluation = None if gold is None else _evaluate(ranking, gold)
         systems = prepared.items.compare_systems(prepared.judgments, ranking, options)

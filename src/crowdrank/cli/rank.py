@@ -60,6 +60,14 @@ def rank(
         typer.Option(help="How uncertainty is computed.", rich_help_panel=MODEL),
     ] = options.UncertaintyMethod.MODEL,
     level: Annotated[float, typer.Option(help="Level of the rank intervals.", rich_help_panel=MODEL)] = 0.95,
+    simultaneous: Annotated[
+        bool,
+        typer.Option(
+            "--simultaneous",
+            help="Rank intervals that hold for all items together, for publishing.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", rich_help_panel=MODEL)] = None,
     items: Annotated[
         Path | None,
@@ -147,6 +155,7 @@ def rank(
         init=warm_start,
         uncertainty=uncertainty,
         level=level,
+        simultaneous=simultaneous,
     )
     if heat_map is not None:
         _check_domains(chosen)
@@ -275,8 +284,12 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
         queries = "1 more query" if more == 1 else f"{more:,} more queries"
         screen.print(f"… and {queries}: --out writes them all.\n", style="dim")
     if result.has_uncertainty:
-        method = ranking.uncertainty.method
-        screen.print(f"Errors by {method}; items of one group cannot be told apart.", style="dim")
+        each = "All rank intervals hold together" if ranking.simultaneous else "Each rank interval holds"
+        screen.print(
+            f"Errors by {ranking.uncertainty.method}. {each} with probability {result.options.level:.0%}. The first item "
+            "of a group is above all later groups; the order within a group is uncertain.",
+            style="dim",
+        )
 
 
 def _print_details(screen: Console, result: RankResult) -> None:
