@@ -284,10 +284,9 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
         queries = "1 more query" if more == 1 else f"{more:,} more queries"
         screen.print(f"… and {queries}: --out writes them all.\n", style="dim")
     if result.has_uncertainty:
-        each = "All rank intervals hold together" if ranking.simultaneous else "Each rank interval holds"
+        together = " Rank intervals hold for all items together." if ranking.simultaneous else ""
         screen.print(
-            f"Errors by {ranking.uncertainty.method}. {each} with probability {result.options.level:.0%}. The first item "
-            "of a group is above all later groups; the order within a group is uncertain.",
+            f"Errors by {ranking.uncertainty.method}.{together} Items of one group cannot be told apart from its first.",
             style="dim",
         )
 

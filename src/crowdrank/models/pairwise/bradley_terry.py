@@ -38,10 +38,10 @@ class BradleyTerry(PairwiseModel):
     Notes
     -----
     P(a beats b) = 1 / (1 + exp(s_b − s_a)). With Davidson's ties, P(a) : P(tie) : P(b) = e^{d/2} : e^θ : e^{−d/2} with
-    d = s_a − s_b. With a given `prior_scale`, scores are the maximum of the posterior, and standard errors come from its
-    curvature. With "auto", the spread τ has a half-Cauchy prior and the evidence of the judgments decides: up to 300
-    items the scores are posterior means with τ integrated out, beyond that the best τ is taken. `parameters` of the
-    ranking has τ as "prior_scale".
+    d = s_a − s_b. With a given `prior_scale`, scores maximise the posterior and standard errors come from its curvature.
+    With "auto", the evidence of the judgments decides on the spread τ, under a weak prior: up to 300 items, scores are
+    posterior means with τ integrated out; beyond that, the best τ is taken. `Ranking.parameters` has it as
+    "prior_scale".
 
     References
     ----------

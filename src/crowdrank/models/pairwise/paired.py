@@ -198,14 +198,14 @@ def fit_pairwise(
         raise SeparationError("Every judgment is a tie, so no finite tie parameter fits. Set prior_scale.")
     check_connected(diagnose(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
     held = options.engine.load(reduce(comparisons, formula))
-    auto = model.prior_scale == "auto"
-    tie_scale = TIE_SCALE if auto else model.prior_scale
+    given = None if model.prior_scale == "auto" else model.prior_scale
+    tie_scale = TIE_SCALE if model.prior_scale == "auto" else given
 
     def objective_at(scale: float | None) -> Objective:
         return Objective(held, comparisons.items, formula, scale, model.virtual_weight, tie_scale)
 
     start = objective_at(None).start(ties / len(comparisons), options.init)
-    if auto:
+    if model.prior_scale == "auto":
         # the first value of the spread must not depend on the starting values
         spread = float(
             np.std(
@@ -213,7 +213,7 @@ def fit_pairwise(
             )
         )
         return _with_learnt_spread(model, comparisons, objective_at, start, spread)
-    found = maximize(objective_at(model.prior_scale), start, tolerance=model.tolerance, max_steps=model.max_steps)
+    found = maximize(objective_at(given), start, tolerance=model.tolerance, max_steps=model.max_steps)
     return _ranking(
         model, comparisons, found, found.parameters, {}, lambda: measure(found, comparisons.items, model.seed)
     )

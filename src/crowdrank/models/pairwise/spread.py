@@ -42,6 +42,8 @@ _WIDEST_STEP = 0.6
 _MOST_CLIMBS = 12
 # Trace estimates: enough random vectors for a trace of about this many terms.
 _TRACE_TERMS = 2_000
+# The ratio of the trace to the sum of 1/Hᵢᵢ is estimated again only if log τ has changed by more than this.
+_STEADY = 0.3
 _LOOSE = 0.3
 
 
@@ -171,7 +173,7 @@ def learn_spread(
     tolerance: float,
     max_steps: int,
 ) -> LearntSpread:
-    """Fit with the spread of scores integrated out or, for many items, with its best value. `first` is a guess of it."""
+    """Fit with the spread of scores integrated out or, for many items, with its best value; `first` is a guess."""
     log_first = float(np.log(np.clip(first, 10 * SMALLEST, LARGEST / 2)))
 
     def fit(log_scale: float, begin: FloatArray, to: float) -> SpreadFit:
@@ -223,33 +225,34 @@ def _integrate(fit: Fitter, first: float, start: FloatArray, size: int, toleranc
 def _best(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: float) -> LearntSpread:
     """The best spread: steps on u by the slope of the evidence, with the trace of the covariance estimated."""
     here = fit(first, start, max(tolerance, _LOOSE))
+    measured_at = ratio = np.inf
     for _ in range(_MOST_CLIMBS):
         curvature = _curvature(here.found)
-        diagonal = 1.0 / curvature.diagonal[:size]
-        information = 2 * float(np.sum((1 - here.precision * diagonal) ** 2)) + _PRIOR_INFORMATION
-        step = _clip_step(here, here.slope(_trace(curvature, diagonal)) / information)
-        settled = abs(step) < max(0.01, 0.2 / np.sqrt(information))
+        variance = 1.0 / curvature.diagonal[:size]
+        if abs(here.log_scale - measured_at) > _STEADY:
+            measured_at, ratio = here.log_scale, _trace(curvature, variance) / float(variance.sum())
+        information = 2 * float(np.sum((1 - here.precision * variance) ** 2)) + _PRIOR_INFORMATION
+        step = _clip_step(here, here.slope(ratio * float(variance.sum())) / information)
+        settled = abs(step) < max(0.02, 0.3 / np.sqrt(information))
         here = fit(here.log_scale + step, here.found.parameters, tolerance if settled else max(tolerance, _LOOSE))
         if settled:
-            break
-    if not settled:
-        here = fit(here.log_scale, here.found.parameters, tolerance)
-    return LearntSpread([here], np.ones(1))
+            return LearntSpread([here], np.ones(1))
+    return LearntSpread([fit(here.log_scale, here.found.parameters, tolerance)], np.ones(1))
 
 
-def _trace(curvature: PairwiseCurvature, diagonal: FloatArray) -> float:
+def _trace(curvature: PairwiseCurvature, variance: FloatArray) -> float:
     """Trace of the covariance of the scores: 1/Hᵢᵢ, corrected by random vectors (Hutchinson 1990).
 
     The diagonal is a control variate: zᵀ(H⁻¹ − D⁻¹)z varies far less than zᵀH⁻¹z.
     """
-    rng, size = np.random.default_rng(0), len(diagonal)
+    rng, size = np.random.default_rng(0), len(variance)
     probes = 1 + _TRACE_TERMS // size
     correction = 0.0
     for _ in range(probes):
         signs = np.zeros(len(curvature.diagonal))
         signs[:size] = rng.choice((-1.0, 1.0), size)
-        correction += float(signs @ curvature.solve(signs, 0.01)) - float(diagonal.sum())
-    return float(diagonal.sum()) + correction / probes
+        correction += float(signs @ curvature.solve(signs, 0.03)) - float(variance.sum())
+    return float(variance.sum()) + correction / probes
 
 
 def _curvature(found: OptimizeResult) -> PairwiseCurvature:
