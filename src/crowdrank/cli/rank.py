@@ -286,7 +286,7 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
     if result.has_uncertainty:
         together = " Rank intervals hold for all items together." if ranking.simultaneous else ""
         screen.print(
-            f"Errors by {ranking.uncertainty.method}.{together} Items of one group cannot be told apart from its first.",
+            f"Errors by {ranking.uncertainty.method}.{together} Items of one group are not surely below its first.",
             style="dim",
         )
 

@@ -41,14 +41,20 @@ def bootstrap_counts(
     comparisons: Comparisons, score: Callable[[PairCounts], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Bootstrap a model that reads pair counts: refit on resampled counts."""
-    rng = np.random.default_rng(seed)
+    return _uncertainty(comparisons, count_replicates(comparisons, score, seed, replicates), seed)
+
+
+def count_replicates(
+    comparisons: Comparisons, score: Callable[[PairCounts], FloatArray], seed: int, replicates: int
+) -> FloatArray:
+    """Scores of resampled counts, one replicate per row."""
     counts = comparisons.counts
-    draws = [
+    found = [
         score(counts.with_counts(table[:, 0], table[:, 2], table[:, 1]))
-        for tables in _resampled(comparisons, rng, replicates)
+        for tables in _resampled(comparisons, np.random.default_rng(seed), replicates)
         for table in tables.reshape(len(tables), -1, 3)
     ]
-    return _uncertainty(comparisons, np.array(draws), seed)
+    return np.array(found)
 
 
 def bootstrap(
@@ -64,14 +70,21 @@ def bootstrap_weights(
     judgments: Any, refit: Callable[[FloatArray], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Bootstrap by a function of the resampled weights of the judgments."""
+    return _uncertainty(judgments, weight_replicates(judgments, refit, seed, replicates), seed)
+
+
+def weight_replicates(
+    judgments: Any, refit: Callable[[FloatArray], FloatArray], seed: int, replicates: int
+) -> FloatArray:
+    """Scores of resampled weights, one replicate per row."""
     rng = np.random.default_rng(seed)
     unit = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
     units = int(unit.max()) + 1
-    draws = []
+    found = []
     for _ in range(replicates):
         times = np.bincount(rng.integers(units, size=units), minlength=units).astype(np.float64)
-        draws.append(refit(judgments.weights * times[unit]))
-    return _uncertainty(judgments, np.array(draws), seed)
+        found.append(refit(judgments.weights * times[unit]))
+    return np.array(found)
 
 
 def with_bootstrap(
@@ -157,17 +170,17 @@ def shrunken_draws(replicates: FloatArray, items: Items, n_judgments: IntArray, 
     """Draws of the true scores, given bootstrap replicates of their estimates.
 
     The mean m of the replicates has error covariance V, their regularised covariance, and the true scores have the
-    prior N(0, τ²): empirical Bayes in closed form. τ is integrated out. Its prior is one on the share v/(v + τ²), with v
-    the mean error variance (Daniels 1999), so the unit of the scores does not matter.
+    prior N(0, τ²): empirical Bayes in closed form. τ is integrated out. Its prior is one on the share v/(v + τ²), with
+    v the mean error variance (Daniels 1999), so the unit of the scores does not matter.
     """
     centred = items.centre(replicates)
     mean, rng = centred.mean(axis=0), np.random.default_rng([seed, 1])
+    level, size = replicates.mean(axis=0) - mean, len(mean)
     # Few units: their variance is too small by (K − 1)/K, and itself uncertain, as in Student's distribution.
-    inflation = units / max(units - 3, 1)
-    variance = inflation * _pooled_variance(centred.var(axis=0, ddof=1), n_judgments, units)
-    if not variance.any():  # nothing varies at all: every item has the same judgments
-        return np.tile(mean, (_MIN_DRAWS, 1))
-    size = len(mean)
+    inflation = max(units, 4) / max(units - 3, 1)
+    variance = inflation * _pooled_variance(centred.var(axis=0, ddof=1), mean, n_judgments, units)
+    if not variance.any():  # every resample ties all items
+        return np.tile(level, (_MIN_DRAWS, 1))
     if size <= _LARGEST_MATRIX:
         correlation = _shrunk_correlation(centred, units)
         scale = np.sqrt(variance)
@@ -185,7 +198,7 @@ def shrunken_draws(replicates: FloatArray, items: Items, n_judgments: IntArray, 
         around = rng.standard_normal((count, len(noise))) * np.sqrt(kept_share * noise)
         drawn.append(kept_share * observed + around)
     found = np.concatenate(drawn)
-    return items.centre(found if axes is None else found @ axes.T)
+    return np.asarray(items.centre(found if axes is None else found @ axes.T) + level)
 
 
 def _spread_weights(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -201,16 +214,16 @@ def _spread_weights(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray
     return ratio, np.asarray(weight / weight.sum())
 
 
-def _pooled_variance(variance: FloatArray, n_judgments: IntArray, units: int) -> FloatArray:
+def _pooled_variance(variance: FloatArray, mean: FloatArray, n_judgments: IntArray, units: int) -> FloatArray:
     """Error variances, pooled with what the other items suggest for an item with as many judgments.
 
     An item that won all of its three comparisons does so in every replicate, yet is not certain. Variances fall with
     the number of judgments for mean scores, grow with it for sums, and do neither for ranks: what fits best is used.
     """
-    positive = variance > 0
-    if not positive.any():
-        return variance
     counts = np.maximum(n_judgments, 1).astype(np.float64)
+    positive = variance > 1e-12 * np.mean(mean**2)
+    if not positive.any():  # unanimous judgments: as if each item had had one more for it and one more against it
+        return np.asarray(np.mean(mean**2) / (counts + 2))
     ratios = [variance / counts**power for power in (-1, 0, 1)]
     spreads = [np.ptp(np.quantile(np.log(ratio[positive]), (0.25, 0.75))) for ratio in ratios]
     power = int(np.argmin(np.round(spreads, 9))) - 1
@@ -231,7 +244,7 @@ def _shrunk_correlation(centred: FloatArray, units: int) -> FloatArray:
     error = np.sum((1 - off**2) ** 2) - len(off)
     total = float(np.sum(off**2))
     shrink = min(1.0, error / max(min(len(centred), units) - 1, 1) / total) if total else 1.0
-    return (1 - shrink) * off + np.eye(len(off))
+    return np.asarray((1 - shrink) * off + np.eye(len(off)))
 
 
 def _centred_both_ways(matrix: FloatArray, items: Items) -> FloatArray:

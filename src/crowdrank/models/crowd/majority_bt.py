@@ -74,7 +74,9 @@ class MajorityBT(Model):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        BradleyTerry(**model_settings(self))  # it has the same settings and checks them
+        if isinstance(self.prior_scale, str):
+            raise SettingError(f"prior_scale must be positive, or None for no prior, got {self.prior_scale!r}.")
+        BradleyTerry(**model_settings(self))  # it checks the same settings
 
     @property
     def _has_prior(self) -> bool:

@@ -38,7 +38,7 @@ class BradleyTerry(PairwiseModel):
     Notes
     -----
     P(a beats b) = 1 / (1 + exp(s_b − s_a)). With Davidson's ties, P(a) : P(tie) : P(b) = e^{d/2} : e^θ : e^{−d/2} with
-    d = s_a − s_b. With a given `prior_scale`, scores maximise the posterior and standard errors come from its curvature.
+    d = s_a − s_b. With a given `prior_scale`, scores maximise the posterior; its curvature gives the standard errors.
     With "auto", the evidence of the judgments decides on the spread τ, under a weak prior: up to 300 items, scores are
     posterior means with τ integrated out; beyond that, the best τ is taken. `Ranking.parameters` has it as
     "prior_scale".

@@ -237,7 +237,7 @@ def _with_learnt_spread(
             return measure(found, items, seed)
         mixture = learnt.mixture
         return Uncertainty(
-            mixture.draw(_DRAWS, seed), mixture.std_error, "curvature and the learnt spread", sampled=True
+            mixture.draw(_DRAWS, seed), mixture.std_error, "curvature, averaged over the spread", sampled=True
         )
 
     return _ranking(model, comparisons, found, parameters, {"prior_scale": learnt.scale}, measure_spread)

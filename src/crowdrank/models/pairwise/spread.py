@@ -39,7 +39,7 @@ _PRIOR_INFORMATION = 0.5
 # Grid points that hold less than this share of the weight end the grid.
 _NEGLIGIBLE = 0.03
 _WIDEST_STEP = 0.6
-_MOST_CLIMBS = 12
+_MAX_STEPS = 12
 # Trace estimates: enough random vectors for a trace of about this many terms.
 _TRACE_TERMS = 2_000
 # The ratio of the trace to the sum of 1/Hᵢᵢ is estimated again only if log τ has changed by more than this.
@@ -187,10 +187,10 @@ def learn_spread(
 
 
 def _integrate(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: float) -> LearntSpread:
-    """Climb to the best spread, then walk outwards from it until nothing of weight is left."""
+    """Find the best spread, then add points on both sides of it until nothing of weight is left."""
     here = fit(first, start, tolerance)
     fits = [here]
-    for _ in range(_MOST_CLIMBS):
+    for _ in range(_MAX_STEPS):
         shrinkage = np.eye(size) - here.precision * here.covariance
         information = 2 * float(np.sum(shrinkage**2)) + _PRIOR_INFORMATION
         step = _clip_step(here, here.slope(float(np.trace(here.covariance))) / information)
@@ -226,7 +226,7 @@ def _best(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: fl
     """The best spread: steps on u by the slope of the evidence, with the trace of the covariance estimated."""
     here = fit(first, start, max(tolerance, _LOOSE))
     measured_at = ratio = np.inf
-    for _ in range(_MOST_CLIMBS):
+    for _ in range(_MAX_STEPS):
         curvature = _curvature(here.found)
         variance = 1.0 / curvature.diagonal[:size]
         if abs(here.log_scale - measured_at) > _STEADY:
