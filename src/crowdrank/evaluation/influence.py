@@ -70,8 +70,7 @@ def judgment_influence(model: Any, name: str, ranking: Ranking, comparisons: Com
     left, right = asked.left.astype(np.int64) - block.start, asked.right.astype(np.int64) - block.start
     scores = ranking.scores[block]
     weight = asked.weights * information
-    scale = ranking.parameters.get("prior_scale", model.prior_scale)  # learnt, or given
-    potential = _potentials(left, right, weight, size, a - block.start, b - block.start, scale)
+    potential = _potentials(left, right, weight, size, a - block.start, b - block.start, model.prior_scale)
     drop = asked.weights * (potential[left] - potential[right])
     influence = drop * (information * (scores[left] - scores[right]) + gradient)
     return Influence(rows, influence, left, right, drop * information, potential)

@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, DataDiagnostics, Items, Judgments, PairCounts
 from crowdrank.engines import Engine
-from crowdrank.errors import DataError, DisconnectedError, SeparationError
+from crowdrank.errors import DataError, DisconnectedError, SeparationError, SettingError
 from crowdrank.inference.newton import maximize
 from crowdrank.models.base import (
     FitOptions,

@@ -212,14 +212,14 @@ def fit_pairwise(
                 start[: len(comparisons.items)] if options.init is None else objective_at(None).scores_from_win_rates()
             )
         )
-        return _with_learnt_spread(model, comparisons, objective_at, start, spread)
+        return _fit_with_spread(model, comparisons, objective_at, start, spread)
     found = maximize(objective_at(given), start, tolerance=model.tolerance, max_steps=model.max_steps)
     return _ranking(
         model, comparisons, found, found.parameters, {}, lambda: measure(found, comparisons.items, model.seed)
     )
 
 
-def _with_learnt_spread(
+def _fit_with_spread(
     model: PairwiseModel,
     comparisons: Comparisons,
     objective_at: Callable[[float | None], Objective],
@@ -227,20 +227,20 @@ def _with_learnt_spread(
     spread: float,
 ) -> Ranking:
     items, seed = comparisons.items, model.seed
-    learnt = learn_spread(objective_at, start, spread, items, model.tolerance, model.max_steps)
-    found, parameters = learnt.slowest, learnt.parameters
-    if len(learnt.fits) > 1:  # the mean is not an optimum: evaluate the likelihood there
-        found = replace(found, evaluation=objective_at(learnt.scale)(parameters))
+    posterior = learn_spread(objective_at, start, spread, items, model.tolerance, model.max_steps)
+    found, parameters = posterior.slowest, posterior.parameters
+    if len(posterior.fits) > 1:  # the mean is not an optimum: evaluate the likelihood there
+        found = replace(found, evaluation=objective_at(posterior.scale)(parameters))
 
     def measure_spread() -> Uncertainty:
-        if len(learnt.fits) == 1:
+        if len(posterior.fits) == 1:
             return measure(found, items, seed)
-        mixture = learnt.mixture
+        mixture = posterior.mixture
         return Uncertainty(
             mixture.draw(_DRAWS, seed), mixture.std_error, "curvature, averaged over the spread", sampled=True
         )
 
-    return _ranking(model, comparisons, found, parameters, {"prior_scale": learnt.scale}, measure_spread)
+    return _ranking(model, comparisons, found, parameters, {"prior_scale": posterior.scale}, measure_spread)
 
 
 def _ranking(

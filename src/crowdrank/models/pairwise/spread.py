@@ -133,7 +133,7 @@ Fitter = Callable[[float, FloatArray, float], SpreadFit]
 
 
 @dataclass(frozen=True, eq=False)
-class LearntSpread:
+class SpreadPosterior:
     """Points of the grid with their weights; a single point if the best spread was taken."""
 
     fits: list[SpreadFit]
@@ -172,7 +172,7 @@ def learn_spread(
     items: Items,
     tolerance: float,
     max_steps: int,
-) -> LearntSpread:
+) -> SpreadPosterior:
     """Fit with the spread of scores integrated out or, for many items, with its best value; `first` is a guess."""
     log_first = float(np.log(np.clip(first, 10 * SMALLEST, LARGEST / 2)))
 
@@ -186,7 +186,7 @@ def learn_spread(
         return _integrate(fit, log_first, start, len(items), tolerance)
 
 
-def _integrate(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: float) -> LearntSpread:
+def _integrate(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: float) -> SpreadPosterior:
     """Find the best spread, then add points on both sides of it until nothing of weight is left."""
     here = fit(first, start, tolerance)
     fits = [here]
@@ -219,10 +219,10 @@ def _integrate(fit: Fitter, first: float, start: FloatArray, size: int, toleranc
     if grid[0].log_scale - width < np.log(SMALLEST):  # else the judgments rule out that all items are alike
         grid.insert(0, fit(float(np.log(SMALLEST)), grid[0].towards(float(np.log(SMALLEST))), tolerance))
         widths = np.append(_width_of_alike(), widths)
-    return LearntSpread(grid, widths)
+    return SpreadPosterior(grid, widths)
 
 
-def _best(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: float) -> LearntSpread:
+def _best(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: float) -> SpreadPosterior:
     """The best spread: steps on u by the slope of the evidence, with the trace of the covariance estimated."""
     here = fit(first, start, max(tolerance, _LOOSE))
     measured_at = ratio = np.inf
@@ -236,8 +236,8 @@ def _best(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: fl
         settled = abs(step) < max(0.02, 0.3 / np.sqrt(information))
         here = fit(here.log_scale + step, here.found.parameters, tolerance if settled else max(tolerance, _LOOSE))
         if settled:
-            return LearntSpread([here], np.ones(1))
-    return LearntSpread([fit(here.log_scale, here.found.parameters, tolerance)], np.ones(1))
+            return SpreadPosterior([here], np.ones(1))
+    return SpreadPosterior([fit(here.log_scale, here.found.parameters, tolerance)], np.ones(1))
 
 
 def _trace(curvature: PairwiseCurvature, variance: FloatArray) -> float:
