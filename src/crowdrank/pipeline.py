@@ -30,6 +30,7 @@ from crowdrank.io import (
     scan_with_report,
 )
 from crowdrank.models import Model, by_name, name_of, with_bootstrap
+from crowdrank.models.base import model_settings
 from crowdrank.models.selection import ModelChoice, convert_for, default_model, has_setting, models_that, parse_settings
 from crowdrank.results import Ranking, Systems, compare_systems
 
@@ -44,7 +45,9 @@ AUTO = "auto"
 POSITION = "position"
 UNCERTAINTY_METHODS = ("model", "bootstrap", "none")
 MISSING_RULES = ("unknown", "worse")
-# If the correlation with the gold is below this, smaller gold values are probably better.
+# Standard deviation of the prior on scores for comparing systems, where the model would learn it.
+_WIDE_PRIOR = 3.0
+# A ranking correlated with its gold below this is probably graded upside down.
 _REVERSED_GOLD = -0.2
 
 
@@ -81,6 +84,7 @@ class RankOptions:
     init: Ranking | str | PathLike[str] | None = None
     uncertainty: str = "model"
     level: float = 0.95
+    simultaneous: bool = False
 
     def __post_init__(self) -> None:
         if self.uncertainty not in UNCERTAINTY_METHODS:
@@ -189,6 +193,7 @@ def rank(
     init: Ranking | str | PathLike[str] | None = None,
     uncertainty: Literal["model", "bootstrap", "none"] = "model",
     level: float = 0.95,
+    simultaneous: bool = False,
     missing: Literal["unknown", "worse"] | None = None,
     seed: int | None = None,
     strict: bool = False,
@@ -242,6 +247,8 @@ def rank(
         How standard errors and rank intervals are computed.
     level : float, default 0.95
         Level of the intervals in the comparison of systems. `Ranking.table` has a level of its own.
+    simultaneous : bool, default False
+        Whether rank intervals hold for all items of a query together, as for a published table, instead of one by one.
     missing : {"unknown", "worse"}, optional
         How to treat items missing from a ranked list: ignore them, or rank them below the listed ones.
     seed : int, optional
@@ -293,6 +300,7 @@ def rank(
         init=init,
         uncertainty=uncertainty,
         level=level,
+        simultaneous=simultaneous,
     )
     result = run(source, options)
     if result.report is not None and (sentence := result.report.dropped_summary()):
@@ -333,10 +341,13 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         _check_warm_start(prepared.model, init)
         label = f"Ranking {len(prepared.converted.items):,} items"
         engine = resources.enter_context(_engine(options, label, stage))
-        ranking = _fit(prepared, engine, init, options.uncertainty)
+        ranking = replace(_fit(prepared, engine, init, options.uncertainty), simultaneous=options.simultaneous)
         ranking = _compute_lazy_parts(ranking)  # inside the block, which records their warnings and holds the engine
         evaluation = None if gold is None else _evaluate(ranking, gold)
-        systems = prepared.items.compare_systems(prepared.judgments, ranking, options)
+        systems = None
+        if options.system:
+            compared = _with_wide_prior(prepared, ranking, engine, options.uncertainty)
+            systems = prepared.items.compare_systems(prepared.judgments, compared, options)
     raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
     notes = _collect_notes(ranking, raised, evaluation)
     return RankResult(
@@ -557,6 +568,21 @@ def _fit(prepared: PreparedData, engine: Engine, init: Ranking | None, uncertain
     return ranking.without_uncertainty() if uncertainty == "none" else ranking
 
 
+def _with_wide_prior(prepared: PreparedData, ranking: Ranking, engine: Engine, uncertainty: str) -> Ranking:
+    """The ranking with little shrinkage, for comparing systems.
+
+    A learnt spread shrinks the scores of each query towards each other. That is right for each query, but in the mean
+    over many queries with few judgments it would hide a difference that all of them share.
+    """
+    if model_settings(prepared.model).get("prior_scale") != "auto":
+        return ranking
+    model = replace(prepared.model, prior_scale=_WIDE_PRIOR)  # type: ignore[call-arg]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdrankWarning)  # the fit of the ranking has raised them
+        init = ranking if model.supports_warm_start else None
+        return _fit(replace(prepared, model=model), engine, init, uncertainty)
+
+
 def _compute_lazy_parts(ranking: Ranking) -> Ranking:
     """The ranking with uncertainty, annotators and domains computed, where it has them."""
     parts: dict[str, Any] = {}
@@ -644,9 +670,7 @@ class ItemInformation:
         columns = {n: self.table.align(comparisons.items, n) for n in self.features if self._in_table(n)}
         return comparisons.with_item_features(columns)
 
-    def compare_systems(self, judgments: Judgments, ranking: Ranking, options: RankOptions) -> Systems | None:
-        if not self.system:
-            return None
+    def compare_systems(self, judgments: Judgments, ranking: Ranking, options: RankOptions) -> Systems:
         return compare_systems(
             ranking,
             self._system_of_item(judgments, ranking),

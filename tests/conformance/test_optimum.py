@@ -17,7 +17,7 @@ from tests.strategies import comparisons, disconnected_allowed, rankings
 quick = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 
 PRIORS = {
-    "normal prior": {},
+    "normal prior": {"prior_scale": 3.0},
     "wide prior": {"prior_scale": 10.0},
     "virtual item": {"prior_scale": None, "virtual_weight": 0.5},
     "both": {"prior_scale": 2.0, "virtual_weight": 0.3},

@@ -3,9 +3,17 @@
 import numpy as np
 import pytest
 
-from crowdrank.data import Comparisons, Rankings, Ratings
+from crowdrank.data import Comparisons, Items, Rankings, Ratings
 from crowdrank.models import BradleyTerry, GradedResponse, PlackettLuce, WinRate
-from crowdrank.models.bootstrap import FEWEST_ANNOTATORS, bootstrap, bootstrap_counts, by_annotator, with_bootstrap
+from crowdrank.models.bootstrap import (
+    FEWEST_ANNOTATORS,
+    bootstrap_counts,
+    by_annotator,
+    count_replicates,
+    shrunken_draws,
+    weight_replicates,
+    with_bootstrap,
+)
 
 REPLICATES = 3_000
 
@@ -56,26 +64,27 @@ def same_moments(ours, theirs):
 def test_counts_resample_as_rows_do(annotators, weighted):
     judgments = votes(annotators, weighted)
     units = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
-    found = bootstrap_counts(judgments, net_wins, seed=0, replicates=REPLICATES)
-    assert found.draws.shape == (REPLICATES, 5)
-    assert same_moments(found.draws, naive(judgments, units))
-    np.testing.assert_allclose(found.std_error, found.draws.std(axis=0, ddof=1))
+    found = count_replicates(judgments, net_wins, 0, REPLICATES)
+    assert found.shape == (REPLICATES, 5)
+    assert same_moments(found, naive(judgments, units))
+    measured = bootstrap_counts(judgments, net_wins, seed=0, replicates=REPLICATES)
+    np.testing.assert_allclose(measured.std_error, found.std(axis=0, ddof=1))
 
 
 def test_annotators_that_differ_make_more_noise_than_rows_alone():
     """The negative control: resampling the wrong unit is told apart."""
     judgments = votes(24)
     by_row = naive(judgments, np.arange(len(judgments)))
-    found = bootstrap_counts(judgments, net_wins, seed=0, replicates=REPLICATES)
-    assert not same_moments(found.draws, by_row)
+    found = count_replicates(judgments, net_wins, 0, REPLICATES)
+    assert not same_moments(found, by_row)
 
 
 @pytest.mark.parametrize("annotators", [None, 24], ids=["rows", "annotators"])
 def test_refitting_on_weights_is_refitting_on_rows(annotators):
     judgments = votes(annotators)
     units = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
-    found = bootstrap(judgments, lambda j: j.counts.net_wins, seed=0, replicates=REPLICATES)
-    assert same_moments(found.draws, naive(judgments, units))
+    found = weight_replicates(judgments, lambda w: judgments.reweighted(w).counts.net_wins, 0, REPLICATES)
+    assert same_moments(found, naive(judgments, units))
 
 
 def test_batches_are_as_good_as_one(monkeypatch):
@@ -83,9 +92,9 @@ def test_batches_are_as_good_as_one(monkeypatch):
 
     judgments = votes(24)
     monkeypatch.setattr(file, "_CELLS_AT_ONCE", 100)
-    found = bootstrap_counts(judgments, net_wins, seed=0, replicates=REPLICATES)
-    assert found.draws.shape == (REPLICATES, 5)
-    assert same_moments(found.draws, naive(judgments, judgments.annotator))
+    found = count_replicates(judgments, net_wins, 0, REPLICATES)
+    assert found.shape == (REPLICATES, 5)
+    assert same_moments(found, naive(judgments, judgments.annotator))
 
 
 def test_says_over_what_it_resampled():
@@ -97,10 +106,10 @@ def test_says_over_what_it_resampled():
 
 def test_lists_are_resampled_whole():
     lists = Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"]], [["a"], ["b"]], [["a"], ["b"]]])
-    found = bootstrap(lists, lambda r: np.array([r.weights.sum(), len(r)]), seed=0, replicates=500)
-    assert (found.draws[:, 0] == 4).all()
-    assert found.draws[:, 1].max() <= 4
-    assert found.draws[:, 1].mean() == pytest.approx(4 * (1 - (3 / 4) ** 4), abs=0.15)
+    found = weight_replicates(lists, lambda w: np.array([w.sum(), np.count_nonzero(w)]), 0, 500)
+    assert (found[:, 0] == 4).all()
+    assert found[:, 1].max() <= 4
+    assert found[:, 1].mean() == pytest.approx(4 * (1 - (3 / 4) ** 4), abs=0.15)
 
 
 def test_a_seed_decides_the_replicates():
@@ -116,7 +125,7 @@ def test_any_model_can_be_bootstrapped():
     ranking = model.fit(judgments)
     again = with_bootstrap(model, judgments, ranking, replicates=60)
     assert again.uncertainty.method == "bootstrap over 120 judgments"
-    assert again.uncertainty.draws.shape == (60, 5)
+    assert again.uncertainty.draws.shape == (1000, 5)
     np.testing.assert_array_equal(again.scores, ranking.scores)
     np.testing.assert_allclose(again.uncertainty.std_error, ranking.uncertainty.std_error, rtol=0.4)
 
@@ -137,6 +146,33 @@ def test_a_resample_that_orders_no_two_items_ties_them(model):
     else:
         few = Rankings.of_lists([[["a"], ["b"]], [["a", "b"]], [["a", "b"]]])
     again = with_bootstrap(model, few, model.fit(few), replicates=100)
-    tied = np.ptp(again.uncertainty.draws, axis=1) == 0
-    assert 0 < tied.mean() < 0.6
     assert again.uncertainty.std_error.min() > 0
+    assert 0.05 < again.probability("a", "b") < 0.95
+
+
+def test_the_spread_of_replicates_is_not_taken_for_signal():
+    """Estimates as far apart as their errors explain are shrunk together; those far apart stay where they are."""
+    rng, items = np.random.default_rng(0), Items.of("abcdefgh")
+    counts = np.full(8, 50)
+    noise = rng.normal(size=(200, 8))
+    alike, apart = (noise + scale * items.centre(rng.normal(size=8)) for scale in (1.0, 20.0))
+    kept = shrunken_draws(alike, items, counts, 200, 0).mean(axis=0)
+    assert np.linalg.norm(kept) < 0.6 * np.linalg.norm(items.centre(alike).mean(axis=0))
+    np.testing.assert_allclose(shrunken_draws(apart, items, counts, 200, 0).mean(axis=0), apart.mean(axis=0), atol=1.0)
+
+
+def test_draws_follow_the_unit_of_the_scores():
+    rng, items = np.random.default_rng(0), Items.of("abcdef")
+    replicates = items.centre(rng.normal(size=(200, 6)) + np.arange(6.0))
+    counts = np.arange(10, 16)
+    one, scaled = (shrunken_draws(unit * replicates, items, counts, 60, 0) for unit in (1.0, 400.0))
+    np.testing.assert_allclose(scaled, 400 * one, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_item_that_always_won_is_not_certain(times):
+    """Every resample of unanimous judgments is the same; few of them prove little."""
+    ranking = WinRate().fit(Comparisons.of(["a", "b"] * times, ["b", "a"] * times, ["a", "a"] * times))
+    assert ranking.uncertainty.std_error.max() == 0
+    assert 0.5 < ranking.probability("a", "b") < 0.99
+    assert ranking.groups.tolist() == [1, 1]

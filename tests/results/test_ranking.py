@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import narwhals as nw
 import numpy as np
@@ -94,20 +95,42 @@ def test_the_table_comes_as_the_kind_the_judgments_came_in(native, kind):
     assert nw.from_native(table).shape == (3, 8)
 
 
+def around(scores, spread, count=2_000):
+    return np.asarray(scores) + np.random.default_rng(0).normal(size=(count, len(scores))) * spread
+
+
 def test_groups_open_where_an_item_is_surely_below_the_first_of_the_last():
-    rng = np.random.default_rng(0)
-    draws = rng.normal(size=(2_000, 5)) * 0.5
-    # 5 and 4.9 are tied; 3 is clearly below 5; 2.6 is not clearly below 3; the other query starts again
-    found = ranking([5.0, 4.9, 3.0, 3.0, 0.0], draws=draws)
-    assert found.groups.tolist() == [1, 1, 2, 1, 2]
+    # 5 and 4.9 are alike; 3 is surely below 5; the other query starts again
+    scores = [5.0, 4.9, 3.0, 3.0, 0.0]
+    assert ranking(scores, draws=around(scores, 0.5)).groups.tolist() == [1, 1, 2, 1, 2]
 
 
 def test_a_chain_of_small_steps_is_cut_at_its_own_head():
-    """Each item is hardly below the previous one, but the last is clearly below the first."""
-    items = Items.of("abcdef")
-    rng = np.random.default_rng(0)
-    found = ranking(-0.5 * np.arange(6), items, draws=rng.normal(size=(4_000, 6)) * 0.5)
+    """Each is hardly below the one before, yet the last is surely below the first."""
+    scores = -0.5 * np.arange(6)
+    found = ranking(scores, Items.of("abcdef"), draws=around(scores, 0.4))
     assert found.groups.tolist() == [1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1000.0])
+def test_all_that_groups_claim_is_true_together(unit):
+    """The first item of each group is above all later groups; in 95 % of the draws, all of it."""
+    scores = -0.15 * np.arange(80) * unit
+    items = Items.of([f"i{n:02d}" for n in range(80)])
+    draws = around(scores, 0.3 * unit)
+    group = ranking(scores, items, draws=draws).groups
+    assert group.max() > 3
+    assert (np.diff(group) >= 0).all()
+    first = np.searchsorted(group, np.arange(1, group.max() + 1))
+    claims = [draws[:, a] > draws[:, b:].max(axis=1) for a, b in pairwise(first)]
+    assert np.mean(np.all(claims, axis=0)) >= 0.945
+    assert min(np.mean(claim) for claim in claims) > 0.96  # so many claims need more than 95 % each
+
+
+def test_coin_tosses_are_one_group():
+    items = Items.of([f"i{n:02d}" for n in range(40)])
+    draws = np.random.default_rng(0).normal(size=(1000, 40))
+    assert ranking(draws.mean(axis=0), items, draws=draws).groups.max() == 1
 
 
 def test_probability_asks_for_items_by_name():
@@ -169,6 +192,19 @@ def test_what_was_saved_is_read_again(tmp_path):
     assert again.settings["prior_scale"] is None
     assert again.uncertainty.method == found.uncertainty.method
     assert again.probability("a", "b") == pytest.approx(found.probability("a", "b"), abs=1e-6)
+
+
+def test_simultaneous_intervals_are_wider_and_remembered(tmp_path):
+    found = BradleyTerry().fit(mixed_crowd(kinds={"good": 8}, items=12, votes_each=30, seed=1).judgments)
+    single, together = found.to_polars(), found.to_polars(simultaneous=True)
+    assert (together["rank_low"] <= single["rank_low"]).all()
+    assert (together["rank_high"] >= single["rank_high"]).all()
+    assert not together.equals(single)
+    published = replace(found, simultaneous=True)
+    assert published.to_polars().equals(together)
+    assert published.to_polars(simultaneous=False).equals(single)
+    published.save(tmp_path / "r.json")
+    assert Ranking.load(tmp_path / "r.json").simultaneous
 
 
 def test_saving_without_uncertainty_is_small(tmp_path):
@@ -337,5 +373,5 @@ def test_a_report_is_written(tmp_path):
 
 def test_uncertainty_does_not_show_its_draws():
     assert repr(BradleyTerry().fit(votes()).uncertainty) == (
-        "<Uncertainty: 1,000 draws of 3 scores by curvature at the optimum>"
+        "<Uncertainty: 1,000 draws of 3 scores by curvature, averaged over the spread>"
     )

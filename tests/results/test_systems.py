@@ -119,7 +119,7 @@ def test_intervals_hold_what_other_queries_would_say(queries, votes, spread):
     inside, narrow = [], []
     for seed in range(40):
         comparisons, _ = crowd_of_queries(seed, queries, votes, spread)
-        ranking = BradleyTerry().fit(comparisons)
+        ranking = BradleyTerry(prior_scale=3.0).fit(comparisons)
         _, low, high = compare_systems(ranking, ranking.items.labels).probability("A", "B")
         inside.append(low <= truth <= high)
         _, low, high = compare_systems(ranking, ranking.items.labels, queries="fixed").probability("A", "B")

@@ -32,21 +32,61 @@ def test_ranks_are_counted_within_queries_ties_both_ways(draws):
             np.testing.assert_array_equal(worst[row, block], [np.count_nonzero(own >= v) for v in own])
 
 
-def test_rank_intervals_are_quantiles_of_the_ranks():
+def shown_ranks(scores):
+    block = (slice(0, 3), slice(3, 5))
+    return np.concatenate([1 + (scores[b] < scores[b][:, None]).sum(axis=0) for b in block])
+
+
+def test_rank_intervals_are_the_shortest_that_hold_enough_draws_and_the_shown_rank():
     rng = np.random.default_rng(0)
-    draws = rng.normal(size=(999, 5)) + np.array([2.0, 1.0, 0.0, 0.0, 3.0])
-    low, high = uncertainty(draws).rank_interval(TWO_QUERIES, 0.9)
-    ranks, _ = uncertainty(draws).ranks(TWO_QUERIES)
-    for item in range(5):
-        inside = (ranks[:, item] >= low[item]) & (ranks[:, item] <= high[item])
-        assert inside.mean() >= 0.9
-    narrow_low, narrow_high = uncertainty(draws).rank_interval(TWO_QUERIES, 0.1)
-    assert ((narrow_low >= low) & (narrow_high <= high)).all()
+    scores = np.array([2.0, 1.0, 0.0, 0.0, 3.0])
+    found = uncertainty(rng.normal(size=(999, 5)) + scores)
+    shown = shown_ranks(scores)
+    low, high = found.rank_interval(TWO_QUERIES, shown, 0.9)
+    ranks, _ = found.ranks(TWO_QUERIES)
+    for item, size in enumerate([3, 3, 3, 2, 2]):
+        assert low[item] <= shown[item] <= high[item]
+        lengths = [
+            b - a
+            for a in range(1, shown[item] + 1)
+            for b in range(shown[item], size + 1)
+            if np.mean((ranks[:, item] >= a) & (ranks[:, item] <= b)) >= 0.9
+        ]
+        assert high[item] - low[item] == min(lengths)
+
+
+def test_the_shown_rank_lies_in_its_interval_whatever_the_draws():
+    """An item that won its only match is shown first, though most draws put it in the middle."""
+    rng = np.random.default_rng(0)
+    items = Items.of([f"i{n:02d}" for n in range(20)])
+    draws = rng.normal(size=(500, 20)) + np.append(0.0, np.linspace(5, -5, 19))
+    low, high = uncertainty(draws).rank_interval(items, np.arange(1, 21))
+    assert low[0] == 1
+    assert high[0] >= 10
+
+
+@pytest.mark.parametrize("size", [12, 60])
+def test_simultaneous_intervals_hold_all_ranks_at_once(size):
+    rng = np.random.default_rng(0)
+    items = Items.of([f"i{n:02d}" for n in range(size)])
+    scores = np.linspace(3, -3, size)
+    known = uncertainty(rng.normal(size=(1000, size)) * 0.5 + scores)
+    truth = uncertainty(rng.normal(size=(2000, size)) * 0.5 + scores).ranks(items)[0]
+    shown = np.arange(1, size + 1)
+
+    def coverage(interval):
+        low, high = interval
+        assert (low >= 1).all()
+        assert (high <= size).all()
+        return np.mean(((truth >= low) & (truth <= high)).all(axis=1))
+
+    assert coverage(known.rank_interval(items, shown, 0.9, simultaneous=True)) > 0.86
+    assert coverage(known.rank_interval(items, shown, 0.9)) < 0.8
 
 
 def test_items_never_told_apart_share_the_whole_interval():
-    """The order of their labels carries no information."""
-    low, high = uncertainty(np.zeros((10, 5))).rank_interval(TWO_QUERIES)
+    """The order of their labels is no knowledge."""
+    low, high = uncertainty(np.zeros((10, 5))).rank_interval(TWO_QUERIES, np.ones(5, np.int64))
     assert low.tolist() == [1, 1, 1, 1, 1]
     assert high.tolist() == [3, 3, 3, 2, 2]
     ties = comparisons_of(None, [0, 1, 2], [1, 2, 0], [0, 0, 0])
@@ -70,11 +110,12 @@ def test_where_nothing_varies_the_chance_is_all_or_nothing(difference, chance):
     assert sure.probability_above(np.array([difference, 0.0]), 0, 1) == chance
 
 
-def test_the_curvatures_draws_spread_by_the_standard_error():
+@pytest.mark.parametrize("prior_scale", ["auto", 3.0])
+def test_the_curvatures_draws_spread_by_the_standard_error(prior_scale):
     rng = np.random.default_rng(0)
     left = rng.integers(6, size=200)
     votes = comparisons_of(None, left, (left + rng.integers(1, 6, size=200)) % 6, rng.choice([1, -1], 200))
-    found = BradleyTerry().fit(votes)
+    found = BradleyTerry(prior_scale=prior_scale).fit(votes)
     np.testing.assert_allclose(found.uncertainty.draws.mean(axis=0), found.scores, atol=0.05)
     np.testing.assert_allclose(found.uncertainty.draws.std(axis=0), found.uncertainty.std_error, rtol=0.1)
 

@@ -242,7 +242,7 @@ def _fit_halves(model: Model, comparisons: Comparisons, rng: np.random.Generator
 
 
 def _separation(board: Ranking) -> Estimate:
-    if board.settings.get("prior_scale") == "learnt":
+    if board.settings.get("prior_scale") in ("learnt", "auto") and "prior_scale" in board.parameters:
         return _posterior_separation(board)
     scores, noise = board.items.centre(board.scores), board.uncertainty.std_error**2
     degrees_of_freedom = len(scores) - len(board.items.queries)

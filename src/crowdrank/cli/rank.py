@@ -60,6 +60,14 @@ def rank(
         typer.Option(help="How to compute uncertainty.", rich_help_panel=MODEL),
     ] = options.UncertaintyMethod.MODEL,
     level: Annotated[float, typer.Option(help="Level of the rank intervals.", rich_help_panel=MODEL)] = 0.95,
+    simultaneous: Annotated[
+        bool,
+        typer.Option(
+            "--simultaneous",
+            help="Rank intervals that hold for all items together, for publishing.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", rich_help_panel=MODEL)] = None,
     items: Annotated[
         Path | None,
@@ -147,6 +155,7 @@ def rank(
         init=warm_start,
         uncertainty=uncertainty,
         level=level,
+        simultaneous=simultaneous,
     )
     if heat_map is not None:
         _check_domains(chosen)
@@ -275,8 +284,11 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
         queries = "1 more query" if more == 1 else f"{more:,} more queries"
         screen.print(f"… and {queries}: --out writes them all.\n", style="dim")
     if result.has_uncertainty:
-        method = ranking.uncertainty.method
-        screen.print(f"Errors by {method}; items of one group cannot be told apart.", style="dim")
+        together = " Rank intervals hold for all items together." if ranking.simultaneous else ""
+        screen.print(
+            f"Errors by {ranking.uncertainty.method}.{together} Items of one group are not surely below its first.",
+            style="dim",
+        )
 
 
 def _print_details(screen: Console, result: RankResult) -> None:

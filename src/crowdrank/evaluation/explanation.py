@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -181,6 +181,10 @@ def explain(
     if a == b:
         raise SettingError(f"Name two different items, got {item!r} twice.")
     ranking, _ = fit_quietly(fitted_model, comparisons)
+    probability = _probability(ranking, a, b)
+    if name == "bradley-terry":  # influences add up at a given spread of the scores, not in a mean over several
+        fitted_model = replace(fitted_model, prior_scale=ranking.parameters["prior_scale"])  # type: ignore[call-arg]
+        ranking, _ = fit_quietly(fitted_model, comparisons)
     found = judgment_influence(fitted_model, name, ranking, comparisons, a, b)
     direct = _is_direct(found, comparisons, a, b)
     return Explanation(
@@ -190,7 +194,7 @@ def explain(
         model=name,
         rule=rule,
         difference=float(ranking.scores[a] - ranking.scores[b]),
-        probability=_probability(ranking, a, b),
+        probability=probability,
         direct=float(found.influence[direct].sum()),
         judgments=int(direct.sum()),
         indirect=float(found.influence[~direct].sum()),

@@ -2,6 +2,9 @@
 
 Models that ignore annotators see only pair counts, so replicates resample counts, not rows: with C the counts of each
 annotator and W the number of times that each replicate drew each annotator, W·C holds all replicates.
+
+Replicates scatter around the estimate, which itself scatters around the truth: coin tosses would look like an order.
+`shrunken_draws` turns replicates into draws of the posterior.
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray
-from crowdrank.data import Comparisons, Judgments, PairCounts, SideInformation
+from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.data import Comparisons, Items, Judgments, PairCounts, SideInformation
 from crowdrank.data.pair_counts import pair_cells
-from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, muted_warnings
+from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError
+from crowdrank.inference.laplace_mixture import allocate
 from crowdrank.models.base import Model, model_settings
 from crowdrank.results import Ranking, Uncertainty
 
@@ -22,20 +26,34 @@ from crowdrank.results import Ranking, Uncertainty
 FEWEST_ANNOTATORS = 10
 REPLICATES = 200
 _CELLS_AT_ONCE = 20_000_000
+# Up to this many items the errors are correlated; beyond it, they are taken as independent.
+_LARGEST_MATRIX = 500
+_MIN_DRAWS = 200
+_SPREADS = 41
+# Prior of v/(v + τ²): Beta(1, a/2), which leans to small spreads, and a small probability that all items are alike.
+_LEAN, _ALIKE = 0.7, 0.025
+# The variance of an item's error is pooled as if this many judgments had been seen of the typical item.
+_POOLED_JUDGMENTS = 20.0
 
 
 def bootstrap_counts(
     comparisons: Comparisons, score: Callable[[PairCounts], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Bootstrap a model that reads pair counts: refit on resampled counts."""
-    rng = np.random.default_rng(seed)
+    return _uncertainty(comparisons, count_replicates(comparisons, score, seed, replicates), seed)
+
+
+def count_replicates(
+    comparisons: Comparisons, score: Callable[[PairCounts], FloatArray], seed: int, replicates: int
+) -> FloatArray:
+    """Scores of resampled counts, one replicate per row."""
     counts = comparisons.counts
-    draws = [
+    found = [
         score(counts.with_counts(table[:, 0], table[:, 2], table[:, 1]))
-        for tables in _resampled(comparisons, rng, replicates)
+        for tables in _resampled(comparisons, np.random.default_rng(seed), replicates)
         for table in tables.reshape(len(tables), -1, 3)
     ]
-    return _uncertainty(comparisons, np.array(draws))
+    return np.array(found)
 
 
 def bootstrap(
@@ -51,14 +69,21 @@ def bootstrap_weights(
     judgments: Any, refit: Callable[[FloatArray], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Bootstrap by a function of the resampled weights of the judgments."""
+    return _uncertainty(judgments, weight_replicates(judgments, refit, seed, replicates), seed)
+
+
+def weight_replicates(
+    judgments: Any, refit: Callable[[FloatArray], FloatArray], seed: int, replicates: int
+) -> FloatArray:
+    """Scores of resampled weights, one replicate per row."""
     rng = np.random.default_rng(seed)
     unit = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
     units = int(unit.max()) + 1
-    draws = []
+    found = []
     for _ in range(replicates):
         times = np.bincount(rng.integers(units, size=units), minlength=units).astype(np.float64)
-        draws.append(refit(judgments.weights * times[unit]))
-    return _uncertainty(judgments, np.array(draws))
+        found.append(refit(judgments.weights * times[unit]))
+    return np.array(found)
 
 
 def with_bootstrap(
@@ -112,9 +137,116 @@ def by_annotator(judgments: Judgments) -> bool:
     return judgments.annotator is not None and len(judgments.annotators) >= FEWEST_ANNOTATORS
 
 
-def _uncertainty(judgments: Judgments, draws: FloatArray) -> Uncertainty:
-    what = f"{len(judgments.annotators)} annotators" if by_annotator(judgments) else f"{len(judgments)} judgments"
-    return Uncertainty(draws, draws.std(axis=0, ddof=1), f"bootstrap over {what}")
+def _uncertainty(judgments: Judgments, replicates: FloatArray, seed: int) -> Uncertainty:
+    annotated = by_annotator(judgments)
+    units = len(judgments.annotators) if annotated else len(judgments)
+    what = f"bootstrap over {units} {'annotators' if annotated else 'judgments'}"
+    return posterior(judgments, replicates, units, what, seed)
+
+
+def posterior(judgments: Judgments, replicates: FloatArray, units: int, method: str, seed: int) -> Uncertainty:
+    """Uncertainty from bootstrap replicates: their standard deviation, and draws of the posterior.
+
+    Parameters
+    ----------
+    judgments : Comparisons, Ratings or Rankings
+        The judgments that were resampled.
+    replicates : array of float, replicates × items
+        Scores of each resample.
+    units : int
+        Number of units (annotators or judgments) that were drawn from.
+    method : str
+        How the replicates were made.
+    seed : int
+        Seed of the draws.
+    """
+    draws = shrunken_draws(replicates, judgments.items, judgments.n_judgments_per_item, units, seed)
+    return Uncertainty(draws, replicates.std(axis=0, ddof=1), method, sampled=True)
+
+
+def shrunken_draws(replicates: FloatArray, items: Items, n_judgments: IntArray, units: int, seed: int) -> FloatArray:
+    """Draws of the true scores, given bootstrap replicates of their estimates.
+
+    The mean m of the replicates has error covariance V, their regularised covariance, and the true scores have the
+    prior N(0, τ²): empirical Bayes in closed form. τ is integrated out. Its prior is one on the share v/(v + τ²), with
+    v the mean error variance (Daniels 1999), so the unit of the scores does not matter.
+    """
+    centred = items.centre(replicates)
+    mean, rng = centred.mean(axis=0), np.random.default_rng([seed, 1])
+    level, size = replicates.mean(axis=0) - mean, len(mean)
+    # Few units: their variance is too small by (K − 1)/K, and itself uncertain, as in Student's distribution.
+    inflation = max(units, 4) / max(units - 3, 1)
+    variance = inflation * _pooled_variance(centred.var(axis=0, ddof=1), mean, n_judgments, units)
+    if not variance.any():  # every resample ties all items
+        return np.tile(level, (_MIN_DRAWS, 1))
+    if size <= _LARGEST_MATRIX:
+        correlation = _shrunk_correlation(centred, units)
+        scale = np.sqrt(variance)
+        # Errors of centred scores sum to zero: the null space gets no variance, and no evidence.
+        noise, axes = np.linalg.eigh(_centred_both_ways(correlation * scale[:, None] * scale, items))
+        kept = noise > 1e-9 * noise[-1]
+        noise, axes = noise[kept], axes[:, kept]
+    else:
+        noise, axes = variance, None
+    observed = mean if axes is None else mean @ axes
+    ratios, weights = _spread_weights(observed, noise)
+    drawn = []
+    for ratio, count in zip(ratios, allocate(weights, int(np.clip(4_000_000 // size, 200, 1000))), strict=True):
+        kept_share = ratio * noise.mean() / (ratio * noise.mean() + noise)
+        around = rng.standard_normal((count, len(noise))) * np.sqrt(kept_share * noise)
+        drawn.append(kept_share * observed + around)
+    found = np.concatenate(drawn)
+    return np.asarray(items.centre(found if axes is None else found @ axes.T) + level)
+
+
+def _spread_weights(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values of r = τ²/v, and their posterior probabilities."""
+    half_log, step = np.linspace(np.log(0.03), np.log(100.0), _SPREADS, retstep=True)
+    ratio = np.exp(2 * half_log)
+    prior = _LEAN / 2 * np.log(ratio / (1 + ratio)) - np.log1p(ratio) + np.log(step * _LEAN)
+    prior = np.log1p(-_ALIKE) + prior
+    prior[0] = np.logaddexp(prior[0], np.log(_ALIKE))
+    total = noise.mean() * ratio[:, None] + noise
+    log_weight = prior - 0.5 * np.sum(np.log(total) + observed**2 / total, axis=1)
+    weight = np.exp(log_weight - log_weight.max())
+    return ratio, np.asarray(weight / weight.sum())
+
+
+def _pooled_variance(variance: FloatArray, mean: FloatArray, n_judgments: IntArray, units: int) -> FloatArray:
+    """Error variances, pooled with what the other items suggest for an item with as many judgments.
+
+    An item that won all of its three comparisons does so in every replicate, yet is not certain. Variances fall with
+    the number of judgments for mean scores, grow with it for sums, and do neither for ranks: what fits best is used.
+    """
+    counts = np.maximum(n_judgments, 1).astype(np.float64)
+    positive = variance > 1e-12 * np.mean(mean**2)
+    if not positive.any():  # unanimous judgments: as if each item had had one more for it and one more against it
+        return np.asarray(np.mean(mean**2) / (counts + 2))
+    ratios = [variance / counts**power for power in (-1, 0, 1)]
+    spreads = [np.ptp(np.quantile(np.log(ratio[positive]), (0.25, 0.75))) for ratio in ratios]
+    power = int(np.argmin(np.round(spreads, 9))) - 1
+    typical = np.mean(variance[positive] / counts[positive] ** power) * counts**power
+    own = np.minimum(counts, units)
+    return np.asarray((own * variance + _POOLED_JUDGMENTS * typical) / (own + _POOLED_JUDGMENTS))
+
+
+def _shrunk_correlation(centred: FloatArray, units: int) -> FloatArray:
+    """Correlations of the replicates, shrunk towards zero by their sampling error (Schäfer & Strimmer 2005).
+
+    Replicates of few units know few directions: the error is that of as many independent values as there are units.
+    """
+    deviation = centred.std(axis=0)
+    scaled = np.divide(centred - centred.mean(axis=0), deviation, out=np.zeros_like(centred), where=deviation > 0)
+    correlation = scaled.T @ scaled / len(scaled)
+    off = correlation - np.diag(np.diag(correlation))
+    error = np.sum((1 - off**2) ** 2) - len(off)
+    total = float(np.sum(off**2))
+    shrink = min(1.0, error / max(min(len(centred), units) - 1, 1) / total) if total else 1.0
+    return np.asarray((1 - shrink) * off + np.eye(len(off)))
+
+
+def _centred_both_ways(matrix: FloatArray, items: Items) -> FloatArray:
+    return items.centre(items.centre(matrix).T)
 
 
 def _resampled(comparisons: Comparisons, rng: np.random.Generator, replicates: int) -> Iterator[FloatArray]:

@@ -10,9 +10,10 @@ from crowdrank.results.parts import (
     Interval,
     LazyParts,
     RankDistributions,
+    RankedItem,
     Uncertainty,
 )
-from crowdrank.results.ranking import RankedItem, Ranking
+from crowdrank.results.ranking import Ranking
 from crowdrank.results.systems import Systems, compare_systems
 
 __all__ = [

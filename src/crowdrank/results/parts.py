@@ -1,4 +1,4 @@
-"""Parts of a result: convergence, uncertainty, estimates of annotators, and their tables."""
+"""Parts of a result: convergence, rows, uncertainty, estimates of annotators, and their tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, Int32Array, IntArray, ObjectArray
 from crowdrank.data import Items, Judgments
-from crowdrank.errors import ConvergenceWarning, SettingError, UnknownNameError, issue_warning
+from crowdrank.errors import ConvergenceWarning, SettingError, UnknownNameError
+from crowdrank.results.ranks import ranks_in_draws, shortest_intervals, simultaneous_intervals
 
 if TYPE_CHECKING:
     from crowdrank.results.domains import Domains
@@ -96,6 +97,38 @@ CLOSED_FORM = Convergence()
 """The convergence of models that are computed in closed form."""
 
 
+@dataclass(frozen=True)
+class RankedItem:
+    """One row of a ranking.
+
+    Parameters
+    ----------
+    rank : int
+        1 for the best item of its query; equal scores share the better rank.
+    item : str
+        Label of the item.
+    score : float
+        Estimated score; larger is better.
+    std_error : float or None
+        Standard error of the score. None, like the three below, if the ranking has no uncertainty.
+    rank_low, rank_high : int or None
+        95 % interval of the rank.
+    group : int or None
+        Tie group, 1 for the best: the order within a group is uncertain.
+    query : str or None
+        Query of the item, if the judgments have queries.
+    """
+
+    rank: int
+    item: str
+    score: float
+    std_error: float | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+    group: int | None = None
+    query: str | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Uncertainty:
     """Joint draws of all scores around the estimate.
@@ -123,22 +156,30 @@ class Uncertainty:
 
     def ranks(self, items: Items) -> tuple[Int32Array, Int32Array]:
         """Return the best and the worst rank of every item within its query in each draw; they differ in ties."""
-        best, worst = np.empty(self.draws.shape, np.int32), np.empty(self.draws.shape, np.int32)
-        for query in range(len(items.queries)):
-            block = items.of_query(query)
-            order = np.argsort(-self.draws[:, block], axis=1, kind="stable")
-            first, last = _tie_bounds(np.take_along_axis(self.draws[:, block], order, axis=1))
-            np.put_along_axis(best[:, block], order, first + 1, axis=1)
-            np.put_along_axis(worst[:, block], order, last + 1, axis=1)
-        return best, worst
+        return ranks_in_draws(self.draws, items)
 
-    def rank_interval(self, items: Items, level: float = 0.95) -> tuple[Int32Array, Int32Array]:
-        """Return the lower and upper end of an interval that contains the rank of an item with probability `level`."""
-        tail = (1 - level) / 2
+    def rank_interval(
+        self, items: Items, shown: IntArray, level: float = 0.95, simultaneous: bool = False
+    ) -> tuple[IntArray, IntArray]:
+        """Return the lower and upper end of an interval that contains the rank of an item with probability `level`.
+
+        It is the shortest such interval that contains the shown rank.
+
+        Parameters
+        ----------
+        items : Items
+            The items that were drawn.
+        shown : array of int
+            Rank of each item in the ranking.
+        level : float, default 0.95
+            Probability that an interval contains the true rank.
+        simultaneous : bool, default False
+            Whether `level` is the probability that the intervals of all items of a query contain the true ranks.
+        """
         best, worst = self.ranks(items)
-        low = np.quantile(best, tail, axis=0, method="nearest")
-        high = np.quantile(worst, 1 - tail, axis=0, method="nearest")
-        return low.astype(np.int32), high.astype(np.int32)
+        if simultaneous:
+            return simultaneous_intervals(best, worst, shown, items, level)
+        return shortest_intervals(best, worst, shown, level)
 
     def probability_above(self, scores: FloatArray, a: int, b: int) -> float:
         """Return the probability that item `a` truly scores above item `b`.
@@ -154,19 +195,6 @@ class Uncertainty:
         if spread == 0:
             return 0.5 if difference == 0 else float(difference > 0)
         return 0.5 * math.erfc(-difference / spread / math.sqrt(2))
-
-
-def _tie_bounds(ordered: FloatArray) -> tuple[Int32Array, Int32Array]:
-    """Return, row by row, the first and last position of the run of equal values around each value."""
-    position = np.broadcast_to(np.arange(ordered.shape[1], dtype=np.int32), ordered.shape)
-    same = ordered[:, 1:] == ordered[:, :-1]
-    if not same.any():
-        return position, position
-    opens = np.pad(~same, ((0, 0), (1, 0)), constant_values=True)
-    closes = np.pad(~same, ((0, 0), (0, 1)), constant_values=True)
-    first = np.maximum.accumulate(np.where(opens, position, 0), axis=1)
-    last = np.minimum.accumulate(np.where(closes, position, ordered.shape[1])[:, ::-1], axis=1)[:, ::-1]
-    return first, last
 
 
 @dataclass(frozen=True, eq=False, repr=False)

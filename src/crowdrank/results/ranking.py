@@ -16,48 +16,23 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Judgments
 from crowdrank.errors import AmbiguousNameError, DataError, SettingError, UnknownNameError
 from crowdrank.results.domains import Domains
-from crowdrank.results.parts import CLOSED_FORM, Annotators, Convergence, LazyParts, Uncertainty, as_native
+from crowdrank.results.parts import (
+    CLOSED_FORM,
+    Annotators,
+    Convergence,
+    LazyParts,
+    RankedItem,
+    Uncertainty,
+    as_native,
+)
+from crowdrank.results.ranks import tie_groups
 
 if TYPE_CHECKING:
     from crowdrank.evaluation import Verdicts
 
-TIE_GROUP_PROBABILITY = 0.95
-"""A new tie group begins when the order of two items is at least this probable."""
 _LEVEL = 0.95
 _TOP_IN_REPR = 5
 _NAMES_IN_NOTE = 5
-
-
-@dataclass(frozen=True)
-class RankedItem:
-    """One row of a ranking.
-
-    Parameters
-    ----------
-    rank : int
-        1 for the best item of its query; equal scores share the better rank.
-    item : str
-        Label of the item.
-    score : float
-        Estimated score; larger is better.
-    std_error : float or None
-        Standard error of the score. None, like the three below, if the ranking has no uncertainty.
-    rank_low, rank_high : int or None
-        95 % interval of the rank.
-    group : int or None
-        Tie group, 1 for the best: the order within a group is uncertain.
-    query : str or None
-        Query of the item, if the judgments have queries.
-    """
-
-    rank: int
-    item: str
-    score: float
-    std_error: float | None = None
-    rank_low: int | None = None
-    rank_high: int | None = None
-    group: int | None = None
-    query: str | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -89,6 +64,8 @@ class Ranking:
         Whether the solver converged.
     native : str, default "polars"
         Data frame library of the tables, the one that the judgments came in.
+    simultaneous : bool, default False
+        Whether rank intervals hold for all items of a query together, unless `table` is told otherwise.
 
     Examples
     --------
@@ -112,6 +89,7 @@ class Ranking:
     log_likelihood: float | None = None
     convergence: Convergence = CLOSED_FORM
     native: str = "polars"
+    simultaneous: bool = False
     _lazy: LazyParts
 
     def with_parts(
@@ -212,7 +190,7 @@ class Ranking:
         )
         if not self.has_uncertainty:
             return row
-        low, high = self._rank_interval
+        low, high = self._rank_intervals
         return replace(
             row,
             std_error=float(self.uncertainty.std_error[n]),
@@ -323,23 +301,20 @@ class Ranking:
     def groups(self) -> IntArray:
         """Tie group of each item within its query, 1 for the best.
 
-        Going down the ranking, an item starts a new group when it is below the first item of the current group with a
-        probability of at least 0.95.
+        The first item of each group is above all items of later groups; all of this is true together with probability
+        0.95. The order within a group is uncertain.
         """
-        group = np.empty(len(self.items), np.int64)
-        number, first, query = 0, -1, -1
-        for n in self.order:
-            if self.items.query[n] != query:
-                query, number, first = self.items.query[n], 1, n
-            elif self.uncertainty.probability_above(self.scores, first, n) >= TIE_GROUP_PROBABILITY:
-                number, first = number + 1, n
-            group[n] = number
-        return group
+        return tie_groups(self.uncertainty.draws, self.items, self.order)
 
     @cached_property
-    def _rank_interval(self) -> tuple[IntArray, IntArray]:
-        low, high = self.uncertainty.rank_interval(self.items, _LEVEL)
-        return low.astype(np.int64), high.astype(np.int64)
+    def _rank_intervals(self) -> tuple[IntArray, IntArray]:
+        return self.rank_intervals()
+
+    def rank_intervals(self, level: float = 0.95, simultaneous: bool | None = None) -> tuple[IntArray, IntArray]:
+        """Return the lower and upper ends of the rank intervals, one per item. See `table`."""
+        _check_level(level)
+        together = self.simultaneous if simultaneous is None else simultaneous
+        return self.uncertainty.rank_interval(self.items, self.rank, level, together)
 
     def probability(self, a: object, b: object, query: object | None = None) -> float:
         """Return the probability that item `a` truly scores above item `b`.
@@ -353,7 +328,13 @@ class Ranking:
         """
         return self.uncertainty.probability_above(self.scores, self.items.index(a, query), self.items.index(b, query))
 
-    def table(self, query: object | None = None, level: float = 0.95, uncertainty: bool = True) -> Any:
+    def table(
+        self,
+        query: object | None = None,
+        level: float = 0.95,
+        uncertainty: bool = True,
+        simultaneous: bool | None = None,
+    ) -> Any:
         """Return one row per item, best first, as the kind of data frame that the judgments came in.
 
         Parameters
@@ -364,27 +345,27 @@ class Ranking:
             Coverage of the rank intervals.
         uncertainty : bool, default True
             Whether to add std_error, rank_low, rank_high and group.
+        simultaneous : bool, optional
+            Whether `level` is the probability that all rank intervals of a query hold together, as for a published
+            table. Otherwise each interval by itself holds with that probability. Default: as the ranking was made.
         """
-        frame = self.to_polars(level, uncertainty)
+        frame = self.to_polars(level, uncertainty, simultaneous)
         if query is not None:
             frame = frame[self.items.of_query(self.items.query_code(query))]  # rows go query by query, as items do
         return as_native(frame, self.native)
 
-    def to_polars(self, level: float = 0.95, uncertainty: bool = True) -> pl.DataFrame:
+    def to_polars(
+        self, level: float = 0.95, uncertainty: bool = True, simultaneous: bool | None = None
+    ) -> pl.DataFrame:
         """Return the table as a polars data frame. See `table`."""
-        if not 0 < level < 1:
-            raise SettingError(f"level must be between 0 and 1, got {level}.")
+        _check_level(level)
         order = self.order
         columns: dict[str, Any] = {}
         if self.items.has_queries:
             columns["query"] = self.items.queries[self.items.query[order]].tolist()
-        columns |= {
-            "rank": self.rank[order],
-            "item": self.items.labels[order].tolist(),
-            "score": self.scores[order],
-        }
+        columns |= {"rank": self.rank[order], "item": self.items.labels[order].tolist(), "score": self.scores[order]}
         if uncertainty and self.has_uncertainty:
-            low, high = self.uncertainty.rank_interval(self.items, level)
+            low, high = self.rank_intervals(level, simultaneous)
             columns |= {
                 "std_error": self.uncertainty.std_error[order],
                 "rank_low": low[order],
@@ -394,9 +375,9 @@ class Ranking:
         columns[self.judgment_kind] = self.n_judgments[order]
         return pl.DataFrame(columns)
 
-    def to_pandas(self, level: float = 0.95, uncertainty: bool = True) -> Any:
+    def to_pandas(self, level: float = 0.95, uncertainty: bool = True, simultaneous: bool | None = None) -> Any:
         """Return the table as a pandas data frame. See `table`."""
-        return as_native(self.to_polars(level, uncertainty), "pandas")
+        return as_native(self.to_polars(level, uncertainty, simultaneous), "pandas")
 
     def plot(self, query: object | None = None, *, top: int = 30, level: float = 0.95, uncertainty: bool = True) -> Any:
         """Draw the best items with the intervals of their scores, as an Altair chart.
@@ -453,6 +434,11 @@ class Ranking:
         from crowdrank.results.saving import load
 
         return load(path)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise SettingError(f"level must be between 0 and 1, got {level}.")
 
 
 def _reversed_note(names: list[str]) -> list[str]:

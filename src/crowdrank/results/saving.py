@@ -40,6 +40,7 @@ def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
         "convergence": asdict(ranking.convergence),
         "notes": ranking.notes,
         "native": ranking.native,
+        "simultaneous": ranking.simultaneous,
     }
     if ranking.has_annotators:
         annotators = ranking.annotators
@@ -93,6 +94,7 @@ def load(path: str | Path) -> Ranking:
         log_likelihood=content["log_likelihood"],
         convergence=Convergence(**content["convergence"]),
         native=native,
+        simultaneous=content.get("simultaneous", False),
         _lazy=LazyParts(
             n_judgments=lambda: np.array(content["judged"], np.int64),
             notes=lambda: notes,

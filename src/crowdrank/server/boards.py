@@ -254,7 +254,7 @@ def _rows(
 ) -> list[BoardRow]:
     keys, uncertainty = _keys(ranking), ranking.uncertainty
     low, high = np.quantile(uncertainty.draws, (0.025, 0.975), axis=0)
-    rank_low, rank_high = uncertainty.rank_interval(ranking.items)
+    rank_low, rank_high = ranking.rank_intervals()
     order = [code for code in ranking.order.tolist() if keys[code] in visible]
     rows = []
     for code, following in zip(order, [*order[1:], None], strict=True):

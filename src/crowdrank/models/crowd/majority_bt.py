@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, DataDiagnostics, Items, Judgments, PairCounts
 from crowdrank.engines import Engine
-from crowdrank.errors import DataError, DisconnectedError, SeparationError
+from crowdrank.errors import DataError, DisconnectedError, SeparationError, SettingError
 from crowdrank.inference.newton import maximize
 from crowdrank.models.base import (
     FitOptions,
@@ -74,7 +74,9 @@ class MajorityBT(Model):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        BradleyTerry(**model_settings(self))  # it has the same settings and checks them
+        if isinstance(self.prior_scale, str):
+            raise SettingError(f"prior_scale must be positive, or None for no prior, got {self.prior_scale!r}.")
+        BradleyTerry(**model_settings(self))  # it checks the same settings
 
     @property
     def _has_prior(self) -> bool:

@@ -15,13 +15,14 @@ from crowdrank.results import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class BradleyTerry(PairwiseModel):
-    """Bradley-Terry model: scores under logistic noise, estimated by maximum a posteriori.
+    """Bradley-Terry model: scores under logistic noise, with their spread learnt from the judgments.
 
     Parameters
     ----------
-    prior_scale : float or None, default 3
-        Standard deviation of the normal prior on scores. None is plain maximum likelihood, which needs every item to
-        have both won and lost.
+    prior_scale : float, "auto" or None, default "auto"
+        Standard deviation of the normal prior on scores. "auto" learns it from the judgments, so that items that differ
+        little are shrunk towards each other. None is plain maximum likelihood, which needs every item to have both won
+        and lost.
     virtual_weight : float, default 0
         Wins and losses (λ) of every item against a virtual item with score 0, the regularisation of Chen et al. 2013,
         §3.2.
@@ -37,11 +38,14 @@ class BradleyTerry(PairwiseModel):
     Notes
     -----
     P(a beats b) = 1 / (1 + exp(s_b − s_a)). With Davidson's ties, P(a) : P(tie) : P(b) = e^{d/2} : e^θ : e^{−d/2} with
-    d = s_a − s_b. Standard errors come from the curvature of the log posterior.
+    d = s_a − s_b. With a given `prior_scale`, scores maximise the posterior; its curvature gives the standard errors.
+    With "auto", the evidence of the judgments decides on the spread τ, under a weak prior: up to 300 items, scores are
+    posterior means with τ integrated out; beyond that, the best τ is taken. `Ranking.parameters` has it as
+    "prior_scale".
 
     References
     ----------
-    Bradley & Terry 1952; Davidson 1970.
+    Bradley & Terry 1952; Davidson 1970; MacKay 1992; Rue, Martino & Chopin 2009.
 
     Examples
     --------

@@ -12,6 +12,7 @@ from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
+from crowdrank.models.bootstrap import posterior
 from crowdrank.models.pairwise.likelihood import LOGISTIC, outcome_probabilities
 from crowdrank.results import Ranking, Uncertainty
 
@@ -106,4 +107,4 @@ class Elo(Model):
         rng = np.random.default_rng(self.seed)
         rows = len(comparisons)
         draws = np.array([self._ratings(comparisons.take(rng.integers(rows, size=rows))) for _ in range(_REPLICATES)])
-        return Uncertainty(draws, draws.std(axis=0, ddof=1), f"bootstrap over {rows} judgments, shuffled")
+        return posterior(comparisons, draws, rows, f"bootstrap over {rows} judgments, shuffled", self.seed)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,10 +30,14 @@ from crowdrank.models.pairwise.likelihood import (
     gaussian,
     virtual_node,
 )
+from crowdrank.models.pairwise.spread import learn_spread
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # Up to this many items the curvature is factored; beyond it, conjugate gradients are faster.
 _LARGEST_FACTORED = 300
+# Standard deviation of the prior on θ where the spread of the scores is learnt.
+TIE_SCALE = 3.0
+_DRAWS = 1000
 # The formula without ties that each formula extends.
 _WITHOUT_TIES = {LOGISTIC: LOGISTIC, PROBIT: PROBIT, DAVIDSON: LOGISTIC, THRESHOLD: PROBIT}
 
@@ -41,14 +46,15 @@ _WITHOUT_TIES = {LOGISTIC: LOGISTIC, PROBIT: PROBIT, DAVIDSON: LOGISTIC, THRESHO
 class PairwiseModel(IterativeModel):
     """The settings that bradley-terry and thurstone share."""
 
-    prior_scale: float | None = 3.0
+    prior_scale: float | Literal["auto"] | None = "auto"
     virtual_weight: float = 0.0
     max_steps: int = 100
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.prior_scale is not None and not (0 < self.prior_scale < np.inf):
-            raise SettingError(f"prior_scale must be positive, or None for no prior, got {self.prior_scale}.")
+        scale = self.prior_scale
+        if scale not in (None, "auto") and (isinstance(scale, str) or not 0 < scale < np.inf):
+            raise SettingError(f'prior_scale must be positive, "auto", or None for no prior, got {scale!r}.')
         if not 0 <= self.virtual_weight < np.inf:
             raise SettingError(f"virtual_weight must be zero or more, got {self.virtual_weight}.")
 
@@ -75,13 +81,15 @@ class PairwiseCurvature:
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         if self.size <= _LARGEST_FACTORED:
-            return DenseCurvature(self._matrix()).solve(vector)
-        diagonal = self.terms.diagonal + self.prior
-        if self.theta_prior is not None:
-            diagonal = np.append(diagonal, self.terms.corner + self.theta_prior)
-        return MatrixFreeCurvature(self._product, diagonal).solve(vector, tolerance)
+            return DenseCurvature(self.matrix()).solve(vector)
+        return MatrixFreeCurvature(self._product, self.diagonal).solve(vector, tolerance)
 
-    def _matrix(self) -> FloatArray:
+    @property
+    def diagonal(self) -> FloatArray:
+        scores = self.terms.diagonal + self.prior
+        return scores if self.theta_prior is None else np.append(scores, self.terms.corner + self.theta_prior)
+
+    def matrix(self) -> FloatArray:
         (matrix,) = self.pairs.sum(hessian_matrix, self.size)
         matrix.flat[:: self.size + 1] += self.prior
         if not self.prior.any():  # a common shift of a query's scores changes nothing: hold it fixed
@@ -121,6 +129,7 @@ class Objective:
     formula: int
     prior_scale: float | None
     virtual_weight: float
+    tie_scale: float | None = None
 
     @property
     def has_theta(self) -> bool:
@@ -140,7 +149,7 @@ class Objective:
             )
         theta_prior = None
         if self.has_theta:
-            theta_prior = 0.0 if self.prior_scale is None else 1.0 / self.prior_scale**2
+            theta_prior = 0.0 if self.tie_scale is None else 1.0 / self.tie_scale**2
             value -= 0.5 * theta_prior * theta**2
             gradient = np.append(gradient, terms.theta_gradient - theta_prior * theta)
         return Evaluation(value, gradient, PairwiseCurvature(pairs, terms, prior_curvature, theta_prior, self.items))
@@ -155,7 +164,7 @@ class Objective:
 
     def start(self, tie_share: float, earlier: FloatArray | None = None) -> FloatArray:
         """Starting values: given scores, or scores from win rates; and the θ that gives the observed share of ties."""
-        scores = self._scores_from_win_rates() if earlier is None else np.nan_to_num(earlier)
+        scores = self.scores_from_win_rates() if earlier is None else np.nan_to_num(earlier)
         share = min(max(tie_share, 0.01), 0.99)
         if self.formula == DAVIDSON:
             return np.append(scores, np.log(2 * share / (1 - share)))
@@ -165,7 +174,7 @@ class Objective:
             return np.append(scores, np.sqrt(2) * ndtri((1 + share) / 2))
         return scores
 
-    def _scores_from_win_rates(self) -> FloatArray:
+    def scores_from_win_rates(self) -> FloatArray:
         net, total = self.held.sum(likelihood.win_loss_counts, len(self.items))
         scores = np.log((total + net + 1) / (total - net + 1))
         # win rates against mixed opponents are shrunk towards one half: correct for the variance of the opponents
@@ -189,24 +198,75 @@ def fit_pairwise(
         raise SeparationError("Every judgment is a tie, so no finite tie parameter fits. Set prior_scale.")
     check_connected(diagnose(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
     held = options.engine.load(reduce(comparisons, formula))
-    objective = Objective(held, comparisons.items, formula, model.prior_scale, model.virtual_weight)
-    start = objective.start(ties / len(comparisons), options.init)
-    found = maximize(objective, start, tolerance=model.tolerance, max_steps=model.max_steps)
-    curvature = found.evaluation.curvature
-    assert isinstance(curvature, PairwiseCurvature)
-    size = len(comparisons.items)
-    return build_ranking(
-        model,
-        comparisons,
-        found.parameters[:size],
-        parameters={"tie": float(found.parameters[size])} if objective.has_theta else {},
-        log_likelihood=curvature.terms.value,
-        convergence=Convergence(found.converged, found.steps, found.distance),
-        measure=lambda: measure(found, curvature, comparisons.items, model.seed),
+    given = None if model.prior_scale == "auto" else model.prior_scale
+    tie_scale = TIE_SCALE if model.prior_scale == "auto" else given
+
+    def objective_at(scale: float | None) -> Objective:
+        return Objective(held, comparisons.items, formula, scale, model.virtual_weight, tie_scale)
+
+    start = objective_at(None).start(ties / len(comparisons), options.init)
+    if model.prior_scale == "auto":
+        # the first value of the spread must not depend on the starting values
+        spread = float(
+            np.std(
+                start[: len(comparisons.items)] if options.init is None else objective_at(None).scores_from_win_rates()
+            )
+        )
+        return _fit_with_spread(model, comparisons, objective_at, start, spread)
+    found = maximize(objective_at(given), start, tolerance=model.tolerance, max_steps=model.max_steps)
+    return _ranking(
+        model, comparisons, found, found.parameters, {}, lambda: measure(found, comparisons.items, model.seed)
     )
 
 
-def measure(found: OptimizeResult, curvature: PairwiseCurvature, items: Items, seed: int) -> Uncertainty:
+def _fit_with_spread(
+    model: PairwiseModel,
+    comparisons: Comparisons,
+    objective_at: Callable[[float | None], Objective],
+    start: FloatArray,
+    spread: float,
+) -> Ranking:
+    items, seed = comparisons.items, model.seed
+    posterior = learn_spread(objective_at, start, spread, items, model.tolerance, model.max_steps)
+    found, parameters = posterior.slowest, posterior.parameters
+    if len(posterior.fits) > 1:  # the mean is not an optimum: evaluate the likelihood there
+        found = replace(found, evaluation=objective_at(posterior.scale)(parameters))
+
+    def measure_spread() -> Uncertainty:
+        if len(posterior.fits) == 1:
+            return measure(found, items, seed)
+        mixture = posterior.mixture
+        return Uncertainty(
+            mixture.draw(_DRAWS, seed), mixture.std_error, "curvature, averaged over the spread", sampled=True
+        )
+
+    return _ranking(model, comparisons, found, parameters, {"prior_scale": posterior.scale}, measure_spread)
+
+
+def _ranking(
+    model: PairwiseModel,
+    comparisons: Comparisons,
+    found: OptimizeResult,
+    x: FloatArray,
+    parameters: dict[str, float],
+    measured: Callable[[], Uncertainty],
+) -> Ranking:
+    curvature, size = found.evaluation.curvature, len(comparisons.items)
+    assert isinstance(curvature, PairwiseCurvature)
+    return build_ranking(
+        model,
+        comparisons,
+        x[:size],
+        parameters=({"tie": float(x[size])} if len(x) > size else {}) | parameters,
+        log_likelihood=curvature.terms.value,
+        convergence=Convergence(found.converged, found.steps, found.distance),
+        measure=measured,
+    )
+
+
+def measure(found: OptimizeResult, items: Items, seed: int) -> Uncertainty:
+    curvature = found.evaluation.curvature
+    assert isinstance(curvature, PairwiseCurvature)
     error, around = curvature.laplace().draw(seed)
     return Uncertainty(items.centre(found.parameters[: len(items)]) + around, error, "curvature at the optimum")
 

@@ -15,13 +15,13 @@ from crowdrank.results import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class Thurstone(PairwiseModel):
-    """Thurstone's case V: scores under normal noise, estimated by maximum a posteriori.
+    """Thurstone's case V: scores under normal noise, with their spread learnt from the judgments.
 
     Parameters
     ----------
-    prior_scale : float or None, default 2.5
-        Standard deviation of the normal prior on scores. None is plain maximum likelihood, which needs every item to
-        have both won and lost.
+    prior_scale : float, "auto" or None, default "auto"
+        Standard deviation of the normal prior on scores. "auto" learns it from the judgments, as in `BradleyTerry`.
+        None is plain maximum likelihood, which needs every item to have both won and lost.
     virtual_weight : float, default 0
         Wins and losses (λ) of every item against a virtual item with score 0.
     ties : {"threshold", "half", "drop"}, default "threshold"
@@ -54,7 +54,6 @@ class Thurstone(PairwiseModel):
     distributable: ClassVar[bool] = True
     supports_warm_start: ClassVar[bool] = True
 
-    prior_scale: float | None = 2.5
     ties: Literal["threshold", "half", "drop"] = "threshold"
 
     def __post_init__(self) -> None:
