@@ -1,4 +1,4 @@
-"""Classes of annotators who make lists: a grid of precisions, with weights that are learnt from all annotators together.
+"""Classes of annotators who make lists: a grid of precisions, with weights learnt from all annotators.
 
 A regular annotator has a precision κ with log κ ~ N(0, ω²), cut to the grid; some annotators answer at random (κ = 0),
 and a few in reverse (κ = −1). The unit of the scores is that of an annotator with κ = 1.
@@ -18,8 +18,8 @@ _LOG_PRECISION = np.log(2.0) * 0.75 * np.arange(-4, 5)
 PRECISION = np.concatenate((np.exp(_LOG_PRECISION), [0.0], [-1.0]))
 """Precision κ of each class: regular, random, reversed."""
 _KIND = np.repeat([0, 1, 2], [len(_LOG_PRECISION), 1, 1])
-SPREADS = (0.2, 0.5, 0.9, 1.4)
-"""Values of ω, the standard deviation of log κ, that are tried."""
+SPREADS = (0.7, 0.25, 1.3)
+"""Values of ω, the standard deviation of log κ, that are tried, the most usual first."""
 # The Dirichlet prior of the shares, as a number of regular, random and reversed annotators seen before.
 _SEEN = np.array([6.0, 0.6, 0.15])
 _EM_STEPS = 30
@@ -93,7 +93,9 @@ def class_quality(items: Items, scores: FloatArray) -> FloatArray:
     return np.array([float(np.mean(1 / (1 + np.exp(-np.clip(kappa * gap, -500, 500))))) for kappa in PRECISION])
 
 
-def summarise(posterior: FloatArray, value: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray, FloatArray]:
+def summarise(
+    posterior: FloatArray, value: FloatArray, level: float = 0.95
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Posterior mean of a value of the classes for each annotator, and the ends of its interval."""
     order: IntArray = np.argsort(value, kind="stable")
     below = np.cumsum(posterior[:, order], axis=1)

@@ -75,7 +75,8 @@ class CrowdPlackettLuce(IterativeModel):
     Examples
     --------
     >>> lists = [[["a"], ["b"], ["c"], ["d"]]] * 4 + [[["a"], ["c"], ["b"], ["d"]], [["d"], ["c"], ["b"], ["a"]]]
-    >>> ranking = CrowdPlackettLuce().fit(Rankings.of_lists(lists, annotator=["ann", "bob", "cat", "dan", "eve", "fay"]))
+    >>> people = ["ann", "bob", "cat", "dan", "eve", "fay"]
+    >>> ranking = CrowdPlackettLuce().fit(Rankings.of_lists(lists, annotator=people))
     >>> ranking.table(uncertainty=False)["item"].to_list()
     ['a', 'b', 'c', 'd']
     >>> bool(ranking.annotators["fay"]["quality"].value < ranking.annotators["ann"]["quality"].value)

@@ -1,7 +1,7 @@
 """Posterior of the scores behind lists of annotators: modes, Laplace approximations and their evidence.
 
-The hyperparameters are the spread τ of the scores, s ~ N(0, τ²), and the population of annotators: the spread ω of their
-log precision and the shares of random and reversed annotators. Where data are few, τ and ω are integrated over a grid.
+The hyperparameters are the spread τ of the scores, s ~ N(0, τ²), and the population of annotators: the spread ω of
+their log precision and the shares of random and reversed ones. Where data are few, τ and ω are integrated over a grid.
 For each ω, τ rises from .03, where the posterior has a single mode near zero, and each mode is the start of the next;
 so the majority decides the sign of the scores. Where data are many, the best τ and ω are used.
 """
@@ -23,7 +23,7 @@ from crowdrank.models.lists.crowd_likelihood import CrowdLists, CrowdLogLikeliho
 SCALES = tuple(0.03 * 2.0**k for k in range(9))
 """Values of τ, the spread of the scores, that are tried: .03 to 7.7."""
 # Stop raising τ when the log evidence is this far below the best.
-_NEGLIGIBLE = 8.0
+_NEGLIGIBLE = 6.0
 # Rounds of learning the population and maximising over the scores, at one value of τ and ω, and for the best of all.
 _ROUNDS_ON_GRID, _ROUNDS = 3, 40
 _STEPS_PER_ROUND = 3
@@ -50,9 +50,9 @@ class BlockCurvature:
     def _factor(self, hessian: FloatArray, information: FloatArray) -> FloatArray:
         prior = np.diag(np.full(len(hessian), self.precision))
         try:
-            return np.linalg.cholesky(hessian + prior)
+            return np.asarray(np.linalg.cholesky(hessian + prior))
         except np.linalg.LinAlgError:
-            return np.linalg.cholesky(information + prior)
+            return np.asarray(np.linalg.cholesky(information + prior))
 
     def solve(self, vector: FloatArray, tolerance: float = 0.0) -> FloatArray:
         from scipy.linalg import cho_solve
@@ -145,17 +145,33 @@ class CrowdPosterior:
     max_steps: int
 
     def on_grid(self) -> list[CrowdMode]:
-        """Modes at all values of the hyperparameters that matter."""
+        """Modes at all values of the hyperparameters that matter; the other ω begin where the first one found data."""
+        scales, spreads = self._scales, self._spreads
+        first = self._path(scales, Population.prior(spreads[0]), np.zeros(self.n_items))
+        highest = max(mode.log_evidence for mode in first)
+        n = next(n for n, mode in enumerate(first) if mode.log_evidence > highest - _NEGLIGIBLE)
+        modes = first[n:]
+        for spread in spreads[1:]:
+            shares = first[n].population.shares
+            modes += self._path(scales[n:], Population(spread, shares), first[n].found.parameters)
+        return modes
+
+    @property
+    def _scales(self) -> tuple[float, ...]:
+        return SCALES if self.scale is None else (self.scale,)
+
+    @property
+    def _spreads(self) -> tuple[float, ...]:
+        return SPREADS if self.spread is None else (self.spread,)
+
+    def _path(self, scales: tuple[float, ...], population: Population, scores: FloatArray) -> list[CrowdMode]:
+        """Modes for rising τ, each the start of the next, as long as the evidence is not negligible."""
         modes: list[CrowdMode] = []
-        for spread in SPREADS if self.spread is None else (self.spread,):
-            scores, population, highest = np.zeros(self.n_items), Population.prior(spread), -np.inf
-            for scale in SCALES if self.scale is None else (self.scale,):
-                mode = self._mode(scale, population, scores)
-                scores, population = mode.found.parameters, mode.population
-                modes.append(mode)
-                highest = max(highest, mode.log_evidence)
-                if mode.log_evidence < highest - _NEGLIGIBLE:
-                    break
+        for scale in scales:
+            modes.append(self._mode(scale, population, scores))
+            scores, population = modes[-1].found.parameters, modes[-1].population
+            if modes[-1].log_evidence < max(mode.log_evidence for mode in modes) - _NEGLIGIBLE:
+                break
         return modes
 
     def _mode(self, scale: float, population: Population, scores: FloatArray) -> CrowdMode:
@@ -176,8 +192,8 @@ class CrowdPosterior:
 
     def best(self) -> CrowdMode:
         """The mode at the most probable hyperparameters, by EM for τ and by trial for ω."""
-        spreads = SPREADS if self.spread is None else (self.spread,)
-        population = Population.prior(spreads[len(spreads) // 2])
+        spreads = self._spreads
+        population = Population.prior(spreads[0])
         scores, scale, steps = np.zeros(self.n_items), self.scale or 1.0, 0
         for _ in range(_ROUNDS):
             found = self._maximize(scale, population, scores, _LOOSE, min(_STEPS_PER_ROUND, self.max_steps - steps))
