@@ -39,6 +39,7 @@ _NAMES = {
         "Copeland",
         "CrowdAgg",
         "CrowdBT",
+        "CrowdPlackettLuce",
         "DawidSkene",
         "EMElo",
         "Elo",
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from crowdrank.models import Copeland as Copeland
     from crowdrank.models import CrowdAgg as CrowdAgg
     from crowdrank.models import CrowdBT as CrowdBT
+    from crowdrank.models import CrowdPlackettLuce as CrowdPlackettLuce
     from crowdrank.models import DawidSkene as DawidSkene
     from crowdrank.models import Elo as Elo
     from crowdrank.models import EMElo as EMElo

@@ -120,7 +120,7 @@ def test_ratings_and_lists_are_ranked_too(crowdrank, tmp_path):
     assert "Ranked by graded-response.\n" in rated.out
     assert "the better grade wins" in crowdrank("rank", ratings, "--model", "bradley-terry").out
     assert "winners are graded 1" in crowdrank("rank", EXAMPLE / "votes.csv", "--model", "mean-rating").out
-    assert "Ranked by plackett-luce" in listed.out
+    assert "Ranked by crowd-plackett-luce" in listed.out
 
 
 def test_bootstrap_replaces_the_curvature(crowdrank, votes):

@@ -94,7 +94,10 @@ def test_the_default_weighs_annotators_where_several_are_known():
     assert default_model(Ratings.of(["a"], [1], annotator=["x"])).name == "mean-rating"
     assert default_model(Ratings.of(["a", "b"], [1, 2], annotator=["x", "y"])).name == "graded-response"
     assert default_model(Ratings.of(["a", "b"], [1, 2])).name == "mean-rating"
-    assert default_model(VOTES.to_rankings()).name == "plackett-luce"
+    lists = VOTES.to_rankings()
+    assert default_model(lists).name == "crowd-plackett-luce"
+    assert default_model(lists, win_probabilities=True).name == "plackett-luce"
+    assert default_model(replace(lists, annotator=None, annotators=np.array([], dtype=object))).name == "plackett-luce"
 
 
 def test_what_was_counted_is_told_in_the_table():

@@ -15,6 +15,7 @@ from crowdrank.models.crowd.mpm import MPM
 from crowdrank.models.crowd.pairwise_hits import PairwiseHITS
 from crowdrank.models.crowd.variance_bt import VarianceBT
 from crowdrank.models.crowd_agg.crowd_agg import CrowdAgg
+from crowdrank.models.lists.crowd_plackett_luce import CrowdPlackettLuce
 from crowdrank.models.lists.mallows import Mallows
 from crowdrank.models.lists.markov_chain import MarkovChain
 from crowdrank.models.lists.plackett_luce import PlackettLuce
@@ -44,6 +45,7 @@ REGISTRY: dict[str, type[Model]] = {
     "crowd-agg": CrowdAgg,
     "linear-bias": LinearBias,
     "plackett-luce": PlackettLuce,
+    "crowd-plackett-luce": CrowdPlackettLuce,
     "trm": TRM,
     "mallows": Mallows,
     "rank-centrality": RankCentrality,
@@ -89,6 +91,7 @@ __all__ = [
     "Copeland",
     "CrowdAgg",
     "CrowdBT",
+    "CrowdPlackettLuce",
     "DawidSkene",
     "EMElo",
     "Elo",

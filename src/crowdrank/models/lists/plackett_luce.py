@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -14,7 +16,8 @@ from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature, conjugate_gradients
 from crowdrank.inference.laplace import draw_from_covariance
-from crowdrank.inference.newton import Evaluation, maximize
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
+from crowdrank.inference.scale_evidence import QuadraticExpansion
 from crowdrank.models.base import (
     FitOptions,
     Model,
@@ -34,6 +37,9 @@ _LARGEST_FACTORED = 300
 # Items up to which the covariance is computed by inversion; above, draws are solved for one by one.
 _LARGEST_INVERTED = 2_000
 _SOLVED_DRAWS = 128
+_DRAWS = 1_000
+# Learning the spread of the scores: where to start, and when to stop.
+_FIRST_SCALE, _SCALE_TOLERANCE, _MAX_ROUNDS, _LOOSE = 1.0, 0.2, 8, 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +48,9 @@ class PlackettLuce(Model):
 
     Parameters
     ----------
-    prior_scale : float or None, default 3.0
-        Standard deviation of the normal prior on scores. None gives plain maximum likelihood, which needs connected
-        judgments in which no item only wins or only loses.
+    prior_scale : float, "auto" or None, default "auto"
+        Standard deviation of the normal prior on scores. "auto" learns it from all queries together. None gives plain
+        maximum likelihood, which needs connected judgments in which no item only wins or only loses.
     tolerance : float, default 1e-4
         Stop when √(gᵀH⁻¹g), the distance to the optimum in standard errors, is below this.
     max_steps : int, default 100
@@ -56,7 +62,9 @@ class PlackettLuce(Model):
     -----
     P(list) = Πⱼ exp(sⱼ) / Σ_{k not above j} exp(sₖ), over all places but the last. Items tied on the last place were
     left unordered, which makes top-k lists and choices of the best item special cases. Items tied higher up share one
-    denominator (Breslow 1974). Uncertainty is the normal approximation at the optimum.
+    denominator (Breslow 1974). Uncertainty is the normal approximation at the optimum. A learnt spread of the scores
+    maximises the evidence by Laplace's method. With few items it is integrated out, and the score is the posterior
+    mean.
 
     References: Luce (1959), Individual choice behavior; Plackett (1975), The analysis of permutations.
 
@@ -69,38 +77,88 @@ class PlackettLuce(Model):
 
     reads: ClassVar[type] = Rankings
     distributable: ClassVar[bool] = True
+    shares_scores: ClassVar[bool] = True
 
-    prior_scale: float | None = 3.0
+    prior_scale: float | Literal["auto"] | None = "auto"
     tolerance: float = 1e-4
     max_steps: int = 100
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.prior_scale is not None and not 0 < self.prior_scale < np.inf:
-            raise SettingError(f"prior_scale must be positive, or None for no prior, got {self.prior_scale}.")
+        scale = self.prior_scale
+        if scale is not None and scale != "auto" and (isinstance(scale, str) or not 0 < scale < np.inf):
+            raise SettingError(f'prior_scale must be positive, "auto", or None for no prior, got {scale!r}.')
         check_solver(self)
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         rankings = require_kind(Rankings, judgments, self)
         self._check_connected(rankings)
         held = options.engine.load(RankedLists(rankings.item, rankings.place, rankings.offsets, rankings.weights))
+        if isinstance(self.prior_scale, str):
+            return self._fit_scale(rankings, held)
         objective = LogPosterior(held, rankings.items, self.prior_scale)
         found = maximize(objective, np.zeros(len(rankings.items)), tolerance=self.tolerance, max_steps=self.max_steps)
-        curvature = found.evaluation.curvature
-        assert isinstance(curvature, NegativeHessian)
+        curvature = negative_hessian(found)
+        return self._build(rankings, found, found.parameters, lambda: curvature.uncertainty(self.seed), {})
+
+    def _fit_scale(self, rankings: Rankings, held: ShardedData) -> Ranking:
+        """The scores and the best spread of them by turns; if items are few, the spread is then integrated out."""
+        items = rankings.items
+        scale, scores, steps, settled = _FIRST_SCALE, np.zeros(len(items)), 0, False
+        for n in range(_MAX_ROUNDS):
+            # The expansion holds at any scores, so those of a spread that will change need not be exact.
+            tolerance = self.tolerance if settled or n == _MAX_ROUNDS - 1 else max(self.tolerance, _LOOSE)
+            objective = LogPosterior(held, items, scale)
+            found = maximize(objective, scores, tolerance=tolerance, max_steps=self.max_steps - steps)
+            scores, steps = found.parameters, steps + found.steps
+            curvature = negative_hessian(found)
+            expansion = curvature.expand()
+            if settled or steps >= self.max_steps:
+                break
+            best = expansion.best_scale()
+            settled = abs(np.log(best / scale)) < _SCALE_TOLERANCE
+            scale = best
+        found = replace(found, steps=steps, converged=found.converged and tolerance == self.tolerance)
+        learnt = {"prior_scale": scale}
+        if len(items) > _LARGEST_FACTORED:
+            return self._build(rankings, found, found.parameters, lambda: curvature.uncertainty(self.seed), learnt)
+        mixture = expansion.mixture(items.centre)
+
+        def measure() -> Uncertainty:
+            return Uncertainty(
+                mixture.draw(_DRAWS, self.seed), mixture.std_error, "curvature, mixed over spreads", True
+            )
+
+        return self._build(rankings, found, mixture.mean, measure, learnt)
+
+    def _build(
+        self,
+        rankings: Rankings,
+        found: OptimizeResult,
+        scores: FloatArray,
+        measure: Callable[[], Uncertainty],
+        parameters: dict[str, float],
+    ) -> Ranking:
         return build_ranking(
             self,
             rankings,
-            found.parameters,
-            log_likelihood=curvature.likelihood.value,
+            scores,
+            log_likelihood=negative_hessian(found).likelihood.value,
+            parameters=parameters,
             convergence=Convergence(found.converged, found.steps, found.distance),
-            measure=lambda: curvature.uncertainty(self.seed),
+            measure=measure,
         )
 
     def _check_connected(self, rankings: Rankings) -> None:
         if not np.any(rankings.place):
             raise DataError("The lists order no two items, so there is nothing to rank.")
         check_connected(diagnose(rankings), has_prior=self.prior_scale is not None)
+
+
+def negative_hessian(found: OptimizeResult) -> NegativeHessian:
+    """The curvature that a maximisation ended with."""
+    assert isinstance(found.evaluation.curvature, NegativeHessian)
+    return found.evaluation.curvature
 
 
 @dataclass(frozen=True)
@@ -115,9 +173,10 @@ class NegativeHessian:
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         if len(self.scores) <= _LARGEST_FACTORED:
-            return DenseCurvature(self._matrix()).solve(vector)
+            return DenseCurvature(self._matrix).solve(vector)
         return MatrixFreeCurvature(self._product, self.likelihood.hessian_diag + self.prior).solve(vector, tolerance)
 
+    @cached_property
     def _matrix(self) -> FloatArray:
         (matrix,) = self.held.sum(formulas.hessian, self.scores)
         matrix[np.diag_indices(len(self.scores))] += self.prior
@@ -135,14 +194,27 @@ class NegativeHessian:
         size = len(self.scores)
         if size <= _LARGEST_INVERTED:
             with limit_blas_threads(size):
-                covariance = np.asarray(np.linalg.inv(self._matrix()), np.float64)
+                covariance = np.asarray(np.linalg.inv(self._matrix), np.float64)
             error, drawn = draw_from_covariance(covariance, self.items.centre, seed)
         else:
             rng = np.random.default_rng(seed)
             columns = [self._solve_for_noise(rng) for _ in range(_SOLVED_DRAWS)]
             drawn = np.array(columns)
             error = self.items.centre(drawn).std(axis=0)
-        return Uncertainty(self.items.centre(self.scores + drawn), error, "curvature at the optimum")
+        centred = self.items.centre(self.scores + drawn)
+        return Uncertainty(centred, error, "curvature at the optimum", sampled=bool(self.prior.any()))
+
+    def expand(self) -> QuadraticExpansion:
+        """The log-likelihood to second order around the scores; of many items, by the diagonal alone."""
+        precision = float(self.prior[0])
+        if len(self.scores) > _LARGEST_FACTORED:
+            curvature = self.likelihood.hessian_diag
+            return QuadraticExpansion(curvature, curvature * self.scores + self.likelihood.gradient)
+        with limit_blas_threads(len(self.scores)):
+            values, vectors = np.linalg.eigh(self._matrix - precision * np.eye(len(self.scores)))
+        values = np.maximum(values, 0.0)
+        linear = values * (self.scores @ vectors) + self.likelihood.gradient @ vectors
+        return QuadraticExpansion(values, linear, vectors)
 
     def _solve_for_noise(self, rng: np.random.Generator) -> FloatArray:
         """One draw: if z has covariance H, then H⁻¹z has covariance H⁻¹."""
