@@ -13,9 +13,10 @@ from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 from crowdrank.data import Comparisons
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation.annotator_evidence import Evidence, collect_evidence
-from crowdrank.evaluation.annotator_tests import cross_fit_expectations
+from crowdrank.evaluation.reference_scores import cross_fit_references
 from crowdrank.models import CrowdBT
 from crowdrank.models.base import Model
+from crowdrank.models.tastes import Tastes, find_tastes
 from crowdrank.results.parts import Tabular
 
 VERDICTS = ("reliable", "noisy", "random", "reversed", "one-sided", "hasty", "different taste", "too few to say")
@@ -74,7 +75,9 @@ class Verdicts(Tabular):
     typical : float
         Quality of a typical annotator.
     level : float
-        Significance level.
+        False discovery rate.
+    tastes : Tastes or None
+        The two camps of a crowd with tastes; None for others.
     native : str, default "polars"
         Data frame library of `frame`.
     """
@@ -88,6 +91,7 @@ class Verdicts(Tabular):
     p_values: dict[str, FloatArray]
     typical: float
     level: float
+    tastes: Tastes | None = None
     native: str = "polars"
 
     def __len__(self) -> int:
@@ -183,8 +187,9 @@ def verdicts(
         raise SettingError(f"level must be between 0 and 0.5, got {level}.")
     if folds < 2:
         raise SettingError(f"folds must be at least 2, got {folds}.")
-    expected = cross_fit_expectations(comparisons, model, folds, np.random.default_rng(seed))
-    evidence = collect_evidence(comparisons, expected, level)
+    tastes = find_tastes(comparisons, seed)
+    references = cross_fit_references(comparisons, model, folds, tastes, np.random.default_rng(seed))
+    evidence = collect_evidence(comparisons, references, tastes, level)
     return Verdicts(
         annotators=comparisons.annotators,
         verdict=_decide(evidence),
@@ -195,6 +200,7 @@ def verdicts(
         p_values=evidence.p_values,
         typical=evidence.typical,
         level=level,
+        tastes=tastes,
         native=comparisons.frame_backend,
     )
 
@@ -204,7 +210,7 @@ def _decide(evidence: Evidence) -> ObjectArray:
     found = {
         "one-sided": evidence.one_sided,
         "hasty": evidence.hasty,
-        "different taste": evidence.significant("taste"),
+        "different taste": evidence.different_taste,
         "reversed": evidence.significant("below_half"),
         "random": evidence.random,
         "noisy": evidence.noisy,
@@ -218,7 +224,7 @@ def _reasons(evidence: Evidence) -> ObjectArray:
     clauses = [
         (evidence.one_sided, _side_clause),
         (evidence.hasty, _time_clause),
-        (evidence.significant("taste"), _minority_clause),
+        (evidence.different_taste, _camp_clause),
     ]
     reasons = np.empty(len(evidence.decided), dtype=object)
     for n in range(len(reasons)):
@@ -242,9 +248,9 @@ def _time_clause(evidence: Evidence, n: int) -> str:
     return f"took {median:.3g} seconds per answer, typically {typical:.3g}{_p(evidence, 'hasty', n)}"
 
 
-def _minority_clause(evidence: Evidence, n: int) -> str:
-    sided, contested = evidence.minority.with_minority[n], evidence.minority.contested[n]
-    return f"sided with a minority in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', n)}"
+def _camp_clause(evidence: Evidence, n: int) -> str:
+    sided, contested = evidence.camps.with_smaller[n], evidence.camps.contested[n]
+    return f"sided with the smaller camp in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', n)}"
 
 
 def _agreement_clause(evidence: Evidence, n: int) -> str:
