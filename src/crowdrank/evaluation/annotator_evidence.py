@@ -13,7 +13,6 @@ from crowdrank.evaluation.annotator_tests import (
     CampTest,
     ResponseTimes,
     WeightedSum,
-    benjamini_hochberg,
     camp_test,
     decided_answers,
     estimate_quality,
@@ -23,6 +22,7 @@ from crowdrank.evaluation.annotator_tests import (
 )
 from crowdrank.evaluation.reference_scores import References
 from crowdrank.models.tastes import Tastes
+from crowdrank.results.multiple_tests import benjamini_hochberg
 
 MIN_ANSWERS = 10
 """Nobody is accused of anything on fewer decided answers."""
@@ -120,9 +120,7 @@ class Evidence:
         return ~differs & self.significant("below_typical") & (self.upper < RANDOM_QUALITY)
 
 
-def collect_evidence(
-    comparisons: Comparisons, references: References, tastes: Tastes | None, level: float
-) -> Evidence:
+def collect_evidence(comparisons: Comparisons, references: References, tastes: Tastes | None, level: float) -> Evidence:
     """Run every test on every annotator."""
     answers, rows = decided_answers(comparisons, references.expected), np.flatnonzero(comparisons.outcome)
     agreement, typical = answers.weighted_sum(answers.expected), typical_slope(answers, level)
@@ -133,17 +131,17 @@ def collect_evidence(
     below_typical = answers.lower_tail(answers.expected, typical.lower)
     not_tested = np.full(answers.n_annotators, np.nan)
     in_smaller_camp = np.zeros(answers.n_annotators, bool) if tastes is None else tastes.camp == 2
+    # In a crowd with tastes the camp was chosen by the answers: the larger of two sums is tested.
+    n_camps = 1 if tastes is None else 2
+    above_half = np.minimum(1.0, n_camps * answers.upper_tail(answers.expected))
     accusations = {
-        "below_half": answers.lower_tail(answers.expected),
+        "below_half": np.minimum(1.0, n_camps * answers.lower_tail(answers.expected)),
         "below_typical": below_typical,
         "one_sided": answers.two_sided(side_weight) if comparisons.positions_known else not_tested,
         # Fast answers are an accusation only if they are also worse than those of others.
         "hasty": not_tested if times is None else np.maximum(times.p_value, below_typical),
         "taste": np.where(in_smaller_camp, camps.p_value, np.nan),
     }
-    # Where the camp was chosen by agreement, the better of two sums is tested.
-    chances = 1 if tastes is None else 2
-    above_half = np.minimum(1.0, chances * answers.upper_tail(answers.expected))
     return Evidence(
         level=level,
         answers=answers.sum_by_annotator(np.ones(len(rows))),
@@ -166,6 +164,6 @@ def collect_evidence(
 
 
 def _adjust_together(accusations: dict[str, FloatArray], enough: BoolArray) -> dict[str, FloatArray]:
-    """Adjust all accusations of all annotators as one family, so that the false discovery rate holds for any of them."""
+    """Adjust all accusations of all annotators as one family: the false discovery rate holds for any of them."""
     family = np.concatenate([np.where(enough, p_value, np.nan) for p_value in accusations.values()])
     return dict(zip(accusations, np.split(benjamini_hochberg(family), len(accusations)), strict=True))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons
+from crowdrank.results.multiple_tests import benjamini_hochberg
 
 _NEWTON_STEPS = 40
 _TRIMMING_ROUNDS = 4
@@ -92,7 +93,9 @@ class Answers:
         """Return the two-sided p-value of the sum under random answers."""
         return np.asarray(np.minimum(1.0, 2 * np.minimum(self.lower_tail(weight), self.upper_tail(weight))))
 
-    def _saddlepoint(self, weight: FloatArray, offset: FloatArray, target: FloatArray, squares: FloatArray) -> FloatArray:
+    def _saddlepoint(
+        self, weight: FloatArray, offset: FloatArray, target: FloatArray, squares: FloatArray
+    ) -> FloatArray:
         """Solve K'(t) = target for each annotator: Newton's method, kept between bounds by bisection."""
         unit = 1 / np.sqrt(np.where(squares > 0, squares / np.maximum(1, self.sum_by_annotator(weight != 0)), 1.0))
         low, high, t = -60 * unit, 60 * unit, np.zeros(self.n_annotators)
@@ -227,20 +230,6 @@ def safe_divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return np.divide(numerator, denominator, out=np.zeros(shape), where=np.asarray(denominator) > 0)
 
 
-def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
-    """Adjust p-values for the false discovery rate (Benjamini and Hochberg 1995); nan is kept and not counted.
-
-    >>> benjamini_hochberg(np.array([0.01, 0.5, 0.02, np.nan])).tolist()
-    [0.03, 0.5, 0.03, nan]
-    """
-    known = np.flatnonzero(~np.isnan(p_values))
-    order = known[np.argsort(p_values[known])]
-    scaled = p_values[order] * len(known) / np.arange(1, len(known) + 1)
-    adjusted = np.full(len(p_values), np.nan)
-    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
-    return adjusted
-
-
 def decided_answers(comparisons: Comparisons, expected: FloatArray) -> Answers:
     """Return the answers that are not ties."""
     assert comparisons.annotator is not None
@@ -310,11 +299,9 @@ def typical_slope(answers: Answers, level: float) -> TypicalSlope:
     for _ in range(_TRIMMING_ROUNDS):
         found = _pooled_slope(agreement, weight)
         p_value = np.where(known, answers.lower_tail(answers.expected, found.lower), np.nan)
-        worse = benjamini_hochberg(p_value) < level
-        allowed = np.count_nonzero(known) // 2
-        if np.count_nonzero(worse) > allowed:
-            worse = worse & (p_value <= np.sort(p_value[worse])[max(allowed - 1, 0)])
-        trimmed = np.where(worse, 0.0, weight)
+        n_worse = min(int(np.sum(benjamini_hochberg(p_value) < level)), int(np.sum(known)) // 2)
+        trimmed = weight.copy()
+        trimmed[np.argsort(p_value, kind="stable")[:n_worse]] = 0.0  # nan comes last
         if np.array_equal(trimmed > 0, weight > 0) or not trimmed.any():
             break
         weight = trimmed

@@ -63,9 +63,11 @@ def cross_fit_references(
         expected = _calibrated(margin, comparisons)
         return References(expected, expected, nothing)
     camp = tastes.camp[comparisons.annotator]
-    larger, smaller = (_calibrated(_cross_fit(comparisons, model, fold, camp == n), comparisons, camp == n) for n in (1, 2))
-    # Whoever belongs to neither camp is tested against the one they agree with more, which accuses nobody.
-    of_smaller = _agreement(comparisons, smaller) > _agreement(comparisons, larger)
+    larger, smaller = (
+        _calibrated(_cross_fit(comparisons, model, fold, camp == n), comparisons, camp == n) for n in (1, 2)
+    )
+    # Whoever belongs to neither camp is tested against the one that explains more, be it in reverse.
+    of_smaller = np.abs(_agreement(comparisons, smaller)) > np.abs(_agreement(comparisons, larger))
     own = np.where(camp == 0, of_smaller[comparisons.annotator], camp == 2)
     return References(np.where(own, smaller, larger), larger, smaller)
 

@@ -250,7 +250,9 @@ def _time_clause(evidence: Evidence, n: int) -> str:
 
 def _camp_clause(evidence: Evidence, n: int) -> str:
     sided, contested = evidence.camps.with_smaller[n], evidence.camps.contested[n]
-    return f"sided with the smaller camp in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', n)}"
+    return (
+        f"sided with the smaller camp in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', n)}"
+    )
 
 
 def _agreement_clause(evidence: Evidence, n: int) -> str:

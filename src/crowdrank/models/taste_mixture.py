@@ -74,7 +74,8 @@ class AnswerTable:
             agreement = self.answer * self.expected(ranking)
             for g, slope in enumerate(SLOPES):
                 found[:, k, g] = self.by_annotator(np.log1p(slope * agreement))
-        return found - np.log(2) * self.by_annotator(np.ones(len(self)))[:, None, None]
+        found -= np.log(2) * self.by_annotator(np.ones(len(self)))[:, None, None]
+        return found
 
 
 @dataclass(frozen=True)
@@ -155,14 +156,14 @@ def _scoring_step(table: AnswerTable, scores: FloatArray, membership: FloatArray
     expected = table.expected(scores)
     agreement = table.answer * expected
     variance = 1 - expected**2
-    pull, information = np.zeros(len(table)), np.full(len(table), 1e-3)
+    gain, information = np.zeros(len(table)), np.full(len(table), 1e-3)
     for g, slope in enumerate(SLOPES):
         if slope == 0 or not membership[:, g].any():
             continue
         share = membership[table.annotator, g] * slope
-        pull += share / (1 + slope * agreement)
+        gain += share / (1 + slope * agreement)
         information += share * slope * variance / (1 - (slope * expected) ** 2)
-    force = pull * table.answer * variance / 2
+    force = gain * table.answer * variance / 2
     gradient = np.bincount(table.left, force, table.n_items) - np.bincount(table.right, force, table.n_items)
     step = _solve(table, information * variance / 4 + 1e-9, gradient - scores / _PRIOR_VARIANCE)
     return np.asarray(scores + np.clip(step, -_MAX_STEP, _MAX_STEP))
@@ -171,9 +172,10 @@ def _scoring_step(table: AnswerTable, scores: FloatArray, membership: FloatArray
 def _solve(table: AnswerTable, weight: FloatArray, gradient: FloatArray) -> FloatArray:
     """Solve with the weighted Laplacian of the pairs plus the prior's precision."""
     size, left, right = table.n_items, table.left, table.right
-    diagonal = np.bincount(left, weight, size) + np.bincount(right, weight, size) + 1 / _PRIOR_VARIANCE
+    diagonal = np.full(size, 1 / _PRIOR_VARIANCE)
+    diagonal += np.bincount(left, weight, size) + np.bincount(right, weight, size)
     if size <= _MAX_FACTORED:
-        matrix = np.bincount(left * size + right, -weight, size * size).reshape(size, size)
+        matrix = np.bincount(left * size + right, -weight, size * size).astype(np.float64).reshape(size, size)
         matrix += matrix.T
         matrix.flat[:: size + 1] = diagonal
         return DenseCurvature(matrix).solve(gradient)
