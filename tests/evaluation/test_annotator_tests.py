@@ -113,10 +113,11 @@ def test_camps_are_told_apart_where_they_disagree():
     larger, smaller = np.tile([0.8, 0.8], 20), np.tile([0.8, -0.8], 20)
     with_larger = answers_of(np.tile([1, 1], 20), larger)
     with_smaller = answers_of(np.tile([1, -1], 20), larger)
-    assert camp_test(with_smaller, larger, smaller).p_value[0] < 1e-4
-    assert camp_test(with_larger, larger, smaller).p_value[0] > 0.99
-    assert camp_test(with_smaller, larger, smaller).with_smaller.tolist() == [20]
-    assert np.isnan(camp_test(with_larger, larger, larger).p_value[0])
+    typical = np.array([0.9])
+    assert camp_test(with_smaller, larger, smaller, typical).p_value[0] < 1e-4
+    assert camp_test(with_larger, larger, smaller, typical).p_value[0] > 0.99
+    assert camp_test(with_smaller, larger, smaller, typical).with_smaller.tolist() == [20]
+    assert np.isnan(camp_test(with_larger, larger, larger, typical).p_value[0])
 
 
 def test_the_rank_sum_is_that_of_scipy():

@@ -67,6 +67,8 @@ class Evidence:
         Whether the annotator sides with the smaller camp, if the crowd has tastes.
     in_smaller_camp : array of bool
         Whether the annotator belongs to the smaller camp.
+    has_tastes : bool
+        Whether everyone is tested against a camp and not against all others.
     p_values : dict of str to array
         Adjusted p-values by test; nan where a test is not possible.
     """
@@ -84,6 +86,7 @@ class Evidence:
     response_times: ResponseTimes | None
     camps: CampTest
     in_smaller_camp: BoolArray
+    has_tastes: bool
     p_values: dict[str, FloatArray]
 
     def significant(self, test: str) -> BoolArray:
@@ -103,7 +106,7 @@ class Evidence:
 
     @cached_property
     def different_taste(self) -> BoolArray:
-        return self.in_smaller_camp & self.significant("taste")
+        return self.in_smaller_camp & self.significant("taste") & self.significant("above_half")
 
     @cached_property
     def noisy(self) -> BoolArray:
@@ -127,7 +130,7 @@ def collect_evidence(comparisons: Comparisons, references: References, tastes: T
     tested = (answers.expected != 0).astype(np.float64)
     decided, left = answers.sum_by_annotator(tested), answers.sum_by_annotator(tested * (answers.answer > 0))
     side_weight, times = answers.residual_weights(tested), response_time_test(comparisons)
-    camps = camp_test(answers, references.larger[rows], references.smaller[rows])
+    camps = camp_test(answers, references.larger[rows], references.smaller[rows], typical.lower)
     below_typical = answers.lower_tail(answers.expected, typical.lower)
     not_tested = np.full(answers.n_annotators, np.nan)
     in_smaller_camp = np.zeros(answers.n_annotators, bool) if tastes is None else tastes.camp == 2
@@ -156,6 +159,7 @@ def collect_evidence(comparisons: Comparisons, references: References, tastes: T
         response_times=times,
         camps=camps,
         in_smaller_camp=in_smaller_camp,
+        has_tastes=tastes is not None,
         p_values={
             "above_half": benjamini_hochberg(np.where(decided > 0, above_half, np.nan)),
             **_adjust_together(accusations, decided >= MIN_ANSWERS),

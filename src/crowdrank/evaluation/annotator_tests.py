@@ -8,7 +8,7 @@ of quality η have the mean (2η − 1)·a. So for weights that were fixed witho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -244,12 +244,12 @@ def decided_answers(comparisons: Comparisons, expected: FloatArray) -> Answers:
 
 @dataclass(frozen=True)
 class CampTest:
-    """Whether each annotator sides with the smaller camp where the two camps disagree.
+    """Whether each annotator answers as the smaller camp and not as the larger one.
 
     Parameters
     ----------
     p_value : array of float
-        Of as many answers with the smaller camp by a random annotator; nan where the camps never disagree.
+        Of answers as far from the larger camp by one of its members; nan where the camps never disagree.
     contested : array of float
         Number of decided answers on which the camps disagree.
     with_smaller : array of float
@@ -261,11 +261,11 @@ class CampTest:
     with_smaller: FloatArray
 
 
-def camp_test(answers: Answers, larger: FloatArray, smaller: FloatArray) -> CampTest:
-    """Test each annotator for the preferences of the smaller camp."""
+def camp_test(answers: Answers, larger: FloatArray, smaller: FloatArray, slope: FloatArray) -> CampTest:
+    """Test each annotator against typical members of the larger camp, along the difference of the two camps."""
     disagree = larger * smaller < 0
     contested = answers.sum_by_annotator(disagree)
-    p_value = answers.upper_tail(np.where(disagree, smaller - larger, 0.0))
+    p_value = replace(answers, expected=larger).lower_tail(larger - smaller, slope)
     return CampTest(
         np.where(contested > 0, p_value, np.nan),
         contested,

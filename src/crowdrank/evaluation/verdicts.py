@@ -70,8 +70,8 @@ class Verdicts(Tabular):
     quality : array of float
         η against the scores of the others; nan where nothing is known.
     p_values : dict of str to array
-        P-values by test, adjusted for the number of annotators: above_half, below_half, below_typical, one_sided,
-        hasty, taste. nan where a test is not possible.
+        Adjusted p-values by test: above_half on its own; below_half, below_typical, one_sided, hasty and taste as one
+        family. nan where a test is not possible, and for accusations on fewer than ten answers.
     typical : float
         Quality of a typical annotator.
     level : float
@@ -148,11 +148,11 @@ def verdicts(
     model : Model, default CrowdBT()
         Model of the scores.
     level : float, default 0.05
-        False discovery rate of each test.
+        False discovery rate of accusations, all kinds and all annotators together.
     folds : int, default 5
         Number of folds of annotators.
     seed : int, default 0
-        Seed of the folds.
+        Seed of the folds and of the search for tastes.
 
     Returns
     -------
@@ -161,19 +161,20 @@ def verdicts(
 
     Notes
     -----
-    Random answers are left or right with probability ½, whatever was shown. So their sum, with weights that were fixed
-    without them, has a known mean and variance, and large sums are evidence:
+    Random answers are left or right with probability ½, whatever was shown. So the distribution of their sum, with
+    weights that were fixed without them, is known for every number of answers, and large sums are evidence:
 
     - weighted by what the scores predict: above zero (better than random) or below (reversed); the same sum against
       what a typical annotator reaches (noisy, random);
     - equal weights, orthogonal to what the scores predict: preference for a side (one-sided), if sides are known;
-    - weighted by what the scores of a minority predict, orthogonal to the majority's, and again on the answers where
-      the two disagree (different taste);
+    - in a crowd with tastes, weighted by the difference between the two camps (different taste); everything else is
+      then tested against the scores of the annotator's own camp;
     - response times by the Mann–Whitney test (hasty), if they are known.
 
-    Each test is adjusted for the number of annotators after Benjamini and Hochberg. If several verdicts apply, the
-    first of these holds: one-sided, hasty, different taste, reversed, random, noisy, reliable, too few to say. Every
-    answer counts once in the tests; weights are used in the fits.
+    No annotator has more than a tenth of the weight in the scores that others are tested against. Nobody is accused on
+    fewer than ten answers. The p-values of all accusations are adjusted together after Benjamini and Hochberg. If
+    several verdicts apply, the first of these holds: one-sided, hasty, different taste, reversed, random, noisy,
+    reliable, too few to say. Every answer counts once in the tests; weights are used in the fits.
 
     Examples
     --------
@@ -261,7 +262,8 @@ def _agreement_clause(evidence: Evidence, n: int) -> str:
         return "cannot be checked: that needs at least two other annotators"
     if not decided:
         return _untested_clause(int(evidence.answers[n]))
-    return f"agreed with the others on {agreed:,.0f} of {_answers(decided)}: {_conclusion(evidence, n)}"
+    others = "others of a camp" if evidence.has_tastes else "others"
+    return f"agreed with the {others} on {agreed:,.0f} of {_answers(decided)}: {_conclusion(evidence, n)}"
 
 
 def _conclusion(evidence: Evidence, n: int) -> str:
