@@ -189,7 +189,10 @@ def test_a_heavy_annotator_is_not_the_reference_for_casual_ones():
 
 def test_nobody_is_accused_on_a_few_answers():
     judgments, _ = crowd({"good": 30, "reversed": 30, "coin": 30}, votes=9, scale=6, seed=1)
-    assert not set(verdicts(judgments).verdict) & ACCUSED
+    found = verdicts(judgments)
+    assert not set(found.verdict) & ACCUSED
+    assert np.isnan(found.p_values["below_half"]).all()
+    assert not any("nan" in reason for reason in found.reason)
 
 
 def test_nobody_is_accused_if_one_annotator_decides_the_sign():

@@ -274,7 +274,7 @@ def _conclusion(evidence: Evidence, n: int) -> str:
         if not evidence.noisy[n]:
             return above
         return f"{above}, below the typical annotator{_p(evidence, 'below_typical', n)}"
-    nearer = min(("above_half", "below_half"), key=lambda test: float(evidence.p_values[test][n]))
+    nearer = min(("above_half", "below_half"), key=lambda test: float(np.nan_to_num(evidence.p_values[test][n], nan=2)))
     random, upper = f"could be random{_p(evidence, nearer, n)}", evidence.upper[n]
     if not evidence.significant("below_typical")[n]:
         return f"{random} or typical{_p(evidence, 'below_typical', n)}"
@@ -293,5 +293,8 @@ def _answers(number: float) -> str:
 
 
 def _p(evidence: Evidence, test: str, n: int) -> str:
+    """The adjusted p-value; nothing for accusations that were not tested for want of answers."""
     p_value = float(evidence.p_values[test][n])
+    if np.isnan(p_value):
+        return ""
     return " (p < 0.001)" if p_value < 0.001 else f" (p = {p_value:.2g})"
