@@ -102,7 +102,11 @@ class Evidence:
         if self.response_times is None:
             return np.zeros(len(self.decided), bool)
         quick = self.response_times.median < HASTY_RATIO * self.response_times.typical
-        return self.significant("hasty") & quick & ~self.reliable
+        return self.significant("hasty") & self.significant("below_typical") & quick & ~self.reliable
+
+    @cached_property
+    def reversed(self) -> BoolArray:
+        return self.significant("below_half") & self.significant("below_typical")
 
     @cached_property
     def different_taste(self) -> BoolArray:
@@ -137,14 +141,15 @@ def collect_evidence(comparisons: Comparisons, references: References, tastes: T
     # In a crowd with tastes the camp was chosen by the answers: the larger of two sums is tested.
     n_camps = 1 if tastes is None else 2
     above_half = np.minimum(1.0, n_camps * answers.upper_tail(answers.expected))
+    below_half = np.minimum(1.0, n_camps * answers.lower_tail(answers.expected))
     accusations = {
-        "below_half": np.minimum(1.0, n_camps * answers.lower_tail(answers.expected)),
         "below_typical": below_typical,
         "one_sided": answers.two_sided(side_weight) if comparisons.positions_known else not_tested,
-        # Fast answers are an accusation only if they are also worse than those of others.
-        "hasty": not_tested if times is None else np.maximum(times.p_value, below_typical),
         "taste": np.where(in_smaller_camp, camps.p_value, np.nan),
     }
+    # Reversed and hasty annotators are worse than typical first: these tests only choose the word.
+    words = {"below_half": below_half, "hasty": not_tested if times is None else times.p_value}
+    enough = decided >= MIN_ANSWERS
     return Evidence(
         level=level,
         answers=answers.sum_by_annotator(np.ones(len(rows))),
@@ -162,7 +167,8 @@ def collect_evidence(comparisons: Comparisons, references: References, tastes: T
         has_tastes=tastes is not None,
         p_values={
             "above_half": benjamini_hochberg(np.where(decided > 0, above_half, np.nan)),
-            **_adjust_together(accusations, decided >= MIN_ANSWERS),
+            **_adjust_together(accusations, enough),
+            **{name: benjamini_hochberg(np.where(enough, p_value, np.nan)) for name, p_value in words.items()},
         },
     )
 

@@ -70,20 +70,21 @@ class Answers:
 
         Notes
         -----
-        Saddlepoint approximation of Lugannani and Rice in the form of Barndorff-Nielsen, with the continuity correction
-        of n answers of equal weight, n chosen so that the kurtosis is the same. The cumulant function of the sum is
+        Saddlepoint approximation of Lugannani and Rice in the form of Barndorff-Nielsen, with a continuity correction
+        of Σ weight² / Σ |weight|, which is exact for equal weights. The cumulant function of the sum is
         K(t) = Σ log cosh(weight·t + h) − log cosh h with tanh h = mean of the answer.
         """
         found = self.weighted_sum(weight)
         mean = np.zeros(len(weight)) if slope is None else slope[self.annotator] * self.expected
         offset = np.arctanh(np.clip(mean, -_MAX_MEAN, _MAX_MEAN))
-        half_step = np.sqrt(safe_divide(found.fourth_powers, found.squares))
+        largest = self.sum_by_annotator(np.abs(weight))
+        half_step = safe_divide(found.squares, largest)
         target = found.total + half_step
         t = self._saddlepoint(weight, offset, target, found.squares)
         argument = weight * t[self.annotator] + offset
         cumulant = self.sum_by_annotator(_log_cosh(argument) - _log_cosh(offset))
         spread = np.sqrt(self.sum_by_annotator(weight**2 / np.cosh(np.clip(argument, -300, 300)) ** 2))
-        return _tail(t, target, cumulant, spread, half_step, self.sum_by_annotator(np.abs(weight)))
+        return _tail(t, target, cumulant, spread, half_step, largest)
 
     def upper_tail(self, weight: FloatArray) -> FloatArray:
         """Return the probability that random answers give a sum as large as the observed one; 1 without weights."""

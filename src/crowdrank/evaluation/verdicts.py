@@ -70,8 +70,8 @@ class Verdicts(Tabular):
     quality : array of float
         η against the scores of the others; nan where nothing is known.
     p_values : dict of str to array
-        Adjusted p-values by test: above_half on its own; below_half, below_typical, one_sided, hasty and taste as one
-        family. nan where a test is not possible, and for accusations on fewer than ten answers.
+        Adjusted p-values by test: below_typical, one_sided and taste as one family; above_half, below_half and hasty
+        each on its own. nan where a test is not possible, and for accusations on fewer than ten answers.
     typical : float
         Quality of a typical annotator.
     level : float
@@ -172,9 +172,10 @@ def verdicts(
     - response times by the Mann–Whitney test (hasty), if they are known.
 
     No annotator has more than a tenth of the weight in the scores that others are tested against. Nobody is accused on
-    fewer than ten answers. The p-values of all accusations are adjusted together after Benjamini and Hochberg. If
-    several verdicts apply, the first of these holds: one-sided, hasty, different taste, reversed, random, noisy,
-    reliable, too few to say. Every answer counts once in the tests; weights are used in the fits.
+    fewer than ten answers. The p-values of accusations (worse than typical, one-sided, different taste) are adjusted
+    together after Benjamini and Hochberg; reversed and hasty annotators must be worse than typical too. If several
+    verdicts apply, the first of these holds: one-sided, hasty, different taste, reversed, random, noisy, reliable, too
+    few to say. Every answer counts once in the tests; weights are used in the fits.
 
     Examples
     --------
@@ -212,7 +213,7 @@ def _decide(evidence: Evidence) -> ObjectArray:
         "one-sided": evidence.one_sided,
         "hasty": evidence.hasty,
         "different taste": evidence.different_taste,
-        "reversed": evidence.significant("below_half"),
+        "reversed": evidence.reversed,
         "random": evidence.random,
         "noisy": evidence.noisy,
         "reliable": evidence.reliable,
@@ -267,7 +268,7 @@ def _agreement_clause(evidence: Evidence, n: int) -> str:
 
 
 def _conclusion(evidence: Evidence, n: int) -> str:
-    if evidence.significant("below_half")[n]:
+    if evidence.reversed[n]:
         return f"below half{_p(evidence, 'below_half', n)}"
     if evidence.significant("above_half")[n]:
         above = f"above half{_p(evidence, 'above_half', n)}"
