@@ -30,8 +30,16 @@ from crowdrank.io import (
     scan_with_report,
 )
 from crowdrank.models import Model, by_name, name_of, with_bootstrap
-from crowdrank.models.base import model_settings
-from crowdrank.models.selection import ModelChoice, convert_for, default_model, has_setting, models_that, parse_settings
+from crowdrank.models.selection import (
+    ModelChoice,
+    convert_for,
+    default_model,
+    has_setting,
+    models_that,
+    parse_settings,
+    taste_notes,
+    tastes_of,
+)
 from crowdrank.results import Ranking, Systems, compare_systems
 
 if TYPE_CHECKING:
@@ -349,7 +357,7 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
             compared = _with_wide_prior(prepared, ranking, engine, options.uncertainty)
             systems = prepared.items.compare_systems(prepared.judgments, compared, options)
     raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
-    notes = _collect_notes(ranking, raised, evaluation)
+    notes = [*opening_notes(prepared), *_collect_notes(ranking, raised, evaluation)]
     return RankResult(
         **{name: getattr(prepared, name) for name in PreparedData.__dataclass_fields__},
         ranking=ranking.with_parts(notes=lambda: notes),
@@ -431,8 +439,10 @@ def _choose_model(
 ) -> ModelChoice:
     """The model that was named, the default, or with "auto" the one that predicts held-out judgments best."""
     if options.model is not None and options.model != AUTO:
-        return ModelChoice(options.model if isinstance(options.model, str) else name_of(options.model))
-    default = default_model(judgments, win_probabilities=options.system is not None, among=among)
+        name = options.model if isinstance(options.model, str) else name_of(options.model)
+        tastes = tastes_of(judgments)
+        return ModelChoice(name, notes=() if tastes is None else taste_notes(tastes, name))
+    default = default_model(judgments, win_probabilities=options.system is not None)
     if options.model is None:
         return default
     from crowdrank.evaluation import compare_models
@@ -450,8 +460,10 @@ def _choose_model(
             ).recommendation
     except DataError as error:
         reason = f"{default.name} is the default model; no others were compared: {error}"
-        return ModelChoice(default.name, reason, compared=True)
-    return ModelChoice(found.model, found.why, compared=True)
+        return replace(default, reason=reason, compared=True)
+    tastes = tastes_of(judgments)
+    notes = () if tastes is None else taste_notes(tastes, found.model)
+    return ModelChoice(found.model, found.why, compared=True, notes=notes)
 
 
 def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
@@ -607,6 +619,17 @@ def _evaluate(ranking: Ranking, gold: Gold) -> Evaluation:
     from crowdrank.evaluation import evaluate
 
     return evaluate(ranking, gold)
+
+
+def opening_notes(prepared: PreparedData) -> list[str]:
+    """What is known before the fit: tastes, rows that were left out, why this model, how judgments were converted."""
+    choice, report = prepared.choice, prepared.report
+    found = [*choice.notes]
+    if report is not None:
+        found += [report.dropped_summary(), *report.notes]
+    found.append(choice.reason if choice.compared else "")
+    found.append(f"The judgments were converted: {prepared.conversion}." if prepared.conversion else "")
+    return [note for note in found if note]
 
 
 def _collect_notes(ranking: Ranking, raised: Sequence[Warning], evaluation: Evaluation | None) -> list[str]:

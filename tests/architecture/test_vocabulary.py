@@ -18,7 +18,7 @@ RETIRED_IN_NAMES = frozenset(
         climb climbs climbed summit summits bend bends heights upright mirrored outright walked stride pace
         glide glided gliding stretching gate gates pull pulls sway sways sight sights blur hazard conclude
         foretell foretold foretelling knowing knock island islands recipe recipes awaiting telling doubtful anyone
-        wish truths lies pushes tastes unseen contender contenders chances lesson teachers learnt door desk outlook
+        wish truths lies pushes unseen contender contenders chances lesson teachers learnt door desk outlook
         scout scouts
         """,
     )

@@ -119,13 +119,8 @@ def test_auto_without_annotators_takes_the_default(crowdrank, tmp_path):
 
 
 def test_a_model_that_was_named_was_not_chosen(crowdrank, votes):
-    assert json.loads(crowdrank("rank", votes, "--model", "crowd-bt", "--json").out)["chosen_because"] is None
-
-
-def test_the_default_says_why(crowdrank, votes):
-    why = "The judgments name several annotators, so the quality of each is estimated."
-    assert json.loads(crowdrank("rank", votes, "--json").out)["chosen_because"] == why
-    assert f"Ranked by crowd-bt.\n{why}" in crowdrank("rank", votes).out
+    assert json.loads(crowdrank("rank", votes, "--json", "--model", "crowd-bt").out)["chosen_because"] is None
+    assert "several annotators" in json.loads(crowdrank("rank", votes, "--json").out)["chosen_because"]
 
 
 @pytest.mark.data

@@ -151,10 +151,48 @@ def test_another_taste_is_told_from_noise_and_from_reversal(likeness):
     assert "different taste" not in seen["good"] + seen["coin"]
 
 
-def test_many_reversed_are_reversed_and_the_honest_stay_honest():
-    judgments, kind = crowd({"good": 8, "reversed": 6}, votes=40, items=30, seed=0)
-    seen = by_kind(verdicts(judgments), kind)
-    assert seen == {"good": {"reliable": 8}, "reversed": {"reversed": 6}}
+def test_several_reversed_are_reversed_and_the_honest_stay_honest():
+    judgments, kind = crowd({"good": 10, "reversed": 4}, votes=40, items=30, seed=0)
+    found = verdicts(judgments)
+    assert found.tastes is None
+    assert by_kind(found, kind) == {"good": {"reliable": 10}, "reversed": {"reversed": 4}}
+
+
+def test_too_many_to_be_reversed_have_a_different_taste():
+    judgments, kind = crowd({"good": 9, "reversed": 7}, votes=40, items=15, seed=0)
+    found = verdicts(judgments)
+    assert found.tastes is not None
+    assert found.tastes.sizes == (9, 7)
+    assert by_kind(found, kind) == {"good": {"reliable": 9}, "reversed": {"different taste": 7}}
+    assert found.reason[kind == "reversed"][0].startswith("sided with the smaller camp in ")
+
+
+def test_a_heavy_annotator_is_not_the_reference_for_casual_ones():
+    """A thousand equal voters with a few answers each, beside one with thousands: good, or in reverse."""
+    rng = np.random.default_rng(11)
+    voters = crowd({"good": 400}, votes=30, items=20, scale=1.0, seed=11)[0]
+    casual = voters.take(np.sort(rng.permutation(len(voters))[:1200]))
+    heavy, _ = crowd({"good": 1}, votes=3000, items=20, scale=1.0, seed=11)
+    for sign in (1, -1):
+        both = replace(
+            casual,
+            left=np.append(casual.left, heavy.left),
+            right=np.append(casual.right, heavy.right),
+            outcome=np.append(casual.outcome, sign * heavy.outcome),
+            annotator=np.append(casual.annotator, heavy.annotator + 400),
+            annotators=np.append(casual.annotators, "heavy"),
+        )
+        found = verdicts(both)
+        assert not set(found.verdict[:-1]) & ACCUSED
+        assert found.verdict[-1] == ("reliable" if sign > 0 else "reversed")
+
+
+def test_nobody_is_accused_on_a_few_answers():
+    judgments, _ = crowd({"good": 30, "reversed": 30, "coin": 30}, votes=9, scale=6, seed=1)
+    found = verdicts(judgments)
+    assert not set(found.verdict) & ACCUSED
+    assert np.isnan(found.p_values["below_half"]).all()
+    assert not any("nan" in reason for reason in found.reason)
 
 
 def test_nobody_is_accused_if_one_annotator_decides_the_sign():

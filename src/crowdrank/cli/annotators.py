@@ -175,6 +175,8 @@ def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, known: str
         screen.print(known, style="dim")
     if found is not None:
         counts = ", ".join(f"{count:,} {word}" for word, count in found.counts.items())
+        for sentence in [] if found.tastes is None else found.tastes.describe():
+            screen.print(sentence, style="bold yellow")
         screen.print(f"Verdicts: {counts}.")
     screen.print()
     screen.print(annotators_table(frame, top))

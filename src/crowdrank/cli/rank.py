@@ -248,12 +248,18 @@ def _bias_effects(result: RankResult) -> list[Any]:
 
 
 def _print_tables(result: RankResult, top: int, written: list[Path]) -> None:
+    from crowdrank.pipeline import opening_notes
+
     screen = console()
+    for note in result.choice.notes:
+        screen.print(with_flags(note), style="bold yellow")
     _print_input(screen, result)
     _print_ranking(screen, result, top)
     _print_details(screen, result)
+    said = opening_notes(result)
     for note in result.ranking.notes:
-        screen.print(f"Note: {with_flags(note)}", style="yellow")
+        if note not in said:
+            screen.print(f"Note: {with_flags(note)}", style="yellow")
     for path in written:
         screen.print(f"Written to {path}.", soft_wrap=True)
 

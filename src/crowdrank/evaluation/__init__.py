@@ -24,6 +24,7 @@ from crowdrank.evaluation.recommendation import Recommendation
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
 from crowdrank.evaluation.verdicts import VERDICTS, Verdict, Verdicts, verdicts
 from crowdrank.models.cross_validation import log_probabilities
+from crowdrank.models.tastes import Tastes, find_tastes
 
 __all__ = [
     "VERDICTS",
@@ -39,6 +40,7 @@ __all__ = [
     "PositionBias",
     "RankChanges",
     "Recommendation",
+    "Tastes",
     "Verdict",
     "Verdicts",
     "accuracy",
@@ -50,6 +52,7 @@ __all__ = [
     "evaluate",
     "evaluate_scores",
     "explain",
+    "find_tastes",
     "kendall_correlation",
     "kendall_distance",
     "log_probabilities",

@@ -10,19 +10,22 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.evaluation.annotator_tests import (
-    ExpectedAnswers,
-    MinorityTest,
+    CampTest,
     ResponseTimes,
     WeightedSum,
-    benjamini_hochberg,
+    camp_test,
     decided_answers,
     estimate_quality,
-    minority_test,
-    p_value_below,
     quality_upper_bound,
     response_time_test,
-    two_sided_p_value,
+    typical_slope,
 )
+from crowdrank.evaluation.reference_scores import References
+from crowdrank.models.tastes import Tastes
+from crowdrank.results.multiple_tests import benjamini_hochberg
+
+MIN_ANSWERS = 10
+"""Nobody is accused of anything on fewer decided answers."""
 
 ONE_SIDED_EXCESS = 0.15
 """One-sided: the fraction of answers to one side beyond what the scores predict must be at least this."""
@@ -60,8 +63,12 @@ class Evidence:
         Number of answers "left", and the number that the scores predict.
     response_times : ResponseTimes or None
         None if no durations are known.
-    minority : MinorityTest
-        Whether the annotator shares the preferences of a minority.
+    camps : CampTest
+        Whether the annotator sides with the smaller camp, if the crowd has tastes.
+    in_smaller_camp : array of bool
+        Whether the annotator belongs to the smaller camp.
+    has_tastes : bool
+        Whether everyone is tested against a camp and not against all others.
     p_values : dict of str to array
         Adjusted p-values by test; nan where a test is not possible.
     """
@@ -77,7 +84,9 @@ class Evidence:
     left: FloatArray
     left_expected: FloatArray
     response_times: ResponseTimes | None
-    minority: MinorityTest
+    camps: CampTest
+    in_smaller_camp: BoolArray
+    has_tastes: bool
     p_values: dict[str, FloatArray]
 
     def significant(self, test: str) -> BoolArray:
@@ -93,7 +102,15 @@ class Evidence:
         if self.response_times is None:
             return np.zeros(len(self.decided), bool)
         quick = self.response_times.median < HASTY_RATIO * self.response_times.typical
-        return self.significant("hasty") & quick & ~self.reliable
+        return self.significant("hasty") & self.significant("below_typical") & quick & ~self.reliable
+
+    @cached_property
+    def reversed(self) -> BoolArray:
+        return self.significant("below_half") & self.significant("below_typical")
+
+    @cached_property
+    def different_taste(self) -> BoolArray:
+        return self.in_smaller_camp & self.significant("taste") & self.significant("above_half")
 
     @cached_property
     def noisy(self) -> BoolArray:
@@ -110,46 +127,53 @@ class Evidence:
         return ~differs & self.significant("below_typical") & (self.upper < RANDOM_QUALITY)
 
 
-def collect_evidence(comparisons: Comparisons, expected: ExpectedAnswers, level: float) -> Evidence:
+def collect_evidence(comparisons: Comparisons, references: References, tastes: Tastes | None, level: float) -> Evidence:
     """Run every test on every annotator."""
-    answers, rows = decided_answers(comparisons, expected.majority), np.flatnonzero(comparisons.outcome)
-    agreement = answers.weighted_sum(answers.expected)
-    known, quality = agreement.squares > 0, estimate_quality(agreement)
-    typical = _typical_quality(agreement, quality)
+    answers, rows = decided_answers(comparisons, references.expected), np.flatnonzero(comparisons.outcome)
+    agreement, typical = answers.weighted_sum(answers.expected), typical_slope(answers, level)
     tested = (answers.expected != 0).astype(np.float64)
-    side = answers.weighted_sum(answers.residual_weights(tested))
-    left, times = answers.sum_by_annotator(tested * (answers.answer > 0)), response_time_test(comparisons)
-    minority = minority_test(answers, expected.minority[rows])
+    decided, left = answers.sum_by_annotator(tested), answers.sum_by_annotator(tested * (answers.answer > 0))
+    side_weight, times = answers.residual_weights(tested), response_time_test(comparisons)
+    camps = camp_test(answers, references.larger[rows], references.smaller[rows], typical.lower)
+    below_typical = answers.lower_tail(answers.expected, typical.lower)
     not_tested = np.full(answers.n_annotators, np.nan)
-    p_values = {
-        "above_half": agreement.p_value(),
-        "below_half": agreement.negated().p_value(),
-        "below_typical": p_value_below(agreement, typical),
-        "one_sided": two_sided_p_value(side) if comparisons.positions_known else not_tested,
-        "hasty": not_tested if times is None else times.p_value,
-        "taste": minority.p_value,
+    in_smaller_camp = np.zeros(answers.n_annotators, bool) if tastes is None else tastes.camp == 2
+    # In a crowd with tastes the camp was chosen by the answers: the larger of two sums is tested.
+    n_camps = 1 if tastes is None else 2
+    above_half = np.minimum(1.0, n_camps * answers.upper_tail(answers.expected))
+    below_half = np.minimum(1.0, n_camps * answers.lower_tail(answers.expected))
+    accusations = {
+        "below_typical": below_typical,
+        "one_sided": answers.two_sided(side_weight) if comparisons.positions_known else not_tested,
+        "taste": np.where(in_smaller_camp, camps.p_value, np.nan),
     }
+    # Reversed and hasty annotators are worse than typical first: these tests only choose the word.
+    words = {"below_half": below_half, "hasty": not_tested if times is None else times.p_value}
+    enough = decided >= MIN_ANSWERS
     return Evidence(
         level=level,
         answers=answers.sum_by_annotator(np.ones(len(rows))),
-        decided=answers.sum_by_annotator(tested),
+        decided=decided,
         agreed=answers.sum_by_annotator(answers.answer * answers.expected > 0),
         agreement=agreement,
-        quality=quality,
+        quality=estimate_quality(agreement),
         upper=quality_upper_bound(agreement, level),
-        typical=typical,
+        typical=(1 + typical.value) / 2,
         left=left,
-        left_expected=left - side.total / 2,
+        left_expected=left - answers.weighted_sum(side_weight).total / 2,
         response_times=times,
-        minority=minority,
-        p_values={name: benjamini_hochberg(np.where(known, p, np.nan)) for name, p in p_values.items()},
+        camps=camps,
+        in_smaller_camp=in_smaller_camp,
+        has_tastes=tastes is not None,
+        p_values={
+            "above_half": benjamini_hochberg(np.where(decided > 0, above_half, np.nan)),
+            **_adjust_together(accusations, enough),
+            **{name: benjamini_hochberg(np.where(enough, p_value, np.nan)) for name, p_value in words.items()},
+        },
     )
 
 
-def _typical_quality(agreement: WeightedSum, quality: FloatArray) -> float:
-    """Median quality of the half of the annotators about whom most is known."""
-    known = agreement.squares > 0
-    if not known.any():
-        return np.nan
-    well_known = agreement.squares >= np.median(agreement.squares[known])
-    return float(np.median(quality[well_known]))
+def _adjust_together(accusations: dict[str, FloatArray], enough: BoolArray) -> dict[str, FloatArray]:
+    """Adjust all accusations of all annotators as one family: the false discovery rate holds for any of them."""
+    family = np.concatenate([np.where(enough, p_value, np.nan) for p_value in accusations.values()])
+    return dict(zip(accusations, np.split(benjamini_hochberg(family), len(accusations)), strict=True))

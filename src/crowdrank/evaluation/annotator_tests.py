@@ -1,29 +1,30 @@
-"""Statistical tests of all annotators at once: agreement with scores, sides, response times, minorities.
+"""Statistical tests of all annotators at once: agreement with scores, sides, response times, camps.
 
 Most tests have one form. An answer is +1 for left and −1 for right; the scores of other annotators predict its mean
-a = 2p − 1. The answers of a random annotator are +1 or −1 with probability ½, whatever was shown. So for any weights
-fixed beforehand, Σ weight · answer has mean 0 and variance Σ weight² under random answers: a sign-flip test.
+a = 2p − 1. The answers of a random annotator are +1 or −1 with probability ½, whatever was shown; those of an annotator
+of quality η have the mean (2η − 1)·a. So for weights that were fixed without these answers, the distribution of
+Σ weight · answer is known for every number of answers, and so is the probability of a sum as small.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.arrays import BoolArray, FloatArray, IntArray
+from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons
-from crowdrank.errors import muted_warnings
-from crowdrank.models.base import Model
+from crowdrank.results.multiple_tests import benjamini_hochberg
 
-_JOIN_Z = 2.0
-"""Standard errors by which an annotator must follow the minority, beyond the majority, to be counted as a member."""
-_MIN_ANNOTATORS = 3
-"""Smallest crowd, and smallest minority, that others are tested against."""
-_ROUNDS = 2
-"""How often the members of the minority are determined; the second round uses the scores of the first."""
-_POWER_ITERATIONS = 30
+_NEWTON_STEPS = 40
+_TRIMMING_ROUNDS = 4
+_MAX_INFORMATION = 25.0
+"""In the average over annotators, nobody counts as more than this number of clear answers."""
+_MAX_SLOPE = 0.96
+"""A typical annotator makes a mistake in fifty clear answers at least."""
+_MAX_MEAN = 1 - 1e-9
+"""Answers are never taken as certain: one mistake would exclude everything."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,61 @@ class Answers:
             self.sum_by_annotator(weight**4),
         )
 
+    def lower_tail(self, weight: FloatArray, slope: FloatArray | None = None) -> FloatArray:
+        """Return the probability of a sum Σ weight · answer as small as the observed one; 1 without weights.
+
+        Parameters
+        ----------
+        weight : array of float
+            Weight of each answer.
+        slope : array of float, optional
+            2η − 1 of each annotator under the null hypothesis; 0 (random answers) by default.
+
+        Notes
+        -----
+        Saddlepoint approximation of Lugannani and Rice in the form of Barndorff-Nielsen, with a continuity correction
+        of Σ weight² / Σ |weight|, which is exact for equal weights. The cumulant function of the sum is
+        K(t) = Σ log cosh(weight·t + h) − log cosh h with tanh h = mean of the answer.
+        """
+        found = self.weighted_sum(weight)
+        mean = np.zeros(len(weight)) if slope is None else slope[self.annotator] * self.expected
+        offset = np.arctanh(np.clip(mean, -_MAX_MEAN, _MAX_MEAN))
+        largest = self.sum_by_annotator(np.abs(weight))
+        half_step = safe_divide(found.squares, largest)
+        target = found.total + half_step
+        t = self._saddlepoint(weight, offset, target, found.squares)
+        argument = weight * t[self.annotator] + offset
+        cumulant = self.sum_by_annotator(_log_cosh(argument) - _log_cosh(offset))
+        spread = np.sqrt(self.sum_by_annotator(weight**2 / np.cosh(np.clip(argument, -300, 300)) ** 2))
+        return _tail(t, target, cumulant, spread, half_step, largest)
+
+    def upper_tail(self, weight: FloatArray) -> FloatArray:
+        """Return the probability that random answers give a sum as large as the observed one; 1 without weights."""
+        return self.lower_tail(-weight)
+
+    def two_sided(self, weight: FloatArray) -> FloatArray:
+        """Return the two-sided p-value of the sum under random answers."""
+        return np.asarray(np.minimum(1.0, 2 * np.minimum(self.lower_tail(weight), self.upper_tail(weight))))
+
+    def _saddlepoint(
+        self, weight: FloatArray, offset: FloatArray, target: FloatArray, squares: FloatArray
+    ) -> FloatArray:
+        """Solve K'(t) = target for each annotator: Newton's method, kept between bounds by bisection."""
+        unit = 1 / np.sqrt(np.where(squares > 0, squares / np.maximum(1, self.sum_by_annotator(weight != 0)), 1.0))
+        low, high, t = -60 * unit, 60 * unit, np.zeros(self.n_annotators)
+        for _ in range(_NEWTON_STEPS):
+            slope = np.tanh(weight * t[self.annotator] + offset)
+            excess = self.sum_by_annotator(weight * slope) - target
+            low, high = np.where(excess < 0, t, low), np.where(excess < 0, high, t)
+            proposed = t - safe_divide(excess, self.sum_by_annotator(weight**2 * (1 - slope**2)))
+            inside = (proposed > low) & (proposed < high)
+            moved = np.where(inside, proposed, (low + high) / 2)
+            done = np.abs(moved - t) <= 1e-9 * unit
+            t = moved
+            if done.all():
+                break
+        return t
+
     def residual_weights(self, weight: FloatArray) -> FloatArray:
         """Return the part of each annotator's weights that is orthogonal to the expected answers.
 
@@ -78,24 +134,29 @@ class WeightedSum:
     squares: FloatArray
     fourth_powers: FloatArray
 
-    def p_value(self) -> FloatArray:
-        """Return the probability that random answers give a sum as large (one-sided); 1 without weights.
 
-        Normal approximation with the continuity correction of n answers of equal weight, n chosen so that the kurtosis
-        is the same.
-        """
-        from scipy.special import ndtr
-
-        correction = safe_divide(np.sqrt(self.fourth_powers), self.squares)
-        z = safe_divide(self.total, np.sqrt(self.squares))
-        return np.asarray(np.where(self.squares > 0, ndtr(correction - z), 1.0))
-
-    def negated(self) -> WeightedSum:
-        return WeightedSum(-self.total, self.squares, self.fourth_powers)
+def _log_cosh(x: FloatArray) -> FloatArray:
+    return np.asarray(np.logaddexp(x, -x) - np.log(2))
 
 
-def two_sided_p_value(found: WeightedSum) -> FloatArray:
-    return np.asarray(np.minimum(1.0, 2 * np.minimum(found.p_value(), found.negated().p_value())))
+def _tail(
+    t: FloatArray,
+    target: FloatArray,
+    cumulant: FloatArray,
+    spread: FloatArray,
+    half_step: FloatArray,
+    largest: FloatArray,
+) -> FloatArray:
+    """P(sum ≤ target) from the saddlepoint t, the cumulant function there and the root of its second derivative."""
+    from scipy.special import ndtr
+
+    root = np.sign(t) * np.sqrt(np.maximum(2 * (t * target - cumulant), 0))
+    # Daniels's second continuity correction: sinh(δt)/δ in place of t.
+    lattice = np.sinh(np.clip(half_step * t, -300, 300)) * safe_divide(spread, half_step)
+    usable = (np.abs(root) > 1e-3) & (lattice * root > 0)
+    ratio = np.log(np.where(usable, lattice, 1.0) / np.where(usable, root, 1.0))
+    found = ndtr(root + np.divide(ratio, root, out=np.zeros_like(root), where=usable))
+    return np.asarray(np.where((largest > 0) & (target < largest), np.clip(found, 0, 1), 1.0))
 
 
 def estimate_quality(agreement: WeightedSum) -> FloatArray:
@@ -112,17 +173,6 @@ def quality_upper_bound(agreement: WeightedSum, level: float) -> FloatArray:
     s, v, w = agreement.total, agreement.squares, agreement.fourth_powers
     root = np.sqrt(z2 * np.maximum(v**3 + z2 * v * w - s**2 * w, 0))
     return 0.5 + 0.5 * np.where(v > 0, np.clip(safe_divide(s * v + root, v**2 + z2 * w), -1, 1), 1.0)
-
-
-def p_value_below(agreement: WeightedSum, quality: float) -> FloatArray:
-    """Return the probability that an annotator of this quality agrees with the scores as little (one-sided)."""
-    from scipy.special import ndtr
-
-    coefficient = 2 * quality - 1
-    spread = np.sqrt(np.maximum(agreement.squares - coefficient**2 * agreement.fourth_powers, 0))
-    correction = safe_divide(np.sqrt(agreement.fourth_powers), np.sqrt(agreement.squares))
-    shortfall = coefficient * agreement.squares - agreement.total - correction
-    return np.where(spread > 0, ndtr(-safe_divide(shortfall, spread)), 1.0)
 
 
 @dataclass(frozen=True)
@@ -181,67 +231,6 @@ def safe_divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return np.divide(numerator, denominator, out=np.zeros(shape), where=np.asarray(denominator) > 0)
 
 
-def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
-    """Adjust p-values for the false discovery rate (Benjamini and Hochberg 1995); nan is kept and not counted.
-
-    >>> benjamini_hochberg(np.array([0.01, 0.5, 0.02, np.nan])).tolist()
-    [0.03, 0.5, 0.03, nan]
-    """
-    known = np.flatnonzero(~np.isnan(p_values))
-    order = known[np.argsort(p_values[known])]
-    scaled = p_values[order] * len(known) / np.arange(1, len(known) + 1)
-    adjusted = np.full(len(p_values), np.nan)
-    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
-    return adjusted
-
-
-@dataclass(frozen=True)
-class ExpectedAnswers:
-    """What the scores of others predict for each comparison: the mean of an answer that is 1 (left) or −1 (right).
-
-    Parameters
-    ----------
-    majority : array of float
-        Prediction from the scores of all other annotators.
-    minority : array of float
-        Prediction from the scores of a minority; 0 where there is none.
-    """
-
-    majority: FloatArray
-    minority: FloatArray
-
-
-def cross_fit_expectations(
-    comparisons: Comparisons, model: Model, folds: int, rng: np.random.Generator
-) -> ExpectedAnswers:
-    """Predict the answers of each fold of annotators from scores that were fitted to all other annotators.
-
-    Only the sign of the scores is decided by everyone together: with many reversed annotators it could otherwise depend
-    on who was held out. If a single annotator decides the sign, nothing is predicted for anyone.
-    """
-    assert comparisons.annotator is not None
-    present, annotator = np.unique(comparisons.annotator, return_inverse=True)
-    majority, minority = np.zeros(len(comparisons)), np.zeros(len(comparisons))
-    if len(present) < _MIN_ANNOTATORS:
-        return ExpectedAnswers(majority, minority)
-    overall = expected_answers(_fit_scores(model, comparisons), comparisons, comparisons)
-    if not _has_clear_majority(decided_answers(comparisons, overall)):
-        return ExpectedAnswers(majority, minority)
-    folds = min(folds, len(present))
-    fold = rng.permutation(np.arange(len(present)) % folds)[annotator]
-    for n in range(folds):
-        test, train = np.flatnonzero(fold == n), np.flatnonzero(fold != n)
-        held_out, others = comparisons.take(test), comparisons.take(train)
-        scores = _fit_scores(model, others)
-        sign = np.sign(expected_answers(scores, others, others) @ overall[train])
-        majority[test] = sign * expected_answers(scores, held_out, others)
-        answers = decided_answers(others, sign * expected_answers(scores, others, others))
-        group = _find_minority(others, answers, model, rng)
-        if group is not None:
-            minority[test] = expected_answers(_fit_scores(model, group), held_out, group)
-    return ExpectedAnswers(majority, minority)
-
-
 def decided_answers(comparisons: Comparisons, expected: FloatArray) -> Answers:
     """Return the answers that are not ties."""
     assert comparisons.annotator is not None
@@ -254,105 +243,76 @@ def decided_answers(comparisons: Comparisons, expected: FloatArray) -> Answers:
     )
 
 
-def expected_answers(scores: FloatArray, asked: Comparisons, fitted: Comparisons) -> FloatArray:
-    """Return 2σ(left − right) − 1 for each pair asked; 0 if the fitted comparisons do not contain one of the items."""
-    known = fitted.n_judgments_per_item > 0
-    margin = np.tanh((scores[asked.left] - scores[asked.right]) / 2)
-    return np.where(known[asked.left] & known[asked.right], margin, 0.0)
-
-
-def _fit_scores(model: Model, comparisons: Comparisons) -> FloatArray:
-    with muted_warnings():
-        return np.asarray(model.fit(comparisons).scores)
-
-
-def _has_clear_majority(answers: Answers) -> bool:
-    """Whether more annotators agree with the scores than contradict them, even without any one of them."""
-    return bool(np.sum(np.sign(answers.weighted_sum(answers.expected).total)) >= 2)
-
-
-def _find_minority(others: Comparisons, answers: Answers, model: Model, rng: np.random.Generator) -> Comparisons | None:
-    """Return the comparisons of a group with common preferences that differ from the majority's, if there is one."""
-    direction = _residual_direction(others, answers, rng)
-    rows = others.take(np.flatnonzero(others.outcome))
-    weight, group = direction[rows.left] - direction[rows.right], None
-    for _ in range(_ROUNDS):
-        if group is not None:
-            weight = expected_answers(_fit_scores(model, group), rows, group)
-        members = _followers(answers, weight)
-        if np.count_nonzero(members) < _MIN_ANNOTATORS:
-            return None
-        assert others.annotator is not None
-        group = others.take(np.flatnonzero(members[others.annotator]))
-    return group
-
-
-def _followers(answers: Answers, weight: FloatArray) -> BoolArray:
-    found = answers.weighted_sum(answers.residual_weights(weight))
-    return np.asarray(found.total > _JOIN_Z * np.sqrt(found.squares)) & (found.squares > 0)
-
-
-def _residual_direction(others: Comparisons, answers: Answers, rng: np.random.Generator) -> FloatArray:
-    """First singular vector of the residual answers (annotators × items), by power iteration.
-
-    Residuals are what the quality of an annotator leaves unexplained. The sign follows the few annotators with large
-    loadings and not the many with small ones of the other sign (third moment).
-    """
-    rows, items = others.take(np.flatnonzero(others.outcome)), len(others.items)
-    slope = np.nan_to_num(2 * estimate_quality(answers.weighted_sum(answers.expected)) - 1)
-    residual = answers.answer - slope[answers.annotator] * answers.expected
-    item_norm = np.sqrt(np.maximum(1.0, rows.n_judgments_per_item))
-    annotator_norm = np.sqrt(np.maximum(1.0, np.bincount(answers.annotator, minlength=answers.n_annotators)))
-    direction = others.items.centre(rng.standard_normal(items))
-    for _ in range(_POWER_ITERATIONS):
-        scaled = direction / item_norm
-        loading = answers.sum_by_annotator(residual * (scaled[rows.left] - scaled[rows.right])) / annotator_norm
-        contribution = residual * (loading / annotator_norm)[answers.annotator]
-        total = np.bincount(rows.left, contribution, items) - np.bincount(rows.right, contribution, items)
-        moved = total / item_norm
-        size = float(np.linalg.norm(moved))
-        if size == 0:
-            break
-        direction = moved / size
-    sign = np.sign(np.sum(loading**3)) or 1.0
-    return np.asarray(sign * direction / item_norm)
-
-
 @dataclass(frozen=True)
-class MinorityTest:
-    """Whether each annotator shares the preferences of the minority.
+class CampTest:
+    """Whether each annotator answers as the smaller camp and not as the larger one.
 
     Parameters
     ----------
     p_value : array of float
-        The larger of two p-values: that a follower of the majority (of any quality, reversed or random) follows the
-        minority as far; and that random answers side with the minority as often where the two disagree.
+        Of answers as far from the larger camp by one of its members; nan where the camps never disagree.
     contested : array of float
-        Number of decided answers on which majority and minority disagree.
-    with_minority : array of float
-        Number of contested answers in which the annotator sided with the minority.
+        Number of decided answers on which the camps disagree.
+    with_smaller : array of float
+        Number of contested answers in which the annotator sided with the smaller camp.
     """
 
     p_value: FloatArray
     contested: FloatArray
-    with_minority: FloatArray
+    with_smaller: FloatArray
 
 
-def minority_test(answers: Answers, minority: FloatArray) -> MinorityTest:
-    """Test each annotator for the preferences of the minority.
-
-    The p-value is nan where there is no minority, or where it never disagrees with the majority. A reversed annotator
-    contradicts the majority too, but also where the minority agrees with it.
-    """
-    majority = answers.expected
-    beyond = answers.weighted_sum(answers.residual_weights(minority)).p_value()
-    disagree, agree = majority * minority < 0, majority * minority > 0
-    against = answers.weighted_sum(np.where(disagree, minority - majority, 0.0)).p_value()
-    follows_both = answers.sum_by_annotator(np.where(agree, answers.answer * (minority + majority), 0.0)) > 0
+def camp_test(answers: Answers, larger: FloatArray, smaller: FloatArray, slope: FloatArray) -> CampTest:
+    """Test each annotator against typical members of the larger camp, along the difference of the two camps."""
+    disagree = larger * smaller < 0
     contested = answers.sum_by_annotator(disagree)
-    p_value = np.where(follows_both, np.maximum(beyond, against), 1.0)
-    return MinorityTest(
+    p_value = replace(answers, expected=larger).lower_tail(larger - smaller, slope)
+    return CampTest(
         np.where(contested > 0, p_value, np.nan),
         contested,
-        answers.sum_by_annotator(disagree & (answers.answer * minority > 0)),
+        answers.sum_by_annotator(disagree & (answers.answer * smaller > 0)),
     )
+
+
+@dataclass(frozen=True)
+class TypicalSlope:
+    """2η − 1 of a typical annotator.
+
+    Parameters
+    ----------
+    value : float
+        Average over the annotators who are not clearly worse than it, at least half of all; nan if nothing is known.
+    lower : array of float
+        For each annotator, the average over the others minus its standard error.
+    """
+
+    value: float
+    lower: FloatArray
+
+
+def typical_slope(answers: Answers, level: float) -> TypicalSlope:
+    """Estimate the slope of a typical annotator, and of a typical other annotator for each annotator."""
+    agreement = answers.weighted_sum(answers.expected)
+    known = agreement.squares > 0
+    if not known.any():
+        return TypicalSlope(np.nan, np.zeros(answers.n_annotators))
+    weight = np.where(known, np.minimum(1.0, safe_divide(np.array(_MAX_INFORMATION), agreement.squares)), 0.0)
+    for _ in range(_TRIMMING_ROUNDS):
+        found = _pooled_slope(agreement, weight)
+        p_value = np.where(known, answers.lower_tail(answers.expected, found.lower), np.nan)
+        n_worse = min(int(np.sum(benjamini_hochberg(p_value) < level)), int(np.sum(known)) // 2)
+        trimmed = weight.copy()
+        trimmed[np.argsort(p_value, kind="stable")[:n_worse]] = 0.0  # nan comes last
+        if np.array_equal(trimmed > 0, weight > 0) or not trimmed.any():
+            break
+        weight = trimmed
+    return _pooled_slope(agreement, weight)
+
+
+def _pooled_slope(agreement: WeightedSum, weight: FloatArray) -> TypicalSlope:
+    """Weighted average of the slopes; each annotator is left out of the average that they are compared with."""
+    total, squares = weight * agreement.total, weight * agreement.squares
+    value = float(total.sum() / squares.sum())
+    error = float(np.sqrt(np.sum((total - value * squares) ** 2)) / squares.sum())
+    others = safe_divide(total.sum() - total, squares.sum() - squares)
+    return TypicalSlope(value, np.clip(others - error, 0.0, _MAX_SLOPE))

@@ -13,9 +13,10 @@ from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 from crowdrank.data import Comparisons
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation.annotator_evidence import Evidence, collect_evidence
-from crowdrank.evaluation.annotator_tests import cross_fit_expectations
+from crowdrank.evaluation.reference_scores import cross_fit_references
 from crowdrank.models import CrowdBT
 from crowdrank.models.base import Model
+from crowdrank.models.tastes import Tastes, find_tastes
 from crowdrank.results.parts import Tabular
 
 VERDICTS = ("reliable", "noisy", "random", "reversed", "one-sided", "hasty", "different taste", "too few to say")
@@ -69,12 +70,14 @@ class Verdicts(Tabular):
     quality : array of float
         η against the scores of the others; nan where nothing is known.
     p_values : dict of str to array
-        P-values by test, adjusted for the number of annotators: above_half, below_half, below_typical, one_sided,
-        hasty, taste. nan where a test is not possible.
+        Adjusted p-values by test: below_typical, one_sided and taste as one family; above_half, below_half and hasty
+        each on its own. nan where a test is not possible, and for accusations on fewer than ten answers.
     typical : float
         Quality of a typical annotator.
     level : float
-        Significance level.
+        False discovery rate.
+    tastes : Tastes or None
+        The two camps of a crowd with tastes; None for others.
     native : str, default "polars"
         Data frame library of `frame`.
     """
@@ -88,6 +91,7 @@ class Verdicts(Tabular):
     p_values: dict[str, FloatArray]
     typical: float
     level: float
+    tastes: Tastes | None = None
     native: str = "polars"
 
     def __len__(self) -> int:
@@ -144,11 +148,11 @@ def verdicts(
     model : Model, default CrowdBT()
         Model of the scores.
     level : float, default 0.05
-        False discovery rate of each test.
+        False discovery rate of accusations, all kinds and all annotators together.
     folds : int, default 5
         Number of folds of annotators.
     seed : int, default 0
-        Seed of the folds.
+        Seed of the folds and of the search for tastes.
 
     Returns
     -------
@@ -157,19 +161,21 @@ def verdicts(
 
     Notes
     -----
-    Random answers are left or right with probability ½, whatever was shown. So their sum, with weights that were fixed
-    without them, has a known mean and variance, and large sums are evidence:
+    Random answers are left or right with probability ½, whatever was shown. So the distribution of their sum, with
+    weights that were fixed without them, is known for every number of answers, and large sums are evidence:
 
     - weighted by what the scores predict: above zero (better than random) or below (reversed); the same sum against
       what a typical annotator reaches (noisy, random);
     - equal weights, orthogonal to what the scores predict: preference for a side (one-sided), if sides are known;
-    - weighted by what the scores of a minority predict, orthogonal to the majority's, and again on the answers where
-      the two disagree (different taste);
+    - in a crowd with tastes, weighted by the difference between the two camps (different taste); everything else is
+      then tested against the scores of the annotator's own camp;
     - response times by the Mann–Whitney test (hasty), if they are known.
 
-    Each test is adjusted for the number of annotators after Benjamini and Hochberg. If several verdicts apply, the
-    first of these holds: one-sided, hasty, different taste, reversed, random, noisy, reliable, too few to say. Every
-    answer counts once in the tests; weights are used in the fits.
+    No annotator has more than a tenth of the weight in the scores that others are tested against. Nobody is accused on
+    fewer than ten answers. The p-values of accusations (worse than typical, one-sided, different taste) are adjusted
+    together after Benjamini and Hochberg; reversed and hasty annotators must be worse than typical too. If several
+    verdicts apply, the first of these holds: one-sided, hasty, different taste, reversed, random, noisy, reliable, too
+    few to say. Every answer counts once in the tests; weights are used in the fits.
 
     Examples
     --------
@@ -183,8 +189,9 @@ def verdicts(
         raise SettingError(f"level must be between 0 and 0.5, got {level}.")
     if folds < 2:
         raise SettingError(f"folds must be at least 2, got {folds}.")
-    expected = cross_fit_expectations(comparisons, model, folds, np.random.default_rng(seed))
-    evidence = collect_evidence(comparisons, expected, level)
+    tastes = find_tastes(comparisons, seed)
+    references = cross_fit_references(comparisons, model, folds, tastes, np.random.default_rng(seed))
+    evidence = collect_evidence(comparisons, references, tastes, level)
     return Verdicts(
         annotators=comparisons.annotators,
         verdict=_decide(evidence),
@@ -195,6 +202,7 @@ def verdicts(
         p_values=evidence.p_values,
         typical=evidence.typical,
         level=level,
+        tastes=tastes,
         native=comparisons.frame_backend,
     )
 
@@ -204,8 +212,8 @@ def _decide(evidence: Evidence) -> ObjectArray:
     found = {
         "one-sided": evidence.one_sided,
         "hasty": evidence.hasty,
-        "different taste": evidence.significant("taste"),
-        "reversed": evidence.significant("below_half"),
+        "different taste": evidence.different_taste,
+        "reversed": evidence.reversed,
         "random": evidence.random,
         "noisy": evidence.noisy,
         "reliable": evidence.reliable,
@@ -218,7 +226,7 @@ def _reasons(evidence: Evidence) -> ObjectArray:
     clauses = [
         (evidence.one_sided, _side_clause),
         (evidence.hasty, _time_clause),
-        (evidence.significant("taste"), _minority_clause),
+        (evidence.different_taste, _camp_clause),
     ]
     reasons = np.empty(len(evidence.decided), dtype=object)
     for n in range(len(reasons)):
@@ -242,9 +250,11 @@ def _time_clause(evidence: Evidence, n: int) -> str:
     return f"took {median:.3g} seconds per answer, typically {typical:.3g}{_p(evidence, 'hasty', n)}"
 
 
-def _minority_clause(evidence: Evidence, n: int) -> str:
-    sided, contested = evidence.minority.with_minority[n], evidence.minority.contested[n]
-    return f"sided with a minority in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', n)}"
+def _camp_clause(evidence: Evidence, n: int) -> str:
+    sided, contested = evidence.camps.with_smaller[n], evidence.camps.contested[n]
+    return (
+        f"sided with the smaller camp in {sided:,.0f} of {contested:,.0f} contested answers{_p(evidence, 'taste', n)}"
+    )
 
 
 def _agreement_clause(evidence: Evidence, n: int) -> str:
@@ -253,18 +263,19 @@ def _agreement_clause(evidence: Evidence, n: int) -> str:
         return "cannot be checked: that needs at least two other annotators"
     if not decided:
         return _untested_clause(int(evidence.answers[n]))
-    return f"agreed with the others on {agreed:,.0f} of {_answers(decided)}: {_conclusion(evidence, n)}"
+    others = "others of a camp" if evidence.has_tastes else "others"
+    return f"agreed with the {others} on {agreed:,.0f} of {_answers(decided)}: {_conclusion(evidence, n)}"
 
 
 def _conclusion(evidence: Evidence, n: int) -> str:
-    if evidence.significant("below_half")[n]:
+    if evidence.reversed[n]:
         return f"below half{_p(evidence, 'below_half', n)}"
     if evidence.significant("above_half")[n]:
         above = f"above half{_p(evidence, 'above_half', n)}"
         if not evidence.noisy[n]:
             return above
         return f"{above}, below the typical annotator{_p(evidence, 'below_typical', n)}"
-    nearer = min(("above_half", "below_half"), key=lambda test: float(evidence.p_values[test][n]))
+    nearer = min(("above_half", "below_half"), key=lambda test: float(np.nan_to_num(evidence.p_values[test][n], nan=2)))
     random, upper = f"could be random{_p(evidence, nearer, n)}", evidence.upper[n]
     if not evidence.significant("below_typical")[n]:
         return f"{random} or typical{_p(evidence, 'below_typical', n)}"
@@ -283,5 +294,8 @@ def _answers(number: float) -> str:
 
 
 def _p(evidence: Evidence, test: str, n: int) -> str:
+    """The adjusted p-value; nothing for accusations that were not tested for want of answers."""
     p_value = float(evidence.p_values[test][n])
+    if np.isnan(p_value):
+        return ""
     return " (p < 0.001)" if p_value < 0.001 else f" (p = {p_value:.2g})"

@@ -13,6 +13,7 @@ import numpy as np
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.models.base import Model
+from crowdrank.models.tastes import Tastes, find_tastes
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,14 @@ class ModelChoice:
         One sentence; empty where the user named the model.
     compared : bool, default False
         Whether models were compared on the judgments to choose it (`model="auto"`).
+    notes : tuple of str, default ()
+        What the reader of the ranking should know before anything else.
     """
 
     name: str
     reason: str = ""
     compared: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def default_model(
@@ -52,7 +56,8 @@ def default_model(
     Returns
     -------
     ModelChoice
-        A model that estimates the quality of annotators if there are several, a simpler one otherwise.
+        A model that estimates the quality of annotators if there are several, a simpler one otherwise or if the crowd
+        has tastes.
 
     Examples
     --------
@@ -71,7 +76,11 @@ def default_model(
 
 def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice:
     if isinstance(judgments, Rankings):
-        return _default_for_lists(judgments, win_probabilities)
+        return ModelChoice("plackett-luce", "It is the default for ranked lists.")
+    if (tastes := tastes_of(judgments)) is not None:
+        larger, smaller = tastes.sizes
+        reason = f"This crowd has tastes: camps of {larger:,} and {smaller:,} annotators, so all count alike."
+        return ModelChoice("bradley-terry", reason, notes=taste_notes(tastes, "bradley-terry"))
     if judgments.annotator is not None and len(judgments.annotators) > 1:
         reason = "The judgments name several annotators, so the quality of each is estimated."
         rated = isinstance(judgments, Ratings) and not win_probabilities
@@ -81,22 +90,20 @@ def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice
     return ModelChoice("mean-rating" if rated else "bradley-terry", reason)
 
 
-# Rows (items of lists) up to which the quality of annotators is estimated by default.
-_MAX_ROWS_OF_LISTS = 500_000
+def tastes_of(judgments: Judgments) -> Tastes | None:
+    """The two camps of a crowd with tastes; None for other crowds, and for judgments that are not comparisons."""
+    return find_tastes(judgments) if isinstance(judgments, Comparisons) and judgments.annotator is not None else None
 
 
-def _default_for_lists(lists: Rankings, win_probabilities: bool) -> ModelChoice:
-    from crowdrank.models.lists.crowd_plackett_luce import MAX_ITEMS
+def taste_notes(tastes: Tastes, model: str) -> tuple[str, ...]:
+    """What the reader of a ranking by `model` should know about a crowd with tastes."""
+    from crowdrank.models import REGISTRY
 
-    if win_probabilities or lists.annotator is None or len(lists.annotators) < 2:
-        unnamed = "The lists do not name several annotators, so all count alike."
-        reason = "Its scores say how often one item beats another." if win_probabilities else unnamed
-        return ModelChoice("plackett-luce", reason)
-    if len(lists.item) > _MAX_ROWS_OF_LISTS or int(np.diff(lists.items.starts).max()) > MAX_ITEMS:
-        return ModelChoice(
-            "plackett-luce", "There are too many lists, or items in a query, to estimate the quality of each annotator."
-        )
-    return ModelChoice("crowd-plackett-luce", "The lists name several annotators, so the quality of each is estimated.")
+    if model in REGISTRY and REGISTRY[model].models_annotators:
+        last = f"{model} takes the smaller camp for careless or reversed annotators: use bradley-terry."
+    else:
+        last = f"{model} counts everyone alike. To see the ranking of the larger camp, leave the smaller one out."
+    return (*tastes.describe(), last)
 
 
 def kinds_read(model: Model | type[Model]) -> tuple[type, ...]:

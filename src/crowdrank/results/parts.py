@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,10 +14,12 @@ import polars as pl
 from crowdrank.arrays import FloatArray, Int32Array, IntArray, ObjectArray
 from crowdrank.data import Items, Judgments
 from crowdrank.errors import ConvergenceWarning, SettingError, UnknownNameError
-from crowdrank.results.ranks import ranks_in_draws, shortest_intervals, simultaneous_intervals
+from crowdrank.results.multiple_tests import benjamini_hochberg
 
 if TYPE_CHECKING:
     from crowdrank.results.domains import Domains
+
+_MIN_TO_REVERSE, _REVERSED_FDR = 10, 0.05
 
 
 def as_native(frame: pl.DataFrame, native: str) -> Any:
@@ -336,10 +339,19 @@ class Annotators(Tabular):
 
     @property
     def reversed(self) -> list[str]:
-        """Annotators who answer in reverse: the whole interval of their quality is below one half."""
+        """Annotators who answer in reverse, at a false discovery rate of 5 % among all annotators.
+
+        The probability that the quality is above one half follows from the upper end of its interval, taken as normal
+        on the scale of the logit. Nobody is named on fewer than ten judgments.
+        """
         if "quality" not in self.estimates:
             return []
-        return [str(label) for label in self.labels[self.estimates["quality"][2] < 0.5]]
+        quality, _, high = (np.clip(part, 1e-9, 1 - 1e-9) for part in self.estimates["quality"])
+        logit, error = np.log(quality / (1 - quality)), np.log(high / (1 - high)) - np.log(quality / (1 - quality))
+        z = NormalDist().inv_cdf(0.5 + self.level / 2) * logit / np.maximum(error, 1e-9)
+        p_value = np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in z])
+        found = benjamini_hochberg(np.where(self.n_judgments >= _MIN_TO_REVERSE, p_value, np.nan)) < _REVERSED_FDR
+        return [str(label) for label in self.labels[found & (quality < 0.5)]]
 
     def to_polars(self) -> pl.DataFrame:
         """Return one row per annotator, best first by the first estimate."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.evaluation import Verdicts
+from crowdrank.evaluation import Tastes, Verdicts
 from crowdrank.reports.html.findings import AnnotatorEstimate, Findings
 from crowdrank.reports.html.markup import (
     Html,
@@ -32,7 +32,7 @@ _MEANING = {
     "one-sided": "chooses one side of the screen far more often than the items explain",
     "hasty": "answers far faster than the others, and not reliably",
     "noisy": "is better than random, but clearly worse than the typical annotator",
-    "different taste": "shares the preferences of a minority: not careless, but of a different opinion",
+    "different taste": "belongs to the smaller of two camps: not careless, but of another opinion",
 }
 _CONSPICUOUS = tuple(_MEANING)
 _MAX_NAMED = 20
@@ -54,6 +54,7 @@ def annotators(findings: Findings) -> Section:
     return section(
         "annotators",
         title,
+        *([] if found is None or found.tastes is None else [_tastes(found.tastes)]),
         _summary(findings, found),
         _figure(findings, estimate, found),
         Html("") if found is None else _named(found),
@@ -74,6 +75,22 @@ def _summary(findings: Findings, found: Verdicts | None) -> Html:
     odd = sum(counts.get(word, 0) for word in _MEANING)
     listed = enumerate_names([*quiet, *([f"{odd:,} conspicuous"] if odd else [])])
     return paragraph(f"Of {count(people, 'annotator')}: {listed}.", weighting)
+
+
+def _tastes(tastes: Tastes) -> Html:
+    """The camps of a crowd with tastes, and the items on which they differ most."""
+    frame = tastes.to_polars().head(_MAX_NAMED)
+    rows = [
+        [row["item"], f"{row['camp_1']:.2f}", f"{row['camp_2']:.2f}", f"{row['difference']:+.2f}"]
+        for row in frame.iter_rows(named=True)
+    ]
+    head = ["item", f"camp of {tastes.sizes[0]:,}", f"camp of {tastes.sizes[1]:,}", "difference"]
+    members = items([join(tag("strong", f"Camp of {len(names):,}: "), ", ".join(names)) for names in tastes.camps])
+    return join(
+        paragraph(*tastes.describe()),
+        fold("What the camps prefer", table(head, rows, caption="Scores by camp", numbers=[1, 2, 3])),
+        fold("Members of the camps", members),
+    )
 
 
 def _weighting(findings: Findings) -> str:

@@ -1,0 +1,309 @@
+"""Whether a crowd has tastes: two camps of annotators, each consistent, that prefer different items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
+from crowdrank.data import Comparisons, Items
+from crowdrank.models.taste_mixture import SLOPES, AnswerTable, TasteMixture, fit_mixture
+from crowdrank.results.parts import Tabular
+
+MIN_ANSWERS = 10
+"""Annotators with fewer decided answers are not looked at."""
+_MIN_ANNOTATORS = 10
+_MIN_CAMP, _MIN_CAMP_SHARE = 4, 0.1
+"""Smallest camp, in annotators and as a share of those who follow either camp."""
+_OPPOSITE_SHARE = 0.35
+"""Annotators who answer in reverse are a camp, and not spammers, if they are more than this share."""
+_CLEAR = 0.9
+"""Probability of belonging to a camp from which an annotator is counted as a member."""
+_MIN_DISAGREEMENT = 0.1
+"""Smallest mean difference between what the two camps answer to the questions that were asked."""
+_SCREEN_Z, _SCREEN_FLIPS = 3.0, 10
+_GAIN_Z = 2.5
+"""Standard errors by which two rankings must predict held-out answers better than one."""
+_MAX_ANSWERS = 16_000
+"""More answers are not used: a random sample of the annotators is enough to see camps."""
+_MANY_ANSWERS = 4_000
+_NAMED_ITEMS = 3
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Tastes(Tabular):
+    """Two camps of annotators and what each prefers. `frame` has one row per item.
+
+    Parameters
+    ----------
+    annotators : array of str
+        Labels of all annotators.
+    camp : array of int
+        1 for members of the larger camp, 2 for members of the smaller one, 0 for annotators with few answers or of
+        neither camp.
+    items : Items
+        The items.
+    scores : array of float, 2 × items
+        Scores of the items in each camp.
+    opposite : bool
+        Whether the smaller camp prefers the reverse of what the larger one prefers.
+    native : str, default "polars"
+        Data frame library of `frame`.
+
+    Examples
+    --------
+    >>> from crowdrank.simulation import mixed_crowd
+    >>> votes = mixed_crowd(items=12, kinds={"good": 18, "reversed": 12}, votes_each=40, seed=1).judgments
+    >>> found = find_tastes(votes)
+    >>> found
+    <Tastes: camps of 18 and 12 annotators>
+    >>> found.preferences[0] == found.preferences[1]
+    False
+    """
+
+    annotators: ObjectArray
+    camp: IntArray
+    items: Items
+    scores: FloatArray
+    opposite: bool
+    native: str = "polars"
+
+    def __repr__(self) -> str:
+        return f"<Tastes: camps of {self.sizes[0]:,} and {self.sizes[1]:,} annotators>"
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of annotators in each camp, the larger one first."""
+        return int(np.count_nonzero(self.camp == 1)), int(np.count_nonzero(self.camp == 2))
+
+    @property
+    def camps(self) -> tuple[list[str], list[str]]:
+        """Labels of the members of each camp."""
+        first, second = ([str(name) for name in self.annotators[self.camp == n]] for n in (1, 2))
+        return first, second
+
+    @property
+    def preferences(self) -> tuple[list[str], list[str]]:
+        """The items of each camp, best first."""
+        first, second = ([self.items.name(int(n)) for n in np.argsort(-row, kind="stable")] for row in self.scores)
+        return first, second
+
+    @property
+    def disputed(self) -> list[str]:
+        """The items, those on which the camps differ most first."""
+        difference = np.abs(self.scores[0] - self.scores[1])
+        return [self.items.name(int(n)) for n in np.argsort(-difference, kind="stable")]
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per item: its score in each camp, most disputed first."""
+        difference = self.scores[0] - self.scores[1]
+        order = np.argsort(-np.abs(difference), kind="stable")
+        columns = {"query": self.items.queries[self.items.query[order]].tolist()} if self.items.has_queries else {}
+        columns |= {
+            "item": self.items.labels[order].tolist(),
+            "camp_1": self.scores[0, order],
+            "camp_2": self.scores[1, order],
+            "difference": difference[order],
+        }
+        return pl.DataFrame(columns)
+
+    def describe(self) -> list[str]:
+        """Return sentences for the reader of a ranking: the camps with their sizes, and what each prefers."""
+        larger, smaller = self.sizes
+        rest = len(self.annotators) - larger - smaller
+        others = f" ({rest:,} more gave too few answers or follow neither)" if rest else ""
+        relation = "opposite" if self.opposite else "different"
+        found = [
+            f"This crowd has tastes: it falls into two camps of {larger:,} and {smaller:,} annotators with {relation} "
+            f"preferences{others}. Any one ranking mixes them, and its first place is not everyone's."
+        ]
+        one, other = (_names(names) for names in self.preferences)
+        if not self.items.has_queries:
+            found.append(f"The larger camp prefers {one}; the smaller camp prefers {other}.")
+        if not self.opposite or self.items.has_queries:
+            found.append(f"The camps differ most on {_names(self.disputed)}.")
+        return found
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = list(names[:_NAMED_ITEMS])
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def find_tastes(comparisons: Comparisons, seed: int = 0) -> Tastes | None:
+    """Look for two camps of annotators with different preferences.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        Comparisons with annotators.
+    seed : int, default 0
+        Seed of the starting values, of the held-out answers and of the sample of annotators.
+
+    Returns
+    -------
+    Tastes or None
+        None if one ranking explains the answers, with random and reversed annotators beside it.
+
+    Notes
+    -----
+    One Bradley–Terry ranking is compared with a mixture of two. In both, every annotator has a quality of their own,
+    which may be random or reversed. Two rankings are accepted if they predict held-out answers of the same annotators
+    better by 2.5 standard errors over annotators, if each camp has at least four members and a tenth of the annotators,
+    and if the camps would answer differently to the questions that were asked. Annotators who answer in reverse are
+    explained by one ranking; they are taken as a camp if they are more than 35 % of those who are not random.
+
+    Examples
+    --------
+    >>> from crowdrank.simulation import mixed_crowd
+    >>> find_tastes(mixed_crowd(items=12, kinds={"good": 25, "reversed": 4}, seed=1).judgments) is None
+    True
+    """
+    rng = np.random.default_rng(seed)
+    sample = _sample(comparisons, rng)
+    if sample is None:
+        return None
+    table, chosen = sample
+    one = fit_mixture(table, np.ones((table.n_annotators, 1)))
+    slope_share = one.membership[:, 0]
+    backward, forward = slope_share[:, SLOPES < 0].sum(axis=1), slope_share[:, SLOPES > 0].sum(axis=1)
+    two = _two_rankings(table, one, rng)
+    if two is not None:
+        camps = two.membership[:, :, SLOPES > 0].sum(axis=2)
+        return _result(comparisons, chosen, camps, two.scores, opposite=False)
+    if not _large_enough(backward > _CLEAR, forward > _CLEAR, _OPPOSITE_SHARE) or _gain_z(table, rng, 1) < _GAIN_Z:
+        return None
+    camps = np.stack((forward, backward), axis=1)
+    return _result(comparisons, chosen, camps, np.concatenate((one.scores, -one.scores)), opposite=True)
+
+
+def _result(
+    comparisons: Comparisons, chosen: IntArray, probability: FloatArray, scores: FloatArray, opposite: bool
+) -> Tastes:
+    member = probability > _CLEAR
+    order = np.argsort(-member.sum(axis=0), kind="stable")
+    camp = np.zeros(len(comparisons.annotators), np.int64)
+    camp[chosen] = np.where(member[:, order[0]], 1, np.where(member[:, order[1]], 2, 0))
+    return Tastes(
+        annotators=comparisons.annotators,
+        camp=camp,
+        items=comparisons.items,
+        scores=np.array([comparisons.items.centre(row) for row in scores[order]]),
+        opposite=opposite,
+        native=comparisons.frame_backend,
+    )
+
+
+def _sample(comparisons: Comparisons, rng: np.random.Generator) -> tuple[AnswerTable, IntArray] | None:
+    """Answers of annotators with enough of them, and who they are; None if there are too few."""
+    if comparisons.annotator is None or comparisons.storage is not None:
+        return None
+    decided = np.flatnonzero(comparisons.outcome)
+    count = np.bincount(comparisons.annotator[decided], minlength=len(comparisons.annotators))
+    chosen = np.flatnonzero(count >= MIN_ANSWERS)
+    if len(chosen) < _MIN_ANNOTATORS:
+        return None
+    if count[chosen].sum() > _MAX_ANSWERS:
+        mixed = rng.permutation(chosen)
+        enough = max(_MIN_ANNOTATORS, int(np.searchsorted(np.cumsum(count[mixed]), _MAX_ANSWERS)))
+        chosen = np.sort(mixed[:enough])
+    code = np.full(len(count), -1)
+    code[chosen] = np.arange(len(chosen))
+    rows = decided[code[comparisons.annotator[decided]] >= 0]
+    table = AnswerTable(
+        comparisons.left[rows].astype(np.int64),
+        comparisons.right[rows].astype(np.int64),
+        comparisons.outcome[rows].astype(np.float64),
+        code[comparisons.annotator[rows]],
+        len(comparisons.items),
+        len(chosen),
+    )
+    return table, chosen
+
+
+def _large_enough(small: BoolArray, large: BoolArray, share: float) -> bool:
+    """Whether the smaller of two groups is large enough to be a camp."""
+    sizes = sorted((int(small.sum()), int(large.sum())))
+    return sizes[0] >= _MIN_CAMP and sizes[0] > share * sum(sizes)
+
+
+def _two_rankings(table: AnswerTable, one: TasteMixture, rng: np.random.Generator) -> TasteMixture | None:
+    """The mixture of two rankings, if it is needed."""
+    if not _has_second_direction(table, one, rng):
+        return None
+    two = _fit_two(table, one)
+    # Akaike's criterion: necessary, far from sufficient, and cheaper than held-out answers.
+    if two.log_likelihood - one.log_likelihood < table.n_items:
+        return None
+    positive = two.membership[:, :, SLOPES > 0].sum(axis=2) > _CLEAR
+    if not _large_enough(positive[:, 0], positive[:, 1], _MIN_CAMP_SHARE):
+        return None
+    answers = np.abs(table.expected(two.scores[0]) - table.expected(two.scores[1])) / 2
+    if answers.mean() < _MIN_DISAGREEMENT:
+        return None
+    return two if _gain_z(table, rng, 2) > _GAIN_Z else None
+
+
+def _gain_z(table: AnswerTable, rng: np.random.Generator, rankings: int) -> float:
+    """How much better held-out answers are predicted, in standard errors over annotators.
+
+    Two rankings are compared with one, one ranking with random answers.
+    """
+    folds = 2 if len(table) > _MANY_ANSWERS else 4
+    # Every annotator's answers are spread evenly over the folds.
+    order = np.lexsort((rng.random(len(table)), table.annotator))
+    fold = np.empty(len(table), np.int64)
+    fold[order] = np.arange(len(table)) % folds
+    gain = np.zeros(table.n_annotators)
+    for n in range(folds):
+        train, test = table.take(fold != n), table.take(fold == n)
+        one = fit_mixture(train, np.ones((table.n_annotators, 1)))
+        if rankings == 1:
+            gain += one.predict(test) + np.log(2) * test.by_annotator(np.ones(len(test)))
+        else:
+            gain += _fit_two(train, one).predict(test) - one.predict(test)
+        if gain.sum() <= 0:  # the first folds decide most cases without tastes
+            break
+    return float(gain.sum() / (np.std(gain) * np.sqrt(len(gain)) + 1e-12))
+
+
+def _fit_two(table: AnswerTable, one: TasteMixture) -> TasteMixture:
+    """The best of several starts: annotators split by their residuals, evenly or unevenly."""
+    residuals = _residual_matrix(table, one)
+    _, vectors = np.linalg.eigh(residuals @ residuals.T)
+    loading = vectors[:, -1]
+    splits = [loading > 0, loading > np.quantile(loading, 0.7), loading < np.quantile(loading, 0.3)]
+    starts = [np.stack((np.where(split, 0.9, 0.1), np.where(split, 0.1, 0.9)), axis=1) for split in splits]
+    return max((fit_mixture(table, start) for start in starts), key=lambda found: found.log_likelihood)
+
+
+def _residual_matrix(table: AnswerTable, one: TasteMixture, flip: FloatArray | None = None) -> FloatArray:
+    """What one ranking leaves unexplained, annotators × items; each row and column divided by the root of its count."""
+    slope = one.membership[:, 0] @ SLOPES
+    residual = table.answer - slope[table.annotator] * table.expected(one.scores[0])
+    if flip is not None:
+        residual = residual * flip
+    size = table.n_items
+    cell = table.annotator * size
+    total = np.bincount(cell + table.left, residual, table.n_annotators * size)
+    total -= np.bincount(cell + table.right, residual, table.n_annotators * size)
+    matrix = total.reshape(table.n_annotators, size)
+    per_item = np.bincount(table.left, minlength=size) + np.bincount(table.right, minlength=size)
+    per_annotator = table.by_annotator(np.ones(len(table)))
+    return np.asarray(matrix / np.sqrt(np.maximum(per_item, 1)) / np.sqrt(np.maximum(per_annotator, 1))[:, None])
+
+
+def _has_second_direction(table: AnswerTable, one: TasteMixture, rng: np.random.Generator) -> bool:
+    """Whether the residuals have a larger first singular value than with their signs flipped at random."""
+    found = _largest_singular_value(_residual_matrix(table, one))
+    flips = rng.choice([-1.0, 1.0], (_SCREEN_FLIPS, len(table)))
+    null = [_largest_singular_value(_residual_matrix(table, one, flip)) for flip in flips]
+    return bool(found > np.mean(null) + _SCREEN_Z * np.std(null))
+
+
+def _largest_singular_value(matrix: FloatArray) -> float:
+    gram = matrix @ matrix.T if matrix.shape[0] < matrix.shape[1] else matrix.T @ matrix
+    return float(np.linalg.eigvalsh(gram)[-1])
