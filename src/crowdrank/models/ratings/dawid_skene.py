@@ -12,7 +12,7 @@ from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Judgments, Ratings
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, require_kind, with_annotators
-from crowdrank.models.ratings.shrinkage import draw_count
+from crowdrank.models.ratings.confusion_sampler import draw_classes
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 _CONVERGENCE_UNIT = "of change in a class probability in the last step"
@@ -91,7 +91,7 @@ class DawidSkene(Model):
             log_likelihood=estimate.log_likelihood,
             convergence=convergence,
             centred=False,
-            measure=lambda: estimate.uncertainty(self.seed),
+            measure=lambda: estimate.uncertainty(self),
         )
         return with_annotators(ranking, ratings, lambda: {"quality": estimate.quality(self.annotator_prior_count)})
 
@@ -125,16 +125,12 @@ class ConfusionEstimate:
         """The expected grade of each item's class."""
         return np.asarray(np.sum(self.probabilities * self.em.class_grades, axis=1))
 
-    def uncertainty(self, seed: int) -> Uncertainty:
+    def uncertainty(self, model: DawidSkene) -> Uncertainty:
         """Posterior draws of the classes, so that items of one class share a rank."""
-        grades, items = self.em.class_grades, len(self.scores)
-        variance = np.sum(self.probabilities * (grades - self.scores[:, None]) ** 2, axis=1)
-        uniforms = np.random.default_rng(seed).random((draw_count(items), items))
-        drawn = np.zeros(uniforms.shape, np.int64)
-        for below in np.cumsum(self.probabilities, axis=1).T[:-1]:
-            drawn += uniforms > below
-        method = "posterior of the classes, given the annotators"
-        return Uncertainty(grades[np.arange(items), drawn], np.sqrt(variance), method, sampled=True)
+        grades, items = self.em.class_grades, np.arange(len(self.scores))
+        draws = grades[items, draw_classes(self.em, model, self.probabilities, model.seed)]
+        method = "posterior of the classes, with annotators and class frequencies unknown"
+        return Uncertainty(draws, draws.std(axis=0), method, sampled=True)
 
     def quality(self, prior_count: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """P(the better of two items of different classes gets the higher grade), a tie counting half; 95 % interval."""
@@ -185,7 +181,7 @@ class DawidSkeneEM:
     def initial_probabilities(self) -> FloatArray:
         """Class probabilities of each item from its own grades and the prior confusion matrix."""
         rows = np.log(self.prior_confusion.T[self.classes.code]) * self.ratings.weights[:, None]
-        return _normalised(self._per_item(rows))
+        return _normalised(self.per_item(rows))
 
     def run(
         self, probabilities: FloatArray, pooled: ConfusionEstimate | None, model: DawidSkene, tolerance: float
@@ -229,12 +225,13 @@ class DawidSkeneEM:
             logs = np.log(np.maximum(confusion, _TINY))
         annotator = self.annotator if len(confusion) > 1 else 0
         rows = logs[annotator, :, self.classes.code] * self.ratings.weights[:, None]
-        joint = self._per_item(rows) + np.log(np.maximum(class_priors, _TINY))[self.ratings.items.query]
+        joint = self.per_item(rows) + np.log(np.maximum(class_priors, _TINY))[self.ratings.items.query]
         top = joint.max(axis=1)
         value = float(np.sum(top + np.log(np.exp(joint - top[:, None]).sum(axis=1))))
         return ConfusionEstimate(self, _normalised(joint), class_priors, confusion, value)
 
-    def _per_item(self, rows: FloatArray) -> FloatArray:
+    def per_item(self, rows: FloatArray) -> FloatArray:
+        """Sums of rows per item."""
         size = len(self.ratings.items)
         return np.stack([np.bincount(self.ratings.item, column, size) for column in rows.T], axis=1).astype(np.float64)
 

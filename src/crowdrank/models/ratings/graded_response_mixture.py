@@ -27,13 +27,13 @@ from crowdrank.models.ratings.graded_response_posterior import (
 _HYPERPRIOR = np.array([2.0, 1.5, 0.4, 0.6])
 _FIRST_SCALES = PriorScales(1.0, 0.7, 0.2, 0.5)
 # Newton-like updates of the widths: a fixed number, so that rounding never decides how many are made.
-_UPDATES = 8
+_UPDATES = 6
 _SMALLEST_WIDTH, _LARGEST_WIDTH = 0.02, 20.0
 # Grid of log score widths, in units of their own uncertainty, and of discrimination widths.
-_OFFSETS = np.array([-12.0, -7.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 7.0])
-_DISCRIMINATION = np.array([0.1, 0.2, 0.35, 0.55, 0.8, 1.1])
+_OFFSETS = np.array([-10.0, -6.0, -3.5, -1.6, 0.0, 1.6, 3.5, 6.0])
+_DISCRIMINATION = np.array([0.15, 0.35, 0.65, 1.05])
 # Points with less than exp(−_NEGLIGIBLE) of the weight of the best one end the search in their direction.
-_NEGLIGIBLE = 5.0
+_NEGLIGIBLE = 4.0
 
 
 @dataclass(frozen=True)
