@@ -25,15 +25,16 @@ from crowdrank.models.ratings.graded_response_posterior import (
 
 # Half-normal priors on the widths, as standard deviations, in the order of `PriorScales`; the scores' is half-Cauchy.
 _HYPERPRIOR = np.array([2.0, 1.5, 0.4, 0.6])
-_FIRST_SCALES = PriorScales(1.0, 0.7, 0.2, 0.5)
+_FIRST_SCALES = PriorScales(1.0, 0.7, 0.2, 0.35)
 # Newton-like updates of the widths: a fixed number, so that rounding never decides how many are made.
-_UPDATES = 6
-_SMALLEST_WIDTH, _LARGEST_WIDTH = 0.02, 20.0
-# Grid of log score widths, in units of their own uncertainty, and of discrimination widths.
-_OFFSETS = np.array([-10.0, -6.0, -3.5, -1.6, 0.0, 1.6, 3.5, 6.0])
+_UPDATES = 5
+_SMALLEST_WIDTH, _LARGEST_WIDTH = 0.04, 20.0
+# Grid: the step in the log width of the scores, times the square root of their number, and discrimination widths.
+_ROW_STEP = 1.8
 _DISCRIMINATION = np.array([0.15, 0.35, 0.65, 1.05])
-# Points with less than exp(−_NEGLIGIBLE) of the weight of the best one end the search in their direction.
-_NEGLIGIBLE = 4.0
+# Points with less than exp(−_NEGLIGIBLE) of the weight of the best one end the walk in their direction, and a column
+# that starts with less than exp(−_HOPELESS) is left at once.
+_NEGLIGIBLE, _HOPELESS = 4.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -130,41 +131,50 @@ class WidthSearch:
 
     def explore(self, centre: GivenWidths) -> list[tuple[float, GivenWidths]]:
         """Log weight and mode at the points of the grid that matter, starting from the estimate."""
-        columns = _DISCRIMINATION if np.isnan(self.given[3]) and self.layout.annotators > 1 else self.given[3:]
-        if not np.isnan(columns).any():
-            middle = int(np.argmin(np.abs(np.log(columns / centre.scales.discrimination))))
-        else:  # a single annotator has discrimination 1 by definition
-            columns, middle = np.array([centre.scales.discrimination]), 0
+        columns = _DISCRIMINATION if np.isnan(self.given[3]) and self.layout.annotators > 1 else np.array(centre.scales)[3:]
+        middle = int(np.argmin(np.abs(np.log(columns / centre.scales.discrimination))))
         found: list[tuple[float, GivenWidths]] = []
         for side in (range(middle, len(columns)), range(middle - 1, -1, -1)):
-            start = centre
+            start, row = centre, 0
             for column in side:
-                points = self._column(start, centre.scales.score, float(columns[column]))
-                found += points
-                weight, start = max(points, key=lambda point: point[0])
-                if weight < max(point[0] for point in found) - _NEGLIGIBLE:
+                points = self._column(start, centre.scales.score, row, float(columns[column]), _best(found))
+                found += points.values()
+                row = max(points, key=lambda n: points[n][0])
+                start = points[row][1]
+                if points[row][0] < _best(found) - _NEGLIGIBLE:
                     break
         return found
 
-    def _column(self, start: GivenWidths, score: float, discrimination: float) -> list[tuple[float, GivenWidths]]:
-        """The points of the grid at one width of the discrimination, from the middle outwards."""
-        unit = float(np.clip(1.2 * self.layout.items**-0.5, 0.03, 0.35))
-        offsets = _OFFSETS if np.isnan(self.given[0]) else np.zeros(1)
-        spacing = np.gradient(offsets) if len(offsets) > 1 else np.ones(1)
-        middle = int(np.argmin(np.abs(offsets)))
+    def _column(
+        self, start: GivenWidths, score: float, row: int, discrimination: float, best: float
+    ) -> dict[int, tuple[float, GivenWidths]]:
+        """The points of one column of the grid, where the rows are score widths, walking up and down from a row."""
+        step = float(np.clip(_ROW_STEP * self.layout.items**-0.5, 0.05, 0.5))
         widths = np.array(start.scales)
-        found: list[tuple[float, GivenWidths]] = []
-        for side in (range(middle, len(offsets)), range(middle - 1, -1, -1)):
-            x = found[0][1].optimum.parameters if found else start.optimum.parameters
-            for n in side:
-                widths[0], widths[3] = score * np.exp(unit * offsets[n]), discrimination
-                point = self.at(widths, x)
-                x = point.optimum.parameters
-                weight = point.log_evidence + _log_hyperprior(point.scales) + float(np.log(spacing[n]))
-                found.append((weight, point))
-                if weight < max(each[0] for each in found) - _NEGLIGIBLE:
+        found: dict[int, tuple[float, GivenWidths]] = {}
+
+        def evaluate(n: int, x: FloatArray) -> tuple[float, GivenWidths]:
+            widths[0], widths[3] = score * np.exp(step * n), discrimination
+            point = self.at(widths, x)
+            found[n] = (point.log_evidence + _log_hyperprior(point.scales), point)
+            return found[n]
+
+        weight, first = evaluate(row, start.optimum.parameters)
+        if weight < best - _HOPELESS or not np.isnan(self.given[0]):
+            return found
+        for direction in (1, -1):
+            n, x = row + direction, first.optimum.parameters
+            while _SMALLEST_WIDTH < score * np.exp(step * n) < _LARGEST_WIDTH:
+                weight, point = evaluate(n, x)
+                if weight < _best([*found.values()], best) - _NEGLIGIBLE and weight < found[n - direction][0]:
                     break
+                n, x = n + direction, point.optimum.parameters
         return found
+
+
+def _best(points: list[tuple[float, GivenWidths]], otherwise: float = -np.inf) -> float:
+    """The largest log weight."""
+    return max((weight for weight, _ in points), default=otherwise)
 
 
 def _log_hyperprior(scales: PriorScales) -> float:

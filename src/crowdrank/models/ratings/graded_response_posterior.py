@@ -26,9 +26,9 @@ from crowdrank.models.ratings.dawid_skene import GradeClasses
 from crowdrank.models.ratings.graded_response_likelihood import HessianBlocks, RatingShard
 
 # Size of the dense matrix that remains after elimination, up to which it is factored.
-LARGEST_FACTORED = 3_000
-# Cells of the eliminated × remaining block up to which it is held as a dense matrix.
-_DENSE_CELLS = 4_000_000
+LARGEST_FACTORED = 1_500
+# The eliminated × remaining block is held as a dense matrix up to so many cells, if so large a share is not zero.
+_DENSE_CELLS, _DENSE_SHARE = 4_000_000, 0.1
 _MAX_STEP_NORM = 2.0
 # Standard deviation of the prior on thresholds: weak, because many grades inform each threshold.
 _THRESHOLD_SCALE = 10.0
@@ -400,7 +400,8 @@ def _eliminate(
     eliminated: IntArray, kept: IntArray, inverse: Any, root: Any, determinant: float, cross: Any, matrix: FloatArray
 ) -> Factors:
     """Factor the Schur complement of the eliminated part."""
-    if cross.shape[0] * cross.shape[1] <= _DENSE_CELLS:
+    cells = cross.shape[0] * cross.shape[1]
+    if cells <= _DENSE_CELLS and cross.nnz >= _DENSE_SHARE * cells:
         cross = cross.toarray()
     response = inverse @ cross
     product = cross.T @ response
