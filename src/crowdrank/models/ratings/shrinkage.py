@@ -10,10 +10,12 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray, Int32Array
 from crowdrank.data import Items
 from crowdrank.errors import SettingError
+from crowdrank.inference.laplace_mixture import allocate
 from crowdrank.results import Uncertainty
 
-# Prior on the logarithm of an estimated prior count: normal around 0 with this standard deviation, within ±_LOG_LIMIT.
-_LOG_SCALE, _LOG_LIMIT = 2.0, 12.0
+# Range of the logarithm of an estimated prior count, and the grid on which it is integrated.
+_LOG_LIMIT, _LOG_STEP = 12.0, 0.4
+_SPREAD_MEDIAN = 0.5
 _MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 1000, 4_000_000
 
 
@@ -100,7 +102,8 @@ class ShrunkenMeans:
         log_determinant = np.log(np.where(informative, count * self._per_query(own_weight), 1.0))
         log_determinant = log_determinant - self._per_query(np.log1p(-own_weight))
         deviance = np.sum(np.where(informative, fit + log_determinant, 0.0))
-        return float(0.5 * deviance + 0.5 * (log_count / _LOG_SCALE) ** 2)
+        # Half-Cauchy prior, with this median, on the ratio of the spread of items to the noise, count^(−½).
+        return float(0.5 * deviance + np.log(np.cosh(log_count / 2 + np.log(_SPREAD_MEDIAN))))
 
     @cached_property
     def _varies(self) -> BoolArray:
@@ -116,28 +119,47 @@ class ShrunkenMeans:
         return own_weight, centre, self.within_squares + self._per_query(count * own_weight * deviation**2)
 
     @cached_property
-    def scores(self) -> FloatArray:
-        """Posterior mean of each item."""
-        own_weight, centre, _ = self._at(self.fitted_count)
-        query = self.items.query
-        return np.asarray(self.query_mean[query] + centre[query] + own_weight * (self.item_mean - centre[query]))
+    def _counts(self) -> FloatArray:
+        """Values of the prior count that the scores and the draws are averaged over."""
+        if self.prior_count is not None:
+            return np.array([self.prior_count])
+        return np.asarray(np.exp(np.arange(-_LOG_LIMIT, _LOG_LIMIT + _LOG_STEP / 2, _LOG_STEP)))
 
     @cached_property
-    def noise(self) -> FloatArray:
-        """Standard deviation of a value, per query.
+    def _count_weights(self) -> FloatArray:
+        """Posterior probabilities of these values."""
+        if self.prior_count is not None:
+            return np.ones(1)
+        losses = np.array([self._negative_log_posterior(log_count) for log_count in np.log(self._counts)])
+        weights = np.exp(losses.min() - losses)
+        return np.asarray(weights / weights.sum())
 
-        One pseudo-value with the average noise is added to each query, so that a few values that happen to agree do not
-        look certain.
-        """
-        squares = self._at(self.fitted_count)[2]
-        degrees = np.maximum(self.query_weight - 1, 0.0)
-        average = squares.sum() / max(float(degrees.sum()), 1.0)
-        return np.asarray(np.sqrt((squares + average) / (degrees + 1)))
+    @cached_property
+    def scores(self) -> FloatArray:
+        """Posterior mean of each item, with the prior count integrated out."""
+        query, total = self.items.query, np.zeros(len(self.items))
+        for count, share in zip(self._counts, self._count_weights, strict=True):
+            own_weight, centre, _ = self._at(float(count))
+            total += share * (centre[query] + own_weight * (self.item_mean - centre[query]))
+        return np.asarray(self.query_mean[query] + total)
 
     def uncertainty(self, seed: int) -> Uncertainty:
-        """Posterior of the item means, treating the values as independent."""
-        error = self.noise[self.items.query] / np.sqrt(np.maximum(self.item_weight + self.fitted_count, 1e-9))
-        return normal_uncertainty(self.scores, error, "posterior of the means", seed)
+        """Posterior of the item means, treating the values as independent; prior count and noise are integrated out."""
+        rng, size = np.random.default_rng(seed), len(self.items)
+        query, degrees = self.items.query, np.maximum(self.query_weight - 1, 0.0)
+        drawn = []
+        for count, share in zip(self._counts, allocate(self._count_weights, draw_count(size)), strict=True):
+            own_weight, centre, squares = self._at(count)
+            average = squares.sum() / max(float(degrees.sum()), 1.0)
+            # The noise variance of a query is scaled inverse χ², and its level normal given the noise.
+            noise = np.sqrt((squares + average) / rng.chisquare(degrees + 1, (int(share), len(degrees))))
+            level_precision = np.maximum(count * self._per_query(own_weight), 1e-9)
+            level = centre + noise * rng.standard_normal(noise.shape) / np.sqrt(level_precision) * (count > 0)
+            error = noise[:, query] / np.sqrt(np.maximum(self.item_weight + count, 1e-9))
+            mean = level[:, query] + own_weight * (self.item_mean - level[:, query])
+            drawn.append(self.query_mean[query] + mean + error * rng.standard_normal(error.shape))
+        draws = np.concatenate(drawn)
+        return Uncertainty(draws, draws.std(axis=0), "posterior of the means", sampled=True)
 
     def _per_item(self, values: FloatArray) -> FloatArray:
         """Weighted sums of values per item."""
@@ -150,12 +172,6 @@ class ShrunkenMeans:
 def draw_count(items: int) -> int:
     """The number of draws of this many scores that fits the memory limit."""
     return int(np.clip(_MAX_CELLS // items, _MIN_DRAWS, _MAX_DRAWS))
-
-
-def normal_uncertainty(scores: FloatArray, error: FloatArray, method: str, seed: int) -> Uncertainty:
-    """Independent normal draws around the scores."""
-    noise = error * np.random.default_rng(seed).standard_normal((draw_count(len(scores)), len(scores)))
-    return Uncertainty(scores + noise, error, method)
 
 
 def _ratio(total: FloatArray, by: FloatArray) -> FloatArray:
