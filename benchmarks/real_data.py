@@ -38,9 +38,9 @@ _SAMPLED_BELOW = 15_000
 _HERE = Path(__file__).resolve().parent
 PLAIN = "bradley-terry"
 PRIORS = (*CANDIDATES["quality_prior"], (30.0, 1.0))
+"""What "auto" tries, and beyond it a belief that nearly everyone is nearly perfect."""
 # Scores and qualities estimated together, as in the paper; the prior of quality by cross-validation unless given.
 JOINT: dict[str, Any] = {"estimation": "joint", "prior_scale": 3.0, "ties": "drop"}
-"""What "auto" tries, and beyond it a belief that nearly everyone is nearly perfect."""
 BINS = ((1, 5), (6, 20), (21, 50), (51, 200), (201, 1_000_000))
 """By how much their annotators answered, answers are looked at apart."""
 

@@ -174,20 +174,16 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
 
 
 def board_model(judgments: Comparisons) -> BayesianCrowdBT | CrowdBT:
-    """Return the model for a board: the full posterior for small data, otherwise the MAP estimate.
-
-    Ties count as half a vote for each item. The MAP estimate needs an estimated prior scale: with a fixed one it finds
-    an order in random answers.
-    """
+    """Return the model for a board: the posterior by MCMC for small data, otherwise crowd-bt, which is faster."""
     is_small = len(judgments.items) <= MAX_SAMPLED_ITEMS and len(judgments) <= MAX_SAMPLED_VOTES
-    return BayesianCrowdBT(ties="half") if is_small else CrowdBT(ties="half", prior_scale="auto")
+    return BayesianCrowdBT(ties="half") if is_small else CrowdBT()
 
 
 def rank_command(judgments: Comparisons, votes: Path) -> str:
     """Return the command that ranks exported votes as the board does."""
     model = board_model(judgments)
     changed = [f"--set {f.name}={getattr(model, f.name)}" for f in fields(model) if getattr(model, f.name) != f.default]
-    return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} {' '.join(changed)}"
+    return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} {' '.join(changed)}".rstrip()
 
 
 def explain_order(ranking: Ranking, judgments: Comparisons, above: str, below: str, query: str = "") -> str:
