@@ -40,8 +40,8 @@ def of_fits() -> dict[str, float]:
     """Time of a Crowd-BT fit relative to the same objective in NumPy, maximised by SciPy."""
     votes, _ = crowd_bt.draw(1_000, 1_000, 100_000)
     rival = crowd_bt.NumPy(votes)
-    cr.CrowdBT().fit(votes)
-    ours, _ = crowd_bt.clock(lambda: cr.CrowdBT().fit(votes))
+    crowd_bt.JOINT.fit(votes)
+    ours, _ = crowd_bt.clock(lambda: crowd_bt.JOINT.fit(votes))
     theirs, _ = crowd_bt.clock(lambda: rival.fit(1e-9))
     return {"crowd-bt, 100,000 judgments, over NumPy": round(ours / theirs, 2)}
 
@@ -50,7 +50,7 @@ def of_passes() -> dict[str, float]:
     """Number of passes of a fit over its judgments."""
     votes, _ = crowd_bt.draw(1_000, 1_000, 1_000_000)
     found: dict[str, float] = {}
-    for model in (cr.BradleyTerry(), cr.CrowdBT()):
+    for model in (cr.BradleyTerry(), crowd_bt.JOINT):
         passes: list[int] = []
         name = model.fit(votes, engine=cr.engines.ProgressEngine(cr.engines.LOCAL, passes.append)).model
         found[f"{name}, 1,000,000 judgments, passes"] = float(passes[-1])

@@ -18,18 +18,16 @@ from typing import Any
 import figures
 import machine
 import numpy as np
-from crowd_peers import CONTENDERS, Drawn, NumPy, OfCrowds, draw
+from crowd_peers import CONTENDERS, JOINT, Drawn, NumPy, OfCrowds, draw
 from measuring import Measured, measure
 from peers import OURS, rungs
 from report import BAR, duration, verdict, write_csv
 from votes import pairs_right, truth
 
-from crowdrank import CrowdBT
-
-__all__ = ["NumPy", "clock", "draw"]
+__all__ = ["JOINT", "NumPy", "clock", "draw"]
 
 _RESULTS = Path(__file__).parent / "results"
-SHOWS = {"crowd-bt": CrowdBT()}
+SHOWS = {"crowd-bt": JOINT}
 SIZES = (
     (100, 100, 4_000),
     (100, 100, 10_000),

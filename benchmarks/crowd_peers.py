@@ -14,6 +14,7 @@ from scipy.special import expit, log_expit
 import crowdrank as cr
 from crowdrank.data import Comparisons, Items
 
+JOINT = cr.CrowdBT(estimation="joint", prior_scale=3.0, quality_prior=(3.0, 0.5), ties="drop")
 _HELD_OUT = 0.1
 _REPETITIONS = 5
 Scores = np.ndarray[Any, np.dtype[np.float64]]
@@ -54,7 +55,7 @@ class NumPy:
         self.items, self.people = len(votes.items), len(votes.annotators)
 
     def objective(self, x: Scores) -> tuple[float, Scores]:
-        model = cr.CrowdBT()
+        model = JOINT
         scores, gates = x[: self.items], x[self.items :]
         truths, lies = model.quality_prior
         margin, eta = scores[self.won] - scores[self.lost], expit(gates)
@@ -114,7 +115,7 @@ class Crowdrank(OfCrowds):
         return replace(native, items=replace(native.items))
 
     def fit(self, built: Any, setting: float) -> Any:
-        return cr.CrowdBT(tolerance=setting).fit(built)
+        return replace(JOINT, tolerance=setting).fit(built)
 
     def scores(self, found: Any, items: int) -> Any:
         quality = found.annotators["quality"]
@@ -125,7 +126,7 @@ class Crowdrank(OfCrowds):
         many of these the fit is worth by the processor's time, which others on the machine change less."""
         numbers: list[int] = []
         begun = time.process_time()
-        cr.CrowdBT().fit(self.fresh(native), engine=cr.engines.ProgressEngine(cr.engines.LOCAL, numbers.append))
+        JOINT.fit(self.fresh(native), engine=cr.engines.ProgressEngine(cr.engines.LOCAL, numbers.append))
         used = time.process_time() - begun
         seconds, processor = gradient_times(native)
         return {"passes": float(len(numbers)), "gradient_seconds": seconds, "processor_gradients": used / processor}

@@ -26,7 +26,8 @@ from crowdrank.server.boards import Board, build_board
 from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
 
-SHOWS = {"crowd-bt": CrowdBT(), "crowd-bt, standard errors": StandardErrors(CrowdBT())}
+FIXED = CrowdBT(estimation="joint", prior_scale=3.0, quality_prior=(3.0, 0.5), ties="half")
+SHOWS = {"crowd-bt": FIXED, "crowd-bt, standard errors": StandardErrors(FIXED)}
 _OUT = Path(__file__).parent / "results" / "null-board.md"
 _SIZES = ("30x12x240", "60x20x400", "320x40x1600")
 _QUICK = ("12x6x60", "30x12x240")
@@ -85,7 +86,7 @@ def judged(board: Board) -> Trial:
         raise SystemExit("Nothing was tossed: --sizes needs votes.")
     told = board.reliability or {"random": 0, "of_all": None}
     trusted = told["of_all"] is not None and not told["too_few"] and told["of_all"]["low"] > 0
-    plain = separated_pairs(CrowdBT(ties="half").fit(board.judgments)).by_scores
+    plain = separated_pairs(FIXED.fit(board.judgments)).by_scores
     return Trial(board.model, separated_pairs(board.ranking), plain, told["random"], trusted)
 
 

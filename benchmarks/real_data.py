@@ -39,6 +39,8 @@ _HERE = Path(__file__).resolve().parent
 PLAIN = "bradley-terry"
 PRIORS = (*CANDIDATES["quality_prior"], (30.0, 1.0))
 """What "auto" tries, and beyond it a belief that nearly everyone is nearly perfect."""
+# Scores and qualities estimated together, as in the paper; the prior of quality by cross-validation unless given.
+JOINT: dict[str, Any] = {"estimation": "joint", "prior_scale": 3.0, "ties": "drop"}
 BINS = ((1, 5), (6, 20), (21, 50), (51, 200), (201, 1_000_000))
 """By how much their annotators answered, answers are looked at apart."""
 
@@ -100,7 +102,7 @@ def contenders(source: Source, judgments: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         PLAIN: cr.BradleyTerry(),
         "crowd-bt": cr.CrowdBT(),
-        "crowd-bt auto": cr.CrowdBT(quality_prior="auto"),
+        "crowd-bt auto": cr.CrowdBT(**JOINT),
         "variance-bt": cr.VarianceBT(),
     }
     if source.sides:
@@ -125,7 +127,7 @@ def foretell(model: Any, votes: cr.Comparisons) -> tuple[Vector, float]:
 
 SHOWS = {
     **contenders(Source("", "", sides=True), 0),
-    **{f"crowd-bt, prior {p}": cr.CrowdBT(quality_prior=p) for p in PRIORS},
+    **{f"crowd-bt, prior {p}": cr.CrowdBT(**(JOINT | {"quality_prior": p})) for p in PRIORS},
 }
 Foretold = dict[str, tuple[Vector, float]]
 
@@ -217,9 +219,9 @@ def study(source: Source, votes: cr.Comparisons) -> dict[str, Any]:
     result: dict[str, Any] = {"set": source.name, "facts": asdict(facts_of(votes)), "decided": gains(found, clear)}
     result["crowd_bt_by_answers"] = by_answers(found, clear, "crowd-bt")
     if votes.ties:
-        quick = {PLAIN: entered[PLAIN], "crowd-bt": cr.CrowdBT(ties="half"), "variance-bt": entered["variance-bt"]}
+        quick = {PLAIN: entered[PLAIN], "crowd-bt": cr.CrowdBT(), "variance-bt": entered["variance-bt"]}
         result["fitted_to_ties_too"] = gains(foretold(quick, votes), votes)
-    priors = {f"Beta{prior}": cr.CrowdBT(quality_prior=prior) for prior in PRIORS}
+    priors = {f"Beta{prior}": cr.CrowdBT(**(JOINT | {"quality_prior": prior})) for prior in PRIORS}
     result["quality_priors"] = gains(foretold({PLAIN: cr.BradleyTerry(), **priors}, clear), clear)
     return result
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import ConvergenceWarning, DataWarning
+from crowdrank.models import CrowdBT
 
 # Sums of such weights are exact in any order, so that rounding never makes or breaks a tie.
 EXACT_WEIGHTS = st.sampled_from([0.5, 1.0, 2.0, 3.0])
@@ -187,6 +188,12 @@ def precise(kind: Any, **settings: Any) -> Any:
     names = {entry.name for entry in fields(kind)}
     wanted = {"tolerance": 1e-10} | settings
     return kind(**{k: v for k, v in wanted.items() if k in names})
+
+
+def joint_crowd_bt(**settings: Any) -> CrowdBT:
+    """Crowd-BT at the mode of scores and qualities together, with fixed priors."""
+    fixed: Any = {"estimation": "joint", "prior_scale": 3.0, "quality_prior": (3.0, 0.5), "ties": "drop"}
+    return CrowdBT(**(fixed | settings))
 
 
 def weighted(judgments: Any, weight: Any) -> Any:

@@ -41,7 +41,14 @@ AIMS = {
 }
 
 BY_THE_PAPER = CrowdBT(
-    prior_scale=None, virtual_weight=0.5, quality_prior=None, start="one", solver="alternating", max_steps=1000
+    estimation="joint",
+    prior_scale=None,
+    virtual_weight=0.5,
+    quality_prior=None,
+    ties="drop",
+    start="one",
+    solver="alternating",
+    max_steps=1000,
 )
 
 MODELS: dict[str, Model] = {

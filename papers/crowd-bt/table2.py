@@ -29,7 +29,14 @@ WEIGHTS = (0.1, 0.5, 1.0)
 ONE, SEVERAL, BAYESIAN = "Crowd-BT", "Crowd-BT, several starts", "bayesian-crowd-bt"
 ACC, QUALITY = "ACC", "correlation of quality"
 BY_THE_PAPER = CrowdBT(
-    prior_scale=None, virtual_weight=0.5, quality_prior=None, start="one", solver="alternating", max_steps=1000
+    estimation="joint",
+    prior_scale=None,
+    virtual_weight=0.5,
+    quality_prior=None,
+    ties="drop",
+    start="one",
+    solver="alternating",
+    max_steps=1000,
 )
 
 PAPER = {
@@ -47,7 +54,7 @@ AIMS_WITHOUT_WEIGHT = {
     (f"{BAYESIAN}, {ACC}", "400×10"): 0.899,
     (f"{BAYESIAN}, {ACC}", "200×20"): 0.827,
 }
-SEVERAL_STARTS = CrowdBT(prior_scale=None, virtual_weight=0.5, quality_prior=None, max_steps=1000)
+SEVERAL_STARTS = replace(BY_THE_PAPER, start="several", solver="newton")
 SHOWS = {
     "Bradley-Terry": BradleyTerry(prior_scale=None, virtual_weight=0.5),
     ONE: BY_THE_PAPER,

@@ -32,7 +32,14 @@ PAPER = {
     "Crowd-BT": (0.6924, 0.6961, 0.6978, 0.6874, 0.6690),
 }
 BY_THE_PAPER = CrowdBT(
-    prior_scale=None, virtual_weight=0.5, quality_prior=None, start="one", solver="alternating", max_steps=1000
+    estimation="joint",
+    prior_scale=None,
+    virtual_weight=0.5,
+    quality_prior=None,
+    ties="drop",
+    start="one",
+    solver="alternating",
+    max_steps=1000,
 )
 NOTES = """
 Crowd-BT is the paper's method: no prior on η, alternating optimisation of scores and η, starting from η = 1.

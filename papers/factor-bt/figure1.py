@@ -52,7 +52,15 @@ SHARES = (0, 20, 40, 60, 80, 100)
 FACTOR, CROWD, PLAIN = "factor-bt", "Crowd-BT", "Bradley-Terry"
 MODELS: dict[str, Model] = {
     PLAIN: BradleyTerry(prior_scale=None, virtual_weight=0.5),
-    CROWD: CrowdBT(prior_scale=None, virtual_weight=0.5, quality_prior=None, start="one", max_steps=1000),
+    CROWD: CrowdBT(
+        estimation="joint",
+        prior_scale=None,
+        virtual_weight=0.5,
+        quality_prior=None,
+        ties="drop",
+        start="one",
+        max_steps=1000,
+    ),
     "Majority-Vote-BT": MajorityBT(prior_scale=None, virtual_weight=0.5),
     "Pairwise HITS": PairwiseHITS(),
     "linear-bias": LinearBias(),

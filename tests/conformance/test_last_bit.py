@@ -26,6 +26,8 @@ RELATIVE = 1e-12
 """Rounding of a long sum, which is what one processor's answer differs by from another's."""
 MONTE_CARLO_ERRORS = 5.0
 """How many standard errors of their difference two sampled means may lie apart."""
+FEWEST_WEIGHTED = 300
+"""What the weighted draws of importance sampling are worth at least, in independent ones."""
 LARGEST_SHARE = 0.5
 """Of an item's standard error: a sampler that moves further has not converged, whatever it says of itself."""
 
@@ -90,7 +92,9 @@ def allowed(model, ranking):
     if not samples(type(model)):
         return np.maximum(1e-6, 4 * getattr(model, "tolerance", 0.0) * error)
     draws = by_label(ranking, ranking.uncertainty.draws)
-    independent = effective_sample_size(draws.reshape(model.chains, -1, draws.shape[-1]))
+    independent = FEWEST_WEIGHTED
+    if hasattr(model, "chains"):
+        independent = effective_sample_size(draws.reshape(model.chains, -1, draws.shape[-1]))
     return np.minimum(MONTE_CARLO_ERRORS * np.sqrt(2 / independent), LARGEST_SHARE) * error
 
 

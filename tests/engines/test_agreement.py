@@ -8,6 +8,7 @@ import pytest
 import crowdrank as cr
 from crowdrank.engines import LOCAL, Dask, LocalEngine, OutOfCore
 from crowdrank.models.selection import convert_for
+from tests.strategies import joint_crowd_bt
 
 MODELS = [
     cr.BradleyTerry(),
@@ -15,7 +16,8 @@ MODELS = [
     cr.Thurstone(),
     cr.CrowdBT(),
     cr.CrowdBT(ties="half"),
-    cr.CrowdBT(solver="alternating"),
+    joint_crowd_bt(),
+    joint_crowd_bt(solver="alternating"),
     cr.FactorBT(),
     cr.VarianceBT(),
 ]
@@ -78,7 +80,7 @@ def test_models_that_pass_over_nothing_read_the_columns(votes, folder):
         np.testing.assert_allclose(model.fit(scanned).scores, model.fit(votes).scores, atol=1e-8)
 
 
-@pytest.mark.parametrize("model", [cr.BradleyTerry(), cr.CrowdBT(), cr.VarianceBT()], ids=repr)
+@pytest.mark.parametrize("model", [cr.BradleyTerry(), joint_crowd_bt(), cr.VarianceBT()], ids=repr)
 def test_a_climb_from_an_earlier_fit_ends_at_the_same_summit(model, votes, folder, small_parts):
     model = replace(model, tolerance=1e-8)
     first = model.fit(votes.take(slice(0, 800)))

@@ -7,7 +7,8 @@ I its information, Λ the precision of the prior and x = e_left − e_right:
     v = (Σ w·I·x xᵀ + Λ)⁻¹ (e_a − e_b),    influence = w·(v_left − v_right)·(I·m + ℓ′).
 
 v is a potential: as in a resistor network, w·I·(v_left − v_right) is the flow through a judgment when one unit flows
-from a to b. Chains are paths of that flow.
+from a to b. Chains are paths of that flow. Scores that are posterior means are not quite at that maximum; what they
+differ by is shared out in proportion to w·I·(v_left − v_right)².
 """
 
 from __future__ import annotations
@@ -70,10 +71,20 @@ def judgment_influence(model: Any, name: str, ranking: Ranking, comparisons: Com
     left, right = asked.left.astype(np.int64) - block.start, asked.right.astype(np.int64) - block.start
     scores = ranking.scores[block]
     weight = asked.weights * information
-    potential = _potentials(left, right, weight, size, a - block.start, b - block.start, model.prior_scale)
+    prior_scale = ranking.parameters.get("prior_scale", model.prior_scale)  # learnt, if "auto"
+    potential = _potentials(left, right, weight, size, a - block.start, b - block.start, prior_scale)
     drop = asked.weights * (potential[left] - potential[right])
     influence = drop * (information * (scores[left] - scores[right]) + gradient)
+    if model.prior_scale == "auto":
+        remainder = ranking.scores[a] - ranking.scores[b] - influence.sum()
+        influence += remainder * _shares(drop * information * (potential[left] - potential[right]))
     return Influence(rows, influence, left, right, drop * information, potential)
+
+
+def _shares(power: FloatArray) -> FloatArray:
+    """Shares of a total; none if the total is zero."""
+    total = float(power.sum())
+    return power / total if total > 0 else np.zeros(len(power))
 
 
 def _derivatives(model: Any, name: str, ranking: Ranking, asked: Comparisons) -> tuple[FloatArray, FloatArray]:
@@ -88,12 +99,16 @@ def _derivatives(model: Any, name: str, ranking: Ranking, asked: Comparisons) ->
         reliability = 2 * reliability - 1
     margin = ranking.scores[asked.left] - ranking.scores[asked.right]
     slope = reliability / (4 * np.cosh(margin / 2) ** 2)
+    tie = probability[:, 1]
+    left, right = left / (1 - tie), right / (1 - tie)  # of a decided answer
     given = np.where(outcome > 0, left, right)
-    decided = asked.outcome != TIE  # these models do not use ties
-    return (
-        np.where(decided, outcome * slope / given, 0.0),
-        np.where(decided, slope**2 / (left * right), 0.0),
-    )
+    decided = asked.outcome != TIE
+    used = decided | (tie > 0)
+    # Davidson's factor: with C = 2·cosh(m/2), log P(tie) = log ν − log(C + ν) and log P(decided) = log C − log(C + ν)
+    pull = np.tanh(margin / 2) / 2
+    gradient = np.where(decided, outcome * slope / given + tie * pull, (tie - 1) * pull)
+    information = (1 - tie) * slope**2 / (left * right) + tie * (1 - tie) * pull**2
+    return np.where(used, gradient, 0.0), np.where(used, information, 0.0)
 
 
 def _potentials(

@@ -19,6 +19,7 @@ from crowdrank.models.crowd import estimate as estimates
 from crowdrank.models.crowd.factor_bt import ScaledFeatures
 from crowdrank.models.crowd.likelihood import CROWD_BT, FACTOR_BT, VARIANCE_BT
 from crowdrank.simulation import crowd_bt, factor_crowd, mixed_crowd, with_spammers
+from tests.strategies import joint_crowd_bt
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def crowd_bt_objective(x, votes, model):
 
 
 def test_crowd_bt_stands_where_an_independent_solver_ends(crowd):
-    votes, model = crowd.judgments, CrowdBT(tolerance=1e-6)
+    votes, model = crowd.judgments, joint_crowd_bt(tolerance=1e-6)
     ranking = model.fit(votes)
     quality = ranking.annotators["quality"]
     x = np.concatenate((ranking.scores, np.log(quality / (1 - quality))))
@@ -54,7 +55,7 @@ def test_crowd_bt_stands_where_an_independent_solver_ends(crowd):
 
 def test_a_step_off_the_optimum_is_noticed(crowd):
     """The negative control of the test above."""
-    votes, model = crowd.judgments, CrowdBT(tolerance=1e-6)
+    votes, model = crowd.judgments, joint_crowd_bt(tolerance=1e-6)
     ranking = model.fit(votes)
     quality = ranking.annotators["quality"]
     x = np.concatenate((ranking.scores, np.log(quality / (1 - quality))))
@@ -64,14 +65,14 @@ def test_a_step_off_the_optimum_is_noticed(crowd):
 
 
 def test_crowd_bt_finds_the_quality_of_annotators(crowd):
-    ranking = CrowdBT().fit(crowd.judgments)
+    ranking = joint_crowd_bt().fit(crowd.judgments)
     assert np.corrcoef(ranking.annotators["quality"], crowd.annotators["quality"])[0, 1] > 0.9
     assert accuracy(ranking.scores, crowd.truth) > accuracy(BradleyTerry().fit(crowd.judgments).scores, crowd.truth)
 
 
 def test_reversed_annotators_are_turned_round():
     crowd = mixed_crowd(items=20, kinds={"good": 8, "reversed": 4}, votes_each=60, seed=1)
-    ranking = CrowdBT().fit(crowd.judgments)
+    ranking = joint_crowd_bt().fit(crowd.judgments)
     kinds = crowd.annotators["kind"]
     assert ranking.annotators["quality"][kinds == "reversed"].max() < 0.3
     assert ranking.annotators["quality"][kinds == "good"].min() > 0.7
@@ -84,7 +85,7 @@ def test_intervals_of_quality_hold_the_truth():
         crowd = crowd_bt(
             items=20, annotators=25, pairs=120, votes=10, quality="beta(4,1.5)", labels="logistic", seed=seed
         )
-        _, low, high = CrowdBT(quality_prior=(4.0, 1.5)).fit(crowd.judgments).annotators.estimates["quality"]
+        _, low, high = joint_crowd_bt(quality_prior=(4.0, 1.5)).fit(crowd.judgments).annotators.estimates["quality"]
         truth = crowd.annotators["quality"]
         inside.append(np.mean((low <= truth) & (truth <= high)))
     assert 0.88 < np.mean(inside) <= 1.0
@@ -103,13 +104,13 @@ def test_intervals_of_scores_hold_the_truth():
         winner = np.where(truly == honest, left, right)
         names = np.array([f"i{n:02d}" for n in range(25)], dtype=object)
         votes = Comparisons.of(names[left], names[right], names[winner], annotator=[f"w{k:02d}" for k in who])
-        ranking = CrowdBT(prior_scale=1.5, quality_prior=(4.0, 1.5)).fit(votes)
+        ranking = joint_crowd_bt(prior_scale=1.5, quality_prior=(4.0, 1.5)).fit(votes)
         away = np.abs(ranking.scores - (scores - scores.mean())) / ranking.uncertainty.std_error
         inside.append(np.mean(away < 1.645))
     assert 0.85 <= np.mean(inside) <= 0.95
 
 
-@pytest.mark.parametrize("model", [CrowdBT(), FactorBT(), FactorBT(features=("position", "extra")), VarianceBT()])
+@pytest.mark.parametrize("model", [joint_crowd_bt(), FactorBT(), FactorBT(features=("position", "extra")), VarianceBT()])
 def test_errors_are_those_of_the_whole_inverse(crowd, model):
     votes = replace(crowd.judgments, features={"extra": np.linspace(-1, 1, len(crowd.judgments))})
     formula = {CrowdBT: CROWD_BT, FactorBT: FACTOR_BT, VarianceBT: VARIANCE_BT}[type(model)]
@@ -128,9 +129,9 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model):
 
 
 def test_many_items_are_measured_given_the_annotators(crowd, monkeypatch):
-    exact = CrowdBT().fit(crowd.judgments).uncertainty
+    exact = joint_crowd_bt().fit(crowd.judgments).uncertainty
     monkeypatch.setattr(estimates, "MAX_INVERTED_ITEMS", 1)
-    ranking = CrowdBT().fit(crowd.judgments)
+    ranking = joint_crowd_bt().fit(crowd.judgments)
     assert "given the annotators" in ranking.uncertainty.method
     ratio = ranking.uncertainty.std_error / exact.std_error
     assert 0.5 < np.median(ratio) < 1.2
@@ -167,14 +168,14 @@ def test_variance_bt_finds_who_is_precise():
     assert precision[kinds == "good"].min() > precision[kinds == "random"].max()
 
 
-@pytest.mark.parametrize("model", [CrowdBT(), CrowdBT(link="probit"), VarianceBT(), FactorBT()])
+@pytest.mark.parametrize("model", [joint_crowd_bt(), joint_crowd_bt(link="probit"), VarianceBT(), FactorBT()])
 def test_modelling_annotators_predicts_better(crowd, model):
     assert cross_validate(model, crowd.judgments).mean > cross_validate(BradleyTerry(), crowd.judgments).mean + 0.02
 
 
 def test_perfect_annotators_make_crowd_bt_bradley_terry():
     crowd = mixed_crowd(items=8, kinds={"good": 6}, votes_each=25, seed=4)
-    sure = CrowdBT(quality_prior=(1e7, 1.01)).fit(crowd.judgments)
+    sure = joint_crowd_bt(quality_prior=(1e7, 1.01)).fit(crowd.judgments)
     np.testing.assert_allclose(sure.scores, BradleyTerry().fit(crowd.judgments).scores, atol=2e-3)
 
 
@@ -212,5 +213,5 @@ def test_dropped_ties_are_reported():
     votes = Comparisons.of(["a", "b", "a"], ["b", "c", "c"], ["a", "tie", "c"], annotator=["x", "y", "x"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        assert any("ties were dropped" in note for note in CrowdBT().fit(votes).notes)
-        assert not any("left out" in note for note in CrowdBT(ties="half").fit(votes).notes)
+        assert any("ties were dropped" in note for note in joint_crowd_bt().fit(votes).notes)
+        assert not any("left out" in note for note in joint_crowd_bt(ties="half").fit(votes).notes)

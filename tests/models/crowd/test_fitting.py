@@ -22,6 +22,7 @@ from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT
 from crowdrank.models.crowd.objective import Layout, Objective
 from crowdrank.models.crowd.priors import PERFECT_LOGIT
 from crowdrank.simulation import crowd_bt, mixed_crowd
+from tests.strategies import joint_crowd_bt
 
 links = pytest.mark.parametrize("link", ["logistic", "probit"])
 
@@ -89,10 +90,10 @@ def parameters_of(ranking):
 
 OBJECTIVES = {CrowdBT: crowd_bt_objective, FactorBT: factor_bt_objective, VarianceBT: variance_bt_objective}
 MODELS = {
-    "crowd-bt": CrowdBT(tolerance=1e-7),
-    "crowd-bt probit": CrowdBT(tolerance=1e-7, link="probit"),
-    "crowd-bt alternating": CrowdBT(tolerance=1e-6, solver="alternating"),
-    "crowd-bt virtual item": CrowdBT(tolerance=1e-7, virtual_weight=0.5),
+    "crowd-bt": joint_crowd_bt(tolerance=1e-7),
+    "crowd-bt probit": joint_crowd_bt(tolerance=1e-7, link="probit"),
+    "crowd-bt alternating": joint_crowd_bt(tolerance=1e-6, solver="alternating"),
+    "crowd-bt virtual item": joint_crowd_bt(tolerance=1e-7, virtual_weight=0.5),
     "factor-bt": FactorBT(tolerance=1e-7),
     "factor-bt by conjugate gradients": FactorBT(tolerance=1e-5, solver="conjugate-gradients"),
     "variance-bt": VarianceBT(tolerance=1e-7),
@@ -166,9 +167,9 @@ PRIORS = {
 @links
 @pytest.mark.parametrize("priors", PRIORS)
 def test_alternating_and_joint_reach_the_same_optimum(crowd, link, priors):
-    usual = CrowdBT(start="one", link=link, tolerance=1e-5, max_steps=500, **PRIORS[priors])
+    usual = joint_crowd_bt(start="one", link=link, tolerance=1e-5, max_steps=500, **PRIORS[priors])
     votes = crowd.judgments
-    joint, turns = (replace(usual, solver=solver).fit(votes) for solver in ("joint", "alternating"))
+    joint, turns = (replace(usual, solver=solver).fit(votes) for solver in ("newton", "alternating"))
     assert joint.convergence.converged
     assert turns.convergence.converged
     np.testing.assert_allclose(joint.scores, turns.scores, atol=1e-3)
@@ -180,7 +181,8 @@ def test_alternating_and_joint_reach_the_same_optimum(crowd, link, priors):
 def map_estimate(model, votes):
     priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
     formula = CROWD_BT if model.link == "logistic" else CROWD_BT_PROBIT
-    return fit_map(model, votes, formula, priors, FitOptions(), start=model.start, solver=model.solver)
+    solver = "joint" if model.solver == "newton" else model.solver
+    return fit_map(model, votes, formula, priors, FitOptions(), start=model.start, solver=solver)
 
 
 def log_posterior(model, votes):
@@ -267,11 +269,11 @@ def test_a_start_from_gold_trusts_by_gold(crowd):
     np.testing.assert_array_equal(objective.layout.split(second)[1], PERFECT_LOGIT)
 
 
-@pytest.mark.parametrize("solver", ["joint", "alternating"])
+@pytest.mark.parametrize("solver", ["newton", "alternating"])
 def test_a_start_from_gold_flips_a_mostly_reversed_crowd(solver):
     crowd = mixed_crowd(items=12, kinds={"good": 4, "reversed": 6}, votes_each=40, seed=2)
     known = SideInformation(gold=gold_of(crowd), gold_weight=0.0)
-    one, gold = (CrowdBT(start=start, solver=solver, tolerance=1e-3) for start in ("one", "gold"))
+    one, gold = (joint_crowd_bt(start=start, solver=solver, tolerance=1e-3) for start in ("one", "gold"))
     assert accuracy(one.fit(crowd.judgments, side_information=known).scores, crowd.truth) < 0.2
     assert accuracy(gold.fit(crowd.judgments, side_information=known).scores, crowd.truth) > 0.9
 
@@ -287,9 +289,9 @@ def test_a_start_from_gold_may_take_what_all_agree_on():
         [f"i{w}" for w in won],
         annotator=[f"w{k}" for *_, k in rows],
     )
-    assert CrowdBT(start="gold").fit(votes).order.tolist() == [3, 2, 1, 0]
+    assert joint_crowd_bt(start="gold").fit(votes).order.tolist() == [3, 2, 1, 0]
     with pytest.raises(SettingError, match="needs gold pairs"):
-        CrowdBT(start="gold").fit(votes.take(np.flatnonzero(votes.annotator < 9)))
+        joint_crowd_bt(start="gold").fit(votes.take(np.flatnonzero(votes.annotator < 9)))
 
 
 def test_several_starts_end_no_lower_than_one():
@@ -297,7 +299,7 @@ def test_several_starts_end_no_lower_than_one():
     gained = []
     for seed in range(12):
         crowd = crowd_bt(items=12, annotators=10, pairs=40, votes=5, quality="beta(1,1)", seed=seed)
-        starts = (CrowdBT(start=start, tolerance=1e-6) for start in ("several", "one"))
+        starts = (joint_crowd_bt(start=start, tolerance=1e-6) for start in ("several", "one"))
         several, one = (map_estimate(model, crowd.judgments) for model in starts)
         if several.found.parameters[:12] @ one.found.parameters[:12] > 0:
             gained.append(several.found.evaluation.value - one.found.evaluation.value)
@@ -308,7 +310,7 @@ def test_several_starts_end_no_lower_than_one():
 def test_few_who_are_surely_reversed_do_not_outweigh_many_who_are_mostly_right():
     crowds = [mixed_crowd(items=12, kinds={"noisy": 12, "reversed": 5}, votes_each=60, seed=seed) for seed in range(4)]
     for crowd in crowds:
-        assert accuracy(CrowdBT().fit(crowd.judgments).scores, crowd.truth) > 0.8
+        assert accuracy(joint_crowd_bt().fit(crowd.judgments).scores, crowd.truth) > 0.8
 
 
 # The sign of the scores.
@@ -320,10 +322,10 @@ def test_symmetric_priors_follow_the_majority_of_annotators(kinds, quality_prior
     """Each counts once, though the reversed answer twice as much."""
     crowd = mixed_crowd(items=12, kinds=kinds, votes_each=30, seed=5)
     often = np.where(crowd.annotators["kind"] == "reversed", 3.0, 1.0)[crowd.judgments.annotator]
-    ranking = CrowdBT(quality_prior=quality_prior).fit(crowd.judgments.reweighted(often))
+    ranking = joint_crowd_bt(quality_prior=quality_prior).fit(crowd.judgments.reweighted(often))
     assert np.mean(ranking.annotators["quality"] > 0.5) > 0.5
     assert accuracy(ranking.scores, crowd.truth) > 0.9
-    flipped = CrowdBT(quality_prior=quality_prior).fit(crowd.judgments.with_outcomes_reversed())
+    flipped = joint_crowd_bt(quality_prior=quality_prior).fit(crowd.judgments.with_outcomes_reversed())
     assert np.mean(flipped.annotators["quality"] > 0.5) > 0.5
     assert accuracy(flipped.scores, crowd.truth) < 0.1
 
@@ -355,7 +357,7 @@ def strongly_connected():
 @links
 def test_weak_priors_tend_to_the_maximum_likelihood_estimate(link):
     votes = strongly_connected()
-    flat = CrowdBT(prior_scale=1e9, quality_prior=None, link=link)
+    flat = joint_crowd_bt(prior_scale=1e9, quality_prior=None, link=link)
 
     def loss(x):
         return -crowd_bt_objective(flat, votes, np.append(x[:3], [-x[:3].sum(), *x[3:]]))
@@ -364,8 +366,8 @@ def test_weak_priors_tend_to_the_maximum_likelihood_estimate(link):
     expected = np.append(best.x[:3], -best.x[:3].sum())
     distance = []
     for weak in (1.0, 1e-2, 1e-4):
-        published = CrowdBT(prior_scale=None, virtual_weight=weak, quality_prior=None, link=link, tolerance=1e-6)
-        usual = CrowdBT(prior_scale=1 / weak, quality_prior=(weak, weak), link=link, tolerance=1e-6)
+        published = joint_crowd_bt(prior_scale=None, virtual_weight=weak, quality_prior=None, link=link, tolerance=1e-6)
+        usual = joint_crowd_bt(prior_scale=1 / weak, quality_prior=(weak, weak), link=link, tolerance=1e-6)
         distance.append([np.abs(model.fit(votes).scores - expected).max() for model in (published, usual)])
     assert np.all(np.diff(distance, axis=0) < 0)
     assert np.all(np.array(distance[-1]) < 2e-2)
@@ -391,24 +393,24 @@ def sharp():
 
 @pytest.mark.parametrize("name", ["prior_scale", "virtual_weight", "quality_prior"])
 def test_a_setting_chosen_by_data_predicts_no_worse(sharp, name):
-    ranking = CrowdBT(**{name: "auto"}).fit(sharp.judgments)
+    ranking = joint_crowd_bt(**{name: "auto"}).fit(sharp.judgments)
     chosen = ranking.settings[name]
     assert chosen in (0.0, *CANDIDATES[name])
-    known = CrowdBT(**{name: chosen})
-    usual = CrowdBT()
+    known = joint_crowd_bt(**{name: chosen})
+    usual = joint_crowd_bt()
     assert predicted(known, sharp.judgments) >= predicted(usual, sharp.judgments) - 1e-9
     np.testing.assert_array_equal(known.fit(sharp.judgments).scores, ranking.scores)
 
 
 def test_of_all_candidates_the_best_is_chosen(sharp):
-    chosen = tune_settings(CrowdBT(quality_prior="auto"), sharp.judgments, FitOptions())
+    chosen = tune_settings(joint_crowd_bt(quality_prior="auto"), sharp.judgments, FitOptions())
     gained = [predicted(replace(chosen, quality_prior=value), sharp.judgments) for value in CANDIDATES["quality_prior"]]
     assert CANDIDATES["quality_prior"][int(np.argmax(gained))] == chosen.quality_prior
-    assert max(gained) > predicted(CrowdBT(), sharp.judgments) + 1
+    assert max(gained) > predicted(joint_crowd_bt(), sharp.judgments) + 1
 
 
 def test_all_settings_may_be_left_to_the_data_and_the_choice_repeats(sharp):
-    model = CrowdBT(prior_scale="auto", quality_prior="auto")
+    model = joint_crowd_bt(prior_scale="auto", quality_prior="auto")
     first, second = model.fit(sharp.judgments), model.fit(sharp.judgments)
     assert first.settings == second.settings
     assert isinstance(first.settings["prior_scale"], float)
@@ -418,11 +420,11 @@ def test_all_settings_may_be_left_to_the_data_and_the_choice_repeats(sharp):
 
 def test_too_few_judgments_to_choose_by_leave_the_usual_setting():
     votes = Comparisons.of(["a", "b", "a"], ["b", "c", "c"], ["a", "b", "a"], annotator=["x", "y", "x"])
-    assert CrowdBT(prior_scale="auto").fit(votes).settings["prior_scale"] == 3.0
+    assert joint_crowd_bt(prior_scale="auto").fit(votes).settings["prior_scale"] == 3.0
 
 
 def test_nothing_is_tried_where_nothing_is_left_open(sharp):
-    model = CrowdBT(prior_scale=2.0)
+    model = joint_crowd_bt(prior_scale=2.0)
     assert tune_settings(model, sharp.judgments, FitOptions()) == model
 
 
@@ -442,4 +444,4 @@ def test_nothing_is_tried_where_nothing_is_left_open(sharp):
 )
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(SettingError):
-        CrowdBT(**wrong)
+        joint_crowd_bt(**wrong)

@@ -13,14 +13,16 @@ from crowdrank.models.crowd.factor_bt import ScaledFeatures
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, FACTOR_BT, VARIANCE_BT
 from crowdrank.models.crowd.priors import PERFECT_LOGIT, quality_constraints
 from crowdrank.simulation import mixed_crowd
+from tests.strategies import joint_crowd_bt
 
 pytestmark = pytest.mark.filterwarnings("ignore:bayesian:crowdrank.errors.ConvergenceWarning")
 
 MODELS = {
     "crowd-bt": CrowdBT(),
     "crowd-bt probit": CrowdBT(link="probit"),
-    "crowd-bt alternating": CrowdBT(solver="alternating", start="one", tolerance=1e-3),
-    "crowd-bt from one": CrowdBT(start="one"),
+    "crowd-bt joint": joint_crowd_bt(),
+    "crowd-bt alternating": joint_crowd_bt(solver="alternating", start="one", tolerance=1e-3),
+    "crowd-bt from one": joint_crowd_bt(start="one"),
     "factor-bt": FactorBT(),
     "factor-bt by conjugate gradients": FactorBT(solver="conjugate-gradients"),
     "variance-bt": VarianceBT(),
@@ -137,7 +139,8 @@ def test_gold_moves_the_scores(crowd, model):
         (CrowdBT(), 5.0),
         (CrowdBT(), 0.0),
         (CrowdBT(link="probit"), 5.0),
-        (CrowdBT(solver="alternating", tolerance=1e-3), 5.0),
+        (joint_crowd_bt(), 5.0),
+        (joint_crowd_bt(solver="alternating", tolerance=1e-3), 5.0),
         (FactorBT(), 5.0),
         (BayesianCrowdBT(chains=2, draws=30, warmup=100), 5.0),
         (BayesianCrowdBT(chains=2, draws=30, warmup=100), 0.0),

@@ -94,6 +94,7 @@ class CrowdBT(IterativeModel):
     supports_warm_start: ClassVar[bool] = True
     models_annotators: ClassVar[bool] = True
     accepts_side_information: ClassVar[bool] = True
+    samples: ClassVar[bool] = True
 
     prior_scale: float | Literal["auto"] | None = "auto"
     quality_prior: tuple[float, float] | Literal["auto"] | None = "auto"

@@ -244,7 +244,7 @@ def with_polynomials(weights: FloatArray, values: FloatArray, rank: int) -> Floa
     if rank == 2:
         square = linear * linear
         skewness = np.einsum("kg,kg->k", found[1], square)[:, None]
-        quadratic = square - 1.0 - skewness * linear
+        quadratic = np.where(scale > 0.0, square - 1.0 - skewness * linear, 0.0)
         weighted = weights * quadratic
         np.multiply(weighted, _inverse_root(np.einsum("kg,kg->k", weighted, quadratic))[:, None], out=found[2])
     return found

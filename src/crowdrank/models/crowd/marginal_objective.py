@@ -160,9 +160,10 @@ class MarginalObjective:
         value = self.log_likelihood(tables)
         posterior = self.posterior(tables)
         eta = points.eta[points.grid_of]
+        log_nu = np.broadcast_to(np.log(points.nu), posterior.tie.shape)
         stacked = GridPosterior(
             with_polynomials(posterior.quality, eta, QUALITY_RANK),
-            with_polynomials(posterior.tie, np.broadcast_to(np.log(points.nu), posterior.tie.shape), TIE_RANK),
+            with_polynomials(posterior.tie, log_nu, TIE_RANK),
         )
         rows, terms = self.shards.map_and_sum(margin_terms, scores, points, stacked, self.formula)
         precision = self.hyper.scale**-2.0

@@ -1,0 +1,165 @@
+"""Crowd-BT by default, with the annotators integrated out: the scale of the scores, who is found out, and settings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from crowdrank import BradleyTerry, Comparisons, CrowdBT, SideInformation
+from crowdrank.errors import SettingError
+from crowdrank.evaluation import accuracy
+from crowdrank.simulation import mixed_crowd
+from tests.strategies import joint_crowd_bt
+
+
+def voted(scores, votes, annotators, seed, quality=1.0, nu=0.0):
+    """Answers to random pairs by annotators of one quality, tied with the probability of Davidson's model."""
+    rng = np.random.default_rng(seed)
+    size = len(scores)
+    left = rng.integers(size, size=votes)
+    right = (left + rng.integers(1, size, size=votes)) % size
+    margin = scores[left] - scores[right]
+    left_won = (rng.random(votes) < expit(margin)) == (rng.random(votes) < quality)
+    tied = rng.random(votes) < nu / (nu + 2 * np.cosh(margin / 2))
+    names = np.array([f"i{n:02d}" for n in range(size)], dtype=object)
+    winner = np.where(tied, "tie", np.where(left_won, names[left], names[right]))
+    who = [f"w{k:04d}" for k in rng.integers(annotators, size=votes)]
+    return Comparisons.of(names[left], names[right], winner, annotator=who)
+
+
+def scale_of(found, truth):
+    """Slope of the scores on the truth."""
+    truth = truth - truth.mean()
+    return float(found @ truth / (truth @ truth))
+
+
+def test_equal_annotators_make_it_bradley_terry():
+    truth = np.linspace(1.5, -1.5, 8)
+    votes = voted(truth, 400, 10, seed=1)
+    ranking = CrowdBT().fit(votes)
+    assert scale_of(ranking.scores, BradleyTerry(prior_scale=1.0).fit(votes).scores) == pytest.approx(1.0, abs=0.1)
+    assert ranking.annotators["quality"].min() > 0.7
+    assert ranking.annotators.reversed == []
+
+
+def test_many_casual_voters_do_not_stretch_the_scores():
+    """Two answers each: estimating every voter's quality with the scores makes these far too wide."""
+    truth = np.linspace(1.0, -1.0, 10)
+    ours, joint = [], []
+    for seed in range(2):
+        votes = voted(truth, 1500, 800, seed)
+        plain = BradleyTerry().fit(votes).scores
+        ours.append(scale_of(CrowdBT().fit(votes).scores, plain))
+        joint.append(scale_of(joint_crowd_bt().fit(votes).scores, plain))
+    assert np.mean(ours) == pytest.approx(1.0, abs=0.15)
+    assert np.mean(joint) > 1.5
+
+
+@pytest.fixture(scope="module")
+def with_reversed():
+    return mixed_crowd(items=10, kinds={"good": 6, "random": 2, "reversed": 2}, votes_each=40, seed=3)
+
+
+def test_reversed_annotators_are_found(with_reversed):
+    ranking = CrowdBT().fit(with_reversed.judgments)
+    kinds = with_reversed.annotators["kind"]
+    quality = ranking.annotators["quality"]
+    assert quality[kinds == "reversed"].max() < 0.3
+    assert quality[kinds == "good"].min() > 0.7
+    assert accuracy(ranking.scores, with_reversed.truth) > 0.85
+    assert ranking.parameters["reversed_probability"] < 0.05
+    assert ranking.uncertainty.sampled
+
+
+def test_estimates_lie_in_their_intervals(with_reversed):
+    for estimate, low, high in CrowdBT().fit(with_reversed.judgments).annotators.estimates.values():
+        assert np.all((low <= estimate) & (estimate <= high) & (low >= 0) & (high <= 1))
+
+
+def test_gold_pairs_settle_the_sign():
+    crowd = mixed_crowd(items=8, kinds={"good": 3, "reversed": 4}, votes_each=40, seed=2)
+    names = [str(crowd.judgments.items.labels[n]) for n in np.argsort(-crowd.truth)]
+    alone = CrowdBT().fit(crowd.judgments)
+    assert accuracy(alone.scores, crowd.truth) < 0.5
+    gold = SideInformation(gold=[(names[0], names[-1]), (names[1], names[-2]), (names[0], names[-3])])
+    told = CrowdBT().fit(crowd.judgments, side_information=gold)
+    assert accuracy(told.scores, crowd.truth) > 0.8
+    assert told.parameters["reversed_probability"] == 0.0
+
+
+def test_a_crowd_that_may_be_upside_down_says_so():
+    crowd = mixed_crowd(items=6, kinds={"good": 1, "reversed": 1}, votes_each=60, seed=1)
+    ranking = CrowdBT().fit(crowd.judgments)
+    assert ranking.parameters["reversed_probability"] > 0.05
+    assert any("upside down" in note for note in ranking.notes)
+
+
+def test_known_quality_and_ranges_hold(with_reversed):
+    names = [str(name) for name in with_reversed.judgments.annotators]
+    known = SideInformation(quality={names[0]: 0.6}, between={names[1]: (0.5, 0.65)})
+    quality = CrowdBT().fit(with_reversed.judgments, side_information=known).annotators["quality"]
+    assert quality[0] == pytest.approx(0.6)
+    assert 0.5 < quality[1] < 0.65
+
+
+def test_ties_are_used():
+    truth = np.array([1.0, 0.9, -0.9, -1.0])
+    votes = voted(truth, 600, 6, seed=4, nu=1.0)
+    model = CrowdBT()
+    ranking = model.fit(votes)
+    tie = model.predict(ranking, votes)[:, 1]
+    is_close = np.abs(truth[votes.left] - truth[votes.right]) < 0.5
+    assert tie[is_close].mean() > tie[~is_close].mean() + 0.02
+    assert tie.mean() == pytest.approx(np.mean(votes.outcome == 0), abs=0.04)
+    assert set(ranking.annotators.estimates) == {"quality", "tie_tendency"}
+    assert not any("ties were dropped" in note for note in ranking.notes)
+
+
+def test_ties_draw_items_together():
+    """Six wins and thirty ties are less of a lead than six wins alone."""
+    wins = Comparisons.of(["a"] * 6, ["b"] * 6, ["a"] * 6, annotator=["x", "y"] * 3)
+    both = Comparisons.of(["a"] * 36, ["b"] * 36, ["a"] * 6 + ["tie"] * 30, annotator=["x", "y"] * 18)
+    assert CrowdBT().fit(both).scores[0] < CrowdBT().fit(wins).scores[0]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"virtual_weight": 0.5},
+        {"prior_scale": None, "virtual_weight": 0.5},
+        {"quality_prior": None},
+        {"start": "one"},
+        {"solver": "alternating"},
+    ],
+    ids=str,
+)
+def test_settings_of_joint_estimation_are_refused(setting):
+    with pytest.raises(SettingError, match='estimation="joint"'):
+        CrowdBT(**setting)
+    assert CrowdBT(estimation="joint", **setting).estimation == "joint"
+
+
+def test_settings_that_are_given_are_kept(with_reversed):
+    ranking = CrowdBT(prior_scale=0.7, quality_prior=(4.0, 1.0)).fit(with_reversed.judgments)
+    assert ranking.parameters["prior_scale"] == pytest.approx(0.7)
+    assert ranking.parameters["quality_mean"] == pytest.approx(0.8)
+    assert ranking.parameters["quality_concentration"] == pytest.approx(5.0)
+
+
+def test_coin_tosses_make_no_order():
+    """At most one of ten tables claims a pair at .95."""
+    claims = 0
+    for seed in range(10):
+        votes = voted(np.zeros(6), 60, 5, seed)
+        draws = CrowdBT().fit(votes).uncertainty.draws
+        above = np.mean(draws[:, :, None] > draws[:, None, :], axis=0)
+        claims += bool(np.any(above > 0.95))
+    assert claims <= 1
+
+
+def test_orders_of_annotators_need_joint_estimation(with_reversed):
+    names = [str(name) for name in with_reversed.judgments.annotators]
+    known = SideInformation(better=[(names[0], names[1])])
+    quality = CrowdBT().fit(with_reversed.judgments, side_information=known).annotators["quality"]
+    assert quality[0] >= quality[1]
