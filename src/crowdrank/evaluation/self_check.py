@@ -230,17 +230,7 @@ def check_design(
     judged = _can_judge(model, design)
     skipped = _why_no_verdicts(design, count) if judged else ""
     run = _Run(model, level, count // _SIMULATIONS_PER_VERDICTS if judged and not skipped else 0)
-    fitted: list[_Checked] = []
-    coin: list[_Checked] = []
-    total = 2 * count
-    for n in range(count):
-        rng = np.random.default_rng([seed, n])
-        for kind, made in ((fitted, generator.simulate(rng)), (coin, generator.toss(rng))):
-            found = run.check(made, with_verdicts=n < run.verdict_simulations)
-            if found is not None:
-                kind.append(found)
-            if on_progress is not None:
-                on_progress(2 * n + 1 + (kind is coin), total)
+    fitted, coin = run.check_all(generator, count, seed, on_progress)
     if not fitted or not coin:
         raise DataError(f"{name_of(model)} could not be fitted to any simulation on this design.")
     return Check(
@@ -255,7 +245,7 @@ def check_design(
         fitted_accusations=_sum_accusations(fitted),
         coin_accusations=_sum_accusations(coin),
         skipped=skipped,
-        failed=total - len(fitted) - len(coin),
+        failed=2 * count - len(fitted) - len(coin),
     )
 
 
@@ -345,6 +335,20 @@ class _Run:
     model: Model
     level: float
     verdict_simulations: int
+
+    def check_all(
+        self, generator: Generator, count: int, seed: int, on_progress: Progress | None
+    ) -> tuple[list[_Checked], list[_Checked]]:
+        """Simulate and check `count` times: from the fitted model, and coin tosses."""
+        found: tuple[list[_Checked], list[_Checked]] = ([], [])
+        for n in range(count):
+            rng = np.random.default_rng([seed, n])
+            for kind, simulated in enumerate((generator.simulate(rng), generator.toss(rng))):
+                checked = self.check(simulated, with_verdicts=n < self.verdict_simulations)
+                found[kind].extend([] if checked is None else [checked])
+                if on_progress is not None:
+                    on_progress(2 * n + kind + 1, 2 * count)
+        return found
 
     def check(self, simulated: Simulated, with_verdicts: bool) -> _Checked | None:
         """Refit and count; None if the model cannot be fitted to these answers."""
