@@ -16,7 +16,7 @@ QUICK := $(addprefix tests/, architecture data golden inference io results simul
 	online/test_beliefs.py online/test_elo.py online/test_glicko.py active/test_history.py active/test_stopping.py \
 	conformance/test_promises.py::test_is_its_settings conformance/test_promises.py::test_names_every_item)
 
-.PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check papers papers-quick clean
+.PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check calibration papers papers-quick clean
 
 help:
 	@echo "make demo         rank the bundled example, print the result and write it to demo-output/"
@@ -26,6 +26,7 @@ help:
 	@echo "make bench        compare the speed with other libraries (installed into $(BENCH_VENV))"
 	@echo "make bench-large  rank a hundred million judgments within 4 GB, on one core and on several (2.5 GB of disk)"
 	@echo "make bench-check  check that nothing has become slower, by ratios within one run"
+	@echo "make calibration  count how often intervals and claims hold on simulated crowds (an hour; continues where it stopped)"
 	@echo "make papers       reproduce the tables and figures of the papers (four to five hours on two cores)"
 	@echo "make clean        remove the environments, caches and demo-output/"
 
@@ -103,6 +104,9 @@ bench-large: $(BENCH_VENV)/.ready
 
 bench-check: $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python benchmarks/check.py
+
+calibration: $(VENV)/.ready-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/calibration.py
 
 papers: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script || exit 1; done

@@ -62,7 +62,7 @@ _NAMES = {
         "WinRate",
         "ZRating",
     ),
-    "crowdrank.pipeline": ("rank",),
+    "crowdrank.pipeline": ("check", "rank"),
     "crowdrank.results": ("Ranking", "compare_systems", "bias_effects"),
 }
 _HOME = {name: package for package, names in _NAMES.items() for name in names}
@@ -129,6 +129,7 @@ if TYPE_CHECKING:
     from crowdrank.models import VarianceBT as VarianceBT
     from crowdrank.models import WinRate as WinRate
     from crowdrank.models import ZRating as ZRating
+    from crowdrank.pipeline import check as check
     from crowdrank.pipeline import rank as rank
     from crowdrank.results import Ranking as Ranking
     from crowdrank.results import bias_effects as bias_effects

@@ -43,7 +43,7 @@ from crowdrank.models.selection import (
 from crowdrank.results import Ranking, Systems, compare_systems
 
 if TYPE_CHECKING:
-    from crowdrank.evaluation import Evaluation, Gold
+    from crowdrank.evaluation import Check, Evaluation, Gold
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 """Reports progress: a context manager for one named stage, which yields a function that shows a detail."""
@@ -316,6 +316,84 @@ def rank(
     for warning in result.warnings:
         warnings.warn(warning, stacklevel=2)
     return result.ranking
+
+
+def check(
+    source: Any,
+    *,
+    model: str | Model | None = None,
+    simulations: int | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Check:
+    """Simulate answers on the design of these judgments, and count how often intervals, groups and verdicts hold.
+
+    The model is fitted, then refitted to simulated answers to the same questions by the same annotators: answers from
+    the fitted model, whose truth is known, and coin tosses. It does what the command `crowdrank check` does.
+
+    Parameters
+    ----------
+    source : path, data frame, mapping of columns, Comparisons, Ratings or Rankings
+        The judgments. Ratings and rankings are converted if the model reads comparisons.
+    model : str or Model, optional
+        The model to check; by default the one that `rank` chooses.
+    simulations : int, optional
+        Number of simulations of each kind; by default 100, fewer above 2,000 answers.
+    level : float, default 0.95
+        Level of the intervals and claims.
+    seed : int, default 0
+        Seed of the simulations.
+    on_progress : callable, optional
+        Called after each simulation with the number done and their total.
+    **options
+        Options of `RankOptions`: `columns`, `query`, `kind`, `format`, `encoding`, `settings` …
+
+    Returns
+    -------
+    Check
+        Its `lines()` state the conclusions.
+
+    Examples
+    --------
+    >>> from crowdrank.simulation import crowd_bt
+    >>> votes = crowd_bt(items=8, annotators=5, pairs=28, votes=5, labels="logistic").judgments
+    >>> found = check(votes, model="bradley-terry", simulations=10)
+    >>> found
+    <Check of bradley-terry on 140 answers: 10 simulations of each kind>
+    >>> found.fitted.ranks.value > 0.8
+    True
+    """
+    result = run(source, RankOptions(model=model, level=level, **options))
+    return check_result(result, simulations=simulations, seed=seed, on_progress=on_progress)
+
+
+def check_result(
+    result: RankResult,
+    *,
+    simulations: int | None = None,
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Check:
+    """Check a ranking that `run` made; see `check`."""
+    from crowdrank.evaluation import check_design
+
+    if not isinstance(result.converted, Comparisons):
+        kind = type(result.converted).__name__.lower()
+        raise DataError(
+            f"The check simulates comparisons, but {result.choice.name} reads {kind}. Choose a model of comparisons, "
+            "such as crowd-bt."
+        )
+    return check_design(
+        result.model,
+        result.converted,
+        result.ranking,
+        simulations=simulations,
+        level=result.options.level,
+        seed=seed,
+        on_progress=on_progress,
+    )
 
 
 @contextmanager

@@ -15,6 +15,7 @@ VOTES = CITIES / "votes.csv"
 READING = {
     "rank": (),
     "compare": ("--models", "bradley-terry,thurstone"),
+    "check": ("--model", "bradley-terry", "--simulations", 2),
     "annotators": (),
     "explain": ("--item", "Tokyo", "--above", "Delhi"),
     "next": (),

@@ -15,6 +15,7 @@ import typer
 from crowdrank import __version__
 from crowdrank.cli.annotators import annotators
 from crowdrank.cli.backup import backup
+from crowdrank.cli.check import check
 from crowdrank.cli.compare import compare
 from crowdrank.cli.convert import convert
 from crowdrank.cli.demo import demo
@@ -44,6 +45,7 @@ app = typer.Typer(
 _RANKING, _DATA, _COLLECTING, _LEARNING = "Rank", "Data", "Collect judgments", "Learn to rank"
 app.command(rich_help_panel=_RANKING)(rank)
 app.command(rich_help_panel=_RANKING)(compare)
+app.command(rich_help_panel=_RANKING)(check)
 app.command(rich_help_panel=_RANKING)(annotators)
 app.command(rich_help_panel=_RANKING)(explain)
 app.command(rich_help_panel=_RANKING)(models)

@@ -12,6 +12,7 @@ from crowdrank.evaluation.diagnostics import (
 )
 from crowdrank.evaluation.explanation import Explanation, explain
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evaluate_scores
+from crowdrank.evaluation.interval_coverage import Coverage, count_held
 from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, compare_models
 from crowdrank.evaluation.rank_correlation import (
     accuracy,
@@ -22,6 +23,7 @@ from crowdrank.evaluation.rank_correlation import (
 )
 from crowdrank.evaluation.recommendation import Recommendation
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
+from crowdrank.evaluation.self_check import Check, check_design
 from crowdrank.evaluation.verdicts import VERDICTS, Verdict, Verdicts, verdicts
 from crowdrank.models.cross_validation import log_probabilities
 from crowdrank.models.tastes import Tastes, find_tastes
@@ -29,6 +31,8 @@ from crowdrank.models.tastes import Tastes, find_tastes
 __all__ = [
     "VERDICTS",
     "Calibration",
+    "Check",
+    "Coverage",
     "CrossValidation",
     "Disagreement",
     "Evaluation",
@@ -46,7 +50,9 @@ __all__ = [
     "accuracy",
     "average_precision",
     "calibration",
+    "check_design",
     "compare_models",
+    "count_held",
     "cross_validate",
     "disagreement",
     "evaluate",
