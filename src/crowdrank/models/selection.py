@@ -8,8 +8,6 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.models.base import Model

@@ -18,7 +18,7 @@ import numpy as np
 from crowdrank.data import LEFT, RIGHT, Comparisons
 from crowdrank.errors import muted_warnings
 from crowdrank.evaluation.candidates import model_of
-from crowdrank.models import CrowdBT, Model, by_name, name_of
+from crowdrank.models import CrowdBT, name_of
 from crowdrank.models.selection import default_model
 from crowdrank.results import Ranking
 from crowdrank.server.board_statistics import DecisionStatus, board_history, decision_status, reliability_summary

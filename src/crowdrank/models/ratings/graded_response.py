@@ -190,5 +190,3 @@ class GradedPosterior:
             "quality": (quality, low, high),
             "leniency": (leniency, leniency - leniency_width, leniency + leniency_width),
         }
-
-

@@ -131,7 +131,9 @@ class WidthSearch:
 
     def explore(self, centre: GivenWidths) -> list[tuple[float, GivenWidths]]:
         """Log weight and mode at the points of the grid that matter, starting from the estimate."""
-        columns = _DISCRIMINATION if np.isnan(self.given[3]) and self.layout.annotators > 1 else np.array(centre.scales)[3:]
+        columns = (
+            _DISCRIMINATION if np.isnan(self.given[3]) and self.layout.annotators > 1 else np.array(centre.scales)[3:]
+        )
         middle = int(np.argmin(np.abs(np.log(columns / centre.scales.discrimination))))
         found: list[tuple[float, GivenWidths]] = []
         for side in (range(middle, len(columns)), range(middle - 1, -1, -1)):
