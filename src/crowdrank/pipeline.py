@@ -30,6 +30,7 @@ from crowdrank.io import (
     scan_with_report,
 )
 from crowdrank.models import Model, by_name, name_of, with_bootstrap
+from crowdrank.models.base import model_settings
 from crowdrank.models.selection import (
     ModelChoice,
     convert_for,

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from crowdrank.active.null_simulation import separated_pairs
 from crowdrank.cli import app
+from crowdrank.models.selection import default_model
 from crowdrank.server import annotator_summaries, boards
 from crowdrank.server.admin_actions import change_settings
 from crowdrank.server.boards import build_board

@@ -14,7 +14,7 @@ import polars as pl
 from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import LEFT, RIGHT, TIE, Comparisons
 from crowdrank.data.pair_counts import pair_cells
-from crowdrank.errors import DataError
+from crowdrank.errors import DataError, muted_warnings
 from crowdrank.evaluation.cross_validation import require_predictions
 from crowdrank.models.cross_validation import assign_folds
 from crowdrank.results.multiple_tests import benjamini_hochberg

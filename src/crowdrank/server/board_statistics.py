@@ -18,8 +18,6 @@ from crowdrank.results import Ranking
 
 Json = dict[str, Any]
 
-FAST_MODEL = CrowdBT(estimation="joint", prior_scale=3.0, quality_prior=(3.0, 0.5), ties="half")
-"""Used where several fits are needed: one optimum, without integrating annotators and hyperparameters out."""
 _HISTORY_POINTS = 8
 _FORECAST_PATHS = 50
 

@@ -18,7 +18,7 @@ import numpy as np
 from crowdrank.data import LEFT, RIGHT, Comparisons
 from crowdrank.errors import muted_warnings
 from crowdrank.evaluation.candidates import model_of
-from crowdrank.models import CrowdBT, name_of
+from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import default_model
 from crowdrank.results import Ranking
 from crowdrank.server.board_statistics import DecisionStatus, board_history, decision_status, reliability_summary
@@ -178,10 +178,9 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
     )
 
 
-def board_model(judgments: Comparisons) -> BayesianCrowdBT | CrowdBT:
-    """Return the model for a board: the posterior by MCMC for small data, otherwise crowd-bt, which is faster."""
-    is_small = len(judgments.items) <= MAX_SAMPLED_ITEMS and len(judgments) <= MAX_SAMPLED_VOTES
-    return BayesianCrowdBT(ties="half") if is_small else CrowdBT()
+def board_model(judgments: Comparisons) -> Model:
+    """Return the model for a board, which is the default model of these judgments."""
+    return by_name(default_model(judgments).name)()
 
 
 def rank_command(judgments: Comparisons, votes: Path) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -123,7 +124,7 @@ class WidthSearch:
         """Derivative of the log evidence and the log hyperprior in the log widths."""
         x, groups = found.optimum.parameters, self.layout.groups
         squares = x**2 + found.curvature.variances
-        total = np.array([np.sum(squares[a:b]) for a, b in zip(groups[:4], groups[1:5], strict=True)])
+        total = np.array([np.sum(squares[a:b]) for a, b in pairwise(groups[:5])])
         widths = np.array(found.scales)
         relative = (widths / _HYPERPRIOR) ** 2
         prior = 1.0 - np.where([True, False, False, False], 2 * relative / (1 + relative), relative)
