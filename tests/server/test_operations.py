@@ -160,7 +160,7 @@ def test_backup_and_export_report_as_json(tmp_path):
     assert told["rows"] > 4
     export = ["export", str(tmp_path / "c.db"), "--out", str(votes), "--json"]
     told = json.loads(runner.invoke(app, export).stdout)
-    command = f"crowdrank rank '{votes}' --model bayesian-crowd-bt --set ties=half"
+    command = f"crowdrank rank '{votes}' --model bradley-terry"
     assert told == {"out": str(votes), "votes": 1, "board": command}
     assert json.loads(runner.invoke(app, [*export, "--all"]).stdout)["board"] is None
 

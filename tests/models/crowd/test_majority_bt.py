@@ -53,8 +53,8 @@ def test_what_is_judged_and_noted_is_of_all_the_judgments():
     ranking = MajorityBT().fit(votes)
     assert ranking.n_judgments.tolist() == [3, 4, 3]
     (note,) = ranking.notes
-    assert note.startswith("Counting only pairs with a majority: 3 items")
-    assert "only won or only lost" in note
+    assert note.startswith("Counting only pairs with a majority: Between 3 items")
+    assert "wins lead in one direction only" in note
 
 
 def test_majorities_that_leave_no_finite_score_are_refused_without_a_prior():
