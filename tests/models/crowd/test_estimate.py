@@ -110,7 +110,9 @@ def test_intervals_of_scores_hold_the_truth():
     assert 0.85 <= np.mean(inside) <= 0.95
 
 
-@pytest.mark.parametrize("model", [joint_crowd_bt(), FactorBT(), FactorBT(features=("position", "extra")), VarianceBT()])
+@pytest.mark.parametrize(
+    "model", [joint_crowd_bt(), FactorBT(), FactorBT(features=("position", "extra")), VarianceBT()]
+)
 def test_errors_are_those_of_the_whole_inverse(crowd, model):
     votes = replace(crowd.judgments, features={"extra": np.linspace(-1, 1, len(crowd.judgments))})
     formula = {CrowdBT: CROWD_BT, FactorBT: FACTOR_BT, VarianceBT: VARIANCE_BT}[type(model)]

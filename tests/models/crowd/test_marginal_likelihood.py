@@ -138,7 +138,9 @@ def test_the_grid_integrates_the_tendency_to_tie_out():
     largest = max(density(log_nu) for log_nu in np.linspace(-4, 4, 81))
     inside = quad(lambda t: np.exp(density(t) - largest) * prior.pdf(t), -5, 5, limit=200)[0]
     tables = objective.tables(x)
-    of_ties = objective.log_likelihood(tables) - objective.log_likelihood(tables._replace(tie=np.zeros_like(tables.tie)))
+    of_ties = objective.log_likelihood(tables) - objective.log_likelihood(
+        tables._replace(tie=np.zeros_like(tables.tie))
+    )
     assert of_ties == pytest.approx(largest + np.log(inside), abs=0.01)
 
 
