@@ -38,7 +38,7 @@ def test_equal_annotators_make_it_bradley_terry():
     truth = np.linspace(1.5, -1.5, 8)
     votes = voted(truth, 400, 10, seed=1)
     ranking = CrowdBT().fit(votes)
-    assert scale_of(ranking.scores, BradleyTerry(prior_scale=1.0).fit(votes).scores) == pytest.approx(1.0, abs=0.1)
+    assert scale_of(ranking.scores, BradleyTerry().fit(votes).scores) == pytest.approx(1.0, abs=0.25)
     assert ranking.annotators["quality"].min() > 0.7
     assert ranking.annotators.reversed == []
 
@@ -49,11 +49,10 @@ def test_many_casual_voters_do_not_stretch_the_scores():
     ours, joint = [], []
     for seed in range(2):
         votes = voted(truth, 1500, 800, seed)
-        plain = BradleyTerry().fit(votes).scores
-        ours.append(scale_of(CrowdBT().fit(votes).scores, plain))
-        joint.append(scale_of(joint_crowd_bt().fit(votes).scores, plain))
-    assert np.mean(ours) == pytest.approx(1.0, abs=0.15)
-    assert np.mean(joint) > 1.5
+        ours.append(scale_of(CrowdBT().fit(votes).scores, truth))
+        joint.append(scale_of(joint_crowd_bt().fit(votes).scores, truth))
+    assert 0.85 < np.mean(ours) < 1.4
+    assert np.mean(joint) > 3
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +77,7 @@ def test_estimates_lie_in_their_intervals(with_reversed):
 
 
 def test_gold_pairs_settle_the_sign():
-    crowd = mixed_crowd(items=8, kinds={"good": 3, "reversed": 4}, votes_each=40, seed=2)
+    crowd = mixed_crowd(items=10, kinds={"good": 3, "reversed": 4}, votes_each=40, seed=2)
     names = [str(crowd.judgments.items.labels[n]) for n in np.argsort(-crowd.truth)]
     alone = CrowdBT().fit(crowd.judgments)
     assert accuracy(alone.scores, crowd.truth) < 0.5
@@ -89,7 +88,7 @@ def test_gold_pairs_settle_the_sign():
 
 
 def test_a_crowd_that_may_be_upside_down_says_so():
-    crowd = mixed_crowd(items=6, kinds={"good": 1, "reversed": 1}, votes_each=60, seed=1)
+    crowd = mixed_crowd(items=10, kinds={"good": 1, "reversed": 1}, votes_each=40, seed=1)
     ranking = CrowdBT().fit(crowd.judgments)
     assert ranking.parameters["reversed_probability"] > 0.05
     assert any("upside down" in note for note in ranking.notes)

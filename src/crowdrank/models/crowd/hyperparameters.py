@@ -202,12 +202,13 @@ class Explorer:
         return replace(self, objective=self.objective.at(hyper))
 
     def _explore_lattice(self, best: Mode) -> list[Mode]:
-        upright = self._flood(best.scores)
-        top = max(upright.values(), key=lambda mode: mode.log_weight)
+        upright = self._flood(best.scores, (0, 0, 0))
+        middle = max(upright, key=lambda place: upright[place].log_weight)
+        top = upright[middle]
         found = list(upright.values())
         mirrored = self._mode(_coordinates(top.hyper), -top.scores)
         if top.distance_to(mirrored.scores) > 1.0 and mirrored.log_weight > top.log_weight - _IMPLAUSIBLE:
-            for place, mode in self._flood(mirrored.scores, top.log_weight).items():
+            for place, mode in self._flood(mirrored.scores, middle, top.log_weight).items():
                 twin = upright.get(place)
                 apart = np.inf if twin is None else twin.distance_to(mode.scores)
                 if apart > 1.0:  # modes that overlap must not be counted twice
@@ -215,9 +216,10 @@ class Explorer:
                     found.append(replace(mode, is_reversed=True, log_weight=mode.log_weight + np.log1p(-overlap)))
         return found
 
-    def _flood(self, start: FloatArray, at_least: float = -np.inf) -> dict[tuple[int, ...], Mode]:
+    def _flood(
+        self, start: FloatArray, origin: tuple[int, ...], at_least: float = -np.inf
+    ) -> dict[tuple[int, ...], Mode]:
         """All lattice points of sufficient weight, found from neighbour to neighbour, the best first."""
-        origin = (0, 0, 0)
         found = {origin: self._mode(self._lattice_point(origin), start)}
         queue = [(-found[origin].log_weight, origin)]
         best = max(found[origin].log_weight, at_least)
