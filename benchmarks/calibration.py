@@ -205,14 +205,18 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     from calibration_report import table, write_pages
     from fingerprints import fingerprint
+    from provenance import fingerprints_of
 
     given = parse()
-    MODELS.update({name: by_name(name)() for name in given.models if name not in MODELS})
+    others = {name: by_name(name)() for name in given.models if name not in MODELS}
+    MODELS.update(others)
     warnings.simplefilter("ignore", CrowdrankWarning)
     out = given.out or (None if given.quick else RESULTS)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    prints = {name: fingerprint(model) for name, model in MODELS.items()} if out is not None else {}
+    prints: dict[str, Any] = {}
+    if out is not None:
+        prints = fingerprints_of(Path(__file__)) | {name: fingerprint(model) for name, model in others.items()}
     store = Store(None if out is None else out / "calibration.json", prints)
     crowds = given.crowds or (10 if given.quick else 100)
     sizes = given.sizes or (["small"] if given.quick else list(SIZES))

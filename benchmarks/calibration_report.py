@@ -33,7 +33,7 @@ _PANELS = {"scores": ("score intervals", 0.95), "ranks": ("rank intervals", 0.9)
 def table(entries: Sequence[Entry], by_model: bool = True) -> str:
     """A Markdown table, one row per cell."""
     heads = [*(["model"] if by_model else []), "data", "crowd", "spread", *_COLUMNS.values()]
-    rows = [heads, ["---"] * 2 + ["---:"] * (len(heads) - 2)]
+    rows = [heads, ["---"] * (2 + by_model) + ["---:"] * (len(heads) - 2 - by_model)]
     for entry in entries:
         first = [entry["model"]] if by_model else []
         kind = [str(SIZES[entry["size"]]), CROWD_NAMES[entry["crowd"]], f"{entry['spread']:g}"]
@@ -123,22 +123,25 @@ def draw_scales(path: Path) -> None:
 
     judgments, truth = simulate(SIZES["arena"], "equal", 1.0, FIRST_SEED)
     titles = {JOINT: "qualities estimated jointly", DEFAULT: "qualities integrated out (default)"}
-    charts = []
-    for model, title in titles.items():
+    rows: dict[str, list[Entry]] = {}
+    for model in titles:
         ranking = MODELS[model].fit(judgments)
         error = _NORMAL_95 * ranking.uncertainty.std_error
-        rows = [
+        rows[model] = [
             {"truth": true, "score": score, "low": score - e, "high": score + e}
             for true, score, e in zip(truth.tolist(), ranking.scores.tolist(), error.tolist(), strict=True)
         ]
-        reach = 1.08 * max(abs(row[end]) for row in rows for end in ("low", "high", "truth"))
-        ends = [{"truth": x, "score": x} for x in (float(truth.min()), float(truth.max()))]
-        up = altair.Y("score:Q", title="estimated score", scale=altair.Scale(domain=[-reach, reach]))
-        base = altair.Chart(altair.Data(values=rows)).encode(x=altair.X("truth:Q", title="true score"))
+    reach = 1.05 * max(abs(row[end]) for found in rows.values() for row in found for end in ("low", "high"))
+    scale = altair.Scale(domain=[-reach, reach])
+    ends = [{"truth": x, "score": x} for x in (float(truth.min()), float(truth.max()))]
+    charts = []
+    for model, title in titles.items():
+        base = altair.Chart(altair.Data(values=rows[model])).encode(x=altair.X("truth:Q", title="true score"))
         diagonal = altair.Chart(altair.Data(values=ends)).mark_line(strokeDash=[4, 3], color="#333333")
-        bars = base.mark_rule(color=_COLOURS[0], opacity=0.5).encode(y=altair.Y("low:Q", scale=up.scale), y2="high:Q")
-        marks = base.mark_circle(color=_COLOURS[0], size=30, opacity=1).encode(y=up)
-        layers = diagonal.encode(x="truth:Q", y="score:Q") + bars + marks
+        bars = base.mark_rule(color=_COLOURS[0], opacity=0.5).encode(y=altair.Y("low:Q", scale=scale), y2="high:Q")
+        marks = base.mark_circle(color=_COLOURS[0], size=30, opacity=1)
+        dots = marks.encode(y=altair.Y("score:Q", title="estimated score", scale=scale))
+        layers = diagonal.encode(x="truth:Q", y="score:Q") + bars + dots
         charts.append(layers.properties(width=300, height=300, title=title))
     _save(altair, altair.hconcat(*charts, spacing=24), path)
 
