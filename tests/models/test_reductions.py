@@ -55,8 +55,8 @@ def test_plackett_luce_on_pairs_is_bradley_terry(votes):
         offsets=np.append(2 * rows, 2 * len(votes)),
         weight=votes.weight,
     )
-    settings = {"prior_scale": 3.0, "tolerance": TIGHT}
-    one, other = BradleyTerry(**settings).fit(votes), PlackettLuce(**settings).fit(pairs)
+    one = BradleyTerry(prior_scale=3.0, tolerance=TIGHT).fit(votes)
+    other = PlackettLuce(prior_scale=3.0, tolerance=TIGHT).fit(pairs)
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-7)
     np.testing.assert_allclose(one.uncertainty.std_error, other.uncertainty.std_error, rtol=1e-6)
     assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-7)

@@ -182,9 +182,9 @@ class CrowdPosterior:
             scores, steps = found.parameters, steps + found.steps
             if steps >= self.max_steps:
                 return CrowdMode(scale, population, found, steps)
-            learnt = population.learn(_classes(found), self.lists.annotator_weight)
-            settled = np.max(np.abs(learnt.shares - population.shares)) < _LOOSE
-            population = learnt
+            updated = population.learn(_classes(found), self.lists.annotator_weight)
+            settled = np.max(np.abs(updated.shares - population.shares)) < _LOOSE
+            population = updated
             if settled:
                 break
         found = self._maximize(scale, population, scores, self.tolerance, self.max_steps - steps)
@@ -200,10 +200,10 @@ class CrowdPosterior:
             scores, steps = found.parameters, steps + found.steps
             if steps >= self.max_steps:
                 return CrowdMode(scale, population, found, steps)
-            learnt, moved = self._learn(found, population, spreads), self.scale or self._learn_scale(found)
-            settled = learnt.spread == population.spread and abs(np.log(moved / scale)) < 2 * _LOOSE
-            settled = settled and bool(np.max(np.abs(learnt.shares - population.shares)) < _LOOSE) and found.converged
-            population, scale = learnt, moved
+            updated, moved = self._learn(found, population, spreads), self.scale or self._learn_scale(found)
+            settled = updated.spread == population.spread and abs(np.log(moved / scale)) < 2 * _LOOSE
+            settled = settled and bool(np.max(np.abs(updated.shares - population.shares)) < _LOOSE) and found.converged
+            population, scale = updated, moved
             if settled:
                 break
         found = self._maximize(scale, population, scores, self.tolerance, self.max_steps - steps)

@@ -87,7 +87,7 @@ class PlackettLuce(Model):
     def __post_init__(self) -> None:
         scale = self.prior_scale
         if scale is not None and scale != "auto" and (isinstance(scale, str) or not 0 < scale < np.inf):
-            raise SettingError(f'prior_scale must be positive, "auto", or None for no prior, got {scale!r}.')
+            raise SettingError(f'prior_scale must be positive, or None for no prior, got {scale!r}. "auto" learns it.')
         check_solver(self)
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
@@ -119,9 +119,9 @@ class PlackettLuce(Model):
             settled = abs(np.log(best / scale)) < _SCALE_TOLERANCE
             scale = best
         found = replace(found, steps=steps, converged=found.converged and tolerance == self.tolerance)
-        learnt = {"prior_scale": scale}
+        parameters = {"prior_scale": scale}
         if len(items) > _LARGEST_FACTORED:
-            return self._build(rankings, found, found.parameters, lambda: curvature.uncertainty(self.seed), learnt)
+            return self._build(rankings, found, found.parameters, lambda: curvature.uncertainty(self.seed), parameters)
         mixture = expansion.mixture(items.centre)
 
         def measure() -> Uncertainty:
@@ -129,7 +129,7 @@ class PlackettLuce(Model):
                 mixture.draw(_DRAWS, self.seed), mixture.std_error, "curvature, mixed over spreads", True
             )
 
-        return self._build(rankings, found, mixture.mean, measure, learnt)
+        return self._build(rankings, found, mixture.mean, measure, parameters)
 
     def _build(
         self,
