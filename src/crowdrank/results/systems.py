@@ -153,8 +153,8 @@ def compare_systems(
     -----
     The probability that system A beats B is the mean, over the queries in which both have items, of the probability
     that A's item beats B's given their scores (Bugakova et al. 2019, §6). Intervals come from the joint draws of the
-    scores; "resampled" adds a Bayesian bootstrap over queries. A learnt spread of scores shrinks what all queries share:
-    fit with a wide prior such as ``prior_scale=3``.
+    scores; "resampled" adds a Bayesian bootstrap over queries. A learnt spread of scores shrinks what all queries
+    share: fit with a wide prior such as ``prior_scale=3``.
 
     Examples
     --------
