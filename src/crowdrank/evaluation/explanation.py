@@ -183,7 +183,8 @@ def explain(
     ranking, _ = fit_quietly(fitted_model, comparisons)
     probability = _probability(ranking, a, b)
     if name == "bradley-terry":  # influences add up at a given spread of the scores, not in a mean over several
-        fitted_model = replace(fitted_model, prior_scale=ranking.parameters["prior_scale"])  # type: ignore[call-arg]
+        spread = ranking.parameters["prior_scale"]
+        fitted_model = replace(fitted_model, prior_scale=spread, tolerance=1e-6)  # type: ignore[call-arg]
         ranking, _ = fit_quietly(fitted_model, comparisons)
     found = judgment_influence(fitted_model, name, ranking, comparisons, a, b)
     direct = _is_direct(found, comparisons, a, b)

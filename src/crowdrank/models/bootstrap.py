@@ -182,8 +182,9 @@ def shrunken_draws(replicates: FloatArray, items: Items, n_judgments: IntArray, 
     if size <= _LARGEST_MATRIX:
         correlation = _shrunk_correlation(centred, units)
         scale = np.sqrt(variance)
+        covariance = _centred_both_ways(correlation * scale[:, None] * scale, items)
         # Errors of centred scores sum to zero: the null space gets no variance, and no evidence.
-        noise, axes = np.linalg.eigh(_centred_both_ways(correlation * scale[:, None] * scale, items))
+        noise, axes = np.linalg.eigh(_without_scale_error(covariance, mean))
         kept = noise > 1e-9 * noise[-1]
         noise, axes = noise[kept], axes[:, kept]
     else:
@@ -243,6 +244,21 @@ def _shrunk_correlation(centred: FloatArray, units: int) -> FloatArray:
     total = float(np.sum(off**2))
     shrink = min(1.0, error / max(min(len(centred), units) - 1, 1) / total) if total else 1.0
     return np.asarray((1 - shrink) * off + np.eye(len(off)))
+
+
+def _without_scale_error(covariance: FloatArray, mean: FloatArray) -> FloatArray:
+    """The covariance with no more error along the mean than in other directions.
+
+    Where annotators differ, resamples agree on the order but not on how far the items are apart. That error is along
+    the mean; it changes the unit of the scores and not their order.
+    """
+    length = float(np.sqrt(mean @ mean))
+    along = mean / length if length else mean
+    error, typical = float(along @ covariance @ along), float(np.trace(covariance)) / max(len(mean) - 1, 1)
+    if error <= typical:
+        return covariance
+    shrink = np.eye(len(mean)) - (1 - np.sqrt(typical / error)) * np.outer(along, along)
+    return np.asarray(shrink @ covariance @ shrink)
 
 
 def _centred_both_ways(matrix: FloatArray, items: Items) -> FloatArray:
