@@ -31,6 +31,8 @@ from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # Fraction of reversed annotators from which the solution with opposite sign is tried, too.
 _REVERSED_FRACTION = 0.2
+# The part of very large data from which the prior widths are learnt.
+_SAMPLED_ANNOTATORS, _SAMPLED_ITEMS = 120, 1_000
 _WIDTHS = ("prior_scale", "leniency_scale", "stretch_scale", "discrimination_scale")
 
 Width = float | Literal["auto"]
@@ -103,6 +105,8 @@ class GradedResponse(Model):
         layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, self.bins))
         widths = [getattr(self, name) for name in _WIDTHS]
         given = np.array([np.nan if width == "auto" else width for width in widths], float)
+        if not layout.is_factored and np.isnan(given).any():
+            given = self._widths_from_sample(layout, given, options)
         search = WidthSearch(options.engine.load(layout.shard), layout, given, self.tolerance, self.max_steps)
         posterior = GradedPosterior(ratings, self._points(search, layout), self.seed)
         found = posterior.best.optimum
@@ -120,7 +124,7 @@ class GradedResponse(Model):
     def _points(self, search: WidthSearch, layout: ParameterLayout) -> list[tuple[float, GivenWidths]]:
         """The grid around the estimate from identical annotators; if many are reversed, from the opposite sign, too."""
         found = self._climb(search, layout.start)
-        if found[0][1].optimum.converged and self._many_reversed(found, layout):
+        if len(found) > 1 and self._many_reversed(found, layout):
             x = max(found, key=lambda point: point[0])[1].optimum.parameters
             other = self._climb(search, layout.with_opposite_sign(x))
             # The other mode must be better by a margin, so that rounding never decides between equally good modes.
@@ -130,9 +134,16 @@ class GradedResponse(Model):
 
     def _climb(self, search: WidthSearch, start: FloatArray) -> list[tuple[float, GivenWidths]]:
         centre = search.estimate(start)
-        if not centre.optimum.converged or not centre.curvature.is_factored:
-            return [(centre.optimum.evaluation.value, centre)]
+        if not centre.optimum.converged or not search.layout.is_factored:
+            return [(0.0, centre)]
         return search.explore(centre)
+
+    def _widths_from_sample(self, layout: ParameterLayout, given: FloatArray, options: FitOptions) -> FloatArray:
+        """The widths with the largest weight for part of the ratings: many ratings determine them well enough."""
+        part = layout.sample(_SAMPLED_ANNOTATORS, _SAMPLED_ITEMS)
+        search = WidthSearch(options.engine.load(part.shard), part, given, self.tolerance, self.max_steps)
+        best = max(self._points(search, part), key=lambda point: point[0])[1]
+        return np.array(best.scales)
 
     def _many_reversed(self, found: list[tuple[float, GivenWidths]], layout: ParameterLayout) -> bool:
         best = max(found, key=lambda point: point[0])[1]
@@ -165,7 +176,7 @@ class GradedPosterior:
     def uncertainty(self) -> Uncertainty:
         """Standard errors and joint draws of the scores."""
         count = draw_count(len(self.ratings.items))
-        if self.best.curvature.is_factored:
+        if self.best.layout.is_factored:
             draws = self.mixture.draw(count, self.seed)
             method = "posterior of scores and annotators, prior widths integrated out"
             return Uncertainty(draws, draws.std(axis=0), method, sampled=True)

@@ -95,15 +95,14 @@ class WidthSearch:
         return GivenWidths(scales, log_posterior.maximise(start, self.tolerance, self.max_steps), self.layout)
 
     def estimate(self, start: FloatArray) -> GivenWidths:
-        """Learn the widths from a starting point; that of discrimination is left as it is if it will be integrated.
+        """Learn the widths from a starting point; that of discrimination is left to the grid.
 
         At the best width σ of n effects x with posterior variances v, Σ(x² + v)/σ² − n + d log p(σ)/d log σ = 0. It is
         solved by secant steps in log σ, within the slopes that an EM step and a full-information step would have.
         """
         found = self.at(np.array(_FIRST_SCALES), start)
-        integrated = found.curvature.is_factored
-        learnt = np.isnan(self.given) & ~np.array([False, False, False, integrated])
-        count = np.diff(self.layout.groups)[:4] - np.array([0, 0, 0, 1])
+        learnt = np.isnan(self.given) & np.array([True, True, True, False])
+        count = np.diff(self.layout.groups)[:4]
         before: tuple[FloatArray, FloatArray] | None = None
         for _ in range(_UPDATES if learnt.any() else 0):
             if not found.optimum.converged:

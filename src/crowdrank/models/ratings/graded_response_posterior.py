@@ -94,6 +94,32 @@ class ParameterLayout:
         return cls(shard, np.log(fraction / (1 - fraction)))
 
     @property
+    def is_factored(self) -> bool:
+        """Whether the curvature is small enough, after elimination, to factor."""
+        return min(self.items, 3 * self.annotators) + len(self.thresholds) <= LARGEST_FACTORED
+
+    def sample(self, annotators: int, items: int) -> ParameterLayout:
+        """The ratings by the annotators with most ratings, of the items with most of these ratings."""
+        shard = self.shard
+        rows = _of_heaviest(shard.annotator, shard.weight, annotators)
+        rows = rows[_of_heaviest(shard.item[rows], shard.weight[rows], items)]
+        part = RatingShard._make((*(column[rows] for column in shard[:-2]), shard.items, shard.annotators))
+        item_codes, item = np.unique(part.item, return_inverse=True)
+        annotator_codes, annotator = np.unique(part.annotator, return_inverse=True)
+        used = np.unique(np.concatenate((part.low[~part.is_lowest], part.high[~part.is_highest])))
+        return ParameterLayout(
+            part._replace(
+                item=item,
+                annotator=annotator,
+                low=np.where(part.is_lowest, 0, np.searchsorted(used, part.low)),
+                high=np.where(part.is_highest, 0, np.searchsorted(used, part.high)),
+                items=len(item_codes),
+                annotators=len(annotator_codes),
+            ),
+            self.thresholds[used],
+        )
+
+    @property
     def items(self) -> int:
         """Number of items."""
         return self.shard.items
@@ -257,12 +283,6 @@ class NegativeHessian:
             positive=blocks.positive + self.prior,
         )
 
-    @property
-    def is_factored(self) -> bool:
-        """Whether the curvature is small enough, after elimination, to factor."""
-        smaller = min(self.layout.items, 3 * self.layout.annotators)
-        return smaller + len(self.layout.thresholds) <= LARGEST_FACTORED
-
     @cached_property
     def factors(self) -> Factors:
         """The factored curvature, damped as little as makes it positive definite."""
@@ -353,9 +373,9 @@ class NegativeHessian:
     @property
     def variances(self) -> FloatArray:
         """Marginal variance of each parameter, given the mean discrimination."""
-        free = self.factors.variances if self.is_factored else self._approximate_variances
+        free = self.factors.variances if self.layout.is_factored else self._approximate_variances
         response, variance = self._common
-        return np.maximum(free - response**2 / variance, 0.0) if self.is_factored else free
+        return np.maximum(free - response**2 / variance, 0.0) if self.layout.is_factored else free
 
     @property
     def log_determinant(self) -> float:
@@ -376,7 +396,7 @@ class NegativeHessian:
         return direction - response * (float(self.layout.push @ direction) / variance)
 
     def _solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
-        if self.is_factored:
+        if self.layout.is_factored:
             return self.factors.solve(vector)
         blocks, items, people = self.blocks, self.layout.items, self.layout.annotators
         own = _block_diagonal(blocks.annotator)
@@ -394,6 +414,14 @@ class NegativeHessian:
             )
 
         return DampedCurvature(multiply, blocks.positive).solve(vector, tolerance)
+
+
+def _of_heaviest(group: IntArray, weight: FloatArray, count: int) -> IntArray:
+    """Rows of the `count` groups with the largest total weight."""
+    totals = np.bincount(group, weight)
+    chosen = np.zeros(len(totals), bool)
+    chosen[np.argsort(-totals, kind="stable")[:count]] = True
+    return np.flatnonzero(chosen[group])
 
 
 def _eliminate(
