@@ -1,7 +1,7 @@
 """Integration over the hyperparameters of Crowd-BT with annotators integrated out.
 
-The hyperparameters are the spread of the scores σ and the distribution of quality among annotators, a Beta distribution
-with mean m and concentration c. Their coordinates are log σ, logit m and log c. For each value, the posterior of the
+The hyperparameters are the spread of the scores σ and the distribution Beta(α, β) of quality among annotators. Their
+coordinates are log σ, log α and log β. For each value, the posterior of the
 scores is approximated by a normal distribution at its mode (Laplace), which also gives the evidence of that value.
 
 Where data are few, a lattice of values is explored from the most probable one outwards. Where they are many, the
@@ -33,14 +33,14 @@ from crowdrank.models.crowd.marginal_objective import (
 )
 from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution, grid_log_evidence
 
-# Prior on (log σ, logit m, log c). The mean quality has Beta(8, 1.5): most crowds are better than chance, and the
-# reversed reading of a crowd is left to its evidence. σ and c have log-normal priors.
-_QUALITY_COUNTS = (8.0, 1.5)
-_LOG_SCALE_PRIOR, _LOG_CONCENTRATION_PRIOR = (0.0, 1.5), (1.25, 1.0)
+# Normal priors on log σ, log α and log β. Where annotators are alike, their quality and the scale of the scores cannot
+# be told apart; the prior then leans to a quality near 1, which is Bradley-Terry's model. β is near or below 1: most
+# annotators are close to the best ones.
+_PRIORS = ((0.0, 1.0), (2.3, 1.2), (-0.6, 0.6))
 
 # The lattice: its origin, its steps, and its lowest and highest index along each axis.
-_ORIGIN, _STEPS = np.array([0.0, 1.8, 1.25]), np.array([0.6, 0.75, 1.1])
-_LOWEST, _HIGHEST = (-6, -3, -1), (4, 4, 3)
+_ORIGIN, _STEPS = np.array([0.0, 1.9, -0.5]), np.array([0.6, 0.8, 0.7])
+_LOWEST, _HIGHEST = (-5, -2, -2), (4, 4, 3)
 # Points with less than e⁻⁵ of the best weight have no neighbours explored; a reading with less than e⁻⁸ is dropped.
 _NEGLIGIBLE, _IMPLAUSIBLE = 5.0, 8.0
 # Up to this many answers the lattice is explored; up to this many, several points around the mode are used.
@@ -51,8 +51,8 @@ _SMALLEST_SCALE = 0.02
 # Stretches of the scores are tried up to a factor of e^0.25 either way in one round, on at most this many annotators.
 _STRETCH, _MOST_ANNOTATORS = 0.25, 2_000
 _LOG_TIE_SPREAD_PRIOR = (-0.7, 0.7)
-# Bounds of logit m and log c where data are many.
-_BOUNDS = ((-0.45, 5.0), (-0.5, 5.0))
+# Bounds of log α and log β where data are many.
+_BOUNDS = ((-0.7, 6.0), (-2.5, 2.0))
 # No score moves further in one Newton step, because the objective is not concave.
 _MAX_STEP = 2.0
 # Distances between points from which the curvature of the evidence is computed, and its smallest plausible value.
@@ -134,7 +134,7 @@ class Explorer:
     objective : MarginalObjective
         Log posterior of the scores; its hyperparameters are the starting values.
     fixed : tuple of bool
-        Which of log σ, logit m and log c the user has set.
+        Which of log σ, log α and log β the user has set.
     rows : int
         Number of answers.
     tolerance, max_steps : float and int
@@ -185,12 +185,7 @@ class Explorer:
         return Mode(hyper, found, evidence + log_prior, root, log_prior)
 
     def _log_prior(self, at: Coordinates) -> float:
-        parts = (
-            _normal(at[0], *_LOG_SCALE_PRIOR),
-            _log_prior_of_mean(at[1]),
-            _normal(at[2], *_LOG_CONCENTRATION_PRIOR),
-        )
-        return sum(part for part, fixed in zip(parts, self.fixed, strict=True) if not fixed)
+        return sum(_normal(at[axis], *_PRIORS[axis]) for axis in self._free)
 
     # Few data
 
@@ -202,15 +197,15 @@ class Explorer:
         return replace(self, objective=self.objective.at(hyper))
 
     def _explore_lattice(self, best: Mode) -> list[Mode]:
-        upright = self._flood(best.scores, (0, 0, 0))
-        middle = max(upright, key=lambda place: upright[place].log_weight)
-        top = upright[middle]
-        found = list(upright.values())
-        mirrored = self._mode(_coordinates(top.hyper), -top.scores)
-        if top.distance_to(mirrored.scores) > 1.0 and mirrored.log_weight > top.log_weight - _IMPLAUSIBLE:
-            for place, mode in self._flood(mirrored.scores, middle, top.log_weight).items():
-                twin = upright.get(place)
-                apart = np.inf if twin is None else twin.distance_to(mode.scores)
+        first_reading = self._flood(best.scores, (0, 0, 0))
+        middle = max(first_reading, key=lambda place: first_reading[place].log_weight)
+        top = first_reading[middle]
+        found = list(first_reading.values())
+        reversed_mode = self._mode(_coordinates(top.hyper), -top.scores)
+        if top.distance_to(reversed_mode.scores) > 1.0 and reversed_mode.log_weight > top.log_weight - _IMPLAUSIBLE:
+            for place, mode in self._flood(reversed_mode.scores, middle, top.log_weight).items():
+                counterpart = first_reading.get(place)
+                apart = np.inf if counterpart is None else counterpart.distance_to(mode.scores)
                 if apart > 1.0:  # modes that overlap must not be counted twice
                     overlap = float(np.exp(-(apart**2) / 8.0))
                     found.append(replace(mode, is_reversed=True, log_weight=mode.log_weight + np.log1p(-overlap)))
@@ -257,11 +252,11 @@ class Explorer:
         if centre.root is not None and self.rows <= _STAR_ROWS and self._free:
             found = self._star(centre)
         if centre.root is not None:
-            mirrored = self._mode(_coordinates(centre.hyper), -centre.scores, centre.hyper.tie)
-            behind = mirrored.log_weight - centre.log_weight
-            if centre.distance_to(mirrored.scores) > 1.0 and behind > -_IMPLAUSIBLE:
+            reversed_mode = self._mode(_coordinates(centre.hyper), -centre.scores, centre.hyper.tie)
+            behind = reversed_mode.log_weight - centre.log_weight
+            if centre.distance_to(reversed_mode.scores) > 1.0 and behind > -_IMPLAUSIBLE:
                 total = np.logaddexp.reduce([mode.log_weight for mode in found])
-                found.append(replace(mirrored, log_weight=float(total) + behind, is_reversed=True))
+                found.append(replace(reversed_mode, log_weight=float(total) + behind, is_reversed=True))
         return found
 
     def _alternate(self, best: Mode) -> Mode:
@@ -302,13 +297,13 @@ class Explorer:
 
         free = [axis - 1 for axis in self._free if axis > 0] + ([] if self.fixed[0] else [2])
         start, bounds = np.array([*quality, 0.0]), (*_BOUNDS, (-_STRETCH, _STRETCH))
-        logit, log_concentration, log_stretch = _climb(of_quality, start, free, bounds)
+        log_alpha, log_beta, log_stretch = _maximize_within(of_quality, start, free, bounds)
         tie = hyper.tie
         if len(grids.nu):
             tie = self._fit_ties(mode, float(np.exp(log_stretch)))
         if not self.fixed[0]:
             log_scale = self._scale_by_mackay(mode) + log_stretch
-        return _hyperparameters((log_scale, float(logit), float(log_concentration)), tie), float(np.exp(log_stretch))
+        return _hyperparameters((log_scale, float(log_alpha), float(log_beta)), tie), float(np.exp(log_stretch))
 
     def _fit_ties(self, mode: Mode, stretch: float) -> TieDistribution:
         """The distribution of ties that fits best, at the mode stretched by a factor."""
@@ -322,7 +317,7 @@ class Explorer:
                 weights = grids.log_tie_weights(TieDistribution(float(x[0]), float(np.exp(x[1])), 0.0))
                 return grid_log_evidence(table, weights) + _normal(float(x[1]), *_LOG_TIE_SPREAD_PRIOR)
 
-            found = _climb(value, np.array([tie.mean, np.log(tie.scale)]), [0, 1], ((-4.0, 4.0), (-3.0, 1.5)))
+            found = _maximize_within(value, np.array([tie.mean, np.log(tie.scale)]), [0, 1], ((-4.0, 4.0), (-3.0, 1.5)))
             if value(found) > highest:
                 best = TieDistribution(float(found[0]), float(np.exp(found[1])), slope)
                 highest = value(found)
@@ -442,7 +437,7 @@ def _differences(
     return gradient, -hessian
 
 
-def _climb(
+def _maximize_within(
     function: Callable[[FloatArray], float],
     start: FloatArray,
     free: list[int],
@@ -469,21 +464,14 @@ def _climb(
 
 
 def _coordinates(hyper: Hyperparameters) -> Coordinates:
-    mean, concentration = hyper.quality
-    return float(np.log(hyper.scale)), float(np.log(mean) - np.log1p(-mean)), float(np.log(concentration))
+    return float(np.log(hyper.scale)), float(np.log(hyper.quality.alpha)), float(np.log(hyper.quality.beta))
 
 
 def _hyperparameters(at: Coordinates, tie: TieDistribution) -> Hyperparameters:
-    mean = 1.0 / (1.0 + np.exp(-np.clip(at[1], -6.0, 6.0)))
-    concentration = float(np.exp(np.clip(at[2], -1.0, 6.0)))
-    return Hyperparameters(float(np.exp(at[0])), QualityDistribution(float(mean), concentration), tie)
+    log_scale, log_alpha, log_beta = np.clip(at, -6.0, 7.0)
+    alpha, beta = float(np.exp(log_alpha)), float(np.exp(log_beta))
+    return Hyperparameters(float(np.exp(log_scale)), QualityDistribution(alpha / (alpha + beta), alpha + beta), tie)
 
 
 def _normal(x: float, mean: float, scale: float) -> float:
     return -0.5 * ((x - mean) / scale) ** 2
-
-
-def _log_prior_of_mean(logit: float) -> float:
-    """Beta density of the mean quality on the scale of its logit."""
-    alpha, beta = _QUALITY_COUNTS
-    return float(-alpha * np.logaddexp(0.0, -logit) - beta * np.logaddexp(0.0, logit))

@@ -259,7 +259,7 @@ def margin_terms(
 ) -> tuple[MarginRows, MarginalTerms]:
     """Curvature of each answer, and the gradient by the scores, given the posterior weights of the grid points."""
     margin = scores[shard.winner] - scores[shard.loser]
-    won, lost, slope, bend = link_terms(margin, formula)
+    won, lost, slope, second = link_terms(margin, formula)
     tied, who = is_tie(shard), shard.annotator
     rank = QUALITY_RANK + (TIE_RANK if len(points.nu) else 0)
     # sums over the grid per answer: mean gradient, gradients along the polynomials, and mean squared gradient
@@ -277,7 +277,7 @@ def margin_terms(
         sums[: 1 + QUALITY_RANK, decided] = np.einsum("nrg,rg->nr", weights, gradient)
         sums[-1, decided] = np.einsum("rg,rg,rg->r", weights[0], gradient, gradient)
     # −∂² log P = (∂ log P)² − F″/F′ · ∂ log P at each grid point, and the mean of that over the grid
-    relative = np.divide(bend, slope, out=np.zeros_like(bend), where=slope > 0)
+    relative = np.divide(second, slope, out=np.zeros_like(second), where=slope > 0)
     gradient, curvature = sums[0], sums[-1] - relative * sums[0]
     fisher = sums[-1].copy()
     if len(points.nu):
@@ -338,8 +338,8 @@ def _tie_terms(
         inverse = 1.0 / (cosh[rows, None] + nu)
         slope = sinh[rows, None] * inverse
         mean, along = (np.einsum("rh,rh->r", weights[n], slope) for n in range(2))
-        bend = np.einsum("rh,rh->r", weights[0], 0.25 * cosh[rows, None] * inverse - slope**2)
-        found[0, rows], found[1, rows], found[2, rows] = own[rows] - mean, bend - own_curvature[rows], -along
+        second = np.einsum("rh,rh->r", weights[0], 0.25 * cosh[rows, None] * inverse - slope**2)
+        found[0, rows], found[1, rows], found[2, rows] = own[rows] - mean, second - own_curvature[rows], -along
     return np.asarray(found * np.array([slope_of_ties, slope_of_ties**2, slope_of_ties])[:, None])
 
 
