@@ -35,5 +35,4 @@ def test_rows_left_out_are_in_the_notes_too(tmp_path, crowdrank):
     path.write_text("left,right,winner\n" + "a,b,a\nb,c,b\nc,a,a\n" * 5 + "a,b,z\n")
     answer = json.loads(crowdrank("rank", path, "--json").out)
     assert any("1 of 16 rows could not be used" in note for note in answer["notes"])
-    shown = crowdrank("rank", path).out
-    assert shown.count("must be") == shown.count("winner must be") == 1 or shown.count("'z'") == 1
+    assert "could not be used" not in crowdrank("rank", path).out.split("Ranked by")[1]  # said above, not twice
