@@ -105,9 +105,9 @@ def _derivatives(model: Any, name: str, ranking: Ranking, asked: Comparisons) ->
     decided = asked.outcome != TIE
     used = decided | (tie > 0)
     # Davidson's factor: with C = 2·cosh(m/2), log P(tie) = log ν − log(C + ν) and log P(decided) = log C − log(C + ν)
-    pull = np.tanh(margin / 2) / 2
-    gradient = np.where(decided, outcome * slope / given + tie * pull, (tie - 1) * pull)
-    information = (1 - tie) * slope**2 / (left * right) + tie * (1 - tie) * pull**2
+    shift = np.tanh(margin / 2) / 2
+    gradient = np.where(decided, outcome * slope / given + tie * shift, (tie - 1) * shift)
+    information = (1 - tie) * slope**2 / (left * right) + tie * (1 - tie) * shift**2
     return np.where(used, gradient, 0.0), np.where(used, information, 0.0)
 
 

@@ -17,7 +17,7 @@ from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalO
 from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution, make_grids
 
 ITEMS = 6
-HYPER = Hyperparameters(1.3, QualityDistribution(0.8, 4.0), TieDistribution(-0.5, 0.7))
+HYPER = Hyperparameters(1.3, QualityDistribution(0.8, 4.0), TieDistribution(-0.5, 0.7, 0.8))
 FORMULAS = {"logistic": CROWD_BT, "probit": CROWD_BT_PROBIT}
 CASES = {
     "plain": {},

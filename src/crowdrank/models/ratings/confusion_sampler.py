@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.arrays import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from crowdrank.models.ratings.dawid_skene import DawidSkene, DawidSkeneEM
@@ -43,7 +43,7 @@ def learn_prior_count(counts: FloatArray, pooled: FloatArray) -> float:
     return float(np.exp(weights @ np.log(_PRIOR_COUNTS) / weights.sum()))
 
 
-def _log_weights(counts: FloatArray, pooled: FloatArray) -> FloatArray:
+def _log_weights(counts: AnyArray, pooled: FloatArray) -> FloatArray:
     """Log posterior of each value on the grid: Dirichlet-multinomial likelihood of the counts, times the prior."""
     from scipy.special import gammaln
 
@@ -96,7 +96,7 @@ def draw_classes(em: DawidSkeneEM, model: DawidSkene, probabilities: FloatArray,
     return np.array(drawn)
 
 
-def _tables(counts: FloatArray, prior: FloatArray) -> FloatArray:
+def _tables(counts: AnyArray, prior: FloatArray) -> FloatArray:
     """Expected number of prior draws behind the counts: how much they tell of the centre of the prior (Antoniak)."""
     from scipy.special import digamma
 

@@ -123,16 +123,16 @@ class GradedResponse(Model):
 
     def _points(self, search: WidthSearch, layout: ParameterLayout) -> list[tuple[float, GivenWidths]]:
         """The grid around the estimate from identical annotators; if many are reversed, from the opposite sign, too."""
-        found = self._climb(search, layout.start)
+        found = self._maximize(search, layout.start)
         if len(found) > 1 and self._many_reversed(found, layout):
             x = max(found, key=lambda point: point[0])[1].optimum.parameters
-            other = self._climb(search, layout.with_opposite_sign(x))
+            other = self._maximize(search, layout.with_opposite_sign(x))
             # The other mode must be better by a margin, so that rounding never decides between equally good modes.
             if max(w for w, _ in other) > max(w for w, _ in found) + 1e-3:
                 return other
         return found
 
-    def _climb(self, search: WidthSearch, start: FloatArray) -> list[tuple[float, GivenWidths]]:
+    def _maximize(self, search: WidthSearch, start: FloatArray) -> list[tuple[float, GivenWidths]]:
         centre = search.estimate(start)
         if not centre.optimum.converged or not search.layout.is_factored:
             return [(0.0, centre)]

@@ -125,7 +125,7 @@ def hessian(shard: RatingShard, x: FloatArray, residual: float = 1.0) -> Hessian
     predictor, high_predictor, low_predictor = uu + ll - 2 * mixed, mixed - uu, mixed - ll
     stretch_predictor = d.high * high_predictor + d.low * low_predictor
     stretch = d.high**2 * uu + d.low**2 * ll - 2 * d.high * d.low * mixed
-    bend = upper * d.high + lower * d.low
+    second = upper * d.high + lower * d.low
     high_stretch = d.stretch * (d.high * uu - d.low * mixed - upper)
     low_stretch = d.stretch * (d.low * ll - d.high * mixed - lower)
     by_annotator = [
@@ -134,7 +134,7 @@ def hessian(shard: RatingShard, x: FloatArray, residual: float = 1.0) -> Hessian
             predictor,
             stretch_predictor,
             predictor * d.score,
-            stretch - bend,
+            stretch - second,
             stretch_predictor * d.score,
             predictor * d.score**2,
         )
@@ -157,9 +157,9 @@ def hessian(shard: RatingShard, x: FloatArray, residual: float = 1.0) -> Hessian
     between = -mixed * d.stretch**2
     return HessianBlocks(
         item.astype(np.float64),
-        np.stack(by_annotator, axis=1)[:, [[0, 1, 2], [1, 3, 4], [2, 4, 5]]],
+        np.stack(by_annotator, axis=1)[:, [[0, 1, 2], [1, 3, 4], [2, 4, 5]]].astype(np.float64),
         sparse(
-            [own_threshold, between, between],
+            [own_threshold.astype(np.float64), between, between],
             [pairs, shard.low, shard.high],
             [pairs, shard.high, shard.low],
             (thresholds, thresholds),

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray
+from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines import ShardedData
 from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import OptimizeResult
@@ -75,7 +75,7 @@ class WidthSearch:
     layout : ParameterLayout
         Positions of the parameters.
     given : array
-        The widths in the order of `PriorScales`; NaN where a width is to be learnt.
+        The widths in the order of `PriorScales`; NaN where a width is to be fitted.
     tolerance : float
         Tolerance of Newton's method.
     max_steps : int
@@ -101,10 +101,10 @@ class WidthSearch:
         solved by secant steps in log σ, within the slopes that an EM step and a full-information step would have.
         """
         found = self.at(np.array(_FIRST_SCALES), start)
-        learnt = np.isnan(self.given) & np.array([True, True, True, False])
+        fitted = np.isnan(self.given) & np.array([True, True, True, False])
         count = np.diff(self.layout.groups)[:4]
         before: tuple[FloatArray, FloatArray] | None = None
-        for _ in range(_UPDATES if learnt.any() else 0):
+        for _ in range(_UPDATES if fitted.any() else 0):
             if not found.optimum.converged:
                 break
             log_width = np.log(np.array(found.scales))
@@ -114,7 +114,7 @@ class WidthSearch:
                 moved = np.where(np.abs(log_width - before[0]) > 1e-9, log_width - before[0], np.inf)
                 steepness = np.clip((before[1] - slope) / moved, 0.2 * count + 0.5, steepness)
             before = (log_width, slope)
-            step = np.where(learnt, np.clip(slope / steepness, -1.0, 1.0), 0.0)
+            step = np.where(fitted, np.clip(slope / steepness, -1.0, 1.0), 0.0)
             widths = np.clip(np.exp(log_width + step), _SMALLEST_WIDTH, _LARGEST_WIDTH)
             found = self.at(widths, found.optimum.parameters)
         return found
@@ -185,11 +185,11 @@ def _log_hyperprior(scales: PriorScales) -> float:
     return float(np.log(score) - np.log1p(score**2) + np.log(discrimination) - 0.5 * discrimination**2)
 
 
-def mixture_of(points: list[tuple[float, GivenWidths]], starts: FloatArray) -> LaplaceMixture:
+def mixture_of(points: list[tuple[float, GivenWidths]], starts: IntArray) -> LaplaceMixture:
     """The posterior of the scores, centred in each query, with the widths integrated out."""
 
     def centred(rows: FloatArray) -> FloatArray:
-        means = np.add.reduceat(rows, starts[:-1], axis=-1) / np.diff(starts)
+        means: FloatArray = np.add.reduceat(rows, starts[:-1], axis=-1) / np.diff(starts)
         return np.asarray(rows - np.repeat(means, np.diff(starts), axis=-1))
 
     components = []
