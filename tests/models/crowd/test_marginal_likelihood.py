@@ -127,7 +127,7 @@ def test_the_grid_integrates_the_tendency_to_tie_out():
     table = answers(ties=True)
     table = table._replace(annotator=np.zeros(table.rows, np.int32))
     objective, x = objective_of(table), scores_for()
-    cosh = 2 * np.cosh(0.5 * (x[table.winner] - x[table.loser]))
+    cosh = 2 * np.cosh(0.5 * HYPER.tie.slope * (x[table.winner] - x[table.loser]))
     tied = table.features[:, 0] == 1
 
     def density(log_nu):
@@ -150,7 +150,7 @@ def test_compiled_loops_agree_with_numpy(case, formula, monkeypatch):
     case = {name: value for name, value in case.items() if name != "known"}
     table, x = answers(**case), scores_for()
     objective = objective_of(table, formula)
-    points, tables = objective.grids.points, objective.tables(x)
+    points, tables = objective.points, objective.tables(x)
     posterior = objective.posterior(tables)
     rng = np.random.default_rng(3)
     stacked = GridPosterior(
@@ -171,7 +171,7 @@ def test_compiled_loops_agree_with_numpy(case, formula, monkeypatch):
 def test_tables_of_draws_are_tables_of_each_draw(case, formula):
     objective = objective_in(case, formula)
     draws = np.random.default_rng(4).normal(size=(3, ITEMS))
-    quality, tie = objective.shards.sum(tables_of_draws, draws, objective.grids.points, formula)
+    quality, tie = objective.shards.sum(tables_of_draws, draws, objective.points, formula)
     for n, x in enumerate(draws):
         expected = objective.tables(x)
         np.testing.assert_allclose(quality[n], expected.quality, rtol=1e-9, atol=1e-9)
@@ -197,7 +197,7 @@ def test_many_annotators_have_a_sparse_matrix_of_gradients(monkeypatch):
 def test_known_qualities_are_single_points_and_ranges_are_kept():
     known = EncodedSideInformation(quality={0: 0.7}, between={1: (0.4, 0.9)})
     grids = objective_in({"known": known}, CROWD_BT).grids
-    eta = grids.points.eta[grids.grid_of]
+    eta = grids.points(0.0).eta[grids.grid_of]
     np.testing.assert_allclose(eta[0], 0.7)
     assert 0.4 < eta[1].min() < eta[1].max() < 0.9
 

@@ -85,7 +85,7 @@ def test_of_two_items_the_query_is_the_pair():
 def test_given_the_pair_and_one_adherence_it_is_bradley_terry(votes):
     with disconnected_allowed():
         found = MPM(given="pair", adherence_scale=1e-5, tolerance=1e-7).fit(votes)
-        expected = BradleyTerry(ties="half", tolerance=1e-7).fit(votes)
+        expected = BradleyTerry(prior_scale=3.0, ties="half", tolerance=1e-7).fit(votes)
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
 
 

@@ -39,10 +39,10 @@ from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistri
 _PRIORS = ((0.0, 1.0), (2.3, 1.2), (-0.6, 0.6))
 
 # The lattice: its origin, its steps, and its lowest and highest index along each axis.
-_ORIGIN, _STEPS = np.array([0.0, 1.9, -0.5]), np.array([0.6, 0.8, 0.7])
-_LOWEST, _HIGHEST = (-5, -2, -2), (4, 4, 3)
-# Points with less than e⁻⁵ of the best weight have no neighbours explored; a reading with less than e⁻⁸ is dropped.
-_NEGLIGIBLE, _IMPLAUSIBLE = 5.0, 8.0
+_ORIGIN, _STEPS = np.array([0.0, 1.9, -0.5]), np.array([0.75, 1.0, 0.8])
+_LOWEST, _HIGHEST = (-4, -2, -2), (3, 3, 2)
+# Points with less than e⁻³·⁵ of the best weight have no neighbours explored; a reading with less than e⁻⁸ is dropped.
+_NEGLIGIBLE, _IMPLAUSIBLE = 3.5, 8.0
 # Up to this many answers the lattice is explored; up to this many, several points around the mode are used.
 _LATTICE_ROWS, _STAR_ROWS = 2_000, 300_000
 _ROUGH_TOLERANCE = 0.1
@@ -350,9 +350,12 @@ class Explorer:
         gradient, curvature = _differences(lambda x: mode(x).log_weight, centre.log_weight, _DIFFERENCES[free])
         values, axes = np.linalg.eigh(curvature)
         values = np.maximum(values, _LEAST_CURVATURE)
-        middle = np.clip(axes @ ((axes.T @ gradient) / values), -1.5, 1.5)
+        middle = np.clip(axes @ ((axes.T @ gradient) / values), -_DIFFERENCES[free], _DIFFERENCES[free])
+        improved = mode(middle)
+        if improved.log_weight < centre.log_weight:  # the evidence is not a parabola here
+            middle, improved = np.zeros(size), centre
         radius = np.sqrt(size + 1.0)
-        found = [_reweighted(mode(middle), np.log(1.0 / (size + 1.0)))]
+        found = [_reweighted(improved, np.log(1.0 / (size + 1.0)))]
         for n in range(size):
             for sign in (-1.0, 1.0):
                 shift = middle + sign * radius * axes[:, n] / np.sqrt(values[n])

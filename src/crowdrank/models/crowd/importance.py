@@ -21,9 +21,9 @@ from crowdrank.models.crowd.marginal_objective import MarginalObjective
 
 # Data that are small enough for this to be fast and, with so few scores, accurate.
 MAX_ROWS, MAX_ITEMS = 1_000, 40
-_ADAPTATION_DRAWS, _DRAWS, _KEPT = 1_000, 4_000, 2_000
+_ADAPTATION_DRAWS, _DRAWS, _KEPT = 500, 2_000, 1_000
 # Modes behind the proposal, the factors by which each is stretched, and degrees of freedom of its tails.
-_MOST_MODES, _STRETCHES, _FREEDOM = 24, (1.0, 1.4, 2.0), 6.0
+_MOST_MODES, _STRETCHES, _FREEDOM = 12, (1.0, 1.4, 2.0), 6.0
 _FIRST_SHARES = (0.5, 0.3, 0.2)
 # A component keeps at least this share of the draws while weights are adapted.
 _LEAST_SHARE = 1e-3

@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, Int32Array
 from crowdrank.data import EncodedSideInformation
+from crowdrank.errors import SettingError
 from crowdrank.models.crowd.marginal_likelihood import GridPoints, GridTables
 
 # Points of the common grid: enough for the answers of one annotator, at least and at most this many.
@@ -122,6 +123,9 @@ def make_grids(
     answers: FloatArray, agreement: FloatArray, known: EncodedSideInformation, gold_annotator: int | None, ties: bool
 ) -> EffectGrids:
     """Grids for annotators with this many answers, whose share of agreement with initial scores is given."""
+    for value in (*known.quality.values(), *(end for ends in known.between.values() for end in ends)):
+        if not 0 <= value <= 1:
+            raise SettingError(f"The quality of an annotator must lie between 0 and 1, got {value}.")
     most = float(np.max(answers, initial=1.0))
     points = int(np.clip(np.ceil(np.pi * np.sqrt(most) / _SPACING), _FEWEST_POINTS, _MOST_POINTS))
     step = 0.5 * np.pi / points
