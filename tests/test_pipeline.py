@@ -140,6 +140,17 @@ def test_run_returns_everything_that_the_command_shows():
     assert [row["system"] for row in result.systems.as_dict()["order"]] == ["x", "y"]
 
 
+def test_systems_are_compared_without_the_shrinkage_of_a_learnt_spread():
+    """Forty queries of eight votes, of which the first system wins six: 75 %, not what a shrunk score would say."""
+    query = [f"q{n:02d}" for n in range(40) for _ in range(8)]
+    votes = {"left": ["a"] * 320, "right": ["b"] * 320, "winner": (["a"] * 6 + ["b"] * 2) * 40, "query": query}
+    result = run(votes, RankOptions(model="bradley-terry", query="query", system="item"))
+    chance, low, high = result.systems.probability("a", "b")
+    assert chance == pytest.approx(0.75, abs=0.03)
+    assert low < 0.75 < high
+    assert result.ranking.settings["prior_scale"] == "auto"
+
+
 def test_features_of_judgments_name_their_systems_too():
     votes = replace(cr.read(VOTES), features={"left_engine": cr.read(VOTES).left, "right_engine": cr.read(VOTES).right})
     assert run(votes, RankOptions(system="engine")).systems is not None

@@ -54,6 +54,17 @@ def test_the_bundled_example_is_graded_and_written(crowdrank, tmp_path):
     assert written["score"].is_sorted(descending=True)
 
 
+def test_simultaneous_rank_intervals_are_wider(crowdrank):
+    command = ("rank", EXAMPLE / "votes.csv", "--model", "bradley-terry", "--json")
+    single, together = (json.loads(crowdrank(*command, *more).out)["ranking"] for more in ((), ("--simultaneous",)))
+    widths = [[row["rank_high"] - row["rank_low"] for row in rows] for rows in (single, together)]
+    assert all(one <= other for one, other in zip(*widths, strict=True))
+    assert sum(widths[1]) > 1.2 * sum(widths[0])
+    code, out, _ = crowdrank(*command[:-1], "--simultaneous")
+    assert code == 0
+    assert "hold for all items together" in " ".join(out.split())
+
+
 def test_gold_of_which_less_is_better_is_noticed_and_can_be_said(crowdrank, votes, tmp_path):
     gold = tmp_path / "gold.csv"
     gold.write_text("item,penalty,label\na,1,1\nb,2,2\nc,3,3\n")
