@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray
+from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines import ShardedData
 from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import OptimizeResult
-from crowdrank.models.ratings.graded_response_posterior import (
-    LogPosterior,
-    NegativeHessian,
-    ParameterLayout,
-    PriorScales,
-)
+from crowdrank.models.ratings.graded_response_layout import ParameterLayout, PriorScales
+from crowdrank.models.ratings.graded_response_posterior import LogPosterior, NegativeHessian
 
 # Half-normal priors on the widths, as standard deviations, in the order of `PriorScales`; the scores' is half-Cauchy.
 _HYPERPRIOR = np.array([2.0, 1.5, 0.4, 0.6])
@@ -122,7 +119,7 @@ class WidthSearch:
         """Derivative of the log evidence and the log hyperprior in the log widths."""
         x, groups = found.optimum.parameters, self.layout.groups
         squares = x**2 + found.curvature.variances
-        total = np.array([np.sum(squares[a:b]) for a, b in zip(groups[:4], groups[1:5], strict=True)])
+        total = np.array([np.sum(squares[a:b]) for a, b in pairwise(groups[:5])])
         widths = np.array(found.scales)
         relative = (widths / _HYPERPRIOR) ** 2
         prior = 1.0 - np.where([True, False, False, False], 2 * relative / (1 + relative), relative)
@@ -130,7 +127,8 @@ class WidthSearch:
 
     def explore(self, centre: GivenWidths) -> list[tuple[float, GivenWidths]]:
         """Log weight and mode at the points of the grid that matter, starting from the estimate."""
-        columns = _DISCRIMINATION if np.isnan(self.given[3]) and self.layout.annotators > 1 else np.array(centre.scales)[3:]
+        several = np.isnan(self.given[3]) and self.layout.annotators > 1
+        columns = _DISCRIMINATION if several else np.array(centre.scales)[3:]
         middle = int(np.argmin(np.abs(np.log(columns / centre.scales.discrimination))))
         found: list[tuple[float, GivenWidths]] = []
         for side in (range(middle, len(columns)), range(middle - 1, -1, -1)):
@@ -182,7 +180,7 @@ def _log_hyperprior(scales: PriorScales) -> float:
     return float(np.log(score) - np.log1p(score**2) + np.log(discrimination) - 0.5 * discrimination**2)
 
 
-def mixture_of(points: list[tuple[float, GivenWidths]], starts: FloatArray) -> LaplaceMixture:
+def mixture_of(points: list[tuple[float, GivenWidths]], starts: IntArray) -> LaplaceMixture:
     """The posterior of the scores, centred in each query, with the widths integrated out."""
 
     def centred(rows: FloatArray) -> FloatArray:
