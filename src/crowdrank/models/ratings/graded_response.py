@@ -33,6 +33,8 @@ from crowdrank.results import Convergence, Ranking, Uncertainty
 _REVERSED_FRACTION = 0.2
 # The part of very large data from which the prior widths are learnt.
 _SAMPLED_ANNOTATORS, _SAMPLED_ITEMS = 120, 1_000
+# Log weight of a mode without evidence: a finite number, because weights are compared by their differences.
+_NO_EVIDENCE = -1e300
 _WIDTHS = ("prior_scale", "leniency_scale", "stretch_scale", "discrimination_scale")
 
 Width = float | Literal["auto"]
@@ -128,8 +130,8 @@ class GradedResponse(Model):
         are kept with their weights: the prior that discriminations are positive is all that tells them apart.
         """
         found = self._climb(search, layout.start)
-        scores, loadings = leading_pattern(layout.shard)
-        if len(found) < 2 or np.mean(loadings < 0) < _REVERSED_FRACTION:
+        scores, loadings = leading_pattern(layout.shard, layout.thresholds)
+        if found[0][0] == _NO_EVIDENCE or np.mean(loadings < 0) < _REVERSED_FRACTION:
             return found
         signed: list[tuple[float, GivenWidths]] = []
         for sign in (1.0, -1.0):
@@ -143,7 +145,7 @@ class GradedResponse(Model):
     def _climb(self, search: WidthSearch, start: FloatArray) -> list[tuple[float, GivenWidths]]:
         centre = search.estimate(start)
         if not centre.optimum.converged or not search.layout.is_factored:
-            return [(0.0, centre)]
+            return [(_NO_EVIDENCE, centre)]
         return search.explore(centre)
 
     def _widths_from_sample(self, layout: ParameterLayout, given: FloatArray, options: FitOptions) -> FloatArray:

@@ -237,12 +237,14 @@ def _log_expit(z: FloatArray, exists: BoolArray) -> FloatArray:
     return np.asarray(np.where(exists, np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z))), 0.0))
 
 
-def leading_pattern(shard: RatingShard, steps: int = 60) -> tuple[FloatArray, FloatArray]:
+def leading_pattern(shard: RatingShard, thresholds: FloatArray, steps: int = 60) -> tuple[FloatArray, FloatArray]:
     """Scores of items, with unit variance, and loadings of annotators that explain the grades best: a rank-one fit.
 
-    Power iteration on the grades' classes, centred by annotator, from equal loadings, so that it follows the majority.
+    A grade counts as the middle of its interval between the thresholds, or 1 beyond the last. Power iteration on these
+    values, centred by annotator, from equal loadings, so that it follows the majority.
     """
-    value = np.where(shard.is_lowest, 0.0, shard.low + 1.0)
+    low, high = thresholds[shard.low], thresholds[shard.high]
+    value = 0.5 * (np.where(shard.is_lowest, high - 2.0, low) + np.where(shard.is_highest, low + 2.0, high))
     total = np.bincount(shard.annotator, shard.weight, shard.annotators)
     mean = np.bincount(shard.annotator, shard.weight * value, shard.annotators) / np.maximum(total, 1e-12)
     residual = shard.weight * (value - mean[shard.annotator])
