@@ -61,7 +61,9 @@ def test_the_estimated_count_maximises_the_restricted_likelihood():
         shape = rest @ shape @ rest.T
         y = rest @ grades.grade
         noise = y @ np.linalg.solve(shape, y) / len(y)
-        return multivariate_normal(np.zeros(len(y)), noise * shape).logpdf(y) - 0.5 * (log_count / 2.0) ** 2
+        return multivariate_normal(np.zeros(len(y)), noise * shape).logpdf(y) - np.log(
+            np.cosh(0.5 * log_count - np.log(2))
+        )
 
     logs = np.linspace(-2, 3, 6)
     ours = np.array([found._negative_log_posterior(log) for log in logs])
@@ -96,6 +98,17 @@ def test_one_grade_is_its_own_mean():
     ranking = MeanRating().fit(Ratings.of(["a"], [3]))
     assert ranking.scores.tolist() == [3.0]
     assert np.isfinite(ranking.uncertainty.std_error).all()
+
+
+def test_random_grades_separate_nothing():
+    """The prior count is integrated: its best value alone would be too sure of itself."""
+    rng = np.random.default_rng(8)
+    for _ in range(5):
+        grades = Ratings.of(np.repeat([f"i{n:02d}" for n in range(15)], 10), rng.integers(5, size=150))
+        uncertainty = MeanRating().fit(grades).uncertainty
+        assert uncertainty.sampled
+        above = np.mean(uncertainty.draws[:, :, None] > uncertainty.draws[:, None, :], axis=0)
+        assert np.count_nonzero(above > 0.95) <= 3
 
 
 @pytest.mark.parametrize("count", [-1.0, float("nan"), float("inf")])

@@ -75,15 +75,17 @@ def draw_classes(em: DawidSkeneEM, model: DawidSkene, probabilities: FloatArray,
     drawn = []
     for sweep in range(warmup + sweeps):
         cell = answer * size + classes[ratings.item]
-        counts = np.bincount(cell, ratings.weights, people * size * size).reshape(people, size, size)
-        counts = counts.transpose(0, 2, 1)  # annotator, true class, answer
+        tallies = np.bincount(cell, ratings.weights, people * size * size).astype(np.float64)
+        counts = tallies.reshape(people, size, size).transpose(0, 2, 1)  # annotator, true class, answer
         if given == "auto" and sweep % _COUNT_EVERY == 0:
             prior_count = _PRIOR_COUNTS[_choose(_log_weights(counts, pooled), rng)]
         prior = prior_count * pooled
         pooled = _dirichlet(centre + _tables(counts, prior).sum(axis=0), rng)
         centre = centres[_choose(_log_dirichlet(pooled, centres).sum(axis=1), rng)]
         confusion = _dirichlet(counts + prior_count * pooled, rng)
-        of_query = np.bincount(items.query * size + classes, minlength=queries * size).reshape(queries, size)
+        of_query = (
+            np.bincount(items.query * size + classes, minlength=queries * size).reshape(queries, size).astype(float)
+        )
         prior = model.query_prior_count * frequencies
         frequencies = _dirichlet(1.0 / size + _tables(of_query, prior).sum(axis=0), rng)
         shares = _dirichlet(of_query + model.query_prior_count * frequencies, rng)

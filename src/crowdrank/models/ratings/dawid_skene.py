@@ -20,6 +20,8 @@ _CONVERGENCE_UNIT = "of change in a class probability in the last step"
 _DECAY = 1.0
 # Tolerance of the pooled fit: it only provides the centre of the annotators' priors.
 _POOLED_TOLERANCE = 1e-5
+# Prior count of the fit from which an unknown prior count is learnt.
+_FIRST_PRIOR_COUNT = 5.0
 # Floor of probabilities before taking logarithms.
 _TINY = 1e-300
 # Up to this many distinct grades, each grade is a class.
@@ -86,11 +88,13 @@ class DawidSkene(Model):
         ratings = require_kind(Ratings, judgments, self)
         em = DawidSkeneEM(ratings, GradeClasses.of(ratings, self.bins))
         pooled, _ = em.run(em.initial_probabilities(), None, self, max(self.tolerance, _POOLED_TOLERANCE))
-        count = self.annotator_prior_count
+        count, start = self.annotator_prior_count, pooled
         if count == "auto":
-            count = learn_prior_count(em.answer_counts(pooled.probabilities), pooled.confusion[0])
+            first = replace(self, annotator_prior_count=_FIRST_PRIOR_COUNT)
+            start, _ = em.run(pooled.probabilities, pooled, first, max(self.tolerance, _POOLED_TOLERANCE))
+            count = learn_prior_count(em.answer_counts(start.probabilities), pooled.confusion[0])
         fitted = replace(self, annotator_prior_count=count)
-        estimate, convergence = em.run(pooled.probabilities, pooled, fitted, self.tolerance)
+        estimate, convergence = em.run(start.probabilities, pooled, fitted, self.tolerance)
         ranking = build_ranking(
             self,
             ratings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -23,16 +23,18 @@ from crowdrank.models.base import (
     with_annotators,
 )
 from crowdrank.models.ratings.dawid_skene import GradeClasses, check_bins
-from crowdrank.models.ratings.graded_response_likelihood import ordering_probability
+from crowdrank.models.ratings.graded_response_layout import ParameterLayout
+from crowdrank.models.ratings.graded_response_likelihood import leading_pattern, ordering_probability
 from crowdrank.models.ratings.graded_response_mixture import GivenWidths, WidthSearch, mixture_of
-from crowdrank.models.ratings.graded_response_posterior import ParameterLayout
 from crowdrank.models.ratings.shrinkage import draw_count
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
-# Fraction of reversed annotators from which the solution with opposite sign is tried, too.
+# Fraction of seemingly reversed annotators from which solutions with their signs are tried, too.
 _REVERSED_FRACTION = 0.2
 # The part of very large data from which the prior widths are learnt.
 _SAMPLED_ANNOTATORS, _SAMPLED_ITEMS = 120, 1_000
+# Log weight of a mode without evidence: a finite number, because weights are compared by their differences.
+_NO_EVIDENCE = -1e300
 _WIDTHS = ("prior_scale", "leniency_scale", "stretch_scale", "discrimination_scale")
 
 Width = float | Literal["auto"]
@@ -122,20 +124,28 @@ class GradedResponse(Model):
         return with_annotators(ranking, ratings, posterior.estimates)
 
     def _points(self, search: WidthSearch, layout: ParameterLayout) -> list[tuple[float, GivenWidths]]:
-        """The grid around the estimate from identical annotators; if many are reversed, from the opposite sign, too."""
-        found = self._maximize(search, layout.start)
-        if len(found) > 1 and self._many_reversed(found, layout):
-            x = max(found, key=lambda point: point[0])[1].optimum.parameters
-            other = self._maximize(search, layout.with_opposite_sign(x))
-            # The other mode must be better by a margin, so that rounding never decides between equally good modes.
-            if max(w for w, _ in other) > max(w for w, _ in found) + 1e-3:
-                return other
-        return found
+        """The grid around the estimate from identical annotators.
+
+        Where many annotators seem reversed, also from their signs and from the opposite ones. If these fit better, both
+        are kept with their weights: the prior that discriminations are positive is all that tells them apart.
+        """
+        found = self._climb(search, layout.start)
+        scores, loadings = leading_pattern(layout.shard, layout.thresholds)
+        if found[0][0] == _NO_EVIDENCE or np.mean(loadings < 0) < _REVERSED_FRACTION:
+            return found
+        signed: list[tuple[float, GivenWidths]] = []
+        for sign in (1.0, -1.0):
+            turned = replace(layout, signs=np.where(loadings < 0, -sign, sign))
+            start = turned.start
+            start[: layout.items] = sign * scores
+            signed += self._climb(replace(search, layout=turned), start)
+        # They must be better by a margin, so that rounding never decides between equally good modes.
+        return signed if max(w for w, _ in signed) > max(w for w, _ in found) + 1e-3 else found
 
     def _maximize(self, search: WidthSearch, start: FloatArray) -> list[tuple[float, GivenWidths]]:
         centre = search.estimate(start)
         if not centre.optimum.converged or not search.layout.is_factored:
-            return [(0.0, centre)]
+            return [(_NO_EVIDENCE, centre)]
         return search.explore(centre)
 
     def _widths_from_sample(self, layout: ParameterLayout, given: FloatArray, options: FitOptions) -> FloatArray:
@@ -144,10 +154,6 @@ class GradedResponse(Model):
         search = WidthSearch(options.engine.load(part.shard), part, given, self.tolerance, self.max_steps)
         best = max(self._points(search, part), key=lambda point: point[0])[1]
         return np.array(best.scales)
-
-    def _many_reversed(self, found: list[tuple[float, GivenWidths]], layout: ParameterLayout) -> bool:
-        best = max(found, key=lambda point: point[0])[1]
-        return bool(np.mean(layout.discrimination(best.optimum.parameters) < 0) >= _REVERSED_FRACTION)
 
 
 @dataclass(frozen=True)

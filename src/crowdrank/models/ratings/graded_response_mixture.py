@@ -17,12 +17,8 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines import ShardedData
 from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import OptimizeResult
-from crowdrank.models.ratings.graded_response_posterior import (
-    LogPosterior,
-    NegativeHessian,
-    ParameterLayout,
-    PriorScales,
-)
+from crowdrank.models.ratings.graded_response_layout import ParameterLayout, PriorScales
+from crowdrank.models.ratings.graded_response_posterior import LogPosterior, NegativeHessian
 
 # Half-normal priors on the widths, as standard deviations, in the order of `PriorScales`; the scores' is half-Cauchy.
 _HYPERPRIOR = np.array([2.0, 1.5, 0.4, 0.6])
@@ -131,9 +127,8 @@ class WidthSearch:
 
     def explore(self, centre: GivenWidths) -> list[tuple[float, GivenWidths]]:
         """Log weight and mode at the points of the grid that matter, starting from the estimate."""
-        columns = (
-            _DISCRIMINATION if np.isnan(self.given[3]) and self.layout.annotators > 1 else np.array(centre.scales)[3:]
-        )
+        several = np.isnan(self.given[3]) and self.layout.annotators > 1
+        columns = _DISCRIMINATION if several else np.array(centre.scales)[3:]
         middle = int(np.argmin(np.abs(np.log(columns / centre.scales.discrimination))))
         found: list[tuple[float, GivenWidths]] = []
         for side in (range(middle, len(columns)), range(middle - 1, -1, -1)):
