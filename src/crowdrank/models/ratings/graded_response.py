@@ -129,7 +129,7 @@ class GradedResponse(Model):
         Where many annotators seem reversed, also from their signs and from the opposite ones. If these fit better, both
         are kept with their weights: the prior that discriminations are positive is all that tells them apart.
         """
-        found = self._climb(search, layout.start)
+        found = self._maximize(search, layout.start)
         scores, loadings = leading_pattern(layout.shard, layout.thresholds)
         if found[0][0] == _NO_EVIDENCE or np.mean(loadings < 0) < _REVERSED_FRACTION:
             return found
@@ -138,7 +138,7 @@ class GradedResponse(Model):
             turned = replace(layout, signs=np.where(loadings < 0, -sign, sign))
             start = turned.start
             start[: layout.items] = sign * scores
-            signed += self._climb(replace(search, layout=turned), start)
+            signed += self._maximize(replace(search, layout=turned), start)
         # They must be better by a margin, so that rounding never decides between equally good modes.
         return signed if max(w for w, _ in signed) > max(w for w, _ in found) + 1e-3 else found
 
