@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Judgments, Ratings
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, require_kind, with_annotators
-from crowdrank.models.ratings.confusion_sampler import draw_classes, learn_prior_count
+from crowdrank.models.ratings.shrinkage import draw_count
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 _CONVERGENCE_UNIT = "of change in a class probability in the last step"
@@ -20,8 +20,6 @@ _CONVERGENCE_UNIT = "of change in a class probability in the last step"
 _DECAY = 1.0
 # Tolerance of the pooled fit: it only provides the centre of the annotators' priors.
 _POOLED_TOLERANCE = 1e-5
-# Prior count of the fit from which an unknown prior count is learnt.
-_FIRST_PRIOR_COUNT = 5.0
 # Floor of probabilities before taking logarithms.
 _TINY = 1e-300
 # Up to this many distinct grades, each grade is a class.
@@ -36,9 +34,8 @@ class DawidSkene(Model):
     ----------
     bins : int, default 5
         Number of classes, by quantiles, if there are more than ten distinct grades. Otherwise each grade is a class.
-    annotator_prior_count : float or "auto", default "auto"
+    annotator_prior_count : float, default 5.0
         Pseudo-answers per true class, distributed as the pooled confusion matrix, that are added to each annotator.
-        "auto" learns it: many where annotators are alike.
     query_prior_count : float, default 10.0
         Pseudo-items, distributed as the overall class frequencies, that are added to each query.
     tolerance : float, default 1e-6
@@ -69,7 +66,7 @@ class DawidSkene(Model):
     draws_classes: ClassVar[bool] = True
 
     bins: int = 5
-    annotator_prior_count: float | Literal["auto"] = "auto"
+    annotator_prior_count: float = 5.0
     query_prior_count: float = 10.0
     tolerance: float = 1e-6
     max_steps: int = 2000
@@ -78,34 +75,25 @@ class DawidSkene(Model):
     def __post_init__(self) -> None:
         check_solver(self)
         check_bins(self.bins)
-        if not 0 < self.query_prior_count < np.inf:
-            raise SettingError(f"query_prior_count must be positive, got {self.query_prior_count}.")
-        count = self.annotator_prior_count
-        if count != "auto" and (isinstance(count, str) or not 0 < count < np.inf):
-            raise SettingError(f"annotator_prior_count must be positive, or 'auto', got {count}.")
+        for name in ("annotator_prior_count", "query_prior_count"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         ratings = require_kind(Ratings, judgments, self)
         em = DawidSkeneEM(ratings, GradeClasses.of(ratings, self.bins))
         pooled, _ = em.run(em.initial_probabilities(), None, self, max(self.tolerance, _POOLED_TOLERANCE))
-        count, start = self.annotator_prior_count, pooled
-        if count == "auto":
-            first = replace(self, annotator_prior_count=_FIRST_PRIOR_COUNT)
-            start, _ = em.run(pooled.probabilities, pooled, first, max(self.tolerance, _POOLED_TOLERANCE))
-            count = learn_prior_count(em.answer_counts(start.probabilities), pooled.confusion[0])
-        fitted = replace(self, annotator_prior_count=count)
-        estimate, convergence = em.run(start.probabilities, pooled, fitted, self.tolerance)
+        estimate, convergence = em.run(pooled.probabilities, pooled, self, self.tolerance)
         ranking = build_ranking(
             self,
             ratings,
             estimate.scores,
-            parameters={"annotator_prior_count": count},
             log_likelihood=estimate.log_likelihood,
             convergence=convergence,
             centred=False,
-            measure=lambda: estimate.uncertainty(self),
+            measure=lambda: estimate.uncertainty(self.seed),
         )
-        return with_annotators(ranking, ratings, lambda: {"quality": estimate.quality(count)})
+        return with_annotators(ranking, ratings, lambda: {"quality": estimate.quality(self.annotator_prior_count)})
 
 
 @dataclass(frozen=True)
@@ -137,12 +125,16 @@ class ConfusionEstimate:
         """The expected grade of each item's class."""
         return np.asarray(np.sum(self.probabilities * self.em.class_grades, axis=1))
 
-    def uncertainty(self, model: DawidSkene) -> Uncertainty:
+    def uncertainty(self, seed: int) -> Uncertainty:
         """Posterior draws of the classes, so that items of one class share a rank."""
-        grades, items = self.em.class_grades, np.arange(len(self.scores))
-        draws = grades[items, draw_classes(self.em, model, self.probabilities, model.seed)]
-        method = "posterior of the classes, with annotators and class frequencies unknown"
-        return Uncertainty(draws, draws.std(axis=0), method, sampled=True)
+        grades, items = self.em.class_grades, len(self.scores)
+        variance = np.sum(self.probabilities * (grades - self.scores[:, None]) ** 2, axis=1)
+        uniforms = np.random.default_rng(seed).random((draw_count(items), items))
+        drawn = np.zeros(uniforms.shape, np.int64)
+        for below in np.cumsum(self.probabilities, axis=1).T[:-1]:
+            drawn += uniforms > below
+        method = "posterior of the classes, given the annotators"
+        return Uncertainty(grades[np.arange(items), drawn], np.sqrt(variance), method, sampled=True)
 
     def quality(self, prior_count: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """P(the better of two items of different classes gets the higher grade), a tie counting half; 95 % interval."""
@@ -193,7 +185,7 @@ class DawidSkeneEM:
     def initial_probabilities(self) -> FloatArray:
         """Class probabilities of each item from its own grades and the prior confusion matrix."""
         rows = np.log(self.prior_confusion.T[self.classes.code]) * self.ratings.weights[:, None]
-        return _normalised(self.per_item(rows))
+        return _normalised(self._per_item(rows))
 
     def run(
         self, probabilities: FloatArray, pooled: ConfusionEstimate | None, model: DawidSkene, tolerance: float
@@ -217,24 +209,19 @@ class DawidSkeneEM:
     ) -> tuple[FloatArray, FloatArray]:
         """Class priors and confusion matrices: expected counts plus pseudo-counts, normalised."""
         items, size = self.ratings.items, self.classes.size
-        counts = self.answer_counts(probabilities)
+        cell = (0 if pooled is None else self.annotator.astype(np.int64)) * size + self.classes.code
+        n_annotators = 1 if pooled is None else self.n_annotators
+        weight = self.ratings.weights[:, None] * probabilities[self.ratings.item]
+        counts = np.stack([np.bincount(cell, column, n_annotators * size) for column in weight.T])
+        counts = counts.reshape(size, n_annotators, size).transpose(1, 0, 2)
         if pooled is None:
-            confusion = counts.sum(axis=0, keepdims=True) + self.prior_confusion
+            confusion = counts + self.prior_confusion
             priors = np.broadcast_to(probabilities.sum(axis=0) + 1.0 / size, (len(items.queries), size))
         else:
-            assert model.annotator_prior_count != "auto"
             confusion = counts + model.annotator_prior_count * pooled.confusion
             sums = np.add.reduceat(probabilities, items.starts[:-1], axis=0)
             priors = sums + model.query_prior_count * pooled.class_priors
         return priors / priors.sum(axis=1, keepdims=True), confusion / confusion.sum(axis=2, keepdims=True)
-
-    def answer_counts(self, probabilities: FloatArray) -> FloatArray:
-        """Expected answers: annotators × true classes × answers."""
-        size = self.classes.size
-        cell = self.annotator.astype(np.int64) * size + self.classes.code
-        weight = self.ratings.weights[:, None] * probabilities[self.ratings.item]
-        counts = np.stack([np.bincount(cell, column, self.n_annotators * size) for column in weight.T])
-        return np.asarray(counts.reshape(size, self.n_annotators, size).transpose(1, 0, 2))
 
     def _e_step(self, class_priors: FloatArray, confusion: FloatArray) -> ConfusionEstimate:
         """Posterior class probabilities and log-likelihood, by log-sum-exp."""
@@ -242,13 +229,12 @@ class DawidSkeneEM:
             logs = np.log(np.maximum(confusion, _TINY))
         annotator = self.annotator if len(confusion) > 1 else 0
         rows = logs[annotator, :, self.classes.code] * self.ratings.weights[:, None]
-        joint = self.per_item(rows) + np.log(np.maximum(class_priors, _TINY))[self.ratings.items.query]
+        joint = self._per_item(rows) + np.log(np.maximum(class_priors, _TINY))[self.ratings.items.query]
         top = joint.max(axis=1)
         value = float(np.sum(top + np.log(np.exp(joint - top[:, None]).sum(axis=1))))
         return ConfusionEstimate(self, _normalised(joint), class_priors, confusion, value)
 
-    def per_item(self, rows: FloatArray) -> FloatArray:
-        """Sums of rows per item."""
+    def _per_item(self, rows: FloatArray) -> FloatArray:
         size = len(self.ratings.items)
         return np.stack([np.bincount(self.ratings.item, column, size) for column in rows.T], axis=1).astype(np.float64)
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Judgments, Ratings
-from crowdrank.errors import SettingError
-from crowdrank.inference.laplace_mixture import LaplaceMixture
+from crowdrank.engines import ShardedData
+from crowdrank.engines.local import limit_blas_threads
+from crowdrank.errors import DataError, SettingError
+from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
+from crowdrank.inference.laplace import draw_from_covariance
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.models.base import (
     FitOptions,
     Model,
@@ -22,22 +27,23 @@ from crowdrank.models.base import (
     require_kind,
     with_annotators,
 )
+from crowdrank.models.ratings import graded_response_likelihood as formulas
 from crowdrank.models.ratings.dawid_skene import GradeClasses, check_bins
-from crowdrank.models.ratings.graded_response_layout import ParameterLayout
-from crowdrank.models.ratings.graded_response_likelihood import leading_pattern, ordering_probability
-from crowdrank.models.ratings.graded_response_mixture import GivenWidths, WidthSearch, mixture_of
-from crowdrank.models.ratings.shrinkage import draw_count
+from crowdrank.models.ratings.graded_response_likelihood import RatingShard, ordering_probability
+from crowdrank.models.ratings.shrinkage import normal_uncertainty
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
-# Fraction of seemingly reversed annotators from which solutions with their signs are tried, too.
+# Parameters up to which Newton steps factor the dense Hessian; above, they use conjugate gradients.
+_LARGEST_FACTORED = 300
+# Items up to which the covariance of the scores is computed by inversion.
+_LARGEST_INVERTED = 2_000
+# Size of the score × other-parameter block up to which standard errors account for unknown annotators and thresholds.
+_MAX_CELLS = 20_000_000
+_MAX_STEP_NORM = 2.0
+# Fraction of reversed annotators from which the solution with opposite sign is tried, too.
 _REVERSED_FRACTION = 0.2
-# The part of very large data from which the prior widths are learnt.
-_SAMPLED_ANNOTATORS, _SAMPLED_ITEMS = 120, 1_000
-# Log weight of a mode without evidence: a finite number, because weights are compared by their differences.
-_NO_EVIDENCE = -1e300
-_WIDTHS = ("prior_scale", "leniency_scale", "stretch_scale", "discrimination_scale")
-
-Width = float | Literal["auto"]
+# Standard deviation of the prior on thresholds: weak, because many grades inform each threshold.
+_THRESHOLD_SCALE = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +54,14 @@ class GradedResponse(Model):
     ----------
     bins : int, default 10
         Number of classes, by quantiles, if there are more than ten distinct grades. Otherwise each grade is a class.
-    prior_scale : float or "auto", default "auto"
-        Standard deviation of the normal prior on scores, in units of the logistic noise. "auto" learns it.
-    leniency_scale : float or "auto", default "auto"
-        Standard deviation of the normal prior on the leniency b, around 0. "auto" learns it.
-    discrimination_scale : float or "auto", default "auto"
-        Standard deviation of the normal prior on the discrimination α, around 1. "auto" learns it.
-    stretch_scale : float or "auto", default "auto"
-        Standard deviation of the normal prior on the log stretch t of the thresholds, around 0. "auto" learns it.
+    prior_scale : float, default 1.0
+        Standard deviation of the normal prior on scores, in units of the logistic noise.
+    leniency_scale : float, default 1.0
+        Standard deviation of the normal prior on the leniency b, around 0.
+    discrimination_scale : float, default 0.7
+        Standard deviation of the normal prior on the discrimination α, around 1.
+    stretch_scale : float, default 0.3
+        Standard deviation of the normal prior on the log stretch t of the thresholds, around 0.
     tolerance : float, default 1e-4
         Stop when √(gᵀH⁻¹g), the distance to the optimum in standard errors, is below this.
     max_steps : int, default 200
@@ -66,9 +72,8 @@ class GradedResponse(Model):
     Notes
     -----
     Annotator k grades item i above class c if αₖ·sᵢ + bₖ + ε > exp(tₖ)·τ_c, with ε standard logistic. α is the
-    discrimination (negative for a reversed annotator; 1 on average, which defines the unit of the scores), b the
-    leniency, and t stretches the thresholds τ. The posterior is a mixture of normal (Laplace) approximations over a
-    grid of prior widths, weighted by their evidence. Scores are its mean.
+    discrimination (negative for a reversed annotator), b the leniency, and t stretches the thresholds τ. The estimate
+    is the posterior mode, and uncertainty is the normal (Laplace) approximation there.
 
     Reference: Samejima (1969), Estimation of latent ability using a response pattern of graded scores.
 
@@ -85,10 +90,10 @@ class GradedResponse(Model):
     models_annotators: ClassVar[bool] = True
 
     bins: int = 10
-    prior_scale: Width = "auto"
-    leniency_scale: Width = "auto"
-    discrimination_scale: Width = "auto"
-    stretch_scale: Width = "auto"
+    prior_scale: float = 1.0
+    leniency_scale: float = 1.0
+    discrimination_scale: float = 0.7
+    stretch_scale: float = 0.3
     tolerance: float = 1e-4
     max_steps: int = 200
     seed: int = 0
@@ -96,113 +101,273 @@ class GradedResponse(Model):
     def __post_init__(self) -> None:
         check_solver(self)
         check_bins(self.bins)
-        for name in _WIDTHS:
-            width = getattr(self, name)
-            if width != "auto" and (isinstance(width, str) or not 0 < width < np.inf):
-                raise SettingError(f"{name} must be positive, or 'auto', got {width}.")
+        for name in ("prior_scale", "leniency_scale", "discrimination_scale", "stretch_scale"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         ratings = require_kind(Ratings, judgments, self)
         check_connected(diagnose(ratings), has_prior=True)
         layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, self.bins))
-        widths = [getattr(self, name) for name in _WIDTHS]
-        given = np.array([np.nan if width == "auto" else width for width in widths], float)
-        if not layout.is_factored and np.isnan(given).any():
-            given = self._widths_from_sample(layout, given, options)
-        search = WidthSearch(options.engine.load(layout.shard), layout, given, self.tolerance, self.max_steps)
-        posterior = GradedPosterior(ratings, self._points(search, layout), self.seed)
-        found = posterior.best.optimum
+        log_posterior = LogPosterior(options.engine.load(layout.shard), layout, self)
+        approximation = LaplaceApproximation(self._maximise(log_posterior, layout), layout, ratings, self.seed)
+        found = approximation.optimum
         ranking = build_ranking(
             self,
             ratings,
-            posterior.mixture.mean,
-            parameters=posterior.widths,
-            log_likelihood=posterior.best.curvature.log_likelihood,
+            approximation.scores,
+            log_likelihood=approximation.hessian.log_likelihood,
             convergence=Convergence(found.converged, found.steps, found.distance),
-            measure=posterior.uncertainty,
+            measure=approximation.uncertainty,
         )
-        return with_annotators(ranking, ratings, posterior.estimates)
+        return with_annotators(ranking, ratings, approximation.estimates)
 
-    def _points(self, search: WidthSearch, layout: ParameterLayout) -> list[tuple[float, GivenWidths]]:
-        """The grid around the estimate from identical annotators.
+    def _maximise(self, log_posterior: LogPosterior, layout: ParameterLayout) -> OptimizeResult:
+        """The posterior mode from identical annotators; if many turn out reversed, from the opposite sign, too."""
 
-        Where many annotators seem reversed, also from their signs and from the opposite ones. If these fit better, both
-        are kept with their weights: the prior that discriminations are positive is all that tells them apart.
-        """
-        found = self._maximize(search, layout.start)
-        scores, loadings = leading_pattern(layout.shard, layout.thresholds)
-        if found[0][0] == _NO_EVIDENCE or np.mean(loadings < 0) < _REVERSED_FRACTION:
+        def run(start: FloatArray) -> OptimizeResult:
+            return maximize(
+                log_posterior, start, tolerance=self.tolerance, max_steps=self.max_steps, max_step=_MAX_STEP_NORM
+            )
+
+        found = run(layout.start)
+        if np.mean(layout.discrimination(found.parameters) < 0) < _REVERSED_FRACTION:
             return found
-        signed: list[tuple[float, GivenWidths]] = []
-        for sign in (1.0, -1.0):
-            turned = replace(layout, signs=np.where(loadings < 0, -sign, sign))
-            start = turned.start
-            start[: layout.items] = sign * scores
-            signed += self._maximize(replace(search, layout=turned), start)
-        # They must be better by a margin, so that rounding never decides between equally good modes.
-        return signed if max(w for w, _ in signed) > max(w for w, _ in found) + 1e-3 else found
-
-    def _maximize(self, search: WidthSearch, start: FloatArray) -> list[tuple[float, GivenWidths]]:
-        centre = search.estimate(start)
-        if not centre.optimum.converged or not search.layout.is_factored:
-            return [(_NO_EVIDENCE, centre)]
-        return search.explore(centre)
-
-    def _widths_from_sample(self, layout: ParameterLayout, given: FloatArray, options: FitOptions) -> FloatArray:
-        """The widths with the largest weight for part of the ratings: many ratings determine them well enough."""
-        part = layout.sample(_SAMPLED_ANNOTATORS, _SAMPLED_ITEMS)
-        search = WidthSearch(options.engine.load(part.shard), part, given, self.tolerance, self.max_steps)
-        best = max(self._points(search, part), key=lambda point: point[0])[1]
-        return np.array(best.scales)
+        other = run(layout.with_opposite_sign(found.parameters))
+        # The other mode must be better by a margin, so that rounding never decides between equally good modes.
+        return (
+            other
+            if other.evaluation.value > found.evaluation.value + 1e-3 + 1e-7 * abs(found.evaluation.value)
+            else found
+        )
 
 
 @dataclass(frozen=True)
-class GradedPosterior:
-    """Posterior of scores and annotators, from modes at several prior widths with their log weights."""
+class ParameterLayout:
+    """Layout of the parameter vector: scores, then leniency, stretch and discrimination − 1, then thresholds.
 
-    ratings: Ratings
-    points: list[tuple[float, GivenWidths]]
-    seed: int
+    Parameters
+    ----------
+    shard : RatingShard
+        The ratings with the positions of their parameters.
+    items, annotators : int
+        Numbers of items and annotators.
+    thresholds : array
+        Starting values of the thresholds: the logits of the cumulative class frequencies.
+    """
 
-    @cached_property
-    def mixture(self) -> LaplaceMixture:
-        return mixture_of(self.points, self.ratings.items.starts)
+    shard: RatingShard
+    items: int
+    annotators: int
+    thresholds: FloatArray
 
-    @cached_property
-    def best(self) -> GivenWidths:
-        """The mode at the prior widths with the largest weight."""
-        return max(self.points, key=lambda point: point[0])[1]
+    @classmethod
+    def of(cls, ratings: Ratings, classes: GradeClasses) -> ParameterLayout:
+        items, annotators = len(ratings.items), max(1, len(ratings.annotators))
+        query = ratings.items.query[ratings.item] if classes.per_query else np.zeros(len(ratings), np.int64)
+        # The thresholds of a scale are adjacent, one below each class in use except the lowest.
+        cells, code = np.unique(query * np.int64(classes.size) + classes.code, return_inverse=True)
+        scale = cells // classes.size
+        is_lowest = np.append(True, scale[1:] != scale[:-1])
+        if is_lowest.all():
+            raise DataError("All grades are equal, so they order no two items.")
+        weight = np.bincount(code, ratings.weights)
+        first = items + 3 * annotators
+        threshold = first + np.cumsum(~is_lowest) - 1
+        is_highest = np.append(is_lowest[1:], True)
+        who = np.zeros(len(ratings), np.int64) if ratings.annotator is None else ratings.annotator.astype(np.int64)
+        shard = RatingShard(
+            ratings.item.astype(np.int64),
+            items + who,
+            np.where(is_lowest, first, threshold)[code],
+            np.where(is_highest, first, threshold + 1)[code],
+            is_lowest[code],
+            is_highest[code],
+            np.asarray(ratings.weights),
+            annotators,
+        )
+        below = np.cumsum(weight) - weight
+        below -= np.maximum.accumulate(np.where(is_lowest, below, 0.0))
+        fraction = (below / np.bincount(scale, weight)[scale])[~is_lowest]
+        return cls(shard, items, annotators, np.log(fraction / (1 - fraction)))
 
     @property
-    def widths(self) -> dict[str, float]:
-        """Posterior means of the prior widths."""
-        means = self.mixture.weights @ np.array([point.scales for _, point in self.points])
-        return dict(zip(_WIDTHS, means.tolist(), strict=True))
+    def start(self) -> FloatArray:
+        """Starting point: scores 0, identical annotators."""
+        return np.concatenate((np.zeros(self.items + 3 * self.annotators), self.thresholds))
+
+    def discrimination(self, x: FloatArray) -> FloatArray:
+        """α of the annotators."""
+        return 1.0 + x[self.items + 2 * self.annotators : self.items + 3 * self.annotators]
+
+    def with_opposite_sign(self, x: FloatArray) -> FloatArray:
+        """Scores and discriminations with opposite signs: the same likelihood, but another prior density."""
+        flipped = x.copy()
+        flipped[: self.items] *= -1.0
+        flipped[self.items + 2 * self.annotators : self.items + 3 * self.annotators] = -self.discrimination(x) - 1.0
+        return flipped
+
+    def prior_scales(self, model: GradedResponse) -> FloatArray:
+        """Prior standard deviation of each parameter."""
+        annotator_scales = [model.leniency_scale, model.stretch_scale, model.discrimination_scale]
+        return np.concatenate(
+            (
+                np.full(self.items, model.prior_scale),
+                np.repeat(annotator_scales, self.annotators),
+                np.full(len(self.thresholds), _THRESHOLD_SCALE),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class NegativeHessian:
+    """Negative Hessian of the log posterior at `x`.
+
+    Parameters
+    ----------
+    held : Held
+        The shards of ratings.
+    x : array
+        The parameters.
+    log_likelihood : float
+        Log-likelihood of the grades at `x`, without the priors.
+    prior : array
+        Prior precision of each parameter.
+    """
+
+    held: ShardedData
+    x: FloatArray
+    log_likelihood: float
+    prior: FloatArray
+
+    @cached_property
+    def _matrix_and_diagonal(self) -> tuple[Any, FloatArray]:
+        """The sparse matrix, and the diagonal of its positive semi-definite part."""
+        from scipy.sparse import diags_array
+
+        matrix, diagonal = self.held.sum(formulas.hessian, self.x)
+        return (matrix + diags_array(self.prior)).tocsr(), diagonal + self.prior
+
+    @property
+    def matrix(self) -> Any:
+        return self._matrix_and_diagonal[0]
+
+    def damped(self, damping: float) -> Any:
+        """The matrix with an increased diagonal, for points where it is not positive definite."""
+        from scipy.sparse import diags_array
+
+        matrix, diagonal = self._matrix_and_diagonal
+        return matrix + diags_array(damping * diagonal)
+
+    def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
+        matrix, diagonal = self._matrix_and_diagonal
+        small = len(vector) <= _LARGEST_FACTORED
+        return DampedCurvature(lambda v: matrix @ v, diagonal, matrix.toarray if small else None).solve(
+            vector, tolerance
+        )
+
+
+@dataclass(frozen=True)
+class LogPosterior:
+    """log P(grades | parameters) + log prior, as a function of the parameter vector."""
+
+    held: ShardedData
+    layout: ParameterLayout
+    model: GradedResponse
+
+    @cached_property
+    def _precision(self) -> FloatArray:
+        return self.layout.prior_scales(self.model) ** -2.0
+
+    def __call__(self, x: FloatArray) -> Evaluation:
+        value, gradient = self.held.sum(formulas.log_likelihood, x)
+        prior_gradient = self._precision * x
+        hessian = NegativeHessian(self.held, x, value, self._precision)
+        return Evaluation(value - 0.5 * float(x @ prior_gradient), gradient - prior_gradient, hessian)
+
+
+@dataclass(frozen=True)
+class LaplaceApproximation:
+    """Normal approximation of the posterior at its mode, marginal for items and annotators."""
+
+    optimum: OptimizeResult
+    layout: ParameterLayout
+    ratings: Ratings
+    seed: int
+
+    @property
+    def hessian(self) -> NegativeHessian:
+        assert isinstance(self.optimum.evaluation.curvature, NegativeHessian)
+        return self.optimum.evaluation.curvature
+
+    @property
+    def scores(self) -> FloatArray:
+        return self.optimum.parameters[: self.layout.items]
+
+    @property
+    def _is_joint(self) -> bool:
+        """Whether the joint covariance is small enough to compute."""
+        items, others = self.layout.items, len(self.optimum.parameters) - self.layout.items
+        return items <= _LARGEST_INVERTED and items * others <= _MAX_CELLS
+
+    @cached_property
+    def _marginal(self) -> tuple[FloatArray, FloatArray]:
+        """Covariance of the scores and standard errors of the annotators' parameters, marginal over the rest.
+
+        The score block of the Hessian is diagonal, since a grade involves one item. The other parameters are eliminated
+        by a Schur complement.
+        """
+        from scipy.sparse.linalg import splu
+
+        items = self.layout.items
+        for damping in DAMPINGS:
+            matrix = self.hessian.damped(damping)
+            cross = matrix[items:, :items].toarray()
+            solved = splu(matrix[items:, items:].tocsc()).solve(cross)
+            schur = matrix[:items, :items].toarray() - cross.T @ solved
+            with limit_blas_threads(items), suppress(np.linalg.LinAlgError):
+                np.linalg.cholesky(schur)  # fails unless the matrix is positive definite
+                break
+        with limit_blas_threads(items):
+            covariance = np.linalg.inv(schur)
+        from_scores = np.sum((solved @ covariance) * solved, axis=1)[: 3 * self.layout.annotators]
+        return covariance, np.sqrt(self._conditional_variances + from_scores)
+
+    @property
+    def _conditional_variances(self) -> FloatArray:
+        """Variances of the annotators' parameters given scores and thresholds: one 3 × 3 block per annotator."""
+        items, people = self.layout.items, self.layout.annotators
+        part = self.hessian.matrix[items : items + 3 * people, items : items + 3 * people]
+        blocks = np.empty((people, 3, 3))
+        for a in range(3):
+            for b in range(a, 3):
+                blocks[:, a, b] = blocks[:, b, a] = part.diagonal((b - a) * people)[a * people : (a + 1) * people]
+        return np.asarray(np.linalg.inv(blocks)[:, range(3), range(3)].T.ravel())
 
     def uncertainty(self) -> Uncertainty:
         """Standard errors and joint draws of the scores."""
-        count = draw_count(len(self.ratings.items))
-        if self.best.layout.is_factored:
-            draws = self.mixture.draw(count, self.seed)
-            method = "posterior of scores and annotators, prior widths integrated out"
-            return Uncertainty(draws, draws.std(axis=0), method, sampled=True)
-        error = np.sqrt(self.best.curvature.variances[: len(self.ratings.items)])
-        noise = error * np.random.default_rng(self.seed).standard_normal((count, len(error)))
         centre = self.ratings.items.centre
-        method = "curvature at the optimum, of each score, with its annotators unknown"
-        return Uncertainty(centre(self.best.scores) + centre(noise), error, method, sampled=True)
+        if self._is_joint:
+            error, noise = draw_from_covariance(self._marginal[0], centre, self.seed)
+            method = "curvature at the optimum, of scores and annotators together"
+            return Uncertainty(centre(self.scores) + noise, error, method)
+        error = 1.0 / np.sqrt(self.hessian.matrix.diagonal()[: self.layout.items])
+        method = "curvature at the optimum, of scores, given the annotators"
+        return normal_uncertainty(centre(self.scores), error, method, self.seed)
 
     def estimates(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
         """Quality and leniency of the annotators, with 95 % intervals.
 
         Quality is the probability of ordering two items correctly whose scores differ by one standard deviation.
         """
-        groups, x = self.best.layout.groups, self.best.optimum.parameters
-        half_width = 1.96 * np.sqrt(self.best.curvature.variances)
-        leniency, leniency_width = x[groups[1] : groups[2]], half_width[groups[1] : groups[2]]
-        discrimination, width = self.best.layout.discrimination(x), half_width[groups[3] : groups[4]]
-        gap = float(np.std(self.best.scores))
-        quality, low, high = (ordering_probability(gap * (discrimination + sign * width)) for sign in (0, -1, 1))
+        items, people = self.layout.items, self.layout.annotators
+        leniency, _, discrimination = self.optimum.parameters[items : items + 3 * people].reshape(3, people)
+        errors = self._marginal[1] if self._is_joint else np.sqrt(self._conditional_variances)
+        leniency_width, _, discrimination_width = 1.96 * errors.reshape(3, people)
+        gap = float(np.std(self.scores))
+        quality, low, high = (
+            ordering_probability(gap * (1 + discrimination + sign * discrimination_width)) for sign in (0, -1, 1)
+        )
         return {
             "quality": (quality, low, high),
             "leniency": (leniency, leniency - leniency_width, leniency + leniency_width),

@@ -19,30 +19,31 @@ from crowdrank.arrays import BoolArray, FloatArray, IntArray
 
 
 class RatingShard(NamedTuple):
-    """A shard of ratings, with the numbers of the parameters that they depend on.
+    """A shard of ratings, with the positions of their parameters in the parameter vector.
 
     Parameters
     ----------
-    item, annotator : array
-        Item and annotator of each rating.
+    item : array
+        Position of the item's score.
+    leniency : array
+        Position of the annotator's leniency.
     low, high : array
-        The thresholds below and above the grade; arbitrary if there is none.
+        Positions of the thresholds below and above the grade; arbitrary if there is none.
     is_lowest, is_highest : array of bool
         Whether there is no threshold below, or above.
     weight : array
         Weight of each rating.
-    items, annotators : int
-        Numbers of items and annotators.
+    annotators : int
+        Number of annotators: the stretches follow the leniencies at this distance, and the discriminations them.
     """
 
     item: IntArray
-    annotator: IntArray
+    leniency: IntArray
     low: IntArray
     high: IntArray
     is_lowest: BoolArray
     is_highest: BoolArray
     weight: FloatArray
-    items: int
     annotators: int
 
     @property
@@ -50,8 +51,14 @@ class RatingShard(NamedTuple):
         return len(self.item)
 
     def split(self, parts: int) -> Sequence[RatingShard]:
-        columns = [np.array_split(column, parts) for column in self[:-2]]
-        return [RatingShard._make((*cut, self.items, self.annotators)) for cut in zip(*columns, strict=True)]
+        columns = [np.array_split(column, parts) for column in self[:-1]]
+        return [RatingShard._make((*cut, self.annotators)) for cut in zip(*columns, strict=True)]
+
+    @property
+    def positions(self) -> IntArray:
+        """Positions of each rating's six parameters: score, leniency, stretch, discrimination, low, high threshold."""
+        stretch = self.leniency + self.annotators
+        return np.stack((self.item, self.leniency, stretch, stretch + self.annotators, self.low, self.high), axis=1)
 
 
 class ValueAndGradient(NamedTuple):
@@ -61,126 +68,39 @@ class ValueAndGradient(NamedTuple):
     gradient: FloatArray
 
 
-class HessianBlocks(NamedTuple):
-    """Blocks of the negative Hessian.
-
-    Parameters
-    ----------
-    item : array of shape (items,)
-        The diagonal block of the scores: a grade involves one item.
-    annotator : array of shape (annotators, 3, 3)
-        The diagonal blocks of the annotators' parameters.
-    threshold : sparse array, thresholds × thresholds
-        The block of the thresholds.
-    item_annotator, item_threshold, annotator_threshold : sparse array
-        The blocks off the diagonal; the annotators' parameters are in the order of the parameter vector.
-    positive : array
-        Diagonal of the positive semi-definite (Gauss-Newton) part, for damping.
-    """
-
-    item: FloatArray
-    annotator: FloatArray
-    threshold: Any
-    item_annotator: Any
-    item_threshold: Any
-    annotator_threshold: Any
-    positive: FloatArray
-
-
 def log_likelihood(shard: RatingShard, x: FloatArray) -> ValueAndGradient:
     """Log-likelihood of the ratings, and its gradient."""
     d = _derivatives(shard, x)
     value = float(np.sum(shard.weight * d.log_probability))
-    upper, lower = shard.weight * d.upper, shard.weight * d.lower
-    predictor = -(upper + lower)
-    annotators, thresholds = shard.annotators, len(x) - shard.items - 3 * shard.annotators
-    gradient = np.concatenate(
-        (
-            np.bincount(shard.item, predictor * d.discrimination, shard.items),
-            np.bincount(shard.annotator, predictor, annotators),
-            np.bincount(shard.annotator, upper * d.high + lower * d.low, annotators),
-            np.bincount(shard.annotator, predictor * d.score, annotators),
-            np.bincount(shard.high, upper * d.stretch, thresholds)
-            + np.bincount(shard.low, lower * d.stretch, thresholds),
-        )
-    )
-    return ValueAndGradient(value, gradient)
+    rows = shard.weight[:, None] * (d.upper[:, None] * d.upper_jacobian + d.lower[:, None] * d.lower_jacobian)
+    return ValueAndGradient(value, np.bincount(shard.positions.ravel(), rows.ravel(), len(x)).astype(np.float64))
 
 
-def hessian(shard: RatingShard, x: FloatArray, residual: float = 1.0) -> HessianBlocks:
-    """The negative Hessian, by blocks.
-
-    The ends of the grade's interval depend on the predictor η = b + α·s, on the stretch and on one threshold each. The
-    chain rule adds the gradient in η times ∂²η/∂s∂α = 1, and that in the ends times their second derivatives in the
-    stretch. The expectation of these terms is zero; `residual=0` leaves them out, and the matrix is positive
-    semi-definite (Gauss-Newton).
-    """
+def hessian(shard: RatingShard, x: FloatArray) -> tuple[Any, FloatArray]:
+    """Negative Hessian as a sparse matrix, and the diagonal of its positive semi-definite (Gauss-Newton) part."""
     from scipy.sparse import coo_array
 
-    d, weight = _derivatives(shard, x), shard.weight
-    items, annotators = shard.items, shard.annotators
-    thresholds = len(x) - items - 3 * annotators
-    uu, ll, mixed = weight * d.upper_upper, weight * d.lower_lower, weight * d.mixed
-    upper, lower = residual * weight * d.upper, residual * weight * d.lower
-    predictor, high_predictor, low_predictor = uu + ll - 2 * mixed, mixed - uu, mixed - ll
-    stretch_predictor = d.high * high_predictor + d.low * low_predictor
-    stretch = d.high**2 * uu + d.low**2 * ll - 2 * d.high * d.low * mixed
-    second = upper * d.high + lower * d.low
-    high_stretch = d.stretch * (d.high * uu - d.low * mixed - upper)
-    low_stretch = d.stretch * (d.low * ll - d.high * mixed - lower)
-    by_annotator = [
-        np.bincount(shard.annotator, values, annotators)
-        for values in (
-            predictor,
-            stretch_predictor,
-            predictor * d.score,
-            stretch - second,
-            stretch_predictor * d.score,
-            predictor * d.score**2,
-        )
-    ]
-    item = np.bincount(shard.item, predictor * d.discrimination**2, items)
-    own_threshold = np.bincount(shard.high, uu * d.stretch**2, thresholds).astype(np.float64)
-    own_threshold += np.bincount(shard.low, ll * d.stretch**2, thresholds)
-    positive = (by_annotator[0], np.bincount(shard.annotator, stretch, annotators), by_annotator[5])
-
-    def sparse(values: list[FloatArray], rows: list[IntArray], columns: list[IntArray], shape: tuple[int, int]) -> Any:
-        cells = (np.concatenate(rows), np.concatenate(columns))
-        return coo_array((np.concatenate(values), cells), shape=shape).tocsr()
-
-    who = [shard.annotator + n * annotators for n in range(3)]
-    cross = [d.discrimination * values for values in (predictor, stretch_predictor, predictor * d.score)]
-    cross[2] = cross[2] + upper + lower
-    high = (d.stretch * high_predictor, high_stretch, d.stretch * high_predictor * d.score)
-    low = (d.stretch * low_predictor, low_stretch, d.stretch * low_predictor * d.score)
-    pairs = np.arange(thresholds)
-    between = -mixed * d.stretch**2
-    return HessianBlocks(
-        item.astype(np.float64),
-        np.stack(by_annotator, axis=1)[:, [[0, 1, 2], [1, 3, 4], [2, 4, 5]]].astype(np.float64),
-        sparse(
-            [own_threshold.astype(np.float64), between, between],
-            [pairs, shard.low, shard.high],
-            [pairs, shard.high, shard.low],
-            (thresholds, thresholds),
-        ),
-        sparse(cross, [shard.item] * 3, who, (items, 3 * annotators)),
-        sparse(
-            [d.discrimination * high[0], d.discrimination * low[0]],
-            [shard.item] * 2,
-            [shard.high, shard.low],
-            (items, thresholds),
-        ),
-        sparse([*high, *low], who * 2, [shard.high] * 3 + [shard.low] * 3, (3 * annotators, thresholds)),
-        np.concatenate((item, *positive, own_threshold)),
-    )
+    d, positions, size = _derivatives(shard, x), shard.positions, len(x)
+    jacobian = np.stack((d.upper_jacobian, d.lower_jacobian), axis=1)
+    inner = np.stack((np.stack((d.upper_upper, -d.mixed), 1), np.stack((-d.mixed, d.lower_lower), 1)), 1)
+    # Chain rule: JᵀHJ, plus the gradient times the second derivatives of the interval's ends.
+    blocks = jacobian.transpose(0, 2, 1) @ inner @ jacobian
+    gauss_newton = np.einsum("rii->ri", blocks).copy()
+    _add_symmetric(blocks, 0, 3, d.upper + d.lower)  # from −α·s
+    _add_symmetric(blocks, 2, 2, -(d.upper * d.upper_jacobian[:, 2] + d.lower * d.lower_jacobian[:, 2]))  # exp(t)·τ
+    _add_symmetric(blocks, 2, 5, -d.upper * d.upper_jacobian[:, 5])
+    _add_symmetric(blocks, 2, 4, -d.lower * d.lower_jacobian[:, 4])
+    blocks *= shard.weight[:, None, None]
+    cells = (np.repeat(positions, 6, axis=1).ravel(), np.tile(positions, 6).ravel())
+    diagonal = np.bincount(positions.ravel(), (shard.weight[:, None] * gauss_newton).ravel(), size)
+    return coo_array((blocks.ravel(), cells), shape=(size, size)).tocsr(), diagonal.astype(np.float64)
 
 
 class _Derivatives(NamedTuple):
-    """Per rating: log P, its derivatives in the upper and lower end of the interval, and its parameters.
+    """Per rating: log P, its derivatives in the upper and lower end of the interval, and the ends' Jacobians.
 
     `upper` and `lower` are first derivatives; `upper_upper`, `lower_lower` are negative second derivatives and `mixed`
-    the mixed one. `high` and `low` are the stretched thresholds, zero where there is none.
+    the mixed one. The Jacobians are with respect to the six parameters of `RatingShard.positions`.
     """
 
     log_probability: FloatArray
@@ -189,72 +109,45 @@ class _Derivatives(NamedTuple):
     upper_upper: FloatArray
     lower_lower: FloatArray
     mixed: FloatArray
-    score: FloatArray
-    discrimination: FloatArray
-    stretch: FloatArray
-    high: FloatArray
-    low: FloatArray
+    upper_jacobian: FloatArray
+    lower_jacobian: FloatArray
 
 
 def _derivatives(shard: RatingShard, x: FloatArray) -> _Derivatives:
-    from scipy.special import expit
+    from scipy.special import expit, log_expit
 
-    items, annotators = shard.items, shard.annotators
-    score = x[shard.item]
-    leniency, log_stretch, excess = x[items : items + 3 * annotators].reshape(3, annotators)[:, shard.annotator]
-    thresholds = x[items + 3 * annotators :]
-    factor, discrimination = np.exp(log_stretch), 1.0 + excess
-    high, low = factor * thresholds[shard.high], factor * thresholds[shard.low]
-    predictor = leniency + discrimination * score
-    upper, lower = high - predictor, low - predictor
+    score, leniency, stretch, excess, low, high = x[shard.positions.T]
+    factor, discrimination = np.exp(stretch), 1.0 + excess
+    upper = factor * high - leniency - discrimination * score
+    lower = factor * low - leniency - discrimination * score
     has_upper, has_lower = ~shard.is_highest, ~shard.is_lowest
     both = has_upper & has_lower
-    gap = np.where(both, high - low, np.inf)
+    gap = np.where(both, upper - lower, np.inf)
     crossed = gap <= 0
     gap = np.where(crossed, 1.0, gap)
-    above, below = has_upper * expit(-upper), has_lower * expit(lower)
     # σ(a) − σ(b) = σ(a)·σ(−b)·(1 − exp(b − a)): no digits are lost in either tail.
-    log_probability = _log_expit(upper, has_upper) + _log_expit(-lower, has_lower) + np.log(-np.expm1(-gap))
+    log_probability = np.where(has_upper, log_expit(upper), 0.0) + np.where(has_lower, log_expit(-lower), 0.0)
+    log_probability = np.where(crossed, -np.inf, log_probability + np.log(-np.expm1(-gap)))
     gap_gradient = 1.0 / np.expm1(np.minimum(gap, 700.0)) * both  # d log(1 − exp(−gap)) / d gap
+    above, below = has_upper * expit(-upper), has_lower * expit(lower)
     mixed = gap_gradient * (1.0 + gap_gradient)
+    zero = np.zeros(len(score))
     return _Derivatives(
-        np.where(crossed, -np.inf, log_probability),
+        log_probability,
         above + gap_gradient,
         -below - gap_gradient,
         above * expit(upper) + mixed,
         below * expit(-lower) + mixed,
         mixed,
-        score,
-        discrimination,
-        factor,
-        high * has_upper,
-        low * has_lower,
+        np.stack((-discrimination, zero - 1, factor * high, -score, zero, factor), axis=1) * has_upper[:, None],
+        np.stack((-discrimination, zero - 1, factor * low, -score, factor, zero), axis=1) * has_lower[:, None],
     )
 
 
-def _log_expit(z: FloatArray, exists: BoolArray) -> FloatArray:
-    """log σ(z), without overflow; zero where there is no such end."""
-    return np.asarray(np.where(exists, np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z))), 0.0))
-
-
-def leading_pattern(shard: RatingShard, thresholds: FloatArray, steps: int = 60) -> tuple[FloatArray, FloatArray]:
-    """Scores of items, with unit variance, and loadings of annotators that explain the grades best: a rank-one fit.
-
-    A grade counts as the middle of its interval between the thresholds, or 1 beyond the last. Power iteration on these
-    values, centred by annotator, from equal loadings, so that it follows the majority.
-    """
-    low, high = thresholds[shard.low], thresholds[shard.high]
-    value = 0.5 * (np.where(shard.is_lowest, high - 2.0, low) + np.where(shard.is_highest, low + 2.0, high))
-    total = np.bincount(shard.annotator, shard.weight, shard.annotators)
-    mean = np.bincount(shard.annotator, shard.weight * value, shard.annotators) / np.maximum(total, 1e-12)
-    residual = shard.weight * (value - mean[shard.annotator])
-    loadings, scores = np.ones(shard.annotators), np.zeros(shard.items)
-    for _ in range(steps):
-        scores = np.asarray(np.bincount(shard.item, residual * loadings[shard.annotator], shard.items), np.float64)
-        scores /= max(float(np.std(scores)), 1e-12)
-        loadings = np.asarray(np.bincount(shard.annotator, residual * scores[shard.item], shard.annotators), np.float64)
-        loadings /= max(float(np.abs(loadings).max()), 1e-12)
-    return (scores, loadings) if loadings.sum() >= 0 else (-scores, -loadings)
+def _add_symmetric(blocks: FloatArray, row: int, column: int, value: FloatArray) -> None:
+    blocks[:, row, column] += value
+    if row != column:
+        blocks[:, column, row] += value
 
 
 def ordering_probability(difference: FloatArray) -> FloatArray:

@@ -174,6 +174,12 @@ def draw_count(items: int) -> int:
     return int(np.clip(_MAX_CELLS // items, _MIN_DRAWS, _MAX_DRAWS))
 
 
+def normal_uncertainty(scores: FloatArray, error: FloatArray, method: str, seed: int) -> Uncertainty:
+    """Independent normal draws around the scores."""
+    noise = error * np.random.default_rng(seed).standard_normal((draw_count(len(scores)), len(scores)))
+    return Uncertainty(scores + noise, error, method)
+
+
 def _ratio(total: FloatArray, by: FloatArray) -> FloatArray:
     """Elementwise ratio; zero where the denominator is zero."""
     return np.divide(total, by, out=np.zeros(len(by)), where=by > 0)
