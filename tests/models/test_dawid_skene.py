@@ -131,7 +131,7 @@ def test_the_first_item_may_have_rank_one():
     """Many items are nearly surely of the best class: they share its rank."""
     ratings, _ = crowd(6, coins(*[(0.9, 0.9)] * 8), each=200)
     ranking = DawidSkene().fit(ratings)
-    low, high = ranking.uncertainty.rank_interval(ranking.items, ranking.rank, 0.95)
+    low, high = ranking.rank_intervals(0.95)
     assert low[np.argmax(ranking.scores)] == 1
     assert high[np.argmin(ranking.scores)] == len(ranking.items)
     assert set(np.unique(ranking.uncertainty.draws)) == {0.0, 1.0}

@@ -89,7 +89,7 @@ def held(ranking, truth):
 
 
 def ranks_held(ranking, truth):
-    low, high = ranking.uncertainty.rank_interval(ranking.items, LEVEL)
+    low, high = ranking.rank_intervals(LEVEL)
     rank = 1 + np.argsort(np.argsort(-truth))
     return (low <= rank) & (rank <= high)
 

@@ -42,7 +42,7 @@ def test_rank_intervals_are_the_shortest_that_hold_enough_draws_and_the_shown_ra
     scores = np.array([2.0, 1.0, 0.0, 0.0, 3.0])
     found = uncertainty(rng.normal(size=(999, 5)) + scores)
     shown = shown_ranks(scores)
-    low, high = found.rank_interval(TWO_QUERIES, shown, 0.9)
+    low, high = found.rank_intervals(TWO_QUERIES, shown, 0.9)
     ranks, _ = found.ranks(TWO_QUERIES)
     for item, size in enumerate([3, 3, 3, 2, 2]):
         assert low[item] <= shown[item] <= high[item]
@@ -60,7 +60,7 @@ def test_the_shown_rank_lies_in_its_interval_whatever_the_draws():
     rng = np.random.default_rng(0)
     items = Items.of([f"i{n:02d}" for n in range(20)])
     draws = rng.normal(size=(500, 20)) + np.append(0.0, np.linspace(5, -5, 19))
-    low, high = uncertainty(draws).rank_interval(items, np.arange(1, 21))
+    low, high = uncertainty(draws).rank_intervals(items, np.arange(1, 21))
     assert low[0] == 1
     assert high[0] >= 10
 
@@ -80,13 +80,13 @@ def test_simultaneous_intervals_hold_all_ranks_at_once(size):
         assert (high <= size).all()
         return np.mean(((truth >= low) & (truth <= high)).all(axis=1))
 
-    assert coverage(known.rank_interval(items, shown, 0.9, simultaneous=True)) > 0.86
-    assert coverage(known.rank_interval(items, shown, 0.9)) < 0.8
+    assert coverage(known.rank_intervals(items, shown, 0.9, simultaneous=True)) > 0.86
+    assert coverage(known.rank_intervals(items, shown, 0.9)) < 0.8
 
 
 def test_items_never_told_apart_share_the_whole_interval():
     """The order of their labels is no knowledge."""
-    low, high = uncertainty(np.zeros((10, 5))).rank_interval(TWO_QUERIES, np.ones(5, np.int64))
+    low, high = uncertainty(np.zeros((10, 5))).rank_intervals(TWO_QUERIES, np.ones(5, np.int64))
     assert low.tolist() == [1, 1, 1, 1, 1]
     assert high.tolist() == [3, 3, 3, 2, 2]
     ties = comparisons_of(None, [0, 1, 2], [1, 2, 0], [0, 0, 0])

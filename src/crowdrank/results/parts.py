@@ -162,7 +162,7 @@ class Uncertainty:
         """Return the best and the worst rank of every item within its query in each draw; they differ in ties."""
         return ranks_in_draws(self.draws, items)
 
-    def rank_interval(
+    def rank_intervals(
         self, items: Items, shown: IntArray, level: float = 0.95, simultaneous: bool = False
     ) -> tuple[IntArray, IntArray]:
         """Return the lower and upper end of an interval that contains the rank of an item with probability `level`.

@@ -314,7 +314,7 @@ class Ranking:
         """Return the lower and upper ends of the rank intervals, one per item. See `table`."""
         _check_level(level)
         together = self.simultaneous if simultaneous is None else simultaneous
-        return self.uncertainty.rank_interval(self.items, self.rank, level, together)
+        return self.uncertainty.rank_intervals(self.items, self.rank, level, together)
 
     def probability(self, a: object, b: object, query: object | None = None) -> float:
         """Return the probability that item `a` truly scores above item `b`.

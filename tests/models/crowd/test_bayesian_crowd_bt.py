@@ -61,7 +61,7 @@ def coverage(priors):
         inside.append(
             [
                 held(*np.quantile(ranking.uncertainty.draws, (0.05, 0.95), axis=0), scores),
-                held(*ranking.uncertainty.rank_interval(ranking.items, 0.9), ranks),
+                held(*ranking.rank_intervals(0.9), ranks),
                 held(*np.quantile(of_quality, (0.05, 0.95), axis=0), quality),
             ]
         )

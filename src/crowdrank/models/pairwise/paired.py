@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -45,6 +45,8 @@ _WITHOUT_TIES = {LOGISTIC: LOGISTIC, PROBIT: PROBIT, DAVIDSON: LOGISTIC, THRESHO
 @dataclass(frozen=True, kw_only=True)
 class PairwiseModel(IterativeModel):
     """The settings that bradley-terry and thurstone share."""
+
+    shares_scores: ClassVar[bool] = True
 
     prior_scale: float | Literal["auto"] | None = "auto"
     virtual_weight: float = 0.0
