@@ -521,7 +521,7 @@ def _choose_model(
         name = options.model if isinstance(options.model, str) else name_of(options.model)
         tastes = tastes_of(judgments)
         return ModelChoice(name, notes=() if tastes is None else taste_notes(tastes, name))
-    default = default_model(judgments, win_probabilities=options.system is not None)
+    default = default_model(judgments, win_probabilities=options.system is not None, among=among)
     if options.model is None:
         return default
     from crowdrank.evaluation import compare_models

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.data import Comparisons
-from crowdrank.errors import CrowdrankWarning
+from crowdrank.errors import muted_warnings
 from crowdrank.models.base import Model
 from crowdrank.models.tastes import Tastes
 
@@ -103,8 +102,7 @@ def _margins(scores: FloatArray, asked: Comparisons, fitted: Comparisons) -> Flo
 
 
 def _fit_scores(model: Model, comparisons: Comparisons) -> FloatArray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdrankWarning)
+    with muted_warnings():
         return np.asarray(model.fit(_cap_weights(comparisons)).scores)
 
 

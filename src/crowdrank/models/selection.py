@@ -8,6 +8,8 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.models.base import Model
@@ -74,7 +76,7 @@ def default_model(
 
 def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice:
     if isinstance(judgments, Rankings):
-        return ModelChoice("plackett-luce", "It is the default for ranked lists.")
+        return _default_for_lists(judgments, win_probabilities)
     if (tastes := tastes_of(judgments)) is not None:
         larger, smaller = tastes.sizes
         reason = f"This crowd has tastes: camps of {larger:,} and {smaller:,} annotators, so all count alike."
@@ -86,6 +88,24 @@ def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice
     reason = "The judgments do not name several annotators, so all count alike."
     rated = isinstance(judgments, Ratings) and not win_probabilities
     return ModelChoice("mean-rating" if rated else "bradley-terry", reason)
+
+
+# Rows (items of lists) up to which the quality of annotators is estimated by default.
+_MAX_ROWS_OF_LISTS = 500_000
+
+
+def _default_for_lists(lists: Rankings, win_probabilities: bool) -> ModelChoice:
+    from crowdrank.models.lists.crowd_plackett_luce import MAX_ITEMS
+
+    if win_probabilities or lists.annotator is None or len(lists.annotators) < 2:
+        unnamed = "The lists do not name several annotators, so all count alike."
+        reason = "Its scores say how often one item beats another." if win_probabilities else unnamed
+        return ModelChoice("plackett-luce", reason)
+    if len(lists.item) > _MAX_ROWS_OF_LISTS or int(np.diff(lists.items.starts).max()) > MAX_ITEMS:
+        return ModelChoice(
+            "plackett-luce", "There are too many lists, or items in a query, to estimate the quality of each annotator."
+        )
+    return ModelChoice("crowd-plackett-luce", "The lists name several annotators, so the quality of each is estimated.")
 
 
 def tastes_of(judgments: Judgments) -> Tastes | None:
