@@ -26,7 +26,7 @@ def test_models_as_json_lists_settings(crowdrank):
     answer = json.loads(crowdrank("models", "--json").out)
     by_name = {entry["model"]: entry for entry in answer}
     assert set(by_name) == set(REGISTRY)
-    assert by_name["bradley-terry"]["settings"]["prior_scale"] == 3.0
+    assert by_name["bradley-terry"]["settings"]["prior_scale"] == "auto"
     assert by_name["borda"]["reads"] == ["rankings", "comparisons"]
 
 

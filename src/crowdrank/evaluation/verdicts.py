@@ -22,7 +22,8 @@ from crowdrank.results.parts import Tabular
 VERDICTS = ("reliable", "noisy", "random", "reversed", "one-sided", "hasty", "different taste", "too few to say")
 """All verdicts."""
 
-_CROWD_BT = CrowdBT()
+# One optimum per fit: verdicts refit many times, and the scale of the scores is recalibrated afterwards.
+_CROWD_BT = CrowdBT(estimation="joint", prior_scale=3.0, quality_prior=(3.0, 0.5), ties="half")
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def verdicts(
     ----------
     comparisons : Comparisons
         Comparisons with annotators.
-    model : Model, default CrowdBT()
+    model : Model, default the joint estimate of crowd-bt
         Model of the scores.
     level : float, default 0.05
         False discovery rate of accusations, all kinds and all annotators together.

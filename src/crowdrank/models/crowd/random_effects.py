@@ -146,13 +146,15 @@ class RandomEffectsEstimate:
     def ranking(self, model: IterativeModel) -> Ranking:
         """The result of the fit."""
         found = self.best.found
+        matter = [mode.found for mode, weight in zip(self.modes, self.mixture.weights, strict=True) if weight > 0.01]
+        worst = max(matter, key=lambda one: (not one.converged, one.distance))
         ranking = build_ranking(
             model,
             self.comparisons,
             self.scores,
             parameters=self.parameters(),
             log_likelihood=found.evaluation.value,
-            convergence=Convergence(found.converged, found.steps, found.distance),
+            convergence=Convergence(worst.converged, max(one.steps for one in matter), worst.distance),
             measure=self.uncertainty,
         )
         notes = ranking._lazy.notes
