@@ -20,7 +20,7 @@ def test_rank_says_first_that_the_crowd_has_tastes(taste_test, crowdrank):
     assert shown.startswith("This crowd has tastes: it falls into two camps of 18 and 12 annotators")
     assert shown.count("This crowd has tastes") == 1
     assert answer["model"] == "bradley-terry"
-    assert answer["chosen_because"].startswith("This crowd has tastes")
+    assert answer["chosen_because"].startswith("The annotators fall into two camps of 18 and 12")
     assert answer["notes"][0].startswith("This crowd has tastes")
 
 

@@ -60,6 +60,8 @@ _SETTINGS = {
 # Standard deviation of the true scores: the larger, the easier the comparisons.
 _SCALE = 2.0
 _VOTES_PER_REPORT = 25
+_MAX_WAIT = 30.0
+"""Seconds to wait for the last leaderboard."""
 
 
 def demo(
@@ -145,7 +147,9 @@ def _vote(
         answer = {"token": assignment["token"], "outcome": outcome, "response_ms": int(rng.lognormal(8.3, 0.5))}
         open_questions[name] = _call(base, "votes", tokens[name], answer)["next"]
         done += 1
-        if done % _VOTES_PER_REPORT == 0 or done == votes:
+        if done == votes:
+            typer.echo(_report(_final_board(base, secret, done)))
+        elif done % _VOTES_PER_REPORT == 0:
             typer.echo(_report(_call(base, "board", secret)))
         time.sleep(rng.exponential(1 / rate))
     if votes is None:
@@ -162,6 +166,16 @@ def _crowd() -> Respondents:
     lengths = np.log(list(RIVERS.values()))
     truth = _SCALE * (lengths - lengths.mean()) / lengths.std()
     return Respondents(tuple(RIVERS), tuple(ANNOTATORS), truth, np.array(list(ANNOTATORS.values())), "logistic")
+
+
+def _final_board(base: str, secret: str, votes: int) -> dict[str, Any]:
+    """Wait until the board counts all votes: it is built in the background."""
+    end = time.monotonic() + _MAX_WAIT
+    while True:
+        board: dict[str, Any] = _call(base, "board", secret)
+        if board["votes"] >= votes or time.monotonic() > end:
+            return board
+        time.sleep(0.1)
 
 
 def _report(board: dict[str, Any]) -> str:

@@ -79,7 +79,7 @@ def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice
         return _default_for_lists(judgments, win_probabilities)
     if (tastes := tastes_of(judgments)) is not None:
         larger, smaller = tastes.sizes
-        reason = f"This crowd has tastes: camps of {larger:,} and {smaller:,} annotators, so all count alike."
+        reason = f"The annotators fall into two camps of {larger:,} and {smaller:,}, so all of them count alike."
         return ModelChoice("bradley-terry", reason, notes=taste_notes(tastes, "bradley-terry"))
     if judgments.annotator is not None and len(judgments.annotators) > 1:
         reason = "The judgments name several annotators, so the quality of each is estimated."
