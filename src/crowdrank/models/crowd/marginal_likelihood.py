@@ -120,7 +120,7 @@ def is_tie(shard: Answers) -> AnyArray:
 
 def weight_of_ties(shard: Answers) -> tuple[FloatArray]:
     """Total weight of the ties and of the decided answers."""
-    return (np.bincount(~is_tie(shard), shard.weight, 2),)
+    return (np.asarray(np.bincount(~is_tie(shard), shard.weight, 2), dtype=np.float64),)
 
 
 def decided_odds(shard: Answers, margin: AnyArray, points: GridPoints) -> AnyArray:

@@ -224,9 +224,9 @@ def fit_random_effects(
     net, total = shards.sum(agreement_counts, scores, people)
     agreement = np.asarray((total + net + 2.0) / (2.0 * total + 3.0))
     grids = make_grids(answers, agreement, known, gold_annotator, has_ties)
-    hyper = _first_hyperparameters(
-        _first_ties(shards, len(comparisons.items)) if has_ties else NO_TIES, scale or first_scale, quality
-    )
+    ties = _first_ties(shards, len(comparisons.items)) if has_ties else NO_TIES
+    counts = _FIRST_QUALITY if quality is None else QualityDistribution(quality[0] / sum(quality), sum(quality))
+    hyper = Hyperparameters(scale or first_scale, counts, ties)
     objective = MarginalObjective(shards, grids, hyper, formula)
     explorer = Explorer(
         objective,
@@ -237,11 +237,6 @@ def fit_random_effects(
     )
     modes = _agreeing_with_gold(explorer.explore([scores, trusted]), options)
     return RandomEffectsEstimate(modes, objective.at(modes[0].hyper), comparisons, model.seed)
-
-
-def _first_hyperparameters(tie: TieDistribution, scale: float, quality: tuple[float, float] | None) -> Hyperparameters:
-    counts = _FIRST_QUALITY if quality is None else QualityDistribution(quality[0] / sum(quality), sum(quality))
-    return Hyperparameters(scale, counts, tie)
 
 
 def _first_ties(shards: ShardedData, items: int) -> TieDistribution:

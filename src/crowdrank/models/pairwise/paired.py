@@ -209,9 +209,7 @@ def fit_pairwise(
     start = objective_at(None).start(ties / len(comparisons), options.init)
     if model.prior_scale == "auto":
         # the first value of the spread must not depend on the starting values
-        by_wins = (
-            start[: len(comparisons.items)] if options.init is None else objective_at(None).scores_from_win_rates()
-        )
+        by_wins = objective_at(None).scores_from_win_rates()
         from_above = neighbours_only(comparisons, by_wins)
         return _fit_with_spread(model, comparisons, objective_at, start, float(np.std(by_wins)), from_above)
     found = maximize(objective_at(given), start, tolerance=model.tolerance, max_steps=model.max_steps)

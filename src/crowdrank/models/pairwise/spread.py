@@ -8,9 +8,10 @@ there, the evidence is approximately
 With few items τ is uncertain: it is integrated out over a grid of log τ, by a mixture of normal approximations weighted
 by the evidence. With many items τ is known well, and the best value is taken (MacKay 1992).
 
-The evidence may have two maxima. If only neighbours of a long order are compared, differences are small next to τ, which
-N(0, τ²) finds so unlikely that it prefers equal items and coin tosses, τ = 0. Repeated answers to the same pairs tell
-such judgments from coin tosses: if they agree, the search starts from a large τ and takes the first maximum.
+The evidence may have two maxima. If only neighbours of a long order are compared, their differences are small next to
+τ. Under N(0, τ²) that is so unlikely that equal items and coin tosses, τ = 0, have the higher evidence. Repeated
+answers to the same pairs tell such judgments from coin tosses: if they agree, the search starts from a large τ and
+takes the first maximum.
 """
 
 from __future__ import annotations
