@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.inference.mcmc import effective_sample_size
 from crowdrank.models import REGISTRY, Borda, Model
+from crowdrank.models.bootstrap import REPLICATES
 from crowdrank.results.parts import Uncertainty
 from tests.conformance.test_promises import every_model, fit, order_dependent, quick
 from tests.strategies import COUNT_WHOLE_JUDGMENTS, judgments_for, kinds_read, precise, samples, weighted
@@ -104,8 +105,13 @@ def assert_same_answer(model, one, other):
     limit = np.maximum(allowed(model, one), allowed(model, other))
     assert (gap <= limit).all(), f"scores differ by {gap}, allowed are {limit}"
     # two shares of n draws each, at worst one half of them
-    few = MONTE_CARLO_ERRORS * np.sqrt(0.5 / min(len(ranking.uncertainty.draws) for ranking in (one, other)))
+    few = MONTE_CARLO_ERRORS * np.sqrt(0.5 / min(independent_draws(ranking.uncertainty) for ranking in (one, other)))
     np.testing.assert_allclose(chances(one), chances(other), rtol=0, atol=few, err_msg="P(a above b) differs")
+
+
+def independent_draws(uncertainty):
+    """How many independent draws there are: those of a bootstrap come from its replicates."""
+    return REPLICATES if uncertainty.method.startswith("bootstrap") else len(uncertainty.draws)
 
 
 def chances(ranking):

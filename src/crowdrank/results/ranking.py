@@ -58,6 +58,8 @@ class Ranking:
         What was counted in `n_judgments`: "comparisons", "lists" or "ratings".
     parameters : mapping of str to float, optional
         Other estimates, for example how often annotators answer with a tie.
+    item_parameters : mapping of str to array of float, optional
+        Other estimates with one value per item, for example how often an item is tied.
     log_likelihood : float, optional
         Log-likelihood (or log posterior) at the estimate.
     convergence : Convergence, default CLOSED_FORM
@@ -86,6 +88,7 @@ class Ranking:
     scores: FloatArray
     judgment_kind: str = "comparisons"
     parameters: Mapping[str, float] = field(default_factory=dict)
+    item_parameters: Mapping[str, FloatArray] = field(default_factory=dict)
     log_likelihood: float | None = None
     convergence: Convergence = CLOSED_FORM
     native: str = "polars"

@@ -14,10 +14,11 @@ from crowdrank.models.crowd import marginal_likelihood
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, Answers
 from crowdrank.models.crowd.marginal_likelihood import GridPosterior, grid_tables, margin_terms, tables_of_draws
 from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective
-from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution, make_grids
+from crowdrank.models.crowd.quality_priors import NO_TIES, QualityDistribution, TieDistribution, make_grids
 
 ITEMS = 6
-HYPER = Hyperparameters(1.3, QualityDistribution(0.8, 4.0), TieDistribution(-0.5, 0.7, 0.8))
+EFFECT = np.array([0.3, -0.2, 0.0, 0.1, 0.4, -0.5])
+HYPER = Hyperparameters(1.3, QualityDistribution(0.8, 4.0), TieDistribution(-0.5, 0.7, 0.8, EFFECT))
 FORMULAS = {"logistic": CROWD_BT, "probit": CROWD_BT_PROBIT}
 CASES = {
     "plain": {},
@@ -127,12 +128,13 @@ def test_the_grid_integrates_the_tendency_to_tie_out():
     table = answers(ties=True)
     table = table._replace(annotator=np.zeros(table.rows, np.int32))
     objective, x = objective_of(table), scores_for()
-    cosh = 2 * np.cosh(0.5 * HYPER.tie.slope * (x[table.winner] - x[table.loser]))
+    effect = EFFECT[table.winner] + EFFECT[table.loser]
+    odds = 2 * np.cosh(0.5 * HYPER.tie.slope * (x[table.winner] - x[table.loser])) * np.exp(-effect)
     tied = table.features[:, 0] == 1
 
     def density(log_nu):
         nu = np.exp(log_nu)
-        return float(np.sum(np.log(np.where(tied, nu, cosh) / (nu + cosh))))
+        return float(np.sum(np.log(np.where(tied, nu, odds) / (nu + odds))))
 
     prior = norm(HYPER.tie.mean, HYPER.tie.scale)
     largest = max(density(log_nu) for log_nu in np.linspace(-4, 4, 81))
@@ -197,7 +199,7 @@ def test_many_annotators_have_a_sparse_matrix_of_gradients(monkeypatch):
 def test_known_qualities_are_single_points_and_ranges_are_kept():
     known = EncodedSideInformation(quality={0: 0.7}, between={1: (0.4, 0.9)})
     grids = objective_in({"known": known}, CROWD_BT).grids
-    eta = grids.points(0.0).eta[grids.grid_of]
+    eta = grids.points(NO_TIES).eta[grids.grid_of]
     np.testing.assert_allclose(eta[0], 0.7)
     assert 0.4 < eta[1].min() < eta[1].max() < 0.9
 

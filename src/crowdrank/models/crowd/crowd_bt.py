@@ -70,9 +70,10 @@ class CrowdBT(IterativeModel):
 
     A quality η near 1 is reliable, near ½ random, near 0 reversed. By default the score is the posterior mean with
     qualities and hyperparameters integrated out (Laplace approximations, mixed by their evidence). Where annotators are
-    alike, the model reduces to Bradley-Terry. With ties, P(tie) = νₖ/(νₖ + 2·cosh(κ·(sₐ − s_b)/2)), and the formula
-    above is that of a decided answer. The tendency νₖ of an annotator to tie is integrated out as well. The slope κ is
-    learnt, so that ties count for as much as they say about the scores. Orders among annotators
+    alike, the model reduces to Bradley-Terry. With ties, P(tie) = ν/(ν + 2·cosh(κ·(sₐ − s_b)/2)) with
+    log ν = log νₖ + tₐ + t_b, and the formula above is that of a decided answer. The tendency νₖ of an annotator to tie
+    is integrated out as well. The slope κ and the item effects t are learnt, so that ties count for as much as they say
+    about the scores: many ties only say that both items are bad. Orders among annotators
     (`SideInformation(better=…)`) need joint estimation, which is then used.
 
     X. Chen, P. N. Bennett, K. Collins-Thompson, E. Horvitz (2013). Pairwise ranking aggregation in a crowdsourced
@@ -203,5 +204,6 @@ class CrowdBT(IterativeModel):
         tendency = np.full(len(margin), np.exp(ranking.parameters["tie"]))
         if comparisons.annotator is not None and ranking.has_annotators:
             tendency = ranking.annotators.estimate("tie_tendency")[comparisons.annotator]
-        slope = ranking.parameters["tie_slope"]
+        slope, effect = ranking.parameters["tie_slope"], ranking.item_parameters["tie_effect"]
+        tendency = tendency * np.exp(effect[comparisons.left] + effect[comparisons.right])
         return np.asarray(tendency / (tendency + 2.0 * np.cosh(0.5 * slope * margin)))

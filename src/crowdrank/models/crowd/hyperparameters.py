@@ -32,6 +32,7 @@ from crowdrank.models.crowd.marginal_objective import (
     MarginalObjective,
 )
 from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution, grid_log_evidence
+from crowdrank.models.crowd.ties import fit_ties, maximize_within
 
 # Normal priors on log σ, log α and log β. Where annotators are alike, their quality and the scale of the scores cannot
 # be told apart; the prior then leans to a quality near 1, which is Bradley-Terry's model. β is near or below 1: most
@@ -40,7 +41,7 @@ _PRIORS = ((0.0, 1.0), (2.3, 1.2), (-0.6, 0.6))
 
 # The lattice: its origin, its steps, and its lowest and highest index along each axis.
 _ORIGIN, _STEPS = np.array([0.0, 1.9, -0.5]), np.array([0.75, 1.0, 0.8])
-_LOWEST, _HIGHEST = (-4, -2, -2), (3, 3, 2)
+_LOWEST, _HIGHEST = (-4, -2, -2), (8, 3, 2)
 # Points with less than e⁻³·⁵ of the best weight have no neighbours explored; a reading with less than e⁻⁸ is dropped.
 _NEGLIGIBLE, _IMPLAUSIBLE = 3.5, 8.0
 # Up to this many answers the lattice is explored; up to this many, several points around the mode are used.
@@ -50,7 +51,6 @@ _MAX_ROUNDS, _ROUND_TOLERANCE = 12, 0.05
 _SMALLEST_SCALE = 0.02
 # Stretches of the scores are tried up to a factor of e^0.25 either way in one round, on at most this many annotators.
 _STRETCH, _MOST_ANNOTATORS = 0.25, 2_000
-_LOG_TIE_SPREAD_PRIOR = (-0.7, 0.7)
 # Bounds of log α and log β where data are many.
 _BOUNDS = ((-0.7, 6.0), (-2.5, 2.0))
 # No score moves further in one Newton step, because the objective is not concave.
@@ -197,7 +197,7 @@ class Explorer:
         return replace(self, objective=self.objective.at(hyper))
 
     def _explore_lattice(self, best: Mode) -> list[Mode]:
-        first_reading = self._flood(best.scores, (0, 0, 0))
+        first_reading = self._flood(best.scores, self._first_place())
         middle = max(first_reading, key=lambda place: first_reading[place].log_weight)
         top = first_reading[middle]
         found = list(first_reading.values())
@@ -229,6 +229,11 @@ class Explorer:
                     best = max(best, mode.log_weight)
                     heapq.heappush(queue, (-mode.log_weight, neighbour))
         return {place: mode for place, mode in found.items() if mode.log_weight >= best - _NEGLIGIBLE - 2.0}
+
+    def _first_place(self) -> tuple[int, int, int]:
+        """The lattice point from which exploration starts: the first spread of scores, and a typical crowd."""
+        steps = (np.log(self.objective.hyper.scale) - _ORIGIN[0]) / _STEPS[0]
+        return int(np.clip(np.rint(steps), _LOWEST[0], _HIGHEST[0])), 0, 0
 
     def _lattice_point(self, place: tuple[int, ...]) -> Coordinates:
         given = _coordinates(self.objective.hyper)
@@ -262,10 +267,10 @@ class Explorer:
     def _alternate(self, best: Mode) -> Mode:
         """Maximise over hyperparameters and scores in turn (variational EM; σ by MacKay's fixed point)."""
         mode = best
-        for _ in range(_MAX_ROUNDS):
-            before = np.array([*_coordinates(mode.hyper), *mode.hyper.tie])
+        for _ in range(min(_MAX_ROUNDS, self.max_steps)):
+            before = np.array([*_coordinates(mode.hyper), *mode.hyper.tie.numbers])
             hyper, stretch = self._improved(mode)
-            change = np.abs(np.array([*_coordinates(hyper), *hyper.tie]) - before)
+            change = np.abs(np.array([*_coordinates(hyper), *hyper.tie.numbers]) - before)
             mode = self._mode(_coordinates(hyper), stretch * mode.scores, hyper.tie)
             if change.max() < _ROUND_TOLERANCE:
                 break
@@ -297,31 +302,13 @@ class Explorer:
 
         free = [axis - 1 for axis in self._free if axis > 0] + ([] if self.fixed[0] else [2])
         start, bounds = np.array([*quality, 0.0]), (*_BOUNDS, (-_STRETCH, _STRETCH))
-        log_alpha, log_beta, log_stretch = _maximize_within(of_quality, start, free, bounds)
+        log_alpha, log_beta, log_stretch = maximize_within(of_quality, start, free, bounds)
         tie = hyper.tie
         if len(grids.nu):
-            tie = self._fit_ties(mode, float(np.exp(log_stretch)))
+            tie = fit_ties(self.objective.at(hyper), float(np.exp(log_stretch)) * mode.scores)
         if not self.fixed[0]:
             log_scale = self._scale_by_mackay(mode) + log_stretch
         return _hyperparameters((log_scale, float(log_alpha), float(log_beta)), tie), float(np.exp(log_stretch))
-
-    def _fit_ties(self, mode: Mode, stretch: float) -> TieDistribution:
-        """The distribution of ties that fits best, at the mode stretched by a factor."""
-        grids, tie = self.objective.grids, mode.hyper.tie
-        best, highest = tie, -np.inf
-        for slope in sorted({0.0, *np.clip([0.7 * tie.slope, tie.slope, tie.slope / 0.7], 0.05, 1.5).tolist()}):
-            changed = replace(mode.hyper, tie=tie._replace(slope=slope))
-            table = self.objective.at(changed).tables(stretch * mode.scores).tie
-
-            def value(x: FloatArray, table: FloatArray = table) -> float:
-                weights = grids.log_tie_weights(TieDistribution(float(x[0]), float(np.exp(x[1])), 0.0))
-                return grid_log_evidence(table, weights) + _normal(float(x[1]), *_LOG_TIE_SPREAD_PRIOR)
-
-            found = _maximize_within(value, np.array([tie.mean, np.log(tie.scale)]), [0, 1], ((-4.0, 4.0), (-3.0, 1.5)))
-            if value(found) > highest:
-                best = TieDistribution(float(found[0]), float(np.exp(found[1])), slope)
-                highest = value(found)
-        return best
 
     def _scale_by_mackay(self, mode: Mode) -> float:
         """log of σ² = Σ s² / (N − tr(A⁻¹)/σ²), with A the curvature: MacKay 1992."""
@@ -438,32 +425,6 @@ def _differences(
         mixed = function(unit[i] + unit[j]) - ahead[i] - ahead[j] + middle
         hessian[i, j] = hessian[j, i] = mixed / (steps[i] * steps[j])
     return gradient, -hessian
-
-
-def _maximize_within(
-    function: Callable[[FloatArray], float],
-    start: FloatArray,
-    free: list[int],
-    bounds: tuple[tuple[float, float], ...],
-) -> FloatArray:
-    """Maximise a function of some of the coordinates, within bounds (Nelder & Mead 1965)."""
-    if not free:
-        return start
-    from scipy.optimize import minimize
-
-    def negated(x: FloatArray) -> float:
-        at = start.copy()
-        at[free] = x
-        return -function(at)
-
-    inside = [bounds[axis] for axis in free]
-    first = np.clip(start[free], *np.array(inside).T)
-    towards_middle = np.where(first < np.mean(inside, axis=1), 0.15, -0.15)
-    simplex = np.vstack((first, first + np.diag(towards_middle)))
-    options = {"xatol": 1e-2, "fatol": 1e-2, "maxiter": 40 * len(free), "initial_simplex": simplex}
-    best = start.copy()
-    best[free] = minimize(negated, first, method="Nelder-Mead", bounds=inside, options=options).x
-    return best
 
 
 def _coordinates(hyper: Hyperparameters) -> Coordinates:

@@ -11,9 +11,11 @@ log Lₖ is the mean over p of the gradients at each η_g, and its negative Hess
 covariance of their gradients. The gradients are smooth in η, so two orthogonal polynomials of η hold nearly all of
 that covariance, which makes the Hessian one number per answer plus rank two per annotator.
 
-Ties have a factor of their own, after Davidson (1970). With C = 2·cosh(κ·d/2), annotator k ties with probability
-ν/(C + ν). The tendency ν to tie is a random effect as well; the slope κ is common to all and 1 in Davidson's model.
-Given that an answer is decided, it has the probability above, so both random effects can be integrated out separately.
+Ties have a factor of their own, after Davidson (1970). With C = 2·cosh(κ·d/2)·exp(−tᵢ−tⱼ), annotator k ties with
+probability ν/(C + ν). The tendency ν to tie is a random effect as well. The slope κ is common to all. The item effect t
+is for items that are tied often whatever they meet, such as bad ones: two bad answers are often called a tie although
+their scores differ. In Davidson's model κ is 1 and t is 0. Given that an answer is decided, it has the probability
+above, so both random effects can be integrated out separately.
 """
 
 from __future__ import annotations
@@ -50,12 +52,15 @@ class GridPoints(NamedTuple):
         Tendencies to tie, the same for all annotators; empty if ties are not modelled.
     tie_slope : float
         How much a difference of scores counts for ties.
+    tie_effect : array of float
+        How often each item is tied, as an addition to log ν; empty if ties are not modelled.
     """
 
     eta: FloatArray
     grid_of: Int32Array
     nu: FloatArray
     tie_slope: float
+    tie_effect: FloatArray
 
 
 class MarginRows(NamedTuple):
@@ -113,6 +118,17 @@ def is_tie(shard: Answers) -> AnyArray:
     return shard.features[:, 0] != 0 if shard.features.shape[1] else np.zeros(shard.rows, bool)
 
 
+def weight_of_ties(shard: Answers) -> tuple[FloatArray]:
+    """Total weight of the ties and of the decided answers."""
+    return (np.asarray(np.bincount(~is_tie(shard), shard.weight, 2), dtype=np.float64),)
+
+
+def decided_odds(shard: Answers, margin: AnyArray, points: GridPoints) -> AnyArray:
+    """C: the odds of a decided answer against a tie, for an annotator with ν = 1."""
+    effect = points.tie_effect[shard.winner] + points.tie_effect[shard.loser]
+    return np.asarray(2.0 * np.cosh(0.5 * points.tie_slope * margin) * np.exp(-effect))
+
+
 def grid_tables(shard: Answers, scores: FloatArray, points: GridPoints, formula: int) -> GridTables:
     """Log-likelihood of every annotator's answers at every grid point."""
     margin = scores[shard.winner] - scores[shard.loser]
@@ -124,9 +140,7 @@ def grid_tables(shard: Answers, scores: FloatArray, points: GridPoints, formula:
         weight = np.ascontiguousarray(shard.weight)
         _quality_table_loop(won, lost, tied, shard.annotator, weight, points.eta, points.grid_of, quality, _FACTORS)
         if len(points.nu):
-            _tie_table_loop(
-                2.0 * np.cosh(0.5 * points.tie_slope * margin), tied, shard.annotator, weight, points.nu, tie
-            )
+            _tie_table_loop(decided_odds(shard, margin, points), tied, shard.annotator, weight, points.nu, tie)
         return GridTables(quality, tie)
     decided = ~tied
     who = shard.annotator[decided]
@@ -134,8 +148,8 @@ def grid_tables(shard: Answers, scores: FloatArray, points: GridPoints, formula:
     probability = lost[decided, None] + (won - lost)[decided, None] * eta
     _add_logs(quality, who, probability, shard.weight[decided])
     if len(points.nu):
-        cosh = 2.0 * np.cosh(0.5 * points.tie_slope * margin)[:, None]
-        share = np.where(tied[:, None], points.nu, cosh) / (cosh + points.nu)
+        odds = decided_odds(shard, margin, points)[:, None]
+        share = np.where(tied[:, None], points.nu, odds) / (odds + points.nu)
         _add_logs(tie, shard.annotator, share, shard.weight)
     return GridTables(quality, tie)
 
@@ -158,8 +172,8 @@ def tables_of_draws(
         probability = lost[..., None] + (won - lost)[..., None] * eta
         _add_logs(quality[part], who[decided], probability, shard.weight[decided])
         if len(points.nu):
-            cosh = 2.0 * np.cosh(0.5 * points.tie_slope * margin)[..., None]
-            _add_logs(tie[part], who, np.where(tied[:, None], points.nu, cosh) / (cosh + points.nu), shard.weight)
+            odds = decided_odds(shard, margin, points)[..., None]
+            _add_logs(tie[part], who, np.where(tied[:, None], points.nu, odds) / (odds + points.nu), shard.weight)
     return quality, tie
 
 
@@ -208,9 +222,9 @@ def _quality_table_loop(won, lost, tied, annotator, weight, eta, grid_of, table,
 
 
 @compiled()
-def _tie_table_loop(cosh, tied, annotator, weight, nu, table):  # type: ignore[no-untyped-def]
-    for row in range(len(cosh)):
-        k, w, c = annotator[row], weight[row], cosh[row]
+def _tie_table_loop(odds, tied, annotator, weight, nu, table):  # type: ignore[no-untyped-def]
+    for row in range(len(odds)):
+        k, w, c = annotator[row], weight[row], odds[row]
         for h in range(len(nu)):
             table[k, h] += w * np.log((nu[h] if tied[row] else c) / (c + nu[h]))
 
@@ -281,7 +295,7 @@ def margin_terms(
     gradient, curvature = sums[0], sums[-1] - relative * sums[0]
     fisher = sums[-1].copy()
     if len(points.nu):
-        of_ties = _tie_terms(margin, tied, who, points, posterior.tie)
+        of_ties = _tie_terms(shard, margin, tied, points, posterior.tie)
         gradient, curvature = gradient + of_ties[0], curvature + of_ties[1]
         fisher += np.abs(of_ties[1])
         sums[1 + QUALITY_RANK] = of_ties[2]
@@ -319,28 +333,45 @@ def _quality_terms_loop(won, lost, slope, tied, annotator, eta, grid_of, weights
 
 
 def _tie_terms(
-    margin: AnyArray, tied: AnyArray, who: AnyArray, points: GridPoints, posterior: FloatArray
+    shard: Answers, margin: AnyArray, tied: AnyArray, points: GridPoints, posterior: FloatArray
 ) -> FloatArray:
     """Gradient, curvature and gradient along the polynomial of the tie factor of each answer.
 
-    With x = κ·d for the slope κ, C = 2·cosh(x/2) and ∂C/∂x = sinh(x/2): log P(tie) = log ν − log(C + ν) and
+    With x = κ·d for the slope κ, ∂C/∂x = C·tanh(x/2)/2: log P(tie) = log ν − log(C + ν) and
     log P(decided) = log C − log(C + ν).
     """
-    slope_of_ties, nu = points.tie_slope, points.nu
-    cosh, sinh = 2.0 * np.cosh(0.5 * slope_of_ties * margin), np.sinh(0.5 * slope_of_ties * margin)
-    own = np.where(tied, 0.0, sinh / cosh)
-    own_curvature = np.where(tied, 0.0, 1.0 / cosh**2)
+    slope_of_ties, nu, who = points.tie_slope, points.nu, shard.annotator
+    half_tanh = 0.5 * np.tanh(0.5 * slope_of_ties * margin)
+    odds = decided_odds(shard, margin, points)
+    own = np.where(tied, 0.0, half_tanh)
+    own_curvature = np.where(tied, 0.0, 0.25 - half_tanh**2)
     found = np.empty((3, len(margin)))
     block = max(1, (1 << 22) // len(nu))
     for low in range(0, len(margin), block):
         rows = slice(low, low + block)
         weights = posterior[:, who[rows]]
-        inverse = 1.0 / (cosh[rows, None] + nu)
-        slope = sinh[rows, None] * inverse
+        decided = odds[rows, None] / (odds[rows, None] + nu)
+        slope = half_tanh[rows, None] * decided
         mean, along = (np.einsum("rh,rh->r", weights[n], slope) for n in range(2))
-        second = np.einsum("rh,rh->r", weights[0], 0.25 * cosh[rows, None] * inverse - slope**2)
+        second = np.einsum("rh,rh->r", weights[0], 0.25 * decided - slope**2)
         found[0, rows], found[1, rows], found[2, rows] = own[rows] - mean, second - own_curvature[rows], -along
     return np.asarray(found * np.array([slope_of_ties, slope_of_ties**2, slope_of_ties])[:, None])
+
+
+def tie_counts(
+    shard: Answers, scores: FloatArray, points: GridPoints, posterior: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Ties of each item less those expected, and the variance of that, given weights of each annotator's ν."""
+    odds = decided_odds(shard, scores[shard.winner] - scores[shard.loser], points)
+    expected = np.empty(shard.rows)
+    block = max(1, (1 << 22) // len(points.nu))
+    for low in range(0, shard.rows, block):
+        rows = slice(low, low + block)
+        share = points.nu / (odds[rows, None] + points.nu)
+        expected[rows] = np.einsum("rh,rh->r", posterior[shard.annotator[rows]], share)
+    size = len(scores)
+    excess, variance = shard.weight * (is_tie(shard) - expected), shard.weight * expected * (1.0 - expected)
+    return _scatter(shard, excess, size), _scatter(shard, variance, size)
 
 
 # Products with the curvature

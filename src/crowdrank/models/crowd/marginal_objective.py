@@ -140,7 +140,7 @@ class MarginalObjective:
     @property
     def points(self) -> GridPoints:
         """The grid points of both random effects."""
-        return self.grids.points(self.hyper.tie.slope)
+        return self.grids.points(self.hyper.tie)
 
     def at(self, hyper: Hyperparameters) -> MarginalObjective:
         return replace(self, hyper=hyper)

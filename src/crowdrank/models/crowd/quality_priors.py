@@ -52,11 +52,21 @@ class TieDistribution(NamedTuple):
         Normal distribution of log ν, the tendency to tie, among annotators.
     slope : float
         How much a difference of scores counts for ties: 1 in Davidson's model, 0 if ties say nothing about the scores.
+    effect : array of float
+        How much more than others each item is tied, on the scale of log ν; empty if ties are not modelled.
     """
 
     mean: float
     scale: float
     slope: float
+    effect: FloatArray
+
+    @property
+    def numbers(self) -> tuple[float, float, float]:
+        return self.mean, self.scale, self.slope
+
+
+NO_TIES = TieDistribution(0.0, 1.0, 0.0, np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +94,9 @@ class EffectGrids:
     grid_of: Int32Array
     nu: FloatArray
 
-    def points(self, tie_slope: float) -> GridPoints:
-        """The values that the likelihood sums over, for this slope of the ties."""
-        return GridPoints(np.sin(self.angle) ** 2, self.grid_of, self.nu, tie_slope)
+    def points(self, tie: TieDistribution) -> GridPoints:
+        """The values that the likelihood sums over, with the slope and the item effects of ties."""
+        return GridPoints(np.sin(self.angle) ** 2, self.grid_of, self.nu, tie.slope, tie.effect)
 
     def log_weights(self, quality: QualityDistribution) -> FloatArray:
         """Log prior weight of every grid point (grids × points): Beta(α, β) in φ, times the step."""

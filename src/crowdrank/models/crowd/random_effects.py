@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
+from crowdrank.engines import ShardedData
 from crowdrank.inference.laplace_mixture import LaplaceMixture
 from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, with_annotators
 from crowdrank.models.crowd.answer_counts import (
@@ -23,13 +24,17 @@ from crowdrank.models.crowd.encoding import answer_table
 from crowdrank.models.crowd.hyperparameters import Explorer, Mode
 from crowdrank.models.crowd.importance import MAX_ITEMS, MAX_ROWS, WeightedDraws, sample_posterior
 from crowdrank.models.crowd.likelihood import Answers, sigmoid
+from crowdrank.models.crowd.marginal_likelihood import weight_of_ties
 from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective
 from crowdrank.models.crowd.quality_priors import (
+    NO_TIES,
     QualityDistribution,
     TieDistribution,
     grid_quantiles,
     make_grids,
 )
+from crowdrank.models.pairwise.bradley_terry import BradleyTerry
+from crowdrank.models.pairwise.spread import neighbours_only
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # Where the search for hyperparameters starts.
@@ -153,6 +158,7 @@ class RandomEffectsEstimate:
             self.comparisons,
             self.scores,
             parameters=self.parameters(),
+            item_parameters={"tie_effect": self.best.hyper.tie.effect} if len(self.objective.grids.nu) else {},
             log_likelihood=found.evaluation.value,
             convergence=Convergence(worst.converged, max(one.steps for one in matter), worst.distance),
             measure=self.uncertainty,
@@ -206,14 +212,21 @@ def fit_random_effects(
     shards = options.engine.load(table)
     gold_annotator = known.gold_annotator(comparisons)
     people = max(1, len(comparisons.annotators)) + (gold_annotator is not None)
-    scores = initial_scores(shards, comparisons.items) if options.init is None else np.nan_to_num(options.init)
+    scores, first_scale = initial_scores(shards, comparisons.items), _FIRST_SCALE
+    if scale is None and neighbours_only(comparisons, scores):
+        equal = BradleyTerry().fit(comparisons)
+        scores, first_scale = equal.scores, equal.parameters["prior_scale"]
+    elif options.init is not None:
+        scores = np.nan_to_num(options.init)
     trust = 2.0 * sigmoid(agreement_logits(shards, scores, people)) - 1.0
     trusted = initial_scores(shards, comparisons.items, trust)
     (answers,) = shards.sum(weight_by_annotator, people)
     net, total = shards.sum(agreement_counts, scores, people)
     agreement = np.asarray((total + net + 2.0) / (2.0 * total + 3.0))
     grids = make_grids(answers, agreement, known, gold_annotator, has_ties)
-    hyper = _first_hyperparameters(comparisons, scale, quality)
+    ties = _first_ties(shards, len(comparisons.items)) if has_ties else NO_TIES
+    counts = _FIRST_QUALITY if quality is None else QualityDistribution(quality[0] / sum(quality), sum(quality))
+    hyper = Hyperparameters(scale or first_scale, counts, ties)
     objective = MarginalObjective(shards, grids, hyper, formula)
     explorer = Explorer(
         objective,
@@ -226,13 +239,11 @@ def fit_random_effects(
     return RandomEffectsEstimate(modes, objective.at(modes[0].hyper), comparisons, model.seed)
 
 
-def _first_hyperparameters(
-    comparisons: Comparisons, scale: float | None, quality: tuple[float, float] | None
-) -> Hyperparameters:
-    share = min(max(comparisons.ties / len(comparisons), 0.01), 0.99)
-    tie = TieDistribution(float(np.log(2.0 * share / (1.0 - share))), _FIRST_TIE_SPREAD, _FIRST_TIE_SLOPE)
-    counts = _FIRST_QUALITY if quality is None else QualityDistribution(quality[0] / sum(quality), sum(quality))
-    return Hyperparameters(_FIRST_SCALE if scale is None else scale, counts, tie)
+def _first_ties(shards: ShardedData, items: int) -> TieDistribution:
+    (weights,) = shards.sum(weight_of_ties)
+    share = float(np.clip(weights[0] / weights.sum(), 0.01, 0.99))
+    odds = 2.0 * share / (1.0 - share)
+    return TieDistribution(float(np.log(odds)), _FIRST_TIE_SPREAD, _FIRST_TIE_SLOPE, np.zeros(items))
 
 
 def _agreeing_with_gold(modes: list[Mode], options: FitOptions) -> list[Mode]:

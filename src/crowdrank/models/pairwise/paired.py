@@ -30,7 +30,7 @@ from crowdrank.models.pairwise.likelihood import (
     gaussian,
     virtual_node,
 )
-from crowdrank.models.pairwise.spread import learn_spread
+from crowdrank.models.pairwise.spread import learn_spread, neighbours_only
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
 # Up to this many items the curvature is factored; beyond it, conjugate gradients are faster.
@@ -209,12 +209,9 @@ def fit_pairwise(
     start = objective_at(None).start(ties / len(comparisons), options.init)
     if model.prior_scale == "auto":
         # the first value of the spread must not depend on the starting values
-        spread = float(
-            np.std(
-                start[: len(comparisons.items)] if options.init is None else objective_at(None).scores_from_win_rates()
-            )
-        )
-        return _fit_with_spread(model, comparisons, objective_at, start, spread)
+        by_wins = objective_at(None).scores_from_win_rates()
+        from_above = neighbours_only(comparisons, by_wins)
+        return _fit_with_spread(model, comparisons, objective_at, start, float(np.std(by_wins)), from_above)
     found = maximize(objective_at(given), start, tolerance=model.tolerance, max_steps=model.max_steps)
     return _ranking(
         model, comparisons, found, found.parameters, {}, lambda: measure(found, comparisons.items, model.seed)
@@ -227,9 +224,10 @@ def _fit_with_spread(
     objective_at: Callable[[float | None], Objective],
     start: FloatArray,
     spread: float,
+    from_above: bool,
 ) -> Ranking:
     items, seed = comparisons.items, model.seed
-    posterior = learn_spread(objective_at, start, spread, items, model.tolerance, model.max_steps)
+    posterior = learn_spread(objective_at, start, spread, items, model.tolerance, model.max_steps, from_above)
     found, parameters = posterior.slowest, posterior.parameters
     if len(posterior.fits) > 1:  # the mean is not an optimum: evaluate the likelihood there
         found = replace(found, evaluation=objective_at(posterior.scale)(parameters))

@@ -7,6 +7,11 @@ there, the evidence is approximately
 
 With few items τ is uncertain: it is integrated out over a grid of log τ, by a mixture of normal approximations weighted
 by the evidence. With many items τ is known well, and the best value is taken (MacKay 1992).
+
+The evidence may have two maxima. If only neighbours of a long order are compared, their differences are small next to
+τ. Under N(0, τ²) that is so unlikely that equal items and coin tosses, τ = 0, have the higher evidence. Repeated
+answers to the same pairs tell such judgments from coin tosses: if they agree, the search starts from a large τ and
+takes the first maximum.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.data import Items
+from crowdrank.data import Comparisons, Items
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import OptimizeResult, maximize
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
 
 LARGEST_INTEGRATED = 300
 """Up to this many items the spread is integrated out; beyond it, the best value is taken."""
-SMALLEST, LARGEST = 0.03, 8.0
+SMALLEST, LARGEST = 0.03, 1000.0
 """Range of τ. Below it all items are alike for any practical purpose."""
 # Prior of τ: density ∝ τ^(a − 1) / (1 + τ²/A²), a half-Cauchy that leans to small values, and a small probability that
 # all items are alike. Tuned by simulation: few tables of coin tosses are split, and hardly any true claim is lost.
@@ -45,6 +50,14 @@ _TRACE_TERMS = 2_000
 # The ratio of the trace to the sum of 1/Hᵢᵢ is estimated again only if log τ has changed by more than this.
 _STEADY = 0.3
 _LOOSE = 0.3
+_LARGE = 300.0
+"""A spread that hardly shrinks anything: where the search starts if answers to the same pairs agree."""
+# Answers agree if a spread of the differences explains them better than coin tosses by this much log-likelihood.
+_CLEAR = 5.0
+# … and items were compared with neighbours if win rates spread less than this share of it.
+_SHARE_OF_NEIGHBOURS = 0.6
+_DIFFERENCE_SPREADS = np.geomspace(0.2, 6.0, 6)
+_MAX_COUNTED_ROWS = 300_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +178,38 @@ class SpreadPosterior:
         return max((fit.found for fit in self.fits), key=lambda found: (not found.converged, found.distance))
 
 
+def neighbours_only(comparisons: Comparisons, scores: FloatArray) -> bool:
+    """Whether items were compared with their neighbours in a long order: they differ more than their win rates.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        The judgments.
+    scores : array of float
+        Scores by win rates.
+
+    Notes
+    -----
+    What compared items differ by is seen in how far answers to the same pair agree. The difference of each pair is
+    integrated out with the prior N(0, 2τ²), pair by pair, so τ does not depend on which pairs were compared. Judgments
+    without repeated pairs, and very many judgments, give False.
+    """
+    if comparisons.storage is not None or len(comparisons) > _MAX_COUNTED_ROWS:
+        return False
+    counts = comparisons.counts
+    wins, losses = counts.first_wins, counts.second_wins
+    combinations, times = np.unique(np.stack((wins, losses), axis=1), axis=0, return_counts=True)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(31)
+    margin = np.sqrt(2.0) * np.outer(_DIFFERENCE_SPREADS, nodes)
+    log_won, log_lost = -np.logaddexp(0.0, -margin), -np.logaddexp(0.0, margin)
+    log_likelihood = np.zeros(len(_DIFFERENCE_SPREADS))
+    for (won, lost), n in zip(combinations, times, strict=True):
+        gain = won * log_won + lost * log_lost + (won + lost) * np.log(2.0)
+        log_likelihood += n * np.log(np.exp(gain) @ weights / weights.sum())
+    spread = float(_DIFFERENCE_SPREADS[int(np.argmax(log_likelihood))])
+    return bool(log_likelihood.max() > _CLEAR and np.std(scores) < _SHARE_OF_NEIGHBOURS * spread)
+
+
 def learn_spread(
     objective_at: Callable[[float], Objective],
     start: FloatArray,
@@ -172,14 +217,21 @@ def learn_spread(
     items: Items,
     tolerance: float,
     max_steps: int,
+    from_above: bool = False,
 ) -> SpreadPosterior:
-    """Fit with the spread of scores integrated out or, for many items, with its best value; `first` is a guess."""
-    log_first = float(np.log(np.clip(first, 10 * SMALLEST, LARGEST / 2)))
+    """Fit with the spread of scores integrated out or, for many items, with its best value.
+
+    `first` is a guess. With `from_above` it is replaced by the spread of scores that are hardly shrunk.
+    """
 
     def fit(log_scale: float, begin: FloatArray, to: float) -> SpreadFit:
         found = maximize(objective_at(float(np.exp(log_scale))), begin, tolerance=to, max_steps=max_steps)
         return SpreadFit(log_scale, found, items)
 
+    if from_above:
+        start = fit(float(np.log(_LARGE)), start, max(tolerance, _LOOSE)).found.parameters
+        first = max(float(np.std(start[: len(items)])), first)
+    log_first = float(np.log(np.clip(first, 10 * SMALLEST, LARGEST / 2)))
     if len(items) > LARGEST_INTEGRATED:
         return _best(fit, log_first, start, len(items), tolerance)
     with limit_blas_threads(len(items)):
