@@ -98,7 +98,7 @@ def test_such_a_crowd_is_ranked_with_all_alike_and_the_notes_say_so_first(camps)
     judgments, _, _ = camps
     choice = default_model(judgments)
     assert choice.name == "bradley-terry"
-    assert choice.reason.startswith("This crowd has tastes: camps of 18 and 12")
+    assert choice.reason.startswith("The annotators fall into two camps of 18 and 12")
     ranking = cr.rank(judgments)
     assert ranking.model == "bradley-terry"
     assert ranking.notes[0].startswith("This crowd has tastes")

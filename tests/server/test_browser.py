@@ -116,7 +116,7 @@ def test_a_whole_study(stones, enter, photograph):
     said = crowdrank("export", stones.database.name, "--out", "votes.parquet", folder=folder)
     shown = _settled_board(stones)
     command = said.partition("Rank them like the leaderboard:  crowdrank ")[2].split()
-    assert command == ["rank", "votes.parquet", "--model", shown["model"], "--set", "ties=half"]
+    assert command == ["rank", "votes.parquet", "--model", shown["model"]]
     crowdrank(*command, "--out", "ranked.jsonl", folder=folder)
     ranked = [json.loads(line) for line in (folder / "ranked.jsonl").read_text().splitlines()]
     assert [one["item"] for one in ranked] == [one["item"] for one in shown["items"]]

@@ -19,7 +19,7 @@ import stale_results  # noqa: E402
 from fingerprints import Block, StandardErrors, differ, fingerprint, small_data  # noqa: E402
 from provenance import Made, made, record, shows  # noqa: E402
 
-from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdAgg, CrowdBT, FactorBT  # noqa: E402
+from crowdrank import BayesianCrowdBT, BradleyTerry, CrowdAgg, FactorBT  # noqa: E402
 from crowdrank.active import Random  # noqa: E402
 from crowdrank.models import REGISTRY  # noqa: E402
 from crowdrank.online import TrueSkill  # noqa: E402
@@ -106,9 +106,9 @@ def test_other_seeds_are_no_change_of_a_sampler_and_another_prior_is():
 
 
 def test_what_is_drawn_from_no_seed_has_no_noise_and_small_changes_show():
-    found = fingerprint(CrowdBT())
+    found = fingerprint(BradleyTerry())
     assert [block.noise for block in found.values()] == [0, 0]
-    assert differ(found, fingerprint(CrowdBT(quality_prior=(6.1, 1.0))))
+    assert differ(found, fingerprint(BradleyTerry(prior_scale=2.0)))
 
 
 def test_the_last_bits_are_no_change():

@@ -122,6 +122,10 @@ class Model(ABC):
         )
         return self._fit(judgments, options)
 
+    def with_learnt_settings(self, ranking: Ranking) -> Model:
+        """The model for refits to resampled judgments: slow "auto" settings have the values that a fit has found."""
+        return self
+
     @abstractmethod
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         """Fit to judgments of a kind that the model reads."""
@@ -280,7 +284,10 @@ def with_annotators(ranking: Ranking, judgments: Judgments, estimates: Callable[
             counts = judgments.n_judgments_per_annotator
         else:
             counts = np.bincount(who, minlength=len(judgments.annotators))
-        return Annotators(labels=judgments.annotators, n_judgments=counts, estimates=estimates())
+        answers = None
+        if isinstance(judgments, Rankings):
+            answers = np.bincount(who, np.diff(judgments.offsets) - 1, len(judgments.annotators)).astype(np.int64)
+        return Annotators(labels=judgments.annotators, n_judgments=counts, n_answers=answers, estimates=estimates())
 
     return ranking.with_parts(annotators=build_annotators)
 

@@ -40,7 +40,8 @@ def bootstrap_counts(
     comparisons: Comparisons, score: Callable[[PairCounts], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Bootstrap a model that reads pair counts: refit on resampled counts."""
-    return _uncertainty(comparisons, count_replicates(comparisons, score, seed, replicates), seed)
+    found = count_replicates(comparisons, score, seed, replicates)
+    return _uncertainty(comparisons, score(comparisons.counts), found, seed)
 
 
 def count_replicates(
@@ -69,7 +70,8 @@ def bootstrap_weights(
     judgments: Any, refit: Callable[[FloatArray], FloatArray], *, seed: int, replicates: int = REPLICATES
 ) -> Uncertainty:
     """Bootstrap by a function of the resampled weights of the judgments."""
-    return _uncertainty(judgments, weight_replicates(judgments, refit, seed, replicates), seed)
+    found = weight_replicates(judgments, refit, seed, replicates)
+    return _uncertainty(judgments, refit(judgments.weights), found, seed)
 
 
 def weight_replicates(
@@ -112,14 +114,16 @@ def with_bootstrap(
     Returns
     -------
     Ranking
-        The same scores. A resample that orders no two items counts as a tie of all.
+        The same scores. A resample that orders no two items counts as a tie of all. Refits of crowd-bt
+        use the spread and the distribution of quality that were learnt from all judgments.
     """
+    refitted = model.with_learnt_settings(ranking)
 
     def refit(again: Any) -> FloatArray:
         # a resample may be disconnected by chance, which says nothing about the data
         with muted_warnings(DataWarning):
             try:
-                found: FloatArray = model.fit(again, side_information=side_information).scores
+                found: FloatArray = refitted.fit(again, side_information=side_information).scores
             except (DisconnectedError, SeparationError) as error:
                 raise DataError(
                     "A resample of these judgments has no finite scores: the bootstrap needs a prior, set prior_scale."
@@ -137,20 +141,24 @@ def by_annotator(judgments: Judgments) -> bool:
     return judgments.annotator is not None and len(judgments.annotators) >= FEWEST_ANNOTATORS
 
 
-def _uncertainty(judgments: Judgments, replicates: FloatArray, seed: int) -> Uncertainty:
+def _uncertainty(judgments: Judgments, estimate: FloatArray, replicates: FloatArray, seed: int) -> Uncertainty:
     annotated = by_annotator(judgments)
     units = len(judgments.annotators) if annotated else len(judgments)
     what = f"bootstrap over {units} {'annotators' if annotated else 'judgments'}"
-    return posterior(judgments, replicates, units, what, seed)
+    return posterior(judgments, estimate, replicates, units, what, seed)
 
 
-def posterior(judgments: Judgments, replicates: FloatArray, units: int, method: str, seed: int) -> Uncertainty:
+def posterior(
+    judgments: Judgments, estimate: FloatArray, replicates: FloatArray, units: int, method: str, seed: int
+) -> Uncertainty:
     """Uncertainty from bootstrap replicates: their standard deviation, and draws of the posterior.
 
     Parameters
     ----------
     judgments : Comparisons, Ratings or Rankings
         The judgments that were resampled.
+    estimate : array of float
+        Scores of the judgments themselves, for the mean of each query.
     replicates : array of float, replicates × items
         Scores of each resample.
     units : int
@@ -160,12 +168,14 @@ def posterior(judgments: Judgments, replicates: FloatArray, units: int, method: 
     seed : int
         Seed of the draws.
     """
-    draws = shrunken_draws(replicates, judgments.items, judgments.n_judgments_per_item, units, seed)
+    items = judgments.items
+    draws = shrunken_draws(replicates, items, judgments.n_judgments_per_item, units, seed)
+    draws += estimate - items.centre(estimate)
     return Uncertainty(draws, replicates.std(axis=0, ddof=1), method, sampled=True)
 
 
 def shrunken_draws(replicates: FloatArray, items: Items, n_judgments: IntArray, units: int, seed: int) -> FloatArray:
-    """Draws of the true scores, given bootstrap replicates of their estimates.
+    """Draws of the true scores, centred in each query, given bootstrap replicates of their estimates.
 
     The mean m of the replicates has error covariance V, their regularised covariance, and the true scores have the
     prior N(0, τ²): empirical Bayes in closed form. τ is integrated out. Its prior is one on the share v/(v + τ²), with
@@ -173,12 +183,12 @@ def shrunken_draws(replicates: FloatArray, items: Items, n_judgments: IntArray, 
     """
     centred = items.centre(replicates)
     mean, rng = centred.mean(axis=0), np.random.default_rng([seed, 1])
-    level, size = replicates.mean(axis=0) - mean, len(mean)
+    size = len(mean)
     # Few units: their variance is too small by (K − 1)/K, and itself uncertain, as in Student's distribution.
     inflation = max(units, 4) / max(units - 3, 1)
     variance = inflation * _pooled_variance(centred.var(axis=0, ddof=1), mean, n_judgments, units)
     if not variance.any():  # every resample ties all items
-        return np.tile(level, (_MIN_DRAWS, 1))
+        return np.zeros((_MIN_DRAWS, size))
     if size <= _LARGEST_MATRIX:
         correlation = _shrunk_correlation(centred, units)
         scale = np.sqrt(variance)
@@ -197,7 +207,7 @@ def shrunken_draws(replicates: FloatArray, items: Items, n_judgments: IntArray, 
         around = rng.standard_normal((count, len(noise))) * np.sqrt(kept_share * noise)
         drawn.append(kept_share * observed + around)
     found = np.concatenate(drawn)
-    return np.asarray(items.centre(found if axes is None else found @ axes.T) + level)
+    return np.asarray(items.centre(found if axes is None else found @ axes.T))
 
 
 def _spread_weights(observed: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:

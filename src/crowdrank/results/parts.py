@@ -288,6 +288,8 @@ class Annotators(Tabular):
         Number of judgments of each annotator.
     estimates : mapping of str to tuple of arrays
         By name: the estimate and the lower and upper end of its interval, one value per annotator each.
+    n_answers : array of int, optional
+        Number of choices of each annotator, if a judgment is more than one: a list of n items is n − 1 choices.
     level : float, default 0.95
         Coverage of the intervals.
     native : str, default "polars"
@@ -309,6 +311,7 @@ class Annotators(Tabular):
     labels: ObjectArray
     n_judgments: IntArray
     estimates: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]]
+    n_answers: IntArray | None = None
     level: float = 0.95
     native: str = "polars"
 
@@ -343,7 +346,7 @@ class Annotators(Tabular):
         """Annotators who answer in reverse, at a false discovery rate of 5 % among all annotators.
 
         The probability that the quality is above one half follows from the upper end of its interval, taken as normal
-        on the scale of the logit. Nobody is named on fewer than ten judgments.
+        on the scale of the logit. Nobody is named on fewer than ten answers.
         """
         if "quality" not in self.estimates:
             return []
@@ -351,7 +354,8 @@ class Annotators(Tabular):
         logit, error = np.log(quality / (1 - quality)), np.log(high / (1 - high)) - np.log(quality / (1 - quality))
         z = NormalDist().inv_cdf(0.5 + self.level / 2) * logit / np.maximum(error, 1e-9)
         p_value = np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in z])
-        found = benjamini_hochberg(np.where(self.n_judgments >= _MIN_TO_REVERSE, p_value, np.nan)) < _REVERSED_FDR
+        answers = self.n_judgments if self.n_answers is None else self.n_answers
+        found = benjamini_hochberg(np.where(answers >= _MIN_TO_REVERSE, p_value, np.nan)) < _REVERSED_FDR
         return [str(label) for label in self.labels[found & (quality < 0.5)]]
 
     def to_polars(self) -> pl.DataFrame:

@@ -48,6 +48,7 @@ def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
         content["annotators"] = {
             "annotator": annotators.labels.tolist(),
             "judged": annotators.n_judgments.tolist(),
+            "answers": None if annotators.n_answers is None else annotators.n_answers.tolist(),
             "estimates": {name: [part.tolist() for part in parts] for name, parts in annotators.estimates.items()},
             "level": annotators.level,
         }
@@ -115,6 +116,7 @@ def _annotators(content: dict[str, Any], native: str) -> Annotators:
     return Annotators(
         labels=_labels(content["annotator"]),
         n_judgments=np.array(content["judged"], np.int64),
+        n_answers=None if content.get("answers") is None else np.array(content["answers"], np.int64),
         estimates=estimates,
         level=content["level"],
         native=native,

@@ -24,6 +24,9 @@ from crowdrank.models.crowd.marginal_likelihood import link_terms
 from crowdrank.models.crowd.random_effects import fit_random_effects
 from crowdrank.results import Ranking
 
+# With a spread near zero, refits to resampled judgments would all be alike.
+_LEAST_REFITTED_SCALE = 0.3
+
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdBT(IterativeModel):
@@ -142,6 +145,17 @@ class CrowdBT(IterativeModel):
     @property
     def _formula(self) -> int:
         return CROWD_BT if self.link == "logistic" else CROWD_BT_PROBIT
+
+    def with_learnt_settings(self, ranking: Ranking) -> CrowdBT:
+        if self.estimation == "joint":
+            return self
+        scale, quality, found = self.prior_scale, self.quality_prior, ranking.parameters
+        if scale == "auto":
+            scale = max(found["prior_scale"], _LEAST_REFITTED_SCALE)
+        if quality == "auto":
+            mean, concentration = found["quality_mean"], found["quality_concentration"]
+            quality = (mean * concentration, (1.0 - mean) * concentration)
+        return replace(self, prior_scale=scale, quality_prior=quality)
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)

@@ -44,10 +44,15 @@ _ORIGIN, _STEPS = np.array([0.0, 1.9, -0.5]), np.array([0.75, 1.0, 0.8])
 _LOWEST, _HIGHEST = (-4, -2, -2), (8, 3, 2)
 # Points with less than e⁻³·⁵ of the best weight have no neighbours explored; a reading with less than e⁻⁸ is dropped.
 _NEGLIGIBLE, _IMPLAUSIBLE = 3.5, 8.0
+# Newton's method is trusted to gain at most this many times what its first step predicts.
+_REVERSED_GAIN = 3.0
+# Starting scores with at least this correlation lead to the same mode.
+_ALIKE = 0.95
 # Up to this many answers the lattice is explored; up to this many, several points around the mode are used.
 _LATTICE_ROWS, _STAR_ROWS = 2_000, 300_000
-_ROUGH_TOLERANCE = 0.1
-_MAX_ROUNDS, _ROUND_TOLERANCE = 12, 0.05
+# Distance in standard errors at which the search for a mode stops; the gain that is left is added to the evidence.
+_ROUGH_TOLERANCE = 0.2
+_MAX_ROUNDS, _ROUND_TOLERANCE = 12, 0.1
 _SMALLEST_SCALE = 0.02
 # Stretches of the scores are tried up to a factor of e^0.25 either way in one round, on at most this many annotators.
 _STRETCH, _MOST_ANNOTATORS = 0.25, 2_000
@@ -55,8 +60,10 @@ _STRETCH, _MOST_ANNOTATORS = 0.25, 2_000
 _BOUNDS = ((-0.7, 6.0), (-2.5, 2.0))
 # No score moves further in one Newton step, because the objective is not concave.
 _MAX_STEP = 2.0
-# Distances between points from which the curvature of the evidence is computed, and its smallest plausible value.
+# Largest distances between points from which the curvature of the evidence is computed, and its least plausible value.
 _DIFFERENCES, _LEAST_CURVATURE = np.array([0.3, 0.4, 0.6]), 0.15
+# Answers that tell as much about the distribution of quality as one annotator of known quality.
+_ANSWERS_PER_ANNOTATOR = 10.0
 
 Coordinates = tuple[float, float, float]
 
@@ -153,7 +160,7 @@ class Explorer:
 
     def explore(self, starts: list[FloatArray]) -> list[Mode]:
         """Modes at all values that matter, the most probable reading of the crowd first."""
-        used = starts if self.rows <= _STAR_ROWS else starts[-1:]
+        used = starts if self.rows <= _STAR_ROWS and _are_different(*starts) else starts[-1:]
         modes = [self._mode(_coordinates(self.objective.hyper), start) for start in used]
         best = max(modes, key=lambda mode: round(mode.log_weight, 6))
         if self.rows > _LATTICE_ROWS or best.root is None:
@@ -180,7 +187,8 @@ class Explorer:
         assert isinstance(curvature, MarginalCurvature)
         root = curvature.cholesky() if size <= MAX_DENSE_ITEMS else None
         log_determinant = 2.0 * float(np.sum(np.log(np.diag(root)))) if root is not None else 0.0
-        evidence = found.evaluation.value - size * np.log(hyper.scale) - 0.5 * log_determinant
+        evidence = found.evaluation.value + 0.5 * found.distance**2 if found.converged else found.evaluation.value
+        evidence -= size * np.log(hyper.scale) + 0.5 * log_determinant
         log_prior = self._log_prior(_coordinates(hyper))
         return Mode(hyper, found, evidence + log_prior, root, log_prior)
 
@@ -224,7 +232,7 @@ class Explorer:
                 break
             for neighbour in self._neighbours(place):
                 if neighbour not in found:
-                    mode = self._mode(self._lattice_point(neighbour), found[place].scores)
+                    mode = self._mode(self._lattice_point(neighbour), _extrapolate(found, place, neighbour))
                     found[neighbour] = mode
                     best = max(best, mode.log_weight)
                     heapq.heappush(queue, (-mode.log_weight, neighbour))
@@ -256,13 +264,19 @@ class Explorer:
         found = [centre]
         if centre.root is not None and self.rows <= _STAR_ROWS and self._free:
             found = self._star(centre)
-        if centre.root is not None:
+        if centre.root is not None and self._may_be_reversed(centre):
             reversed_mode = self._mode(_coordinates(centre.hyper), -centre.scores, centre.hyper.tie)
             behind = reversed_mode.log_weight - centre.log_weight
             if centre.distance_to(reversed_mode.scores) > 1.0 and behind > -_IMPLAUSIBLE:
                 total = np.logaddexp.reduce([mode.log_weight for mode in found])
                 found.append(replace(reversed_mode, log_weight=float(total) + behind, is_reversed=True))
         return found
+
+    def _may_be_reversed(self, mode: Mode) -> bool:
+        """Whether the opposite scores may lead to a mode of similar height: a cheap bound by one evaluation."""
+        there = self.objective.at(mode.hyper)(-mode.scores)
+        gain = float(there.gradient @ there.curvature.solve(there.gradient, 0.1))
+        return there.value + _REVERSED_GAIN * gain > mode.found.evaluation.value - _IMPLAUSIBLE
 
     def _alternate(self, best: Mode) -> Mode:
         """Maximise over hyperparameters and scores in turn (variational EM; σ by MacKay's fixed point)."""
@@ -328,16 +342,22 @@ class Explorer:
         """
         free, at = self._free, np.array(_coordinates(centre.hyper))
         size = len(free)
+        # how far the scores move with each coordinate, as far as is known yet: starting values
+        moves: FloatArray = np.zeros((size, len(centre.scores)))
 
         def mode(shift: FloatArray) -> Mode:
             moved = at.copy()
             moved[free] += shift
-            return self._mode((moved[0], moved[1], moved[2]), centre.scores, centre.hyper.tie)
+            found = self._mode((moved[0], moved[1], moved[2]), centre.scores + shift @ moves, centre.hyper.tie)
+            if np.count_nonzero(shift) == 1 and not moves[axis := int(np.argmax(shift != 0))].any():
+                moves[axis] = (found.scores - centre.scores) / shift[axis]
+            return found
 
-        gradient, curvature = _differences(lambda x: mode(x).log_weight, centre.log_weight, _DIFFERENCES[free])
+        steps = self._difference_steps(len(centre.scores))[free]
+        gradient, curvature = _differences(lambda x: mode(x).log_weight, centre.log_weight, steps)
         values, axes = np.linalg.eigh(curvature)
         values = np.maximum(values, _LEAST_CURVATURE)
-        middle = np.clip(axes @ ((axes.T @ gradient) / values), -_DIFFERENCES[free], _DIFFERENCES[free])
+        middle = np.clip(axes @ ((axes.T @ gradient) / values), -steps, steps)
         improved = mode(middle)
         if improved.log_weight < centre.log_weight:  # the evidence is not a parabola here
             middle, improved = np.zeros(size), centre
@@ -349,6 +369,11 @@ class Explorer:
                 log_share = np.log(0.5 / (size + 1.0)) + 0.5 * radius**2
                 found.append(_reweighted(mode(shift), log_share))
         return found
+
+    def _difference_steps(self, items: int) -> FloatArray:
+        """About one standard deviation of log σ, log α and log β, given the numbers of items and of annotators."""
+        people = min(len(self.objective.grids.grid_of), self.rows / _ANSWERS_PER_ANNOTATOR)
+        return np.asarray(np.minimum(_DIFFERENCES, [1 / np.sqrt(2 * items), 2 / np.sqrt(people), 2 / np.sqrt(people)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,6 +430,18 @@ def _parabola(values: list[FloatArray]) -> FloatArray:
 def _at(coefficients: FloatArray, u: float) -> FloatArray:
     constant, linear, quadratic = coefficients
     return np.asarray(constant + u * (linear + u * quadratic))
+
+
+def _are_different(one: FloatArray, other: FloatArray) -> bool:
+    """Whether two vectors of starting scores may lead to different modes."""
+    return float(one @ other) < _ALIKE * float(np.linalg.norm(one) * np.linalg.norm(other))
+
+
+def _extrapolate(found: dict[tuple[int, ...], Mode], place: tuple[int, ...], neighbour: tuple[int, ...]) -> FloatArray:
+    """Starting scores at a neighbour of a lattice point, from those behind it if they are known."""
+    behind = found.get(tuple(2 * a - b for a, b in zip(place, neighbour, strict=True)))
+    scores = found[place].scores
+    return scores if behind is None else 2.0 * scores - behind.scores
 
 
 def _reweighted(mode: Mode, log_share: float) -> Mode:

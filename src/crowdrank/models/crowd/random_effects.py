@@ -69,12 +69,15 @@ class RandomEffectsEstimate:
         The judgments.
     seed : int
         Seed of the draws.
+    integrated : bool
+        Whether any hyperparameter is integrated out. With all of them given, the mode of the scores is the estimate.
     """
 
     modes: list[Mode]
     objective: MarginalObjective
     comparisons: Comparisons
     seed: int
+    integrated: bool
 
     @cached_property
     def mixture(self) -> LaplaceMixture:
@@ -94,7 +97,7 @@ class RandomEffectsEstimate:
     def sampled(self) -> WeightedDraws | None:
         """Draws by importance sampling, where data are few."""
         items = self.comparisons.items
-        if len(self.comparisons) > MAX_ROWS or len(items) > MAX_ITEMS:
+        if not self.integrated or len(self.comparisons) > MAX_ROWS or len(items) > MAX_ITEMS:
             return None
         return sample_posterior(self.objective, self.modes, items, self.seed)
 
@@ -236,7 +239,9 @@ def fit_random_effects(
         model.max_steps,
     )
     modes = _agreeing_with_gold(explorer.explore([scores, trusted]), options)
-    return RandomEffectsEstimate(modes, objective.at(modes[0].hyper), comparisons, model.seed)
+    return RandomEffectsEstimate(
+        modes, objective.at(modes[0].hyper), comparisons, model.seed, scale is None or quality is None
+    )
 
 
 def _first_ties(shards: ShardedData, items: int) -> TieDistribution:

@@ -107,4 +107,5 @@ class Elo(Model):
         rng = np.random.default_rng(self.seed)
         rows = len(comparisons)
         draws = np.array([self._ratings(comparisons.take(rng.integers(rows, size=rows))) for _ in range(_REPLICATES)])
-        return posterior(comparisons, draws, rows, f"bootstrap over {rows} judgments, shuffled", self.seed)
+        scores = self._ratings(comparisons)
+        return posterior(comparisons, scores, draws, rows, f"bootstrap over {rows} judgments, shuffled", self.seed)

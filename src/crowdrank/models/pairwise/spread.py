@@ -202,10 +202,11 @@ def neighbours_only(comparisons: Comparisons, scores: FloatArray) -> bool:
     nodes, weights = np.polynomial.hermite_e.hermegauss(31)
     margin = np.sqrt(2.0) * np.outer(_DIFFERENCE_SPREADS, nodes)
     log_won, log_lost = -np.logaddexp(0.0, -margin), -np.logaddexp(0.0, margin)
+    log_weights = np.log(weights / weights.sum())
     log_likelihood = np.zeros(len(_DIFFERENCE_SPREADS))
     for (won, lost), n in zip(combinations, times, strict=True):
         gain = won * log_won + lost * log_lost + (won + lost) * np.log(2.0)
-        log_likelihood += n * np.log(np.exp(gain) @ weights / weights.sum())
+        log_likelihood += n * np.logaddexp.reduce(gain + log_weights, axis=1)
     spread = float(_DIFFERENCE_SPREADS[int(np.argmax(log_likelihood))])
     return bool(log_likelihood.max() > _CLEAR and np.std(scores) < _SHARE_OF_NEIGHBOURS * spread)
 
@@ -229,7 +230,7 @@ def learn_spread(
         return SpreadFit(log_scale, found, items)
 
     if from_above:
-        start = fit(float(np.log(_LARGE)), start, max(tolerance, _LOOSE)).found.parameters
+        start = fit(float(np.log(_LARGE)), start, tolerance).found.parameters
         first = max(float(np.std(start[: len(items)])), first)
     log_first = float(np.log(np.clip(first, 10 * SMALLEST, LARGEST / 2)))
     if len(items) > LARGEST_INTEGRATED:
