@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -20,6 +20,8 @@ _CONVERGENCE_UNIT = "of change in a class probability in the last step"
 _DECAY = 1.0
 # Tolerance of the pooled fit: it only provides the centre of the annotators' priors.
 _POOLED_TOLERANCE = 1e-5
+# Fits to shuffled grades, which show how much of the fit is noise, and their tolerance.
+_SHUFFLES, _SHUFFLED_TOLERANCE = 4, 1e-3
 # Floor of probabilities before taking logarithms.
 _TINY = 1e-300
 # Up to this many distinct grades, each grade is a class.
@@ -91,9 +93,26 @@ class DawidSkene(Model):
             log_likelihood=estimate.log_likelihood,
             convergence=convergence,
             centred=False,
-            measure=lambda: estimate.uncertainty(self.seed),
+            measure=lambda: estimate.uncertainty(self.seed, self._tempering(em, estimate)),
         )
         return with_annotators(ranking, ratings, lambda: {"quality": estimate.quality(self.annotator_prior_count)})
+
+    def _tempering(self, em: DawidSkeneEM, estimate: ConfusionEstimate) -> float:
+        """Which part of the gain in log-likelihood by classes is real, not fitted to noise: between 0 and 1.
+
+        The same fit is made to grades that are shuffled within each annotator and query, so that no item is better than
+        another; what it gains there is noise.
+        """
+        rng = np.random.default_rng(self.seed)
+        by_chance = []
+        for _ in range(_SHUFFLES):
+            shuffled = em.shuffled(rng)
+            pooled, _ = shuffled.run(shuffled.initial_probabilities(), None, self, _SHUFFLED_TOLERANCE)
+            fitted, _ = shuffled.run(pooled.probabilities, pooled, self, _SHUFFLED_TOLERANCE)
+            by_chance.append(fitted.log_likelihood)
+        gain = estimate.log_likelihood - em.log_likelihood_without_classes(self.annotator_prior_count)
+        real = estimate.log_likelihood - float(np.mean(by_chance)) - 2.0 * float(np.std(by_chance))
+        return float(np.clip(real / gain, 0.0, 1.0)) if gain > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -125,13 +144,21 @@ class ConfusionEstimate:
         """The expected grade of each item's class."""
         return np.asarray(np.sum(self.probabilities * self.em.class_grades, axis=1))
 
-    def uncertainty(self, seed: int) -> Uncertainty:
-        """Posterior draws of the classes, so that items of one class share a rank."""
+    def uncertainty(self, seed: int, tempering: float) -> Uncertainty:
+        """Posterior draws of the classes, so that items of one class share a rank.
+
+        The likelihood of the grades is raised to the power of `tempering`, because annotators are given as estimated,
+        and their estimates are fitted to the same grades.
+        """
         grades, items = self.em.class_grades, len(self.scores)
-        variance = np.sum(self.probabilities * (grades - self.scores[:, None]) ** 2, axis=1)
+        prior = np.log(np.maximum(self.class_priors, _TINY))[self.em.ratings.items.query]
+        likelihood = np.log(np.maximum(self.probabilities, _TINY)) - prior
+        probabilities = _normalised(prior + tempering * likelihood)
+        mean = np.sum(probabilities * grades, axis=1, keepdims=True)
+        variance = np.sum(probabilities * (grades - mean) ** 2, axis=1)
         uniforms = np.random.default_rng(seed).random((draw_count(items), items))
         drawn = np.zeros(uniforms.shape, np.int64)
-        for below in np.cumsum(self.probabilities, axis=1).T[:-1]:
+        for below in np.cumsum(probabilities, axis=1).T[:-1]:
             drawn += uniforms > below
         method = "posterior of the classes, given the annotators"
         return Uncertainty(grades[np.arange(items), drawn], np.sqrt(variance), method, sampled=True)
@@ -186,6 +213,27 @@ class DawidSkeneEM:
         """Class probabilities of each item from its own grades and the prior confusion matrix."""
         rows = np.log(self.prior_confusion.T[self.classes.code]) * self.ratings.weights[:, None]
         return _normalised(self._per_item(rows))
+
+    def shuffled(self, rng: np.random.Generator) -> DawidSkeneEM:
+        """The same annotators with their grades shuffled within each query."""
+        cell = self.annotator.astype(np.int64) * len(self.ratings.items.queries) + self._query
+        order, at_random = np.argsort(cell, kind="stable"), np.lexsort((rng.random(len(cell)), cell))
+        code = np.empty_like(self.classes.code)
+        code[order] = self.classes.code[at_random]
+        return replace(self, classes=replace(self.classes, code=code))
+
+    @property
+    def _query(self) -> IntArray:
+        return self.ratings.items.query[self.ratings.item].astype(np.int64)
+
+    def log_likelihood_without_classes(self, prior_count: float) -> float:
+        """Log-likelihood of the grades if all items are alike: each annotator has a distribution of grades."""
+        size = self.classes.size
+        counts = np.bincount(self.annotator * np.int64(size) + self.classes.code, self.ratings.weights)
+        counts = np.resize(np.append(counts, np.zeros(self.n_annotators * size)), (self.n_annotators, size))
+        share = counts + prior_count * counts.sum(axis=0) / counts.sum()
+        log_share = np.log(share / share.sum(axis=1, keepdims=True))
+        return float(self.ratings.weights @ log_share[self.annotator, self.classes.code])
 
     def run(
         self, probabilities: FloatArray, pooled: ConfusionEstimate | None, model: DawidSkene, tolerance: float

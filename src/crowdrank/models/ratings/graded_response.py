@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Judgments, Ratings
 from crowdrank.engines import ShardedData
-from crowdrank.engines.local import limit_blas_threads
-from crowdrank.errors import DataError, SettingError
-from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
-from crowdrank.inference.laplace import draw_from_covariance
-from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
+from crowdrank.errors import SettingError
+from crowdrank.inference.laplace_mixture import LaplaceMixture
+from crowdrank.inference.newton import OptimizeResult, maximize
 from crowdrank.models.base import (
     FitOptions,
     Model,
@@ -27,23 +23,32 @@ from crowdrank.models.base import (
     require_kind,
     with_annotators,
 )
-from crowdrank.models.ratings import graded_response_likelihood as formulas
 from crowdrank.models.ratings.dawid_skene import GradeClasses, check_bins
-from crowdrank.models.ratings.graded_response_likelihood import RatingShard, ordering_probability
-from crowdrank.models.ratings.shrinkage import normal_uncertainty
+from crowdrank.models.ratings.graded_response_posterior import (
+    LaplaceApproximation,
+    LogPosterior,
+    ParameterLayout,
+    PriorScales,
+)
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
-# Parameters up to which Newton steps factor the dense Hessian; above, they use conjugate gradients.
-_LARGEST_FACTORED = 300
-# Items up to which the covariance of the scores is computed by inversion.
-_LARGEST_INVERTED = 2_000
-# Size of the score × other-parameter block up to which standard errors account for unknown annotators and thresholds.
-_MAX_CELLS = 20_000_000
 _MAX_STEP_NORM = 2.0
 # Fraction of reversed annotators from which the solution with opposite sign is tried, too.
 _REVERSED_FRACTION = 0.2
-# Standard deviation of the prior on thresholds: weak, because many grades inform each threshold.
-_THRESHOLD_SCALE = 10.0
+# Prior on the logarithm of the spread of scores: normal, and the range and number of its values that are tried.
+_SPREAD_PRIOR, _SPREAD_RANGE = (-0.9, 1.2), (0.03, 30.0)
+_MAX_ROUNDS, _SETTLED = 15, 0.03
+# The round in which variances are computed with all other parameters unknown, if there are many items.
+_MARGINAL_ROUND = 2
+# Distance to the optimum, in standard errors, that suffices while the spreads are sought.
+_ROUGH = 0.05
+# Items up to which the spread is integrated out; beyond, the best value is taken.
+_LARGEST_INTEGRATED = 500
+_NEGLIGIBLE = 0.03
+# The discrimination varies as if this many more annotators had varied by this much.
+_DISCRIMINATION_COUNT, _DISCRIMINATION_SCALE = 4.0, 0.4
+_LEARNT = ("prior_scale", "discrimination_scale")
+_DRAWS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +59,13 @@ class GradedResponse(Model):
     ----------
     bins : int, default 10
         Number of classes, by quantiles, if there are more than ten distinct grades. Otherwise each grade is a class.
-    prior_scale : float, default 1.0
-        Standard deviation of the normal prior on scores, in units of the logistic noise.
+    prior_scale : float or "auto", default "auto"
+        Standard deviation of the normal prior on scores, in units of the logistic noise. "auto" learns it from the data
+        and averages over its posterior.
     leniency_scale : float, default 1.0
         Standard deviation of the normal prior on the leniency b, around 0.
-    discrimination_scale : float, default 0.7
-        Standard deviation of the normal prior on the discrimination α, around 1.
+    discrimination_scale : float or "auto", default "auto"
+        Standard deviation of the normal prior on the discrimination α, around 1. "auto" learns it from the data.
     stretch_scale : float, default 0.3
         Standard deviation of the normal prior on the log stretch t of the thresholds, around 0.
     tolerance : float, default 1e-4
@@ -73,7 +79,8 @@ class GradedResponse(Model):
     -----
     Annotator k grades item i above class c if αₖ·sᵢ + bₖ + ε > exp(tₖ)·τ_c, with ε standard logistic. α is the
     discrimination (negative for a reversed annotator), b the leniency, and t stretches the thresholds τ. The estimate
-    is the posterior mode, and uncertainty is the normal (Laplace) approximation there.
+    is the posterior mode, and uncertainty is the normal (Laplace) approximation there. The spread of scores is found by
+    its evidence; up to 500 items it is integrated out.
 
     Reference: Samejima (1969), Estimation of latent ability using a response pattern of graded scores.
 
@@ -90,9 +97,9 @@ class GradedResponse(Model):
     models_annotators: ClassVar[bool] = True
 
     bins: int = 10
-    prior_scale: float = 1.0
+    prior_scale: float | Literal["auto"] = "auto"
     leniency_scale: float = 1.0
-    discrimination_scale: float = 0.7
+    discrimination_scale: float | Literal["auto"] = "auto"
     stretch_scale: float = 0.3
     tolerance: float = 1e-4
     max_steps: int = 200
@@ -102,36 +109,151 @@ class GradedResponse(Model):
         check_solver(self)
         check_bins(self.bins)
         for name in ("prior_scale", "leniency_scale", "discrimination_scale", "stretch_scale"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
+            value = getattr(self, name)
+            if name in _LEARNT and value == "auto":
+                continue
+            if isinstance(value, str) or not 0 < value < np.inf:
+                raise SettingError(f"{name} must be positive, got {value!r}.")
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         ratings = require_kind(Ratings, judgments, self)
         check_connected(diagnose(ratings), has_prior=True)
         layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, self.bins))
-        log_posterior = LogPosterior(options.engine.load(layout.shard), layout, self)
-        approximation = LaplaceApproximation(self._maximise(log_posterior, layout), layout, ratings, self.seed)
-        found = approximation.optimum
+        fitter = SpreadFitter(self, options.engine.load(layout.shard), layout, ratings)
+        best, width = fitter.best()
+        if self.prior_scale != "auto" or len(ratings.items) > _LARGEST_INTEGRATED or not best.approximation.is_joint:
+            return self._ranking(ratings, [best], None)
+        fits = fitter.around(best, width)
+        components = [fit.approximation.component(fit.log_scale, _log_prior(fit.log_scale)) for fit in fits]
+        return self._ranking(ratings, fits, LaplaceMixture(components))
+
+    def _ranking(self, ratings: Ratings, fits: list[SpreadFit], mixture: LaplaceMixture | None) -> Ranking:
+        weights = np.ones(1) if mixture is None else mixture.weights
+        best = fits[int(np.argmax(weights))].approximation
+        found = max((fit.approximation.optimum for fit in fits), key=lambda one: (not one.converged, one.distance))
+        scale = float(np.exp(weights @ [fit.log_scale for fit in fits]))
+
+        def measure() -> Uncertainty:
+            if mixture is None:
+                return best.uncertainty()
+            method = "curvature at the optimum, of scores and annotators together, averaged over the spread"
+            return Uncertainty(mixture.draw(_DRAWS, self.seed), mixture.std_error, method, sampled=True)
+
         ranking = build_ranking(
             self,
             ratings,
-            approximation.scores,
-            log_likelihood=approximation.hessian.log_likelihood,
+            best.scores if mixture is None else mixture.mean,
+            parameters={"prior_scale": scale, "discrimination_scale": fits[0].discrimination},
+            log_likelihood=best.hessian.log_likelihood,
             convergence=Convergence(found.converged, found.steps, found.distance),
-            measure=approximation.uncertainty,
+            measure=measure,
         )
-        return with_annotators(ranking, ratings, approximation.estimates)
+        return with_annotators(ranking, ratings, best.estimates)
 
-    def _maximise(self, log_posterior: LogPosterior, layout: ParameterLayout) -> OptimizeResult:
+
+class SpreadFit(NamedTuple):
+    """The optimum at one value of the spreads of scores and of discrimination."""
+
+    log_scale: float
+    discrimination: float
+    approximation: LaplaceApproximation
+
+
+@dataclass(frozen=True)
+class SpreadFitter:
+    """Fits the model at given spreads of the scores, and finds the spreads that matter."""
+
+    model: GradedResponse
+    held: ShardedData
+    layout: ParameterLayout
+    ratings: Ratings
+
+    def fit(
+        self, log_scale: float, discrimination: float, start: FloatArray | None = None, tolerance: float = 0.0
+    ) -> SpreadFit:
+        """The posterior mode at given spreads, from given parameters or from identical annotators."""
+        model = self.model
+        scales = PriorScales(float(np.exp(log_scale)), model.leniency_scale, model.stretch_scale, discrimination)
+        found = self._maximise(LogPosterior(self.held, self.layout, scales), start, max(tolerance, model.tolerance))
+        approximation = LaplaceApproximation(found, self.layout, self.ratings, model.seed)
+        return SpreadFit(log_scale, discrimination, approximation)
+
+    def best(self) -> tuple[SpreadFit, float]:
+        """The most probable spreads, and the standard deviation of the logarithm of that of scores.
+
+        The spread of scores is found by MacKay's (1992) fixed point, that of discrimination by EM. Both belong
+        together: only the products of scores and discriminations are seen in the grades.
+        """
+        scale, discrimination = self.model.prior_scale, self.model.discrimination_scale
+        here = self.fit(
+            0.0 if isinstance(scale, str) else float(np.log(scale)),
+            _DISCRIMINATION_SCALE if isinstance(discrimination, str) else discrimination,
+            tolerance=_ROUGH if "auto" in (scale, discrimination) else 0.0,
+        )
+        if "auto" not in (scale, discrimination):
+            return here, 0.0
+        many = len(self.ratings.items) > _LARGEST_INTEGRATED
+        ratios: tuple[float, ...] = (1.0, 1.0)
+        for step_number in range(_MAX_ROUNDS):
+            precision = np.exp(-2.0 * here.log_scale)
+            scores, variances = here.approximation.scores, here.approximation.variances(marginal=not many)
+            if many and step_number == _MARGINAL_ROUND:  # marginal variances are costly
+                exact = here.approximation.variances()
+                ratios = tuple(float(a.sum() / b.sum()) for a, b in zip(exact, variances, strict=True))
+            variance, of_discrimination = (ratio * one for ratio, one in zip(ratios, variances, strict=True))
+            explained = precision * float(np.sum(scores**2) + np.sum(variance))
+            mean, spread = _SPREAD_PRIOR
+            slope = explained - len(scores) - (here.log_scale - mean) / spread**2
+            information = 2.0 * float(np.sum((1.0 - precision * variance) ** 2)) + spread**-2
+            step = float(np.clip(slope / information, -1.0, 1.0))
+            log_scale, wider = here.log_scale, here.discrimination
+            if scale == "auto":
+                log_scale = float(np.clip(log_scale + step, *np.log(_SPREAD_RANGE)))
+            if discrimination == "auto":
+                wider = self._discrimination_scale(here.approximation, of_discrimination)
+            change = max(abs(log_scale - here.log_scale), abs(np.log(wider / here.discrimination)))
+            settled = change < max(_SETTLED, 0.1 / np.sqrt(information)) and step_number >= _MARGINAL_ROUND
+            tolerance = 0.0 if settled else _ROUGH
+            here = self.fit(log_scale, wider, here.approximation.optimum.parameters, tolerance)
+            if settled:
+                break
+        return here, float(information**-0.5)
+
+    def _discrimination_scale(self, approximation: LaplaceApproximation, variance: FloatArray) -> float:
+        found = self.layout.discrimination(approximation.optimum.parameters)
+        # around their mean, relative to it: what all have in common belongs to the spread of scores
+        mean = max(float(np.mean(found)), 0.5)
+        away = found / mean - 1.0
+        squares = float(np.sum(away**2 + variance / mean**2))
+        squares += _DISCRIMINATION_COUNT * _DISCRIMINATION_SCALE**2
+        return float(np.sqrt(squares / (len(away) + _DISCRIMINATION_COUNT)))
+
+    def around(self, best: SpreadFit, width: float) -> list[SpreadFit]:
+        """The best spread and others on both sides of it, until nothing of weight is left."""
+        fits, top = [best], _log_weight(best)
+        for direction in (-1.0, 1.0):
+            at = best
+            while True:
+                log_scale = at.log_scale + direction * width
+                if not np.log(_SPREAD_RANGE[0]) <= log_scale <= np.log(_SPREAD_RANGE[1]):
+                    break
+                at = self.fit(log_scale, best.discrimination, at.approximation.optimum.parameters, _ROUGH)
+                fits.append(at)
+                if _log_weight(at) < top + np.log(_NEGLIGIBLE):
+                    break
+        return fits
+
+    def _maximise(self, log_posterior: LogPosterior, start: FloatArray | None, tolerance: float) -> OptimizeResult:
         """The posterior mode from identical annotators; if many turn out reversed, from the opposite sign, too."""
+        model, layout = self.model, self.layout
 
-        def run(start: FloatArray) -> OptimizeResult:
+        def run(begin: FloatArray) -> OptimizeResult:
             return maximize(
-                log_posterior, start, tolerance=self.tolerance, max_steps=self.max_steps, max_step=_MAX_STEP_NORM
+                log_posterior, begin, tolerance=tolerance, max_steps=model.max_steps, max_step=_MAX_STEP_NORM
             )
 
-        found = run(layout.start)
-        if np.mean(layout.discrimination(found.parameters) < 0) < _REVERSED_FRACTION:
+        found = run(layout.start if start is None else start)
+        if start is not None or np.mean(layout.discrimination(found.parameters) < 0) < _REVERSED_FRACTION:
             return found
         other = run(layout.with_opposite_sign(found.parameters))
         # The other mode must be better by a margin, so that rounding never decides between equally good modes.
@@ -142,233 +264,10 @@ class GradedResponse(Model):
         )
 
 
-@dataclass(frozen=True)
-class ParameterLayout:
-    """Layout of the parameter vector: scores, then leniency, stretch and discrimination − 1, then thresholds.
-
-    Parameters
-    ----------
-    shard : RatingShard
-        The ratings with the positions of their parameters.
-    items, annotators : int
-        Numbers of items and annotators.
-    thresholds : array
-        Starting values of the thresholds: the logits of the cumulative class frequencies.
-    """
-
-    shard: RatingShard
-    items: int
-    annotators: int
-    thresholds: FloatArray
-
-    @classmethod
-    def of(cls, ratings: Ratings, classes: GradeClasses) -> ParameterLayout:
-        items, annotators = len(ratings.items), max(1, len(ratings.annotators))
-        query = ratings.items.query[ratings.item] if classes.per_query else np.zeros(len(ratings), np.int64)
-        # The thresholds of a scale are adjacent, one below each class in use except the lowest.
-        cells, code = np.unique(query * np.int64(classes.size) + classes.code, return_inverse=True)
-        scale = cells // classes.size
-        is_lowest = np.append(True, scale[1:] != scale[:-1])
-        if is_lowest.all():
-            raise DataError("All grades are equal, so they order no two items.")
-        weight = np.bincount(code, ratings.weights)
-        first = items + 3 * annotators
-        threshold = first + np.cumsum(~is_lowest) - 1
-        is_highest = np.append(is_lowest[1:], True)
-        who = np.zeros(len(ratings), np.int64) if ratings.annotator is None else ratings.annotator.astype(np.int64)
-        shard = RatingShard(
-            ratings.item.astype(np.int64),
-            items + who,
-            np.where(is_lowest, first, threshold)[code],
-            np.where(is_highest, first, threshold + 1)[code],
-            is_lowest[code],
-            is_highest[code],
-            np.asarray(ratings.weights),
-            annotators,
-        )
-        below = np.cumsum(weight) - weight
-        below -= np.maximum.accumulate(np.where(is_lowest, below, 0.0))
-        fraction = (below / np.bincount(scale, weight)[scale])[~is_lowest]
-        return cls(shard, items, annotators, np.log(fraction / (1 - fraction)))
-
-    @property
-    def start(self) -> FloatArray:
-        """Starting point: scores 0, identical annotators."""
-        return np.concatenate((np.zeros(self.items + 3 * self.annotators), self.thresholds))
-
-    def discrimination(self, x: FloatArray) -> FloatArray:
-        """α of the annotators."""
-        return 1.0 + x[self.items + 2 * self.annotators : self.items + 3 * self.annotators]
-
-    def with_opposite_sign(self, x: FloatArray) -> FloatArray:
-        """Scores and discriminations with opposite signs: the same likelihood, but another prior density."""
-        flipped = x.copy()
-        flipped[: self.items] *= -1.0
-        flipped[self.items + 2 * self.annotators : self.items + 3 * self.annotators] = -self.discrimination(x) - 1.0
-        return flipped
-
-    def prior_scales(self, model: GradedResponse) -> FloatArray:
-        """Prior standard deviation of each parameter."""
-        annotator_scales = [model.leniency_scale, model.stretch_scale, model.discrimination_scale]
-        return np.concatenate(
-            (
-                np.full(self.items, model.prior_scale),
-                np.repeat(annotator_scales, self.annotators),
-                np.full(len(self.thresholds), _THRESHOLD_SCALE),
-            )
-        )
+def _log_prior(log_scale: float) -> float:
+    mean, spread = _SPREAD_PRIOR
+    return -0.5 * ((log_scale - mean) / spread) ** 2
 
 
-@dataclass(frozen=True)
-class NegativeHessian:
-    """Negative Hessian of the log posterior at `x`.
-
-    Parameters
-    ----------
-    held : Held
-        The shards of ratings.
-    x : array
-        The parameters.
-    log_likelihood : float
-        Log-likelihood of the grades at `x`, without the priors.
-    prior : array
-        Prior precision of each parameter.
-    """
-
-    held: ShardedData
-    x: FloatArray
-    log_likelihood: float
-    prior: FloatArray
-
-    @cached_property
-    def _matrix_and_diagonal(self) -> tuple[Any, FloatArray]:
-        """The sparse matrix, and the diagonal of its positive semi-definite part."""
-        from scipy.sparse import diags_array
-
-        matrix, diagonal = self.held.sum(formulas.hessian, self.x)
-        return (matrix + diags_array(self.prior)).tocsr(), diagonal + self.prior
-
-    @property
-    def matrix(self) -> Any:
-        return self._matrix_and_diagonal[0]
-
-    def damped(self, damping: float) -> Any:
-        """The matrix with an increased diagonal, for points where it is not positive definite."""
-        from scipy.sparse import diags_array
-
-        matrix, diagonal = self._matrix_and_diagonal
-        return matrix + diags_array(damping * diagonal)
-
-    def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
-        matrix, diagonal = self._matrix_and_diagonal
-        small = len(vector) <= _LARGEST_FACTORED
-        return DampedCurvature(lambda v: matrix @ v, diagonal, matrix.toarray if small else None).solve(
-            vector, tolerance
-        )
-
-
-@dataclass(frozen=True)
-class LogPosterior:
-    """log P(grades | parameters) + log prior, as a function of the parameter vector."""
-
-    held: ShardedData
-    layout: ParameterLayout
-    model: GradedResponse
-
-    @cached_property
-    def _precision(self) -> FloatArray:
-        return self.layout.prior_scales(self.model) ** -2.0
-
-    def __call__(self, x: FloatArray) -> Evaluation:
-        value, gradient = self.held.sum(formulas.log_likelihood, x)
-        prior_gradient = self._precision * x
-        hessian = NegativeHessian(self.held, x, value, self._precision)
-        return Evaluation(value - 0.5 * float(x @ prior_gradient), gradient - prior_gradient, hessian)
-
-
-@dataclass(frozen=True)
-class LaplaceApproximation:
-    """Normal approximation of the posterior at its mode, marginal for items and annotators."""
-
-    optimum: OptimizeResult
-    layout: ParameterLayout
-    ratings: Ratings
-    seed: int
-
-    @property
-    def hessian(self) -> NegativeHessian:
-        assert isinstance(self.optimum.evaluation.curvature, NegativeHessian)
-        return self.optimum.evaluation.curvature
-
-    @property
-    def scores(self) -> FloatArray:
-        return self.optimum.parameters[: self.layout.items]
-
-    @property
-    def _is_joint(self) -> bool:
-        """Whether the joint covariance is small enough to compute."""
-        items, others = self.layout.items, len(self.optimum.parameters) - self.layout.items
-        return items <= _LARGEST_INVERTED and items * others <= _MAX_CELLS
-
-    @cached_property
-    def _marginal(self) -> tuple[FloatArray, FloatArray]:
-        """Covariance of the scores and standard errors of the annotators' parameters, marginal over the rest.
-
-        The score block of the Hessian is diagonal, since a grade involves one item. The other parameters are eliminated
-        by a Schur complement.
-        """
-        from scipy.sparse.linalg import splu
-
-        items = self.layout.items
-        for damping in DAMPINGS:
-            matrix = self.hessian.damped(damping)
-            cross = matrix[items:, :items].toarray()
-            solved = splu(matrix[items:, items:].tocsc()).solve(cross)
-            schur = matrix[:items, :items].toarray() - cross.T @ solved
-            with limit_blas_threads(items), suppress(np.linalg.LinAlgError):
-                np.linalg.cholesky(schur)  # fails unless the matrix is positive definite
-                break
-        with limit_blas_threads(items):
-            covariance = np.linalg.inv(schur)
-        from_scores = np.sum((solved @ covariance) * solved, axis=1)[: 3 * self.layout.annotators]
-        return covariance, np.sqrt(self._conditional_variances + from_scores)
-
-    @property
-    def _conditional_variances(self) -> FloatArray:
-        """Variances of the annotators' parameters given scores and thresholds: one 3 × 3 block per annotator."""
-        items, people = self.layout.items, self.layout.annotators
-        part = self.hessian.matrix[items : items + 3 * people, items : items + 3 * people]
-        blocks = np.empty((people, 3, 3))
-        for a in range(3):
-            for b in range(a, 3):
-                blocks[:, a, b] = blocks[:, b, a] = part.diagonal((b - a) * people)[a * people : (a + 1) * people]
-        return np.asarray(np.linalg.inv(blocks)[:, range(3), range(3)].T.ravel())
-
-    def uncertainty(self) -> Uncertainty:
-        """Standard errors and joint draws of the scores."""
-        centre = self.ratings.items.centre
-        if self._is_joint:
-            error, noise = draw_from_covariance(self._marginal[0], centre, self.seed)
-            method = "curvature at the optimum, of scores and annotators together"
-            return Uncertainty(centre(self.scores) + noise, error, method)
-        error = 1.0 / np.sqrt(self.hessian.matrix.diagonal()[: self.layout.items])
-        method = "curvature at the optimum, of scores, given the annotators"
-        return normal_uncertainty(centre(self.scores), error, method, self.seed)
-
-    def estimates(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
-        """Quality and leniency of the annotators, with 95 % intervals.
-
-        Quality is the probability of ordering two items correctly whose scores differ by one standard deviation.
-        """
-        items, people = self.layout.items, self.layout.annotators
-        leniency, _, discrimination = self.optimum.parameters[items : items + 3 * people].reshape(3, people)
-        errors = self._marginal[1] if self._is_joint else np.sqrt(self._conditional_variances)
-        leniency_width, _, discrimination_width = 1.96 * errors.reshape(3, people)
-        gap = float(np.std(self.scores))
-        quality, low, high = (
-            ordering_probability(gap * (1 + discrimination + sign * discrimination_width)) for sign in (0, -1, 1)
-        )
-        return {
-            "quality": (quality, low, high),
-            "leniency": (leniency, leniency - leniency_width, leniency + leniency_width),
-        }
+def _log_weight(fit: SpreadFit) -> float:
+    return fit.approximation.component(fit.log_scale, _log_prior(fit.log_scale)).log_weight
