@@ -123,7 +123,7 @@ def test_gold_pairs_are_a_list_a_table_or_judgments():
 
 def test_warnings_are_issued_and_noted():
     with pytest.warns(ConvergenceWarning) as caught:
-        ranking = rank(CITIES / "votes.csv", max_steps=1)
+        ranking = rank(CITIES / "votes.csv", model="bradley-terry", prior_scale=3.0, max_steps=1)
     assert str(caught[0].message) in ranking.notes
     with pytest.warns(DataWarning, match="zebra"):
         rank({**VOTES, "winner": [*VOTES["winner"][:-1], "zebra"]})
