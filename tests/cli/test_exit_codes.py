@@ -22,7 +22,7 @@ READING = {
 }
 every_reader = pytest.mark.parametrize("command", READING)
 COMMANDS = typer.main.get_command(app).commands
-SHORT = ("--model", "crowd-bt", "--set", "max_steps=1")
+SHORT = ("--model", "crowd-bt", "--set", "estimation=joint", "--set", "max_steps=1")
 
 
 @every_reader

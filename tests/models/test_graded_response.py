@@ -7,13 +7,23 @@ from scipy.special import expit
 from scipy.stats import spearmanr
 
 from crowdrank.data import Ratings
+from crowdrank.engines import LOCAL
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError
+from crowdrank.inference.newton import maximize
+from crowdrank.models.ratings import graded_response_posterior
 from crowdrank.models.ratings.dawid_skene import GradeClasses
-from crowdrank.models.ratings.graded_response import GradedResponse, ParameterLayout
+from crowdrank.models.ratings.graded_response import GradedResponse
+from crowdrank.models.ratings.graded_response_posterior import (
+    LaplaceApproximation,
+    LogPosterior,
+    ParameterLayout,
+    PriorScales,
+)
 from crowdrank.models.ratings.mean_ratings import MeanRating
 from crowdrank.simulation import rating_crowd
 from tests.strategies import disconnected_allowed, some_ratings
 
+SCALES = PriorScales(score=1.0, leniency=1.0, stretch=0.3, discrimination=0.7)
 quick = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -53,13 +63,10 @@ def log_posterior(model, ratings, x):
 @quick
 @given(ratings=some_ratings(most_more=8))
 def test_the_estimate_is_the_posterior_mode(ratings):
-    from crowdrank.engines import LOCAL
-    from crowdrank.inference.newton import maximize
-    from crowdrank.models.ratings.graded_response import LogPosterior
-
-    model = GradedResponse()
+    model = GradedResponse(prior_scale=1.0, discrimination_scale=0.7)
     layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, model.bins))
-    found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, model), layout.start, tolerance=1e-8, max_step=2.0)
+    posterior = LogPosterior(LOCAL.load(layout.shard), layout, SCALES)
+    found = maximize(posterior, layout.start, tolerance=1e-8, max_step=2.0)
     top = log_posterior(model, ratings, found.parameters)
     assert found.evaluation.value == pytest.approx(top, rel=1e-9)
     with disconnected_allowed():
@@ -107,28 +114,26 @@ def test_annotator_errors_equal_those_of_the_full_hessian():
     """Each with all other parameters unknown but the thresholds, which move with the mean leniency of all."""
     from crowdrank.engines import LOCAL
     from crowdrank.inference.newton import maximize
-    from crowdrank.models.ratings.graded_response import LaplaceApproximation, LogPosterior
 
     ratings, *_ = crowd(2, items=12, people=6, each=10)
     layout = ParameterLayout.of(ratings, GradeClasses.of(ratings, 10))
-    model = GradedResponse()
-    found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, model), layout.start, max_step=2.0)
-    covariance, errors = LaplaceApproximation(found, layout, ratings, 0)._marginal
+    found = maximize(LogPosterior(LOCAL.load(layout.shard), layout, SCALES), layout.start, max_step=2.0)
+    covariance, errors, log_determinant = LaplaceApproximation(found, layout, ratings, 0)._marginal
     inverse = np.linalg.inv(found.evaluation.curvature.matrix.toarray())
     np.testing.assert_allclose(covariance, inverse[:12, :12], rtol=1e-8, atol=1e-10)
+    assert log_determinant == pytest.approx(-np.linalg.slogdet(inverse)[1])
     alone = np.sqrt(np.diag(inverse))[12:30]
     np.testing.assert_allclose(errors[12:], alone[12:], rtol=0.02)  # of sharpness
     assert (errors <= alone * (1 + 1e-9)).all()
 
 
 def test_large_data_treat_annotators_as_known(monkeypatch):
-    from crowdrank.models.ratings import graded_response
-
     ratings, *_ = crowd(3)
-    exact = GradedResponse().fit(ratings)
+    model = GradedResponse(prior_scale=1.0, discrimination_scale=0.7)
+    exact = model.fit(ratings)
     assert exact.uncertainty.method == "curvature at the optimum, of scores and annotators together"
-    monkeypatch.setattr(graded_response, "_MAX_CELLS", 10)
-    given_annotators = GradedResponse().fit(ratings)
+    monkeypatch.setattr(graded_response_posterior, "_MAX_CELLS", 10)
+    given_annotators = model.fit(ratings)
     assert given_annotators.uncertainty.method == "curvature at the optimum, of scores, given the annotators"
     ratio = given_annotators.uncertainty.std_error / exact.uncertainty.std_error
     assert (ratio > 0.7).all()
@@ -181,3 +186,27 @@ def test_with_many_reversed_annotators_the_opposite_sign_is_tried():
     """Eight of these fifteen are wrong more often than right; climbing from equals ends on the lower summit."""
     crowd = rating_crowd(items=30, annotators=15, grades_each=20, levels=5, seed=4)
     assert spearmanr(GradedResponse().fit(crowd.judgments).scores, crowd.truth)[0] > 0.8
+
+
+@pytest.mark.parametrize("spread", [0.5, 2.5])
+def test_the_spread_of_scores_is_learnt(spread):
+    rng = np.random.default_rng(6)
+    item, who = np.repeat(np.arange(40), 10), np.tile(np.arange(10), 40)
+    truth = spread * rng.normal(size=40)
+    seen = truth[item] + rng.normal(size=10)[who] + rng.logistic(size=len(item))
+    grade = np.searchsorted(np.linspace(-2, 2, 4) * max(spread, 1.0), seen)
+    ratings = Ratings.of([f"i{n:02d}" for n in item], grade, annotator=[f"w{k}" for k in who])
+    ranking = GradedResponse().fit(ratings)
+    assert ranking.parameters["prior_scale"] == pytest.approx(np.std(truth), rel=0.3)
+    low, high = np.quantile(ranking.uncertainty.draws, (0.025, 0.975), axis=0)
+    centred = truth - truth.mean()
+    assert np.mean((low <= centred) & (centred <= high)) > 0.85
+
+
+def test_random_grades_have_nearly_equal_scores():
+    rng = np.random.default_rng(7)
+    item, who = np.repeat(np.arange(20), 6), np.tile(np.arange(6), 20)
+    ratings = Ratings.of([f"i{n:02d}" for n in item], rng.integers(5, size=120), annotator=[f"w{k}" for k in who])
+    ranking = GradedResponse().fit(ratings)
+    assert set(ranking.groups) == {1}
+    assert np.abs(ranking.scores).max() < 0.6

@@ -122,7 +122,7 @@ class Model(ABC):
         )
         return self._fit(judgments, options)
 
-    def with_learnt_settings(self, ranking: Ranking) -> Model:
+    def with_estimated_settings(self, ranking: Ranking) -> Model:
         """The model for refits to resampled judgments: slow "auto" settings have the values that a fit has found."""
         return self
 

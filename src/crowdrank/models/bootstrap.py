@@ -117,7 +117,7 @@ def with_bootstrap(
         The same scores. A resample that orders no two items counts as a tie of all. Refits of crowd-bt
         use the spread and the distribution of quality that were learnt from all judgments.
     """
-    refitted = model.with_learnt_settings(ranking)
+    refitted = model.with_estimated_settings(ranking)
 
     def refit(again: Any) -> FloatArray:
         # a resample may be disconnected by chance, which says nothing about the data

@@ -156,7 +156,7 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
         return empty
     with muted_warnings():  # the board shows by itself that data are thin
         ranking = model.fit(judgments)
-        fitted = model_of(ranking).with_learnt_settings(ranking)  # what was learnt from the data is not learnt again
+        fitted = model_of(ranking).with_estimated_settings(ranking)  # what was learnt from the data is not learnt again
         reliability = reliability_summary(with_features, fitted)
         history = board_history(judgments, ranking, fitted)
     settings = projection.settings

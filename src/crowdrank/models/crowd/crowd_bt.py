@@ -146,7 +146,7 @@ class CrowdBT(IterativeModel):
     def _formula(self) -> int:
         return CROWD_BT if self.link == "logistic" else CROWD_BT_PROBIT
 
-    def with_learnt_settings(self, ranking: Ranking) -> CrowdBT:
+    def with_estimated_settings(self, ranking: Ranking) -> CrowdBT:
         if self.estimation == "joint":
             return self
         scale, quality, found = self.prior_scale, self.quality_prior, ranking.parameters

@@ -14,11 +14,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray, Int32Array
+from crowdrank.arrays import FloatArray
 from crowdrank.data import Items
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.inference.laplace import LaplaceApproximation
@@ -27,11 +28,13 @@ from crowdrank.inference.newton import OptimizeResult, maximize
 from crowdrank.models.crowd.marginal_likelihood import pair_curvature
 from crowdrank.models.crowd.marginal_objective import (
     MAX_DENSE_ITEMS,
+    STRETCH,
     Hyperparameters,
     MarginalCurvature,
     MarginalObjective,
+    StretchedTables,
 )
-from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution, grid_log_evidence
+from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution
 from crowdrank.models.crowd.ties import fit_ties, maximize_within
 
 # Normal priors on log σ, log α and log β. Where annotators are alike, their quality and the scale of the scores cannot
@@ -54,8 +57,8 @@ _LATTICE_ROWS, _STAR_ROWS = 2_000, 300_000
 _ROUGH_TOLERANCE = 0.2
 _MAX_ROUNDS, _ROUND_TOLERANCE = 12, 0.1
 _SMALLEST_SCALE = 0.02
-# Stretches of the scores are tried up to a factor of e^0.25 either way in one round, on at most this many annotators.
-_STRETCH, _MOST_ANNOTATORS = 0.25, 2_000
+# The distribution of quality is estimated from about this many annotators.
+_MOST_ANNOTATORS = 2_000
 # Bounds of log α and log β where data are many.
 _BOUNDS = ((-0.7, 6.0), (-2.5, 2.0))
 # No score moves further in one Newton step, because the objective is not concave.
@@ -109,6 +112,13 @@ class Mode:
         assert self.root is not None
         return float(np.linalg.norm(self.root.T @ (scores - self.scores)))
 
+    def noise(self) -> FloatArray:
+        """A draw from the posterior of the scores, less its mean; always the same one."""
+        noise = np.random.default_rng(len(self.scores)).standard_normal(len(self.scores))
+        if self.root is None:
+            return np.asarray(noise / np.sqrt(self.curvature.diagonal))
+        return np.asarray(np.linalg.solve(self.root.T, noise))
+
     def component(self, items: Items, seed: int) -> LaplaceComponent:
         """The normal distribution at this mode, as a component of the posterior."""
         mode = items.centre(self.scores)
@@ -153,6 +163,12 @@ class Explorer:
     rows: int
     tolerance: float
     max_steps: int
+
+    @cached_property
+    def _sample(self) -> tuple[int, MarginalObjective]:
+        """A sample of the annotators, who suffice for the distribution of quality, and how many each stands for."""
+        step = max(1, len(self.objective.grids.grid_of) // _MOST_ANNOTATORS)
+        return step, self.objective.of_some_annotators(step)
 
     @property
     def _free(self) -> list[int]:
@@ -306,7 +322,8 @@ class Explorer:
         """
         grids, hyper = self.objective.grids, mode.hyper
         log_scale, *quality = _coordinates(hyper)
-        stretched = StretchedTables.around(self.objective, mode)
+        repeats, sample = self._sample
+        stretched = StretchedTables.around(sample.at(hyper), mode.scores, mode.noise(), float(repeats))
 
         def of_quality(x: FloatArray) -> float:
             at = (log_scale + float(x[2]), float(x[0]), float(x[1]))
@@ -315,7 +332,7 @@ class Explorer:
             return found + self._log_prior(at)
 
         free = [axis - 1 for axis in self._free if axis > 0] + ([] if self.fixed[0] else [2])
-        start, bounds = np.array([*quality, 0.0]), (*_BOUNDS, (-_STRETCH, _STRETCH))
+        start, bounds = np.array([*quality, 0.0]), (*_BOUNDS, (-STRETCH, STRETCH))
         log_alpha, log_beta, log_stretch = maximize_within(of_quality, start, free, bounds)
         tie = hyper.tie
         if len(grids.nu):
@@ -374,62 +391,6 @@ class Explorer:
         """About one standard deviation of log σ, log α and log β, given the numbers of items and of annotators."""
         people = min(len(self.objective.grids.grid_of), self.rows / _ANSWERS_PER_ANNOTATOR)
         return np.asarray(np.minimum(_DIFFERENCES, [1 / np.sqrt(2 * items), 2 / np.sqrt(people), 2 / np.sqrt(people)]))
-
-
-@dataclass(frozen=True, eq=False)
-class StretchedTables:
-    """Log-likelihoods of annotators at their grid points, as functions of a common factor eᵘ of the scores.
-
-    Parameters
-    ----------
-    quality, tie : arrays of float, draws × coefficients × annotators × points
-        Coefficients of the parabola in u through three values, at two opposite draws of the scores.
-    grid_of : array of int
-        Grid of each annotator.
-    repeats : float
-        Annotators that each of these stands for.
-    """
-
-    quality: FloatArray
-    tie: FloatArray
-    grid_of: Int32Array
-    repeats: float
-
-    @classmethod
-    def around(cls, objective: MarginalObjective, mode: Mode) -> StretchedTables:
-        """Tables at two opposite draws from the posterior of the scores, each stretched by three factors."""
-        noise = np.random.default_rng(len(mode.scores)).standard_normal(len(mode.scores))
-        root = mode.root
-        noise = noise / np.sqrt(mode.curvature.diagonal) if root is None else np.asarray(np.linalg.solve(root.T, noise))
-        grid_of = objective.grids.grid_of
-        chosen = slice(None, None, max(1, len(grid_of) // _MOST_ANNOTATORS))
-        quality, tie = [], []
-        for scores in (mode.scores + noise, mode.scores - noise):
-            tables = [objective.tables(np.exp(u) * scores) for u in (-_STRETCH, 0.0, _STRETCH)]
-            quality.append(_parabola([table.quality[chosen] for table in tables]))
-            tie.append(_parabola([table.tie[chosen] for table in tables]))
-        return cls(np.array(quality), np.array(tie), grid_of[chosen], len(grid_of) / len(grid_of[chosen]))
-
-    def log_likelihood(self, log_weights: FloatArray, log_tie_weights: FloatArray, u: float) -> float:
-        """Marginal log-likelihood for these prior weights and this stretch, averaged over the draws."""
-        total = sum(grid_log_evidence(_at(one, u), log_weights[self.grid_of]) for one in self.quality)
-        return 0.5 * self.repeats * total + self.tie_log_likelihood(log_tie_weights, u)
-
-    def tie_log_likelihood(self, log_weights: FloatArray, u: float) -> float:
-        if not len(log_weights):
-            return 0.0
-        return 0.5 * self.repeats * sum(grid_log_evidence(_at(one, u), log_weights) for one in self.tie)
-
-
-def _parabola(values: list[FloatArray]) -> FloatArray:
-    """Coefficients of 1, u and u² of the parabola through the values at −_STRETCH, 0 and _STRETCH."""
-    behind, middle, ahead = values
-    return np.stack((middle, (ahead - behind) / (2.0 * _STRETCH), 0.5 * (ahead + behind - 2.0 * middle) / _STRETCH**2))
-
-
-def _at(coefficients: FloatArray, u: float) -> FloatArray:
-    constant, linear, quadratic = coefficients
-    return np.asarray(constant + u * (linear + u * quadratic))
 
 
 def _are_different(one: FloatArray, other: FloatArray) -> bool:

@@ -118,6 +118,14 @@ def is_tie(shard: Answers) -> AnyArray:
     return shard.features[:, 0] != 0 if shard.features.shape[1] else np.zeros(shard.rows, bool)
 
 
+def every_nth_annotator(shard: Answers, step: int) -> tuple[Answers, tuple[FloatArray]]:
+    """The answers of every n-th annotator, with new codes of annotators, and their total weight."""
+    rows = np.flatnonzero(shard.annotator % step == 0)
+    who, weight = shard.annotator[rows] // np.int32(step), shard.weight[rows]
+    kept = Answers(shard.winner[rows], shard.loser[rows], who, weight, shard.features[rows], shard.start)
+    return kept, (np.array([weight.sum()]),)
+
+
 def weight_of_ties(shard: Answers) -> tuple[FloatArray]:
     """Total weight of the ties and of the decided answers."""
     return (np.asarray(np.bincount(~is_tie(shard), shard.weight, 2), dtype=np.float64),)

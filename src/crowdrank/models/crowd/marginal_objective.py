@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray
+from crowdrank.arrays import FloatArray, Int32Array
 from crowdrank.engines import ShardedData
 from crowdrank.inference.curvature import DampedCurvature
 from crowdrank.inference.newton import Evaluation
@@ -22,6 +22,7 @@ from crowdrank.models.crowd.marginal_likelihood import (
     annotator_gradients,
     curvature_matrix,
     curvature_product,
+    every_nth_annotator,
     grid_tables,
     margin_terms,
     project,
@@ -37,6 +38,8 @@ from crowdrank.models.crowd.quality_priors import (
 
 # Up to this many items the curvature is a matrix; beyond it, it is known by its products.
 MAX_DENSE_ITEMS = 800
+STRETCH = 0.25
+"""Scores are stretched by a factor of at most e to this power in one step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +148,13 @@ class MarginalObjective:
     def at(self, hyper: Hyperparameters) -> MarginalObjective:
         return replace(self, hyper=hyper)
 
+    def of_some_annotators(self, step: int) -> MarginalObjective:
+        """The objective of the answers of every `step`-th annotator."""
+        if step == 1:
+            return self
+        shards, _ = self.shards.map_and_sum(every_nth_annotator, step)
+        return replace(self, shards=shards, grids=replace(self.grids, grid_of=self.grids.grid_of[::step]))
+
     @cached_property
     def log_weights(self) -> FloatArray:
         """Log prior weights of the grid points of every annotator."""
@@ -185,3 +195,56 @@ class MarginalObjective:
         """Posterior weights of the grid points of every annotator."""
         tie = grid_posterior(tables.tie, self.log_tie_weights) if len(self.grids.nu) else tables.tie
         return GridTables(grid_posterior(tables.quality, self.log_weights), tie)
+
+
+@dataclass(frozen=True, eq=False)
+class StretchedTables:
+    """Log-likelihoods of annotators at their grid points, as functions of a common factor eᵘ of the scores.
+
+    Parameters
+    ----------
+    quality, tie : arrays of float, draws × coefficients × annotators × points
+        Coefficients of the parabola in u through three values, at two opposite draws of the scores.
+    grid_of : array of int
+        Grid of each annotator.
+    repeats : float
+        Annotators that each of these stands for.
+    """
+
+    quality: FloatArray
+    tie: FloatArray
+    grid_of: Int32Array
+    repeats: float
+
+    @classmethod
+    def around(
+        cls, objective: MarginalObjective, scores: FloatArray, noise: FloatArray, repeats: float
+    ) -> StretchedTables:
+        """Tables at two opposite draws from the posterior of the scores, each stretched by three factors."""
+        quality, tie = [], []
+        for drawn in (scores + noise, scores - noise):
+            tables = [objective.tables(np.exp(u) * drawn) for u in (-STRETCH, 0.0, STRETCH)]
+            quality.append(_parabola([table.quality for table in tables]))
+            tie.append(_parabola([table.tie for table in tables]))
+        return cls(np.array(quality), np.array(tie), objective.grids.grid_of, repeats)
+
+    def log_likelihood(self, log_weights: FloatArray, log_tie_weights: FloatArray, u: float) -> float:
+        """Marginal log-likelihood for these prior weights and this stretch, averaged over the draws."""
+        total = sum(grid_log_evidence(_at(one, u), log_weights[self.grid_of]) for one in self.quality)
+        return 0.5 * self.repeats * total + self.tie_log_likelihood(log_tie_weights, u)
+
+    def tie_log_likelihood(self, log_weights: FloatArray, u: float) -> float:
+        if not len(log_weights):
+            return 0.0
+        return 0.5 * self.repeats * sum(grid_log_evidence(_at(one, u), log_weights) for one in self.tie)
+
+
+def _parabola(values: list[FloatArray]) -> FloatArray:
+    """Coefficients of 1, u and u² of the parabola through the values at −STRETCH, 0 and STRETCH."""
+    behind, middle, ahead = values
+    return np.stack((middle, (ahead - behind) / (2.0 * STRETCH), 0.5 * (ahead + behind - 2.0 * middle) / STRETCH**2))
+
+
+def _at(coefficients: FloatArray, u: float) -> FloatArray:
+    constant, linear, quadratic = coefficients
+    return np.asarray(constant + u * (linear + u * quadratic))

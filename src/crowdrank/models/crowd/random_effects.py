@@ -84,14 +84,21 @@ class RandomEffectsEstimate:
         return LaplaceMixture([mode.component(self.comparisons.items, self.seed) for mode in self.modes])
 
     @cached_property
+    def weights(self) -> FloatArray:
+        """Posterior probability of each value of the hyperparameters."""
+        log_weight = np.array([mode.log_weight for mode in self.modes])
+        weight = np.exp(log_weight - log_weight.max())
+        return np.asarray(weight / weight.sum())
+
+    @cached_property
     def best(self) -> Mode:
-        return self.modes[int(np.argmax(self.mixture.weights))]
+        return self.modes[int(np.argmax(self.weights))]
 
     @property
     def reversed_probability(self) -> float:
         """Posterior probability of the mirror image of the most probable reading."""
         is_reversed = np.array([mode.is_reversed for mode in self.modes])
-        return float(self.mixture.weights @ (is_reversed != self.best.is_reversed))
+        return float(self.weights @ (is_reversed != self.best.is_reversed))
 
     @cached_property
     def sampled(self) -> WeightedDraws | None:
@@ -104,7 +111,11 @@ class RandomEffectsEstimate:
     @property
     def scores(self) -> FloatArray:
         """Posterior mean of the scores."""
-        return self.mixture.mean if self.sampled is None else self.sampled.mean
+        if self.sampled is not None:
+            return self.sampled.mean
+        if len(self.modes) == 1:  # drawing from it would take long
+            return self.comparisons.items.centre(self.best.scores)
+        return self.mixture.mean
 
     def uncertainty(self) -> Uncertainty:
         if self.sampled is not None:
@@ -118,7 +129,7 @@ class RandomEffectsEstimate:
 
     def parameters(self) -> dict[str, float]:
         """Posterior medians of the hyperparameters (geometric means), and the probability of the reversed reading."""
-        weights = self.mixture.weights
+        weights = self.weights
         hypers = [mode.hyper for mode in self.modes]
         found = {
             "prior_scale": float(np.exp(weights @ np.log([hyper.scale for hyper in hypers]))),
@@ -154,7 +165,7 @@ class RandomEffectsEstimate:
     def ranking(self, model: IterativeModel) -> Ranking:
         """The result of the fit."""
         found = self.best.found
-        matter = [mode.found for mode, weight in zip(self.modes, self.mixture.weights, strict=True) if weight > 0.01]
+        matter = [mode.found for mode, weight in zip(self.modes, self.weights, strict=True) if weight > 0.01]
         worst = max(matter, key=lambda one: (not one.converged, one.distance))
         ranking = build_ranking(
             model,

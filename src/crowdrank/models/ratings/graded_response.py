@@ -47,7 +47,9 @@ _LARGEST_INTEGRATED = 500
 _NEGLIGIBLE = 0.03
 # The discrimination varies as if this many more annotators had varied by this much.
 _DISCRIMINATION_COUNT, _DISCRIMINATION_SCALE = 4.0, 0.4
-_LEARNT = ("prior_scale", "discrimination_scale")
+# Wide at first, so that reversed annotators are recognised.
+_FIRST_DISCRIMINATION_SCALE = 0.7
+_ESTIMATED = ("prior_scale", "discrimination_scale")
 _DRAWS = 1000
 
 
@@ -110,7 +112,7 @@ class GradedResponse(Model):
         check_bins(self.bins)
         for name in ("prior_scale", "leniency_scale", "discrimination_scale", "stretch_scale"):
             value = getattr(self, name)
-            if name in _LEARNT and value == "auto":
+            if name in _ESTIMATED and value == "auto":
                 continue
             if isinstance(value, str) or not 0 < value < np.inf:
                 raise SettingError(f"{name} must be positive, got {value!r}.")
@@ -187,7 +189,7 @@ class SpreadFitter:
         scale, discrimination = self.model.prior_scale, self.model.discrimination_scale
         here = self.fit(
             0.0 if isinstance(scale, str) else float(np.log(scale)),
-            _DISCRIMINATION_SCALE if isinstance(discrimination, str) else discrimination,
+            _FIRST_DISCRIMINATION_SCALE if isinstance(discrimination, str) else discrimination,
             tolerance=_ROUGH if "auto" in (scale, discrimination) else 0.0,
         )
         if "auto" not in (scale, discrimination):
