@@ -314,7 +314,7 @@ def test_notes_name_reversed_annotators_and_failed_convergence(tmp_path):
     found.save(tmp_path / "r.json")
     assert Ranking.load(tmp_path / "r.json").notes == found.notes
     with pytest.warns(ConvergenceWarning):
-        stopped = CrowdBT(max_steps=1).fit(judgments)
+        stopped = CrowdBT(estimation="joint", max_steps=1).fit(judgments)
     assert stopped.notes[0].startswith("crowd-bt did not converge in 1 steps (")
 
 

@@ -47,8 +47,7 @@ _LARGEST_INTEGRATED = 500
 _NEGLIGIBLE = 0.03
 # The discrimination varies as if this many more annotators had varied by this much.
 _DISCRIMINATION_COUNT, _DISCRIMINATION_SCALE = 4.0, 0.4
-# Wide at first, so that reversed annotators are recognised.
-_FIRST_DISCRIMINATION_SCALE = 0.7
+_WIDE_DISCRIMINATION_SCALE = 0.7
 _ESTIMATED = ("prior_scale", "discrimination_scale")
 _DRAWS = 1000
 
@@ -181,19 +180,33 @@ class SpreadFitter:
         return SpreadFit(log_scale, discrimination, approximation)
 
     def best(self) -> tuple[SpreadFit, float]:
-        """The most probable spreads, and the standard deviation of the logarithm of that of scores.
+        """The most probable spreads, as in `_with_best_spreads`.
 
         The spread of scores is found by MacKay's (1992) fixed point, that of discrimination by EM. Both belong
         together: only the products of scores and discriminations are seen in the grades.
         """
         scale, discrimination = self.model.prior_scale, self.model.discrimination_scale
-        here = self.fit(
-            0.0 if isinstance(scale, str) else float(np.log(scale)),
-            _FIRST_DISCRIMINATION_SCALE if isinstance(discrimination, str) else discrimination,
-            tolerance=_ROUGH if "auto" in (scale, discrimination) else 0.0,
-        )
-        if "auto" not in (scale, discrimination):
-            return here, 0.0
+        log_scale = 0.0 if isinstance(scale, str) else float(np.log(scale))
+        if not isinstance(discrimination, str):
+            here = self.fit(log_scale, discrimination)
+            if not isinstance(scale, str):
+                return here, 0.0
+            return self._with_best_spreads(here)
+        found = self._with_best_spreads(self.fit(log_scale, _DISCRIMINATION_SCALE, self.layout.start, _ROUGH))
+        # with a narrow prior, a crowd in which many are reversed looks random
+        wide = self.fit(log_scale, _WIDE_DISCRIMINATION_SCALE, tolerance=_ROUGH)
+        reversed_share = np.mean(self.layout.discrimination(wide.approximation.optimum.parameters) < 0)
+        if reversed_share >= _REVERSED_FRACTION and wide.approximation.is_joint:
+            found = max(found, self._with_best_spreads(wide), key=lambda one: self._log_evidence(one[0]))
+        return found
+
+    def _log_evidence(self, fit: SpreadFit) -> float:
+        """Log evidence of both spreads."""
+        return _log_weight(fit) - self.layout.annotators * float(np.log(fit.discrimination))
+
+    def _with_best_spreads(self, here: SpreadFit) -> tuple[SpreadFit, float]:
+        """The most probable spreads near given ones, and the standard deviation of the logarithm of that of scores."""
+        scale, discrimination = self.model.prior_scale, self.model.discrimination_scale
         many = len(self.ratings.items) > _LARGEST_INTEGRATED
         ratios: tuple[float, ...] = (1.0, 1.0)
         for step_number in range(_MAX_ROUNDS):
