@@ -194,7 +194,7 @@ def neighbours_only(comparisons: Comparisons, scores: FloatArray) -> bool:
     integrated out with the prior N(0, 2τ²), pair by pair, so τ does not depend on which pairs were compared. Judgments
     without repeated pairs, and very many judgments, give False.
     """
-    if comparisons.storage is not None or len(comparisons) > _MAX_COUNTED_ROWS:
+    if len(comparisons) > _MAX_COUNTED_ROWS:
         return False
     counts = comparisons.counts
     wins, losses = counts.first_wins, counts.second_wins
