@@ -12,11 +12,12 @@ import polars as pl
 from crowdrank.data import ImportReport, Judgments, Rankings
 from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
-from crowdrank.io.column_roles import find_column, match_roles, normalize_name
+from crowdrank.io.column_roles import find_column, match_roles
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
 from crowdrank.io.rows import Rows
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source, open_source
+from crowdrank.io.synonyms import normalize_name
 
 # Columns with personal data or secrets. They are never read: annotators are known by an id alone.
 PERSONAL_COLUMNS = frozenset(

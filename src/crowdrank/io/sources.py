@@ -16,10 +16,10 @@ from typing import Any, NoReturn, TypeVar
 import polars as pl
 
 from crowdrank.errors import FormatError
-from crowdrank.io.column_roles import normalize_name
 from crowdrank.io.delimited import read_delimited
 from crowdrank.io.json_records import first_records, read_json
 from crowdrank.io.source_table import SourceTable, dedupe_names, read_columns, read_frame
+from crowdrank.io.synonyms import normalize_name
 
 Result = TypeVar("Result")
 
