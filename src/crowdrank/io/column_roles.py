@@ -30,8 +30,12 @@ OPTIONAL_ROLES = {
     "ratings": ("annotator", "query", "weight"),
     "rankings": ("annotator", "query", "list", "weight"),
 }
-_DEFINING_ROLES = {role for _, shape in SHAPES for role in shape} | {"list"}
+DEFINING_ROLES = {role for _, shape in SHAPES for role in shape} | {"list"}
 _MAX_COLUMNS_SHOWN = 30
+
+
+class UnmatchedColumnsError(FormatError):
+    """No shape of judgments fits the columns."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,9 @@ def match_roles(
 def _with_roles_of_format(table: SourceTable, given: dict[str, str]) -> dict[str, str]:
     """Add the roles that the format declares, unless the caller says otherwise."""
     declared = dict(table.roles)
-    if any(given[role] and not declared.get(role) for role in _DEFINING_ROLES & given.keys()):
+    if any(given[role] and not declared.get(role) for role in DEFINING_ROLES & given.keys()):
         # The caller names another shape than the format: winner and loser in place of left, right and winner.
-        declared = {role: column for role, column in declared.items() if role not in _DEFINING_ROLES}
+        declared = {role: column for role, column in declared.items() if role not in DEFINING_ROLES}
     return declared | given
 
 
@@ -135,7 +139,7 @@ class RoleMatcher:
 
     def allows(self, kind: str, shape: Sequence[str]) -> bool:
         """Return whether a shape uses every defining role that the caller named."""
-        named = {role for role, column in self.given.items() if column and role in _DEFINING_ROLES}
+        named = {role for role, column in self.given.items() if column and role in DEFINING_ROLES}
         return named <= {*shape, *OPTIONAL_ROLES[kind]}
 
     def match(self, shape: Sequence[str]) -> dict[str, str] | None:
@@ -156,15 +160,10 @@ class RoleMatcher:
         """Return two columns that belong together: model_a with model_b, never left with model_b."""
         if any(role in self.given for role in pair):
             return {}
-        found = [
-            [names for names in tier if all(name in self.by_name for name in names)] for tier in PAIRS_BY_ROLES[pair]
-        ]
         candidates = [
-            tuple(
-                self._only(role, self._columns(side)) for role, side in zip(pair, zip(*tier, strict=True), strict=True)
-            )
-            for tier in found
-            if tier
+            tuple(self._only(role, self._columns(side)) for role, side in zip(pair, sides, strict=True))
+            for tier in PAIRS_BY_ROLES[pair]
+            if (sides := list(zip(*(p for p in tier if all(name in self.by_name for name in p)), strict=True)))
         ]
         if not candidates:
             return None
@@ -247,7 +246,12 @@ def _no_match(matcher: RoleMatcher, kind: str | None) -> FormatError:
         f"{table.name}: no column for {_listed(lacking, 'or')}. Columns found: {_shown_columns(table)}. "
         f"{needed[0].upper()}{needed[1:]}."
     )
-    return columns_error(problem, "Name a column yourself:", {lacking[0]: "COLUMN"})
+    return UnmatchedColumnsError(
+        problem,
+        remedy=f"Name a column yourself: columns={{{lacking[0]!r}: 'COLUMN'}}.",
+        option="columns",
+        value={lacking[0]: "COLUMN"},
+    )
 
 
 def _shown_columns(table: SourceTable) -> str:

@@ -1,4 +1,4 @@
-"""Parse the winner of a comparison: the name of an item, a word for a side, a verdict (A>>B), a score (1-0) or a code."""
+"""Parse the winner of a comparison: the name of an item, a word for a side, a verdict, a score or a code."""
 
 from __future__ import annotations
 
@@ -26,27 +26,13 @@ _SKIPS = each(
     "skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
     "unknown none na null nan noanswer unanswered abstain abstained"
 )
-_LEFT = [left for tier in SIDE_PAIRS for left, _ in tier] + [
-    "leftvote",
-    "leftwins",
-    "awins",
-    "win",
-    "won",
-    "wins",
-    "victory",
-]
-_RIGHT = [right for tier in SIDE_PAIRS for _, right in tier] + [
-    "rightvote",
-    "rightwins",
-    "bwins",
-    "loss",
-    "lost",
-    "lose",
-    "defeat",
-]
+_LEFT_WORDS = each("leftvote leftwins awins win won wins victory")
+_RIGHT_WORDS = each("rightvote rightwins bwins loss lost lose defeat")
 _WORDS: dict[str, np.int8] = {
-    **dict.fromkeys(_LEFT, LEFT),
-    **dict.fromkeys(_RIGHT, RIGHT),
+    **{left: LEFT for tier in SIDE_PAIRS for left, _ in tier},
+    **{right: RIGHT for tier in SIDE_PAIRS for _, right in tier},
+    **{word: LEFT for (word,) in _LEFT_WORDS},
+    **{word: RIGHT for (word,) in _RIGHT_WORDS},
     **{word: TIE for (word,) in _TIES},
     **{word: BOTH_BAD for (word,) in _BOTH_BADS},
     **{word: SKIP for (word,) in _SKIPS},

@@ -12,12 +12,13 @@ import polars as pl
 from crowdrank.data import ImportReport, Judgments, Rankings
 from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
-from crowdrank.io.column_roles import find_column, match_roles
+from crowdrank.io.column_roles import DEFINING_ROLES, RoleMatch, UnmatchedColumnsError, find_column, match_roles
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
 from crowdrank.io.rows import Rows
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source, open_source
 from crowdrank.io.synonyms import normalize_name
+from crowdrank.io.wide_tables import read_lists, read_wide, spread_roles
 
 # Columns with personal data or secrets. They are never read: annotators are known by an id alone.
 PERSONAL_COLUMNS = frozenset(
@@ -133,7 +134,7 @@ def read(
     opened = open_source(source, encoding)
     format_name = detect_format(opened) if format is None else check_format_name(format)
     table = _load_table(format_name, opened)
-    match = match_roles(table, kind, columns)
+    table, match = _match_shape(table, kind, columns)
     if features and match.kind != "comparisons":
         raise SettingError(f"Features describe comparisons; {table.name} contains {match.kind}.")
     rows = Rows(table, match, [_refuse_personal(table, find_column(table, name)) for name in features], strict)
@@ -187,6 +188,22 @@ def _load_table(format_name: str, source: Source) -> SourceTable:
             option="format",
             value="NAME",
         ) from error
+
+
+def _match_shape(
+    table: SourceTable, kind: str | None, columns: Mapping[str, str | None] | None
+) -> tuple[SourceTable, RoleMatch]:
+    """Match columns to roles; a table with several judgments per row is changed to one per row."""
+    table, given = spread_roles(table, columns)
+    defining = DEFINING_ROLES & ({role for role, column in given.items() if column} | set(table.roles))
+    if not defining and kind in (None, "rankings") and (lists := read_lists(table)) is not None:
+        return lists, match_roles(lists, "rankings", given)
+    try:
+        return table, match_roles(table, kind, given)
+    except UnmatchedColumnsError:
+        if defining - {"left", "right"} or (wide := read_wide(table, kind)) is None:
+            raise
+        return wide, match_roles(wide, kind, given)
 
 
 def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportReport:

@@ -68,6 +68,13 @@ def _durations() -> dict[str, float]:
 
 
 DURATIONS = _durations()
+ITEM_WORDS = tuple(_ITEM_WORDS.split())
+ANNOTATOR_WORDS = ("annotator", *_ANNOTATOR_WORDS.split())
+# In a grid with voters in rows: names of voters, and columns of numbers that are not items.
+GRID_ANNOTATORS = frozenset(["name", "student", "studentname", "username", "email", "emailaddress", "team", "group"])
+NOT_ITEMS = frozenset(
+    name for (name,) in each("id idx index row no number nr trial unnamed0 total sum mean average age year")
+) | {""}
 
 SYNONYMS: dict[str, Tiers] = {
     "annotator": (
