@@ -15,8 +15,8 @@ from crowdrank.io.builders import build_comparisons, build_rankings, build_ratin
 from crowdrank.io.column_roles import DEFINING_ROLES, RoleMatch, UnmatchedColumnsError, find_column, match_roles
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
 from crowdrank.io.rows import Rows
-from crowdrank.io.source_table import SourceTable
-from crowdrank.io.sources import Source, open_source
+from crowdrank.io.source_table import SourceTable, combine_tables
+from crowdrank.io.sources import Source, open_sources
 from crowdrank.io.synonyms import normalize_name
 from crowdrank.io.wide_tables import read_lists, read_wide, spread_roles
 
@@ -77,6 +77,7 @@ class ReadOptions(TypedDict, total=False):
     features: Sequence[str]
     format: str | None
     encoding: str | None
+    header: bool | None
     strict: bool
 
 
@@ -88,6 +89,7 @@ def read(
     features: Sequence[str] = (),
     format: str | None = None,  # noqa: A002 - the word users have for it
     encoding: str | None = None,
+    header: bool | None = None,
     strict: bool = False,
     warn: bool = True,
 ) -> Judgments:
@@ -95,8 +97,10 @@ def read(
 
     Parameters
     ----------
-    source : path, data frame or mapping of str to sequence
-        A CSV, TSV, JSON, JSONL, Parquet or other file, a polars, pandas or Arrow frame, or a dict of columns.
+    source : path, list of paths, data frame or mapping of str to sequence
+        A CSV, TSV, JSON, JSONL, Parquet, Excel or other file, which may be compressed or in a zip file; several files,
+        a folder, or a pattern such as ``votes/*.csv``; "-" for standard input; a polars, pandas or Arrow frame; or a
+        dict of columns.
     kind : {"comparisons", "ratings", "rankings"}, optional
         The kind of judgments, if the columns would allow several.
     columns : mapping of str to str or None, optional
@@ -108,6 +112,9 @@ def read(
         The format of the source; detected by default. ``crowdrank.io.list_formats()`` lists them.
     encoding : str, optional
         The encoding of a text file that is not UTF-8, for example "latin-1".
+    header : bool, optional
+        Whether the first line of a text file names the columns; guessed by default. Columns without names are
+        numbered from 1: ``columns={"winner": "1", "loser": "2"}``.
     strict : bool, default False
         Raise an error for any row that would be left out.
     warn : bool, default True
@@ -131,9 +138,7 @@ def read(
     >>> votes.import_report.columns["annotator"]
     'worker'
     """
-    opened = open_source(source, encoding)
-    format_name = detect_format(opened) if format is None else check_format_name(format)
-    table = _load_table(format_name, opened)
+    table, format_name = _open(source, format, encoding, header)
     table, match = _match_shape(table, kind, columns)
     if features and match.kind != "comparisons":
         raise SettingError(f"Features describe comparisons; {table.name} contains {match.kind}.")
@@ -173,6 +178,24 @@ def read_with_report(source: Any, **options: Unpack[ReadOptions]) -> tuple[Judgm
     found = read(source, warn=False, **options)
     assert found.import_report is not None
     return found, found.import_report
+
+
+def _open(source: Any, name: str | None, encoding: str | None, header: bool | None) -> tuple[SourceTable, str]:
+    """Return the table of a source, of all its files if there are several, and its format."""
+    opened = open_sources(source, encoding, header)
+    names = [detect_format(one) if name is None else check_format_name(name) for one in opened]
+    if len(set(names)) > 1:
+        other = next(n for n, name in enumerate(names) if name != names[0])
+        raise FormatError(
+            f"{opened[0].name} has the format {names[0]}, and {opened[other].name} has {names[other]}.",
+            remedy="Read them one by one.",
+        )
+    tables = [_load_table(name, one) for name, one in zip(names, opened, strict=True)]
+    if len(tables) == 1:
+        return tables[0], names[0]
+    found = combine_tables(tables)
+    listed = ", ".join(table.name for table in tables[:3]) + (", …" if len(tables) > 3 else "")
+    return replace(found, notes=(f"Read {len(tables)} files: {listed}.", *found.notes)), names[0]
 
 
 def _load_table(format_name: str, source: Source) -> SourceTable:

@@ -190,10 +190,11 @@ class RowErrors:
         found = []
         for row, location in zip(rows, self.table.locate(rows), strict=True):
             column, explain = self.faults[self.fault[row]]
+            where = f" ({location.file})" if location.file else ""
             if location.remark:
-                found.append(MalformedRow(location.line, "", location.remark))
+                found.append(MalformedRow(location.line, "", location.remark + where))
             else:
-                found.append(MalformedRow(location.line, column, explain(row)))
+                found.append(MalformedRow(location.line, column, explain(row) + where))
         return tuple(found)
 
 
