@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
@@ -14,11 +14,15 @@ from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warni
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
 from crowdrank.io.column_roles import DEFINING_ROLES, RoleMatch, UnmatchedColumnsError, find_column, match_roles
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
+from crowdrank.io.guesses import guess_unnamed
 from crowdrank.io.rows import Rows
 from crowdrank.io.source_table import SourceTable, combine_tables
 from crowdrank.io.sources import Source, open_sources
 from crowdrank.io.synonyms import normalize_name
 from crowdrank.io.wide_tables import read_lists, read_wide, spread_roles
+
+if TYPE_CHECKING:
+    from crowdrank.io.guide import Guide
 
 # Columns with personal data or secrets. They are never read: annotators are known by an id alone.
 PERSONAL_COLUMNS = frozenset(
@@ -139,15 +143,14 @@ def read(
     'worker'
     """
     table, format_name = _open(source, format, encoding, header)
-    table, match = _match_shape(table, kind, columns)
-    if features and match.kind != "comparisons":
-        raise SettingError(f"Features describe comparisons; {table.name} contains {match.kind}.")
-    rows = Rows(table, match, [_refuse_personal(table, find_column(table, name)) for name in features], strict)
     try:
-        found = _BUILDERS[match.kind](rows)
+        table, match = _match_shape(table, kind, columns)
+        rows, found = _build(table, match, features, strict)
     except FormatError as error:
         if not error.problem.startswith(table.name):
             error.problem = f"{table.name}: {error.problem}"
+        if error.option == "columns" and table.rows:
+            error.add_note(str(_guide(table, source, kind, columns)))
         raise
     notes = (*table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles.get("query", "")))
     report = _report(rows, format_name, notes)
@@ -213,6 +216,61 @@ def _load_table(format_name: str, source: Source) -> SourceTable:
         ) from error
 
 
+def _build(table: SourceTable, match: RoleMatch, features: Sequence[str], strict: bool) -> tuple[Rows, Judgments]:
+    if features and match.kind != "comparisons":
+        raise SettingError(f"Features describe comparisons; {table.name} contains {match.kind}.")
+    rows = Rows(table, match, [_refuse_personal(table, find_column(table, name)) for name in features], strict)
+    return rows, _BUILDERS[match.kind](rows)
+
+
+def _guide(table: SourceTable, source: Any, kind: str | None, columns: Mapping[str, str | None] | None) -> Guide:
+    """Return a guide whose call was tried on the table."""
+    from crowdrank.io.guide import make_guide
+
+    def attempt(roles: Mapping[str, str | None]) -> None:
+        shaped, match = _match_shape(table, kind, roles)
+        _build(shaped, match, (), strict=False)
+
+    # Columns that the caller named and that exist are kept, except those that say who won.
+    kept = {role: name for role, name in (columns or {}).items() if role not in DEFINING_ROLES}
+    return make_guide(table, source, kept, attempt)
+
+
+def explain(source: Any, **options: Unpack[ReadOptions]) -> str:
+    """Return how a source is read: its first rows, the role of each column, and the import report.
+
+    Parameters
+    ----------
+    source, **options
+        As for `read`.
+
+    Returns
+    -------
+    str
+        Several lines. If the source is not understood: what each column might be, and the call that reads it.
+
+    Examples
+    --------
+    >>> print(explain({"who": ["ann", "bob"], "left": ["x", "x"], "right": ["y", "z"], "winner": ["x", "z"]}))
+      column  first rows  read as
+      who     ann, bob
+      left    x, x        left
+      right   y, z        right
+      winner  x, z        winner
+    the columns: comparisons from the columns left, right, winner.
+    2 rows read, 2 kept.
+    """
+    from crowdrank.io.guide import describe_columns
+
+    try:
+        found = read(source, warn=False, **options)
+    except FormatError as error:
+        return "\n".join([str(error), *getattr(error, "__notes__", ())])
+    assert found.import_report is not None
+    table, _ = _open(source, options.get("format"), options.get("encoding"), options.get("header"))
+    return "\n".join([describe_columns(table, found.import_report.columns), *found.import_report.lines()])
+
+
 def _match_shape(
     table: SourceTable, kind: str | None, columns: Mapping[str, str | None] | None
 ) -> tuple[SourceTable, RoleMatch]:
@@ -221,6 +279,12 @@ def _match_shape(
     defining = DEFINING_ROLES & ({role for role, column in given.items() if column} | set(table.roles))
     if not defining and kind in (None, "rankings") and (lists := read_lists(table)) is not None:
         return lists, match_roles(lists, "rankings", given)
+    if not defining and not table.has_header and (unnamed := guess_unnamed(table)):
+        said = ", ".join(f"column {column} as the {role}" for role, column in unnamed.items())
+        other = dict(zip(unnamed, reversed(unnamed.values()), strict=True))
+        note = f"They were read by their cells: {said}. If this is wrong, say so: columns={other!r}."
+        found = replace(table, notes=(*table.notes, note))
+        return found, match_roles(found, kind, {**unnamed, **given})
     try:
         return table, match_roles(table, kind, given)
     except UnmatchedColumnsError:
