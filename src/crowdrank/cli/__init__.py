@@ -1,6 +1,6 @@
 """The command line: one file per command.
 
-Exit codes: 0 success; 1 the data, a file or a setting is invalid (one line on standard error says what); 2 the command
+Exit codes: 0 success; 1 the data, a file or a setting is invalid (standard error says what); 2 the command
 line is invalid, such as an unknown option; 130 interrupted.
 """
 

@@ -239,7 +239,7 @@ def _no_match(matcher: RoleMatcher, kind: str | None) -> FormatError:
     nearest = min(missing, key=lambda shape: len(missing[shape]) / len(shape))
     lacking = missing[nearest] or list(nearest)
     needed = "; ".join(
-        f"{k} need {', or '.join(_listed(shape) for other, shape in shapes if other == k)}"
+        f"{k} need {', or '.join(_listed(shape) for other, shape in shapes if other == k and len(shape) < 4)}"
         for k in dict.fromkeys(k for k, _ in shapes)
     )
     problem = (

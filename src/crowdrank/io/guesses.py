@@ -83,6 +83,8 @@ def sample_columns(table: SourceTable) -> list[ColumnSample]:
     found = []
     for column in table.columns[:_MAX_COLUMNS]:
         cells = table.load([column], _SAMPLE_ROWS)[column]
+        if table.blank_rows is not None:
+            cells = cells.filter(~table.blank_rows[: len(cells)])
         if cells.dtype.is_nested() or cells.dtype == pl.Object:
             continue
         try:

@@ -281,7 +281,7 @@ def _match_shape(
         return lists, match_roles(lists, "rankings", given)
     if not defining and not table.has_header and (unnamed := guess_unnamed(table)):
         said = ", ".join(f"column {column} as the {role}" for role, column in unnamed.items())
-        other = dict(zip(unnamed, reversed(unnamed.values()), strict=True))
+        other = dict(zip(unnamed, reversed([*unnamed.values()]), strict=True))
         note = f"They were read by their cells: {said}. If this is wrong, say so: columns={other!r}."
         found = replace(table, notes=(*table.notes, note))
         return found, match_roles(found, kind, {**unnamed, **given})
