@@ -63,6 +63,10 @@ COMPARED = {
         {"skips": 1},
     ),
     "alpaca-eval.json": ("gpt base<new, gpt base>new, gpt base<new, gpt base=new", {"skips": 1, "malformed_count": 1}),
+    "shiny-cj.csv": (
+        "1 p4<p2, 1 p4>p7, 2 p2<p7",
+        {"set_aside": {"not a decision": 1, "ranking of more than two": 1}},
+    ),
     "pwcmp.csv": ("o1 c1>c2, o1 c2<c3, o2 c1<c2, o2 c1<c2", {"duplicates": 1}),
     "asap.csv": ("1>2, 1>3, 2>1, 2>3, 3>2", {}),
     "asap-spaces.txt": ("1>2, 2>1", {}),

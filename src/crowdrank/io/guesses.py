@@ -15,21 +15,26 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from crowdrank.data import LEFT, RIGHT
 from crowdrank.errors import CrowdrankError
 from crowdrank.io.column_expressions import JOIN
 from crowdrank.io.column_roles import RoleMatcher
 from crowdrank.io.outcomes import UNKNOWN, parse_outcomes
 from crowdrank.io.rows import parse_labels, parse_numbers, parse_timestamps
 from crowdrank.io.source_table import SourceTable
-from crowdrank.io.synonyms import NOT_ITEMS, normalize_name
+from crowdrank.io.synonyms import NOT_ITEMS, SYNONYMS, normalize_name
 
 _SAMPLE_ROWS = 2_000
 _MAX_COLUMNS = 60
 # Shares: of common values in two columns of items, of rows that a winner explains.
 _OVERLAP, _MOST = 0.3, 0.8
+# The smallest share of rows that each side of a guessed winner wins.
+_FEWEST = 0.1
+_WINNER_NAMES = frozenset(name for tier in SYNONYMS["winner"] for name in tier)
 _LONG_TEXT = 80
 _SIDED = re.compile(r"(.*?)[ _.-]?([12]|[ab]|left|right|first|second)", re.IGNORECASE)
-_SECOND = {"1": "2", "a": "b", "left": "right", "first": "second"}
+_SIDE_FIRST = re.compile(r"(home|left|white)([ _.-]?.+)", re.IGNORECASE)
+_SECOND = {"1": "2", "a": "b", "left": "right", "first": "second", "home": "away", "white": "black"}
 _WORKER = re.compile(r"(w|worker|judge|user|u|annotator|rater|turker|obs|observer)[_-]?\d+", re.IGNORECASE)
 
 
@@ -120,8 +125,12 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
         used = {part for side in sides for part in side.split(JOIN)}
         rest = [column for column in columns if column.name not in used]
         base = dict(zip(("left", "right"), sides, strict=True))
-        suggestions += [base | {"winner": winner} for winner in _find_winners(by_name, sides, rest)]
+        winners = _find_winners(by_name, sides, rest)
+        named = [winner for winner in winners if normalize_name(winner.partition(":")[0]) in _WINNER_NAMES]
+        suggestions += [base | {"winner": winner} for winner in named]
+        # Scores before columns that only look like winners: the country of a match is often that of the home team.
         suggestions += [base | scores for scores in _find_scores(rest)]
+        suggestions += [base | {"winner": winner} for winner in winners if winner not in named]
         if len(rest) == 0 or not suggestions:
             suggestions.append({"winner": sides[0], "loser": sides[1]})
     suggestions += _find_ratings(table, columns)
@@ -144,7 +153,7 @@ def _find_sides(
     named = None
     with suppress(CrowdrankError):
         named = RoleMatcher(table, {}).pair(("left", "right"))
-    if named is not None:
+    if named is not None and by_name.keys() >= {*named.values()}:
         found[(named["left"], named["right"])] = None
     paired = [(a.name, b) for a in columns if (b := _other_side(a.name)) in by_name]
     if len(paired) > 1:
@@ -164,6 +173,9 @@ def _find_sides(
 
 def _other_side(name: str) -> str:
     """Return the column of the second side for one of the first: type2 for type1."""
+    if (match := _SIDE_FIRST.fullmatch(name)) is not None:
+        second = _SECOND[match[1].lower()]
+        return (second.capitalize() if match[1][0].isupper() else second) + match[2]
     match = _SIDED.fullmatch(name)
     if match is None or not match[1] or match[2].lower() not in _SECOND:
         return ""
@@ -177,9 +189,9 @@ def _find_winners(
     left, right = (_joined([by_name[part].cells for part in side.split(JOIN)]) for side in sides)
     found = []
     for column in rest:
-        outcome, codes, unclear = parse_outcomes(left, right, column.cells, sides)
+        outcome, _, unclear = parse_outcomes(left, right, column.cells, sides)
         known = float((outcome[column.cells.is_not_null().to_numpy()] != UNKNOWN).mean()) if column.present else 0.0
-        if known >= _MOST and (len(column.values) > 1 or not codes):
+        if known >= _MOST and min((outcome == LEFT).mean(), (outcome == RIGHT).mean()) >= _FEWEST:
             found.append((-known, column.name))
         elif len(unclear) in (2, 3) and column.numeric:
             meanings = _code_meanings(unclear)

@@ -116,7 +116,9 @@ class SourceTable:
 def table_from_frame(frame: pl.DataFrame, name: str, *, frame_backend: str = "polars") -> SourceTable:
     def load(columns: Sequence[str], rows: int | None) -> pl.DataFrame:
         # Not `select`, which reads column names such as "*" or "^…$" as patterns.
-        return pl.DataFrame({column: frame.get_column(column).head(rows or frame.height) for column in columns})
+        return pl.DataFrame(
+            {column: frame.get_column(column).head(frame.height if rows is None else rows) for column in columns}
+        )
 
     return SourceTable(
         name=name, columns=tuple(frame.columns), load=load, rows=frame.height, frame_backend=frame_backend
