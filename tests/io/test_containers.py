@@ -133,12 +133,13 @@ def workbook(rows: list[list[str | float | None]]) -> bytes:
                     f'<c {reference} s="1"><v>{cell}</v></c>' if place == 3 else f"<c {reference}><v>{cell}</v></c>"
                 )
         lines.append(f'<row r="{number}">{cells}</row>')
+    styles = '<xf numFmtId="0"/><xf numFmtId="14"/>'
     space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     return zipped(
         {
             "xl/workbook.xml": f"<workbook {space}/>",
             "xl/sharedStrings.xml": f"<sst {space}>{shared}</sst>",
-            "xl/styles.xml": f'<styleSheet {space}><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>',
+            "xl/styles.xml": f"<styleSheet {space}><cellXfs>{styles}</cellXfs></styleSheet>",
             "xl/worksheets/sheet1.xml": f"<worksheet {space}><sheetData>{''.join(lines)}</sheetData></worksheet>",
         }
     )
@@ -157,7 +158,7 @@ def test_the_first_sheet_of_a_workbook_is_read(tmp_path: Path) -> None:
     path = tmp_path / "votes.xlsx"
     path.write_bytes(workbook(ROWS))
     check(path)
-    assert read(path, warn=False).time.tolist() == [1678881600.0 + 43200 - 43200 * 0, 1678924800.0]
+    assert read(path, warn=False).time.tolist() == [1678881600.0, 1678924800.0]
 
 
 def test_a_cut_workbook_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from crowdrank.io import explain, read_with_report
 _MATCHES = "ann bob\nbob cy\ncy ann\nann cy\nbob ann\ncy bob\n"
 SHAPES = {
     "scores.csv": "date,home_team,away_team,home_score,away_score\n2020-01-01,x,y,3,1\n2020-01-02,y,z,0,0\n,x,z,2,10\n",
-    "ranks.csv": "judgeID,srclang,trglang,system1Id,system1rank,system2Id,system2rank\nj,de,en,x,1,y,2\nk,de,en,x,2,z,2\n",
+    "ranks.csv": "judgeID,srclang,trglang,system1Id,system1rank,system2Id,system2rank\n"
+    "j,de,en,x,1,y,2\nk,de,en,x,2,z,2\n",
     "lists.csv": "judge,system1,system2,system3,rank1,rank2,rank3\nj,a,b,c,2,1,3\nk,a,c,b,1,1,-1\n",
     "annotators.json": '[{"response1":"x","response2":"y","annotator1":1,"annotator2":2},'
     '{"response1":"y","response2":"z","annotator1":0,"annotator2":2}]',

@@ -167,7 +167,7 @@ def test_verdicts_scores_and_codes_say_who_won(cells: str, outcomes: str) -> Non
 )
 def test_words_for_a_side_follow_the_columns(sides: tuple[str, str], words: str, outcomes: list[int]) -> None:
     cells = words.split()
-    source = {sides[0]: ["x"] * len(cells), sides[1]: ["y"] * len(cells), "result": cells}
+    source = {sides[0]: ["p"] * len(cells), sides[1]: ["q"] * len(cells), "result": cells}
     assert read(source).outcome.tolist() == outcomes
 
 

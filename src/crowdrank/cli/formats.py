@@ -21,7 +21,7 @@ def formats(
     if explain is not None:
         from crowdrank.io import explain as explain_source
 
-        typer.echo(as_commands(with_flags(explain_source(explain))))
+        typer.echo(with_flags(as_commands(explain_source(explain))))
         return
     from crowdrank.io import list_formats
 
