@@ -76,6 +76,7 @@ class RankOptions:
     kind: str | None = None
     format: str | None = None
     encoding: str | None = None
+    header: bool | None = None
     strict: bool = False
     features: Sequence[str] = ()
     items: Any = None
@@ -188,6 +189,7 @@ def rank(
     kind: str | None = None,
     format: str | None = None,  # noqa: A002 - the name that users expect
     encoding: str | None = None,
+    header: bool | None = None,
     features: str | Sequence[str] | None = None,
     items: Any = None,
     system: str | None = None,
@@ -230,6 +232,8 @@ def rank(
         The kind of judgments, if the columns allow several.
     format, encoding : str, optional
         Format of the file (see `crowdrank formats`) and text encoding, if they are not recognised.
+    header : bool, optional
+        Whether the first line of a text file names the columns; guessed by default.
     features : str or sequence of str, optional
         Features that should not matter, for factor-bt: "position", or columns of the judgments or of `items`.
     items : path, data frame or mapping, optional
@@ -292,6 +296,7 @@ def rank(
         kind=kind,
         format=format,
         encoding=encoding,
+        header=header,
         strict=strict,
         features=(features,) if isinstance(features, str) else tuple(features or ()),
         items=items,
@@ -479,9 +484,10 @@ def _read_judgments(
     source: Any, options: RankOptions, features: Sequence[str], stage: Stage
 ) -> tuple[Judgments, ImportReport | None]:
     """Read the source into memory, or stream it from disk if it is a folder, a pattern or must not fill the memory."""
-    in_memory_only = {name: getattr(options, name) for name in ("kind", "format", "encoding")}
+    in_memory_only = {name: getattr(options, name) for name in ("kind", "format", "encoding", "header")}
     if _is_judgments(source):
-        if given := [name for name, value in {"columns": options.roles, **in_memory_only}.items() if value]:
+        described = {"columns": options.roles or None, **in_memory_only}
+        if given := [name for name, value in described.items() if value is not None]:
             raise SettingError(f"{given[0]}= describes a file or table, but the source is {type(source).__name__}.")
         return source, None
     is_path = isinstance(source, str | PathLike)

@@ -34,12 +34,15 @@ def test_a_missing_file_is_1_and_one_line(crowdrank, command):
 
 
 @every_reader
-def test_data_that_cannot_be_read_is_1_and_one_line(crowdrank, command, tmp_path):
+def test_data_that_cannot_be_read_is_1_and_a_guide(crowdrank, command, tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("colour,weight\nred,1\n")
     code, out, err = crowdrank(command, path, *READING[command])
     assert (code, out) == (1, "")
-    assert err.count("\n") == 1
+    first, *guide = err.splitlines()
+    assert first.startswith("crowdrank: votes.csv: no column for ")
+    assert guide[0].split() == ["column", "first", "rows", "might", "be"]
+    assert guide[-1].split()[:2] == ["crowdrank", "rank"]
 
 
 @every_reader

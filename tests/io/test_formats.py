@@ -19,7 +19,7 @@ from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import FormatError, SettingError
 from crowdrank.io import ImportReport, list_formats, read, read_with_report
 from crowdrank.io.formats.registry import SIGNATURES, confirms_format, detect_format
-from crowdrank.io.sources import open_source
+from crowdrank.io.sources import open_sources
 
 FIXTURES = Path(__file__).parent / "fixtures"
 NAMES = [known.name for known in list_formats()]
@@ -63,6 +63,10 @@ COMPARED = {
         {"skips": 1},
     ),
     "alpaca-eval.json": ("gpt base<new, gpt base>new, gpt base<new, gpt base=new", {"skips": 1, "malformed_count": 1}),
+    "shiny-cj.csv": (
+        "1 p4<p2, 1 p4>p7, 2 p2<p7",
+        {"set_aside": {"not a decision": 1, "ranking of more than two": 1}},
+    ),
     "pwcmp.csv": ("o1 c1>c2, o1 c2<c3, o2 c1<c2, o2 c1<c2", {"duplicates": 1}),
     "asap.csv": ("1>2, 1>3, 2>1, 2>3, 3>2", {}),
     "asap-spaces.txt": ("1>2, 2>1", {}),
@@ -132,7 +136,7 @@ def test_every_format_has_a_fixture_and_every_fixture_a_test() -> None:
 
 @pytest.mark.parametrize("fixture", ALL)
 def test_no_two_formats_claim_the_same_file(fixture: str) -> None:
-    source = open_source(FIXTURES / fixture)
+    source = open_sources(FIXTURES / fixture)[0]
     claimed = [known.name for known in SIGNATURES[:-1] if known.fits(source) and confirms_format(known.name, source)]
     assert claimed == [name for name in [expected_format(fixture)] if name != "tidy"]
 
@@ -175,7 +179,7 @@ def test_grades_are_read_as_they_were_meant(fixture: str) -> None:
 
 @pytest.mark.parametrize("fixture", UNJUDGED)
 def test_non_votes_are_skips_and_nothing_else(fixture: str) -> None:
-    assert open_source(FIXTURES / fixture).table.rows == 3
+    assert open_sources(FIXTURES / fixture)[0].table.rows == 3
     with pytest.raises(FormatError, match="every row was skipped"):
         load(fixture)
 
@@ -183,9 +187,9 @@ def test_non_votes_are_skips_and_nothing_else(fixture: str) -> None:
 @pytest.mark.parametrize("fixture", [f for f in ALL if f.endswith((".csv", ".tsv")) and not f.startswith("asap")])
 def test_whose_format_it_is_does_not_depend_on_the_container(fixture: str, tmp_path: Path) -> None:
     """A table copied to Parquet is recognised as the same format."""
-    table = open_source(FIXTURES / fixture).table
+    table = open_sources(FIXTURES / fixture)[0].table
     table.load(table.columns, None).write_parquet(tmp_path / "same.parquet")
-    source = open_source(tmp_path / "same.parquet")
+    source = open_sources(tmp_path / "same.parquet")[0]
     assert detect_format(source) == expected_format(fixture)
 
 

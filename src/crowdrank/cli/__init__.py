@@ -1,6 +1,6 @@
 """The command line: one file per command.
 
-Exit codes: 0 success; 1 the data, a file or a setting is invalid (one line on standard error says what); 2 the command
+Exit codes: 0 success; 1 the data, a file or a setting is invalid (standard error says what); 2 the command
 line is invalid, such as an unknown option; 130 interrupted.
 """
 
@@ -25,7 +25,7 @@ from crowdrank.cli.formats import formats
 from crowdrank.cli.learn import learn
 from crowdrank.cli.models import models
 from crowdrank.cli.next import next_questions
-from crowdrank.cli.output import with_flags
+from crowdrank.cli.output import print_error
 from crowdrank.cli.plan import plan_collection
 from crowdrank.cli.predict import predict
 from crowdrank.cli.rank import rank
@@ -83,7 +83,7 @@ def main() -> None:
     try:
         app()
     except CrowdrankError as error:
-        typer.echo(f"crowdrank: {with_flags(str(error))}", err=True)
+        print_error(error)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 def check(
-    file: options.Judgments,
+    files: options.JudgmentFiles,
     columns: options.Columns = None,
     query: options.Query = None,
     kind: options.KindOfRows = None,
     format_name: options.FormatName = None,
     encoding: options.Encoding = None,
+    header: options.Header = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -59,9 +60,10 @@ def check(
         kind=kind,
         format=format_name,
         encoding=encoding,
+        header=header,
         level=level,
     )
-    result = run(file, chosen, spinner)
+    result = run(files if len(files) > 1 else files[0], chosen, spinner)
     with progress_bar("Simulating") as show:
         found = check_result(
             result, simulations=simulations, seed=seed, on_progress=lambda done, total: show(done, total, "")

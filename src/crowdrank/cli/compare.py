@@ -29,6 +29,7 @@ def compare(
     kind: options.KindOfRows = None,
     format_name: options.FormatName = None,
     encoding: options.Encoding = None,
+    header: options.Header = None,
     models: Annotated[
         str | None,
         typer.Option(
@@ -68,6 +69,7 @@ def compare(
             columns=parse_columns(columns, query),
             format=format_name,
             encoding=encoding,
+            header=header,
             features=[name for name in wanted if name != "position"],
         )
     with progress_bar("Fitting") as show:

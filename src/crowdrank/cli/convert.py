@@ -29,6 +29,7 @@ def convert(
     kind: options.KindOfRows = None,
     format_name: options.FormatName = None,
     encoding: options.Encoding = None,
+    header: options.Header = None,
     strict: options.Strict = False,
     as_json: options.Json = False,
 ) -> None:
@@ -37,7 +38,13 @@ def convert(
 
     with spinner(f"Reading {file.name}"):
         judgments, report = read_with_report(
-            file, kind=kind, columns=parse_columns(columns, query), format=format_name, encoding=encoding, strict=strict
+            file,
+            kind=kind,
+            columns=parse_columns(columns, query),
+            format=format_name,
+            encoding=encoding,
+            header=header,
+            strict=strict,
         )
     with spinner(f"Writing {out.name}"):
         notes = write(judgments, out, to)

@@ -30,6 +30,7 @@ def explain(
     kind: options.KindOfRows = None,
     format_name: options.FormatName = None,
     encoding: options.Encoding = None,
+    header: options.Header = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Model: crowd-bt, bradley-terry or factor-bt.", rich_help_panel=MODEL),
@@ -45,7 +46,7 @@ def explain(
 
     with spinner(f"Reading {file.name}"):
         judgments, _ = read_with_report(
-            file, kind=kind, columns=parse_columns(columns, query), format=format_name, encoding=encoding
+            file, kind=kind, columns=parse_columns(columns, query), format=format_name, encoding=encoding, header=header
         )
     with spinner("Computing the influence of judgments"):
         if judgments.items.has_queries and within is None:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from crowdrank.cli.options import Json
-from crowdrank.cli.output import console, print_json
+from crowdrank.cli.output import as_commands, console, print_json, with_flags
 
 
-def formats(as_json: Json = False) -> None:
+def formats(
+    explain: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Show how a file is read, and what its columns might be.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """List the file formats: how each is recognised, and whether it can be written."""
+    if explain is not None:
+        from crowdrank.io import explain as explain_source
+
+        typer.echo(with_flags(as_commands(explain_source(explain))))
+        return
     from crowdrank.io import list_formats
 
     rows = [

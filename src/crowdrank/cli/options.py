@@ -105,6 +105,14 @@ def complete_format(incomplete: str) -> list[str]:
 Judgments = Annotated[
     Path, typer.Argument(help="Comparisons, ratings or ranked lists, in any format of `crowdrank formats`.")
 ]
+JudgmentFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="Comparisons, ratings or ranked lists, in any format of `crowdrank formats`; - for standard input.",
+        show_default=False,
+    ),
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -136,6 +144,15 @@ FormatName = Annotated[
 Encoding = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Text encoding if not UTF-8, e.g. latin-1.", rich_help_panel=INPUT),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of a text file names the columns. Default: guessed.",
+        show_default=False,
+        rich_help_panel=INPUT,
+    ),
 ]
 Strict = Annotated[
     bool,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -49,8 +50,10 @@ _ENTRY = re.compile(r"""(['"]?)([^'":,{}]+)\1\s*:\s*('[^']*'|"[^"]*"|[^,'"]+)"""
 # One expression for both, because the options made from a mapping contain `query=`.
 _ARGUMENT = re.compile(
     rf"\b(?:(?P<columns>{'|'.join(_COLUMN_ARGUMENTS)})=\{{(?P<roles>[^{{}}]*)\}}"
+    rf"|(?P<flag>header=(?:True|False))"
     rf"|(?P<name>{'|'.join(_ARGUMENTS)})=(?P<value>'[^']*'|\"[^\"]*\")?)"
 )
+_CALL = re.compile(r"\s*cr\.rank\(")
 _WIDEST = 100
 
 ShowProgress = Callable[[int, int, str], None]
@@ -93,6 +96,38 @@ def check_table(path: Path | None, *more_suffixes: str) -> None:
         raise FormatError(f"{path}: there is no folder {path.parent} to write into.")
 
 
+def print_error(error: Exception) -> None:
+    """Print an error on standard error: one line, and the guide that a file which is not understood comes with."""
+    typer.echo(f"crowdrank: {with_flags(str(error))}", err=True)
+    for note in getattr(error, "__notes__", ()):
+        typer.echo(as_commands(note), err=True)
+
+
+def as_commands(text: str) -> str:
+    """Rewrite the lines of a text that are calls of `cr.rank` as commands.
+
+    >>> as_commands("  cr.rank('my votes.csv', columns={'winner': 'home team'}, header=False)")
+    "  crowdrank rank 'my votes.csv' --column 'winner=home team' --no-header"
+    """
+    return "\n".join(_as_command(line) if _CALL.match(line) else line for line in text.split("\n"))
+
+
+def _as_command(line: str) -> str:
+    call = ast.parse(line.strip(), mode="eval").body
+    assert isinstance(call, ast.Call)
+    if not isinstance(call.args[0], ast.Constant | ast.List):
+        return line
+    source = ast.literal_eval(call.args[0])
+    words = ["crowdrank", "rank", *([source] if isinstance(source, str) else source)]
+    for keyword in call.keywords:
+        value = ast.literal_eval(keyword.value)
+        if keyword.arg == "columns":
+            words += [w for role, column in value.items() for w in ("--column", f"{role}={column or ''}")]
+        elif keyword.arg == "header":
+            words.append("--header" if value else "--no-header")
+    return f"  {shlex.join(words)}"
+
+
 def with_flags(message: str) -> str:
     """Rewrite the Python arguments in a message as command-line options.
 
@@ -105,6 +140,8 @@ def with_flags(message: str) -> str:
 
 
 def _as_options(found: re.Match[str]) -> str:
+    if (flag := found["flag"]) is not None:
+        return {"header=True": "--header", "header=False": "--no-header"}[flag]
     if (name := found["name"]) is not None:
         option = _FLAGS.get(name, f"--{name.replace('_', '-')}")
         return option if found["value"] is None else f"{option} {_unquoted(found['value'])}"

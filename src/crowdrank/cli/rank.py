@@ -31,12 +31,13 @@ _MAX_QUERIES_SHOWN = 10
 
 def rank(
     context: typer.Context,
-    file: options.Judgments,
+    files: options.JudgmentFiles,
     columns: options.Columns = None,
     query: options.Query = None,
     kind: options.KindOfRows = None,
     format_name: options.FormatName = None,
     encoding: options.Encoding = None,
+    header: options.Header = None,
     missing: options.Missing = None,
     strict: options.Strict = False,
     model: Annotated[
@@ -138,6 +139,7 @@ def rank(
         kind=kind,
         format=format_name,
         encoding=encoding,
+        header=header,
         strict=strict,
         features=parse_names(features),
         items=items,
@@ -159,12 +161,12 @@ def rank(
     )
     if heat_map is not None:
         _check_domains(chosen)
-    result = run(file, chosen, spinner)
+    result = run(files if len(files) > 1 else files[0], chosen, spinner)
     _write(result, out, heat_map, plot, top)
     if report is not None:
         from crowdrank.cli.rank_report import write_report_page
 
-        write_report_page(result, report, file, context)
+        write_report_page(result, report, files[0], context)
     if as_json:
         print_json(_as_dict(result))
     else:

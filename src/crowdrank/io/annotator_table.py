@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 
 from crowdrank.errors import FormatError
-from crowdrank.io.column_roles import RoleMatch, RoleMatcher, each, require_role, resolve_columns
+from crowdrank.io.column_roles import RoleMatch, RoleMatcher, require_role, resolve_columns
 from crowdrank.io.rows import Rows, parse_labels, parse_numbers
 from crowdrank.io.sources import open_table
+from crowdrank.io.synonyms import each
 
 _ROLES = {
     "quota": each("quota limit max most maxquestions maxvotes"),

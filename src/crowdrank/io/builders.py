@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,26 +13,26 @@ from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
 from crowdrank.data import LEFT, TIE, Comparisons, Rankings, Ratings
 from crowdrank.data.labels import encode_annotators, encode_items
 from crowdrank.errors import FormatError
-from crowdrank.io.column_roles import DURATIONS, normalize_name
+from crowdrank.io.column_roles import RoleMatcher, columns_error
+from crowdrank.io.outcomes import BOTH_BAD, SKIP, UNKNOWN, list_codes, normalize_names, parse_outcomes
 from crowdrank.io.rows import (
-    BOTH_BAD,
-    SKIP,
-    UNKNOWN,
     Explain,
     Rows,
-    normalize_names,
+    missing_numbers,
     parse_numbers,
     parse_numbers_or_text,
-    parse_outcomes,
     parse_timestamps,
     show_cell,
 )
+from crowdrank.io.synonyms import DURATIONS, normalize_name
 
 # A column of this name says where its item was shown, even in rows marked as swapped.
 _LEFT_PREFIXES = ("left", "lhs")
 _MAX_KEY = float(2**62)
 # A longer median duration was probably recorded in milliseconds.
 _MAX_MEDIAN_SECONDS = 1000.0
+# More different numbers than this are not codes for a side.
+_MAX_CODES = 4
 
 
 def build_comparisons(rows: Rows) -> Comparisons:
@@ -39,13 +40,15 @@ def build_comparisons(rows: Rows) -> Comparisons:
     positions_known = rows.has("left")
     first, second = ("left", "right") if positions_known else ("winner", "loser")
     left, right = rows.labels(first), rows.labels(second)
-    if positions_known:
+    if rows.has("winner") and positions_known:
         left, right, outcome = _with_outcomes(rows, left, right)
+    elif positions_known:
+        outcome = _by_values(rows, left, right)
     else:
         outcome = _first_won(rows, left, right)
     who, query = rows.optional_labels("annotator"), rows.optional_labels("query")
     weight = rows.optional_weights()
-    rows.counts.skips = rows.errors.ignore(outcome == SKIP)
+    rows.counts.skips += rows.errors.ignore(outcome == SKIP)
     rows.finish_checks()
     items, (lefts, rights) = encode_items([rows.usable(left), rows.usable(right)], [first, second], rows.usable(query))
     annotators, annotator = encode_annotators(rows.usable(who))
@@ -95,7 +98,12 @@ def _with_outcomes(rows: Rows, left: pl.Series, right: pl.Series) -> tuple[pl.Se
         winner = _winner_by_name(winner, left, right, sides)
         exchanged = pl.Series(swapped)
         left, right = right.zip_with(exchanged, left), left.zip_with(exchanged, right)
-    found = parse_outcomes(left, right, winner, sides)
+    found, codes, unclear = parse_outcomes(left, right, winner, sides)
+    if unclear:
+        raise _unclear_codes(rows, unclear)
+    if codes:
+        said = ", ".join(f"{code} {meaning}" for code, meaning in codes.items())
+        rows.note(f"Codes in {roles['winner']!r} were read as {said}. {_other_meanings(roles['winner'], codes)}")
     rows.counts.unknown_items = rows.errors.refuse(
         found == UNKNOWN,
         roles["winner"],
@@ -104,6 +112,42 @@ def _with_outcomes(rows: Rows, left: pl.Series, right: pl.Series) -> tuple[pl.Se
         ),
     )
     return left, right, found
+
+
+def _other_meanings(column: str, codes: Iterable[str]) -> str:
+    meanings = ",".join(f"{code}={word}" for code, word in zip(codes, ("right", "left", "tie"), strict=False))
+    return f"If they mean something else, say so: columns={{'winner': '{column}:{meanings}'}}."
+
+
+def _unclear_codes(rows: Rows, codes: Sequence[str]) -> FormatError:
+    """Return the error for a winner that is given by numbers without a conventional meaning."""
+    column = rows.match.roles["winner"]
+    problem = f"{rows.table.name}: the winner {column!r} holds numbers ({list_codes(codes)}), which do not say who won."
+    scores = RoleMatcher(rows.table, {}).pair(("left_score", "right_score")) or {}
+    if column in scores.values():
+        roles = {role: name for role, name in rows.match.roles.items() if role in ("left", "right")} | scores
+        return columns_error(problem, "If they are scores, the larger wins with", roles)
+    if len(codes) > _MAX_CODES:
+        scores = {"left_score": column, "right_score": "COLUMN"}
+        return columns_error(problem, "If they are scores, name those of both sides:", scores)
+    meanings = ",".join(f"{c}={word}" for c, word in zip(reversed(codes), ("left", "right", "tie"), strict=False))
+    return columns_error(problem, "Say what each means:", {"winner": f"{column}:{meanings}"})
+
+
+def _by_values(rows: Rows, left: pl.Series, right: pl.Series) -> npt.NDArray[np.int8]:
+    """Return outcomes by two scores, of which the larger wins, or by two ranks, of which the smaller wins."""
+    _refuse_same(rows, left, right, rows.match.roles["right"])
+    value, sign = ("score", 1) if rows.has("left_score") else ("rank", -1)
+    first, second = (parse_numbers(rows.column(f"{side}_{value}")) for side in ("left", "right"))
+    for side, numbers in (("left", first), ("right", second)):
+        # A match that was not played and a system that was not ranked (-1) have no outcome.
+        column = rows.column(f"{side}_{value}")
+        rows.counts.skips += rows.errors.ignore(missing_numbers(column) | ((value == "rank") & (numbers < 0)))
+        rows.refuse_numbers(f"{side}_{value}", np.isfinite(numbers), "a number")
+    better = {"score": "the larger", "rank": "the smaller"}[value]
+    columns = " and ".join(repr(rows.match.roles[f"{side}_{value}"]) for side in ("left", "right"))
+    rows.note(f"{better.capitalize()} of {columns} wins; equal {value}s are ties.")
+    return np.sign(np.nan_to_num(sign * (first - second))).astype(np.int8)
 
 
 def _winner_by_name(winner: pl.Series, left: pl.Series, right: pl.Series, sides: tuple[str, str]) -> pl.Series:

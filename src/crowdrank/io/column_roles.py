@@ -1,11 +1,7 @@
 """Match columns to roles by their names, and determine the kind of judgments.
 
-Names are compared without case and punctuation: "Candidate.Chosen" equals "candidate_chosen". The names of a role are
-grouped in tiers. The first tier with a match decides; two matches in one tier are an error that asks the user.
-
-Some names are missing on purpose, because they often have a different value in every row: `prompt`, `question_id`,
-`task` and `id` are not read as the query, and `count` is not read as a weight. `response_a` and `output_1` come after
-`model_a`.
+`synonyms` lists the names of each role in tiers. The first tier with a match decides; two matches in one tier are an
+error that asks the user.
 """
 
 from __future__ import annotations
@@ -14,166 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crowdrank.errors import FormatError, UnknownNameError
-from crowdrank.io.source_table import SourceTable
-
-Tiers = tuple[tuple[str, ...], ...]
-PairTiers = tuple[tuple[tuple[str, str], ...], ...]
-
-
-def normalize_name(name: str) -> str:
-    """Return a name without case and punctuation, unless it is nothing but punctuation."""
-    return "".join(c for c in name.casefold() if c.isalnum()) or name.strip()
-
-
-def _tiers(*lines: str) -> Tiers:
-    return tuple(tuple(line.split()) for line in lines)
-
-
-def each(names: str) -> Tiers:
-    """Return tiers of one name each."""
-    return tuple((name,) for name in names.split())
-
-
-def _with_id(names: str) -> tuple[str, ...]:
-    return tuple(f"{name}id" for name in names.split())
-
-
-_ANNOTATOR_WORDS = (
-    "worker judge rater observer voter assessor performer coder labeler labeller evaluator reviewer grader juror"
-)
-_PARTICIPANT_WORDS = "user participant person respondent subject visitor"
-_ITEM_WORDS = (
-    "item object document doc candidate stimulus option entity alternative condition image img video model system "
-    "generator player team driver method essay project product submission representation choice argument"
-)
-_TEXT_WORDS = "response output answer text conversation"
-_DURATION_WORDS = (
-    "duration timetaken responsetime worktime reactiontime decisiontime leadtime timespent elapsed work response"
-)
-_DURATION_UNITS = {
-    1.0: ("", "s", "sec", "secs", "seconds", "inseconds"),
-    1000.0: ("ms", "msec", "millis", "milliseconds"),
-}
-
-
-def _durations() -> dict[str, float]:
-    """Return the names of durations, and the divisor that gives seconds."""
-    named = {
-        f"{word}{unit}": by
-        for word in _DURATION_WORDS.split()
-        for by, units in _DURATION_UNITS.items()
-        for unit in units
-    }
-    alone = {unit: by for by, units in _DURATION_UNITS.items() for unit in units if len(unit) > 2}
-    # "work" and "response" name a duration only together with a unit.
-    return {name: by for name, by in (named | alone).items() if name not in ("work", "response", "responses", "works")}
-
-
-DURATIONS = _durations()
-
-SYNONYMS: dict[str, Tiers] = {
-    "annotator": (
-        ("annotator",),
-        ("annotatorid",),
-        tuple(_ANNOTATOR_WORDS.split()),
-        _with_id(_ANNOTATOR_WORDS),
-        tuple(_PARTICIPANT_WORDS.split()),
-        _with_id(_PARTICIPANT_WORDS),
-    ),
-    "query": each("query queryid qid topic topicid scene sceneid context contextid"),
-    "winner": _tiers(
-        "winner",
-        "winnerid winneritem winnername",
-        "preferred choice chosen selected selection vote result answer label preference verdict outcome judgment "
-        "judgement decision better pick",
-    ),
-    "item": (("item",), ("itemid",), ("itemname",), tuple(_ITEM_WORDS.split()[1:]), (*_with_id(_ITEM_WORDS), "docno")),
-    "grade": _tiers("grade", "rating", "score", "stars relevance label mark points judgment judgement"),
-    "rank": _tiers("rank", "position", "place placement", "ranking"),
-    "list": _tiers("list", "listid", "ballot ballotid rankingid race raceid"),
-    "order": _tiers("order", "orderbestfirst", "ranking preferenceorder rankedlist"),
-    "weight": _tiers("weight", "weights"),
-    "time": each(
-        "time timestamp answeredat createdat tstamp submittedat submittime datetime datecreated date updatedat"
-    ),
-    "duration": each(" ".join(DURATIONS)),
-}
-
-
-def _side_pairs() -> PairTiers:
-    def pairs(words: str, first: str, second: str) -> list[tuple[str, str]]:
-        return [(first.format(w), second.format(w)) for w in words.split()]
-
-    def by_side(words: str, end: str = "") -> list[tuple[str, str]]:
-        return pairs(words, f"left{{}}{end}", f"right{{}}{end}") + pairs(words, f"{{}}left{end}", f"{{}}right{end}")
-
-    def by_letter(words: str, end: str = "") -> list[tuple[str, str]]:
-        return [p for a, b in ("ab", "12", "xy") for p in pairs(words, f"{{}}{a}{end}", f"{{}}{b}{end}")]
-
-    bare = [("a", "b"), ("x", "y"), ("l", "r"), ("lhs", "rhs"), ("first", "second")]
-    return tuple(
-        tuple(tier)
-        for tier in (
-            [("left", "right")],
-            [("leftid", "rightid")],
-            [("leftname", "rightname")],
-            by_side(_ITEM_WORDS),
-            by_side(_ITEM_WORDS, "id"),
-            by_letter(_ITEM_WORDS),
-            by_letter(_ITEM_WORDS, "id"),
-            by_letter(_ITEM_WORDS, "name"),
-            bare,
-            [("lhsid", "rhsid")],
-            [("id1", "id2")],
-            by_side(_TEXT_WORDS),
-            by_letter(_TEXT_WORDS),
-            by_letter(_TEXT_WORDS, "id"),
-        )
-    )
-
-
-SIDE_PAIRS = _side_pairs()
-
-WINNER_LOSER_PAIRS: PairTiers = (
-    (("winner", "loser"),),
-    (("winnerid", "loserid"),),
-    (("winnername", "losername"), ("winneritem", "loseritem")),
-    (("chosen", "notchosen"),),
-    (("chosen", "rejected"),),
-    (("candidatechosen", "candidatenotchosen"),),
-    (("won", "lost"),),
-    (("preferred", "rejected"), ("preferred", "nonpreferred"), ("better", "worse"), ("selected", "rejected")),
-)
-
-ROLES = (
-    "annotator",
-    "query",
-    "left",
-    "right",
-    "winner",
-    "loser",
-    "item",
-    "grade",
-    "rank",
-    "list",
-    "order",
-    "weight",
-    "time",
-    "duration",
-)
-
-NAMES_BY_ROLE: dict[str, Tiers] = SYNONYMS | {
-    "left": tuple(tuple(left for left, _ in tier) for tier in SIDE_PAIRS),
-    "right": tuple(tuple(right for _, right in tier) for tier in SIDE_PAIRS),
-    "loser": tuple(tuple(loser for _, loser in tier) for tier in WINNER_LOSER_PAIRS),
-}
-
+from crowdrank.io.column_expressions import JOIN, load_expressions, resolve_expression, stored_columns
+from crowdrank.io.source_table import SAMPLE_ROWS, SourceTable
+from crowdrank.io.synonyms import NAMES_BY_ROLE, PAIRS_BY_ROLES, ROLES, Tiers, normalize_name
 
 KINDS = ("comparisons", "ratings", "rankings")
 # The first complete shape is taken. `order` comes last, because it is also a common name for the order of trials.
 SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("comparisons", ("left", "right", "winner")),
     ("comparisons", ("winner", "loser")),
+    ("comparisons", ("left", "right", "left_score", "right_score")),
+    ("comparisons", ("left", "right", "left_rank", "right_rank")),
     ("rankings", ("item", "rank")),
     ("ratings", ("item", "grade")),
     ("rankings", ("order",)),
@@ -183,9 +30,12 @@ OPTIONAL_ROLES = {
     "ratings": ("annotator", "query", "weight"),
     "rankings": ("annotator", "query", "list", "weight"),
 }
-_PAIRS: dict[tuple[str, ...], PairTiers] = {("left", "right"): SIDE_PAIRS, ("winner", "loser"): WINNER_LOSER_PAIRS}
-_DEFINING_ROLES = {role for _, shape in SHAPES for role in shape} | {"list"}
+DEFINING_ROLES = {role for _, shape in SHAPES for role in shape} | {"list"}
 _MAX_COLUMNS_SHOWN = 30
+
+
+class UnmatchedColumnsError(FormatError):
+    """No shape of judgments fits the columns."""
 
 
 @dataclass(frozen=True)
@@ -220,9 +70,9 @@ def match_roles(
 def _with_roles_of_format(table: SourceTable, given: dict[str, str]) -> dict[str, str]:
     """Add the roles that the format declares, unless the caller says otherwise."""
     declared = dict(table.roles)
-    if any(given[role] and not declared.get(role) for role in _DEFINING_ROLES & given.keys()):
+    if any(given[role] and not declared.get(role) for role in DEFINING_ROLES & given.keys()):
         # The caller names another shape than the format: winner and loser in place of left, right and winner.
-        declared = {role: column for role, column in declared.items() if role not in _DEFINING_ROLES}
+        declared = {role: column for role, column in declared.items() if role not in DEFINING_ROLES}
     return declared | given
 
 
@@ -234,7 +84,7 @@ def resolve_columns(
     for role, name in (columns or {}).items():
         if role not in known:
             raise UnknownNameError("role", role, known)
-        given[role] = "" if name is None or name == "" else find_column(table, str(name))
+        given[role] = "" if name is None or name == "" else resolve_expression(table, str(name), find_column)
     return given
 
 
@@ -280,7 +130,7 @@ class RoleMatcher:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        taken = set(self.given.values())
+        taken = {column for given in self.given.values() for column in stored_columns(given, self.table.columns)}
         self.by_name: dict[str, list[str]] = {}
         for column in self.table.columns:
             if column not in taken:
@@ -289,28 +139,55 @@ class RoleMatcher:
 
     def allows(self, kind: str, shape: Sequence[str]) -> bool:
         """Return whether a shape uses every defining role that the caller named."""
-        named = {role for role, column in self.given.items() if column and role in _DEFINING_ROLES}
+        named = {role for role, column in self.given.items() if column and role in DEFINING_ROLES}
         return named <= {*shape, *OPTIONAL_ROLES[kind]}
 
     def match(self, shape: Sequence[str]) -> dict[str, str] | None:
         """Return a column for every role of the shape; None if one is missing."""
-        roles = self.pair(shape)
-        if roles is None or not all(role in roles or self.column_exists(role) for role in shape):
+        roles: dict[str, str] = {}
+        for pair in PAIRS_BY_ROLES:
+            if set(pair) <= {*shape}:
+                if (found := self.pair(pair)) is None:
+                    return None
+                roles |= found
+        if not all(role in roles or self.column_exists(role) for role in shape):
             return None
         for role in shape:
             self.add(roles, role)
-        return roles if len(roles) == len(shape) else None
+        return {role: roles[role] for role in shape} if len(roles) == len(shape) else None
 
-    def pair(self, shape: Sequence[str]) -> dict[str, str] | None:
+    def pair(self, pair: tuple[str, str]) -> dict[str, str] | None:
         """Return two columns that belong together: model_a with model_b, never left with model_b."""
-        tiers = _PAIRS.get(tuple(shape[:2]))
-        if tiers is None or any(role in self.given for role in shape[:2]):
+        if any(role in self.given for role in pair):
             return {}
-        for tier in tiers:
-            if found := [pair for pair in tier if all(name in self.by_name for name in pair)]:
-                sides = zip(*found, strict=True)
-                return {role: self._only(role, self._columns(side)) for role, side in zip(shape, sides, strict=False)}
-        return None
+        candidates = [
+            tuple(self._only(role, self._columns(side)) for role, side in zip(pair, sides, strict=True))
+            for tier in PAIRS_BY_ROLES[pair]
+            if (sides := list(zip(*(p for p in tier if all(name in self.by_name for name in p)), strict=True)))
+        ]
+        if not candidates:
+            return None
+        chosen = self._as_the_winner_is_called(candidates) if pair == ("left", "right") else candidates[0]
+        if others := [" and ".join(map(repr, other)) for other in candidates if other != chosen]:
+            first, second = map(repr, chosen)
+            self.notes.append(f"{first} and {second} were read as {' and '.join(pair)}, not {', '.join(others)}.")
+        return dict(zip(pair, chosen, strict=True))
+
+    def _as_the_winner_is_called(self, candidates: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        """Return the first pair, or a later one (ids) if the winner is one of its cells and never one of the first."""
+        if len(candidates) == 1 or not self.column_exists("winner"):
+            return candidates[0]
+        winner: dict[str, str] = {}
+        RoleMatcher(self.table, self.given).add(winner, "winner")
+        if not winner or not self.table.rows:
+            return candidates[0]
+        columns = list(dict.fromkeys([*winner.values(), *(column for pair in candidates for column in pair)]))
+        sample = load_expressions(self.table, columns, SAMPLE_ROWS).rows(named=True)
+
+        def named(pair: tuple[str, ...]) -> bool:
+            return any(row[winner["winner"]] in [row[column] for column in pair if row[column]] for row in sample)
+
+        return next((pair for pair in candidates if named(pair)), candidates[0])
 
     def column_exists(self, role: str) -> bool:
         if role in self.given:
@@ -338,7 +215,14 @@ class RoleMatcher:
         return column
 
     def _columns(self, names: Iterable[str]) -> list[str]:
-        return [column for name in dict.fromkeys(names) for column in self.by_name.get(name, ())]
+        return [column for name in dict.fromkeys(names) for column in self._named(name)]
+
+    def _named(self, name: str) -> list[str]:
+        """Return the columns of a name, or two joined columns if the name is made of two."""
+        parts = [self.by_name.get(part, []) for part in name.split(JOIN)] if JOIN in name[1:-1] else []
+        if parts:
+            return [JOIN.join(columns[0] for columns in parts)] if all(parts) else []
+        return self.by_name.get(name, [])
 
     def _only(self, role: str, candidates: Sequence[str]) -> str:
         exact = [c for c in candidates if c == role] or list(candidates)
@@ -355,14 +239,19 @@ def _no_match(matcher: RoleMatcher, kind: str | None) -> FormatError:
     nearest = min(missing, key=lambda shape: len(missing[shape]) / len(shape))
     lacking = missing[nearest] or list(nearest)
     needed = "; ".join(
-        f"{k} need {', or '.join(_listed(shape) for other, shape in shapes if other == k)}"
+        f"{k} need {', or '.join(_listed(shape) for other, shape in shapes if other == k and len(shape) < 4)}"
         for k in dict.fromkeys(k for k, _ in shapes)
     )
     problem = (
         f"{table.name}: no column for {_listed(lacking, 'or')}. Columns found: {_shown_columns(table)}. "
         f"{needed[0].upper()}{needed[1:]}."
     )
-    return columns_error(problem, "Name a column yourself:", {lacking[0]: "COLUMN"})
+    return UnmatchedColumnsError(
+        problem,
+        remedy=f"Name a column yourself: columns={{{lacking[0]!r}: 'COLUMN'}}.",
+        option="columns",
+        value={lacking[0]: "COLUMN"},
+    )
 
 
 def _shown_columns(table: SourceTable) -> str:

@@ -16,10 +16,13 @@ import polars as pl
 from crowdrank.arrays import BoolArray
 from crowdrank.errors import FormatError
 from crowdrank.io.source_table import UNKNOWN_LOCATION, RowLocation, SourceTable, dedupe_names, table_from_frame
+from crowdrank.io.text_layout import blank_comments, find_delimiter, has_header
 
-DELIMITERS = ",;\t|"
 # Larger files are not parsed line by line in Python, which would take minutes.
 MAX_SCAN_BYTES = 500_000_000
+_NO_HEADER = (
+    "The first line looks like data, so the columns are numbered from 1. If it names the columns, pass header=True."
+)
 _END_MARK = "\ue000 the end \ue000"
 
 
@@ -41,10 +44,17 @@ class _Text:
     data: bytes
     delimiter: str
     skipped: int  # lines of the file before the header
+    has_header: bool
     scannable: bool  # whether it is short enough to be parsed in Python
 
     def parse(self, ragged: bool = False) -> pl.DataFrame:
-        return pl.read_csv(self.data, separator=self.delimiter, infer_schema=False, truncate_ragged_lines=ragged)
+        return pl.read_csv(
+            self.data,
+            separator=self.delimiter,
+            has_header=self.has_header,
+            infer_schema=False,
+            truncate_ragged_lines=ragged,
+        )
 
     def records(self, quoting: int = csv.QUOTE_MINIMAL) -> Iterator[_Record]:
         """Iterate over the records, header first; a blank line is a record without fields."""
@@ -63,22 +73,36 @@ class _Text:
             line = self.skipped + reader.line_num + 1
 
     def header(self) -> list[str]:
+        """Return the names of the columns; numbers from 1 if there is no header."""
         try:
-            return [field.strip() for field in next(self.records()).fields]
+            fields = [field.strip() for field in next(self.records()).fields]
+            return fields if self.has_header else [str(n) for n in range(1, len(fields) + 1)]
         except _UnclosedQuote as quote:
             raise FormatError(f"{self.name}: line {quote.line}: a quote is opened and never closed.") from None
 
 
-def read_delimited(data: bytes, name: str, prefer: str = ",", max_scan_bytes: int = MAX_SCAN_BYTES) -> SourceTable:
-    """Read UTF-8 text with a header as a table of strings."""
-    text = _open(data, name, prefer, max_scan_bytes)
+def read_delimited(
+    data: bytes,
+    name: str,
+    prefer: str = ",",
+    header: bool | None = None,
+    max_scan_bytes: int = MAX_SCAN_BYTES,
+) -> SourceTable:
+    """Read UTF-8 text as a table of strings; whether its first line is a header is guessed, or told by `header`."""
+    text = _open(data, name, prefer, header, max_scan_bytes)
     columns, repeated_names = dedupe_names(text.header())
     try:
         table = _parse_with_polars(text, columns)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         table = _parse_in_python(text, columns) if text.scannable else _truncate_to_header(text, columns)
+    notes = table.notes if text.has_header or header is False else (*table.notes, _NO_HEADER)
     return replace(
-        table, repeated_names=repeated_names, strip_spaces=True, blank_rows=_blank(table.load(columns, None))
+        table,
+        repeated_names=repeated_names,
+        strip_spaces=True,
+        has_header=text.has_header,
+        blank_rows=_blank(table.load(columns, None)),
+        notes=notes,
     )
 
 
@@ -92,7 +116,8 @@ def _parse_with_polars(text: _Text, columns: Sequence[str], ragged: bool = False
     return replace(table, notes=("The file is too large to count its lines; numbers are those of rows.",))
 
 
-def _open(data: bytes, name: str, prefer: str, max_scan_bytes: int) -> _Text:
+def _open(data: bytes, name: str, prefer: str, header: bool | None, max_scan_bytes: int) -> _Text:
+    data = blank_comments(data)
     body, declared = data.lstrip(b"\n"), None
     # Spreadsheets may declare the delimiter on the first line.
     if found := re.match(rb'"?sep=([,;\t|])"?\n+', body, re.IGNORECASE):
@@ -100,14 +125,11 @@ def _open(data: bytes, name: str, prefer: str, max_scan_bytes: int) -> _Text:
     if not re.search(rb"\S", body):
         raise FormatError(f"{name}: is empty.")
     skipped = data.count(b"\n", 0, len(data) - len(body))
-    return _Text(name, body, declared or _sniff(body, prefer), skipped, len(body) <= max_scan_bytes)
-
-
-def _sniff(body: bytes, prefer: str) -> str:
-    """Return the delimiter that splits the header into most fields."""
-    header = body[: body.find(b"\n") + 1 or None].decode()
-    outside_quotes = re.sub(r'"[^"]*"', "", header)
-    return max(prefer + DELIMITERS, key=outside_quotes.count)
+    delimiter = declared
+    if delimiter is None:
+        body, delimiter = find_delimiter(body, prefer)
+    named = has_header(body, delimiter) if header is None else header
+    return _Text(name, body, delimiter, skipped, named, len(body) <= max_scan_bytes)
 
 
 def _blank(frame: pl.DataFrame) -> BoolArray:
@@ -127,7 +149,7 @@ class _Locator:
     def __call__(self, rows: Sequence[int]) -> list[RowLocation]:
         wanted, found = set(rows), dict.fromkeys(rows, UNKNOWN_LOCATION)
         with suppress(_UnclosedQuote):
-            for row, record in enumerate(self.text.records(), -1):
+            for row, record in enumerate(self.text.records(), -1 if self.text.has_header else 0):
                 if row in wanted:
                     wanted.discard(row)
                     found[row] = self._location(row, record)
@@ -149,7 +171,7 @@ def _remark(fields: int, width: int) -> str:
 def _parse_in_python(text: _Text, columns: Sequence[str]) -> SourceTable:
     """Parse what polars refuses: rows with too many fields are unreadable, short ones are filled up."""
     records, notes = _records(text, len(columns))
-    width, body = len(columns), records[1:]
+    width, body = len(columns), records[1:] if text.has_header else records
     long = (n for n, record in enumerate(body) if any(map(str.strip, record.fields[width:])))
     cells = [[r.fields[n] or None if n < len(r.fields) else None for r in body] for n in range(width)]
     frame = pl.DataFrame({name: pl.Series(c, dtype=pl.String) for name, c in zip(columns, cells, strict=True)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
@@ -12,11 +12,17 @@ import polars as pl
 from crowdrank.data import ImportReport, Judgments, Rankings
 from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
-from crowdrank.io.column_roles import find_column, match_roles, normalize_name
+from crowdrank.io.column_roles import DEFINING_ROLES, RoleMatch, UnmatchedColumnsError, find_column, match_roles
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
+from crowdrank.io.guesses import guess_unnamed
 from crowdrank.io.rows import Rows
-from crowdrank.io.source_table import SourceTable
-from crowdrank.io.sources import Source, open_source
+from crowdrank.io.source_table import SourceTable, combine_tables
+from crowdrank.io.sources import Source, open_sources
+from crowdrank.io.synonyms import normalize_name
+from crowdrank.io.wide_tables import read_lists, read_wide, spread_roles
+
+if TYPE_CHECKING:
+    from crowdrank.io.guide import Guide
 
 # Columns with personal data or secrets. They are never read: annotators are known by an id alone.
 PERSONAL_COLUMNS = frozenset(
@@ -75,6 +81,7 @@ class ReadOptions(TypedDict, total=False):
     features: Sequence[str]
     format: str | None
     encoding: str | None
+    header: bool | None
     strict: bool
 
 
@@ -86,6 +93,7 @@ def read(
     features: Sequence[str] = (),
     format: str | None = None,  # noqa: A002 - the word users have for it
     encoding: str | None = None,
+    header: bool | None = None,
     strict: bool = False,
     warn: bool = True,
 ) -> Judgments:
@@ -93,8 +101,10 @@ def read(
 
     Parameters
     ----------
-    source : path, data frame or mapping of str to sequence
-        A CSV, TSV, JSON, JSONL, Parquet or other file, a polars, pandas or Arrow frame, or a dict of columns.
+    source : path, list of paths, data frame or mapping of str to sequence
+        A CSV, TSV, JSON, JSONL, Parquet, Excel or other file, which may be compressed or in a zip file; several files,
+        a folder, or a pattern such as ``votes/*.csv``; "-" for standard input; a polars, pandas or Arrow frame; or a
+        dict of columns.
     kind : {"comparisons", "ratings", "rankings"}, optional
         The kind of judgments, if the columns would allow several.
     columns : mapping of str to str or None, optional
@@ -106,6 +116,9 @@ def read(
         The format of the source; detected by default. ``crowdrank.io.list_formats()`` lists them.
     encoding : str, optional
         The encoding of a text file that is not UTF-8, for example "latin-1".
+    header : bool, optional
+        Whether the first line of a text file names the columns; guessed by default. Columns without names are
+        numbered from 1: ``columns={"winner": "1", "loser": "2"}``.
     strict : bool, default False
         Raise an error for any row that would be left out.
     warn : bool, default True
@@ -129,18 +142,15 @@ def read(
     >>> votes.import_report.columns["annotator"]
     'worker'
     """
-    opened = open_source(source, encoding)
-    format_name = detect_format(opened) if format is None else check_format_name(format)
-    table = _load_table(format_name, opened)
-    match = match_roles(table, kind, columns)
-    if features and match.kind != "comparisons":
-        raise SettingError(f"Features describe comparisons; {table.name} contains {match.kind}.")
-    rows = Rows(table, match, [_refuse_personal(table, find_column(table, name)) for name in features], strict)
+    table, format_name = _open(source, format, encoding, header)
     try:
-        found = _BUILDERS[match.kind](rows)
+        table, match = _match_shape(table, kind, columns)
+        rows, found = _build(table, match, features, strict)
     except FormatError as error:
         if not error.problem.startswith(table.name):
             error.problem = f"{table.name}: {error.problem}"
+        if error.option == "columns" and table.rows:
+            error.add_note(str(_guide(table, source, kind, columns)))
         raise
     notes = (*table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles.get("query", "")))
     report = _report(rows, format_name, notes)
@@ -173,6 +183,24 @@ def read_with_report(source: Any, **options: Unpack[ReadOptions]) -> tuple[Judgm
     return found, found.import_report
 
 
+def _open(source: Any, name: str | None, encoding: str | None, header: bool | None) -> tuple[SourceTable, str]:
+    """Return the table of a source, of all its files if there are several, and its format."""
+    opened = open_sources(source, encoding, header)
+    names = [detect_format(one) if name is None else check_format_name(name) for one in opened]
+    if len(set(names)) > 1:
+        other = next(n for n, name in enumerate(names) if name != names[0])
+        raise FormatError(
+            f"{opened[0].name} has the format {names[0]}, and {opened[other].name} has {names[other]}.",
+            remedy="Read them one by one.",
+        )
+    tables = [_load_table(name, one) for name, one in zip(names, opened, strict=True)]
+    if len(tables) == 1:
+        return tables[0], names[0]
+    found = combine_tables(tables)
+    listed = ", ".join(table.name for table in tables[:3]) + (", …" if len(tables) > 3 else "")
+    return replace(found, notes=(f"Read {len(tables)} files: {listed}.", *found.notes)), names[0]
+
+
 def _load_table(format_name: str, source: Source) -> SourceTable:
     if format_name == TIDY:  # nothing to translate, and no format module to import
         return source.table
@@ -186,6 +214,83 @@ def _load_table(format_name: str, source: Source) -> SourceTable:
             option="format",
             value="NAME",
         ) from error
+
+
+def _build(table: SourceTable, match: RoleMatch, features: Sequence[str], strict: bool) -> tuple[Rows, Judgments]:
+    if features and match.kind != "comparisons":
+        raise SettingError(f"Features describe comparisons; {table.name} contains {match.kind}.")
+    rows = Rows(table, match, [_refuse_personal(table, find_column(table, name)) for name in features], strict)
+    return rows, _BUILDERS[match.kind](rows)
+
+
+def _guide(table: SourceTable, source: Any, kind: str | None, columns: Mapping[str, str | None] | None) -> Guide:
+    """Return a guide whose call was tried on the table."""
+    from crowdrank.io.guide import make_guide
+
+    def attempt(roles: Mapping[str, str | None]) -> None:
+        shaped, match = _match_shape(table, kind, roles)
+        _build(shaped, match, (), strict=False)
+
+    # Columns that the caller named and that exist are kept, except those that say who won.
+    kept = {role: name for role, name in (columns or {}).items() if role not in DEFINING_ROLES}
+    return make_guide(table, source, kept, attempt)
+
+
+def explain(source: Any, **options: Unpack[ReadOptions]) -> str:
+    """Return how a source is read: its first rows, the role of each column, and the import report.
+
+    Parameters
+    ----------
+    source, **options
+        As for `read`.
+
+    Returns
+    -------
+    str
+        Several lines. If the source is not understood: what each column might be, and the call that reads it.
+
+    Examples
+    --------
+    >>> print(explain({"who": ["ann", "bob"], "left": ["x", "x"], "right": ["y", "z"], "winner": ["x", "z"]}))
+      column  first rows  read as
+      who     ann, bob
+      left    x, x        left
+      right   y, z        right
+      winner  x, z        winner
+    the columns: comparisons from the columns left, right, winner.
+    2 rows read, 2 kept.
+    """
+    from crowdrank.io.guide import describe_columns
+
+    try:
+        found = read(source, warn=False, **options)
+    except FormatError as error:
+        return "\n".join([str(error), *getattr(error, "__notes__", ())])
+    assert found.import_report is not None
+    table, _ = _open(source, options.get("format"), options.get("encoding"), options.get("header"))
+    return "\n".join([describe_columns(table, found.import_report.columns), *found.import_report.lines()])
+
+
+def _match_shape(
+    table: SourceTable, kind: str | None, columns: Mapping[str, str | None] | None
+) -> tuple[SourceTable, RoleMatch]:
+    """Match columns to roles; a table with several judgments per row is changed to one per row."""
+    table, given = spread_roles(table, columns)
+    defining = DEFINING_ROLES & ({role for role, column in given.items() if column} | set(table.roles))
+    if not defining and kind in (None, "rankings") and (lists := read_lists(table)) is not None:
+        return lists, match_roles(lists, "rankings", given)
+    if not defining and not table.has_header and (unnamed := guess_unnamed(table)):
+        said = ", ".join(f"column {column} as the {role}" for role, column in unnamed.items())
+        other = dict(zip(unnamed, reversed([*unnamed.values()]), strict=True))
+        note = f"They were read by their cells: {said}. If this is wrong, say so: columns={other!r}."
+        found = replace(table, notes=(*table.notes, note))
+        return found, match_roles(found, kind, {**unnamed, **given})
+    try:
+        return table, match_roles(table, kind, given)
+    except UnmatchedColumnsError:
+        if defining - {"left", "right"} or (wide := read_wide(table, kind)) is None:
+            raise
+        return wide, match_roles(wide, kind, given)
 
 
 def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportReport:

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import polars as pl
 
 from crowdrank.arrays import AnyArray, BoolArray, FloatArray
-from crowdrank.data import LEFT, RIGHT, TIE
 from crowdrank.data.tables import MAX_LISTED, MAX_WEIGHT, MIN_WEIGHT, MalformedRow, valid_weights
 from crowdrank.errors import FormatError
-from crowdrank.io.column_roles import SIDE_PAIRS, RoleMatch, columns_error, each, normalize_name
+from crowdrank.io.column_expressions import load_expressions
+from crowdrank.io.column_roles import RoleMatch, columns_error
 from crowdrank.io.source_table import SourceTable, text_series
 
 _DATES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M%#z", "%Y-%m-%d")
@@ -68,6 +68,12 @@ def parse_numbers(column: pl.Series) -> FloatArray:
     return column.alias("cell").cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
 
+def missing_numbers(column: pl.Series) -> BoolArray:
+    """Return which cells are empty or say that there is no number: NA, nan, n/a, -."""
+    words = parse_labels(column, strip_spaces=True).str.to_lowercase()
+    return words.is_in(("na", "nan", "n/a", "null", "none", "-", "–")).fill_null(True).to_numpy()
+
+
 def parse_timestamps(column: pl.Series) -> FloatArray:
     """Return seconds since 1970 from dates, ISO text or numbers of a clock; NaN where a cell is none of these."""
     if column.dtype.is_temporal() and column.dtype not in (pl.Duration, pl.Time):
@@ -112,77 +118,6 @@ def parse_numbers_or_text(column: pl.Series) -> AnyArray:
     if np.count_nonzero(np.isnan(found)) <= text.null_count():
         return found
     return np.array(text.fill_null("").to_list(), dtype=object)
-
-
-SKIP, UNKNOWN, BOTH_BAD = np.int8(2), np.int8(3), np.int8(4)
-
-_TIES = each(
-    "= == ~ - tie ties tied tievote draw drawn drew equal equals equallygood both bothequal same bothgood bothgoodvote "
-    "undecided nopreference nodifference indifferent"
-)
-_BOTH_BADS = each(
-    "bothbad botharebad bothbadvote tiebothbad equallybad bothpoor botharepoor neither neitherisgood neithergood"
-)
-_SKIPS = each(
-    "skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
-    "unknown none na null nan noanswer unanswered abstain abstained"
-)
-_LEFT = [left for tier in SIDE_PAIRS for left, _ in tier] + ["1", "leftvote", "leftwins", "awins"]
-_RIGHT = [right for tier in SIDE_PAIRS for _, right in tier] + ["2", "rightvote", "rightwins", "bwins"]
-_WORDS: dict[str, np.int8] = {
-    **dict.fromkeys(_LEFT, LEFT),
-    **dict.fromkeys(_RIGHT, RIGHT),
-    **{word: TIE for (word,) in _TIES},
-    **{word: BOTH_BAD for (word,) in _BOTH_BADS},
-    **{word: SKIP for (word,) in _SKIPS},
-}
-
-
-def is_outcome_word(text: str) -> bool:
-    """Return whether a cell is a word for a side, a tie or a skip."""
-    return normalize_name(text) in _WORDS
-
-
-def parse_outcomes(
-    left: pl.Series, right: pl.Series, winner: pl.Series, sides: tuple[str, str]
-) -> npt.NDArray[np.int8]:
-    """Return 1, 0 or -1 as in `Comparisons`, 2 for a skip, 4 for both bad, and 3 if a cell is none of these.
-
-    The exact names of the two items are tried first. Other words are compared without case and punctuation, and only
-    if no item has that name. `sides` are the names of the two columns, which some files use for the winner.
-    """
-    frame = pl.DataFrame([left.alias("left"), right.alias("right"), winner.alias("winner")])
-    named = pl.col("winner")
-    by_name = pl.when(named == pl.col("left")).then(int(LEFT)).when(named == pl.col("right")).then(int(RIGHT))
-    found = frame.select(by_name.otherwise(None).cast(pl.Int8).alias("outcome")).to_series()
-    unresolved = found.is_null()
-    if unresolved.any():
-        meanings = _meanings(
-            winner.filter(unresolved).drop_nulls().unique(), pl.concat([left, right.alias(left.name)]), sides
-        )
-        if meanings:
-            found = found.fill_null(
-                winner.replace_strict(list(meanings), list(meanings.values()), default=None, return_dtype=pl.Int8)
-            )
-        found = found.fill_null(UNKNOWN)
-    return found.to_numpy()
-
-
-def _meanings(words: pl.Series, items: pl.Series, sides: tuple[str, str]) -> dict[str, np.int8]:
-    """Return the outcome that each word stands for, without words that are unknown or name an item."""
-    known = _WORDS | {normalize_name(name): side for name, side in zip(sides, (LEFT, RIGHT), strict=True) if name}
-    common = words.filter(normalize_names(words).is_in(list(known)))
-    if common.is_empty():
-        return {}
-    names = normalize_names(items.drop_nulls().unique())
-    taken = set(names.filter(names.is_in(normalize_names(common).to_list())))
-    return {word: known[key] for word in common if (key := normalize_name(word)) in known and key not in taken}
-
-
-def normalize_names(words: pl.Series) -> pl.Series:
-    """`normalize_name` for a whole column."""
-    bare = words.str.to_lowercase().str.replace_all(r"[^\p{L}\p{N}]", "")
-    return pl.select(pl.when(bare == "").then(words.str.strip_chars()).otherwise(bare)).to_series()
 
 
 Explain = Callable[[int], str]
@@ -255,10 +190,11 @@ class RowErrors:
         found = []
         for row, location in zip(rows, self.table.locate(rows), strict=True):
             column, explain = self.faults[self.fault[row]]
+            where = f" ({location.file})" if location.file else ""
             if location.remark:
-                found.append(MalformedRow(location.line, "", location.remark))
+                found.append(MalformedRow(location.line, "", location.remark + where))
             else:
-                found.append(MalformedRow(location.line, column, explain(row)))
+                found.append(MalformedRow(location.line, column, explain(row) + where))
         return tuple(found)
 
 
@@ -308,7 +244,7 @@ class Rows:
         self.errors = RowErrors(table)
         self.counts = RowCounts()
         self._all_usable = False
-        self.frame = table.load(list(dict.fromkeys([*match.roles.values(), *features])), None)
+        self.frame = load_expressions(table, list(dict.fromkeys([*match.roles.values(), *features])))
 
     def has(self, role: str) -> bool:
         return role in self.match.roles
@@ -329,17 +265,18 @@ class Rows:
     def numbers(self, role: str) -> FloatArray:
         """Parse the numbers of a role; rows without a finite one are refused."""
         found = parse_numbers(self.column(role))
-        self._refuse_numbers(role, np.isfinite(found), "a finite number")
+        self.refuse_numbers(role, np.isfinite(found), "a finite number")
         return found
 
     def optional_weights(self) -> FloatArray | None:
         if not self.has("weight"):
             return None
         found = parse_numbers(self.column("weight"))
-        self._refuse_numbers("weight", valid_weights(found), f"a positive number ({MIN_WEIGHT:g} to {MAX_WEIGHT:g})")
+        self.refuse_numbers("weight", valid_weights(found), f"a positive number ({MIN_WEIGHT:g} to {MAX_WEIGHT:g})")
         return found
 
-    def _refuse_numbers(self, role: str, valid: BoolArray, expected: str) -> None:
+    def refuse_numbers(self, role: str, valid: BoolArray, expected: str) -> None:
+        """Refuse rows whose number is not valid."""
         column = self.column(role)
         self.errors.refuse(
             ~valid, self.match.roles[role], lambda row: f"the {role} must be {expected}, got {show_cell(column[row])}"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from crowdrank.arrays import BoolArray
@@ -27,10 +28,13 @@ class RowLocation(NamedTuple):
         The line of a file, or the row counted from 1; 0 if unknown.
     remark : str, default ""
         A fault of the whole line rather than of one cell, such as too few fields.
+    file : str, default ""
+        The file, if there are several.
     """
 
     line: int
     remark: str = ""
+    file: str = ""
 
 
 UNKNOWN_LOCATION = RowLocation(0)
@@ -80,6 +84,8 @@ class SourceTable:
         Rows that were shown with left and right exchanged.
     positions_known : bool
         Whether left and right are positions on the screen.
+    has_header : bool
+        Whether the source names its columns; otherwise they are numbered from 1.
     """
 
     name: str
@@ -99,6 +105,7 @@ class SourceTable:
     set_aside: Mapping[str, BoolArray] = field(default_factory=dict)
     shown_swapped: BoolArray | None = None
     positions_known: bool = True
+    has_header: bool = True
 
     @property
     def sample(self) -> pl.DataFrame:
@@ -109,7 +116,9 @@ class SourceTable:
 def table_from_frame(frame: pl.DataFrame, name: str, *, frame_backend: str = "polars") -> SourceTable:
     def load(columns: Sequence[str], rows: int | None) -> pl.DataFrame:
         # Not `select`, which reads column names such as "*" or "^…$" as patterns.
-        return pl.DataFrame({column: frame.get_column(column).head(rows or frame.height) for column in columns})
+        return pl.DataFrame(
+            {column: frame.get_column(column).head(frame.height if rows is None else rows) for column in columns}
+        )
 
     return SourceTable(
         name=name, columns=tuple(frame.columns), load=load, rows=frame.height, frame_backend=frame_backend
@@ -126,6 +135,73 @@ def with_columns_computed(table: SourceTable, computed: pl.DataFrame, **changes:
 
     kept = [column for column in table.columns if column not in computed.columns]
     return replace(table, columns=(*kept, *computed.columns), load=load, **changes)
+
+
+def combine_tables(tables: Sequence[SourceTable]) -> SourceTable:
+    """Put the rows of several tables below each other; a column that one lacks is empty there."""
+    if len(tables) == 1:
+        return tables[0]
+    first = tables[0]
+    if any(table.roles != first.roles for table in tables) or not set(first.columns) & set(tables[-1].columns):
+        other = next((t for t in tables if t.roles != first.roles), tables[-1])
+        raise FormatError(f"{first.name} and {other.name} have different columns.", remedy="Read them one by one.")
+    starts = np.cumsum([0, *(table.rows for table in tables)])
+    columns = tuple(dict.fromkeys(column for table in tables for column in table.columns))
+
+    def load(names: Sequence[str], rows: int | None) -> pl.DataFrame:
+        frames = []
+        for table, start in zip(tables, starts[:-1], strict=True):
+            most = None if rows is None else max(rows - int(start), 0)
+            found = table.load([name for name in names if name in table.columns], most)
+            height = table.rows if most is None else min(most, table.rows)
+            empty = pl.Series(names[0], [None] * height, dtype=pl.String)
+            frames.append(found if found.width else empty.to_frame())
+        return pl.concat(_as_same_types(frames), how="diagonal").select(pl.col(names))
+
+    def locate(rows: Sequence[int]) -> list[RowLocation]:
+        found = []
+        for row in rows:
+            n = int(np.searchsorted(starts, row, side="right")) - 1
+            found.append(tables[n].locate([row - int(starts[n])])[0]._replace(file=tables[n].name))
+        return found
+
+    def masks(of: Callable[[SourceTable], BoolArray | None]) -> BoolArray:
+        return np.concatenate([np.zeros(t.rows, bool) if (mask := of(t)) is None else mask for t in tables])
+
+    reasons = dict.fromkeys(reason for table in tables for reason in table.set_aside)
+    return replace(
+        first,
+        name=f"{first.name} and {len(tables) - 1} more",
+        columns=columns,
+        load=load,
+        rows=int(starts[-1]),
+        repeated_names=frozenset().union(*(table.repeated_names for table in tables)),
+        blank_rows=masks(lambda table: table.blank_rows),
+        unreadable_rows={
+            row + int(start): why
+            for table, start in zip(tables, starts, strict=False)
+            for row, why in table.unreadable_rows.items()
+        },
+        locate=locate,
+        notes=tuple(dict.fromkeys(note for table in tables for note in table.notes)),
+        set_aside={reason: masks(lambda table, reason=reason: table.set_aside.get(reason)) for reason in reasons},  # type: ignore[misc]
+        shown_swapped=masks(lambda table: table.shown_swapped)
+        if any(table.shown_swapped is not None for table in tables)
+        else None,
+    )
+
+
+def _as_same_types(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Return frames whose columns of one name have one type: text, if they differ."""
+    types: dict[str, set[pl.DataType]] = {}
+    for frame in frames:
+        for name, kind in frame.schema.items():
+            types.setdefault(name, set()).add(kind)
+    mixed = {name for name, kinds in types.items() if len(kinds) > 1}
+    return [
+        pl.DataFrame([text_series(s.name, s.to_list()) if s.name in mixed else s for s in frame.iter_columns()])
+        for frame in frames
+    ]
 
 
 def dedupe_names(names: Sequence[str]) -> tuple[tuple[str, ...], frozenset[str]]:

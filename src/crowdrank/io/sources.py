@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import codecs
-import glob
-import gzip
-import zlib
+import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -16,41 +14,30 @@ from typing import Any, NoReturn, TypeVar
 import polars as pl
 
 from crowdrank.errors import FormatError
-from crowdrank.io.column_roles import normalize_name
+from crowdrank.io.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, Container, find_containers
 from crowdrank.io.delimited import read_delimited
 from crowdrank.io.json_records import first_records, read_json
-from crowdrank.io.source_table import SourceTable, dedupe_names, read_columns, read_frame
+from crowdrank.io.source_table import (
+    SourceTable,
+    combine_tables,
+    dedupe_names,
+    read_columns,
+    read_frame,
+    table_from_frame,
+)
+from crowdrank.io.spreadsheets import read_workbook
+from crowdrank.io.synonyms import normalize_name
 
 Result = TypeVar("Result")
 
 _DECODING_CHUNK = 1 << 24
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_TEXT_READERS: dict[str, Callable[[bytes, str], SourceTable]] = {
-    ".csv": read_delimited,
-    ".tsv": lambda data, name: read_delimited(data, name, "\t"),
-    ".tab": lambda data, name: read_delimited(data, name, "\t"),
-    ".txt": lambda data, name: read_delimited(data, name, "\t"),
-    "": read_delimited,
-    ".jsonl": read_json,
-    ".ndjson": read_json,
-    ".json": read_json,
-}
+# The delimiter that is expected of text, by suffix.
+_DELIMITED_SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t", ".dat": "\t", "": ","}
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
-PARQUET_SUFFIXES = (".parquet", ".pq")
-_BINARY_SUFFIXES = [
-    ".xlsx",
-    ".xls",
-    ".ods",
-    ".zip",
-    ".pdf",
-    ".pkl",
-    ".npy",
-    ".npz",
-    ".mat",
-    ".feather",
-    ".arrow",
-    ".db",
-]  # never read as text
+_WORKBOOK_SUFFIXES = (".xlsx", ".xlsm")
+# Never read as text.
+_BINARY_SUFFIXES = (".xls", ".ods", ".pdf", ".pkl", ".npy", ".npz", ".mat", ".db", ".7z", ".rar", ".tar", ".tgz")
 # Bytes and lines that detection looks at: enough for the first lines, or the first records, of any file.
 _HEAD_BYTES, _RECORD_BYTES = 1 << 16, 1 << 22
 _HEAD_LINES, _HEAD_RECORDS = 50, 20
@@ -114,62 +101,46 @@ class Source:
 
 
 def open_table(source: Any, encoding: str | None = None) -> SourceTable:
-    return open_source(source, encoding).table
+    """Open a source that has one table."""
+    return combine_tables([opened.table for opened in open_sources(source, encoding)])
 
 
-def open_source(source: Any, encoding: str | None = None) -> Source:
+def open_sources(source: Any, encoding: str | None = None, header: bool | None = None) -> list[Source]:
+    """Open a path, several paths, a data frame or a dict of columns; a folder, a pattern or an archive is several."""
+    if isinstance(source, list | tuple) and source and all(isinstance(s, str | PathLike) for s in source):
+        return [opened for path in source for opened in open_sources(path, encoding, header)]
     if isinstance(source, str | PathLike):
-        return _open_path(Path(source), encoding)
+        return [_open_container(found, encoding, header) for found in find_containers(source)]
     if isinstance(source, Mapping):
-        return Source("the columns", lambda: read_columns(source))
-    return Source("the data frame", lambda: read_frame(source))
+        return [Source("the columns", lambda: read_columns(source))]
+    return [Source("the data frame", lambda: read_frame(source))]
 
 
-def needs_scan(source: str | PathLike[str]) -> bool:
-    """Return whether a source is a folder or a pattern of names, which only `scan` can read."""
-    return Path(source).is_dir() or (glob.has_magic(str(source)) and not Path(source).exists())
-
-
-def _open_path(path: Path, encoding: str | None) -> Source:
-    try:
-        exists, is_folder = path.exists(), path.is_dir()
-    except (OSError, ValueError) as error:
-        raise FormatError(f"{str(path)[:100]!r} is not a valid path ({error}).") from error
-    if not exists:
-        raise FormatError(f"{path}: there is no such file.")
-    if is_folder:
-        raise FormatError(f"{path}: is a folder, not a file.", remedy="Use crowdrank.scan for folders of files.")
-    suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+def _open_container(found: Container, encoding: str | None, header: bool | None) -> Source:
+    name, suffix = found.name, found.suffix
     if suffix in PARQUET_SUFFIXES:
-        return Source(path.name, lambda: _read_parquet(path), path=path)
+        return Source(name, lambda: _read_parquet(found.path or found.read(), name), path=found.path)
+    if suffix in ARROW_SUFFIXES:
+        return Source(name, lambda: _read_arrow(found.read(), name), path=found.path)
+    if suffix in _WORKBOOK_SUFFIXES:
+        return Source(name, lambda: read_workbook(found.read(), name, header), path=found.path)
     if suffix in _BINARY_SUFFIXES:
-        _refuse_suffix(path, suffix)
-    text = as_utf8(read_bytes(path), path.name, encoding)
-    is_table = suffix in _TEXT_READERS
-    parse = partial(_TEXT_READERS[suffix], text, path.name) if is_table else partial(_refuse_suffix, path, suffix)
-    return Source(path.name, parse, text, suffix in _JSON_SUFFIXES, is_table, path)
+        _refuse_suffix(name, suffix)
+    text = as_utf8(found.read(), name, encoding)
+    if suffix in _JSON_SUFFIXES:
+        return Source(name, lambda: read_json(text, name), text, json=True, path=found.path)
+    if suffix in _DELIMITED_SUFFIXES:
+        prefer = _DELIMITED_SUFFIXES[suffix]
+        return Source(name, lambda: read_delimited(text, name, prefer, header), text, path=found.path)
+    return Source(name, lambda: _refuse_suffix(name, suffix), text, tabular=False, path=found.path)
 
 
-def _refuse_suffix(path: Path, suffix: str) -> NoReturn:
-    known = ", ".join(s for s in (*_TEXT_READERS, *PARQUET_SUFFIXES) if s)
+def _refuse_suffix(name: str, suffix: str) -> NoReturn:
+    known = (*_DELIMITED_SUFFIXES, *_JSON_SUFFIXES, *PARQUET_SUFFIXES, *_WORKBOOK_SUFFIXES)
     raise FormatError(
-        f"{path.name}: files with the suffix {suffix!r} cannot be read, and no format recognises this one.",
-        remedy=f"Convert it to one of {known} (text may be compressed: .csv.gz).",
+        f"{name}: files with the suffix {suffix!r} cannot be read, and no format recognises this one.",
+        remedy=f"Convert it to one of {', '.join(filter(None, known))} (text may be compressed: .csv.gz).",
     )
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a file, decompressed if its name ends in .gz."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FormatError(f"{path.name}: cannot be read ({(error.strerror or str(error)).lower()}).") from error
-    if path.suffix.lower() != ".gz":
-        return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FormatError(f"{path.name}: is not a complete gzip file ({error}).") from error
 
 
 def as_utf8(data: bytes, name: str, encoding: str | None = None) -> bytes:
@@ -221,26 +192,35 @@ def _check_utf8(data: bytes, name: str, chunk: int = _DECODING_CHUNK) -> None:
             raise _encoding_error(problem, "If it comes from an older program", "latin-1") from error
 
 
-def _read_parquet(path: Path) -> SourceTable:
+def _read_arrow(data: bytes, name: str) -> SourceTable:
+    """Read Arrow's file or stream format, in which Hugging Face data sets are saved."""
+    read = pl.read_ipc if data.startswith(b"ARROW1") else pl.read_ipc_stream
+    frame = _guard_read(name, lambda: read(io.BytesIO(data)), "Arrow")
+    columns, repeated_names = dedupe_names([column.strip() for column in frame.columns])
+    frame.columns = list(columns)
+    return replace(table_from_frame(frame, name), repeated_names=repeated_names)
+
+
+def _read_parquet(source: Path | bytes, name: str) -> SourceTable:
     """Open a Parquet file; only the columns that are loaded are read."""
-    frame = _guard_read(path, lambda: pl.scan_parquet(path))
-    schema = _guard_read(path, frame.collect_schema)
-    rows: int = _guard_read(path, lambda: frame.select(pl.len()).collect().item())
+    frame = _guard_read(name, lambda: pl.scan_parquet(source))
+    schema = _guard_read(name, frame.collect_schema)
+    rows: int = _guard_read(name, lambda: frame.select(pl.len()).collect().item())
     columns, repeated_names = dedupe_names([name.strip() for name in schema.names()])
     stored = dict(zip(columns, schema.names(), strict=True))
 
     def load(names: Sequence[str], most: int | None) -> pl.DataFrame:
         # By number, because polars reads a name such as "^left$" as a pattern.
         wanted = frame.select(pl.nth(columns.index(name)) for name in names)
-        found = _guard_read(path, (wanted if most is None else wanted.head(most)).collect)
+        found = _guard_read(name, (wanted if most is None else wanted.head(most)).collect)
         return pl.DataFrame({name: found.get_column(stored[name]) for name in names})
 
-    return SourceTable(name=path.name, columns=columns, load=load, rows=rows, repeated_names=repeated_names)
+    return SourceTable(name=name, columns=columns, load=load, rows=rows, repeated_names=repeated_names)
 
 
-def _guard_read(path: Path, read: Callable[[], Result]) -> Result:
+def _guard_read(name: str, read: Callable[[], Result], kind: str = "Parquet") -> Result:
     try:
         return read()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).strip().split("\n", 1)[0]
-        raise FormatError(f"{path.name}: cannot be read as Parquet ({reason}).") from error
+        raise FormatError(f"{name}: cannot be read as {kind} ({reason}).") from error

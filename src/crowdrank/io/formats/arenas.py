@@ -204,7 +204,7 @@ def _read_alpaca_eval(source: Source) -> SourceTable:
         .when(tie)
         .then(pl.lit("tie"))
         .when(~in_range)
-        .then(second.cast(pl.String))
+        .then(pl.format("preference {}", "preference"))
     )
     graded = in_range & ~tie
     whole = frame.filter((~graded).fill_null(True)).select(

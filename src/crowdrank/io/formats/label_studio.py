@@ -26,7 +26,8 @@ from crowdrank.io.formats.base import (
     optional,
     words,
 )
-from crowdrank.io.rows import is_outcome_word, parse_numbers
+from crowdrank.io.outcomes import is_outcome_word
+from crowdrank.io.rows import parse_numbers
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source
 from crowdrank.io.writer import guard_write

@@ -18,9 +18,10 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.errors import FormatError
+from crowdrank.io.containers import decompress, read_file
 from crowdrank.io.formats.base import Format, assign_roles
 from crowdrank.io.source_table import RowLocation, SourceTable, table_from_frame
-from crowdrank.io.sources import Source, as_utf8, read_bytes
+from crowdrank.io.sources import Source, as_utf8
 
 _SUFFIXES = (".letor", ".svmlight", ".libsvm", ".svm")
 _POSSIBLE_SUFFIXES = (".txt", ".dat", "")
@@ -84,7 +85,7 @@ def read_letor(path: Path, features: bool = True) -> Letor:
     """Read a file, with or without its features; a line that cannot be parsed is an error."""
     if not path.is_file():
         raise FormatError(f"{path}: there is no such file.")
-    text = as_utf8(read_bytes(path), path.name).decode()
+    text = as_utf8(decompress(read_file(path), path.name), path.name).decode()
     lines = pl.Series("line", [text], dtype=pl.String).str.split("\n").explode()
     body = lines.str.extract(r"^([^#]*)").str.strip_chars()
     kept = (body.str.len_bytes() > 0).to_numpy().nonzero()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,8 @@ _SUFFIXES = (".soc", ".soi", ".toc", ".toi")
 
 
 def _recognises(source: Source) -> bool:
-    return bool(source.head) and (bool(_HEADER.match(source.head[0].strip())) or _is_old(source.head))
+    comments = itertools.takewhile(lambda line: line.lstrip().startswith("#"), source.head)
+    return bool(source.head) and (any(_HEADER.match(line.strip()) for line in comments) or _is_old(source.head))
 
 
 def _is_old(head: tuple[str, ...]) -> bool:
@@ -90,7 +92,11 @@ def _names(lines: pl.Series) -> tuple[int, dict[str, str]]:
         return number + 2, dict(zip(found["1"], found["2"], strict=True))
     head = lines.filter(lines.str.starts_with("#"))
     found = head.str.extract_groups(f"(?i){_NAME.pattern}").struct.unnest().drop_nulls()
-    return 0, {n: name.strip() or n for n, name in zip(found["1"], found["2"], strict=True)}
+    names = {n: name.strip() or n for n, name in zip(found["1"], found["2"], strict=True)}
+    # An alternative that is counted but has no line of its own is known by its number.
+    count = head.str.extract(r"(?i)^#\s*NUMBER ALTERNATIVES\s*:\s*(\d{1,6})\s*$").drop_nulls()
+    numbers = range(1, int(count[0]) + 1) if len(count) and names else ()
+    return 0, {str(n): str(n) for n in numbers} | names
 
 
 def _write(lists: Rankings, path: Path) -> list[str]:

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from crowdrank.errors import FormatError, SettingError
-from crowdrank.io.column_roles import normalize_name
 from crowdrank.io.sources import Source
+from crowdrank.io.synonyms import normalize_name
 
 if TYPE_CHECKING:
     from crowdrank.io.formats.base import Format
@@ -124,6 +124,7 @@ SIGNATURES = (
     Signature("gavel", "voting_apps", _names("Annotator ID,Winner ID,Loser ID,Time")),
     Signature("jury", "voting_apps", _names("Name,Code,Ranked,Unranked")),
     Signature("no-more-marking", "comparative_judgement", _names("judgeId,chosen,notChosen")),
+    Signature("shiny-cj", "comparative_judgement", _names("decision"), any_of=_names("judge_id,judge")),
     Signature("comparative-judgement", "comparative_judgement", _names("judge,candidate_chosen,candidate_not_chosen")),
     Signature("pwcmp", "toolkits", _names("condition_A,condition_B,is_A_selected")),
     Signature("crowd-kit", "toolkits", _names("worker,left,right,label"), without=_names("winner")),

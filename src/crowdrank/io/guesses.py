@@ -1,0 +1,239 @@
+"""Guess the roles of columns from their cells, when their names do not say enough.
+
+A guess is used on its own only where the cells leave no doubt and the source has no names (two columns of the same
+items, or a last column that repeats one of them). Otherwise it is shown to the user as a suggestion.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from crowdrank.data import LEFT, RIGHT
+from crowdrank.errors import CrowdrankError
+from crowdrank.io.column_expressions import JOIN
+from crowdrank.io.column_roles import RoleMatcher
+from crowdrank.io.outcomes import UNKNOWN, parse_outcomes
+from crowdrank.io.rows import parse_labels, parse_numbers, parse_timestamps
+from crowdrank.io.source_table import SourceTable
+from crowdrank.io.synonyms import NOT_ITEMS, SYNONYMS, normalize_name
+
+_SAMPLE_ROWS = 2_000
+_MAX_COLUMNS = 60
+# Shares: of common values in two columns of items, of rows that a winner explains.
+_OVERLAP, _MOST = 0.3, 0.8
+# The smallest share of rows that each side of a guessed winner wins.
+_FEWEST = 0.1
+_WINNER_NAMES = frozenset(name for tier in SYNONYMS["winner"] for name in tier)
+_LONG_TEXT = 80
+_SIDED = re.compile(r"(.*?)[ _.-]?([12]|[ab]|left|right|first|second)", re.IGNORECASE)
+_SIDE_FIRST = re.compile(r"(home|left|white)([ _.-]?.+)", re.IGNORECASE)
+_SECOND = {"1": "2", "a": "b", "left": "right", "first": "second", "home": "away", "white": "black"}
+_WORKER = re.compile(r"(w|worker|judge|user|u|annotator|rater|turker|obs|observer)[_-]?\d+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ColumnSample:
+    """The first cells of a column, as text."""
+
+    name: str
+    cells: pl.Series
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        return frozenset(self.cells.drop_nulls().to_list())
+
+    @cached_property
+    def present(self) -> int:
+        return len(self.cells) - self.cells.null_count()
+
+    @cached_property
+    def numeric(self) -> bool:
+        return bool(self.present) and int(np.isfinite(parse_numbers(self.cells)).sum()) == self.present
+
+    @property
+    def one_each(self) -> bool:
+        """Whether every row has a value of its own, as an id has."""
+        return self.present > 2 and len(self.values) == self.present
+
+    @property
+    def long(self) -> bool:
+        return float(self.cells.str.len_chars().mean() or 0.0) > _LONG_TEXT  # type: ignore[arg-type]
+
+    def describe(self) -> str:
+        """Return in a few words what the cells look like."""
+        if not self.present:
+            return "empty"
+        if self.numeric:
+            numbers = parse_numbers(self.cells)
+            low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+            return f"numbers from {low:g} to {high:g}" if low < high else f"always {low:g}"
+        if len(self.values) == 1:
+            return "the same in every row"
+        if np.isfinite(parse_timestamps(self.cells)).sum() == self.present:
+            return "times"
+        if self.long:
+            return "long text"
+        return "different in every row" if self.one_each else f"{len(self.values):,} different values"
+
+
+def sample_columns(table: SourceTable) -> list[ColumnSample]:
+    """Return the first cells of the columns that hold one value per row."""
+    found = []
+    for column in table.columns[:_MAX_COLUMNS]:
+        cells = table.load([column], _SAMPLE_ROWS)[column]
+        if table.blank_rows is not None:
+            cells = cells.filter(~table.blank_rows[: len(cells)])
+        if cells.dtype.is_nested() or cells.dtype == pl.Object:
+            continue
+        try:
+            found.append(ColumnSample(column, parse_labels(cells, strip_spaces=True).alias("cell")))
+        except CrowdrankError:
+            continue
+    return found
+
+
+def guess_unnamed(table: SourceTable) -> Mapping[str, str]:
+    """Return the roles of columns without names, if the cells leave no doubt; else nothing."""
+    columns = sample_columns(table)
+    if len(columns) != len(table.columns) or not 2 <= len(columns) <= 4:
+        return {}
+    if len(columns) == 2:
+        return {"winner": columns[0].name, "loser": columns[1].name} if _same_items(*columns) else {}
+    left, right, winner = columns[-3:]
+    if not _same_items(left, right) or winner.values > left.values | right.values:
+        return {}
+    named = ((winner.cells == left.cells) | (winner.cells == right.cells)).fill_null(False)
+    if float(named.mean() or 0.0) < _MOST:  # type: ignore[arg-type]
+        return {}
+    roles = {"left": left.name, "right": right.name, "winner": winner.name}
+    return roles | ({"annotator": columns[0].name} if len(columns) == 4 else {})
+
+
+def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
+    """Return suggestions for `columns`, the most likely first; the caller tries whether they work."""
+    columns = [column for column in sample_columns(table) if column.present]
+    by_name = {column.name: column for column in columns}
+    suggestions = []
+    for sides in _find_sides(table, columns, by_name):
+        used = {part for side in sides for part in side.split(JOIN)}
+        rest = [column for column in columns if column.name not in used]
+        base = dict(zip(("left", "right"), sides, strict=True))
+        winners = _find_winners(by_name, sides, rest)
+        named = [winner for winner in winners if normalize_name(winner.partition(":")[0]) in _WINNER_NAMES]
+        suggestions += [base | {"winner": winner} for winner in named]
+        # Scores before columns that only look like winners: the country of a match is often that of the home team.
+        suggestions += [base | scores for scores in _find_scores(rest)]
+        suggestions += [base | {"winner": winner} for winner in winners if winner not in named]
+        if len(rest) == 0 or not suggestions:
+            suggestions.append({"winner": sides[0], "loser": sides[1]})
+    suggestions += _find_ratings(table, columns)
+    return [_with_optional(table, roles, columns) for roles in suggestions]
+
+
+def _same_items(first: ColumnSample, second: ColumnSample) -> bool:
+    """Return whether two columns hold the same items, and never the same item in one row."""
+    common = len(first.values & second.values)
+    fewest = min(len(first.values), len(second.values))
+    equal = int((first.cells == second.cells).sum() or 0)
+    return fewest > 1 and common >= max(_OVERLAP * fewest, 1) and 10 * equal <= first.present
+
+
+def _find_sides(
+    table: SourceTable, columns: Sequence[ColumnSample], by_name: Mapping[str, ColumnSample]
+) -> list[tuple[str, str]]:
+    """Return pairs of columns that could be left and right: by name, by numbered names, and by common values."""
+    found: dict[tuple[str, str], None] = {}
+    named = None
+    with suppress(CrowdrankError):
+        named = RoleMatcher(table, {}).pair(("left", "right"))
+    if named is not None and by_name.keys() >= {*named.values()}:
+        found[(named["left"], named["right"])] = None
+    paired = [(a.name, b) for a in columns if (b := _other_side(a.name)) in by_name]
+    if len(paired) > 1:
+        firsts, seconds = zip(*paired, strict=True)
+        found[(JOIN.join(firsts), JOIN.join(seconds))] = None
+    alike = [
+        (a, b)
+        for n, a in enumerate(columns)
+        for b in columns[n + 1 :]
+        if not a.long and _same_items(a, b) and not {normalize_name(a.name), normalize_name(b.name)} & NOT_ITEMS
+    ]
+    # Names before numbers, then the pair with most common values.
+    alike.sort(key=lambda pair: (pair[0].numeric, -len(pair[0].values & pair[1].values)))
+    found |= dict.fromkeys((a.name, b.name) for a, b in alike[:3])
+    return list(found)
+
+
+def _other_side(name: str) -> str:
+    """Return the column of the second side for one of the first: type2 for type1."""
+    if (match := _SIDE_FIRST.fullmatch(name)) is not None:
+        second = _SECOND[match[1].lower()]
+        return (second.capitalize() if match[1][0].isupper() else second) + match[2]
+    match = _SIDED.fullmatch(name)
+    if match is None or not match[1] or match[2].lower() not in _SECOND:
+        return ""
+    second = _SECOND[match[2].lower()]
+    return name[: match.start(2)] + (second.upper() if match[2].isupper() else second)
+
+
+def _find_winners(
+    by_name: Mapping[str, ColumnSample], sides: tuple[str, str], rest: Sequence[ColumnSample]
+) -> list[str]:
+    left, right = (_joined([by_name[part].cells for part in side.split(JOIN)]) for side in sides)
+    found = []
+    for column in rest:
+        outcome, _, unclear = parse_outcomes(left, right, column.cells, sides)
+        known = float((outcome[column.cells.is_not_null().to_numpy()] != UNKNOWN).mean()) if column.present else 0.0
+        if known >= _MOST and min((outcome == LEFT).mean(), (outcome == RIGHT).mean()) >= _FEWEST:
+            found.append((-known, column.name))
+        elif len(unclear) in (2, 3) and column.numeric:
+            meanings = _code_meanings(unclear)
+            found.append((0.0, f"{column.name}:{meanings}"))
+        elif column.cells.str.contains(r"^-?[01](\s*,\s*-?[01])+$").mean() == 1:
+            found.append((0.0, f"{column.name}:1=left,0=tie,-1=right"))
+    return [name for _, name in sorted(found)]
+
+
+def _joined(parts: Sequence[pl.Series]) -> pl.Series:
+    return parts[0] if len(parts) == 1 else pl.select(pl.concat_str(parts, separator=JOIN)).to_series().alias("cell")
+
+
+def _code_meanings(codes: Sequence[str]) -> str:
+    words = ("right", "left") if len(codes) == 2 else ("left", "right", "tie")
+    return ",".join(f"{code}={word}" for code, word in zip(codes, words, strict=True))
+
+
+def _find_scores(rest: Sequence[ColumnSample]) -> list[dict[str, str]]:
+    numeric = {column.name for column in rest if column.numeric and not column.one_each}
+    pairs = [(name, other) for name in sorted(numeric) if (other := _other_side(name)) in numeric]
+    return [{"left_score": a, "right_score": b} for a, b in pairs[:1]]
+
+
+def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[dict[str, str]]:
+    """Return the roles of a table with a label and a number for each: annotator, item and grade."""
+    labels = [c for c in columns if not c.one_each and not c.long and len(c.values) > 1]
+    grades = [c for c in labels if c.numeric and len(c.values) <= 101]
+    if not grades or len(labels) < 2:
+        return []
+    grade = next((c for c in grades if len(c.values) == min(len(g.values) for g in grades)), grades[0])
+    others = [c for c in labels if c is not grade][:2]
+    # Workers have names such as w17; else there are usually fewer of them than of items.
+    others.sort(key=lambda c: (not any(map(_WORKER.fullmatch, c.values)), len(c.values)))
+    roles = dict(zip(("annotator", "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
+    return [roles | {"grade": grade.name}]
+
+
+def _with_optional(table: SourceTable, roles: dict[str, str], columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Read the only other column of a table without names as the query: names cannot say what it is."""
+    if table.has_header or "item" in roles:
+        return roles
+    used = {part for column in roles.values() for part in column.split(":")[0].split(JOIN)}
+    free = [c for c in columns if c.name not in used and not c.one_each and len(c.values) > 1]
+    return roles | {"query": free[0].name} if len(free) == 1 else roles

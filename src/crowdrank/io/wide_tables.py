@@ -1,0 +1,326 @@
+"""Tables with several judgments per row, changed to one judgment (or one list) per row.
+
+Numbered systems with numbered ranks become lists, columns of several annotators become one row per answer, and a grid
+(voters in rows, items in columns) becomes ratings or lists.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from crowdrank.arrays import BoolArray, FloatArray
+from crowdrank.errors import FormatError
+from crowdrank.io.column_expressions import split_codes
+from crowdrank.io.column_roles import RoleMatcher, find_column
+from crowdrank.io.rows import parse_labels, parse_numbers
+from crowdrank.io.source_table import RowLocation, SourceTable, with_columns_computed
+from crowdrank.io.synonyms import (
+    ANNOTATOR_WORDS,
+    GRID_ANNOTATORS,
+    ITEM_WORDS,
+    NOT_ITEMS,
+    SYNONYMS,
+    normalize_name,
+)
+
+Columns = Mapping[str, str | None]
+# Roles that may be spread over several columns: grades or ranks of several items, answers of several annotators.
+_SPREAD_ROLES = ("grade", "rank", "winner")
+_MIN_LISTED = 3
+_NUMBERED = re.compile(r"(\D*)(\d+)(\D*)")
+_BRACKETED = re.compile(r"(.*)\[(.+)\]\s*")
+_LEADING_NUMBER = r"^\s*([+-]?\d+(?:\.\d+)?)(?:st|nd|rd|th|\b|$)"
+_SEVERAL_ANSWERS = re.compile(r"\s*[+-]?\d(\s*[,;]\s*[+-]?\d)+\s*")
+# Shares of rows that must be orders 1, 2, 3 … and of cells that must be numbers.
+_MOST_ROWS, _MOST_CELLS = 0.8, 0.9
+_MAX_GRADE = 100.0
+
+
+def spread_roles(table: SourceTable, columns: Columns | None) -> tuple[SourceTable, Columns]:
+    """Apply what the caller says of roles that are spread over several columns, or over several answers of a cell."""
+    given = dict(columns or {})
+    for role in _SPREAD_ROLES:
+        text = given.get(role)
+        if not text or text in table.columns:
+            continue
+        if (group := _columns_of_pattern(table, text)) is not None:
+            del given[role]
+            readers: dict[str, Callable[[SourceTable, Sequence[str], Mapping[str, str]], SourceTable]] = {
+                "grade": _grades,
+                "rank": _ranks,
+                "winner": _answers,
+            }
+            return readers[role](table, group, {c: c for c in group}), given
+    if winner := given.get("winner"):
+        name = split_codes(winner)[0]
+        if (found := _find_plain(table, name)) and (split := _split_answers(table, found)) is not None:
+            given["winner"] = "answer" + winner[len(name) :]
+            return split, given
+    return table, given
+
+
+def read_lists(table: SourceTable) -> SourceTable | None:
+    """Return one list per row if the columns are numbered items and their ranks or scores: system1Id, system1rank."""
+    numbered: dict[tuple[str, str], dict[int, str]] = {}
+    for column in table.columns:
+        if (found := _NUMBERED.fullmatch(normalize_name(column))) is not None:
+            numbered.setdefault((found[1], found[3]), {})[int(found[2])] = column
+    items = [
+        group for end in ("name", "", "id") for word in ITEM_WORDS if len(group := numbered.get((word, end), {})) >= 3
+    ]
+    for value in ("rank", "score"):
+        for (start, end), group in numbered.items():
+            named = (start in ITEM_WORDS and end == value) or (start == value and not end)
+            chosen = next((item for item in items if item.keys() == group.keys()), None)
+            if named and chosen is not None:
+                numbers = sorted(group)
+                return _lists(table, [chosen[n] for n in numbers], [group[n] for n in numbers], value)
+    return None
+
+
+def read_wide(table: SourceTable, kind: str | None) -> SourceTable | None:
+    """Return a table of answers, grades or lists if the columns are those of several annotators or of a grid."""
+    if kind in (None, "comparisons") and (group := _annotator_columns(table)):
+        return _answers(table, group, {column: column for column in group})
+    if kind not in (None, "ratings", "rankings") or (grid := _grid_columns(table)) is None:
+        return None
+    group = list(grid)
+    numbers = _numbers(table, group)
+    if kind == "rankings" or (kind is None and _are_ranks(numbers)):
+        return _ranks(table, group, grid)
+    return _grades(table, group, grid)
+
+
+def _columns_of_pattern(table: SourceTable, text: str) -> list[str] | None:
+    """Return the columns of a pattern (Q*) or of a list of names (a,b,c); None if it is neither."""
+    if "*" in text:
+        found = [column for column in table.columns if fnmatch.fnmatchcase(column, text)]
+        if not found:
+            raise FormatError(f"{table.name}: no column fits {text!r}.")
+        return found
+    names = [name.strip() for name in text.split(",")]
+    if len(names) < 2 or split_codes(text)[1] or not all(names):
+        return None
+    return [find_column(table, name) for name in names]
+
+
+def _find_plain(table: SourceTable, name: str) -> str:
+    alike = [column for column in table.columns if normalize_name(column) == normalize_name(name)]
+    return name if name in table.columns else alike[0] if len(alike) == 1 else ""
+
+
+def _free_name(table: SourceTable, name: str) -> str:
+    while name in table.columns:
+        name += "'"
+    return name
+
+
+def _unpivot(table: SourceTable, group: Sequence[str], names: Mapping[str, str], name: str, value: str) -> SourceTable:
+    """Return one row per cell of a group of columns; empty cells are blank rows."""
+    count, kept = len(group), [column for column in table.columns if column not in group]
+
+    def load(columns: Sequence[str], rows: int | None) -> pl.DataFrame:
+        height = table.rows if rows is None else min(table.rows, -(-rows // count))
+        base = table.load([c for c in columns if c in kept], None if rows is None else height)
+        row = np.repeat(np.arange(height), count)
+        found = {column: base[column].gather(row) for column in base.columns}
+        if name in columns:
+            found[name] = pl.Series(name, [names[column] for column in group] * height, dtype=pl.String)
+        if value in columns:
+            cells = table.load(group, None if rows is None else height)
+            texts = [parse_labels(cells[column], strip_spaces=True) for column in group]
+            order = np.arange(count * height).reshape(count, height).T.ravel()
+            found[value] = pl.concat([text.alias(value) for text in texts]).gather(order)
+        frame = pl.DataFrame({column: found[column] for column in columns})
+        return frame if rows is None else frame.head(rows)
+
+    def locate(rows: Sequence[int]) -> list[RowLocation]:
+        return table.locate([row // count for row in rows])
+
+    wide = replace(
+        table,
+        columns=(*kept, name, value),
+        load=load,
+        rows=table.rows * count,
+        locate=locate,
+        set_aside={reason: np.repeat(mask, count) for reason, mask in table.set_aside.items()},
+        unreadable_rows={row * count + n: why for row, why in table.unreadable_rows.items() for n in range(count)},
+    )
+    empty = load([value], None)[value].is_null().to_numpy()
+    # An unreadable row is still an error, though none of its cells has a value.
+    empty[list(wide.unreadable_rows)] = False
+    return replace(wide, blank_rows=empty)
+
+
+def _annotator_columns(table: SourceTable) -> list[str]:
+    """Return columns such as annotator1, annotator2 or judge_a, judge_b, if there are two or more."""
+    groups: dict[str, list[str]] = {}
+    for column in table.columns:
+        name = normalize_name(column)
+        if (found := re.fullmatch(r"(\D+?)(?:id)?(\d+|[a-e])", name)) and found[1] in ANNOTATOR_WORDS:
+            groups.setdefault(found[1], []).append(column)
+    sides = RoleMatcher(table, {}).pair(("left", "right"))
+    return next((group for group in groups.values() if len(group) > 1 and sides), [])
+
+
+def _answers(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) -> SourceTable:
+    who, winner = _free_name(table, "annotator"), _free_name(table, "winner")
+    note = f"Each row holds the answers of {len(group)} annotators: {_listed(group)}."
+    found = _unpivot(table, group, names, who, winner)
+    roles = {**table.roles, "annotator": who, "winner": winner}
+    return replace(found, roles=roles, notes=(*table.notes, note))
+
+
+def _split_answers(table: SourceTable, column: str) -> SourceTable | None:
+    """Return one row per answer if the cells of a column hold several, such as -1,0,1."""
+    if table.load([column], 1)[column].dtype != pl.String:
+        return None
+    cells = parse_labels(table.load([column], None)[column], strip_spaces=True)
+    several = cells.str.contains(f"^{_SEVERAL_ANSWERS.pattern}$")
+    if not several.any() or not several.fill_null(True).mean() > _MOST_ROWS:  # type: ignore[operator]
+        return None
+    most = int(cells.str.count_matches(",").fill_null(0).to_numpy().max())
+    parts = cells.str.split_exact(",", most).struct.unnest()
+    parts.columns = [f"{column} ({n})" for n in range(1, parts.width + 1)]
+    spread = with_columns_computed(table, parts)
+    found = _unpivot(spread, parts.columns, {c: c for c in parts.columns}, _free_name(table, "number"), "answer")
+    note = f"Each cell of {column!r} was read as several answers, of unknown annotators."
+    return replace(found, notes=(*table.notes, note))
+
+
+def _grid_columns(table: SourceTable) -> dict[str, str] | None:
+    """Return the columns of a grid and the item of each: one question of a form, or numbers beside a voter."""
+    questions: dict[str, dict[str, str]] = {}
+    for column in table.columns:
+        if (found := _BRACKETED.fullmatch(column)) is not None:
+            questions.setdefault(found[1].strip(), {})[column] = found[2].strip()
+    grids = [grid for grid in questions.values() if len(grid) > 1]
+    if len(grids) == 1:
+        return grids[0] if len(set(grids[0].values())) == len(grids[0]) else None
+    roles = ("annotator", "time", "duration", "query", "weight")
+    taken = {name for role in roles for tier in SYNONYMS[role] for name in tier}
+    free = [c for c in table.columns if normalize_name(c) not in taken | NOT_ITEMS | GRID_ANNOTATORS]
+    if grids or len(free) < _MIN_LISTED or not table.rows:
+        return None
+    group = [column for column in free if _is_numeric(table, column)]
+    numbers = _numbers(table, group) if len(group) >= _MIN_LISTED and len(group) == len(free) else np.empty((0, 0))
+    if not numbers.size or not _is_one_scale(numbers):
+        return None
+    return {column: column for column in group} if _voter(table) or _are_ranks(numbers) else None
+
+
+def _voter(table: SourceTable) -> str:
+    """Return the column that names the voter of each row of a grid."""
+    who: dict[str, str] = {}
+    matcher = RoleMatcher(table, {})
+    tiers = (*SYNONYMS["annotator"], tuple(sorted(GRID_ANNOTATORS)))
+    matcher.add(who, "annotator", tiers)
+    return who.get("annotator", "")
+
+
+def _is_numeric(table: SourceTable, column: str) -> bool:
+    series = table.load([column], None)[column]
+    if series.dtype.is_nested() or series.dtype == pl.Object:
+        return False
+    cells = parse_labels(series, strip_spaces=True).drop_nulls()
+    read = cells.str.contains(r"^[+-]?\d+(\.\d+)?$")
+    return bool(len(cells)) and float(read.mean() or 0.0) >= _MOST_CELLS  # type: ignore[arg-type]
+
+
+def _numbers(table: SourceTable, group: Sequence[str]) -> FloatArray:
+    """Return the numbers at the beginning of cells, NaN for others."""
+    frame = table.load(group, None)
+    columns = [parse_labels(frame[c], strip_spaces=True).str.extract(_LEADING_NUMBER) for c in group]
+    return np.column_stack([parse_numbers(column) for column in columns])
+
+
+def _is_one_scale(numbers: FloatArray) -> bool:
+    seen = numbers[np.isfinite(numbers)]
+    return bool(seen.size) and bool((seen >= 0).all() and (seen <= _MAX_GRADE).all())
+
+
+def _are_ranks(numbers: FloatArray) -> bool:
+    """Return whether the numbers of most rows are 1, 2, 3 … in some order."""
+    ordered = np.sort(numbers, axis=1)
+    present = np.isfinite(ordered)
+    expected = np.arange(1, numbers.shape[1] + 1)
+    rows = ((ordered == expected) | ~present).all(axis=1) & (present.sum(axis=1) > 1)
+    return bool(rows.mean() >= _MOST_ROWS) if len(rows) else False
+
+
+def _grades(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) -> SourceTable:
+    item, grade = _free_name(table, "item"), _free_name(table, "grade")
+    found = _unpivot(table, group, names, item, grade)
+    cells = found.load([grade], None)[grade]
+    number = cells.str.extract(_LEADING_NUMBER)
+    found = with_columns_computed(found, pl.DataFrame({grade: number.fill_null(cells)}))
+    who = _voter(table)
+    if not who:
+        who = _free_name(found, "row")
+        rows = np.repeat(np.arange(1, table.rows + 1), len(group))
+        found = with_columns_computed(found, pl.DataFrame({who: [f"row {n}" for n in rows.tolist()]}))
+    note = f"Each row is an annotator, and its grades are in {_listed(group)}: larger is better."
+    roles = {**table.roles, "annotator": who, "item": item, "grade": grade}
+    return replace(found, roles=roles, notes=(*table.notes, note, *_if_ranks(group)))
+
+
+def _if_ranks(group: Sequence[str]) -> tuple[str, ...]:
+    return (f"If 1 is the best, read the source with columns={{'rank': {','.join(group)!r}}}.",)
+
+
+def _ranks(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) -> SourceTable:
+    order = _free_name(table, "order")
+    items = [pl.Series([names[column]] * table.rows, dtype=pl.String) for column in group]
+    places = _places(table, items, _numbers(table, group), largest_first=False)
+    note = f"Each row is a list, and the ranks of its items are in {_listed(group)}: 1 is the best."
+    return _with_order(table, order, places, note, _voter(table))
+
+
+def _lists(table: SourceTable, items: Sequence[str], values: Sequence[str], value: str) -> SourceTable:
+    frame = table.load(items, None)
+    labels = [parse_labels(frame[column], strip_spaces=True) for column in items]
+    places = _places(table, labels, _numbers(table, values), largest_first=value == "score")
+    better = "larger" if value == "score" else "smaller"
+    note = f"Each row is a list of {_listed(items)} by {_listed(values)}: {better} is better, negative is not ranked."
+    return _with_order(table, _free_name(table, "order"), places, note, "")
+
+
+def _places(table: SourceTable, items: Sequence[pl.Series], values: FloatArray, *, largest_first: bool) -> pl.Series:
+    """Return the list of each row: places from best to worst, each a list of tied items."""
+    long = pl.DataFrame(
+        {
+            "row": np.repeat(np.arange(table.rows), len(items)),
+            "item": [label for row in zip(*(series.to_list() for series in items), strict=True) for label in row],
+            "value": values.ravel() * (-1 if largest_first else 1),
+            "ranked": (np.isfinite(values) & (values >= 0)).ravel(),
+        },
+        schema_overrides={"item": pl.String},
+    ).filter(pl.col("ranked") & pl.col("item").is_not_null())
+    places = long.group_by("row", "value").agg("item").sort("row", "value").group_by("row", maintain_order=True)
+    every = pl.DataFrame({"row": np.arange(table.rows)})
+    return every.join(places.agg("item"), on="row", how="left", maintain_order="left")["item"]
+
+
+def _with_order(table: SourceTable, order: str, places: pl.Series, note: str, who: str) -> SourceTable:
+    unranked: BoolArray = (places.list.len().fill_null(0) == 0).to_numpy()
+    if table.blank_rows is not None:
+        unranked = unranked & ~table.blank_rows
+    roles = {**table.roles, "order": order} | ({"annotator": who} if who else {})
+    return with_columns_computed(
+        table,
+        pl.DataFrame({order: places}),
+        roles=roles,
+        set_aside={**table.set_aside, "nothing ranked": unranked},
+        notes=(*table.notes, note),
+    )
+
+
+def _listed(columns: Sequence[str]) -> str:
+    names = [repr(column) for column in columns]
+    return ", ".join(names) if len(names) <= _MIN_LISTED else f"{names[0]}, …, {names[-1]}"

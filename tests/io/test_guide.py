@@ -1,0 +1,79 @@
+"""What a user sees when a file is not understood."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from crowdrank.cli import app
+from crowdrank.cli.output import as_commands
+from crowdrank.errors import FormatError
+from crowdrank.io import explain, read
+
+
+def guide(source: object) -> str:
+    with pytest.raises(FormatError) as error:
+        read(source)
+    return error.value.__notes__[0]
+
+
+def columns_of(text: str) -> dict[str, str]:
+    call = text.rpartition("columns=")[2].partition("}")[0] + "}"
+    return eval(call)
+
+
+LEVELS = {
+    "observer": ["o1", "o1", "o2", "o2"],
+    "type1": ["jpg", "png", "jpg", "ref"],
+    "level1": [1, 2, 2, 0],
+    "type2": ["png", "jpg", "png", "jpg"],
+    "level2": [2, 1, 1, 1],
+    "selected": [1, 2, 1, 2],
+}
+UNKNOWN = {"eins": ["x", "y", "z", "x"], "zwei": ["y", "z", "x", "z"], "besser": ["x", "z", "z", "z"]}
+
+
+@pytest.mark.parametrize(
+    ("source", "columns"),
+    [
+        (LEVELS, {"left": "type1+level1", "right": "type2+level2", "winner": "selected"}),
+        (UNKNOWN, {"left": "eins", "right": "zwei", "winner": "besser"}),
+    ],
+)
+def test_the_call_that_is_suggested_reads_the_source(source: dict[str, list[object]], columns: dict[str, str]) -> None:
+    text = guide(source)
+    assert "This reads it:" in text
+    assert columns_of(text) == columns
+    assert len(read(source, columns=columns_of(text))) == 4
+
+
+def test_first_rows_and_what_they_look_like_are_shown() -> None:
+    lines = guide({"alpha": [1.5, 2.5, 9.0], "note": ["so " * 50] * 3, "when": ["2020-01-01"] * 2 + ["2020-01-02"]})
+    assert "alpha   1.5, 2.5, 9" in lines
+    assert "numbers from 1.5 to 9" in lines
+    assert "times" in lines
+    assert "Fill in the columns of your file:" in lines
+
+
+def test_the_home_country_is_not_suggested_as_the_winner() -> None:
+    rows = {"home_team": list("xyzxyz"), "away_team": list("yzxzxy"), "land": list("xyzxyz"), "attendance": [9] * 6}
+    assert "'winner': 'land'" not in guide(rows)
+
+
+def test_the_command_line_prints_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "my votes.csv"
+    path.write_text("eins,zwei,besser\nx,y,x\ny,z,z\nz,x,z\nx,z,z\n")
+    shown = as_commands(guide(path)).splitlines()[-1].strip()
+    assert shown == f"crowdrank rank '{path}' --column left=eins --column right=zwei --column winner=besser"
+    result = CliRunner().invoke(app, ["formats", "--explain", str(path)])
+    assert result.exit_code == 0
+    assert shown in result.output
+
+
+def test_a_file_that_is_read_is_explained_too(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("worker,left,right,winner\nann,x,y,x\n")
+    assert "worker  ann         annotator" in explain(path)
+    assert "1 row read, 1 kept." in explain(path)

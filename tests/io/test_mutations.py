@@ -1,0 +1,84 @@
+"""Mutated files of every shape are read or refused in words: 100 of each, always the same ones."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+
+import pytest
+
+from crowdrank.data import Comparisons, Rankings, Ratings
+from crowdrank.errors import CrowdrankError
+from crowdrank.io import explain, read_with_report
+
+_MATCHES = "ann bob\nbob cy\ncy ann\nann cy\nbob ann\ncy bob\n"
+SHAPES = {
+    "scores.csv": "date,home_team,away_team,home_score,away_score\n2020-01-01,x,y,3,1\n2020-01-02,y,z,0,0\n,x,z,2,10\n",
+    "ranks.csv": "judgeID,srclang,trglang,system1Id,system1rank,system2Id,system2rank\n"
+    "j,de,en,x,1,y,2\nk,de,en,x,2,z,2\n",
+    "lists.csv": "judge,system1,system2,system3,rank1,rank2,rank3\nj,a,b,c,2,1,3\nk,a,c,b,1,1,-1\n",
+    "annotators.json": '[{"response1":"x","response2":"y","annotator1":1,"annotator2":2},'
+    '{"response1":"y","response2":"z","annotator1":0,"annotator2":2}]',
+    "grid.csv": "student,one,two,three\nann,5,3,4\nbob,4,,2\ncy,5,5,1\n",
+    "ballots.csv": "voter,tea,milk,juice\nann,1,2,3\nbob,2,1,3\ncy,3,1,2\n",
+    "form.csv": "Timestamp,How? [Tea],How? [Milk]\n1/2,5 - great,2\n1/3,4,1\n",
+    "matches.txt": _MATCHES,
+    "labels.tsv": "".join(f"w{n % 3}\t{n % 5}\t{n % 2}\n" for n in range(12)),
+    "answers.txt": "1;13;25;-1,1,-1\n1;25;35;1,1,0\n2;13;35;1,-1,1\n",
+    "mixed.txt": "left, right; winner\nx; y, x\ny, z, z\nz;x;z\n",
+    "comments.csv": "# by hand\nleft,right,winner\nx,y,A>B\n# more\ny,z,[[B]]\nz,x,A=B\n",
+    "codes.csv": "left,right,label\nx,y,0\ny,z,1\nz,x,2\nx,z,1\n",
+    "levels.csv": "type1,level1,type2,level2,selected\njpg,1,png,2,1\npng,1,jpg,2,2\njpg,2,png,1,1\n",
+    "shiny.csv": 'judge_id,decision,time_taken\n1,"p4,p2 -> p2,p4",2500\n1,"p4,p7 -> p4,p7",900\n',
+}
+STRAYS = [
+    "",
+    "",
+    "0",
+    "-1",
+    "7",
+    "x",
+    "nan",
+    "½",
+    ",",
+    ";",
+    "\t",
+    "\n",
+    '"',
+    "#",
+    "[",
+    "1e999",
+    "\u2028",
+    "tie",
+    "A>B",
+    "*",
+]
+
+
+def mutate(text: str, dice: random.Random) -> str:
+    """The text with one to three pieces cut, doubled or replaced."""
+    for _ in range(dice.randint(1, 3)):
+        start = dice.randrange(len(text) + 1)
+        end = min(len(text), start + dice.choice([0, 1, 1, 2, 5, 15]))
+        piece = text[start:end] * 2 if dice.random() < 0.2 else dice.choice(STRAYS)
+        text = text[:start] + piece + text[end:]
+    return text
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_mutations_are_read_or_refused_in_words(tmp_path: Path, name: str) -> None:
+    dice, path = random.Random(name), tmp_path / name
+    for n in range(100):
+        path.write_text(mutate(SHAPES[name], dice), encoding="utf-8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                found, report = read_with_report(path)
+            except CrowdrankError as error:
+                assert str(error).strip()
+                continue
+        assert isinstance(found, Comparisons | Ratings | Rankings)
+        kept = report.kept + report.skips + report.malformed_count + sum(report.set_aside.values())
+        assert report.rows_read == kept, f"mutation {n}"
+        assert explain(path)

@@ -1,0 +1,221 @@
+"""Shapes of tables beyond left, right, winner: scores, ranks, lists in a row, annotators' columns, grids, codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from crowdrank.data import Comparisons, Rankings, Ratings
+from crowdrank.errors import FormatError
+from crowdrank.io import read, read_with_report
+
+
+def said(votes: Comparisons) -> str:
+    """Comparisons in words."""
+    signs = {1: ">", 0: "=", -1: "<"}
+    labels = votes.items.labels
+    rows = zip(votes.left, votes.outcome, votes.right, strict=True)
+    return " ".join(f"{labels[a]}{signs[int(o)]}{labels[b]}" for a, o, b in rows)
+
+
+def load(text: str, tmp_path: Path, name: str = "votes.csv", **options):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return read_with_report(path, **options)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "home_team,away_team,home_score,away_score",
+        "Home,Away,HomeGoals,AwayGoals",
+        "HomeTeam,AwayTeam,FTHG,FTAG",
+        "player1,player2,score1,score2",
+        "model_a,model_b,score_a,score_b",
+        "white,black,white_score,black_score",
+        "team1,team2,team1_score,team2_score",
+    ],
+)
+def test_the_larger_score_wins(tmp_path: Path, header: str) -> None:
+    found, report = load(f"{header}\nx,y,3,1\ny,z,0,0\nx,z,2,10\nz,y,NA,\n", tmp_path)
+    assert said(found) == "x>y y=z x<z"
+    assert (report.ties, report.skips, report.malformed_count) == (1, 1, 0)
+    assert any("larger" in note for note in report.notes)
+
+
+def test_a_score_that_is_not_a_number_is_reported(tmp_path: Path) -> None:
+    _, report = load("home,away,home_score,away_score\nx,y,3,1\ny,x,many,0\nx,y,1,1\n", tmp_path)
+    assert [(m.line, m.column) for m in report.malformed] == [(3, "home_score")]
+
+
+def test_the_smaller_rank_wins_and_languages_are_the_query(tmp_path: Path) -> None:
+    text = "srclang,trglang,judgeID,system1Id,system1rank,system2Id,system2rank\n"
+    found, report = load(text + "de,en,j1,x,1,y,2\nde,en,j2,x,2,y,2\nfr,en,j1,z,4,x,3\nfr,en,j1,z,-1,x,3\n", tmp_path)
+    assert found.outcome.tolist() == [1, 0, -1]
+    assert found.items.queries.tolist() == ["de+en", "fr+en"]
+    assert (report.columns["query"], report.skips) == ("srclang+trglang", 1)
+
+
+def test_k_systems_and_k_ranks_in_a_row_are_a_list(tmp_path: Path) -> None:
+    ids, ranks = (",".join(f"system{n}{end}" for n in range(1, 5)) for end in ("Id", "rank"))
+    found, report = load(f"judgeId,{ids},{ranks}\nj,a,b,c,d,2,1,2,3\nj,a,b,c,d,1,-1,,2\n", tmp_path)
+    assert isinstance(found, Rankings)
+    assert [len(places) for places in (found.place[:4], found.place[4:])] == [4, 2]
+    frame = found.to_polars()
+    assert frame["item"].to_list()[0] == "b"
+    assert frame.filter(pl.col("rank") == 2)["item"].to_list()[:2] == ["a", "c"]
+    assert report.rows_read == report.kept == 2
+
+
+def test_annotators_in_columns_give_an_answer_each(tmp_path: Path) -> None:
+    text = '[{"response1": "x", "response2": "y", "annotator1": 1, "annotator2": 2, "annotator3": 0},'
+    text += ' {"response1": "x", "response2": "z", "annotator1": 2, "annotator2": null, "annotator3": 2}]'
+    found, report = load(text, tmp_path, "votes.json")
+    assert said(found) == "x>y x<y x=y x<z x<z"
+    assert found.annotators.tolist() == ["annotator1", "annotator2", "annotator3"]
+    assert any("0 tie, 1 left, 2 right" in note for note in report.notes)
+
+
+def test_a_pattern_names_the_columns_of_annotators(tmp_path: Path) -> None:
+    text = "left,right,q ann,q bob\nx,y,x,y\ny,z,y,tie\n"
+    found, _ = load(text, tmp_path, columns={"winner": "q *"})
+    assert said(found) == "x>y x<y y>z y=z"
+    with pytest.raises(FormatError, match="no column fits"):
+        load(text, tmp_path, columns={"winner": "p *"})
+
+
+def test_a_grid_of_grades_has_voters_in_rows(tmp_path: Path) -> None:
+    text = "Timestamp,Student,Essay one,Essay two,Essay three\n1/2,ann,5,3,4\n1/2,bob,4,,2\n1/2,cy,5,5,1\n"
+    found, report = load(text, tmp_path)
+    assert isinstance(found, Ratings)
+    assert len(found) == 8
+    assert found.annotators.tolist() == ["ann", "bob", "cy"]
+    assert "larger is better" in " ".join(report.notes)
+
+
+def test_a_grid_of_ranks_is_lists(tmp_path: Path) -> None:
+    found, report = load("voter,tea,milk,juice\nann,1,2,3\nbob,2,1,3\ncy,3,1,2\n", tmp_path)
+    assert isinstance(found, Rankings)
+    assert found.to_polars().filter(pl.col("rank") == 1)["item"].to_list() == ["tea", "milk", "milk"]
+    assert "1 is the best" in " ".join(report.notes)
+
+
+def test_a_form_names_the_items_in_brackets(tmp_path: Path) -> None:
+    text = "Timestamp,How good? [Tea],How good? [Milk],Remarks\n1/2,5 - great,2,\n1/3,4,1 - bad,hm\n"
+    found, _ = load(text, tmp_path)
+    assert isinstance(found, Ratings)
+    assert sorted(found.items.labels) == ["Milk", "Tea"]
+    assert sorted(found.grade.tolist()) == [1, 2, 4, 5]
+    ranked, _ = load(text, tmp_path, kind="rankings")
+    assert ranked.to_polars().filter(pl.col("rank") == 1)["item"].to_list() == ["Milk", "Milk"]
+
+
+@pytest.mark.parametrize("pattern", ["c*", "c1,c2,c3"])
+def test_a_grid_can_be_named(tmp_path: Path, pattern: str) -> None:
+    text = "x,c1,c2,c3\n7,500,300,400\n8,400,,200\n"
+    found, _ = load(text, tmp_path, columns={"grade": pattern})
+    assert (len(found), len(found.annotators)) == (5, 2)
+    ranked, _ = load(text, tmp_path, columns={"rank": pattern})
+    assert ranked.to_polars().filter(pl.col("rank") == 1)["item"].to_list() == ["c2", "c3"]
+
+
+def test_numbers_that_are_no_grid_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="no column for"):
+        load("height,width,depth\n170,33,0.5\n180,44,0.25\n", tmp_path)
+
+
+def test_items_are_joined_from_several_columns(tmp_path: Path) -> None:
+    text = "type1,level1,type2,level2,selected\njpg,1,jpg,2,1\nref,,jpg,1,1\npng,2,jpg,2,2\n"
+    columns = {"left": "type1+level1", "right": "Type2 + level2"}
+    found, report = load(text, tmp_path, columns=columns)
+    assert said(found) == "jpg+1>jpg+2 ref>jpg+1 png+2<jpg+2"
+    assert report.columns["right"] == "type2+level2"
+    with pytest.raises(KeyError, match="type3"):
+        load(text, tmp_path, columns={"left": "type1+type3"})
+
+
+@pytest.mark.parametrize(
+    ("cells", "outcomes"),
+    [
+        ("A>B A>>B B>A B>>A A=B A<B", "> > < < = <"),
+        ("[[A]] [[B]] [[C]] [[A>B]]", "> < = >"),
+        ("1-0 0-1 1/2-1/2 ½-½ 3:1 2–2", "> < = = > ="),
+        ("1 0 .5 0.5", "> < = ="),
+        ("1 0 -1", "> = <"),
+        ("0 1 2", "= > <"),
+        ("1 2 1.5", "> < ="),
+        ("both_bad tie A", "= = >"),
+        ("win loss draw", "> < ="),
+    ],
+)
+def test_verdicts_scores_and_codes_say_who_won(cells: str, outcomes: str) -> None:
+    words = cells.split()
+    found = read({"left": ["x"] * len(words), "right": ["y"] * len(words), "winner": words})
+    signs = {1: ">", 0: "=", -1: "<"}
+    assert " ".join(signs[int(o)] for o in found.outcome) == outcomes
+
+
+@pytest.mark.parametrize(
+    ("sides", "words", "outcomes"),
+    [
+        (("home_team", "away_team"), "H D A X home away", [1, 0, -1, 0, 1, -1]),
+        (("white", "black"), "w b d White black", [1, -1, 0, 1, -1]),
+        (("player1", "player2"), "player1 player2 1 2", [1, -1, 1, -1]),
+    ],
+)
+def test_words_for_a_side_follow_the_columns(sides: tuple[str, str], words: str, outcomes: list[int]) -> None:
+    cells = words.split()
+    source = {sides[0]: ["p"] * len(cells), sides[1]: ["q"] * len(cells), "result": cells}
+    assert read(source).outcome.tolist() == outcomes
+
+
+def test_codes_are_shown_and_can_be_given_another_meaning() -> None:
+    rows = {"left": ["x", "x", "y"], "right": ["y", "z", "z"], "label": ["0", "1", "2"]}
+    found, report = read_with_report(rows)
+    assert said(found) == "x=y x>z y<z"
+    assert any("0 tie, 1 left, 2 right" in note for note in report.notes)
+    found, report = read_with_report(rows, columns={"winner": "label:0=left,1=right,2=tie"})
+    assert said(found) == "x>y x<z y=z"
+    assert not report.notes
+    with pytest.raises(FormatError, match="a code can mean left, right"):
+        read(rows, columns={"winner": "label:0=first"})
+
+
+def test_numbers_that_do_not_say_who_won_are_refused_with_the_remedy() -> None:
+    teams = {"home_team": ["x", "y", "z", "x"], "away_team": ["y", "z", "x", "z"]}
+    scores = {"home_score": [0, 1, 2, 3], "away_score": [1, 1, 0, 5]}
+    with pytest.raises(FormatError, match="holds numbers") as error:
+        read(teams | scores, columns={"winner": "home_score"})
+    assert error.value.value["left_score"] == "home_score"
+    assert said(read(teams | scores, columns=error.value.value)) == "x<y y=z z>x x<z"
+    with pytest.raises(FormatError, match="holds numbers") as error:
+        read(teams | {"label": [0, 1, 1, 0]})
+    assert len(read(teams | {"label": [0, 1, 1, 0]}, columns=error.value.value)) == 4
+
+
+def test_a_code_is_not_read_where_an_item_has_that_name() -> None:
+    found, report = read_with_report({"left": list("1234"), "right": list("2341"), "winner": list("1342")})
+    assert (len(found), report.unknown_items) == (3, 1)
+
+
+def test_names_are_preferred_to_ids_and_it_is_said() -> None:
+    rows = {
+        "left_id": ["1", "2"],
+        "right_id": ["2", "3"],
+        "left_name": ["x", "y"],
+        "right_name": ["y", "z"],
+        "winner": ["x", "z"],
+    }
+    found, report = read_with_report(rows)
+    assert said(found) == "x>y y<z"
+    assert any("'left_name' and 'right_name' were read as left and right" in note for note in report.notes)
+    assert said(read(rows | {"winner": ["1", "3"]})) == "1>2 2<3"
+
+
+def test_several_answers_in_a_cell_are_read_when_they_are_named(tmp_path: Path) -> None:
+    text = "7;1;2;-1,1,0\n7;2;3;1,1,1\n8;1;3;0,-1,-1\n"
+    columns = {"query": "1", "left": "2", "right": "3", "winner": "4:1=left,-1=right,0=tie"}
+    found, _ = load(text, tmp_path, "votes.txt", columns=columns, header=False)
+    assert found.outcome.tolist() == [-1, 1, 0, 1, 1, 1, 0, -1, -1]

@@ -1,0 +1,89 @@
+"""Text without a header, with spaces or several signs between fields, and with comments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crowdrank.errors import FormatError
+from crowdrank.io import read, read_with_report
+
+MATCHES = ["ann bob", "bob cy", "cy ann", "ann cy", "bob ann"]
+
+
+def save(tmp_path: Path, text: str, name: str = "votes.txt") -> Path:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("sign", [" ", "   ", "\t", ",", ";"])
+def test_matches_without_a_header_are_read_and_it_is_said(tmp_path: Path, sign: str) -> None:
+    path = save(tmp_path, "\n".join(line.replace(" ", sign) for line in MATCHES))
+    found, report = read_with_report(path)
+    assert (len(found), report.columns) == (5, {"winner": "1", "loser": "2"})
+    assert any("looks like data" in note for note in report.notes)
+    assert any("column 1 as the winner" in note for note in report.notes)
+
+
+def test_a_last_column_that_repeats_an_item_is_the_winner(tmp_path: Path) -> None:
+    rows = ["ann,x,y,x", "bob,y,z,z", "ann,z,x,x", "bob,x,y,y"]
+    assert len(read(save(tmp_path, "\n".join(rows)))) == 4
+
+
+def test_a_table_that_could_mean_several_things_is_refused_with_the_call(tmp_path: Path) -> None:
+    rows = [f"w{n % 4}\t{100 + n % 7}\t{n % 2}" for n in range(30)]
+    path = save(tmp_path, "\n".join(rows), "labels.tsv")
+    with pytest.raises(FormatError, match="no column for") as error:
+        read(path)
+    (note,) = error.value.__notes__
+    assert "columns={'annotator': '1', 'item': '2', 'grade': '3'}, header=False" in note
+    found = read(path, columns={"annotator": "1", "item": "2", "grade": "3"}, header=False)
+    assert len(found) == 30
+
+
+def test_the_first_row_is_counted_when_there_is_no_header(tmp_path: Path) -> None:
+    path = save(tmp_path, "a,b\nc,d\nd\na,d\n")
+    columns = {"winner": "1", "loser": "2"}
+    assert len(read(path, columns=columns, header=False, warn=False)) == 3
+    _, report = read_with_report(path, columns=columns, header=False)
+    assert [m.line for m in report.malformed] == [3]
+
+
+@pytest.mark.parametrize("header", ["left,right,winner", "Winner,Loser,x", "who,document,stars", "a,b,winner"])
+def test_a_header_is_not_taken_for_data(tmp_path: Path, header: str) -> None:
+    _, report = read_with_report(
+        save(tmp_path, f"{header}\nx,y,1\ny,z,2\n"),
+        columns=dict(zip(("left", "right", "winner"), header.split(","), strict=True)),
+    )
+    assert report.rows_read == 2
+
+
+def test_a_header_can_be_insisted_on(tmp_path: Path) -> None:
+    path = save(tmp_path, "x,y\nx,z\ny,x\n")
+    columns = {"winner": "x", "loser": "y"}
+    assert len(read(path, columns=columns, header=True)) == 2
+
+
+def test_spaces_and_several_signs_separate_fields(tmp_path: Path) -> None:
+    assert len(read(save(tmp_path, "left right  winner\nx y    x\ny z z\n"))) == 2
+    assert len(read(save(tmp_path, "left, right; winner\nx; y, x\ny, z, z\nz;x;z\n"))) == 3
+    assert len(read(save(tmp_path, "left,right,winner\nx\ty\tx\ny\tz\tz\nz\tx\tz\n"))) == 3
+
+
+def test_comment_lines_are_skipped_and_keep_their_numbers(tmp_path: Path) -> None:
+    text = "# made by hand\n# on a Monday\nleft,right,winner\nx,y,x\n# a remark, with a comma\ny,z,q\nz,x,z\n"
+    _, report = read_with_report(save(tmp_path, text, "votes.csv"))
+    assert (report.rows_read, report.kept) == (3, 2)
+    assert [m.line for m in report.malformed] == [6]
+
+
+def test_a_commented_header_is_a_header(tmp_path: Path) -> None:
+    assert len(read(save(tmp_path, "# winner loser\nx y\ny z\nx z\n"))) == 3
+
+
+def test_a_comment_may_stand_above_the_head_of_a_preflib_file(tmp_path: Path) -> None:
+    text = "# Edited by hand\n# FILE NAME: t.toi\n# NUMBER ALTERNATIVES: 3\n# ALTERNATIVE NAME 1: tea\n"
+    found = read(save(tmp_path, text + "# ALTERNATIVE NAME 2: milk\n2: 1,{2,3}\n1: 3,2\n", "votes.toi"))
+    assert sorted(found.items.labels) == ["3", "milk", "tea"]
