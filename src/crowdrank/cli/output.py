@@ -51,17 +51,19 @@ _ARGUMENT = re.compile(
     rf"\b(?:(?P<columns>{'|'.join(_COLUMN_ARGUMENTS)})=\{{(?P<roles>[^{{}}]*)\}}"
     rf"|(?P<name>{'|'.join(_ARGUMENTS)})=(?P<value>'[^']*'|\"[^\"]*\")?)"
 )
-_WIDEST = 100
+_WIDEST, UNLIMITED = 100, 1_000_000
 
 ShowProgress = Callable[[int, int, str], None]
 
 
-def console(widest: int | None = None) -> Console:
-    """Where tables are printed."""
+def console(widest: int | None = None, wide: bool = False) -> Console:
+    """Where tables are printed: cut to the terminal, or `wide` enough for everything."""
     from rich.console import Console
 
-    found = Console(highlight=False, markup=False)
-    if widest is not None:
+    found = Console(highlight=False, markup=False, emoji=False)
+    if wide:
+        found.width = UNLIMITED
+    elif widest is not None:
         found.width = min(found.width, widest)
     return found
 

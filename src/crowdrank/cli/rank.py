@@ -19,7 +19,7 @@ from crowdrank.cli.options import (
     parse_quality,
     parse_set,
 )
-from crowdrank.cli.output import check_table, console, print_json, spinner, with_flags
+from crowdrank.cli.output import UNLIMITED, check_table, console, print_json, spinner, with_flags
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,6 +96,7 @@ def rank(
     annotator_quality: options.AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,
     top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=OUTPUT)] = 20,
+    wide: options.Wide = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -168,7 +169,7 @@ def rank(
     if as_json:
         print_json(_as_dict(result))
     else:
-        _print_tables(result, top, [path for path in (out, heat_map, plot, report) if path is not None])
+        _print_tables(result, top, wide, [path for path in (out, heat_map, plot, report) if path is not None])
 
 
 def _check_targets(out: Path | None, report: Path | None, plot: Path | None, heat_map: Path | None) -> None:
@@ -247,10 +248,10 @@ def _bias_effects(result: RankResult) -> list[Any]:
     return bias_effects(result.ranking) if result.has_uncertainty else []
 
 
-def _print_tables(result: RankResult, top: int, written: list[Path]) -> None:
+def _print_tables(result: RankResult, top: int, wide: bool, written: list[Path]) -> None:
     from crowdrank.pipeline import opening_notes
 
-    screen = console()
+    screen = console(wide=wide)
     for note in result.choice.notes:
         screen.print(with_flags(note), style="bold yellow")
     _print_input(screen, result)
@@ -280,12 +281,20 @@ def _print_input(screen: Console, result: RankResult) -> None:
 
 
 def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
+    from rich.measure import Measurement
+
     from crowdrank.reports import ranking_tables
 
     ranking = result.ranking
-    for table in ranking_tables(ranking, top, result.options.level, result.has_uncertainty, _MAX_QUERIES_SHOWN):
+    with spinner("Computing the rank intervals"):
+        tables = list(ranking_tables(ranking, top, result.options.level, result.has_uncertainty, _MAX_QUERIES_SHOWN))
+    whole = screen.options.update(width=UNLIMITED)
+    is_cut = any(Measurement.get(screen, whole, table).maximum > screen.width for table in tables)
+    for table in tables:
         screen.print(table)
         screen.print()
+    if is_cut:
+        screen.print("Long names are cut: --wide shows them whole.", style="dim")
     if (more := len(ranking.items.queries) - _MAX_QUERIES_SHOWN) > 0:
         queries = "1 more query" if more == 1 else f"{more:,} more queries"
         screen.print(f"… and {queries}: --out writes them all.\n", style="dim")

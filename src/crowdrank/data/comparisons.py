@@ -285,14 +285,14 @@ class Comparisons(JudgmentTable):
         from_columns = partial(_build_from_counts, build=build, size=size)
         return ChunkedTable(tuple(ChunkLoader(chunk, from_columns) for chunk in store.chunks), store.rows)
 
-    @cached_property
-    def n_judgments_per_item(self) -> IntArray:
-        """Number of comparisons of each item."""
-        n = len(self.items)
-        return sum(
-            (np.bincount(side, minlength=n) for chunk in self.chunks() for side in (chunk.left, chunk.right)),
-            np.zeros(n, np.int64),
-        )
+    def _sum_per_item(self, values: FloatArray) -> FloatArray:
+        total, start = np.zeros(len(self.items)), 0
+        for chunk in self.chunks():
+            given = values[start : start + len(chunk)]
+            for side in (chunk.left, chunk.right):
+                total += np.bincount(side, given, len(total))
+            start += len(chunk)
+        return total
 
     @cached_property
     def n_judgments_per_annotator(self) -> IntArray:
