@@ -245,7 +245,11 @@ def _furthest(changes: RankChanges) -> str:
 
     from crowdrank.reports import short
 
-    frame = changes.to_polars().filter(pl.col("moved") != 0).sort(pl.col("moved").abs(), descending=True, maintain_order=True)
+    frame = (
+        changes.to_polars()
+        .filter(pl.col("moved") != 0)
+        .sort(pl.col("moved").abs(), descending=True, maintain_order=True)
+    )
     return ", ".join(
         f"{short(row['item'])} ({_positions(row['moved'])})" for row in frame.head(_MAX_ITEMS).iter_rows(named=True)
     )

@@ -16,7 +16,7 @@ _OPTIONS = {
     "--help": "Show this message and exit.",
 }
 _FIRST = {
-    "crowdrank start votes.csv": "look at your file, ask what is unclear, and rank it",
+    "crowdrank start votes.csv": "look at your file, ask what is unclear, rank it",
     "crowdrank rank votes.csv": "rank the items of a file of judgments",
     "crowdrank serve items.csv": "collect judgments on a web page",
 }
@@ -40,7 +40,7 @@ def first_screen() -> str:
             *tries,
             "",
             "Without a file, `crowdrank start` ranks an example.",
-            "`crowdrank --help` lists all commands, and `crowdrank rank --help` explains one.",
+            "`crowdrank --help` lists all commands; `crowdrank rank --help` explains one.",
         ]
     )
 

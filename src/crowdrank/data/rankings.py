@@ -251,7 +251,7 @@ class Rankings(JudgmentTable):
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def _sum_per_item(self, values: FloatArray) -> FloatArray:
-        return np.bincount(self.item, values[self.list_of_row], len(self.items))
+        return np.asarray(np.bincount(self.item, values[self.list_of_row], len(self.items)), np.float64)
 
     @cached_property
     def weights(self) -> FloatArray:

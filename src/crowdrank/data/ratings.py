@@ -132,7 +132,7 @@ class Ratings(JudgmentTable):
         )
 
     def _sum_per_item(self, values: FloatArray) -> FloatArray:
-        return np.bincount(self.item, values, len(self.items))
+        return np.asarray(np.bincount(self.item, values, len(self.items)), np.float64)
 
     def take(self, rows: AnyArray | slice) -> Ratings:
         """Return some of the grades, in the given order; items and annotators keep their codes."""

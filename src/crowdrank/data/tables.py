@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
 
-# A sum of weights is whole if it is at most this far from a whole number, per row.
-_WHOLE = 1e-6
 # Outside this range, sums of weights lose the contribution of the smallest ones to rounding.
 MIN_WEIGHT, MAX_WEIGHT = 1e-9, 1e9
 FRAME_BACKENDS = ("polars", "pandas", "pyarrow")
@@ -84,23 +82,23 @@ class JudgmentTable:
 
     @cached_property
     def n_judgments(self) -> int:
-        """Number of judgments: the sum of the weights if it is a whole number, else the number of rows.
+        """Number of judgments: the sum of the weights if they make whole judgments, else the number of rows.
 
-        Weights that count equal judgments, and weights of the parts of a split vote, add up to whole judgments.
+        Weights that count equal judgments make whole judgments, and so do the parts of a vote that was split.
         """
-        if self.weight is None:
-            return len(self)
-        total = float(self.weight.sum())
-        whole = round(total)
-        return whole if whole and abs(total - whole) <= _WHOLE * len(self) else len(self)
+        return round(float(self.weights.sum())) if self._weights_are_whole else len(self)
+
+    @cached_property
+    def _weights_are_whole(self) -> bool:
+        return self.weight is None or bool(np.all(self.weight == np.rint(self.weight)))
 
     @cached_property
     def n_judgments_per_item(self) -> IntArray:
         """Number of judgments that mention each item, counted like `n_judgments`."""
         rows = np.rint(self._sum_per_item(np.broadcast_to(1.0, len(self)))).astype(np.int64)
-        if self.weight is None or self.n_judgments == len(self):
+        if self.weight is None or not self._weights_are_whole:
             return rows
-        return np.maximum(np.rint(self._sum_per_item(self.weight)).astype(np.int64), rows > 0)
+        return np.rint(self._sum_per_item(self.weight)).astype(np.int64)
 
     def _sum_per_item(self, values: FloatArray) -> FloatArray:
         """Sum of one value per judgment over the judgments that mention each item."""
