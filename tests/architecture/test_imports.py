@@ -175,7 +175,7 @@ def test_a_small_ranking_does_not_wait_for_scipy():
     votes = SOURCE.parents[1] / "examples" / "cities" / "votes.csv"
     loaded = loaded_by_command("rank", str(votes))
     assert "polars" in loaded
-    assert not {"scipy.linalg", "scipy.special", "crowdrank.evaluation"} & loaded
+    assert not {"scipy.linalg", "scipy.special", "crowdrank.evaluation", "typer"} & loaded
 
 
 def test_a_small_fit_does_not_wait_for_a_compiler():

@@ -55,6 +55,14 @@ def test_the_application_shows_the_same_screens(crowdrank, monkeypatch):
     assert crowdrank("--version").out == f"crowdrank {package.__version__}\n"
 
 
+def test_ranking_a_file_without_options_is_the_same_with_the_default_options(crowdrank, votes):
+    alone = crowdrank("rank", votes)
+    assert alone.code == 0
+    assert alone == crowdrank("rank", votes, "--top", "20")
+    assert alone.out == runner.invoke(app, ["rank", str(votes)]).output
+    assert crowdrank("rank", "nowhere.csv") == crowdrank("rank", "nowhere.csv", "--top", "20")
+
+
 def test_a_command_has_its_own_help(crowdrank):
     code, out, _ = crowdrank("rank", "--help")
     assert code == 0

@@ -42,19 +42,32 @@ def _run(words: list[str]) -> None:
     # Importing libraries makes many objects and no garbage: with the usual threshold, looking for it takes a tenth of
     # the time of a small ranking.
     gc.set_threshold(50_000, *gc.get_threshold()[1:])
-    from crowdrank.cli.application import build_app
     from crowdrank.errors import CrowdrankError
 
-    # Completion, and errors about unknown commands, need all of them.
-    alone = words and words[0] in COMMANDS and not completing
-    app = build_app(words[:1]) if alone else build_app()
     try:
-        app(prog_name="crowdrank")
+        _run_command(words, completing)
     except CrowdrankError as error:
         from crowdrank.cli.output import with_flags
 
         print(f"crowdrank: {with_flags(str(error))}", file=sys.stderr)
         sys.exit(1)
+
+
+def _run_command(words: list[str], completing: bool) -> None:
+    if words[:1] == ["rank"] and len(words) == 2 and not words[1].startswith("-") and not completing:
+        # The most usual command needs no parser. Importing one takes longer than the ranking of a small file.
+        from pathlib import Path
+
+        from crowdrank.cli.rank_tables import rank_file
+
+        rank_file(Path(words[1]))
+        return
+    from crowdrank.cli.application import build_app
+
+    # Completion, and errors about unknown commands, need all of them.
+    alone = words and words[0] in COMMANDS and not completing
+    app = build_app(words[:1]) if alone else build_app()
+    app(prog_name="crowdrank")
 
 
 def _screen(words: list[str]) -> str:

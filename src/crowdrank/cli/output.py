@@ -11,8 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from crowdrank.errors import FormatError, SettingError
 
 if TYPE_CHECKING:
@@ -74,13 +72,13 @@ def page() -> Console:
 
 
 def print_json(content: Any, **options: Any) -> None:
-    typer.echo(json.dumps(content, ensure_ascii=False, **options))
+    print(json.dumps(content, ensure_ascii=False, **options))
 
 
 def print_written(paths: Iterable[Path | None]) -> None:
     for path in paths:
         if path is not None:
-            typer.echo(f"Written to {path}.")
+            print(f"Written to {path}.")
 
 
 def check_table(path: Path | None, *more_suffixes: str) -> None:
