@@ -169,6 +169,9 @@ def test_features_of_judgments_name_their_systems_too():
         ({"model": "borda", "engine": "dask"}, SettingError, "omit engine='dask'"),
         ({"model": "borda", "annotator_quality": {"ann": 0.9}}, SettingError, "uses side information: crowd-bt"),
         ({"gold": "nowhere.csv"}, FormatError, "nowhere.csv"),
+        ({"gold": {"x": [1]}}, FormatError, "Name it: gold_columns={'item': 'COLUMN'}"),
+        ({"gold": {"item": ["a"], "y": [1]}, "gold_columns": {"value": "z"}}, UnknownNameError, "Check gold_columns="),
+        ({"items": {"x": [1]}}, FormatError, "Name it: items_columns={'item': 'COLUMN'}"),
         ({"columns": {"winner": "nowhere"}}, (FormatError, UnknownNameError), "nowhere"),
     ],
 )
@@ -176,6 +179,30 @@ def test_mistakes_are_explained_in_the_words_of_python(options, error, message):
     with pytest.raises(error, match=message) as raised:
         rank(VOTES, **options)
     assert " --" not in str(raised.value)
+
+
+def pairs_of(count, extra=()):
+    rows = [(f"a{n}", f"b{n}", f"a{n}") for n in range(count)] + list(extra)
+    return dict(zip(("left", "right", "winner"), zip(*rows, strict=True), strict=True))
+
+
+def test_items_that_were_compared_once_each_are_not_ranked():
+    with pytest.raises(DataError, match="^4,624 items were compared once each: there is nothing to rank") as raised:
+        rank(pairs_of(2312))
+    assert "--column left=COLUMN" in with_flags(str(raised.value))
+    with pytest.raises(DataError, match="^Nearly all of 200 items were compared once each"):
+        rank(pairs_of(100, [("a0", "b0", "a0")]))
+    queries = {**pairs_of(20), "query": [f"q{n}" for n in range(20)]}
+    with pytest.raises(DataError, match="^40 items were compared once each"):
+        rank(queries, query="query")
+
+
+def test_items_that_were_compared_once_with_a_common_one_are_ranked():
+    rows = {"left": ["base"] * 30, "right": [f"b{n}" for n in range(30)], "winner": ["base"] * 30}
+    assert len(rank(rows, uncertainty="none")) == 31
+    with pytest.warns(DataWarning, match="never compared with each other"):
+        assert len(rank(pairs_of(2), uncertainty="none")) == 4
+    assert len(rank(pairs_of(40, [(f"a{n}", f"a{n + 1}", f"a{n}") for n in range(39)]), uncertainty="none")) == 80
 
 
 def test_options_of_a_file_are_refused_for_judgments():

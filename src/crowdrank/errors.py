@@ -94,6 +94,8 @@ class UnknownNameError(CrowdrankError, KeyError):
         The name that was given.
     known : iterable
         The names that exist. The message suggests the nearest one, or lists the first few.
+    meant : str, default ""
+        What was probably meant, such as the usual name of an abbreviation; by default `name`.
 
     Examples
     --------
@@ -101,11 +103,11 @@ class UnknownNameError(CrowdrankError, KeyError):
     No item named 'Tokio'; did you mean 'Tokyo'?
     """
 
-    def __init__(self, kind: str, name: object, known: Iterable[object]):
+    def __init__(self, kind: str, name: object, known: Iterable[object], meant: str = ""):
         names = [str(k) for k in known]
-        super().__init__(f"No {kind} named {str(name)!r}; {_suggestion(kind, str(name), names)}")
+        super().__init__(f"No {kind} named {str(name)!r}; {_suggestion(kind, meant or str(name), names)}")
         # Exceptions are pickled as type and args; these rebuild the error in another process.
-        self.args = (kind, name, names)
+        self.args = (kind, name, names, meant)
 
 
 def _suggestion(kind: str, name: str, known: list[str]) -> str:

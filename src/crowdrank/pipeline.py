@@ -6,6 +6,7 @@ reports show: the import report, the reason for the model, the evaluation agains
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -16,7 +17,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings, SideInformation
 from crowdrank.engines import LOCAL, Engine, OutOfCore, ProgressEngine, check_engine, open_engine
-from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, FormatError, SettingError, issue_warning
+from crowdrank.errors import (
+    CrowdrankError,
+    CrowdrankWarning,
+    DataError,
+    DataWarning,
+    FormatError,
+    SettingError,
+    UnknownNameError,
+    issue_warning,
+)
 from crowdrank.io import (
     ImportReport,
     ItemTable,
@@ -56,6 +66,8 @@ UNCERTAINTY_METHODS = ("model", "bootstrap", "none")
 MISSING_RULES = ("unknown", "worse")
 # Standard deviation of the prior on scores for comparing systems, where the model would learn it.
 _WIDE_PRIOR = 3.0
+# Judgments are refused if at least this share of at least so many items was compared once, with each other.
+_LONE_SHARE, _FEWEST_LONE_ITEMS = 0.95, 10
 # A ranking correlated with its gold below this is probably graded upside down.
 _REVERSED_GOLD = -0.2
 
@@ -458,6 +470,8 @@ def prepare(
     """Read the judgments, choose the model (one of `among`, if given), and convert the judgments to what it reads."""
     items = ItemInformation.read(source, options)
     judgments, report = _read_judgments(source, options, items.columns_to_read, stage)
+    if options.system is None:
+        _check_connected(judgments)
     choice = _choose_model(judgments, items, options, stage, among)
     model = _make_model(choice, options)
     filled, filling = _fill_missing(judgments, options.missing)
@@ -473,6 +487,24 @@ def prepare(
         conversion="; ".join(filter(None, (filling, conversion))),
         side_information=_read_side_information(model, converted, options),
         items=items,
+    )
+
+
+def _check_connected(judgments: Judgments) -> None:
+    """Raise DataError if nearly every item was compared once, with another that was compared once."""
+    items = len(judgments.items)
+    if not isinstance(judgments, Comparisons) or items < _FEWEST_LONE_ITEMS:
+        return
+    lone = judgments.n_judgments_per_item == 1
+    if lone.mean() < _LONE_SHARE or judgments.n_judgments > items / (2 * _LONE_SHARE):
+        return
+    nearly = "" if lone.all() else "Nearly all of "
+    raise DataError(
+        f"{nearly}{items:,} items were compared once each: there is nothing to rank.",
+        remedy="An order needs items that were compared with several others. If these items are texts of a few authors "
+        "or systems, rank those: columns={'left': 'COLUMN', 'right': 'COLUMN'}.",
+        option="columns",
+        value={"left": "COLUMN", "right": "COLUMN"},
     )
 
 
@@ -692,12 +724,29 @@ def _compute_lazy_parts(ranking: Ranking) -> Ranking:
 
 def load_gold(source: Any, columns: ColumnRoles) -> Gold | None:
     """Gold from a file or table; None and Gold are returned as they are."""
+    if source is None:
+        return None
     from crowdrank.evaluation import Gold
 
-    if source is None or isinstance(source, Gold):
+    if isinstance(source, Gold):
         return source
-    found = read_gold(source, columns=columns)
+    with _columns_named_by("gold_columns"):
+        found = read_gold(source, columns=columns)
     return Gold.of(found.item, found.value, query=found.query)
+
+
+@contextmanager
+def _columns_named_by(argument: str) -> Iterator[None]:
+    """Let errors about the columns of a table name the argument that is about this table."""
+    try:
+        yield
+    except CrowdrankError as error:
+        if isinstance(error, UnknownNameError):
+            error.remedy = f"Check {argument}={{}}."
+        error.problem = re.sub(r"\bcolumns=", f"{argument}=", error.problem)
+        error.remedy = re.sub(r"\bcolumns=", f"{argument}=", error.remedy)
+        error.option = argument if error.option == "columns" else error.option
+        raise
 
 
 def _evaluate(ranking: Ranking, gold: Gold) -> Evaluation:
@@ -758,7 +807,8 @@ class ItemInformation:
     @classmethod
     def read(cls, source: Any, options: RankOptions) -> ItemInformation:
         """Read the table about items, if there is one, and find the columns that name systems."""
-        table = None if options.items is None else read_items(options.items, options.items_columns)
+        with _columns_named_by("items_columns"):
+            table = None if options.items is None else read_items(options.items, options.items_columns)
         system = options.system
         elsewhere = not system or system == "item" or (table is not None and system in table)
         header = {name: [] for name in getattr(source, "features", ())} if _is_judgments(source) else source

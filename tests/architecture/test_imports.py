@@ -150,12 +150,32 @@ def test_importing_the_command_line_loads_no_library():
     assert not (HEAVY | {"numpy", "polars"}) & loaded_after("import crowdrank.cli")
 
 
-def test_the_version_is_shown_without_numpy_and_polars():
-    loaded = loaded_after(
-        "import sys\nsys.argv = ['crowdrank', '--version']\nfrom crowdrank.cli import main\n"
+def loaded_by_command(*words):
+    return loaded_after(
+        f"import sys\nsys.argv = {['crowdrank', *words]!r}\nfrom crowdrank.cli import main\n"
         "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code"
     )
-    assert not {"numpy", "polars", "rich"} & loaded
+
+
+@pytest.mark.parametrize("words", [(), ("--version",), ("--help",)])
+def test_the_first_screens_are_shown_without_a_library(words):
+    assert not {"numpy", "polars", "rich", "typer"} & loaded_by_command(*words)
+
+
+def test_a_command_loads_no_other_command_and_no_other_model():
+    votes = SOURCE.parents[1] / "examples" / "cities" / "votes.csv"
+    loaded = loaded_by_command("rank", str(votes), "--model", "borda")
+    commands = {module.split(".")[2] for module in loaded if module.startswith("crowdrank.cli.")}
+    assert "rank" in commands
+    assert not {"annotators", "compare", "demo", "serve", "start"} & commands
+    assert not {"crowdrank.models.thurstonian.tpp", "crowdrank.models.lists.mallows"} & loaded
+
+
+def test_a_small_ranking_does_not_wait_for_scipy():
+    votes = SOURCE.parents[1] / "examples" / "cities" / "votes.csv"
+    loaded = loaded_by_command("rank", str(votes))
+    assert "polars" in loaded
+    assert not {"scipy.linalg", "scipy.special", "crowdrank.evaluation", "typer"} & loaded
 
 
 def test_a_small_fit_does_not_wait_for_a_compiler():

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.data.tables import number_column, weight_column
 from crowdrank.errors import DataError
 
@@ -39,3 +40,23 @@ def test_what_is_no_number_is_refused(values, said):
 def test_weights_must_be_positive_and_within_reach_of_each_other(weight, said):
     with pytest.raises(DataError, match=f"Row 2: weight {said}|Row 2: weight must be {said}"):
         weight_column([1.0, weight], 2)
+
+
+def test_weights_that_add_up_to_whole_judgments_are_counted():
+    lists = Rankings.of_lists([[["a"], ["b"]], [["b"], ["a"], ["c"]]], weight=[4997.0, 3.0])
+    assert len(lists) == 2
+    assert lists.n_judgments == 5000
+    assert lists.n_judgments_per_item.tolist() == [5000, 5000, 3]
+    split = Comparisons.of(["a", "a", "b"], ["b", "b", "c"], ["a", "b", "b"], weight=[0.7, 0.3, 1.0])
+    assert split.n_judgments == 2
+    assert split.n_judgments_per_item.tolist() == [1, 2, 1]
+
+
+def test_other_weights_do_not_change_the_count():
+    votes = Comparisons.of(["a", "a"], ["b", "c"], ["a", "c"], weight=[0.9, 0.5])
+    assert votes.n_judgments == 2
+    assert votes.n_judgments_per_item.tolist() == [2, 1, 1]
+    assert Comparisons.of(["a"], ["b"], ["a"], weight=[0.01]).n_judgments == 1
+    assert Comparisons.of(["a", "c"], ["b", "b"], ["a", "c"], weight=[0.5, 0.5]).n_judgments == 2
+    grades = Ratings.of(["a", "a", "b"], [1, 2, 3])
+    assert (grades.n_judgments, grades.n_judgments_per_item.tolist()) == (3, [2, 1])

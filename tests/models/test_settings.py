@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crowdrank import models
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.models import (
@@ -104,3 +105,36 @@ def test_what_was_counted_is_told_in_the_table():
     assert BradleyTerry().fit(VOTES).table()["comparisons"].to_list() == [3, 3, 2]
     assert "lists" in PlackettLuce().fit(VOTES.to_rankings()).table().columns
     assert MeanRating().fit(VOTES.to_ratings()).table()["ratings"].to_list() == [3, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("bt", "bradley-terry"),
+        ("BTL", "bradley-terry"),
+        ("Bradley_Terry", "bradley-terry"),
+        ("pl", "plackett-luce"),
+        ("ds", "dawid-skene"),
+        ("grm", "graded-response"),
+        ("ELO", "elo"),
+        ("crowdbt", "crowd-bt"),
+        ("kemeny", "mallows"),
+        ("bradly-tery", "bradley-terry"),
+    ],
+)
+def test_other_names_of_a_model_suggest_it(name, meant):
+    with pytest.raises(UnknownNameError, match=f"No model named '{name}'; did you mean '{meant}'"):
+        by_name(name)
+
+
+def test_other_names_mean_models_that_exist_and_are_not_models_themselves():
+    assert set(models._OTHER_NAMES.values()) <= set(REGISTRY)
+    assert not set(models._OTHER_NAMES) & set(REGISTRY)
+
+
+def test_the_registry_can_be_extended_and_names_what_it_holds():
+    assert [models.name_of(kind()) for kind in list(REGISTRY.values())[:3]] == list(REGISTRY)[:3]
+    assert set(models.__all__) >= {kind.__name__ for kind in REGISTRY.values()}
+    assert "nothing" not in REGISTRY
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        models.Nothing  # noqa: B018

@@ -2,91 +2,89 @@
 
 Exit codes: 0 success; 1 the data, a file or a setting is invalid (standard error says what); 2 the command
 line is invalid, such as an unknown option; 130 interrupted.
+
+Only the module of the command that runs is imported, and none for `crowdrank`, `--version` and `--help`.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+from crowdrank.cli.commands import COMMANDS
 
-from crowdrank import __version__
-from crowdrank.cli.annotators import annotators
-from crowdrank.cli.backup import backup
-from crowdrank.cli.check import check
-from crowdrank.cli.compare import compare
-from crowdrank.cli.convert import convert
-from crowdrank.cli.demo import demo
-from crowdrank.cli.explain import explain
-from crowdrank.cli.export import export
-from crowdrank.cli.formats import formats
-from crowdrank.cli.learn import learn
-from crowdrank.cli.models import models
-from crowdrank.cli.next import next_questions
-from crowdrank.cli.output import print_error
-from crowdrank.cli.plan import plan_collection
-from crowdrank.cli.predict import predict
-from crowdrank.cli.rank import rank
-from crowdrank.cli.serve import serve
-from crowdrank.cli.simulate import simulate
-from crowdrank.cli.simulate_active import simulate_active
-from crowdrank.errors import CrowdrankError
+if TYPE_CHECKING:
+    import typer
 
-app = typer.Typer(
-    name="crowdrank",
-    help="Rankings you can trust from many unreliable judgments.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-_RANKING, _DATA, _COLLECTING, _LEARNING = "Rank", "Data", "Collect judgments", "Learn to rank"
-app.command(rich_help_panel=_RANKING)(rank)
-app.command(rich_help_panel=_RANKING)(compare)
-app.command(rich_help_panel=_RANKING)(check)
-app.command(rich_help_panel=_RANKING)(annotators)
-app.command(rich_help_panel=_RANKING)(explain)
-app.command(rich_help_panel=_RANKING)(models)
-app.command(rich_help_panel=_DATA)(formats)
-app.command(rich_help_panel=_DATA)(convert)
-app.command(rich_help_panel=_DATA)(simulate)
-app.command("next", rich_help_panel=_COLLECTING)(next_questions)
-app.command("plan", rich_help_panel=_COLLECTING)(plan_collection)
-app.command("simulate-active", rich_help_panel=_COLLECTING)(simulate_active)
-app.command(rich_help_panel=_COLLECTING)(serve)
-app.command(rich_help_panel=_COLLECTING)(export)
-app.command(rich_help_panel=_COLLECTING)(backup)
-app.command(rich_help_panel=_COLLECTING)(demo)
-app.command(rich_help_panel=_LEARNING)(learn)
-app.command(rich_help_panel=_LEARNING)(predict)
+    app: typer.Typer
 
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"crowdrank {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _global_options(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Rankings you can trust from many unreliable judgments."""
+__all__ = ["app", "main"]
 
 
 def main() -> None:
     """Run the `crowdrank` command."""
     try:
-        app()
-    except CrowdrankError as error:
-        print_error(error)
-        sys.exit(1)
+        _run(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the program that reads our output has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _run(words: list[str]) -> None:
+    completing = "_CROWDRANK_COMPLETE" in os.environ
+    if not completing and (screen := _screen(words)):
+        print(screen)
+        return
+    # Importing libraries makes many objects and no garbage: with the usual threshold, looking for it takes a tenth of
+    # the time of a small ranking.
+    gc.set_threshold(50_000, *gc.get_threshold()[1:])
+    from crowdrank.errors import CrowdrankError
+
+    try:
+        _run_command(words, completing)
+    except CrowdrankError as error:
+        from crowdrank.cli.output import print_error
+
+        print_error(error)
+        sys.exit(1)
+
+
+def _run_command(words: list[str], completing: bool) -> None:
+    if words[:1] == ["rank"] and len(words) == 2 and not words[1].startswith("-") and not completing:
+        # The most usual command needs no parser. Importing one takes longer than the ranking of a small file.
+        from pathlib import Path
+
+        from crowdrank.cli.rank_tables import rank_file
+
+        rank_file(Path(words[1]))
+        return
+    from crowdrank.cli.application import build_app
+
+    # Completion, and errors about unknown commands, need all of them.
+    alone = words and words[0] in COMMANDS and not completing
+    app = build_app(words[:1]) if alone else build_app()
+    app(prog_name="crowdrank")
+
+
+def _screen(words: list[str]) -> str:
+    """The text to show if no command is needed for it."""
+    from crowdrank.cli import screens
+
+    if not words:
+        return screens.first_screen()
+    shown = {"--version": screens.version_line, "--help": screens.help_screen}
+    return shown[words[0]]() if words[0] in shown else ""
+
+
+def __getattr__(name: str) -> Any:
+    """`app`, the application with all commands, is built when it is first used."""
+    if name == "app":
+        from crowdrank.cli.application import build_app
+
+        globals()["app"] = build_app()
+        return globals()["app"]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -68,6 +68,7 @@ def annotators(
         int,
         typer.Option(help="How many of the best and of the worst annotators to show.", min=1, rich_help_panel=OUTPUT),
     ] = 10,
+    wide: options.Wide = False,
     out: options.TableOut = None,
     as_json: options.Json = False,
 ) -> None:
@@ -105,7 +106,8 @@ def annotators(
                 ranking = prepared.model.fit(prepared.converted, side_information=known)
                 frame = ranking.annotators.frame()
     if excluding:
-        _print_changes(changes, f"{facts(judgments)}. Ranked by {prepared.choice.name}.", out, top, as_json)
+        headline = f"{facts(judgments)}. Ranked by {prepared.choice.name}."
+        _print_changes(changes, headline, out, top, as_json, wide)
         return
     found = None if no_verdicts else _verdicts(judgments, level, seed)
     if found is not None:
@@ -117,6 +119,7 @@ def annotators(
             f"{facts(judgments)}. Estimated by {prepared.choice.name}.",
             describe_side_information(prepared),
             top,
+            wide,
         )
         if found is None and not no_verdicts:
             typer.echo("No verdicts: comparisons made from lists or ratings are not independent answers.")
@@ -134,9 +137,9 @@ def _check_models_annotators(cls: type[Any], name: str) -> None:
         raise SettingError(f"{name} does not estimate the quality of annotators: use one of {able}.")
 
 
-def _print_changes(changes: RankChanges, headline: str, out: Path | None, top: int, as_json: bool) -> None:
+def _print_changes(changes: RankChanges, headline: str, out: Path | None, top: int, as_json: bool, wide: bool) -> None:
     if not as_json:
-        show_rank_changes(changes, headline, top)
+        show_rank_changes(changes, headline, top, wide)
     _deliver(as_dict(changes), changes.frame(), out, as_json)
     if not changes.converged:
         typer.echo(f"Note: {changes.before.model} did not converge. Increase --set max_steps=….", err=as_json)
@@ -166,10 +169,10 @@ def _verdicts(judgments: Judgments, level: float, seed: int) -> Verdicts | None:
         return verdicts(judgments, level=level, seed=seed)
 
 
-def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, known: str, top: int) -> None:
+def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, known: str, top: int, wide: bool) -> None:
     from crowdrank.reports import annotators_table
 
-    screen = console()
+    screen = console(wide=wide)
     screen.print(headline)
     if known:
         screen.print(known, style="dim")
@@ -179,7 +182,7 @@ def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, known: str
             screen.print(sentence, style="bold yellow")
         screen.print(f"Verdicts: {counts}.")
     screen.print()
-    screen.print(annotators_table(frame, top))
+    screen.print(annotators_table(frame, top, wide))
 
 
 def excluded_annotators(
@@ -207,9 +210,9 @@ def excluded_annotators(
     return list(dict.fromkeys(chosen))
 
 
-def show_rank_changes(changes: RankChanges, headline: str, top: int) -> None:
+def show_rank_changes(changes: RankChanges, headline: str, top: int, wide: bool = False) -> None:
     """Print who is excluded, how much that changes, and the items that move furthest."""
-    screen = console()
+    screen = console(wide=wide)
     screen.print(headline)
     for line in _summary(changes):
         screen.print(line)
@@ -223,7 +226,9 @@ def show_rank_changes(changes: RankChanges, headline: str, top: int) -> None:
 
 
 def _summary(changes: RankChanges) -> list[str]:
-    names = ", ".join(changes.excluded[:_MAX_NAMES]) + (", …" if len(changes.excluded) > _MAX_NAMES else "")
+    from crowdrank.reports import short
+
+    names = ", ".join(map(short, changes.excluded[:_MAX_NAMES])) + (", …" if len(changes.excluded) > _MAX_NAMES else "")
     count = "1 annotator" if len(changes.excluded) == 1 else f"{len(changes.excluded):,} annotators"
     changed = f"{changes.n_moved:,} of {len(changes.still_judged):,} items change rank"
     correlation = (
@@ -238,9 +243,15 @@ def _summary(changes: RankChanges) -> list[str]:
 def _furthest(changes: RankChanges) -> str:
     import polars as pl
 
-    frame = changes.to_polars().drop_nulls("moved").sort(pl.col("moved").abs(), descending=True, maintain_order=True)
+    from crowdrank.reports import short
+
+    frame = (
+        changes.to_polars()
+        .filter(pl.col("moved") != 0)
+        .sort(pl.col("moved").abs(), descending=True, maintain_order=True)
+    )
     return ", ".join(
-        f"{row['item']} ({_positions(row['moved'])})" for row in frame.head(_MAX_ITEMS).iter_rows(named=True)
+        f"{short(row['item'])} ({_positions(row['moved'])})" for row in frame.head(_MAX_ITEMS).iter_rows(named=True)
     )
 
 
@@ -258,17 +269,18 @@ def as_dict(changes: RankChanges) -> dict[str, object]:
 
 def _show_query(show: Callable[..., None], frame: pl.DataFrame, top: int) -> None:
     from rich.table import Table
-    from rich.text import Text
 
-    title = Text(frame["query"][0]) if "query" in frame.columns else None
+    from crowdrank.reports import label, number_column
+
+    title = label(frame["query"][0]) if "query" in frame.columns else None
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("rank", justify="right")
-    table.add_column("without", justify="right")
-    table.add_column("item", overflow="fold", max_width=48)
-    table.add_column("moved", justify="right")
+    number_column(table, "rank")
+    number_column(table, "without")
+    table.add_column("item")
+    number_column(table, "moved")
     for row in frame.head(2 * top).iter_rows(named=True):
         without = "" if row["rank_without"] is None else str(row["rank_without"])
-        table.add_row(str(row["rank"]), without, Text(row["item"]), _positions(row["moved"]))
+        table.add_row(str(row["rank"]), without, label(row["item"]), _positions(row["moved"]))
     if frame.height > 2 * top:
         table.add_row("", "", f"… and {frame.height - 2 * top:,} more", style="dim")
     show(table)

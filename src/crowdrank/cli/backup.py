@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from crowdrank.cli.options import Json
-from crowdrank.cli.output import print_json, require_extra
+from crowdrank.cli.output import print_json, require_extra, spinner
 from crowdrank.errors import SettingError
 
 
@@ -23,7 +23,7 @@ def backup(
 
     if "://" not in str(database) and not database.exists():
         raise SettingError(f"{database}: no such collection.")
-    with Collection.open(database) as collection:
+    with spinner(f"Copying {database.name}"), Collection.open(database) as collection:
         collection.backup(out)
         rows = collection.log.head()
     if as_json:

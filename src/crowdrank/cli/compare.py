@@ -50,6 +50,7 @@ def compare(
     seed: Annotated[int, typer.Option(help="Seed of the split into folds.", min=0, rich_help_panel=MODEL)] = 0,
     gold: options.Gold = None,
     gold_columns: options.GoldTable = None,
+    wide: options.Wide = False,
     out: options.TableOut = None,
     as_json: options.Json = False,
 ) -> None:
@@ -87,11 +88,11 @@ def compare(
     if as_json:
         print_json(found.as_dict())
         return
-    _show(found, f"{facts(judgments)}.", file, out)
+    _show(found, f"{facts(judgments)}.", file, out, wide)
 
 
-def _show(found: ModelComparison, headline: str, file: Path, out: Path | None) -> None:
-    screen = console()
+def _show(found: ModelComparison, headline: str, file: Path, out: Path | None, wide: bool) -> None:
+    screen = console(wide=wide)
     screen.print(headline)
     screen.print(f"{_held_out(found)}\n")
     screen.print(_table(found))

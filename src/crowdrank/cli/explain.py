@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,6 +39,7 @@ def explain(
     top: Annotated[
         int, typer.Option(help="How many annotators and chains to show.", min=1, rich_help_panel=OUTPUT)
     ] = 5,
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> None:
     """Show why one item ranks above another: direct judgments, and chains through other items."""
@@ -56,12 +58,15 @@ def explain(
     if as_json:
         print_json(found.as_dict())
         return
-    _show(found, top)
+    _show(found, top, wide)
 
 
-def _show(found: Explanation, top: int) -> None:
-    screen = console()
-    for line in sentences(found):
+def _show(found: Explanation, top: int, wide: bool) -> None:
+    from crowdrank.reports import short
+
+    screen = console(wide=wide)
+    shown = found if wide else replace(found, item=short(found.item, 48), other=short(found.other, 48))
+    for line in sentences(shown):
         screen.print(line)
     asked = [voice for voice in found.annotators if voice.above or voice.below or voice.ties]
     if asked:
@@ -69,7 +74,7 @@ def _show(found: Explanation, top: int) -> None:
         screen.print(_voices_table(sorted(asked, key=lambda v: -abs(v.direct)), found, top))
     if found.chains:
         screen.print("\nThrough other items:")
-        screen.print(_chains_table(found.chains, top))
+        screen.print(_chains_table(found.chains, top, wide))
     if found.refits:
         screen.print("\nWithout some of the judgments:")
         screen.print(_without_table(found))
@@ -103,33 +108,36 @@ def _direction(found: Explanation, influence: float) -> str:
 
 def _voices_table(voices: list[AnnotatorInfluence], found: Explanation, top: int) -> Table:
     from rich.table import Table
-    from rich.text import Text
+
+    from crowdrank.reports import label
 
     table = Table(box=None, pad_edge=False)
-    table.add_column("annotator", overflow="fold", max_width=24)
+    table.add_column("annotator")
     trusted = voices[0].reliability is not None
     heads = ["quality"] * trusted + [f"chose {found.item}", f"chose {found.other}", "ties", "influence"]
     for head in heads:
-        table.add_column(Text(head), justify="right", overflow="fold", max_width=24)
+        table.add_column(label(head), justify="right")
     for voice in voices[:top]:
         trust = [] if voice.reliability is None else [f"{voice.reliability:.2f}"]
         counts = [f"{n:,}" if n else "" for n in (voice.above, voice.below, voice.ties)]
-        table.add_row(Text(voice.annotator or "all"), *trust, *counts, f"{voice.direct:+.2f}")
+        table.add_row(label(voice.annotator or "all"), *trust, *counts, f"{voice.direct:+.2f}")
     if len(voices) > top:
         table.add_row(f"… and {len(voices) - top:,} more", style="dim")
     return table
 
 
-def _chains_table(chains: tuple[Chain, ...], top: int) -> Table:
+def _chains_table(chains: tuple[Chain, ...], top: int, wide: bool) -> Table:
     from rich.table import Table
-    from rich.text import Text
+
+    from crowdrank.reports import label, number_column, short
 
     table = Table(box=None, pad_edge=False)
-    table.add_column("chain", overflow="fold")
+    table.add_column("chain")
     for head in ("judgments", "influence"):
-        table.add_column(head, justify="right")
+        number_column(table, head)
     for chain in chains[:top]:
-        table.add_row(Text(" – ".join(chain.items)), f"{chain.judgments:,}", f"{chain.influence:+.2f}")
+        names = chain.items if wide else map(short, chain.items)
+        table.add_row(label(" – ".join(names)), f"{chain.judgments:,}", f"{chain.influence:+.2f}")
     if len(chains) > top:
         table.add_row(f"… and {len(chains) - top:,} more or weaker", style="dim")
     return table
@@ -137,12 +145,13 @@ def _chains_table(chains: tuple[Chain, ...], top: int) -> Table:
 
 def _without_table(found: Explanation) -> Table:
     from rich.table import Table
-    from rich.text import Text
+
+    from crowdrank.reports import label, number_column
 
     table = Table(box=None, pad_edge=False)
-    table.add_column("without", overflow="fold", max_width=40)
+    table.add_column("without")
     for head in ("judgments", "difference", "probability"):
-        table.add_column(head, justify="right")
+        number_column(table, head)
     for row in found.refits:
-        table.add_row(Text(row.left_out), f"{row.judgments:,}", f"{row.difference:+.2f}", f"{row.probability:.2f}")
+        table.add_row(label(row.left_out), f"{row.judgments:,}", f"{row.difference:+.2f}", f"{row.probability:.2f}")
     return table

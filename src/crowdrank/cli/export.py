@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from crowdrank.cli.options import Json
-from crowdrank.cli.output import check_table, print_json, require_extra
+from crowdrank.cli.output import check_table, print_json, require_extra, spinner
 from crowdrank.errors import SettingError
 
 
@@ -30,7 +30,7 @@ def export(
 
     if "://" not in database and not Path(database).exists():
         raise SettingError(f"{database}: no such collection.")
-    with Collection.open(database) as collection:
+    with spinner(f"Writing {out.name}"), Collection.open(database) as collection:
         rows = collection.log.vote_rows()
         table = to_frame(rows if everything else counted(rows))
         judgments = collection.log.judgments()

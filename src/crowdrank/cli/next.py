@@ -89,6 +89,7 @@ def next_questions(
         ),
     ] = options.Beliefs.AUTO,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.", min=0, rich_help_panel=MODEL)] = 0,
+    wide: options.Wide = False,
     out: options.TableOut = None,
     as_json: options.Json = False,
 ) -> None:
@@ -122,7 +123,7 @@ def next_questions(
         print_json(frame.to_dicts())
         return
     name = "posterior sampling" if isinstance(model, online.SequentialMCMC) else "online updates"
-    _show(frame, chosen, count, [f"{_facts(votes, state)}; beliefs from {name}.", *status], out)
+    _show(frame, chosen, count, [f"{_facts(votes, state)}; beliefs from {name}.", *status], out, wide)
 
 
 def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:
@@ -236,12 +237,14 @@ def _decision_status(until: str | None, level: float, model: Any, state: Any) ->
     return False, [f"{until}: not decided, probability {probability:.2f} of {needed:.2f} needed; {expectation}."]
 
 
-def _show(frame: pl.DataFrame, chosen: list[Question], wanted: int, headlines: list[str], out: Path | None) -> None:
+def _show(
+    frame: pl.DataFrame, chosen: list[Question], wanted: int, headlines: list[str], out: Path | None, wide: bool
+) -> None:
     from collections import Counter
 
     from crowdrank.reports import questions_table
 
-    screen = console()
+    screen = console(wide=wide)
     for line in headlines:
         screen.print(line)
     if len(chosen) < wanted:

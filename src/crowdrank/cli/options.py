@@ -249,6 +249,12 @@ TableOut = Annotated[
     typer.Option("--out", help="Write the table (.csv, .tsv, .jsonl, .parquet).", rich_help_panel=OUTPUT),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=OUTPUT)]
+Wide = Annotated[
+    bool,
+    typer.Option(
+        "--wide", help="Show long names whole, instead of cut to the width of the terminal.", rich_help_panel=OUTPUT
+    ),
+]
 Processes = Annotated[
     int | None,
     typer.Option(help="Simulations that run at the same time. Default: one per core.", min=1, rich_help_panel=ENGINE),

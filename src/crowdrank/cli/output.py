@@ -6,13 +6,12 @@ import ast
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from crowdrank.errors import FormatError, SettingError
 
@@ -54,17 +53,19 @@ _ARGUMENT = re.compile(
     rf"|(?P<name>{'|'.join(_ARGUMENTS)})=(?P<value>'[^']*'|\"[^\"]*\")?)"
 )
 _CALL = re.compile(r"\s*cr\.rank\(")
-_WIDEST = 100
+_WIDEST, UNLIMITED = 100, 1_000_000
 
 ShowProgress = Callable[[int, int, str], None]
 
 
-def console(widest: int | None = None) -> Console:
-    """Where tables are printed."""
+def console(widest: int | None = None, wide: bool = False) -> Console:
+    """Where tables are printed: cut to the terminal, or `wide` enough for everything."""
     from rich.console import Console
 
-    found = Console(highlight=False, markup=False)
-    if widest is not None:
+    found = Console(highlight=False, markup=False, emoji=False)
+    if wide:
+        found.width = UNLIMITED
+    elif widest is not None:
         found.width = min(found.width, widest)
     return found
 
@@ -75,13 +76,13 @@ def page() -> Console:
 
 
 def print_json(content: Any, **options: Any) -> None:
-    typer.echo(json.dumps(content, ensure_ascii=False, **options))
+    print(json.dumps(content, ensure_ascii=False, **options))
 
 
 def print_written(paths: Iterable[Path | None]) -> None:
     for path in paths:
         if path is not None:
-            typer.echo(f"Written to {path}.")
+            print(f"Written to {path}.")
 
 
 def check_table(path: Path | None, *more_suffixes: str) -> None:
@@ -98,9 +99,9 @@ def check_table(path: Path | None, *more_suffixes: str) -> None:
 
 def print_error(error: Exception) -> None:
     """Print an error on standard error: one line, and the guide that a file which is not understood comes with."""
-    typer.echo(f"crowdrank: {with_flags(str(error))}", err=True)
+    print(f"crowdrank: {with_flags(str(error))}", file=sys.stderr)
     for note in getattr(error, "__notes__", ()):
-        typer.echo(as_commands(note), err=True)
+        print(as_commands(note), file=sys.stderr)
 
 
 def as_commands(text: str) -> str:

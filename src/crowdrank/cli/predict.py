@@ -23,6 +23,7 @@ def predict(
     columns: options.FeatureTable = None,
     missing_features: options.MissingFeatureCells = options.MissingFeatures.REFUSE,
     top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=options.OUTPUT)] = 20,
+    wide: options.Wide = False,
     out: options.TableOut = None,
     as_json: options.Json = False,
 ) -> None:
@@ -42,24 +43,25 @@ def predict(
     if as_json:
         print_json(frame.to_dicts())
         return
-    _show(frame, top)
+    _show(frame, top, wide)
     print_written([out])
 
 
-def _show(frame: pl.DataFrame, top: int) -> None:
+def _show(frame: pl.DataFrame, top: int, wide: bool) -> None:
     from rich.table import Table
-    from rich.text import Text
 
-    screen = console()
+    from crowdrank.reports import label, number_column
+
+    screen = console(wide=wide)
     queries = frame.partition_by("query", maintain_order=True) if "query" in frame.columns else [frame]
     for query in queries[:_MAX_QUERIES_SHOWN]:
-        name = Text(query["query"][0]) if "query" in query.columns else None
+        name = label(query["query"][0]) if "query" in query.columns else None
         table = Table(title=name, title_justify="left", box=None, pad_edge=False)
-        table.add_column("rank", justify="right")
-        table.add_column("item", overflow="fold", max_width=48)
-        table.add_column("score", justify="right")
+        number_column(table, "rank")
+        table.add_column("item")
+        number_column(table, "score")
         for row in query.head(top).iter_rows(named=True):
-            table.add_row(str(row["rank"]), Text(row["item"]), f"{row['score']:.3f}")
+            table.add_row(str(row["rank"]), label(row["item"]), f"{row['score']:.3f}")
         if query.height > top:
             table.add_row("", f"… and {query.height - top:,} more", style="dim")
         screen.print(table)

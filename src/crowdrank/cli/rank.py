@@ -19,14 +19,11 @@ from crowdrank.cli.options import (
     parse_quality,
     parse_set,
 )
-from crowdrank.cli.output import check_table, console, print_json, spinner, with_flags
+from crowdrank.cli.output import check_table, print_json, spinner, with_flags
+from crowdrank.cli.rank_tables import ITEMS_SHOWN, bias_effects_of, print_tables
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from crowdrank.pipeline import RankOptions, RankResult
-
-_MAX_QUERIES_SHOWN = 10
 
 
 def rank(
@@ -96,7 +93,8 @@ def rank(
     gold_pairs: options.GoldPairs = None,
     annotator_quality: options.AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,
-    top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=OUTPUT)] = 20,
+    top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=OUTPUT)] = ITEMS_SHOWN,
+    wide: options.Wide = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -170,7 +168,7 @@ def rank(
     if as_json:
         print_json(_as_dict(result))
     else:
-        _print_tables(result, top, [path for path in (out, heat_map, plot, report) if path is not None])
+        print_tables(result, top, wide, [path for path in (out, heat_map, plot, report) if path is not None])
 
 
 def _check_targets(out: Path | None, report: Path | None, plot: Path | None, heat_map: Path | None) -> None:
@@ -234,90 +232,9 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
         "parameters": dict(ranking.parameters),
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),
-        "bias_effects": [effect._asdict() for effect in _bias_effects(result)],
+        "bias_effects": [effect._asdict() for effect in bias_effects_of(result)],
         "systems": None if systems is None else systems.as_dict(),
         "domains": None if not ranking.has_domains else ranking.domains.as_dict(),
         "gold": None if evaluation is None else {m.metric: m.value for m in evaluation.measures},
         "notes": [with_flags(note) for note in ranking.notes],
     }
-
-
-def _bias_effects(result: RankResult) -> list[Any]:
-    """Effects of features on the answers, if the model has features and the uncertainty is known."""
-    from crowdrank.results import bias_effects
-
-    return bias_effects(result.ranking) if result.has_uncertainty else []
-
-
-def _print_tables(result: RankResult, top: int, written: list[Path]) -> None:
-    from crowdrank.pipeline import opening_notes
-
-    screen = console()
-    for note in result.choice.notes:
-        screen.print(with_flags(note), style="bold yellow")
-    _print_input(screen, result)
-    _print_ranking(screen, result, top)
-    _print_details(screen, result)
-    said = opening_notes(result)
-    for note in result.ranking.notes:
-        if note not in said:
-            screen.print(f"Note: {with_flags(note)}", style="yellow")
-    for path in written:
-        screen.print(f"Written to {path}.", soft_wrap=True)
-
-
-def _print_input(screen: Console, result: RankResult) -> None:
-    from crowdrank.pipeline import describe_side_information
-    from crowdrank.reports import facts
-
-    screen.print(f"{facts(result.judgments)}.")
-    for line in [] if result.report is None else result.report.lines():
-        screen.print(f"  {with_flags(line)}", style="dim")
-    if known := describe_side_information(result):
-        screen.print(known, style="dim")
-    screen.print(f"Ranked by {result.ranking.model}{f' ({result.conversion})' if result.conversion else ''}.")
-    if result.choice.reason:
-        screen.print(result.choice.reason)
-    screen.print()
-
-
-def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
-    from crowdrank.reports import ranking_tables
-
-    ranking = result.ranking
-    for table in ranking_tables(ranking, top, result.options.level, result.has_uncertainty, _MAX_QUERIES_SHOWN):
-        screen.print(table)
-        screen.print()
-    if (more := len(ranking.items.queries) - _MAX_QUERIES_SHOWN) > 0:
-        queries = "1 more query" if more == 1 else f"{more:,} more queries"
-        screen.print(f"… and {queries}: --out writes them all.\n", style="dim")
-    if result.has_uncertainty:
-        together = " Rank intervals hold for all items together." if ranking.simultaneous else ""
-        screen.print(
-            f"Errors by {ranking.uncertainty.method}.{together} Items of one group are not surely below its first.",
-            style="dim",
-        )
-
-
-def _print_details(screen: Console, result: RankResult) -> None:
-    """Systems, bias effects, domains and the evaluation against gold, where there are any."""
-    from crowdrank import reports
-
-    if result.systems is not None:
-        screen.print()
-        screen.print(reports.systems_table(result.systems))
-        resampled = "; the intervals are for queries like these" if result.systems.resampled else ""
-        screen.print(
-            f"Probability that an item of one system beats an item of another, mean over queries{resampled}.",
-            style="dim",
-        )
-    if effects := _bias_effects(result):
-        screen.print()
-        screen.print(reports.bias_effects_table(effects))
-        screen.print("How far a feature moves the probability that an average annotator answers left.", style="dim")
-    if result.ranking.has_domains:
-        screen.print()
-        screen.print(reports.domains_report(result.ranking.domains))
-    if result.evaluation is not None:
-        screen.print()
-        screen.print(reports.evaluation_table(result.evaluation))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdrank.cli.options import Json
-from crowdrank.cli.output import print_json
+from crowdrank.cli.output import print_json, spinner
 from crowdrank.errors import SettingError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -99,8 +99,9 @@ def simulate(
         "mix": mix,
     }
     generate = _generator(kind)
-    crowd = generate(**_settings(kind, generate, given), seed=seed)
-    written = crowd.write(out)
+    with spinner("Simulating"):
+        crowd = generate(**_settings(kind, generate, given), seed=seed)
+        written = crowd.write(out)
     judgments = crowd.judgments
     if as_json:
         files = [str(path) for path in written]

@@ -28,6 +28,9 @@ from crowdrank.data.tables import (
 )
 from crowdrank.errors import DataError
 
+# Parts of a split vote may be left out up to this weight.
+_LOST_PART = 2e-6
+
 
 class Comparison(NamedTuple):
     """One answer to one question, as the online models receive it.
@@ -286,13 +289,26 @@ class Comparisons(JudgmentTable):
         return ChunkedTable(tuple(ChunkLoader(chunk, from_columns) for chunk in store.chunks), store.rows)
 
     @cached_property
-    def n_judgments_per_item(self) -> IntArray:
-        """Number of comparisons of each item."""
-        n = len(self.items)
-        return sum(
-            (np.bincount(side, minlength=n) for chunk in self.chunks() for side in (chunk.left, chunk.right)),
-            np.zeros(n, np.int64),
-        )
+    def _weights_are_whole(self) -> bool:
+        """Also if the rows of an annotator about two items add up to whole comparisons: the parts of split votes."""
+        if self.weight is None or np.all(self.weight == np.rint(self.weight)):
+            return True
+        if self.storage is not None:
+            return False
+        who = np.zeros(len(self), np.int64) if self.annotator is None else self.annotator.astype(np.int64)
+        pair = self.left.astype(np.int64) * len(self.items) + self.right
+        _, group = np.unique(np.stack((pair, who)), axis=1, return_inverse=True)
+        total, rows = np.bincount(group.ravel(), self.weight), np.bincount(group.ravel())
+        return bool(np.all(np.abs(total - np.rint(total)) <= _LOST_PART * rows))
+
+    def _sum_per_item(self, values: FloatArray) -> FloatArray:
+        total, start = np.zeros(len(self.items)), 0
+        for chunk in self.chunks():
+            given = values[start : start + len(chunk)]
+            for side in (chunk.left, chunk.right):
+                total += np.bincount(side, given, len(total))
+            start += len(chunk)
+        return total
 
     @cached_property
     def n_judgments_per_annotator(self) -> IntArray:

@@ -250,10 +250,8 @@ class Rankings(JudgmentTable):
         """The list that each row of `item` belongs to."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
-    @cached_property
-    def n_judgments_per_item(self) -> IntArray:
-        """Number of lists that contain each item."""
-        return np.bincount(self.item, minlength=len(self.items))
+    def _sum_per_item(self, values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(self.item, values[self.list_of_row], len(self.items)), np.float64)
 
     @cached_property
     def weights(self) -> FloatArray:

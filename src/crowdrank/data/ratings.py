@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
-from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
+from crowdrank.arrays import AnyArray, FloatArray, Int32Array
 from crowdrank.data.labels import encode_annotators, encode_items
 from crowdrank.data.tables import (
     JudgmentTable,
@@ -132,10 +131,8 @@ class Ratings(JudgmentTable):
             frame_backend=frame_backend,
         )
 
-    @cached_property
-    def n_judgments_per_item(self) -> IntArray:
-        """Number of grades of each item."""
-        return np.bincount(self.item, minlength=len(self.items))
+    def _sum_per_item(self, values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(self.item, values, len(self.items)), np.float64)
 
     def take(self, rows: AnyArray | slice) -> Ratings:
         """Return some of the grades, in the given order; items and annotators keep their codes."""

@@ -81,8 +81,27 @@ class JudgmentTable:
         return np.broadcast_to(1.0, len(self)) if self.weight is None else self.weight
 
     @cached_property
+    def n_judgments(self) -> int:
+        """Number of judgments: the sum of the weights if they make whole judgments, else the number of rows.
+
+        Weights that count equal judgments make whole judgments, and so do the parts of a vote that was split.
+        """
+        return round(float(self.weights.sum())) if self._weights_are_whole else len(self)
+
+    @cached_property
+    def _weights_are_whole(self) -> bool:
+        return self.weight is None or bool(np.all(self.weight == np.rint(self.weight)))
+
+    @cached_property
     def n_judgments_per_item(self) -> IntArray:
-        """Number of judgments that mention each item."""
+        """Number of judgments that mention each item, counted like `n_judgments`."""
+        rows = np.rint(self._sum_per_item(np.broadcast_to(1.0, len(self)))).astype(np.int64)
+        if self.weight is None or not self._weights_are_whole:
+            return rows
+        return np.rint(self._sum_per_item(self.weight)).astype(np.int64)
+
+    def _sum_per_item(self, values: FloatArray) -> FloatArray:
+        """Sum of one value per judgment over the judgments that mention each item."""
         raise NotImplementedError
 
     def take(self, rows: AnyArray) -> Self:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crowdrank.arrays import FloatArray
+from crowdrank.inference.positive_definite import solve_factored, solve_positive
 
 
 class Curvature(Protocol):
@@ -31,13 +32,11 @@ class DenseCurvature:
     matrix: FloatArray
 
     def solve(self, vector: FloatArray, tolerance: float = 0.0) -> FloatArray:
-        from scipy.linalg.lapack import dposv
-
-        _, answer, failed = dposv(self.matrix, vector, lower=True)
-        if failed:  # singular or indefinite
-            scale = np.maximum(np.diag(self.matrix), 1e-12)
-            answer = conjugate_gradients(lambda v: self.matrix @ v, vector, scale, tolerance or 1e-10)
-        return np.asarray(answer)
+        answer = solve_positive(self.matrix, vector)
+        if answer is not None:
+            return answer
+        scale = np.maximum(np.diag(self.matrix), 1e-12)
+        return np.asarray(conjugate_gradients(lambda v: self.matrix @ v, vector, scale, tolerance or 1e-10))
 
 
 @dataclass(frozen=True)
@@ -117,9 +116,7 @@ class DampedCurvature:
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
         if self.matrix is not None:
-            from scipy.linalg import cho_solve
-
-            return np.asarray(cho_solve((self.cholesky(), True), vector))
+            return solve_factored(self.cholesky(), vector)
         for damping in DAMPINGS:
             found = self._iterate(vector, tolerance, damping)
             if found is not None:

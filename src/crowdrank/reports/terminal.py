@@ -32,6 +32,16 @@ _MAX_EXTREMES = 3
 _MAX_NAME_LENGTH = 24
 
 
+def label(name: object) -> Text:
+    """Return a name as a cell of one line, which a table that is wider than the terminal cuts with an ellipsis."""
+    return Text(" ".join(str(name).split()), no_wrap=True, overflow="ellipsis")
+
+
+def number_column(table: Table, head: str) -> None:
+    """Add a column of numbers, which is never cut in favour of names."""
+    table.add_column(head, justify="right", no_wrap=True)
+
+
 def ranking_tables(
     ranking: Ranking, top: int, level: float = 0.95, uncertainty: bool = True, queries: int | None = None
 ) -> Iterator[Table]:
@@ -59,24 +69,21 @@ def ranking_tables(
 def _ranking_table(frame: pl.DataFrame, query: str | None, top: int, level: float) -> Table:
     has_uncertainty = "std_error" in frame.columns
     judgment_kind = frame.columns[-1]
-    table = Table(title=None if query is None else Text(query), title_justify="left", box=None, pad_edge=False)
-    table.add_column("rank", justify="right")
-    table.add_column("item", overflow="fold", max_width=48)
-    table.add_column("score", justify="right")
-    if has_uncertainty:
-        table.add_column("± error", justify="right")
-        table.add_column(f"ranks ({level:.0%})", justify="right")
-        table.add_column("group", justify="right")
-    table.add_column(judgment_kind, justify="right")
+    table = Table(title=None if query is None else label(query), title_justify="left", box=None, pad_edge=False)
+    number_column(table, "rank")
+    table.add_column("item")
+    spread = ("± error", f"ranks ({level:.0%})", "group") if has_uncertainty else ()
+    for head in ("score", *spread, judgment_kind):
+        number_column(table, head)
     digits = _digits(frame["score"].to_list())
     for row in frame.head(top).iter_rows(named=True):
-        cells: list[str | Text] = [str(row["rank"]), Text(row["item"]), f"{row['score']:.{digits}f}"]
+        cells: list[str | Text] = [str(row["rank"]), label(row["item"]), f"{row['score']:.{digits}f}"]
         if has_uncertainty:
             low, high = row["rank_low"], row["rank_high"]
             cells += [f"{row['std_error']:.{digits}f}", f"{low}–{high}" if low < high else str(low), str(row["group"])]
         table.add_row(*cells, f"{row[judgment_kind]:,}")
     if frame.height > top:
-        table.add_row("", f"… and {frame.height - top:,} more", style="dim")
+        table.add_row("", label(f"… and {frame.height - top:,} more"), style="dim")
     return table
 
 
@@ -105,7 +112,7 @@ def evaluation_table(evaluation: Evaluation) -> Table:
     return table
 
 
-def annotators_table(frame: pl.DataFrame, top: int) -> RenderableType:
+def annotators_table(frame: pl.DataFrame, top: int, wide: bool = False) -> RenderableType:
     """Return a table of the best and the worst annotators, with the reasons of their verdicts.
 
     Parameters
@@ -114,6 +121,8 @@ def annotators_table(frame: pl.DataFrame, top: int) -> RenderableType:
         Table of `Annotators`, best first, optionally joined with that of `Verdicts`.
     top : int
         Number of best and of worst annotators.
+    wide : bool, default False
+        Whether to show long names whole.
     """
     has_verdicts = "verdict" in frame.columns
     names = [name for name in frame.columns if f"{name}_low" in frame.columns]
@@ -124,7 +133,9 @@ def annotators_table(frame: pl.DataFrame, top: int) -> RenderableType:
     omitted = f"… and {frame.height - 2 * top:,} more" if frame.height > 2 * top else ""
     # One table per row, all of the same widths, so that a reason can use the whole line below its row.
     widths = [max(map(cell_len, (*head.split(), *cells))) for head, *cells in zip(heads, *rows, strict=True)]
-    widths[0] = min(max(widths[0], len(omitted)), 20 if has_verdicts else 40)
+    widths[0] = max(widths[0], len(omitted))
+    if not wide:
+        widths[0] = min(widths[0], 20 if has_verdicts else 40)
     columns = [
         Column(width=w, overflow="fold", vertical="bottom", justify=_JUSTIFY.get(head, "right"))
         for head, w in zip(heads, widths, strict=True)
@@ -135,7 +146,7 @@ def annotators_table(frame: pl.DataFrame, top: int) -> RenderableType:
             lines.append(Text(omitted, style="dim"))
         lines.append(_line(row, columns))
         if has_verdicts:
-            lines.append(Padding(Text(shown["reason"][n], style="dim"), (0, 0, 0, 2)))
+            lines.append(Padding.indent(Text(shown["reason"][n], style="dim"), 2))
     return Group(*lines)
 
 
@@ -149,22 +160,22 @@ def _annotator_cells(row: dict[str, Any], names: list[str]) -> list[str]:
 
 def _line(cells: list[str], columns: list[Column], style: str = "") -> Table:
     table = Table(*(column.copy() for column in columns), box=None, pad_edge=False, show_header=False)
-    table.add_row(*map(Text, cells), style=style)
+    table.add_row(label(cells[0]), *map(Text, cells[1:]), style=style)
     return table
 
 
 def systems_table(systems: Systems) -> Table:
     """Return a table of systems: their mean probability to beat the others and, if they are few, each other system."""
     table = Table(box=None, pad_edge=False)
-    table.add_column("system", overflow="fold", max_width=40)
+    table.add_column("system")
     table.add_column("beats the others", justify="right")
     table.add_column(f"between ({systems.level:.0%})", justify="right")
     opponents = range(len(systems)) if 2 < len(systems) <= _MAX_SYSTEM_COLUMNS else range(0)
     for n in opponents:
-        table.add_column(Text(str(systems.labels[n])), justify="right", overflow="fold", max_width=16)
+        table.add_column(label(systems.labels[n]), justify="right", max_width=16)
     for n, (name, mean, low, high) in enumerate(systems.to_polars().iter_rows()):
         cells = [_probability(systems.probabilities[n, other]) for other in opponents]
-        table.add_row(Text(name), _probability(mean), "" if low != low else f"{low:.2f}–{high:.2f}", *cells)
+        table.add_row(label(name), _probability(mean), "" if low != low else f"{low:.2f}–{high:.2f}", *cells)
     return table
 
 
@@ -175,12 +186,12 @@ def _probability(value: float) -> str:
 def bias_effects_table(effects: Iterable[BiasEffect]) -> Table:
     """Return a table of how far each feature changes the probability of the answer "left" for equally good items."""
     table = Table(box=None, pad_edge=False)
-    table.add_column("feature", overflow="fold", max_width=48)
+    table.add_column("feature")
     table.add_column("effect on left", justify="right")
     table.add_column("between (95%)", justify="right")
     for feature, unit, effect, low, high in effects:
         name = feature if unit == 1 else f"{feature} (a difference of {unit:.3g})"
-        table.add_row(Text(name), f"{effect:+.3f}", f"{low:+.3f} to {high:+.3f}")
+        table.add_row(label(name), f"{effect:+.3f}", f"{low:+.3f} to {high:+.3f}")
     return table
 
 
@@ -198,7 +209,7 @@ def models_table(rows: Iterable[tuple[str, str, str]]) -> Table:
 def facts(judgments: Judgments) -> str:
     """Return a phrase with the numbers of judgments, items, queries and annotators."""
     items, kinds = judgments.items, {"Comparisons": "comparison", "Ratings": "grade", "Rankings": "list"}
-    phrase = f"{_count(len(judgments), kinds[type(judgments).__name__])} of {_count(len(items), 'item')}"
+    phrase = f"{_count(judgments.n_judgments, kinds[type(judgments).__name__])} of {_count(len(items), 'item')}"
     if items.has_queries:
         phrase += f" in {_count(len(items.queries), 'query', 'queries')}"
     if judgments.annotator is not None:
@@ -214,11 +225,11 @@ def questions_table(frame: pl.DataFrame, top: int = 20) -> Table:
     """Return a table of the first questions, one per row."""
     table = Table(box=None, pad_edge=False)
     for name in frame.columns:
-        table.add_column(name, justify="right" if name == "probability" else "left", overflow="fold", max_width=40)
+        table.add_column(name, justify="right" if name == "probability" else "left")
     for row in frame.head(top).iter_rows(named=True):
-        table.add_row(*(f"{v:.2g}" if isinstance(v, float) else Text(v) for v in row.values()))
+        table.add_row(*(f"{v:.2g}" if isinstance(v, float) else label(v) for v in row.values()))
     if frame.height > top:
-        table.add_row(Text(f"… and {frame.height - top:,} more"), style="dim")
+        table.add_row(label(f"… and {frame.height - top:,} more"), style="dim")
     return table
 
 
@@ -262,7 +273,7 @@ def _thinned(rows: list[Any]) -> list[Any]:
 
 def domains_report(domains: Domains) -> RenderableType:
     """Return a table of the domains with their queries and notable annotators, and the hardest and easiest queries."""
-    parts: list[RenderableType] = [Text(_headline(domains)), Padding(_table(domains), (1, 0))]
+    parts: list[RenderableType] = [Text(_headline(domains)), Padding(_table(domains), (1, 0), expand=False)]
     if len(domains.annotators):
         rules = (
             f"Expert: quality of at least {EXPERT_QUALITY}; random: below {RANDOM_QUALITY} or not clearly above 0.5; "
@@ -317,18 +328,19 @@ def _extremes(domains: Domains) -> str:
     each = min(_MAX_EXTREMES, frame.height // 2)
     if not each:
         return ""
-    rows = [f"{_short(query)} ({difficulty:.2f})" for query, difficulty in frame.select("query", "difficulty").rows()]
+    rows = [f"{short(query)} ({difficulty:.2f})" for query, difficulty in frame.select("query", "difficulty").rows()]
     return f"Hardest: {', '.join(rows[:each])}; easiest: {', '.join(rows[: -each - 1 : -1])}. The mean is 1."
 
 
 def _few(names: Sequence[Any]) -> str:
-    shown = ", ".join(_short(name) for name in names[:_MAX_NAMES])
+    shown = ", ".join(short(name) for name in names[:_MAX_NAMES])
     return shown if len(names) <= _MAX_NAMES else f"{shown}, … and {len(names) - _MAX_NAMES:,} more"
 
 
-def _short(name: Any) -> str:
-    text = str(name)
-    if len(text) <= _MAX_NAME_LENGTH:
+def short(name: Any, length: int = _MAX_NAME_LENGTH) -> str:
+    """Return a name of at most `length` characters for a sentence, cut in the middle."""
+    text = " ".join(str(name).split())
+    if len(text) <= length:
         return text
-    kept = _MAX_NAME_LENGTH // 2
+    kept = length // 2
     return f"{text[:kept]}…{text[1 - kept :]}"  # long names often differ only at the end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
@@ -100,12 +101,10 @@ class EffectGrids:
 
     def log_weights(self, quality: QualityDistribution) -> FloatArray:
         """Log prior weight of every grid point (grids × points): Beta(α, β) in φ, times the step."""
-        from scipy.special import betaln
-
         alpha, beta = quality.alpha, quality.beta
         with np.errstate(divide="ignore"):
             density = (2.0 * alpha - 1.0) * np.log(np.sin(self.angle)) + (2.0 * beta - 1.0) * np.log(np.cos(self.angle))
-            weights = density + np.log(2.0 * self.step)[:, None] - betaln(alpha, beta)
+            weights = density + np.log(2.0 * self.step)[:, None] - _log_beta(alpha, beta)
         # the common grid covers all qualities, so its weights sum to one; known qualities have no prior
         weights[0] -= _log_sum(weights[0])
         weights[self.step == 0] = -np.log(self.angle.shape[1])
@@ -168,6 +167,10 @@ def _around(centre: FloatArray, step: FloatArray, points: int) -> FloatArray:
     reach = 0.5 * points * step
     centre = np.clip(centre, reach, 0.5 * np.pi - reach)
     return np.asarray(centre[:, None] + (np.arange(points) + 0.5 - 0.5 * points) * step[:, None])
+
+
+def _log_beta(alpha: float, beta: float) -> float:
+    return lgamma(alpha) + lgamma(beta) - lgamma(alpha + beta)
 
 
 def _log_sum(values: FloatArray) -> float:

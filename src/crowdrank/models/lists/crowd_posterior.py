@@ -17,6 +17,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Items
 from crowdrank.inference.laplace_mixture import LaplaceComponent
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
+from crowdrank.inference.positive_definite import solve_factored, solve_transposed
 from crowdrank.models.lists.annotator_classes import SPREADS, Population
 from crowdrank.models.lists.crowd_likelihood import CrowdLists, CrowdLogLikelihood, class_posterior
 
@@ -55,16 +56,12 @@ class BlockCurvature:
             return np.asarray(np.linalg.cholesky(information + prior))
 
     def solve(self, vector: FloatArray, tolerance: float = 0.0) -> FloatArray:
-        from scipy.linalg import cho_solve
-
         parts = np.split(vector, self.lists.blocks.starts[1:-1])
-        return np.concatenate([cho_solve((f, True), v) for f, v in zip(self.factors, parts, strict=True)])
+        return np.concatenate([solve_factored(f, v) for f, v in zip(self.factors, parts, strict=True)])
 
     @cached_property
     def covariances(self) -> list[FloatArray]:
-        from scipy.linalg import cho_solve
-
-        return [cho_solve((factor, True), np.eye(len(factor))) for factor in self.factors]
+        return [solve_factored(factor, np.eye(len(factor))) for factor in self.factors]
 
     @property
     def log_determinant(self) -> float:
@@ -72,10 +69,8 @@ class BlockCurvature:
 
     def draw(self, rng: np.random.Generator, count: int) -> FloatArray:
         """Draws from the normal distribution around zero, as rows."""
-        from scipy.linalg import solve_triangular
-
         noise = [rng.standard_normal((len(factor), count)) for factor in self.factors]
-        solved = [solve_triangular(f, z, lower=True, trans="T") for f, z in zip(self.factors, noise, strict=True)]
+        solved = [solve_transposed(f, z) for f, z in zip(self.factors, noise, strict=True)]
         return np.concatenate(solved).T
 
 

@@ -28,6 +28,7 @@ from crowdrank.data import Comparisons, Items
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import OptimizeResult, maximize
+from crowdrank.inference.positive_definite import invert_triangular
 
 if TYPE_CHECKING:
     from crowdrank.models.pairwise.paired import Objective, PairwiseCurvature
@@ -94,9 +95,7 @@ class SpreadFit:
     @cached_property
     def root(self) -> FloatArray:
         """L⁻¹, so that the covariance is L⁻ᵀL⁻¹."""
-        from scipy.linalg.lapack import dtrtri
-
-        return np.asarray(dtrtri(self.factor, lower=1)[0])
+        return invert_triangular(self.factor)
 
     @cached_property
     def covariance(self) -> FloatArray:

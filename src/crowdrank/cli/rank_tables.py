@@ -1,0 +1,113 @@
+"""The output of crowdrank rank. Without Typer, so that ranking a file with the default options starts quickly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crowdrank.cli.output import UNLIMITED, console, spinner, with_flags
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from crowdrank.pipeline import RankResult
+
+ITEMS_SHOWN = 20
+_MAX_QUERIES_SHOWN = 10
+
+
+def rank_file(file: Path) -> None:
+    """What `crowdrank rank FILE` does without options."""
+    from crowdrank.pipeline import RankOptions, run
+
+    print_tables(run(file, RankOptions(), spinner), ITEMS_SHOWN, wide=False, written=[])
+
+
+def bias_effects_of(result: RankResult) -> list[Any]:
+    """Effects of features on the answers, if the model has features and the uncertainty is known."""
+    from crowdrank.results import bias_effects
+
+    return bias_effects(result.ranking) if result.has_uncertainty else []
+
+
+def print_tables(result: RankResult, top: int, wide: bool, written: list[Path]) -> None:
+    """Print the import report, the ranking, what belongs to it, the notes, and the files that were written."""
+    from crowdrank.pipeline import opening_notes
+
+    screen = console(wide=wide)
+    for note in result.choice.notes:
+        screen.print(with_flags(note), style="bold yellow")
+    _print_input(screen, result)
+    _print_ranking(screen, result, top)
+    _print_details(screen, result)
+    said = opening_notes(result)
+    for note in result.ranking.notes:
+        if note not in said:
+            screen.print(f"Note: {with_flags(note)}", style="yellow")
+    for path in written:
+        screen.print(f"Written to {path}.", soft_wrap=True)
+
+
+def _print_input(screen: Console, result: RankResult) -> None:
+    from crowdrank.pipeline import describe_side_information
+    from crowdrank.reports import facts
+
+    screen.print(f"{facts(result.judgments)}.")
+    for line in [] if result.report is None else result.report.lines():
+        screen.print(f"  {with_flags(line)}", style="dim")
+    if known := describe_side_information(result):
+        screen.print(known, style="dim")
+    screen.print(f"Ranked by {result.ranking.model}{f' ({result.conversion})' if result.conversion else ''}.")
+    if result.choice.reason:
+        screen.print(result.choice.reason)
+    screen.print()
+
+
+def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
+    from rich.measure import Measurement
+
+    from crowdrank.reports import ranking_tables
+
+    ranking = result.ranking
+    with spinner("Computing the rank intervals"):
+        tables = list(ranking_tables(ranking, top, result.options.level, result.has_uncertainty, _MAX_QUERIES_SHOWN))
+    whole = screen.options.update(width=UNLIMITED)
+    is_cut = any(Measurement.get(screen, whole, table).maximum > screen.width for table in tables)
+    for table in tables:
+        screen.print(table)
+        screen.print()
+    if is_cut:
+        screen.print("Long names are cut: --wide shows them whole.", style="dim")
+    if (more := len(ranking.items.queries) - _MAX_QUERIES_SHOWN) > 0:
+        queries = "1 more query" if more == 1 else f"{more:,} more queries"
+        screen.print(f"… and {queries}: --out writes them all.\n", style="dim")
+    if result.has_uncertainty:
+        together = " Rank intervals hold for all items together." if ranking.simultaneous else ""
+        screen.print(
+            f"Errors by {ranking.uncertainty.method}.{together} Items of one group are not surely below its first.",
+            style="dim",
+        )
+
+
+def _print_details(screen: Console, result: RankResult) -> None:
+    """Systems, bias effects, domains and the evaluation against gold, where there are any."""
+    from crowdrank import reports
+
+    if result.systems is not None:
+        screen.print()
+        screen.print(reports.systems_table(result.systems))
+        resampled = "; the intervals are for queries like these" if result.systems.resampled else ""
+        screen.print(
+            f"Probability that an item of one system beats an item of another, mean over queries{resampled}.",
+            style="dim",
+        )
+    if effects := bias_effects_of(result):
+        screen.print()
+        screen.print(reports.bias_effects_table(effects))
+        screen.print("How far a feature moves the probability that an average annotator answers left.", style="dim")
+    if result.ranking.has_domains:
+        screen.print()
+        screen.print(reports.domains_report(result.ranking.domains))
+    if result.evaluation is not None:
+        screen.print()
+        screen.print(reports.evaluation_table(result.evaluation))
