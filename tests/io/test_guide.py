@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,15 @@ def test_the_command_line_prints_the_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["formats", "--explain", str(path)])
     assert result.exit_code == 0
     assert shown in result.output
+
+
+def test_every_suggested_command_runs(tmp_path: Path) -> None:
+    path = tmp_path / "answers.txt"
+    path.write_text("7;1;2;-1,1,0\n7;2;3;1,1,1\n8;1;3;0,-1,-1\n8;2;1;1,1,-1\n")
+    shown = CliRunner().invoke(app, ["formats", "--explain", str(path)]).output.splitlines()[-1]
+    assert "--column query=1" in shown
+    result = CliRunner().invoke(app, [*shlex.split(shown)[1:], "--uncertainty", "none"])
+    assert result.exit_code == 0
 
 
 def test_a_file_that_is_read_is_explained_too(tmp_path: Path) -> None:

@@ -69,6 +69,12 @@ def test_a_file_and_a_pattern_will_do(tmp_path, monkeypatch):
     assert not needs_scan(folder / "part-0.parquet")
 
 
+def test_scores_and_joined_columns_are_scanned(tmp_path):
+    rows = {"type1": ["a", "b"], "level1": ["1", "2"], "home": ["b", "a"], "score1": [3, 1], "score2": [2, 1]}
+    columns = {"left": "type1+level1", "right": "home", "left_score": "score1", "right_score": "score2"}
+    assert_equal(scan(written(tmp_path, rows), columns=columns), read(rows, columns=columns))
+
+
 def test_counts_over_parts_are_those_of_the_whole(tmp_path, monkeypatch):
     found, expected = scan(written(tmp_path)), read(ROWS)
     for most in (MAX_CELLS, 7):  # all pairs at once, and one item at a time

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from crowdrank.cli.options import Json
-from crowdrank.cli.output import as_commands, console, print_json, with_flags
+from crowdrank.cli.output import as_commands, console, print_json
 
 
 def formats(
@@ -21,7 +21,7 @@ def formats(
     if explain is not None:
         from crowdrank.io import explain as explain_source
 
-        typer.echo(with_flags(as_commands(explain_source(explain))))
+        typer.echo(as_commands(explain_source(explain)))
         return
     from crowdrank.io import list_formats
 

@@ -105,12 +105,12 @@ def print_error(error: Exception) -> None:
 
 
 def as_commands(text: str) -> str:
-    """Rewrite the lines of a text that are calls of `cr.rank` as commands.
+    """Rewrite the lines of a text that are calls of `cr.rank` as commands, and arguments in other lines as options.
 
     >>> as_commands("  cr.rank('my votes.csv', columns={'winner': 'home team'}, header=False)")
     "  crowdrank rank 'my votes.csv' --column 'winner=home team' --no-header"
     """
-    return "\n".join(_as_command(line) if _CALL.match(line) else line for line in text.split("\n"))
+    return "\n".join(_as_command(line) if _CALL.match(line) else with_flags(line) for line in text.split("\n"))
 
 
 def _as_command(line: str) -> str:

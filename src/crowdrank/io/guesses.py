@@ -193,11 +193,10 @@ def _find_winners(
         known = float((outcome[column.cells.is_not_null().to_numpy()] != UNKNOWN).mean()) if column.present else 0.0
         if known >= _MOST and min((outcome == LEFT).mean(), (outcome == RIGHT).mean()) >= _FEWEST:
             found.append((-known, column.name))
-        elif len(unclear) in (2, 3) and column.numeric:
-            meanings = _code_meanings(unclear)
-            found.append((0.0, f"{column.name}:{meanings}"))
         elif column.cells.str.contains(r"^-?[01](\s*,\s*-?[01])+$").mean() == 1:
-            found.append((0.0, f"{column.name}:1=left,0=tie,-1=right"))
+            found.append((-2.0, f"{column.name}:1=left,0=tie,-1=right"))
+        elif len(unclear) in (2, 3) and column.values <= {"0", "1", "2", "3"}:
+            found.append((0.0, f"{column.name}:{_code_meanings(unclear)}"))
     return [name for _, name in sorted(found)]
 
 

@@ -20,6 +20,7 @@ from crowdrank.data.comparisons import stored_columns
 from crowdrank.data.tables import MAX_LISTED, ImportReport, MalformedRow
 from crowdrank.errors import DataWarning, FormatError, issue_warning
 from crowdrank.io.builders import build_comparisons
+from crowdrank.io.column_expressions import stored_columns as stored_columns_of
 from crowdrank.io.column_roles import RoleMatch, match_roles
 from crowdrank.io.containers import PARQUET_SUFFIXES
 from crowdrank.io.rows import Rows, too_few_usable
@@ -219,7 +220,8 @@ class _Scan:
         wanted = [column for role, column in self.match.roles.items() if role not in ("time", "duration")]
         roles = {role: column for role, column in self.match.roles.items() if column in wanted}
         match = replace(self.match, roles=roles)
-        batches = ((file, table) for file in files for table in file.batches(wanted))
+        stored = list(dict.fromkeys(c for name in wanted for c in stored_columns_of(name, files[0].columns)))
+        batches = ((file, table) for file in files for table in file.batches(stored))
 
         def read(batch: tuple[_FileReader, SourceTable]) -> tuple[_FileReader, _Batch, Comparisons]:
             rows = _Batch(batch[1], match, strict=self.strict)
