@@ -39,8 +39,8 @@ def _run(words: list[str]) -> None:
     if not completing and (screen := _screen(words)):
         print(screen)
         return
-    # Importing libraries makes many objects and no garbage: with the usual threshold, looking for it takes a tenth of
-    # the time of a small ranking.
+    # Importing libraries makes many objects and no garbage: with the usual threshold, looking for it takes a twentieth
+    # of the time of a small ranking.
     gc.set_threshold(50_000, *gc.get_threshold()[1:])
     from crowdrank.errors import CrowdrankError
 
