@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.request import ProxyHandler, build_opener
 
 import typer
@@ -47,8 +48,17 @@ def serve(
         Path | None, typer.Argument(help="File of items: item, and optionally text, image, query, owner …")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="Settings of the collection (.toml).", rich_help_panel=_COLLECTION)
+        Path | None,
+        typer.Option(help="Settings of a new collection (.toml).", rich_help_panel=_COLLECTION),
     ] = None,
+    apply_config: Annotated[
+        bool,
+        typer.Option(
+            "--apply-config",
+            help="Replace the settings of an existing collection by --config and --gold.",
+            rich_help_panel=_COLLECTION,
+        ),
+    ] = False,
     database: Annotated[
         str | None,
         typer.Option(
@@ -111,13 +121,15 @@ def serve(
         raise SettingError("Personal links are shown only once: pass --links FILE to write them to a file.")
     if public_url is not None and not re.fullmatch(r"https?://[^/\s]+/?", public_url):
         raise SettingError(f"--public-url must look like https://rank.example.org, got {public_url!r}.")
+    if apply_config and config is None and gold is None:
+        raise SettingError("--apply-config needs --config or --gold.")
     check_port(host, port)
     location = database or f"{(items or Path()).stem}.crowdrank.db"
     base = (public_url or f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}").rstrip(
         "/"
     )
     with Collection.open(location) as collection:
-        _prepare(collection, items, config, gold)
+        _prepare(collection, items, config, gold, apply_config)
         secret = _admin_secret(collection, new_admin_link)
         if annotators is not None and links is not None:
             _write_links(collection, annotators, links, base)
@@ -144,11 +156,16 @@ def serve(
     )
 
 
-def _prepare(collection: Collection, items: Path | None, config: Path | None, gold: Path | None) -> None:
-    """Add items, settings and gold pairs that the collection does not have yet."""
+def _prepare(
+    collection: Collection, items: Path | None, config: Path | None, gold: Path | None, apply_config: bool
+) -> None:
+    """Add items that the collection does not have yet, and the settings and gold pairs of a new collection.
+
+    The settings of an existing collection may have been changed on its pages, so they are only replaced on request.
+    """
     from crowdrank.server.files import read_gold_file, read_items_file
     from crowdrank.server.projection import Projection
-    from crowdrank.server.settings import read_settings
+    from crowdrank.server.settings import Settings, read_settings
 
     if items is not None:
         collection.items.add(read_items_file(items), actor="serve")
@@ -156,9 +173,35 @@ def _prepare(collection: Collection, items: Path | None, config: Path | None, go
     before = projection.settings.as_dict()
     wanted = before if config is None else read_settings(config).as_dict()
     if gold is not None:
-        wanted = {**wanted, "gold": read_gold_file(gold)}
-    if changed := {key: value for key, value in wanted.items() if value != before[key]}:
+        wanted = Settings.from_dict({**wanted, "gold": read_gold_file(gold)}).as_dict()
+    changed = {key: value for key, value in wanted.items() if value != before[key]}
+    if changed and (apply_config or not collection.settings.all()):
         collection.settings.change(changed, actor="serve")
+    elif changed:
+        typer.echo(_describe_differences(before, changed), err=True)
+
+
+def _describe_differences(before: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """Say which settings differ from the file. Secrets are not shown."""
+    lines = ["The settings of the collection differ from the file. They are kept; --apply-config replaces them:"]
+    for key, value in wanted.items():
+        old = before[key]
+        if not isinstance(value, dict):
+            lines.append(_difference(key, old, value))
+            continue
+        lines += [_difference(f"{key}.{name}", old[name], new) for name, new in value.items() if new != old[name]]
+    return "\n".join(lines)
+
+
+def _difference(name: str, old: Any, new: Any) -> str:
+    if name == "webhooks":
+        old, new = ([hook["url"] for hook in hooks] for hooks in (old, new))
+    return f"  {name}: {_short(old)}, in the file {_short(new)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _admin_secret(collection: Collection, new: bool) -> str | None:

@@ -209,7 +209,7 @@ class AssignmentService:
         """Return the response if no pair has to be chosen: the study is paused or closed, or a question is held."""
         if self._projection.state == "paused":
             return {"paused": True, "progress": self.progress(annotator)}
-        if self._projection.state == "closed":
+        if self._projection.state == "closed" or annotator.is_shut_out:
             return self._finished(annotator, "closed")
         if held is None:
             return None
@@ -249,8 +249,6 @@ class AssignmentService:
 
     def _reason_to_stop(self, annotator: Annotator, pending: list[PendingPair]) -> str | None:
         projection, budget = self._projection, self._projection.settings.budget
-        if annotator.excluded:
-            return "closed"
         quota, answered = self.quota(annotator), sum(projection.answer_counts(annotator))
         if quota is not None and answered >= quota:
             return "quota"

@@ -7,6 +7,8 @@ CrowdrankError
 ├── ConflictError          the assignment has a different vote already, or the vote can no longer be undone
 ├── ExpiredError           another assignment replaced this one before the vote arrived
 ├── QuotaReachedError      the annotator has answered as many questions as their quota allows
+├── StudyClosedError       the study is closed, or closed to this annotator
+├── StudyPausedError       the study is paused; the answer may be sent again when it resumes
 ├── UnavailableError       the database did not respond in time; nothing was stored
 └── UnknownTokenError      the token does not exist, was revoked, or belongs to someone else
 """
@@ -45,6 +47,14 @@ class ExpiredError(CrowdrankError):
 
 class QuotaReachedError(CrowdrankError):
     """The annotator has answered as many questions as their quota allows."""
+
+
+class StudyClosedError(CrowdrankError):
+    """The study is closed, or the annotator is excluded from it."""
+
+
+class StudyPausedError(CrowdrankError):
+    """The study is paused. The same answer is accepted once it resumes."""
 
 
 class UnavailableError(CrowdrankError):

@@ -106,8 +106,9 @@ class Votes:
     ) -> Task[Any, Any, RecordedVote]:
         """Return a task that stores a vote, for `Writer.run_all`.
 
-        The same answer again returns the stored vote. A late vote is accepted as long as no other assignment has
-        replaced this one, so that no answer is lost.
+        The same answer again returns the stored vote, even when the study is closed. A late vote is accepted as long
+        as no other assignment has replaced this one, so that no answer is lost. Nothing new is accepted while the
+        study is paused or closed, or from an excluded annotator.
 
         Parameters
         ----------
@@ -137,7 +138,10 @@ class Votes:
         return self._database.read(lambda connection: _last_vote(connection, annotator))
 
     def undo(self, annotator: int, vote: int, *, seconds: float = LEASE_SECONDS) -> Assignment:
-        """Withdraw an annotator's last vote and assign the same pair again. Repeating it returns that assignment."""
+        """Withdraw an annotator's last vote and assign the same pair again. Repeating it returns that assignment.
+
+        Votes stay as they are while the study is paused or closed, and when the annotator is excluded.
+        """
         return self._writer.run(lambda transaction: _undo(transaction, annotator, vote, seconds))
 
     def void(self, votes: Iterable[int], *, actor: str, reason: str = "") -> list[int]:
@@ -174,6 +178,7 @@ def _record(
         return RecordedVote(
             seq=found.vote, at=found.at, assignment=found.seq, outcome=outcome, winner=winner, replayed=True
         )
+    transaction.check_admission(annotator)
     if found.holder is None:
         raise ExpiredError("Another assignment replaced this one before it was answered.")
     row = {
@@ -205,6 +210,7 @@ def _last_vote(connection: Connection, annotator: int) -> int | None:
 
 def _undo(transaction: LogTransaction, annotator: int, number: int, seconds: float) -> Assignment:
     """Withdraw a vote and assign its pair again, with the same sides, policy and probability."""
+    transaction.check_admission(annotator)
     connection = transaction.connection
     found = connection.execute(
         select(vote.c.assignment, withdrawal.c.seq)

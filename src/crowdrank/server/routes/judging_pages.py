@@ -19,6 +19,7 @@ from crowdrank.server.projection import Annotator
 from crowdrank.server.rendering import instructions_html, page
 from crowdrank.server.routes import Form, parse_integer, redirect
 from crowdrank.server.service import Service, service_of
+from crowdrank.storage import StudyClosedError, StudyPausedError
 
 router = APIRouter(include_in_schema=False)
 _MAX_NAME_LENGTH = 80
@@ -100,7 +101,10 @@ def vote(request: Request, form: Form) -> Response:
         raise RequestError(422, "Choose one of the answers.")
     response_ms = parse_integer(form["response_ms"], "The response time")
     answer = Answer(form["token"], outcome, form["reason"][:500], response_ms)  # type: ignore[arg-type]
-    service.assignments.vote(annotator, answer)
+    try:
+        service.assignments.vote(annotator, answer)
+    except (StudyClosedError, StudyPausedError):
+        return redirect("/judge", "not_stored")
     return redirect("/judge", "saved")
 
 
@@ -127,7 +131,7 @@ def finished_page(request: Request) -> Response:
         reason=question["reason"],
         completion_code=question["completion_code"],
         completion_url=question["completion_url"],
-        can_undo=service.projection.settings.undo and question["progress"]["done"] > 0,
+        can_undo=_can_undo(service, annotator) and question["progress"]["done"] > 0,
     )
 
 
@@ -139,6 +143,10 @@ def media(request: Request, name: str, v: Annotated[str | None, Query()] = None)
     if path is None:
         raise RequestError(404, "This image does not exist.")
     return FileResponse(path, media_type=IMAGE_TYPES[path.suffix.lower()])
+
+
+def _can_undo(service: Service, annotator: Annotator) -> bool:
+    return service.projection.settings.undo and service.projection.state == "open" and not annotator.is_shut_out
 
 
 def _join(service: Service, address: str, name: str, fields: Mapping[str, str], current: str) -> str | None:
