@@ -62,7 +62,7 @@ def test_serve_creates_a_collection_and_shows_the_admin_link_once(tmp_path, monk
     (tmp_path / "c.toml").write_text('title = "Mine"\n[questions]\nmin_appearances = 3\n')
     monkeypatch.chdir(tmp_path)
     ran = []
-    monkeypatch.setattr("crowdrank.server.app.serve", lambda *told, **more: ran.append((told, more)))
+    monkeypatch.setattr("crowdrank.server.app.serve", lambda *told, **more: ran.append(told) or more["when_ready"]())
     command = [
         "serve",
         "items.csv",
@@ -82,7 +82,7 @@ def test_serve_creates_a_collection_and_shows_the_admin_link_once(tmp_path, monk
     secret = re.search(r"/admin/([\w-]{22})", first.output)[1]
     links = (tmp_path / "links.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in links] == ["annotator", "ann", "bob"]
-    assert ran[0][0][0] == "items.crowdrank.db"
+    assert ran[0][0] == "items.crowdrank.db"
     assert "Only this machine can open these." in first.output
     with Collection.open("items.crowdrank.db") as collection:
         assert collection.access.find_token(secret).role == "admin"

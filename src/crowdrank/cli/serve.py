@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.request import ProxyHandler, build_opener
 
 import typer
 
@@ -93,6 +90,14 @@ def serve(
         int,
         typer.Option(help="Number of proxies whose X-Forwarded-For is trusted.", min=0, max=9, rich_help_panel=_SERVER),
     ] = 0,
+    allow_internal_webhooks: Annotated[
+        bool,
+        typer.Option(
+            "--allow-internal-webhooks",
+            help="Send webhooks to this machine and the local network too.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = False,
     log_level: Annotated[
         str,
         typer.Option(
@@ -102,9 +107,7 @@ def serve(
             rich_help_panel=_SERVER,
         ),
     ] = "warning",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the links as JSON once the server answers.", rich_help_panel=OUTPUT)
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the links as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Start or resume a collection: a web page to compare items, and a live leaderboard."""
     require_extra("fastapi", "sqlalchemy", "uvicorn")
@@ -129,56 +132,80 @@ def serve(
         "/"
     )
     with Collection.open(location) as collection:
-        _prepare(collection, items, config, gold, apply_config)
-        secret = _admin_secret(collection, new_admin_link)
+        collection.check_integrity()
+        _prepare(collection, items, config, gold, apply_config, allow_internal_webhooks)
         if annotators is not None and links is not None:
             _write_links(collection, annotators, links, base)
         started = _Started(
             items=sum(not one.hidden for one in collection.items.all().values()),
             annotators=len(collection.annotators.all()),
             database=None if "://" in location else location,
-            admin_link=None if secret is None else f"{base}/admin/{secret}",
+            admin_link=None,
             judge_link=f"{base}/join",
             board=f"{base}/",
             links=None if links is None else str(links),
         )
-    if as_json:
-        threading.Thread(target=_print_when_ready, args=(started, host, port), daemon=True).start()
-    else:
-        _print_addresses(started, local=public_url is None and host in _LOCAL_HOSTS)
+    is_local = public_url is None and host in _LOCAL_HOSTS
+
+    def announce() -> None:
+        # The admin link is made now: had the server failed to start, it would be lost.
+        with Collection.open(location) as collection:
+            secret = _admin_secret(collection, new_admin_link)
+        shown = replace(started, admin_link=None if secret is None else f"{base}/admin/{secret}")
+        if as_json:
+            print_json(asdict(shown))
+        else:
+            _print_addresses(shown, is_local)
+        sys.stdout.flush()
+
     run(
         location,
-        Options(media=media, public_url=public_url, trusted_proxies=trusted_proxies),
+        Options(
+            media=media,
+            public_url=public_url,
+            trusted_proxies=trusted_proxies,
+            allow_internal_webhooks=allow_internal_webhooks,
+        ),
         host=host,
         port=port,
         processes=processes,
         log_level=log_level,
+        when_ready=announce,
     )
 
 
 def _prepare(
-    collection: Collection, items: Path | None, config: Path | None, gold: Path | None, apply_config: bool
+    collection: Collection,
+    items: Path | None,
+    config: Path | None,
+    gold: Path | None,
+    apply_config: bool,
+    allow_internal: bool,
 ) -> None:
     """Add items that the collection does not have yet, and the settings and gold pairs of a new collection.
 
     The settings of an existing collection may have been changed on its pages, so they are only replaced on request.
     """
+    from crowdrank.server.admin_actions import store_settings
     from crowdrank.server.files import read_gold_file, read_items_file
     from crowdrank.server.projection import Projection
-    from crowdrank.server.settings import Settings, read_settings
+    from crowdrank.server.settings import read_settings
 
     if items is not None:
         collection.items.add(read_items_file(items), actor="serve")
     projection = Projection(collection).catch_up()
-    before = projection.settings.as_dict()
-    wanted = before if config is None else read_settings(config).as_dict()
+    stored = projection.settings
+    opened = [replace(hook, secret=collection.keys.open(hook.secret) or "lost") for hook in stored.webhooks]
+    before = replace(stored, webhooks=tuple(opened))
+    wanted = before if config is None else read_settings(config)
     if gold is not None:
-        wanted = Settings.from_dict({**wanted, "gold": read_gold_file(gold)}).as_dict()
-    changed = {key: value for key, value in wanted.items() if value != before[key]}
-    if changed and (apply_config or not collection.settings.all()):
-        collection.settings.change(changed, actor="serve")
-    elif changed:
-        typer.echo(_describe_differences(before, changed), err=True)
+        wanted = wanted.with_changes({"gold": read_gold_file(gold)})
+    if wanted == before:
+        return
+    if apply_config or not collection.settings.all():
+        store_settings(collection, projection, wanted, "serve", allow_internal=allow_internal)
+    else:
+        typer.echo(_describe_differences(before.as_dict(), wanted.as_dict()), err=True)
 
 
 def _describe_differences(before: dict[str, Any], wanted: dict[str, Any]) -> str:
@@ -186,6 +213,8 @@ def _describe_differences(before: dict[str, Any], wanted: dict[str, Any]) -> str
     lines = ["The settings of the collection differ from the file. They are kept; --apply-config replaces them:"]
     for key, value in wanted.items():
         old = before[key]
+        if value == old:
+            continue
         if not isinstance(value, dict):
             lines.append(_difference(key, old, value))
             continue
@@ -241,18 +270,3 @@ def _print_addresses(started: _Started, local: bool) -> None:
     if local:
         typer.echo("Only this machine can open these. For others: --host 0.0.0.0 --public-url http://HOSTNAME:PORT")
     typer.echo("Stop with Ctrl+C; the same command resumes the collection.")
-
-
-def _print_when_ready(started: _Started, host: str, port: int) -> None:
-    """Print the addresses as JSON once the server answers, for programs that start it."""
-    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    address = f"http://{f'[{local}]' if ':' in local else local}:{port}/healthz"
-    direct = build_opener(ProxyHandler({}))
-    while True:
-        try:
-            with direct.open(address, timeout=5):
-                break
-        except OSError:
-            time.sleep(0.05)
-    print_json(asdict(started))
-    sys.stdout.flush()

@@ -36,6 +36,7 @@ NOTICES = {
     "excluded": "Their votes no longer count.",
     "included": "Their votes count again.",
     "voided": "These votes no longer count.",
+    "set_aside": "These votes are set aside. The board is computed without them.",
     "undone": "Your last answer was undone.",
     "not_stored": "The study is paused or closed: your last answer was not saved.",
 }
