@@ -8,9 +8,9 @@ import pytest
 from crowdrank.active.reliability import _RECORDED
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.storage import SKIPPED, Collection, NewItem
-from crowdrank.storage.schema import SCHEMA_VERSION
 from crowdrank.storage.collection import _without_password
 from crowdrank.storage.database import parse_url
+from crowdrank.storage.schema import SCHEMA_VERSION
 
 
 @pytest.fixture

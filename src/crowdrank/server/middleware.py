@@ -91,7 +91,7 @@ class SecurityHeadersMiddleware:
             await send(message)
 
         if length is not None and length > limit:
-            await _refuse(send_with_headers, 401 if MAX_BODY < most and length <= most else 413)
+            await _refuse(send_with_headers, 401 if most > MAX_BODY and length <= most else 413)
             return
         await self._app(scope, body, send_with_headers)
 

@@ -139,7 +139,7 @@ class Service:
         return JudgingRequest(authenticate, answer)
 
     def limit_votes(self, annotator: Annotator) -> None:
-        """Count one vote of someone who joined with the public link; raise RequestError (429) if there were too many."""
+        """Count a vote of someone who joined with the public link; raise RequestError (429) if there are too many."""
         most = self.projection.settings.joining.votes_per_minute
         if most is not None and annotator.metadata.get("joined") in ("open", "panel"):
             # Periods of ten seconds, so that few votes can be cast at once.

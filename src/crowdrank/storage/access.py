@@ -193,10 +193,10 @@ class Access:
         """Return the annotators who joined from each address that is still stored, by the hash of the address."""
         query = select(visit.c.address, visit.c.annotator).order_by(visit.c.annotator)
         found: dict[bytes, list[int]] = {}
-        for address, annotator in self._database.read(
+        for address, id_ in self._database.read(
             lambda connection: connection.execute(query.where(visit.c.expires_at > self._clock())).fetchall()
         ):
-            found.setdefault(bytes(address), []).append(annotator)
+            found.setdefault(bytes(address), []).append(id_)
         return found
 
     def _find(self, query: Select[Any], values: dict[str, Any]) -> Principal | None:

@@ -115,8 +115,8 @@ class Task(Generic[K, R, T]):
     key : hashable
         The key of this task in what `read` returns.
     decide : callable
-        Receives what was read under the key (or None) and the transaction. It writes with `defer`; it reads nothing else
-        than whether the annotator may answer.
+        Receives what was read under the key (or None) and the transaction. It writes with `defer`, and reads nothing
+        but whether the annotator may answer.
     """
 
     annotator: int

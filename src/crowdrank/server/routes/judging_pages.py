@@ -193,7 +193,7 @@ def _limit_guests(service: Service, address: str) -> None:
     except RequestError as error:
         raise RequestError(
             429,
-            f"More than {most} people from your network joined this study. Try again later, or ask for a personal link.",
+            f"{most} people from your network have joined already: try again later, or ask for a personal link.",
             detail=error.detail,
             headers=error.headers,
         ) from error
