@@ -10,7 +10,7 @@ import pytest
 from crowdrank.server.assignments import Answer, JudgingRequest
 from crowdrank.server.errors import RequestError
 from crowdrank.server.service import RequestBatcher
-from crowdrank.storage import ConflictError, UnavailableError, UnknownTokenError
+from crowdrank.storage import ConflictError, StudyClosedError, UnavailableError, UnknownTokenError
 
 
 def unauthenticated():
@@ -96,14 +96,14 @@ def test_a_reload_returns_the_open_question_and_a_vote_a_new_one(crowd):
     assert voting.question()["assignment"]["token"] not in questions
 
 
-def test_a_closed_study_asks_nothing_but_accepts_pending_votes(crowd):
+def test_a_closed_study_asks_nothing_and_accepts_nothing(crowd):
     service, annotators, questions = crowd
     service.collection.settings.close(actor="test")
     voting, reloading = vote_request(annotators[0], questions[0]), JudgingRequest(lambda: annotators[1])
     service.assignments.handle([voting, reloading])
     assert reloading.question()["reason"] == "closed"
-    assert voting.result()["recorded"]["outcome"] == "left"
-    assert voting.question()["reason"] == "closed"
+    with pytest.raises(StudyClosedError):
+        voting.result()
 
 
 def submit_all(batcher, requests):

@@ -221,7 +221,8 @@ def test_a_pause_is_shown_and_ends_automatically(stones, enter):
     finally:
         stones.ask("POST", "/state", json={"state": "open"})
     page.clock.fast_forward(11_000)
-    page.locator("#pair").wait_for()
+    page.locator("#status", has_text="Saved").wait_for()  # the answer was kept, and is sent when the study resumes
+    assert page.locator("#pair").is_visible()
     assert len(votes_of(stones, "Paused")) == 1
 
 

@@ -62,7 +62,7 @@ def test_serve_creates_a_collection_and_shows_the_admin_link_once(tmp_path, monk
     (tmp_path / "c.toml").write_text('title = "Mine"\n[questions]\nmin_appearances = 3\n')
     monkeypatch.chdir(tmp_path)
     ran = []
-    monkeypatch.setattr("crowdrank.server.app.serve", lambda *told, **more: ran.append((told, more)))
+    monkeypatch.setattr("crowdrank.server.app.serve", lambda *told, **more: ran.append(told) or more["when_ready"]())
     command = [
         "serve",
         "items.csv",
@@ -82,7 +82,7 @@ def test_serve_creates_a_collection_and_shows_the_admin_link_once(tmp_path, monk
     secret = re.search(r"/admin/([\w-]{22})", first.output)[1]
     links = (tmp_path / "links.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in links] == ["annotator", "ann", "bob"]
-    assert ran[0][0][0] == "items.crowdrank.db"
+    assert ran[0][0] == "items.crowdrank.db"
     assert "Only this machine can open these." in first.output
     with Collection.open("items.crowdrank.db") as collection:
         assert collection.access.find_token(secret).role == "admin"
@@ -107,9 +107,54 @@ def test_serve_creates_a_collection_and_shows_the_admin_link_once(tmp_path, monk
         assert collection.access.find_token(re.search(r"/admin/([\w-]{22})", renewed.output)[1]).role == "admin"
 
 
+CONFIG = """
+title = "Mine"
+question = "From the file?"
+
+[budget]
+per_annotator = 5
+
+[[webhooks]]
+url = "https://example.org/hook"
+secret = "from the file"
+"""
+
+
+def test_a_restart_keeps_what_the_admin_changed(tmp_path, monkeypatch):
+    (tmp_path / "items.csv").write_text("item\na\nb\n")
+    (tmp_path / "c.toml").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("crowdrank.server.app.serve", lambda *told, **more: None)
+    command = ["serve", "items.csv", "--config", "c.toml", "--port", str(free_port())]
+    assert runner.invoke(app, command).exit_code == 0
+    changed = {"question": "By the admin?", "budget": {"per_annotator": 9}, "joining": {"open": False}, "webhooks": []}
+    with Collection.open("items.crowdrank.db") as collection:
+        collection.settings.change(changed, actor="admin")
+        before = collection.settings.all()
+    again = runner.invoke(app, command)
+    assert again.exit_code == 0, again.output
+    with Collection.open("items.crowdrank.db") as collection:
+        assert collection.settings.all() == before
+    for line in (
+        'question: "By the admin?", in the file "From the file?"',
+        "budget.per_annotator: 9, in the file 5",
+        "joining.open: false, in the file true",
+        'webhooks: [], in the file ["https://example.org/hook"]',
+        "--apply-config",
+    ):
+        assert line in again.output
+    assert "secret" not in again.output
+    assert "title" not in again.output
+    runner.invoke(app, [*command, "--apply-config"])
+    with Collection.open("items.crowdrank.db") as collection:
+        assert collection.settings.all()["question"] == "From the file?"
+        assert collection.settings.all()["joining"]["open"] is True
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["items.csv", "--apply-config"], "--apply-config needs"),
         ([], "Name a file of items"),
         (["items.csv", "--log-level", "loud"], "--log-level"),
         (["items.csv", "--annotators", "items.csv"], "--links"),

@@ -37,7 +37,7 @@ def played_collection(collection, votes, seed=0, annotators=6):
         if n % 17 == 16:
             collection.votes.void([seqs[int(rng.integers(len(seqs)))]], actor="test")
         if n % 23 == 22:
-            collection.annotators.exclude(people[0], actor="test")
+            collection.annotators.exclude(people[0], actor="test", quarantine=True)
         if n % 29 == 28:
             collection.annotators.include(people[0], actor="test")
         if n == votes // 2:

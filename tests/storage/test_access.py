@@ -5,6 +5,7 @@ from sqlalchemy import inspect, text
 
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.storage import Collection, Principal, UnknownTokenError
+from crowdrank.storage.database import hash_token
 
 
 def test_a_token_identifies_its_holder(collection, crowd):
@@ -81,3 +82,30 @@ def test_secrets_are_not_stored(collection, crowd):
     for secret in (token, session, "198.51.100.7"):
         assert len(secret) >= 12
         assert secret not in stored
+
+
+def test_a_clock_that_is_set_back_locks_nobody_out(collection, clock):
+    for _ in range(3):
+        assert collection.access.throttle("address 1", times=3, seconds=60) == 0
+    clock.pass_seconds(-3600)
+    waits = [collection.access.throttle("address 1", times=3, seconds=60) for _ in range(4)]
+    assert waits[:3] == [0, 0, 0]
+    assert 0 < waits[3] <= 60
+
+
+def test_addresses_are_hashed_with_a_key_and_forgotten(collection, crowd, clock):
+    collection.access.remember_address(crowd.ann, "198.51.100.7", seconds=3600)
+    collection.access.remember_address(crowd.bob, "198.51.100.7", seconds=3600)
+    collection.access.throttle("198.51.100.7", times=3, seconds=60)
+    assert list(collection.access.shared_addresses().values()) == [[crowd.ann, crowd.bob]]
+    guesses = [hash_token(f"{prefix}198.51.100.7") for prefix in ("", "address ", "visit ")]
+    with collection._database.reading() as connection:
+        stored = [row[0] for row in connection.execute(text("SELECT address FROM visit"))]
+        stored += [row[0] for row in connection.execute(text("SELECT key_hash FROM rate_limit"))]
+    assert not set(map(bytes, stored)) & set(guesses)
+    clock.pass_seconds(3601)
+    assert collection.access.shared_addresses() == {}
+    collection.access.delete_expired()
+    with collection._database.reading() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM visit")) == 0
+        assert connection.scalar(text("SELECT count(*) FROM rate_limit")) == 0

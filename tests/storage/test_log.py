@@ -10,6 +10,7 @@ from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.storage import SKIPPED, Collection, NewItem
 from crowdrank.storage.collection import _without_password
 from crowdrank.storage.database import parse_url
+from crowdrank.storage.schema import SCHEMA_VERSION
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ def test_a_backup_is_a_complete_copy(voted, tmp_path, location):
 
 def test_health_names_the_database_and_its_schema(collection, location):
     kind = "postgresql" if "postgresql" in location else "sqlite"
-    assert collection.health() == {"database": kind, "schema": "0001", "seq": 0}
+    assert collection.health() == {"database": kind, "schema": SCHEMA_VERSION, "seq": 0}
     assert "Collection(" in repr(collection)
 
 

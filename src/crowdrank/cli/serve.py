@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-import threading
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-from urllib.request import ProxyHandler, build_opener
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,8 +45,17 @@ def serve(
         Path | None, typer.Argument(help="File of items: item, and optionally text, image, query, owner …")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="Settings of the collection (.toml).", rich_help_panel=_COLLECTION)
+        Path | None,
+        typer.Option(help="Settings of a new collection (.toml).", rich_help_panel=_COLLECTION),
     ] = None,
+    apply_config: Annotated[
+        bool,
+        typer.Option(
+            "--apply-config",
+            help="Replace the settings of an existing collection by --config and --gold.",
+            rich_help_panel=_COLLECTION,
+        ),
+    ] = False,
     database: Annotated[
         str | None,
         typer.Option(
@@ -83,6 +90,14 @@ def serve(
         int,
         typer.Option(help="Number of proxies whose X-Forwarded-For is trusted.", min=0, max=9, rich_help_panel=_SERVER),
     ] = 0,
+    allow_internal_webhooks: Annotated[
+        bool,
+        typer.Option(
+            "--allow-internal-webhooks",
+            help="Send webhooks to this machine and the local network too.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = False,
     log_level: Annotated[
         str,
         typer.Option(
@@ -92,9 +107,7 @@ def serve(
             rich_help_panel=_SERVER,
         ),
     ] = "warning",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the links as JSON once the server answers.", rich_help_panel=OUTPUT)
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the links as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Start or resume a collection: a web page to compare items, and a live leaderboard."""
     require_extra("fastapi", "sqlalchemy", "uvicorn")
@@ -111,41 +124,69 @@ def serve(
         raise SettingError("Personal links are shown only once: pass --links FILE to write them to a file.")
     if public_url is not None and not re.fullmatch(r"https?://[^/\s]+/?", public_url):
         raise SettingError(f"--public-url must look like https://rank.example.org, got {public_url!r}.")
+    if apply_config and config is None and gold is None:
+        raise SettingError("--apply-config needs --config or --gold.")
     check_port(host, port)
     location = database or f"{(items or Path()).stem}.crowdrank.db"
     base = (public_url or f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}").rstrip(
         "/"
     )
     with Collection.open(location) as collection:
-        _prepare(collection, items, config, gold)
-        secret = _admin_secret(collection, new_admin_link)
+        collection.check_integrity()
+        _prepare(collection, items, config, gold, apply_config, allow_internal_webhooks)
         if annotators is not None and links is not None:
             _write_links(collection, annotators, links, base)
         started = _Started(
             items=sum(not one.hidden for one in collection.items.all().values()),
             annotators=len(collection.annotators.all()),
             database=None if "://" in location else location,
-            admin_link=None if secret is None else f"{base}/admin/{secret}",
+            admin_link=None,
             judge_link=f"{base}/join",
             board=f"{base}/",
             links=None if links is None else str(links),
         )
-    if as_json:
-        threading.Thread(target=_print_when_ready, args=(started, host, port), daemon=True).start()
-    else:
-        _print_addresses(started, local=public_url is None and host in _LOCAL_HOSTS)
+    is_local = public_url is None and host in _LOCAL_HOSTS
+
+    def announce() -> None:
+        # The admin link is made now: had the server failed to start, it would be lost.
+        with Collection.open(location) as collection:
+            secret = _admin_secret(collection, new_admin_link)
+        shown = replace(started, admin_link=None if secret is None else f"{base}/admin/{secret}")
+        if as_json:
+            print_json(asdict(shown))
+        else:
+            _print_addresses(shown, is_local)
+        sys.stdout.flush()
+
     run(
         location,
-        Options(media=media, public_url=public_url, trusted_proxies=trusted_proxies),
+        Options(
+            media=media,
+            public_url=public_url,
+            trusted_proxies=trusted_proxies,
+            allow_internal_webhooks=allow_internal_webhooks,
+        ),
         host=host,
         port=port,
         processes=processes,
         log_level=log_level,
+        when_ready=announce,
     )
 
 
-def _prepare(collection: Collection, items: Path | None, config: Path | None, gold: Path | None) -> None:
-    """Add items, settings and gold pairs that the collection does not have yet."""
+def _prepare(
+    collection: Collection,
+    items: Path | None,
+    config: Path | None,
+    gold: Path | None,
+    apply_config: bool,
+    allow_internal: bool,
+) -> None:
+    """Add items that the collection does not have yet, and the settings and gold pairs of a new collection.
+
+    The settings of an existing collection may have been changed on its pages, so they are only replaced on request.
+    """
+    from crowdrank.server.admin_actions import store_settings
     from crowdrank.server.files import read_gold_file, read_items_file
     from crowdrank.server.projection import Projection
     from crowdrank.server.settings import read_settings
@@ -153,12 +194,43 @@ def _prepare(collection: Collection, items: Path | None, config: Path | None, go
     if items is not None:
         collection.items.add(read_items_file(items), actor="serve")
     projection = Projection(collection).catch_up()
-    before = projection.settings.as_dict()
-    wanted = before if config is None else read_settings(config).as_dict()
+    stored = projection.settings
+    opened = [replace(hook, secret=collection.keys.open(hook.secret) or "lost") for hook in stored.webhooks]
+    before = replace(stored, webhooks=tuple(opened))
+    wanted = before if config is None else read_settings(config)
     if gold is not None:
-        wanted = {**wanted, "gold": read_gold_file(gold)}
-    if changed := {key: value for key, value in wanted.items() if value != before[key]}:
-        collection.settings.change(changed, actor="serve")
+        wanted = wanted.with_changes({"gold": read_gold_file(gold)})
+    if wanted == before:
+        return
+    if apply_config or not collection.settings.all():
+        store_settings(collection, projection, wanted, "serve", allow_internal=allow_internal)
+    else:
+        typer.echo(_describe_differences(before.as_dict(), wanted.as_dict()), err=True)
+
+
+def _describe_differences(before: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """Say which settings differ from the file. Secrets are not shown."""
+    lines = ["The settings of the collection differ from the file. They are kept; --apply-config replaces them:"]
+    for key, value in wanted.items():
+        old = before[key]
+        if value == old:
+            continue
+        if not isinstance(value, dict):
+            lines.append(_difference(key, old, value))
+            continue
+        lines += [_difference(f"{key}.{name}", old[name], new) for name, new in value.items() if new != old[name]]
+    return "\n".join(lines)
+
+
+def _difference(name: str, old: Any, new: Any) -> str:
+    if name == "webhooks":
+        old, new = ([hook["url"] for hook in hooks] for hooks in (old, new))
+    return f"  {name}: {_short(old)}, in the file {_short(new)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _admin_secret(collection: Collection, new: bool) -> str | None:
@@ -198,18 +270,3 @@ def _print_addresses(started: _Started, local: bool) -> None:
     if local:
         typer.echo("Only this machine can open these. For others: --host 0.0.0.0 --public-url http://HOSTNAME:PORT")
     typer.echo("Stop with Ctrl+C; the same command resumes the collection.")
-
-
-def _print_when_ready(started: _Started, host: str, port: int) -> None:
-    """Print the addresses as JSON once the server answers, for programs that start it."""
-    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    address = f"http://{f'[{local}]' if ':' in local else local}:{port}/healthz"
-    direct = build_opener(ProxyHandler({}))
-    while True:
-        try:
-            with direct.open(address, timeout=5):
-                break
-        except OSError:
-            time.sleep(0.05)
-    print_json(asdict(started))
-    sys.stdout.flush()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.server.content import content_kind, item_body, item_view
 from crowdrank.server.files import CONTENT_FIELDS, save_image
-from crowdrank.server.projection import Annotator, Item
+from crowdrank.server.projection import Annotator, Item, Projection
 from crowdrank.server.service import Service
 from crowdrank.server.settings import Settings
-from crowdrank.storage import Event
+from crowdrank.server.settings_checks import check_changes
+from crowdrank.storage import Collection, Event
 from crowdrank.storage.judgments import iso_time
 
 Json = dict[str, Any]
@@ -99,7 +101,8 @@ def set_quota(service: Service, id_: int, quota: int | None, actor: str) -> None
 
 
 def set_excluded(service: Service, id_: int, excluded: bool, actor: str, reason: str = "") -> None:
-    if get_annotator(service, id_).excluded == excluded:
+    annotator = get_annotator(service, id_)
+    if annotator.excluded == excluded and not annotator.quarantined:
         return
     if excluded:
         service.collection.annotators.exclude(id_, actor=actor, reason=reason)
@@ -133,11 +136,28 @@ def set_state(service: Service, state: Literal["open", "paused", "closed"], acto
 
 def change_settings(service: Service, values: Mapping[str, Any], actor: str) -> None:
     """Check the new settings, then store those that differ."""
-    old = service.projection.catch_up().settings
-    before, after = old.as_dict(), old.with_changes(_restore_secrets(values, old)).as_dict()
-    if changed := {key: value for key, value in after.items() if value != before[key]}:
-        service.collection.settings.change(changed, actor=actor)
+    projection = service.projection.catch_up()
+    old = projection.settings
+    new = old.with_changes(_restore_secrets(values, old))
+    allow_internal = service.options.allow_internal_webhooks
+    store_settings(service.collection, projection, new, actor, allow_internal=allow_internal)
     service.projection.catch_up()
+
+
+def store_settings(
+    collection: Collection, projection: Projection, new: Settings, actor: str, *, allow_internal: bool
+) -> None:
+    """Store the settings that differ from the current ones. The secrets of webhooks are encrypted."""
+    before, after = projection.settings.as_dict(), new.as_dict()
+    known = {hook["url"] for hook in before["webhooks"]}
+    changed = {key: value for key, value in after.items() if value != before[key]}
+    added = replace(new, webhooks=tuple(hook for hook in new.webhooks if hook.url not in known))
+    items = [(item.query, item.label) for item in projection.items.values()]
+    check_changes(added, changed, items, allow_internal=allow_internal)
+    if "webhooks" in changed:
+        changed["webhooks"] = [{**hook, "secret": collection.keys.seal(hook["secret"])} for hook in after["webhooks"]]
+    if changed:
+        collection.settings.change(changed, actor=actor)
 
 
 def settings_without_secrets(settings: Settings) -> Json:

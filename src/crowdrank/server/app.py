@@ -7,12 +7,15 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.request import ProxyHandler, build_opener
 
 import anyio.to_thread
 from fastapi import FastAPI
@@ -29,6 +32,7 @@ from crowdrank.server.routes import (
     board,
     judging_api,
     judging_pages,
+    quarantine,
 )
 from crowdrank.server.service import Options, Service
 from crowdrank.storage import Collection
@@ -85,8 +89,10 @@ def create_app(database: str | Path | Collection, options: Options | None = None
     app.state.service = service
     errors.install_handlers(app)
     # The last one has the route /admin/{token}, which must not shadow the other pages.
-    for module in (board, judging_api, admin_api, judging_pages, admin_annotator_pages, admin_pages):
+    for module in (board, judging_api, admin_api, quarantine, judging_pages, admin_annotator_pages):
         app.include_router(module.router)
+    for router in (quarantine.pages, admin_pages.router):
+        app.include_router(router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static", check_dir=False), name="static")
     app.add_middleware(AccessLogMiddleware)
     app.add_middleware(SecurityHeadersMiddleware)
@@ -101,6 +107,7 @@ def serve(
     port: int = 8000,
     processes: int = 1,
     log_level: str = "info",
+    when_ready: Callable[[], None] | None = None,
 ) -> None:
     """Serve a collection until the process receives a signal to stop.
 
@@ -115,14 +122,20 @@ def serve(
         The number of worker processes.
     log_level : str, default "info"
         "debug", "info", "warning" or "error".
+    when_ready : callable, optional
+        Called once, from another thread, when the server answers.
     """
     import uvicorn
+
+    from crowdrank.server.protocol import TimedProtocol
 
     if processes < 1:
         raise SettingError(f"processes must be at least 1, got {processes}.")
     check_port(host, port)
     values = asdict(options) | {"media": None if options.media is None else str(options.media)}
     os.environ[_ENVIRONMENT] = json.dumps({"database": database, "options": values, "log_level": log_level})
+    if when_ready is not None:
+        threading.Thread(target=_wait_until_ready, args=(host, port, when_ready), daemon=True).start()
     uvicorn.run(
         "crowdrank.server.app:application",
         factory=True,
@@ -136,7 +149,21 @@ def serve(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         ws="none",
+        http=TimedProtocol,
     )
+
+
+def _wait_until_ready(host: str, port: int, when_ready: Callable[[], None]) -> None:
+    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    address = f"http://{f'[{local}]' if ':' in local else local}:{port}/healthz"
+    direct = build_opener(ProxyHandler({}))
+    while True:
+        try:
+            with direct.open(address, timeout=5):
+                break
+        except OSError:
+            time.sleep(0.05)
+    when_ready()
 
 
 def application() -> FastAPI:

@@ -12,7 +12,7 @@ import numpy as np
 
 from crowdrank.errors import NothingToAskError
 from crowdrank.server.choice import PendingState, choose_pair
-from crowdrank.server.content import item_view, render
+from crowdrank.server.content import question_view, render
 from crowdrank.server.errors import RequestError
 from crowdrank.server.projection import Annotator, Projection
 from crowdrank.storage import (
@@ -209,7 +209,7 @@ class AssignmentService:
         """Return the response if no pair has to be chosen: the study is paused or closed, or a question is held."""
         if self._projection.state == "paused":
             return {"paused": True, "progress": self.progress(annotator)}
-        if self._projection.state == "closed":
+        if self._projection.state == "closed" or annotator.is_shut_out:
             return self._finished(annotator, "closed")
         if held is None:
             return None
@@ -249,8 +249,6 @@ class AssignmentService:
 
     def _reason_to_stop(self, annotator: Annotator, pending: list[PendingPair]) -> str | None:
         projection, budget = self._projection, self._projection.settings.budget
-        if annotator.excluded:
-            return "closed"
         quota, answered = self.quota(annotator), sum(projection.answer_counts(annotator))
         if quota is not None and answered >= quota:
             return "quota"
@@ -264,13 +262,16 @@ class AssignmentService:
 
     def _finished(self, annotator: Annotator, reason: str) -> Json:
         progress, joining = self.progress(annotator), self._projection.settings.joining
-        code = joining.completion_code if progress["done"] else None
-        url = joining.completion_url if progress["done"] else None
+        earned = progress["decided"] >= max(1, joining.completion_min_answered * progress["done"])
+        offered = joining.completion_code is not None or joining.completion_url is not None
+        code = joining.completion_code if earned else None
+        url = joining.completion_url if earned else None
         return {
             "finished": True,
             "reason": reason,
             "completion_code": code,
             "completion_url": url.replace("{code}", code or "") if url else None,
+            "completion_withheld": bool(offered and progress["done"] and not earned),
             "progress": progress,
         }
 
@@ -280,8 +281,8 @@ class AssignmentService:
         return {
             "assignment": {
                 "token": assignment.token,
-                "left": item_view(left),
-                "right": item_view(right),
+                "left": question_view(left),
+                "right": question_view(right),
                 "query": left.query,
                 "context": render("markdown", context, "") if context else None,
                 "expires_at": assignment.expires_at // 1000,

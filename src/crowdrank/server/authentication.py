@@ -19,7 +19,8 @@ from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection, Principal, UnknownTokenError
 from crowdrank.storage.access import Access
 
-ANNOTATOR_COOKIE, ADMIN_COOKIE, FORM_COOKIE = "crowdrank", "crowdrank_admin", "crowdrank_form"
+ANNOTATOR_COOKIE, ADMIN_COOKIE, FORM_COOKIE = "annotator", "admin", "form"
+"""Kinds of cookies. Their names also have the id of the collection, see `Authenticator.cookie_name`."""
 SESSION_SECONDS = 30 * 86_400
 ADMIN_SECONDS = 7 * 86_400
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -48,8 +49,8 @@ ADDRESS_LIMIT = RateLimit(60_000, 60, 200)
 """Requests from one IP address, which a whole school may share."""
 FAILED_LOGIN_LIMIT = RateLimit(30, 60)
 """Invalid tokens presented from one IP address."""
-JOIN_LIMIT = RateLimit(30, 60)
-"""Participants who join with the public link from one IP address."""
+JOIN_LIMIT = RateLimit(120, 60)
+"""Participants who join with the public link from one IP address. The settings have a limit per hour as well."""
 
 
 class RateLimiter:
@@ -122,20 +123,24 @@ class Authenticator:
         trusted_proxies: int = 0,
     ) -> None:
         self._access, self._limiter, self._projection = collection.access, limiter, projection
+        self._cookie_suffix = collection.id[:8]
         self._public_url, self._trusted_proxies = public_url, trusted_proxies
         self._cache: dict[tuple[str, str], tuple[float, int, Principal]] = {}
 
     def client_address(self, request: Request) -> str:
-        """Return the IP address of the client, from X-Forwarded-For only if a trusted proxy set it."""
+        """Return the IP address of the client, from X-Forwarded-For only if a trusted proxy set it.
+
+        For IPv6 it is the network of 64 bits, all of which a single client has at its disposal.
+        """
         peer = request.client.host if request.client else "unknown"
         if not self._trusted_proxies:
-            return peer
+            return _network(peer)
         forwarded = [part.strip() for line in request.headers.getlist("x-forwarded-for") for part in line.split(",")]
         claimed = forwarded[-self._trusted_proxies] if len(forwarded) >= self._trusted_proxies else peer
         try:
-            return str(ipaddress.ip_address(claimed))
+            return _network(str(ipaddress.ip_address(claimed)))
         except ValueError:
-            return peer
+            return _network(peer)
 
     def annotator(self, request: Request, form_token: str | None = None, *, caught_up: bool = False) -> Session:
         """Return the session of an annotator; raise RequestError (401) for anyone else.
@@ -158,6 +163,21 @@ class Authenticator:
             raise RequestError(401, "Admins only: open the admin link, or send its token.", headers=_CHALLENGE)
         self._limiter.take(f"admin {session.principal.token}", ADMIN_LIMIT)
         return session
+
+    def is_admin(self, request: Request) -> bool:
+        """Return whether an admin sent a request. Does not check CSRF tokens, so it allows nothing by itself."""
+        try:
+            return self._authenticate(request, ADMIN_COOKIE, "admin", is_safe=True) is not None
+        except RequestError:
+            return False
+
+    def cookie_name(self, kind: str) -> str:
+        """Return the name of a cookie. Browsers share cookies between ports, so every collection has its own names."""
+        return f"crowdrank_{kind}_{self._cookie_suffix}"
+
+    def cookie(self, request: Request, kind: str) -> str:
+        """Return the value of a cookie; empty if there is none."""
+        return request.cookies.get(self.cookie_name(kind), "")
 
     def admin_or_none(self, request: Request) -> Session | None:
         """Return the session of an admin, or None. Only for requests that change nothing."""
@@ -186,11 +206,14 @@ class Authenticator:
         """Drop a closed session from the cache."""
         self._cache.pop(("session", session), None)
 
-    def set_cookie(self, request: Request, response: Response, name: str, value: str, seconds: int | None) -> None:
+    def set_cookie(self, request: Request, response: Response, kind: str, value: str, seconds: int | None) -> None:
         is_https = (self._public_url or str(request.url)).startswith("https:")
+        name = self.cookie_name(kind)
         response.set_cookie(name, value, max_age=seconds, httponly=True, samesite="lax", secure=is_https, path="/")
 
-    def _authenticate(self, request: Request, cookie: str, role: str, form_token: str | None = None) -> Session | None:
+    def _authenticate(
+        self, request: Request, cookie: str, role: str, form_token: str | None = None, *, is_safe: bool = False
+    ) -> Session | None:
         self._limiter.take(f"address {self.client_address(request)}", ADDRESS_LIMIT)
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
@@ -198,20 +221,23 @@ class Authenticator:
             if bearer is None:
                 raise RequestError(401, "This token does not exist or was revoked.", headers=_CHALLENGE)
             return Session(bearer, "") if bearer.role == role else None
-        secret = request.cookies.get(cookie, "")
+        secret = self.cookie(request, cookie)
         principal = self._find_cached("session", secret, self._access.find_session)
         if principal is None or principal.role != role:
             return None
-        if request.method not in _SAFE_METHODS:
+        if request.method not in _SAFE_METHODS and not is_safe:
             self.check_form(request, form_token or request.headers.get("x-csrf-token"), secret)
         return Session(principal, csrf_token(secret))
 
     def _find_token(self, request: Request, token: str, role: str | None = None) -> Principal | None:
-        """Look up a token. Clients that sent many invalid ones are refused without a lookup."""
+        """Look up a token. Addresses that sent many invalid ones have to wait, but a valid token is never refused.
+
+        Tokens have 128 random bits, so the limit does not have to prevent guessing; it bounds the effort of refusing.
+        """
         key = f"attempts {self.client_address(request)}"
-        self._limiter.check(key)
         found = self._find_cached("bearer", token, self._access.find_token)
         if found is None or (role is not None and found.role != role):
+            self._limiter.check(key)
             self._limiter.take(key, FAILED_LOGIN_LIMIT)
             return None
         return found
@@ -247,6 +273,14 @@ class Authenticator:
             own = urlsplit(self._public_url)
             return (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
         return bool(parts.netloc) and parts.netloc == request.headers.get("host")
+
+
+def _network(address: str) -> str:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return address if parsed.version == 4 else str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
 def csrf_token(secret: str) -> str:

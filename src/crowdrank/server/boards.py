@@ -5,11 +5,13 @@ The latest board is kept, and the next one is built in a background thread when 
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 import threading
 import time
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ Json = dict[str, Any]
 _REST = 4.0
 """After each board the thread rests this many times as long as it took, because votes come first."""
 _MAX_REST = 60.0
+_MAX_WAITING = 8
+"""Requests that wait for a new board at the same time. Others get the last one, so that threads stay free for votes."""
 _logger = logging.getLogger("crowdrank.server")
 
 
@@ -129,6 +133,11 @@ class Board:
             "is_pending": self.is_pending,
         }
 
+    @cached_property
+    def json(self) -> bytes:
+        """The board as JSON, made once for all who read it."""
+        return json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
     def explain(self, above: str, below: str, query: str = "") -> str:
         """Say in one sentence why one item is above another, or is not."""
         if self.ranking is None or self.judgments is None:
@@ -192,7 +201,7 @@ def rank_command(judgments: Comparisons, votes: Path) -> str:
 
 def explain_order(ranking: Ranking, judgments: Comparisons, above: str, below: str, query: str = "") -> str:
     """Say how two items were compared, and how certain their order is."""
-    codes = {key: code for code, key in enumerate(_keys(ranking))}
+    codes = {key: code for code, key in enumerate(item_keys(ranking))}
     if (query, above) not in codes or (query, below) not in codes:
         return "One of the two items has no votes yet."
     a, b = codes[query, above], codes[query, below]
@@ -223,7 +232,8 @@ def _direct_comparisons(judgments: Comparisons, a: int, b: int) -> tuple[int, in
     return int(won), int(lost), both - int(won) - int(lost)
 
 
-def _keys(ranking: Ranking) -> list[tuple[str, str]]:
+def item_keys(ranking: Ranking) -> list[tuple[str, str]]:
+    """Return the query and the label of every item of a ranking."""
     items = ranking.items
     queries = items.queries[items.query] if items.has_queries else [""] * len(items)
     return [(str(query), str(label)) for query, label in zip(queries, items.labels, strict=True)]
@@ -249,7 +259,7 @@ def _row_without_votes(query: str, label: str, id_: int) -> BoardRow:
 def _rows(
     ranking: Ranking, judgments: Comparisons, visible: dict[tuple[str, str], int], min_appearances: int
 ) -> list[BoardRow]:
-    keys, uncertainty = _keys(ranking), ranking.uncertainty
+    keys, uncertainty = item_keys(ranking), ranking.uncertainty
     low, high = np.quantile(uncertainty.draws, (0.025, 0.975), axis=0)
     rank_low, rank_high = ranking.rank_intervals()
     order = [code for code in ranking.order.tolist() if keys[code] in visible]
@@ -296,6 +306,7 @@ class BoardPublisher:
         self._collection, self._projection = collection, projection
         self.latest_built: Board | None = None
         self._requested, self._built = threading.Event(), threading.Condition()
+        self._waiting = threading.Semaphore(_MAX_WAITING)
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -307,11 +318,14 @@ class BoardPublisher:
         if latest is None or latest.seq < wanted:
             self._start()
             self._requested.set()
-            if wait:
-                with self._built:
-                    self._built.wait_for(
-                        lambda: self.latest_built is not None and self.latest_built.seq >= wanted, wait
-                    )
+            if wait and self._waiting.acquire(blocking=False):
+                try:
+                    with self._built:
+                        self._built.wait_for(
+                            lambda: self.latest_built is not None and self.latest_built.seq >= wanted, wait
+                        )
+                finally:
+                    self._waiting.release()
         if self.latest_built is not None:
             return self.latest_built
         return replace(build_board(self._collection, projection, 0), is_pending=projection.n_counted > 0)

@@ -54,6 +54,14 @@ def item_view(item: Item) -> dict[str, Any]:
     return {"id": item.id, "label": item.label, "kind": kind, "html": render(kind, body, item.label)}
 
 
+def question_view(item: Item) -> dict[str, Any]:
+    """Return an item as annotators see it. Its label is often the name of a model, so it is left out unless shown."""
+    body = item_body(item)
+    kind = content_kind(body, item.content.get("kind"))
+    label = item.label if body == item.label else None
+    return {"id": item.id, "label": label, "kind": kind, "html": render(kind, body, "Image")}
+
+
 def item_body(item: Item) -> str:
     return str(item.content.get("body", item.label))
 

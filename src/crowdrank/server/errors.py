@@ -14,7 +14,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
 from crowdrank.errors import CrowdrankError, NothingToAskError, UnknownNameError
-from crowdrank.storage import ConflictError, ExpiredError, QuotaReachedError, UnavailableError, UnknownTokenError
+from crowdrank.storage import (
+    ConflictError,
+    ExpiredError,
+    QuotaReachedError,
+    StudyClosedError,
+    StudyPausedError,
+    UnavailableError,
+    UnknownTokenError,
+)
 
 _STATUS_BY_ERROR: tuple[tuple[type[Exception], int, str], ...] = (
     (ConflictError, 409, "conflict"),
@@ -22,6 +30,8 @@ _STATUS_BY_ERROR: tuple[tuple[type[Exception], int, str], ...] = (
     (UnknownTokenError, 404, "unknown_token"),
     (UnknownNameError, 404, "not_found"),
     (QuotaReachedError, 409, "finished"),
+    (StudyClosedError, 409, "closed"),
+    (StudyPausedError, 409, "paused"),
     (NothingToAskError, 409, "nothing_to_ask"),
     (UnavailableError, 503, "unavailable"),
     (CrowdrankError, 422, "invalid"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -11,13 +12,20 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 
+import anyio.to_thread
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crowdrank.server.errors import internal_error_response, log_internal_error
 
+MAX_PUBLIC_BODY = 64 << 10
+"""Bytes that anyone may send: a vote, or the form of the public link. More are only read from admins."""
 MAX_BODY = 1 << 20
 MAX_UPLOAD = 32 << 20
+BODY_SECONDS = 30.0
+UPLOAD_SECONDS = 600.0
+"""How long a client may take to send the body of a request, and an admin to send a file."""
 _UPLOAD_PATHS = ("/api/v1/items", "/api/v1/annotators", "/api/v1/media", "/admin/items", "/admin/links")
 _HEADERS = {
     # Not "no-referrer": browsers would then send "Origin: null" with our own forms, which we reject.
@@ -28,9 +36,14 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-_TOO_LARGE = json.dumps(
-    {"error": {"code": "too_large", "message": "The request is too large.", "detail": None}}
-).encode()
+_REFUSALS = {
+    status: json.dumps({"error": {"code": code, "message": message, "detail": None}}).encode()
+    for status, code, message in (
+        (401, "unauthorized", "Only admins may send this much: open the admin link, or send its token."),
+        (408, "timeout", "The request took too long to arrive."),
+        (413, "too_large", "The request is too large."),
+    )
+}
 _METHODS = {"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"}
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _logger = logging.getLogger("crowdrank.requests")
@@ -46,7 +59,10 @@ def content_security_policy(image_hosts: Iterable[str] = ()) -> str:
 
 
 class SecurityHeadersMiddleware:
-    """Adds security headers to every response and refuses bodies that are too large. Buffers nothing."""
+    """Adds security headers to every response and refuses bodies that are too large or too slow. Buffers nothing.
+
+    A body that only admins may send is not read, let alone parsed, before the admin is authenticated.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app, self._policy = app, content_security_policy()
@@ -55,24 +71,27 @@ class SecurityHeadersMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = MAX_UPLOAD if scope["path"].startswith(_UPLOAD_PATHS) else MAX_BODY
-        body = _LimitedBody(receive, limit)
+        most, length = MAX_UPLOAD if scope["path"].startswith(_UPLOAD_PATHS) else MAX_BODY, _content_length(scope)
+        large = length is None or MAX_PUBLIC_BODY < length <= most
+        admin = large and scope["method"] not in ("GET", "HEAD") and await _is_admin(scope)
+        limit = most if admin else MAX_PUBLIC_BODY
+        body = _LimitedBody(receive, limit, UPLOAD_SECONDS if admin else BODY_SECONDS)
         refused = False
 
         async def send_with_headers(message: Message) -> None:
             nonlocal refused
             if message["type"] == "http.response.start":
-                if body.exceeded and message["status"] != 413:
+                if body.refusal is not None and message["status"] != body.refusal:
                     refused = True
-                    await _send_too_large(send_with_headers)
+                    await _refuse(send_with_headers, body.refusal)
                     return
                 self._add_headers(scope, MutableHeaders(scope=message))
-            elif refused and message.get("body") != _TOO_LARGE:
+            elif refused and message.get("body") not in _REFUSALS.values():
                 return  # the app's own response to the truncated body
             await send(message)
 
-        if _content_length(scope) > limit:
-            await _send_too_large(send_with_headers)
+        if length is not None and length > limit:
+            await _refuse(send_with_headers, 401 if most > MAX_BODY and length <= most else 413)
             return
         await self._app(scope, body, send_with_headers)
 
@@ -87,35 +106,60 @@ class SecurityHeadersMiddleware:
 
 
 class _LimitedBody:
-    """Receives a body up to a limit; beyond it, pretends that the client disconnected."""
+    """Receives a body up to a size and a time limit; beyond them, pretends that the client disconnected.
 
-    def __init__(self, receive: Receive, limit: int) -> None:
+    Attributes
+    ----------
+    refusal : int or None
+        The HTTP status of the limit that was exceeded.
+    """
+
+    def __init__(self, receive: Receive, limit: int, seconds: float) -> None:
         self._receive, self._left = receive, limit
-        self.exceeded = False
+        self._deadline, self._complete = asyncio.get_running_loop().time() + seconds, False
+        self.refusal: int | None = None
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        if self._complete:
+            return await self._receive()  # waits for the client to disconnect, as long as the response takes
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            self.refusal = 408
+            return {"type": "http.disconnect"}
         if message["type"] == "http.request":
+            self._complete = not message.get("more_body", False)
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                self.exceeded = True
+                self.refusal = 413
                 return {"type": "http.disconnect"}
         return message
 
 
-def _content_length(scope: Scope) -> int:
-    length: bytes = dict(scope["headers"]).get(b"content-length", b"0")
+def _content_length(scope: Scope) -> int | None:
+    """Return the announced length of the body; None if it is sent in pieces of unknown number."""
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    if b"transfer-encoding" in headers:
+        return None
+    length = headers.get(b"content-length", b"0")
     return int(length) if length.isdigit() and len(length) < 19 else MAX_UPLOAD + 1
 
 
-async def _send_too_large(send: Send) -> None:
+async def _is_admin(scope: Scope) -> bool:
+    authenticator = scope["app"].state.service.authenticator
+    found: bool = await anyio.to_thread.run_sync(authenticator.is_admin, Request(scope))
+    return found
+
+
+async def _refuse(send: Send, status: int) -> None:
     headers = [
         (b"content-type", b"application/json"),
-        (b"content-length", str(len(_TOO_LARGE)).encode()),
+        (b"content-length", str(len(_REFUSALS[status])).encode()),
         (b"connection", b"close"),
     ]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": _TOO_LARGE})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": _REFUSALS[status]})
 
 
 class AccessLogMiddleware:

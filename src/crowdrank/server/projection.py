@@ -72,6 +72,8 @@ class Annotator:
         Other values, for example their quota.
     excluded : bool, default False
         Whether their votes do not count.
+    quarantined : bool, default False
+        Whether they are excluded for now: their votes are set aside, and they may go on answering.
     votes : list of int
         The indices of their votes among all votes.
     answered_pairs : set of int
@@ -85,6 +87,7 @@ class Annotator:
     name: str
     metadata: dict[str, Any]
     excluded: bool = False
+    quarantined: bool = False
     votes: list[int] = field(default_factory=list)
     answered_pairs: set[int] = field(default_factory=set)
     left_surplus: Counter[int] = field(default_factory=Counter)
@@ -92,6 +95,11 @@ class Annotator:
     @property
     def quota(self) -> int | None:
         return self.metadata.get("quota")
+
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether they may not answer any more."""
+        return self.excluded and not self.quarantined
 
 
 class OpenAssignment(NamedTuple):
@@ -272,11 +280,13 @@ class Projection:
         self.annotators[event.subject].metadata = dict(event.detail["metadata"])
 
     def _annotator_excluded(self, event: Event) -> None:
-        self.annotators[event.subject].excluded = True
+        annotator = self.annotators[event.subject]
+        annotator.excluded, annotator.quarantined = True, bool(event.detail.get("quarantine"))
         self._update_counts(self.annotators[event.subject].votes)
 
     def _annotator_included(self, event: Event) -> None:
-        self.annotators[event.subject].excluded = False
+        annotator = self.annotators[event.subject]
+        annotator.excluded = annotator.quarantined = False
         self._update_counts(self.annotators[event.subject].votes)
 
     def _settings_changed(self, event: Event) -> None:

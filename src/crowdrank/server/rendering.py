@@ -36,7 +36,9 @@ NOTICES = {
     "excluded": "Their votes no longer count.",
     "included": "Their votes count again.",
     "voided": "These votes no longer count.",
+    "set_aside": "These votes are set aside. The board is computed without them.",
     "undone": "Your last answer was undone.",
+    "not_stored": "The study is paused or closed: your last answer was not saved.",
 }
 """Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""
 Json = Mapping[str, Any]

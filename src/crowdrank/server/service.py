@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,13 +16,15 @@ import numpy as np
 from starlette.requests import Request
 
 from crowdrank.server.assignments import Answer, AssignmentService, JudgingRequest
-from crowdrank.server.authentication import Authenticator, RateLimiter, Session
+from crowdrank.server.authentication import Authenticator, RateLimit, RateLimiter, Session
 from crowdrank.server.boards import BoardPublisher
 from crowdrank.server.middleware import RequestMetrics
 from crowdrank.server.projection import Annotator, Projection
 from crowdrank.server.webhooks import WebhookSender
 from crowdrank.storage import Collection
 
+CLEANING_SECONDS = 600.0
+_logger = logging.getLogger("crowdrank.server")
 MAX_BATCH = 64
 """Requests that are handled together."""
 
@@ -38,6 +41,8 @@ class Options:
         The URL that people use, if a proxy is in front of the server.
     trusted_proxies : int, default 0
         The number of proxies in front of the server whose X-Forwarded-For header is trusted.
+    allow_internal_webhooks : bool, default False
+        Whether webhooks may be sent to this machine and to the local network.
     timeout : float, default 10
         How many seconds to retry while the database is busy or unreachable.
     durable : bool, default True
@@ -49,6 +54,7 @@ class Options:
     media: Path | None = None
     public_url: str | None = None
     trusted_proxies: int = 0
+    allow_internal_webhooks: bool = False
     timeout: float = 10.0
     durable: bool = True
     background: bool = True
@@ -82,7 +88,12 @@ class Service:
         self.assignments = AssignmentService(self.collection, self.projection, self.boards.is_decided)
         self.batcher = RequestBatcher(lambda requests: self.assignments.handle(requests))
         self.metrics = RequestMetrics()
-        self.webhooks = WebhookSender(self.collection, self.projection)
+        self.public_board: tuple[object, bytes, str] | None = None
+        self._stopping = threading.Event()
+        self._cleaner: threading.Thread | None = None
+        self.webhooks = WebhookSender(
+            self.collection, self.projection, allow_internal=self.options.allow_internal_webhooks
+        )
 
     def start(self) -> None:
         compile_ahead()
@@ -90,8 +101,21 @@ class Service:
         gc.freeze()  # objects loaded by now stay alive, so the garbage collector need not scan them while requests wait
         if self.options.background:
             self.webhooks.start()
+            self._cleaner = threading.Thread(target=self._clean, name="cleaning", daemon=True)
+            self._cleaner.start()
+
+    def _clean(self) -> None:
+        """Forget addresses, sessions and rate limits once they have expired."""
+        while not self._stopping.wait(CLEANING_SECONDS):
+            try:
+                self.collection.access.delete_expired()
+            except Exception as error:  # tried again in the next round
+                _logger.error("deleting expired rows failed", exc_info=error)
 
     def stop(self) -> None:
+        self._stopping.set()
+        if self._cleaner is not None:
+            self._cleaner.join(timeout=5)
         self.batcher.stop()
         self.webhooks.stop()
         self.boards.stop()
@@ -107,9 +131,20 @@ class Service:
 
         def authenticate() -> Annotator:
             session = self.authenticator.annotator(request, caught_up=True)
-            return self.assignments.annotator(session.principal.annotator)
+            annotator = self.assignments.annotator(session.principal.annotator)
+            if answer is not None:
+                self.limit_votes(annotator)
+            return annotator
 
         return JudgingRequest(authenticate, answer)
+
+    def limit_votes(self, annotator: Annotator) -> None:
+        """Count a vote of someone who joined with the public link; raise RequestError (429) if there are too many."""
+        most = self.projection.settings.joining.votes_per_minute
+        if most is not None and annotator.metadata.get("joined") in ("open", "panel"):
+            # Periods of ten seconds, so that few votes can be cast at once.
+            limit = RateLimit(max(1, most // 6), 10.0 if most >= 6 else 60.0 / most, min(5, max(1, most // 12)))
+            self.limiter.take(f"votes {annotator.id}", limit)
 
     def admin(self, request: Request, form_token: str | None = None) -> str:
         """Return the name of the admin for the log; raise RequestError for anyone else."""

@@ -87,12 +87,24 @@ class Joining:
         Shown to annotators who have finished.
     completion_url : str, optional
         Where annotators who have finished are sent; "{code}" is replaced by the code.
+    completion_min_answered : float, default 0.5
+        The share of their questions that annotators must answer, not skip, to get the code and the URL.
+    approval : bool, default False
+        Whether the votes of people who join with the public link are set aside until an admin approves them.
+    guests_per_address : int, optional, default 60
+        How many people may join with the public link from one IP address per hour; a classroom shares one.
+    votes_per_minute : int, optional, default 60
+        How many votes someone who joined with the public link may cast per minute.
     """
 
     open: bool = True
     panel_parameters: tuple[str, ...] = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
     completion_code: str | None = None
     completion_url: str | None = None
+    completion_min_answered: float = 0.5
+    approval: bool = False
+    guests_per_address: int | None = 60
+    votes_per_minute: int | None = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +187,10 @@ class Settings:
         for name in ("votes", "per_annotator", "money", "price_per_vote"):
             if (value := getattr(self.budget, name)) is not None:
                 _check_range(f"budget.{name}", value, 0, 1e12)
+        _check_range("joining.completion_min_answered", self.joining.completion_min_answered, 0, 1)
+        for name in ("guests_per_address", "votes_per_minute"):
+            if (value := getattr(self.joining, name)) is not None:
+                _check_range(f"joining.{name}", value, 1, 1e6)
         if self.skips and not self.skip_reasons:
             raise SettingError("skip_reasons must have at least one reason. To forbid skipping, set skips = false.")
         for hook in self.webhooks:

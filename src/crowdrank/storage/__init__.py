@@ -12,6 +12,8 @@ from crowdrank.storage.database import (
     ConflictError,
     ExpiredError,
     QuotaReachedError,
+    StudyClosedError,
+    StudyPausedError,
     UnavailableError,
     UnknownTokenError,
 )
@@ -40,6 +42,8 @@ __all__ = [
     "Progress",
     "QuotaReachedError",
     "RecordedVote",
+    "StudyClosedError",
+    "StudyPausedError",
     "Task",
     "UnavailableError",
     "UnknownTokenError",

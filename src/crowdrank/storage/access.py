@@ -1,4 +1,4 @@
-"""Tokens, sessions and rate limits. Only the hashes of secrets are stored."""
+"""Tokens, sessions, rate limits and recent addresses. Only hashes of secrets and addresses are stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from sqlalchemy import Connection, Select, bindparam, delete, exists, insert, se
 
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.storage.database import Database, UnknownTokenError, hash_token, new_token
-from crowdrank.storage.schema import annotator, log, rate_limit, session, token
+from crowdrank.storage.keys import Keys
+from crowdrank.storage.schema import annotator, log, rate_limit, session, token, visit
 from crowdrank.storage.writer import Clock, LogTransaction, Writer
 
 Role = Literal["annotator", "admin", "join"]
@@ -22,11 +23,12 @@ _BY_SESSION = (
     .where(session.c.hash == bindparam("hash"), session.c.expires_at > bindparam("now"), ~_REVOKED)
 )
 # Generic cell rate algorithm (GCRA): each request moves the time from which the full limit is available again by one
-# interval, and a request is refused if that time lies too far ahead.
+# interval, and a request is refused if that time lies too far ahead. It is never more than one period ahead: if it is
+# more than two, the clock was set back, and the row says nothing.
 _TAKE_PERMIT = text(
     "INSERT INTO rate_limit (key_hash, free_at) VALUES (:key, :now + :interval) ON CONFLICT (key_hash) DO UPDATE "
-    "SET free_at = CASE WHEN rate_limit.free_at > :now THEN rate_limit.free_at ELSE :now END + :interval "
-    "WHERE rate_limit.free_at <= :now + :burst RETURNING free_at"
+    "SET free_at = CASE WHEN rate_limit.free_at BETWEEN :now AND :latest THEN rate_limit.free_at ELSE :now END "
+    "+ :interval WHERE rate_limit.free_at <= :now + :burst OR rate_limit.free_at > :latest RETURNING free_at"
 )
 
 
@@ -51,8 +53,8 @@ class Principal(NamedTuple):
 class Access:
     """Issue, check and revoke tokens; open sessions; limit request rates."""
 
-    def __init__(self, database: Database, writer: Writer, clock: Clock) -> None:
-        self._database, self._writer, self._clock = database, writer, clock
+    def __init__(self, database: Database, writer: Writer, clock: Clock, keys: Keys) -> None:
+        self._database, self._writer, self._clock, self._keys = database, writer, clock, keys
 
     def issue(self, annotators: Sequence[int], *, actor: str) -> list[str]:
         """Issue one new token per annotator. The tokens cannot be read again later."""
@@ -156,7 +158,8 @@ class Access:
             raise SettingError(f"A rate limit must allow at least one request, got {times} per {seconds} s.")
         interval, now = max(1, round(seconds * 1e6 / times)), self._clock()
         burst = interval * (times - 1)
-        values = {"key": hash_token(key), "now": now, "interval": interval, "burst": burst}
+        values = {"key": self._keys.hash_address(key), "now": now, "interval": interval, "burst": burst}
+        values |= {"latest": now + 2 * round(seconds * 1e6)}
 
         def attempt(connection: Connection) -> float:
             if connection.execute(_TAKE_PERMIT, values).first() is not None:
@@ -167,14 +170,34 @@ class Access:
         return self._database.write_temporary(attempt)
 
     def delete_expired(self) -> None:
-        """Delete expired sessions and rate limits. Once in a while is enough."""
+        """Delete expired sessions, rate limits and addresses. Once in a while is enough."""
         now = self._clock()
 
         def sweep(connection: Connection) -> None:
             connection.execute(delete(rate_limit).where(rate_limit.c.free_at <= now))
             connection.execute(delete(session).where(session.c.expires_at <= now))
+            connection.execute(delete(visit).where(visit.c.expires_at <= now))
 
         self._database.write_temporary(sweep)
+
+    def remember_address(self, annotator: int, address: str, *, seconds: float) -> None:
+        """Store the hash of the address from which an annotator joined, for a limited time."""
+        row = {
+            "annotator": annotator,
+            "address": self._keys.hash_address(f"visit {address}"),
+            "expires_at": self._clock() + round(seconds * 1e6),
+        }
+        self._database.write_temporary(lambda connection: connection.execute(insert(visit), row))
+
+    def shared_addresses(self) -> dict[bytes, list[int]]:
+        """Return the annotators who joined from each address that is still stored, by the hash of the address."""
+        query = select(visit.c.address, visit.c.annotator).order_by(visit.c.annotator)
+        found: dict[bytes, list[int]] = {}
+        for address, id_ in self._database.read(
+            lambda connection: connection.execute(query.where(visit.c.expires_at > self._clock())).fetchall()
+        ):
+            found.setdefault(bytes(address), []).append(id_)
+        return found
 
     def _find(self, query: Select[Any], values: dict[str, Any]) -> Principal | None:
         row = self._database.read(lambda connection: connection.execute(query, values).first())

@@ -63,9 +63,13 @@ class Annotators:
         """Replace the metadata of an annotator and return the number of the event."""
         return self._change("annotator_edited", id, actor, {"metadata": dict(metadata)})
 
-    def exclude(self, id: int, *, actor: str, reason: str = "") -> int:  # noqa: A002
-        """Stop counting an annotator's votes, past and future; `include` reverts it."""
-        return self._change("annotator_excluded", id, actor, {"reason": reason})
+    def exclude(self, id: int, *, actor: str, reason: str = "", quarantine: bool = False) -> int:  # noqa: A002
+        """Stop counting an annotator's votes, and accept no more; `include` reverts it.
+
+        With `quarantine`, votes are set aside instead: the annotator may go on answering.
+        """
+        detail = {"reason": reason, **({"quarantine": True} if quarantine else {})}
+        return self._change("annotator_excluded", id, actor, detail)
 
     def include(self, id: int, *, actor: str) -> int:  # noqa: A002
         """Count an excluded annotator's votes again."""

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 
 from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.storage.database import Database, QuotaReachedError, check_name, fetch_dict, hash_token, new_token
+from crowdrank.storage.keys import Keys
 from crowdrank.storage.schema import annotator as annotator_table
 from crowdrank.storage.schema import assignment, item, lease, vote, withdrawal
 from crowdrank.storage.writer import Clock, LogTransaction, Task, Writer
@@ -28,7 +29,8 @@ _HELD = (
         assignment.c.policy,
         assignment.c.probability,
         assignment.c.gold_item,
-        lease.c.token,
+        assignment.c.token_hash,
+        lease.c.token.label("nonce"),
         lease.c.expires_at,
     )
     .select_from(_OPEN)
@@ -131,8 +133,8 @@ class Progress:
 class Assignments:
     """Create and look up assignments."""
 
-    def __init__(self, database: Database, writer: Writer, clock: Clock) -> None:
-        self._database, self._writer, self._clock = database, writer, clock
+    def __init__(self, database: Database, writer: Writer, clock: Clock, keys: Keys) -> None:
+        self._database, self._writer, self._clock, self._keys = database, writer, clock, keys
         self._query_by_item: dict[int, str] = {}
         self._annotators: set[int] = set()
 
@@ -192,9 +194,9 @@ class Assignments:
                 return held
             if quota is not None and answered >= quota:
                 raise QuotaReachedError(f"Annotator {annotator} has answered all {quota} questions of their quota.")
-            return assign(transaction, new, seconds)
+            return assign(transaction, new, seconds, self._keys)
 
-        return Task(annotator, _held_and_answered, (annotator, quota is not None), decide)
+        return Task(annotator, self._held_and_answered, (annotator, quota is not None), decide)
 
     def held(self, annotator: int) -> Assignment | None:
         """Return the open assignment of an annotator whose lease has not expired."""
@@ -204,7 +206,7 @@ class Assignments:
         """Return the open assignments of several annotators, by annotator."""
         if not annotators:
             return {}
-        found = self._database.read(lambda connection: open_assignments(connection, annotators))
+        found = self._database.read(lambda connection: open_assignments(connection, annotators, self._keys))
         return {annotator: held for annotator, held in found.items() if held.expires_at > self._clock()}
 
     def pending(self) -> list[PendingPair]:
@@ -223,6 +225,14 @@ class Assignments:
         counts = self._database.read(lambda connection: count_answers(connection, [annotator]))
         decided, skipped = counts[annotator]
         return Progress(decided=decided, skipped=skipped, quota=quota)
+
+    def _held_and_answered(
+        self, connection: Connection, tasks: Sequence[tuple[int, bool]]
+    ) -> dict[tuple[int, bool], tuple[Assignment | None, int]]:
+        """Return the open assignment of each annotator and, where a quota applies, their number of answers."""
+        held = open_assignments(connection, [annotator for annotator, _ in tasks], self._keys)
+        answered = count_answers(connection, [annotator for annotator, has_quota in tasks if has_quota])
+        return {task: (held.get(task[0]), sum(answered.get(task[0], ()))) for task in tasks}
 
     def _check_annotator(self, annotator: int) -> int:
         if annotator not in self._annotators:
@@ -247,9 +257,12 @@ class Assignments:
         return self._query_by_item[left]
 
 
-def assign(transaction: LogTransaction, new: dict[str, Any], seconds: float, replaces: int | None = None) -> Assignment:
+def assign(
+    transaction: LogTransaction, new: dict[str, Any], seconds: float, keys: Keys, replaces: int | None = None
+) -> Assignment:
     """Write an assignment and its lease, which replaces the annotator's previous one."""
-    token, expires_at = new_token(), transaction.now + round(seconds * 1e6)
+    nonce, expires_at = new_token(), transaction.now + round(seconds * 1e6)
+    token = keys.question_token(nonce)
     row = {
         "seq": transaction.next_seq(),
         "at": transaction.now,
@@ -258,17 +271,22 @@ def assign(transaction: LogTransaction, new: dict[str, Any], seconds: float, rep
         "replaces": replaces,
     }
     transaction.defer(_INSERT_ASSIGNMENT, row)
-    new_lease = {"annotator": row["annotator"], "assignment": row["seq"], "token": token, "expires_at": expires_at}
+    new_lease = {"annotator": row["annotator"], "assignment": row["seq"], "token": nonce, "expires_at": expires_at}
     transaction.defer(_SET_LEASE, new_lease)
     return _from_row(row, token, expires_at)
 
 
-def open_assignments(connection: Connection, annotators: Sequence[int]) -> dict[int, Assignment]:
-    """Return the unanswered assignments of annotators, whether or not the lease has expired."""
-    return {
-        row.annotator: _from_row(row._mapping, row.token, row.expires_at, already_held=True)
-        for row in connection.execute(_HELD, {"annotators": annotators})
-    }
+def open_assignments(connection: Connection, annotators: Sequence[int], keys: Keys) -> dict[int, Assignment]:
+    """Return the unanswered assignments of annotators, whether or not the lease has expired.
+
+    Assignments that were made with another secret key are left out, because their token is not known.
+    """
+    found = {}
+    for row in connection.execute(_HELD, {"annotators": annotators}):
+        token = keys.question_token(row.nonce)
+        if hash_token(token) == bytes(row.token_hash):
+            found[row.annotator] = _from_row(row._mapping, token, row.expires_at, already_held=True)
+    return found
 
 
 def count_answers(connection: Connection, annotators: Sequence[int]) -> dict[int, tuple[int, int]]:
@@ -278,15 +296,6 @@ def count_answers(connection: Connection, annotators: Sequence[int]) -> dict[int
         decided, skipped = counts[annotator]
         counts[annotator] = (decided, count) if is_skip else (count, skipped)
     return counts
-
-
-def _held_and_answered(
-    connection: Connection, keys: Sequence[tuple[int, bool]]
-) -> dict[tuple[int, bool], tuple[Assignment | None, int]]:
-    """Return the open assignment of each annotator and, where a quota applies, their number of answers."""
-    held = open_assignments(connection, [annotator for annotator, _ in keys])
-    answered = count_answers(connection, [annotator for annotator, has_quota in keys if has_quota])
-    return {key: (held.get(key[0]), sum(answered.get(key[0], ()))) for key in keys}
 
 
 def _from_row(row: Any, token: str, expires_at: int, *, already_held: bool = False) -> Assignment:

@@ -19,6 +19,7 @@ from crowdrank.storage.annotators import Annotators
 from crowdrank.storage.assignments import Assignments
 from crowdrank.storage.database import Database, check_name, schema_version, upgrade
 from crowdrank.storage.items import Items
+from crowdrank.storage.keys import load_identity, load_keys
 from crowdrank.storage.log import Log, read_events
 from crowdrank.storage.votes import Votes
 from crowdrank.storage.writer import Clock, Writer, microseconds
@@ -34,6 +35,10 @@ class Collection:
 
     Attributes
     ----------
+    id : str
+        A random name of the collection.
+    keys : Keys
+        Functions of its secret key.
     items : Items
     annotators : Annotators
     assignments : Assignments
@@ -63,12 +68,14 @@ class Collection:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
+        self.keys = load_keys(database)
+        self.id = load_identity(database, "collection", 16).hex()
         self.writer = Writer(database, clock)
         self.items = Items(database, self.writer)
         self.annotators = Annotators(database, self.writer)
-        self.assignments = Assignments(database, self.writer, clock)
-        self.votes = Votes(database, self.writer)
-        self.access = Access(database, self.writer, clock)
+        self.assignments = Assignments(database, self.writer, clock, self.keys)
+        self.votes = Votes(database, self.writer, self.keys)
+        self.access = Access(database, self.writer, clock, self.keys)
         self.settings = SettingsLog(database, self.writer)
         self.log = Log(database, self.writer)
 
@@ -92,10 +99,10 @@ class Collection:
         database = Database(location, timeout=timeout, durable=durable)
         try:
             upgrade(database)
+            return cls(database, clock)
         except BaseException:
             database.close()
             raise
-        return cls(database, clock)
 
     def close(self) -> None:
         """Close the database. Everything that was acknowledged is already stored."""
@@ -110,8 +117,17 @@ class Collection:
     def __repr__(self) -> str:
         return f"Collection({self._database.url.render_as_string(hide_password=True)!r})"
 
+    def check_integrity(self) -> None:
+        """Raise UnavailableError if the file of an SQLite database is damaged, or cannot be written."""
+        self._database.check_integrity()
+        self.health()
+
     def health(self) -> dict[str, Any]:
-        """Return the kind of database, its schema version and the last row of the log."""
+        """Return the kind of database, its schema version and the last row of the log.
+
+        Raise UnavailableError if the database cannot be read, or cannot be written.
+        """
+        self.access.throttle("health", times=1_000_000, seconds=1.0)
         kind = "sqlite" if self._database.is_sqlite else "postgresql"
         return {"database": kind, "schema": self._database.read(schema_version), "seq": self.log.head()}
 
@@ -125,7 +141,7 @@ class Collection:
         if target.exists() and target.samefile(source):
             raise SettingError(f"{target} is the collection itself: name another file for the backup.")
         handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-        os.close(handle)
+        os.close(handle)  # readable by the owner only
         try:
             _copy_sqlite(source, unfinished)
             os.replace(unfinished, target)

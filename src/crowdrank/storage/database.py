@@ -7,6 +7,8 @@ CrowdrankError
 ├── ConflictError          the assignment has a different vote already, or the vote can no longer be undone
 ├── ExpiredError           another assignment replaced this one before the vote arrived
 ├── QuotaReachedError      the annotator has answered as many questions as their quota allows
+├── StudyClosedError       the study is closed, or closed to this annotator
+├── StudyPausedError       the study is paused; the answer may be sent again when it resumes
 ├── UnavailableError       the database did not respond in time; nothing was stored
 └── UnknownTokenError      the token does not exist, was revoked, or belongs to someone else
 """
@@ -14,10 +16,12 @@ CrowdrankError
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -45,6 +49,14 @@ class ExpiredError(CrowdrankError):
 
 class QuotaReachedError(CrowdrankError):
     """The annotator has answered as many questions as their quota allows."""
+
+
+class StudyClosedError(CrowdrankError):
+    """The study is closed, or the annotator is excluded from it."""
+
+
+class StudyPausedError(CrowdrankError):
+    """The study is paused. The same answer is accepted once it resumes."""
 
 
 class UnavailableError(CrowdrankError):
@@ -81,6 +93,7 @@ class Database:
         if self.is_sqlite:
             if not self.url.database or self.url.database == ":memory:" or "mode=memory" in self.url.database:
                 raise SettingError("A collection cannot be kept in memory, because it would be lost: name a file.")
+            _create_private(Path(self.url.database))
             self._readers, self._writer, self._temporary = _sqlite_engines(self.url, timeout, durable)
         else:
             self._writer = self._temporary = _postgresql_engine(self.url, timeout, durable)
@@ -132,6 +145,13 @@ class Database:
 
         return self.retry(run)
 
+    def check_integrity(self) -> None:
+        """Raise UnavailableError if the file of an SQLite database is damaged."""
+        if self.is_sqlite:
+            found = self.read(lambda connection: connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+            if found != "ok":
+                raise UnavailableError(_EXPLANATIONS["malformed"])
+
     def retry(self, attempt: Callable[[], T]) -> T:
         """Repeat `attempt` while it fails with a transient error, until the timeout."""
         end = time.monotonic() + self.timeout
@@ -141,6 +161,8 @@ class Database:
                 return attempt()
             except DBAPIError as error:
                 if not is_transient(error):
+                    if (explanation := explain(str(error.orig))) is not None:
+                        raise UnavailableError(explanation) from error
                     raise
                 if time.monotonic() + pause > end:
                     raise UnavailableError(
@@ -161,6 +183,25 @@ def is_transient(error: DBAPIError) -> bool:
         return state in _TRANSIENT_STATES
     message = str(error.orig).lower()
     return "locked" in message or "busy" in message or "connect" in message
+
+
+_EXPLANATIONS = {
+    "not a database": "The file is not an SQLite database: name the file of a collection, or one that does not exist.",
+    "malformed": "The database is damaged. Stop the server and restore a backup.",
+    "readonly database": "The database cannot be written: check the permissions of the file and of its folder.",
+    "read-only transaction": "The database is read-only.",
+    "unable to open": "The database cannot be opened: check that its folder exists and can be written.",
+    "is full": "The disk is full. Nothing was stored: free some space and try again.",
+    "no space left": "The disk is full. Nothing was stored: free some space and try again.",
+    "disk i/o error": "The disk failed to read or write the database. Nothing was stored.",
+}
+"""What to tell people, by a part of the message of SQLite or PostgreSQL."""
+
+
+def explain(message: str) -> str | None:
+    """Return a sentence about an error that the operator must solve; None for any other error."""
+    lower = message.lower()
+    return next((sentence for part, sentence in _EXPLANATIONS.items() if part in lower), None)
 
 
 def fetch_dict(connection: Connection, query: Select[Any]) -> dict[Any, Any]:
@@ -184,12 +225,25 @@ def upgrade(database: Database) -> None:
     if database.read(schema_version) == SCHEMA_VERSION:
         return
 
+    if database.is_sqlite:  # before this version, new files were readable by others
+        with suppress(OSError):
+            os.chmod(str(database.url.database), 0o600)
+
     def run() -> None:
         with database.upgrading() as connection:
+            _check_not_foreign(connection)
             if schema_version(connection) != SCHEMA_VERSION:  # another process may have done it while we waited
                 _migrate(connection)
 
     database.retry(run)
+
+
+def _check_not_foreign(connection: Connection) -> None:
+    tables = set(inspect(connection).get_table_names())
+    if tables and not {"alembic_version", "log"} <= tables:
+        raise SettingError(
+            f"This database belongs to another program (it has the table {min(tables)!r}): choose another one."
+        )
 
 
 def schema_version(connection: Connection) -> str | None:
@@ -226,10 +280,16 @@ def _sqlite_engines(url: URL, timeout: float, durable: bool) -> tuple[Engine, En
 
         @event.listens_for(made, "connect")
         def prepare(connection: Any, _: Any) -> None:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA recursive_triggers = ON")  # else REPLACE deletes without firing triggers
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                connection.execute("PRAGMA foreign_keys = ON")
+                connection.execute("PRAGMA recursive_triggers = ON")  # else REPLACE deletes without firing triggers
+                connection.execute("PRAGMA secure_delete = ON")  # what was deleted cannot be read from the file
+            except sqlite3.Error as error:  # outside of a statement of SQLAlchemy, which would wrap it
+                if (explanation := explain(str(error))) is not None:
+                    raise UnavailableError(explanation) from error
+                raise
 
         return made
 
@@ -244,6 +304,17 @@ def _sqlite_engines(url: URL, timeout: float, durable: bool) -> tuple[Engine, En
 
     readers = engine(durable, pool_size=_READERS, max_overflow=-1)
     return readers, single_writer(durable), single_writer(durable=False)
+
+
+def _create_private(path: Path) -> None:
+    """Create the file, readable by the owner only, if it does not exist."""
+    with suppress(FileExistsError):
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise SettingError(f"{path} cannot be created: {error.strerror}.") from error
 
 
 def _postgresql_engine(url: URL, timeout: float, durable: bool) -> Engine:

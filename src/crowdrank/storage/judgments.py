@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from sqlalchemy import ColumnElement, Connection, Select, and_, select, text
 
 from crowdrank.data import Comparisons
+from crowdrank.storage.admission import EXCLUSIONS, is_quarantine
 from crowdrank.storage.database import fetch_columns, fetch_dict
 from crowdrank.storage.schema import IS_EVENT, annotator, assignment, item, log, vote, withdrawal
 
@@ -18,13 +19,14 @@ OUTCOME_CODES = {"left": 1, "tie": 0, "right": -1, "skip": 2}
 """The codes of `Comparisons`, and one for skips."""
 
 _VOTE_WITH_ASSIGNMENT = vote.join(assignment, vote.c.assignment == assignment.c.seq)
-_EXCLUSIONS = select(log.c.kind, log.c.subject).where(
-    text(f"log.{IS_EVENT}"), log.c.kind.in_(["annotator_excluded", "annotator_included"])
-)
+_EXCLUSIONS = select(log.c.kind, log.c.subject, log.c.detail).where(text(f"log.{IS_EVENT}"), log.c.kind.in_(EXCLUSIONS))
 
 
-def read(connection: Connection, last: int) -> Comparisons:
-    """Return the votes up to row `last` that count: not skipped, not withdrawn, annotator not excluded."""
+def read(connection: Connection, last: int, including: Collection[int] = ()) -> Comparisons:
+    """Return the votes up to row `last` that count: not skipped, not withdrawn, annotator not excluded.
+
+    The annotators in `including` count even if they are excluded.
+    """
     query = (
         select(
             vote.c.left_item,
@@ -40,7 +42,7 @@ def read(connection: Connection, last: int) -> Comparisons:
         .where(vote.c.seq <= last, vote.c.outcome != "skip", withdrawal.c.seq.is_(None))
         .order_by(vote.c.seq)
     )
-    if excluded := excluded_annotators(connection, last):
+    if excluded := excluded_annotators(connection, last).keys() - set(including):
         query = query.where(vote.c.annotator.not_in(sorted(excluded)))
     left, right, outcome, annotators, at, response_ms, policy, probability = fetch_columns(connection, query, 8)
     item_rows = connection.execute(select(item.c.id, item.c.query, item.c.label))
@@ -62,11 +64,14 @@ def read(connection: Connection, last: int) -> Comparisons:
     return replace(comparisons, outcome=np.array([OUTCOME_CODES[name] for name in outcome], np.int8))
 
 
-def excluded_annotators(connection: Connection, last: int) -> set[int]:
-    """Return the annotators who were excluded as of row `last`."""
-    found: set[int] = set()
-    for kind, subject in connection.execute(_EXCLUSIONS.where(log.c.seq <= last).order_by(log.c.seq)):
-        (found.add if kind == "annotator_excluded" else found.discard)(subject)
+def excluded_annotators(connection: Connection, last: int) -> dict[int, str]:
+    """Return the annotators whose votes did not count as of row `last`, with the status: excluded or quarantined."""
+    found: dict[int, str] = {}
+    for kind, subject, detail in connection.execute(_EXCLUSIONS.where(log.c.seq <= last).order_by(log.c.seq)):
+        if kind == "annotator_excluded":
+            found[subject] = "quarantined" if is_quarantine(detail) else "excluded"
+        else:
+            found.pop(subject, None)
     return found
 
 
@@ -127,10 +132,10 @@ def assignments_query(last: int) -> Select[Any]:
     )
 
 
-def export_row(row: Mapping[str, Any], excluded: set[int]) -> dict[str, Any]:
+def export_row(row: Mapping[str, Any], excluded: Mapping[int, str]) -> dict[str, Any]:
     """Return one row of `votes_query` as it is exported."""
     outcome, gold = row["outcome"], row["gold_item"]
-    status = row["withdrawn"] or ("excluded" if row["annotator_id"] in excluded else "counts")
+    status = row["withdrawn"] or excluded.get(row["annotator_id"], "counts")
     return {
         "seq": row["seq"],
         "time": iso_time(row["at"]),

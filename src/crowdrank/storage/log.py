@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -187,13 +187,16 @@ class Log:
         event = {**(detail or {}), "text": message}
         return self._writer.run(lambda transaction: transaction.append("noted", actor, detail=event))
 
-    def judgments(self, up_to: int | None = None) -> Comparisons:
+    def judgments(self, up_to: int | None = None, including: Collection[int] = ()) -> Comparisons:
         """Return the votes that count, now or as of row `up_to`, in the order of the log.
 
         Skips, withdrawn votes and votes of excluded annotators do not count. The features `policy` and `probability`
-        say how each pair was chosen. Durations are present if all response times were measured.
+        say how each pair was chosen. Durations are present if all response times were measured. The votes of the
+        annotators in `including` count even if these are excluded.
         """
-        return self._database.read(lambda connection: judgments.read(connection, self._last(connection, up_to)))
+        return self._database.read(
+            lambda connection: judgments.read(connection, self._last(connection, up_to), including)
+        )
 
     def vote_rows(self, up_to: int | None = None, after: int = 0) -> Iterator[dict[str, Any]]:
         """Iterate over all votes for an export, with the status of each; read page by page."""

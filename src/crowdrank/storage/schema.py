@@ -2,7 +2,8 @@
 
 `log` has one row per event, numbered without gaps. The frequent events, assignments and votes, have typed tables with
 the same key; a trigger writes their row of `log`. Triggers also reject every change to `log` and the typed tables (see
-`migrations/versions/first.py`). Only `lease`, `session` and `rate_limit` change, because their rows are temporary.
+`migrations/versions/first.py`). Only `lease`, `session`, `rate_limit` and `visit`
+change, because their rows are temporary.
 Times are microseconds since 1970.
 """
 
@@ -25,8 +26,8 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION = "0001"
-"""The migration that creates these tables."""
+SCHEMA_VERSION = "0002"
+"""The last migration of these tables."""
 
 SUBJECTS = {
     "item_edited": "item",
@@ -212,7 +213,7 @@ lease = Table(
     metadata,
     Column("annotator", _number, primary_key=True, autoincrement=False),
     Column("assignment", _number, nullable=False, unique=True),
-    Column("token", Text, nullable=False),
+    Column("token", Text, nullable=False),  # a nonce: the token is a function of it and of the secret key
     Column("expires_at", _number, nullable=False),
     ForeignKeyConstraint(["assignment", "annotator"], ["assignment.seq", "assignment.annotator"]),
 )
@@ -231,6 +232,21 @@ rate_limit = Table(
     metadata,
     Column("key_hash", LargeBinary, CheckConstraint("length(key_hash) = 32", name="key_hash"), primary_key=True),
     Column("free_at", _number, nullable=False, index=True),
+)
+
+visit = Table(
+    "visit",
+    metadata,
+    Column("annotator", _number, ForeignKey("annotator.id"), primary_key=True, autoincrement=False),
+    Column("address", LargeBinary, CheckConstraint("length(address) = 32", name="address"), nullable=False),
+    Column("expires_at", _number, nullable=False, index=True),
+)
+
+identity = Table(
+    "identity",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
 )
 
 APPEND_ONLY = (log, item, annotator, token, assignment, vote, withdrawal)

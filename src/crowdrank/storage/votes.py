@@ -23,6 +23,7 @@ from crowdrank.storage.database import (
     fetch_dict,
     hash_token,
 )
+from crowdrank.storage.keys import Keys
 from crowdrank.storage.schema import assignment, lease, vote, withdrawal
 from crowdrank.storage.writer import LogTransaction, Task, Writer
 
@@ -94,8 +95,8 @@ class RecordedVote:
 class Votes:
     """Record, undo and void votes."""
 
-    def __init__(self, database: Database, writer: Writer) -> None:
-        self._database, self._writer = database, writer
+    def __init__(self, database: Database, writer: Writer, keys: Keys) -> None:
+        self._database, self._writer, self._keys = database, writer, keys
 
     def record(self, token: str, answer: Answer, *, annotator: int, **options: Any) -> RecordedVote:
         """Store a vote. See `recording_task` for the options."""
@@ -106,8 +107,9 @@ class Votes:
     ) -> Task[Any, Any, RecordedVote]:
         """Return a task that stores a vote, for `Writer.run_all`.
 
-        The same answer again returns the stored vote. A late vote is accepted as long as no other assignment has
-        replaced this one, so that no answer is lost.
+        The same answer again returns the stored vote, even when the study is closed. A late vote is accepted as long
+        as no other assignment has replaced this one, so that no answer is lost. Nothing new is accepted while the
+        study is paused or closed, or from an excluded annotator.
 
         Parameters
         ----------
@@ -137,8 +139,11 @@ class Votes:
         return self._database.read(lambda connection: _last_vote(connection, annotator))
 
     def undo(self, annotator: int, vote: int, *, seconds: float = LEASE_SECONDS) -> Assignment:
-        """Withdraw an annotator's last vote and assign the same pair again. Repeating it returns that assignment."""
-        return self._writer.run(lambda transaction: _undo(transaction, annotator, vote, seconds))
+        """Withdraw an annotator's last vote and assign the same pair again. Repeating it returns that assignment.
+
+        Votes stay as they are while the study is paused or closed, and when the annotator is excluded.
+        """
+        return self._writer.run(lambda transaction: _undo(transaction, annotator, vote, seconds, self._keys))
 
     def void(self, votes: Iterable[int], *, actor: str, reason: str = "") -> list[int]:
         """Withdraw votes, and return those that counted until now."""
@@ -174,6 +179,7 @@ def _record(
         return RecordedVote(
             seq=found.vote, at=found.at, assignment=found.seq, outcome=outcome, winner=winner, replayed=True
         )
+    transaction.check_admission(annotator)
     if found.holder is None:
         raise ExpiredError("Another assignment replaced this one before it was answered.")
     row = {
@@ -203,8 +209,9 @@ def _last_vote(connection: Connection, annotator: int) -> int | None:
     return connection.scalar(_LAST_VOTE, {"annotator": annotator})
 
 
-def _undo(transaction: LogTransaction, annotator: int, number: int, seconds: float) -> Assignment:
+def _undo(transaction: LogTransaction, annotator: int, number: int, seconds: float, keys: Keys) -> Assignment:
     """Withdraw a vote and assign its pair again, with the same sides, policy and probability."""
+    transaction.check_admission(annotator)
     connection = transaction.connection
     found = connection.execute(
         select(vote.c.assignment, withdrawal.c.seq)
@@ -215,18 +222,18 @@ def _undo(transaction: LogTransaction, annotator: int, number: int, seconds: flo
     if found is None:
         raise UnknownNameError("vote", number, [] if last is None else [last])
     if found.seq is not None:
-        return _reassigned(connection, annotator, number, found.assignment)
+        return _reassigned(connection, annotator, number, found.assignment, keys)
     if last != number:
         raise ConflictError(f"Only the last vote can be undone, which is {last}, not {number}.")
     _withdraw(transaction, "undo", [number], "annotator", {})
     old = connection.execute(select(assignment).where(assignment.c.seq == found.assignment)).one()._mapping
-    return assign(transaction, {key: old[key] for key in _COPIED_BY_UNDO}, seconds, replaces=found.assignment)
+    return assign(transaction, {key: old[key] for key in _COPIED_BY_UNDO}, seconds, keys, replaces=found.assignment)
 
 
-def _reassigned(connection: Connection, annotator: int, number: int, replaced: int) -> Assignment:
+def _reassigned(connection: Connection, annotator: int, number: int, replaced: int, keys: Keys) -> Assignment:
     """Return the assignment that an earlier undo of the same vote created."""
     replacement = connection.scalar(select(assignment.c.seq).where(assignment.c.replaces == replaced))
-    held = open_assignments(connection, [annotator]).get(annotator)
+    held = open_assignments(connection, [annotator], keys).get(annotator)
     if held is None or held.seq != replacement:
         raise ConflictError(f"Vote {number} was already withdrawn.")
     return held

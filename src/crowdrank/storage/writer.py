@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Executable, insert, select
 
 from crowdrank.errors import CrowdrankError, DataError
+from crowdrank.storage.admission import RELEVANT, Admission
 from crowdrank.storage.database import Database, UnavailableError, check_name
 from crowdrank.storage.schema import log
 
@@ -43,13 +44,21 @@ def microseconds() -> int:
 class LogTransaction:
     """A transaction that may append to the log. It assigns the row numbers and the time."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: Connection, clock: Clock, admission: Admission | None = None) -> None:
         self.connection = connection
         last = connection.execute(_LAST_ROW).first()
         self.last_seq, last_time = (0, 0) if last is None else (int(last.seq), int(last.at))
         # The clock may have been set back, or may belong to another machine: the log's time never goes backwards.
         self.now = max(clock(), last_time)
         self._deferred: dict[Executable, list[dict[str, Any]]] = {}
+        self._committed, self._admission = self.last_seq, admission or Admission()
+        self._admitted: Admission | None = None
+
+    def check_admission(self, annotator: int) -> None:
+        """Raise StudyPausedError or StudyClosedError if the annotator may not answer now."""
+        if self._admitted is None:
+            self._admitted = self._admission.now(self.connection, self._committed)
+        self._admitted.check(annotator)
 
     def next_seq(self) -> int:
         """Take the number of the next row."""
@@ -80,6 +89,7 @@ class LogTransaction:
         new = [{**common, "subject": subject, "detail": to_json(detail)} for subject, detail in rows]
         numbers = [self.next_seq() for _ in new]
         if new:
+            self._admitted = None if kind in RELEVANT else self._admitted
             self.connection.execute(_APPEND, [{"seq": seq, **row} for seq, row in zip(numbers, new, strict=True)])
         return numbers
 
@@ -105,7 +115,8 @@ class Task(Generic[K, R, T]):
     key : hashable
         The key of this task in what `read` returns.
     decide : callable
-        Receives what was read under the key (or None) and the transaction. It writes with `defer` and reads nothing.
+        Receives what was read under the key (or None) and the transaction. It writes with `defer`, and reads nothing
+        but whether the annotator may answer.
     """
 
     annotator: int
@@ -161,6 +172,7 @@ class Writer:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
+        self._admission = Admission()
         self._queue: deque[_JobGroup] = deque()
         self._busy = False
         self._lock = threading.Lock()
@@ -231,7 +243,7 @@ class Writer:
 
     def _write_once(self, jobs: list[Job[Any]]) -> None:
         with self._database.writing() as connection:
-            transaction = LogTransaction(connection, self._clock)
+            transaction = LogTransaction(connection, self._clock, self._admission)
             for batch in _independent_batches(jobs):
                 _attempt(transaction, batch)
         for job in jobs:

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crowdrank.server import admin_actions, annotator_summaries, files
+from crowdrank.server import admin_actions, annotator_summaries, files, quarantine
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import uploaded_table
 from crowdrank.server.rendering import page
@@ -27,7 +27,9 @@ def annotators(request: Request) -> Response:
     service = service_of(request)
     session = service.authenticator.admin(request)
     rows = annotator_summaries.summarise(service.projection.catch_up(), service.boards.latest(BOARD_WAIT))
-    return page(request, "annotators.html", admin=True, csrf=session.csrf, annotators=rows)
+    held = any(row["quarantined"] for row in rows)
+    effect = quarantine.boards_with_and_without(service) if held else None
+    return page(request, "annotators.html", admin=True, csrf=session.csrf, annotators=rows, quarantine=effect)
 
 
 @router.get("/admin/annotators/{id_}")

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from crowdrank.errors import CrowdrankError, SettingError
-from crowdrank.server import admin_actions, annotator_summaries
+from crowdrank.server import admin_actions, annotator_summaries, quarantine
 from crowdrank.server.authentication import ADMIN_COOKIE, ADMIN_SECONDS
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import CONTENT_FIELDS, parse_item, read_items_file, uploaded_table
@@ -38,6 +38,7 @@ def overview(request: Request) -> Response:
         totals=admin_actions.totals(service),
         decision=None if board.decision is None else board.decision.summary,
         join_url=public_url(request, "/join"),
+        bursts=quarantine.find_bursts(service),
         flagged=[one for one in annotators if one["verdict"] in _FLAGGED_VERDICTS and not one["excluded"]],
     )
 
@@ -165,11 +166,11 @@ def audit(request: Request, before: Annotated[int | None, Query(ge=1, le=2**63 -
 def log_out(request: Request, form: Form) -> Response:
     service = service_of(request)
     service.admin(request, form.csrf)
-    session = request.cookies.get(ADMIN_COOKIE, "")
+    session = service.authenticator.cookie(request, ADMIN_COOKIE)
     service.collection.access.close_session(session)
     service.authenticator.forget(session)
     response = redirect("/")
-    response.delete_cookie(ADMIN_COOKIE, path="/")
+    response.delete_cookie(service.authenticator.cookie_name(ADMIN_COOKIE), path="/")
     return response
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from crowdrank import __version__
+from crowdrank.errors import CrowdrankError
 from crowdrank.server import routes
-from crowdrank.server.errors import RequestError
+from crowdrank.server.boards import Board
+from crowdrank.server.errors import RequestError, log_internal_error
 from crowdrank.server.rendering import page
 from crowdrank.server.service import Service, service_of
 
@@ -21,8 +21,21 @@ router = APIRouter(include_in_schema=False)
 def board(request: Request) -> Response:
     service = service_of(request)
     csrf = check_board_access(service, request)
-    latest = service.boards.latest(routes.BOARD_WAIT).as_dict()
-    return page(request, "board.html", admin=csrf is not None, csrf=csrf or "", board=latest, history=latest["history"])
+    latest = service.boards.latest(routes.BOARD_WAIT)
+    if csrf is not None or request.query_params:
+        return _board_page(request, latest, csrf)
+    # Readers without rights all see the same page, which is rendered once.
+    key = (latest, service.projection.settings, service.projection.state)
+    cached = service.public_board
+    if cached is None or cached[0] != key:
+        rendered = _board_page(request, latest, None)
+        cached = service.public_board = (key, bytes(rendered.body), rendered.headers["content-security-policy"])
+    return HTMLResponse(cached[1], headers={"Content-Security-Policy": cached[2]})
+
+
+def _board_page(request: Request, board: Board, csrf: str | None) -> Response:
+    values = board.as_dict()
+    return page(request, "board.html", admin=csrf is not None, csrf=csrf or "", board=values, history=values["history"])
 
 
 def check_board_access(service: Service, request: Request) -> str | None:
@@ -34,9 +47,14 @@ def check_board_access(service: Service, request: Request) -> str | None:
 
 
 @router.get("/healthz")
-def health(request: Request) -> dict[str, Any]:
-    """Return the state of the database; 503 if it does not respond."""
-    return {"status": "ok", "version": __version__, **service_of(request).collection.health()}
+def health(request: Request) -> Response:
+    """Return the state of the database; 503 if it does not respond, or cannot be written."""
+    try:
+        return JSONResponse({"status": "ok", "version": __version__, **service_of(request).collection.health()})
+    except Exception as error:
+        message = str(error) if isinstance(error, CrowdrankError) else "The database failed: see the server log."
+        log_internal_error("/healthz", error)
+        return JSONResponse({"status": "unhealthy", "version": __version__, "message": message}, 503)
 
 
 @router.get("/metrics")

@@ -80,7 +80,9 @@ def board(request: Request, after: Annotated[int | None, Query(ge=0, le=2**63 - 
     service = service_of(request)
     check_board_access(service, request)
     latest = service.boards.latest(BOARD_WAIT)
-    return Response(status_code=204) if after is not None and latest.seq <= after else JSONResponse(latest.as_dict())
+    if after is not None and latest.seq <= after:
+        return Response(status_code=204)
+    return Response(latest.json, media_type="application/json")
 
 
 @router.get("/board/explanation", responses=error_responses(401, 403))

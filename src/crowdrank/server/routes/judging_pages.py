@@ -12,17 +12,27 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from crowdrank.server.assignments import Answer
-from crowdrank.server.authentication import ANNOTATOR_COOKIE, FORM_COOKIE, JOIN_LIMIT, SESSION_SECONDS, csrf_token
+from crowdrank.server.authentication import (
+    ANNOTATOR_COOKIE,
+    FORM_COOKIE,
+    JOIN_LIMIT,
+    SESSION_SECONDS,
+    RateLimit,
+    csrf_token,
+)
 from crowdrank.server.content import IMAGE_TYPES, media_file
 from crowdrank.server.errors import RequestError
 from crowdrank.server.projection import Annotator
 from crowdrank.server.rendering import instructions_html, page
 from crowdrank.server.routes import Form, parse_integer, redirect
 from crowdrank.server.service import Service, service_of
+from crowdrank.storage import StudyClosedError, StudyPausedError
 
 router = APIRouter(include_in_schema=False)
 _MAX_NAME_LENGTH = 80
 _MAX_PARAMETER_LENGTH = 300
+_ADDRESS_SECONDS = 7 * 86_400
+"""How long the hash of the address of a participant is stored, to notice bursts of votes from one address."""
 
 
 @router.get("/join/{token}")
@@ -45,7 +55,7 @@ def join_page(request: Request) -> Response:
         for name in projection.settings.joining.panel_parameters
         if name in request.query_params
     }
-    secret = request.cookies.get(FORM_COOKIE) or secrets.token_urlsafe(16)
+    secret = service.authenticator.cookie(request, FORM_COOKIE) or secrets.token_urlsafe(16)
     response = page(
         request,
         "join.html",
@@ -61,8 +71,8 @@ def join_page(request: Request) -> Response:
 @router.post("/join")
 def join(request: Request, form: Form) -> Response:
     service = service_of(request)
-    service.authenticator.check_form(request, form.csrf, request.cookies.get(FORM_COOKIE, ""))
-    current = request.cookies.get(ANNOTATOR_COOKIE, "")
+    service.authenticator.check_form(request, form.csrf, service.authenticator.cookie(request, FORM_COOKIE))
+    current = service.authenticator.cookie(request, ANNOTATOR_COOKIE)
     session = _join(service, service.authenticator.client_address(request), form["name"], form.fields, current)
     response = redirect("/judge")
     if session is not None:
@@ -95,12 +105,16 @@ def vote(request: Request, form: Form) -> Response:
     """Store a vote of a browser without JavaScript."""
     service = service_of(request)
     annotator, _ = service.annotator(request, form.csrf)
+    service.limit_votes(annotator)
     outcome = form["outcome"]
     if outcome not in ("left", "right", "tie", "skip"):
         raise RequestError(422, "Choose one of the answers.")
     response_ms = parse_integer(form["response_ms"], "The response time")
     answer = Answer(form["token"], outcome, form["reason"][:500], response_ms)  # type: ignore[arg-type]
-    service.assignments.vote(annotator, answer)
+    try:
+        service.assignments.vote(annotator, answer)
+    except (StudyClosedError, StudyPausedError):
+        return redirect("/judge", "not_stored")
     return redirect("/judge", "saved")
 
 
@@ -127,7 +141,8 @@ def finished_page(request: Request) -> Response:
         reason=question["reason"],
         completion_code=question["completion_code"],
         completion_url=question["completion_url"],
-        can_undo=service.projection.settings.undo and question["progress"]["done"] > 0,
+        completion_withheld=question["completion_withheld"],
+        can_undo=_can_undo(service, annotator) and question["progress"]["done"] > 0,
     )
 
 
@@ -139,6 +154,10 @@ def media(request: Request, name: str, v: Annotated[str | None, Query()] = None)
     if path is None:
         raise RequestError(404, "This image does not exist.")
     return FileResponse(path, media_type=IMAGE_TYPES[path.suffix.lower()])
+
+
+def _can_undo(service: Service, annotator: Annotator) -> bool:
+    return service.projection.settings.undo and service.projection.state == "open" and not annotator.is_shut_out
 
 
 def _join(service: Service, address: str, name: str, fields: Mapping[str, str], current: str) -> str | None:
@@ -156,9 +175,28 @@ def _join(service: Service, address: str, name: str, fields: Mapping[str, str], 
     existing = {annotator.name: annotator for annotator in projection.annotators.values()}
     if wanted in existing:
         return _rejoin(service, existing[wanted], panel, current)
+    _limit_guests(service, address)
     metadata = {"joined": "panel" if panel_id else "open", **({"panel": panel} if panel else {})}
     (id_,) = service.collection.annotators.add([wanted], actor="join", metadata={wanted: metadata})
+    service.collection.access.remember_address(id_, address, seconds=_ADDRESS_SECONDS)
+    if joining.approval:
+        service.collection.annotators.exclude(id_, actor="join", reason="awaits approval", quarantine=True)
     return _open_session(service, id_)
+
+
+def _limit_guests(service: Service, address: str) -> None:
+    most = service.projection.settings.joining.guests_per_address
+    if most is None:
+        return
+    try:
+        service.limiter.take(f"guests {address}", RateLimit(most, 3600))
+    except RequestError as error:
+        raise RequestError(
+            429,
+            f"{most} people from your network have joined already: try again later, or ask for a personal link.",
+            detail=error.detail,
+            headers=error.headers,
+        ) from error
 
 
 def _rejoin(service: Service, annotator: Annotator, panel: Mapping[str, str], current: str) -> str | None:

@@ -102,6 +102,8 @@ async function send(vote) {
   } else if (status === 403 && !sessionStorage.getItem(RELOADED_KEY)) {
     sessionStorage.setItem(RELOADED_KEY, "yes");
     location.reload();
+  } else if (data.error?.code === "paused") {
+    await loadQuestion(); // the answer is sent again when the study resumes
   } else {
     store(UNSENT_KEY, null);
     await loadQuestion(REFUSED_MESSAGES[status] ?? data.error?.message ?? "Your answer was not accepted.");
@@ -112,6 +114,8 @@ async function loadQuestion(message = "") {
   setBusy(true);
   const { status, data } = await requestUntilAnswered("/api/v1/question", undefined, "No connection: loading the next pair.");
   if (status === 200) show(data, { focus: true });
+  const unsent = load(UNSENT_KEY);
+  if (status === 200 && unsent && data.assignment?.token === unsent.token) return send(unsent);
   showStatus(status === 200 ? message : data.error?.message ?? "Something went wrong: reload the page.");
 }
 

@@ -180,14 +180,14 @@ def upgrade() -> None:
     connection = op.get_bind()
     is_sqlite = connection.dialect.name == "sqlite"
     for statement in [*TABLES, *(sqlite_triggers() if is_sqlite else postgresql_triggers())]:
-        connection.exec_driver_sql(_for_sqlite(statement) if is_sqlite else statement)
+        connection.exec_driver_sql(for_sqlite(statement) if is_sqlite else statement)
 
 
 def downgrade() -> None:
     raise NotImplementedError("This is the first version of the schema. Restore a backup instead.")
 
 
-def _for_sqlite(statement: str) -> str:
+def for_sqlite(statement: str) -> str:
     for postgresql, sqlite in {"BIGINT": "INTEGER", "BYTEA": "BLOB", "DOUBLE PRECISION": "DOUBLE"}.items():
         statement = statement.replace(postgresql, sqlite)
     return statement
