@@ -161,7 +161,7 @@ def test_side_information_is_summarised(crowdrank, votes, gold, command):
     assert "Side information" not in crowdrank(name, votes).out
 
 
-@pytest.mark.parametrize("columns", ["left,right", "foo,bar", "left,right,winner,winner2"])
+@pytest.mark.parametrize("columns", ["left,right", "foo,bar"])
 def test_gold_pairs_that_cannot_be_read_say_what_they_need(crowdrank, votes, tmp_path, columns):
     path = tmp_path / "gold.csv"
     path.write_text(f"{columns}\n" + ",".join("abcd"[: columns.count(",") + 1]) + "\n")
