@@ -33,7 +33,7 @@ TOKEN = 'input[name="token"]'
 
 @pytest.fixture(scope="module")
 def stones(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("stones"), ITEMS, CONFIG) as served:
+    with serving(tmp_path_factory.mktemp("stones"), ITEMS, CONFIG, ["--allow-internal-webhooks"]) as served:
         yield served
 
 
