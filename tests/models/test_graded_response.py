@@ -183,7 +183,7 @@ def test_prior_scales_must_be_positive(name):
 
 
 def test_with_many_reversed_annotators_the_opposite_sign_is_tried():
-    """Eight of these fifteen are wrong more often than right; climbing from equals ends on the lower summit."""
+    """Eight of these fifteen are wrong more often than right: from identical annotators, the lower mode is found."""
     crowd = rating_crowd(items=30, annotators=15, grades_each=20, levels=5, seed=4)
     assert spearmanr(GradedResponse().fit(crowd.judgments).scores, crowd.truth)[0] > 0.8
 

@@ -74,7 +74,7 @@ def test_an_included_annotator_may_answer_again(played, two):
     exclude(played)
     played.vote(two.ann, question, status=409)
     exclude(played, False)
-    played.vote(two.ann, question)
+    assert not played.vote(two.ann, question)["replayed"]
 
 
 def test_the_stop_of_another_process_holds_at_once(start, new_location):
