@@ -98,4 +98,4 @@ def test_only_the_main_thread_changes_the_filters_of_warnings():
     """What the server runs in threads mutes warnings by `muted_warnings`."""
     source = Path(errors.__file__).parent
     changing = {p.relative_to(source).parts[0] for p in source.rglob("*.py") if "catch_warnings" in p.read_text()}
-    assert changing <= {"cli", "engines", "errors.py", "pipeline.py"}
+    assert changing <= {"cli", "engines", "errors.py", "pipeline"}

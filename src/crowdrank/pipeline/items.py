@@ -1,0 +1,83 @@
+"""Features and systems of items, from a table about items or from columns of the judgments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from crowdrank.data import Comparisons, Judgments
+from crowdrank.io import ItemTable, as_labels, find_side_columns, read_items
+from crowdrank.pipeline.options import RankOptions
+from crowdrank.pipeline.sources import columns_named_by, is_judgments
+from crowdrank.results import Ranking, Systems, compare_systems
+
+POSITION = "position"
+
+
+@dataclass(frozen=True)
+class ItemInformation:
+    """Where each feature and the system of an item come from: a table about items, or columns of the judgments.
+
+    Parameters
+    ----------
+    table : ItemColumns or None
+        The table about items.
+    features : tuple of str
+        The requested features.
+    system : str or None
+        The column that names systems, or "item" if every item is a system.
+    side_columns : tuple of str
+        Columns of the judgments that name the systems of the left and right items; empty if they come from elsewhere.
+    """
+
+    table: ItemTable | None
+    features: tuple[str, ...]
+    system: str | None
+    side_columns: tuple[str, ...]
+
+    @classmethod
+    def read(cls, source: Any, options: RankOptions) -> ItemInformation:
+        """Read the table about items, if there is one, and find the columns that name systems."""
+        with columns_named_by("items_columns"):
+            table = None if options.items is None else read_items(options.items, options.items_columns)
+        system = options.system
+        elsewhere = not system or system == "item" or (table is not None and system in table)
+        header = {name: [] for name in getattr(source, "features", ())} if is_judgments(source) else source
+        sides = () if elsewhere else find_side_columns(header, str(system), options.encoding)
+        return cls(table, tuple(options.features), system, sides)
+
+    @property
+    def columns_to_read(self) -> list[str]:
+        """Columns to keep when the judgments are read."""
+        own = [name for name in self.features if name != POSITION and not self._in_table(name)]
+        return list(dict.fromkeys([*own, *self.side_columns]))
+
+    def add_features(self, comparisons: Comparisons) -> Comparisons:
+        """The comparisons with the features that are columns of the table about items."""
+        if self.table is None:
+            return comparisons
+        columns = {n: self.table.align(comparisons.items, n) for n in self.features if self._in_table(n)}
+        return comparisons.with_item_features(columns)
+
+    def compare_systems(self, judgments: Judgments, ranking: Ranking, options: RankOptions) -> Systems:
+        return compare_systems(
+            ranking,
+            self._system_of_item(judgments, ranking),
+            level=options.level,
+            uncertainty=options.uncertainty != "none",
+            seed=options.seed or 0,
+        )
+
+    def _system_of_item(self, judgments: Judgments, ranking: Ranking) -> Any:
+        from crowdrank.data.features import item_labels_from_sides
+
+        assert self.system is not None
+        if self.side_columns and isinstance(judgments, Comparisons):
+            left, right = (as_labels(judgments.features[name]) for name in self.side_columns)
+            return item_labels_from_sides(judgments, left, right, self.system)
+        if self.table is not None and self.system in self.table:
+            return as_labels(self.table.align(ranking.items, self.system))
+        return ranking.items.labels
+
+    def _in_table(self, name: str) -> bool:
+        return self.table is not None and name in self.table

@@ -1,0 +1,110 @@
+"""Reading of what `rank` is given: the judgments, gold, gold pairs and an earlier ranking."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
+from crowdrank.engines import OutOfCore
+from crowdrank.errors import CrowdrankError, FormatError, SettingError, UnknownNameError
+from crowdrank.io import ImportReport, needs_scan, read, read_gold, read_with_report, scan_with_report
+from crowdrank.pipeline.options import ColumnRoles, RankOptions, Stage
+from crowdrank.results import Ranking
+
+if TYPE_CHECKING:
+    from crowdrank.evaluation import Gold
+
+
+def is_judgments(source: Any) -> bool:
+    return isinstance(source, Comparisons | Ratings | Rankings)
+
+
+def read_judgments(
+    source: Any, options: RankOptions, features: Sequence[str], stage: Stage
+) -> tuple[Judgments, ImportReport | None]:
+    """Read the source into memory, or stream it from disk if it is a folder, a pattern or must not fill the memory."""
+    in_memory_only = {name: getattr(options, name) for name in ("kind", "format", "encoding", "header")}
+    if is_judgments(source):
+        described = {"columns": options.roles or None, **in_memory_only}
+        if given := [name for name, value in described.items() if value is not None]:
+            raise SettingError(f"{given[0]}= describes a file or table, but the source is {type(source).__name__}.")
+        return source, None
+    is_path = isinstance(source, str | PathLike)
+    label = f"Reading {Path(source).name}" if is_path else "Reading the table"
+    if not is_path or not _is_streamed(source, options):
+        with stage(label):
+            return read_with_report(
+                source, columns=options.roles, features=features, strict=options.strict, **in_memory_only
+            )
+    for name, value in (*in_memory_only.items(), ("features", features)):
+        if value and (name, value) != ("kind", "comparisons"):
+            what = "features= other than position" if name == "features" else f"{name}="
+            raise SettingError(
+                f"{what} can be used only when the file is read into memory, and {source} is streamed from disk. "
+                f"Leave it out, or read one file without memory= and engine='out-of-core'."
+            )
+    with stage(label) as update:
+        return scan_with_report(
+            source, columns=options.roles, strict=options.strict, progress=lambda rows: update(f"{rows:,} judgments")
+        )
+
+
+def _is_streamed(source: str | PathLike[str], options: RankOptions) -> bool:
+    out_of_core = options.engine == "out-of-core" or isinstance(options.engine, OutOfCore)
+    return out_of_core or options.memory is not None or needs_scan(source)
+
+
+def load_gold(source: Any, columns: ColumnRoles) -> Gold | None:
+    """Gold from a file or table; None and Gold are returned as they are."""
+    if source is None:
+        return None
+    from crowdrank.evaluation import Gold
+
+    if isinstance(source, Gold):
+        return source
+    with columns_named_by("gold_columns"):
+        found = read_gold(source, columns=columns)
+    return Gold.of(found.item, found.value, query=found.query)
+
+
+@contextmanager
+def columns_named_by(argument: str) -> Iterator[None]:
+    """Let errors about the columns of a table name the argument that is about this table."""
+    try:
+        yield
+    except CrowdrankError as error:
+        if isinstance(error, UnknownNameError):
+            error.remedy = f"Check {argument}={{}}."
+        error.problem = re.sub(r"\bcolumns=", f"{argument}=", error.problem)
+        error.remedy = re.sub(r"\bcolumns=", f"{argument}=", error.remedy)
+        error.option = argument if error.option == "columns" else error.option
+        raise
+
+
+def read_gold_pairs(options: RankOptions) -> Comparisons | Iterable[tuple[Any, Any]] | Literal["agreed"] | None:
+    given = options.gold_pairs
+    if given is None or isinstance(given, Comparisons | list | tuple) or given == "agreed":
+        return given  # type: ignore[no-any-return]
+    try:
+        pairs = read(given, kind="comparisons", columns={} if options.query is None else {"query": options.query})
+    except FormatError as error:
+        if "columns=" not in str(error):
+            raise
+        # `columns` names the columns of the judgments; no option names those of this file.
+        found = str(error).split("; ")[0].split(". ")[0]
+        raise FormatError(
+            f"{found}. Gold pairs need the columns left, right and winner, or winner and loser."
+        ) from error
+    assert isinstance(pairs, Comparisons)
+    return pairs
+
+
+def load_init(options: RankOptions) -> Ranking | None:
+    if options.init is None or isinstance(options.init, Ranking):
+        return options.init
+    return Ranking.load(Path(options.init))
