@@ -17,6 +17,7 @@ _PACKAGES = (
     "errors",
     "evaluation",
     "io",
+    "judging",
     "ltr",
     "models",
     "online",
@@ -28,6 +29,7 @@ _NAMES = {
     "crowdrank.data": ("Comparison", "Comparisons", "Rankings", "Ratings", "SideInformation"),
     "crowdrank.evaluation": ("Gold", "cross_validate", "evaluate", "verdicts"),
     "crowdrank.io": ("read", "read_annotators", "read_gold", "read_items", "read_with_report", "scan"),
+    "crowdrank.judging": ("judge",),
     "crowdrank.models": (
         "MPM",
         "TPP",
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from crowdrank import errors as errors
     from crowdrank import evaluation as evaluation
     from crowdrank import io as io
+    from crowdrank import judging as judging
     from crowdrank import ltr as ltr
     from crowdrank import models as models
     from crowdrank import online as online
@@ -97,6 +100,7 @@ if TYPE_CHECKING:
     from crowdrank.io import read_items as read_items
     from crowdrank.io import read_with_report as read_with_report
     from crowdrank.io import scan as scan
+    from crowdrank.judging import judge as judge
     from crowdrank.models import MPM as MPM
     from crowdrank.models import TPP as TPP
     from crowdrank.models import TRM as TRM

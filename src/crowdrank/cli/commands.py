@@ -65,6 +65,7 @@ COMMANDS = {
         "simulate_active:simulate_active",
         "Compare policies that choose questions: accuracy by number of votes, on simulated annotators.",
     ),
+    "judge": Command(_COLLECT, "judge:judge", "Have language models compare items, and write their votes."),
     "serve": Command(
         _COLLECT, "serve:serve", "Start or resume a collection: a web page to compare items, and a live leaderboard."
     ),
