@@ -26,8 +26,8 @@ def judge(
     ],
     llm: Annotated[list[str], typer.Option(metavar="MODEL", help="Model to ask. Repeatable.")],
     question: Annotated[
-        str, typer.Option(help='What is asked, e.g. "Which answer is better?".', rich_help_panel=_QUESTIONS)
-    ] = "",
+        str | None, typer.Option(help='What is asked, e.g. "Which answer is better?".', rich_help_panel=_QUESTIONS)
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Votes to write (.csv, .tsv, .jsonl, .parquet).", rich_help_panel=OUTPUT)
     ] = None,
@@ -154,7 +154,7 @@ def judge(
     with progress_bar("Asking") as show:
         run = judging.judge(
             items,
-            question,
+            question or "",
             endpoint=endpoint,
             llm=llm,
             out=out,
@@ -226,16 +226,15 @@ def _show_estimate(run: JudgeRun, budget: float | None) -> None:
 
 
 def _show(run: JudgeRun, paths: list[Path | None]) -> None:
+    if not len(run.votes):
+        raise SettingError(" ".join(["No question was answered.", *run.notes]))
     screen = page()
     screen.print(_counts(run))
     if run.spent:
         screen.print(f"Spent so far: {_money(run.spent)}.")
     for note in run.notes:
         screen.print(with_flags(note), style="yellow")
-    if len(run.votes):
-        print_written(paths)
-    else:
-        raise SettingError("No question was answered, so no votes were written.")
+    print_written(paths)
 
 
 def _counts(run: JudgeRun) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from crowdrank.errors import FormatError, SettingError
+from crowdrank.errors import CrowdrankError, FormatError, SettingError
 
 _HEADER = b'{"crowdrank": "journal of judge", "version": 1}'
 
@@ -86,8 +86,12 @@ class Journal:
             self._file = self.path.open("ab+")
         except OSError as error:
             raise FormatError(f"{self.path}: the journal cannot be written ({error.strerror}).") from error
-        _lock(self._file, self.path)
-        self._load()
+        try:
+            _lock(self._file, self.path)
+            self._load()
+        except CrowdrankError:
+            self._file.close()
+            raise
         size = self._file.seek(0, os.SEEK_END)
         if size <= len(_HEADER):  # new, or killed while the first line was written
             self._file.truncate(0)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import gcd
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -188,8 +189,8 @@ def _designed_pairs(items: ItemTexts, pairs: Any, seed: int) -> list[Pair]:
 def _circulant(labels: Sequence[str], per_item: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     """Each item with the `per_item` others that stand at chosen distances on a random circle.
 
-    Distance 1 is among them, so that all items are connected. An odd number takes half of one more circle, which is
-    a perfect matching if the number of items is even.
+    Distance 1 is among them, so that all items are connected. An odd number takes every other pair of one more
+    distance. If the number of items is odd too, a few items have one pair less.
     """
     n = len(labels)
     circle = [labels[position] for position in rng.permutation(n)]
@@ -199,8 +200,13 @@ def _circulant(labels: Sequence[str], per_item: int, rng: np.random.Generator) -
     if per_item % 2 and n % 2 == 0:
         yield from ((circle[i], circle[i + n // 2]) for i in range(n // 2))
     elif per_item % 2:
-        distance = distances[per_item // 2]
-        yield from ((circle[i], circle[(i + distance) % n]) for i in range(0, n - 1, 2))
+        unused = distances[per_item // 2 :]
+        # Steps of a distance that is coprime to n visit all items before they return.
+        distance = next((d for d in unused if gcd(int(d), n) == 1), unused[0])
+        cycles = gcd(int(distance), n)
+        for start in range(cycles):
+            path = [circle[(start + step * distance) % n] for step in range(n // cycles)]
+            yield from zip(path[:-1:2], path[1::2], strict=True)
 
 
 def _with_random_sides(pair: Pair, seed: int) -> Pair:
