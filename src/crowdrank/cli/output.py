@@ -43,6 +43,7 @@ _ARGUMENTS = (
     "missing",
     "out",
     "pairs",
+    "people",
     "price_in",
     "price_out",
     "query",
