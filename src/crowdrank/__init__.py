@@ -27,7 +27,7 @@ _PACKAGES = (
 )
 _NAMES = {
     "crowdrank.data": ("AnnotatorDetails", "Comparison", "Comparisons", "Rankings", "Ratings", "SideInformation"),
-    "crowdrank.evaluation": ("Gold", "cross_validate", "evaluate", "verdicts"),
+    "crowdrank.evaluation": ("Gold", "audit_judges", "cross_validate", "evaluate", "verdicts"),
     "crowdrank.io": ("read", "read_annotators", "read_gold", "read_items", "read_with_report", "scan"),
     "crowdrank.judging": ("judge",),
     "crowdrank.models": (
@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from crowdrank.data import Ratings as Ratings
     from crowdrank.data import SideInformation as SideInformation
     from crowdrank.evaluation import Gold as Gold
+    from crowdrank.evaluation import audit_judges as audit_judges
     from crowdrank.evaluation import cross_validate as cross_validate
     from crowdrank.evaluation import evaluate as evaluate
     from crowdrank.evaluation import verdicts as verdicts

@@ -39,6 +39,11 @@ COMMANDS = {
     "annotators": Command(
         _RANK, "annotators:annotators", "Show how reliable each annotator is: estimate, interval, verdict and reason."
     ),
+    "judges": Command(
+        _RANK,
+        "judges:judges",
+        "Audit a jury: agreement with gold or humans, flips, sides, shared errors, and which judges to pay for.",
+    ),
     "explain": Command(
         _RANK,
         "explain:explain",
