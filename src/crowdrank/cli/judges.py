@@ -102,18 +102,17 @@ def _table(audit: JudgeAudit, top: int) -> Table:
     from crowdrank.reports import label, number_column
 
     frame = audit.frame()
-    both = f"{audit.reference} " if "agreement_humans" in frame.columns else ""
     heads = {
-        "agreement": f"{both}agreement",
+        "agreement": "agreement",
         "kappa": "κ",
-        "agreement_humans": "humans agreement",
+        "agreement_humans": "humans",
         "flips": "flips",
         "left": "left",
-        "price_per_correct": "price per correct",
+        "price_per_correct": "per correct",
     }
     shown = [name for name in heads if name in frame.columns and frame[name].null_count() < len(frame)]
     table = Table(box=None, pad_edge=False)
-    table.add_column("judge")
+    table.add_column("judge", min_width=12)
     for head in ("votes", *(heads[name] for name in shown)):
         number_column(table, head)
     for n, row in enumerate(frame.iter_rows(named=True)):
@@ -132,7 +131,9 @@ def _cell(row: dict[str, Any], name: str) -> str:
     if name == "price_per_correct":
         return f"{value:.3g}"
     low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return f"{value:.2f}" if low is None else f"{value:.2f} ({low:.2f}–{high:.2f})"
+    if name in ("agreement", "kappa") and low is not None:
+        return f"{value:.2f} ({low:.2f}–{high:.2f})"
+    return f"{value:.2f}"
 
 
 def _as_dict(audit: JudgeAudit) -> dict[str, Any]:

@@ -265,7 +265,7 @@ def _table(
         "price": pl.Series([who.price for who in details], dtype=pl.Float64),
         "votes": answers.n_votes,
         **_agreement(answers, main, level, seed),
-        **{f"{name}_humans": v for o in others for name, v in _agreement(answers, o, level, seed).items()},
+        **{name: v for other in others for name, v in _agreement(answers, other, level, seed, "_humans").items()},
         **_three("flips", wilson(answers.flipped, answers.both_orders, level)),
         **_three("left", wilson(answers.decided_left, answers.decided, level)),
     }
@@ -277,14 +277,15 @@ def _table(
     return frame.sort("agreement", "pairs", descending=True, nulls_last=True, maintain_order=True)
 
 
-def _agreement(answers: PairAnswers, reference: FloatArray, level: float, seed: int) -> dict[str, Any]:
+def _agreement(answers: PairAnswers, reference: FloatArray, level: float, seed: int, end: str = "") -> dict[str, Any]:
     """Number of pairs with a reference, share of agreement, and kappa."""
     known = np.isfinite(reference) & np.isfinite(answers.answer)
     right = np.where(known, (1 + answers.sign * reference) / 2, 0.0).sum(axis=1)
     draws = [kappa(answers.sign, reference, weight) for weight in resampled_weights(known.shape[1], seed)]
     kappas = np.stack([kappa(answers.sign, reference), *_quantiles(np.concatenate(draws), level)])
     n_pairs = known.sum(axis=1)
-    return {"pairs": n_pairs, **_three("agreement", wilson(right, n_pairs, level)), **_three("kappa", kappas)}
+    shares = wilson(right, n_pairs, level)
+    return {f"pairs{end}": n_pairs, **_three(f"agreement{end}", shares), **_three(f"kappa{end}", kappas)}
 
 
 def _three(name: str, values: FloatArray) -> dict[str, FloatArray]:
