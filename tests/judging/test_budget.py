@@ -43,9 +43,9 @@ def test_the_budget_counts_all_runs(ask, endpoint):
 def test_tokens_beyond_the_limit_cost_at_most_one_request(ask, endpoint):
     """An endpoint that ignores max_tokens: the first answer shows it, and the others are reserved for."""
     endpoint.behaviour = lambda number, body: verdict("A", tokens_in=100, tokens_out=400)
-    ask(both_orders=True, max_tokens=10, **PRICE, budget=1.2)
-    assert 0.5 * len(endpoint.answered) <= 1.2 + 0.5
-    assert len(endpoint.answered) == 2
+    for _ in range(3):
+        ask(both_orders=True, max_tokens=10, llm=["m", "n"], **PRICE, budget=1.2)
+        assert 0.5 * len(endpoint.answered) <= 1.2 + 0.5
 
 
 def test_requests_whose_fate_is_unknown_count_as_spent(ask, endpoint):

@@ -49,8 +49,8 @@ class LLMJudge:
     dialect: Dialect = field(default_factory=Dialect)
     proven: bool = False
     """Whether the endpoint has answered. Until then, one request is sent at a time."""
-    first: asyncio.Lock = field(default_factory=asyncio.Lock)
     largest_cost: float = 0.0
+    """The most that a request has cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +160,7 @@ class Asker:
         self.problems: dict[str, int] = {}
         self.n_answers = self.n_cut = 0
         self._failed_in_a_row = 0
+        self._first = asyncio.Lock()
         self._random = random.Random()
 
     async def run(self, questions: Iterable[Question], total: int) -> None:
@@ -220,7 +221,7 @@ class Asker:
         if question.judge.proven:
             await self._ask_until_understood(question)
             return
-        async with question.judge.first:
+        async with self._first:
             if not question.judge.proven and not self.stop.is_set():
                 await self._ask_until_understood(question)
                 return
@@ -266,10 +267,12 @@ class Asker:
         return longest * self._random.uniform(0.5, 1.0)
 
     def _give_up(self, reason: str, most_in_a_row: int | None) -> None:
-        """Count a question that could not be asked, and stop after so many in a row."""
+        """Count a question that could not be asked, and stop after so many in a row; None if it alone is at fault."""
         self.problems[reason] = self.problems.get(reason, 0) + 1
+        if most_in_a_row is None:
+            return
         self._failed_in_a_row += 1
-        if most_in_a_row is not None and self._failed_in_a_row >= most_in_a_row:
+        if self._failed_in_a_row >= most_in_a_row:
             raise EndpointError(f"The endpoint does not answer: {reason.rstrip('.')}.")
 
     async def _send(self, question: Question, dialect: Dialect) -> bool:

@@ -163,8 +163,8 @@ class Endpoint:
             async with asyncio.timeout(self._timeout):
                 async with self._client.stream("POST", url, json=dict(body)) as response:
                     content = await _read(response)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise TransientError("cannot connect", may_cost=False) from error
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
+            raise TransientError(f"cannot connect ({self.redact(str(error))})", may_cost=False) from error
         except (TimeoutError, httpx.TimeoutException) as error:
             raise TransientError(f"no answer within {self._timeout:g} s", may_cost=True) from error
         except httpx.TransportError as error:

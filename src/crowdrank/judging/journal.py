@@ -123,6 +123,12 @@ class Journal:
         """Record that no answer came."""
         self._record({"failed": key, "n": number, "cost": cost, "why": why})
 
+    def largest_cost(self, annotator: str) -> float:
+        """The most that an understood answer of an annotator has cost."""
+        return max(
+            (answer["cost"] for answer in self.answers.values() if answer["annotator"] == annotator), default=0.0
+        )
+
     def _record(self, entry: Mapping[str, Any]) -> None:
         self._write(json.dumps(entry).encode() + b"\n")
         self._apply(entry)

@@ -198,6 +198,8 @@ def judge(
     client = Endpoint(url, read_key(url, key_env), timeout)
     with Journal(path) as log:
         before = plan.count_answered(log)
+        for one in judges:
+            one.largest_cost = log.largest_cost(one.annotator)
         asker = Asker(client, log, Budget(budget, log.spent), RateLimit(rate), rules, on_progress or _silent)
         try:
             _ask(asker, plan, log)
