@@ -274,7 +274,8 @@ def _table(
     columns["price_per_correct"] = np.where(np.isfinite(per_correct), per_correct, np.nan)
     text = dict.fromkeys(("annotator", "kind", "family"), pl.String)
     frame = pl.DataFrame(columns, schema_overrides=text).with_columns(pl.selectors.float().fill_nan(None))
-    return frame.sort("agreement", "pairs", descending=True, nulls_last=True, maintain_order=True)
+    # By the lower end, so that a judge of three pairs does not come first by luck.
+    return frame.sort("agreement_low", "pairs", descending=True, nulls_last=True, maintain_order=True)
 
 
 def _agreement(answers: PairAnswers, reference: FloatArray, level: float, seed: int, end: str = "") -> dict[str, Any]:
