@@ -17,6 +17,7 @@ _PACKAGES = (
     "errors",
     "evaluation",
     "io",
+    "judging",
     "ltr",
     "models",
     "online",
@@ -25,9 +26,10 @@ _PACKAGES = (
     "simulation",
 )
 _NAMES = {
-    "crowdrank.data": ("Comparison", "Comparisons", "Rankings", "Ratings", "SideInformation"),
-    "crowdrank.evaluation": ("Gold", "cross_validate", "evaluate", "verdicts"),
+    "crowdrank.data": ("AnnotatorDetails", "Comparison", "Comparisons", "Rankings", "Ratings", "SideInformation"),
+    "crowdrank.evaluation": ("Gold", "audit_judges", "cross_validate", "evaluate", "verdicts"),
     "crowdrank.io": ("read", "read_annotators", "read_gold", "read_items", "read_with_report", "scan"),
+    "crowdrank.judging": ("judge",),
     "crowdrank.models": (
         "MPM",
         "TPP",
@@ -76,18 +78,21 @@ if TYPE_CHECKING:
     from crowdrank import errors as errors
     from crowdrank import evaluation as evaluation
     from crowdrank import io as io
+    from crowdrank import judging as judging
     from crowdrank import ltr as ltr
     from crowdrank import models as models
     from crowdrank import online as online
     from crowdrank import reports as reports
     from crowdrank import results as results
     from crowdrank import simulation as simulation
+    from crowdrank.data import AnnotatorDetails as AnnotatorDetails
     from crowdrank.data import Comparison as Comparison
     from crowdrank.data import Comparisons as Comparisons
     from crowdrank.data import Rankings as Rankings
     from crowdrank.data import Ratings as Ratings
     from crowdrank.data import SideInformation as SideInformation
     from crowdrank.evaluation import Gold as Gold
+    from crowdrank.evaluation import audit_judges as audit_judges
     from crowdrank.evaluation import cross_validate as cross_validate
     from crowdrank.evaluation import evaluate as evaluate
     from crowdrank.evaluation import verdicts as verdicts
@@ -97,6 +102,7 @@ if TYPE_CHECKING:
     from crowdrank.io import read_items as read_items
     from crowdrank.io import read_with_report as read_with_report
     from crowdrank.io import scan as scan
+    from crowdrank.judging import judge as judge
     from crowdrank.models import MPM as MPM
     from crowdrank.models import TPP as TPP
     from crowdrank.models import TRM as TRM

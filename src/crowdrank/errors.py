@@ -5,6 +5,7 @@ CrowdrankError
 │   ├── FormatError         a file cannot be read, or its columns cannot be identified
 │   ├── DisconnectedError   some items were never compared with the others, and the model has no prior
 │   └── SeparationError     some items only won or only lost against the rest, and the model has no prior
+├── EndpointError           an endpoint of a language model refuses all requests, or does not answer
 ├── NothingToAskError       no question is left to ask
 ├── SettingError            a setting of a model, a command or an engine is invalid
 └── UnknownNameError        there is no such model, item, column or query; suggests the nearest name
@@ -73,6 +74,10 @@ class DisconnectedError(DataError):
 
 class SeparationError(DataError):
     """Some items only won or only lost against the rest, so their scores have no finite estimate."""
+
+
+class EndpointError(CrowdrankError):
+    """An endpoint of a language model refuses all requests, or does not answer."""
 
 
 class NothingToAskError(CrowdrankError):

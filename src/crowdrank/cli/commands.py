@@ -39,6 +39,11 @@ COMMANDS = {
     "annotators": Command(
         _RANK, "annotators:annotators", "Show how reliable each annotator is: estimate, interval, verdict and reason."
     ),
+    "judges": Command(
+        _RANK,
+        "judges:judges",
+        "Audit a jury: agreement with gold or humans, flips, sides, shared errors, and which judges to pay for.",
+    ),
     "explain": Command(
         _RANK,
         "explain:explain",
@@ -65,6 +70,7 @@ COMMANDS = {
         "simulate_active:simulate_active",
         "Compare policies that choose questions: accuracy by number of votes, on simulated annotators.",
     ),
+    "judge": Command(_COLLECT, "judge:judge", "Have language models compare items, and write their votes."),
     "serve": Command(
         _COLLECT, "serve:serve", "Start or resume a collection: a web page to compare items, and a live leaderboard."
     ),

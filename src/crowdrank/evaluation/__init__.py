@@ -13,6 +13,9 @@ from crowdrank.evaluation.diagnostics import (
 from crowdrank.evaluation.explanation import Explanation, explain
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evaluate_scores
 from crowdrank.evaluation.interval_coverage import Coverage, count_held
+from crowdrank.evaluation.judge_agreement import effective_number, kappa, krippendorff_alpha
+from crowdrank.evaluation.judge_audit import JudgeAudit, audit_judges
+from crowdrank.evaluation.juries import Jury
 from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, compare_models
 from crowdrank.evaluation.rank_correlation import (
     accuracy,
@@ -38,6 +41,8 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Gold",
+    "JudgeAudit",
+    "Jury",
     "Measure",
     "ModelComparison",
     "ModelScore",
@@ -48,6 +53,7 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "accuracy",
+    "audit_judges",
     "average_precision",
     "calibration",
     "check_design",
@@ -55,12 +61,15 @@ __all__ = [
     "count_held",
     "cross_validate",
     "disagreement",
+    "effective_number",
     "evaluate",
     "evaluate_scores",
     "explain",
     "find_tastes",
+    "kappa",
     "kendall_correlation",
     "kendall_distance",
+    "krippendorff_alpha",
     "log_probabilities",
     "ndcg",
     "position_bias",

@@ -38,6 +38,7 @@ def rank(
     gold_pairs: Any = None,
     annotator_quality: Mapping[str, float | tuple[float, float]] | None = None,
     annotator_order: Sequence[tuple[str, str]] | None = None,
+    people: Any = None,
     engine: str | Engine | None = None,
     scheduler: str | None = None,
     memory: str | int | None = None,
@@ -88,6 +89,8 @@ def rank(
         Known quality of annotators: a number, or a tuple (low, high).
     annotator_order : sequence of pairs, optional
         Pairs of annotators, the better one first.
+    people : path, data frame or mapping, optional
+        Columns about annotators: annotator, kind (human or llm), family (what judges have in common) and price.
     engine : {"local", "out-of-core", "dask"} or Engine, optional
         Where to compute.
     scheduler : str, optional
@@ -148,6 +151,7 @@ def rank(
         gold_pairs=gold_pairs,
         annotator_quality=annotator_quality or {},
         annotator_order=annotator_order or (),
+        people=people,
         engine=engine,
         scheduler=scheduler,
         memory=memory,

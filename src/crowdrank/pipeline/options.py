@@ -49,6 +49,7 @@ class RankOptions:
     gold_pairs: Any = None
     annotator_quality: Mapping[str, float | tuple[float, float]] = field(default_factory=dict)
     annotator_order: Sequence[tuple[str, str]] = ()
+    people: Any = None
     engine: str | Engine | None = None
     scheduler: str | None = None
     memory: str | int | None = None

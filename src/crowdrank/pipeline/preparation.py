@@ -9,7 +9,7 @@ from typing import Any
 
 from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
 from crowdrank.errors import DataError, DataWarning, SettingError
-from crowdrank.io import ImportReport
+from crowdrank.io import ImportReport, read_people
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import (
     ModelChoice,
@@ -173,8 +173,9 @@ def _fill_missing(judgments: Judgments, missing: str | None) -> tuple[Judgments,
 
 def _read_side_information(model: Model, data: Judgments, options: RankOptions) -> SideInformation | None:
     """Gold pairs and known qualities of annotators; raises an error if the model cannot use them."""
+    people = {} if options.people is None else read_people(options.people)
     if not options.has_side_information:
-        return None
+        return SideInformation(people=people) if people and model.accepts_side_information else None
     if not model.accepts_side_information or not isinstance(data, Comparisons):
         able = models_that("accepts_side_information")
         raise SettingError(
@@ -187,6 +188,7 @@ def _read_side_information(model: Model, data: Judgments, options: RankOptions) 
         between={name: value for name, value in quality.items() if isinstance(value, tuple)},
         better=options.annotator_order,
         gold=read_gold_pairs(options),
+        people=people,
     )
 
 
@@ -203,7 +205,8 @@ def describe_side_information(prepared: PreparedData) -> str:
         (annotators, "annotator's quality", "annotators' quality"),
         (len(known.better), "annotator order", "annotator orders"),
     )
-    return f"Side information: {', '.join(f'{n:,} {one if n == 1 else many}' for n, one, many in counts if n)}."
+    found = [f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n]
+    return f"Side information: {', '.join(found)}." if found else ""
 
 
 def opening_notes(prepared: PreparedData) -> list[str]:

@@ -44,9 +44,14 @@ def write_report(findings: Findings, path: str | PathLike[str]) -> None:
     path : path
         File to write, .html.
     """
+    write_page(report(findings), path)
+
+
+def write_page(text: str, path: str | PathLike[str]) -> None:
+    """Write a page to a file, .html."""
     target = check_report(path)
     try:
-        target.write_text(report(findings), encoding="utf-8")
+        target.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SettingError(f"{target}: cannot be written ({error.strerror or error}).") from error
 
@@ -54,16 +59,21 @@ def write_report(findings: Findings, path: str | PathLike[str]) -> None:
 def report(findings: Findings) -> str:
     """Return the report as HTML."""
     sections = [made for make in _SECTIONS if (made := make(findings)) is not None]
-    body = [_header(findings), _contents(sections), tag("main", *map(_section, sections)), _footer(findings)]
-    return "<!doctype html>\n" + tag("html", _head(findings), tag("body", *body), lang="en") + "\n"
+    return whole_page(findings.title, _header(findings), sections, _footer(findings))
 
 
-def _head(findings: Findings) -> Html:
+def whole_page(title: str, header: Html, sections: list[Section], footer: Html) -> str:
+    """Return a page with a table of contents; it needs nothing besides itself."""
+    body = [header, _contents(sections), tag("main", *map(_section, sections)), footer]
+    return "<!doctype html>\n" + tag("html", _head(title), tag("body", *body), lang="en") + "\n"
+
+
+def _head(title: str) -> Html:
     style = files("crowdrank.reports.html").joinpath("style.css").read_text(encoding="utf-8")
     return tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("title", f"{findings.title} – crowdrank"),
+        tag("title", f"{title} – crowdrank"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", http_equiv="Content-Security-Policy", content=_CONTENT_SECURITY_POLICY),
         tag("meta", name="color-scheme", content="light dark"),

@@ -1,0 +1,337 @@
+"""The audit of a jury: how far each judge can be believed, who errs with whom, and which judges to pay for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from crowdrank.arrays import BoolArray, FloatArray, IntArray
+from crowdrank.data import AnnotatorDetails, Comparisons, SideInformation
+from crowdrank.errors import DataError, SettingError
+from crowdrank.evaluation.judge_agreement import (
+    PairAnswers,
+    effective_number,
+    error_correlations,
+    kappa,
+    krippendorff_alpha,
+    pair_answers,
+    resampled_weights,
+)
+from crowdrank.evaluation.juries import Jury, compare_juries, recommend_jury
+
+_MIN_PAIRS = 10
+_MANY_FLIPS, _SHARED_ERRORS = 0.25, 0.5
+REFERENCES = {
+    "gold": "gold",
+    "humans": "the majority of the humans",
+    "others": "the majority of the other judges",
+}
+
+
+class Interval(NamedTuple):
+    """An estimate with its interval; NaN where there are no data."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class JudgeAudit:
+    """What is known about the judges of a jury.
+
+    Parameters
+    ----------
+    judges : tuple of str
+        Names of the judges.
+    details : tuple of AnnotatorDetails
+        Kind, family and price of each.
+    reference : {"gold", "humans", "others"}
+        What errors are measured against.
+    n_pairs : int
+        Pairs that were judged.
+    n_reference : int
+        Pairs with an answer of the reference.
+    level : float
+        Coverage of the intervals.
+    table : polars.DataFrame
+        One row per judge, see `frame`.
+    alpha : mapping of str to Interval
+        Krippendorff's alpha of all judges, and of the humans and the language models if both are known.
+    correlation : array, shape (judges, judges)
+        Correlation of errors; NaN where it is unknown.
+    n_effective : float
+        The number of judges with independent errors that these amount to; NaN without gold and humans.
+    juries : tuple of Jury
+        The best juries of growing size.
+    recommended : Jury or None
+        The one to choose.
+    """
+
+    judges: tuple[str, ...]
+    details: tuple[AnnotatorDetails, ...]
+    reference: str
+    n_pairs: int
+    n_reference: int
+    level: float
+    table: pl.DataFrame
+    alpha: Mapping[str, Interval]
+    correlation: FloatArray
+    n_effective: float
+    juries: tuple[Jury, ...]
+    recommended: Jury | None
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per judge, the best first.
+
+        The columns are annotator, kind, family, price, votes, pairs (with an answer of the reference), agreement with
+        the reference (a tie is half right), kappa, flips (share of pairs decided for a side rather than an item, when
+        both orders were asked), left (share of decided votes for the left), each with low and high; and the price of
+        a correct answer, with all votes that a judge gives on a pair. With both gold and humans, pairs_humans,
+        agreement_humans and kappa_humans compare with the majority of the humans.
+        """
+        return self.table
+
+    def notes(self) -> list[str]:
+        """What stands out, in sentences."""
+        sentences = []
+        if self.reference == "others":
+            sentences.append(
+                "There are no gold pairs and no humans to compare with: a judge who errs with the majority looks "
+                "right here, and shared errors cannot be seen."
+            )
+        elif self.n_reference < _MIN_PAIRS:
+            sentences.append(f"Only {self.n_reference:,} pairs have an answer of {REFERENCES[self.reference]}.")
+        if self.n_effective < _SHARED_ERRORS * len(self.judges):
+            sentences.append(
+                f"The judges err together: the {len(self.judges):,} judges answer as if they were "
+                f"{self.n_effective:.1f}. Their majority may be wrong where they agree."
+            )
+        poor = self.table.filter(pl.col("agreement_high") < 0.5)["annotator"].to_list()
+        if poor and self.reference != "others":
+            sentences.append(f"{_count(poor)} worse than a coin: {_names(poor)}.")
+        flipping = self.table.filter(pl.col("flips_low") > _MANY_FLIPS)["annotator"].to_list()
+        if flipping:
+            sentences.append(
+                f"{_count(flipping)} inconsistent: when the sides are swapped, they change their answer on more than "
+                f"{_MANY_FLIPS:.0%} of the pairs: {_names(flipping)}."
+            )
+        return sentences
+
+
+def audit_judges(
+    votes: Comparisons,
+    *,
+    people: Mapping[str, AnnotatorDetails] | None = None,
+    gold: Comparisons | Iterable[tuple[Any, Any]] | None = None,
+    budget: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> JudgeAudit:
+    """Audit the judges of a jury: agreement, flips, sides, shared errors, prices, and the jury to choose.
+
+    Parameters
+    ----------
+    votes : Comparisons
+        Votes that name annotators.
+    people : mapping of str to AnnotatorDetails, optional
+        Kind (human or llm), family and price of annotators, as `crowdrank.io.read_people` returns.
+    gold : Comparisons or pairs (better, worse), optional
+        Pairs whose answer is known. Judges are compared with these; without them with the majority of the humans;
+        without humans with the majority of the other judges.
+    budget : float, optional
+        The most that a question may cost, with all votes of the recommended jury on it.
+    level : float, default 0.95
+        Coverage of the intervals.
+    seed : int, default 0
+        Seed of the bootstrap and of the cross-validation of juries.
+
+    Returns
+    -------
+    JudgeAudit
+
+    Raises
+    ------
+    DataError
+        If the votes name no annotators, or fewer than two.
+
+    Examples
+    --------
+    >>> votes = Comparisons.of(
+    ...     ["a", "b", "c", "a", "b", "c"],
+    ...     ["b", "c", "a", "b", "c", "a"],
+    ...     ["a", "b", "a", "a", "c", "c"],
+    ...     annotator=["good"] * 3 + ["bad"] * 3,
+    ... )
+    >>> audit = audit_judges(votes, gold=[("a", "b"), ("b", "c"), ("a", "c")])
+    >>> audit.frame()["annotator", "agreement"].rows()
+    [('good', 1.0), ('bad', 0.3333333333333333)]
+    """
+    if not 0 < level < 1:
+        raise SettingError(f"level must be between 0 and 1, got {level}.")
+    answers = pair_answers(votes)
+    names = tuple(map(str, votes.annotators))
+    if len(names) < 2:
+        raise DataError("An audit of judges needs at least two annotators.")
+    details = tuple((people or {}).get(name, AnnotatorDetails()) for name in names)
+    human = np.array([who.kind == "human" for who in details])
+    references = _references(answers, votes, gold, human)
+    name, reference = next(iter(references.items()))
+    known = np.isfinite(reference) & np.isfinite(answers.answer)
+    independent = name != "others"
+    correlation, shared = error_correlations(answers.answer, reference)
+    if not independent:
+        correlation = np.full_like(correlation, np.nan)
+    # Humans are the reference themselves, so only the others can be hired.
+    hired = np.flatnonzero(~human) if name == "humans" else np.arange(len(names))
+    costs = _costs(details, answers)
+    if budget is not None and not np.isfinite(costs[hired]).any():
+        raise SettingError("A budget needs the prices of the judges: give people= with a column price.")
+    juries = compare_juries(answers.answer, reference, hired, costs, budget, seed) if independent else ()
+    return JudgeAudit(
+        judges=names,
+        details=details,
+        reference=name,
+        n_pairs=answers.answer.shape[1],
+        n_reference=int(known.any(axis=0).sum()),
+        level=level,
+        table=_table(names, details, answers, references, level, seed),
+        alpha=_alphas(answers.sign, human, np.array([who.kind == "llm" for who in details]), level, seed),
+        correlation=correlation,
+        n_effective=effective_number(correlation, shared) if independent else float("nan"),
+        juries=juries,
+        recommended=recommend_jury(juries),
+    )
+
+
+def _references(
+    answers: PairAnswers,
+    votes: Comparisons,
+    gold: Comparisons | Iterable[tuple[Any, Any]] | None,
+    human: BoolArray,
+) -> dict[str, FloatArray]:
+    """The decisions to compare with, one row per judge; the most trustworthy reference comes first."""
+    found = {}
+    if gold is not None:
+        found["gold"] = np.broadcast_to(_gold_decisions(answers, votes, gold), answers.answer.shape)
+    given = np.where(np.isfinite(answers.answer), answers.answer, 0.0)
+    if human.any() and not human.all():
+        found["humans"] = _majority_without(given[human].sum(axis=0), np.where(human[:, None], given, 0.0))
+    return found or {"others": _majority_without(given.sum(axis=0), given)}
+
+
+def _majority_without(total: FloatArray, own: FloatArray) -> FloatArray:
+    """The majority without each judge's own votes; NaN where it is even."""
+    rest = total - own
+    return np.where(np.abs(rest) > 1e-9, np.sign(rest), np.nan)
+
+
+def _gold_decisions(
+    answers: PairAnswers, votes: Comparisons, gold: Comparisons | Iterable[tuple[Any, Any]]
+) -> FloatArray:
+    encoded = SideInformation(gold=gold).encode(votes)
+    known = {(int(a), int(b)) for a, b in zip(encoded.gold_better, encoded.gold_worse, strict=True)}
+    pairs = zip(answers.first.tolist(), answers.second.tolist(), strict=True)
+    decided = np.array([1.0 if (a, b) in known else -1.0 if (b, a) in known else np.nan for a, b in pairs])
+    if not np.isfinite(decided).any():
+        raise DataError("No gold pair was judged.")
+    return decided
+
+
+def _costs(details: Sequence[AnnotatorDetails], answers: PairAnswers) -> FloatArray:
+    """What a question costs with each judge, who may be asked in both orders; NaN if the price is unknown."""
+    prices = np.array([np.nan if who.price is None else who.price for who in details])
+    n_pairs = np.maximum(np.isfinite(answers.answer).sum(axis=1), 1)
+    return np.asarray(prices * answers.n_votes / n_pairs)
+
+
+def _table(
+    names: Sequence[str],
+    details: Sequence[AnnotatorDetails],
+    answers: PairAnswers,
+    references: Mapping[str, FloatArray],
+    level: float,
+    seed: int,
+) -> pl.DataFrame:
+    main, *others = references.values()
+    columns: dict[str, Any] = {
+        "annotator": list(names),
+        "kind": [who.kind for who in details],
+        "family": [who.family for who in details],
+        "price": pl.Series([who.price for who in details], dtype=pl.Float64),
+        "votes": answers.n_votes,
+        **_agreement(answers, main, level, seed),
+        **{name: v for other in others for name, v in _agreement(answers, other, level, seed, "_humans").items()},
+        **_three("flips", wilson(answers.flipped, answers.both_orders, level)),
+        **_three("left", wilson(answers.decided_left, answers.decided, level)),
+    }
+    with np.errstate(invalid="ignore", divide="ignore"):
+        per_correct = _costs(details, answers) / columns["agreement"]
+    columns["price_per_correct"] = np.where(np.isfinite(per_correct), per_correct, np.nan)
+    text = dict.fromkeys(("annotator", "kind", "family"), pl.String)
+    frame = pl.DataFrame(columns, schema_overrides=text).with_columns(pl.selectors.float().fill_nan(None))
+    # By the lower end, so that a judge of three pairs does not come first by luck.
+    return frame.sort("agreement_low", "pairs", descending=True, nulls_last=True, maintain_order=True)
+
+
+def _agreement(answers: PairAnswers, reference: FloatArray, level: float, seed: int, end: str = "") -> dict[str, Any]:
+    """Number of pairs with a reference, share of agreement, and kappa."""
+    known = np.isfinite(reference) & np.isfinite(answers.answer)
+    right = np.where(known, (1 + answers.sign * reference) / 2, 0.0).sum(axis=1)
+    draws = [kappa(answers.sign, reference, weight) for weight in resampled_weights(known.shape[1], seed)]
+    kappas = np.stack([kappa(answers.sign, reference), *_quantiles(np.concatenate(draws), level)])
+    n_pairs = known.sum(axis=1)
+    shares = wilson(right, n_pairs, level)
+    return {f"pairs{end}": n_pairs, **_three(f"agreement{end}", shares), **_three(f"kappa{end}", kappas)}
+
+
+def _three(name: str, values: FloatArray) -> dict[str, FloatArray]:
+    return {name: values[0], f"{name}_low": values[1], f"{name}_high": values[2]}
+
+
+def wilson(successes: FloatArray | IntArray, trials: IntArray, level: float) -> FloatArray:
+    """Return shares with Wilson's intervals as three rows; NaN without trials.
+
+    >>> wilson(np.array([8.0]), np.array([10]), 0.95).round(2).ravel().tolist()
+    [0.8, 0.49, 0.94]
+    """
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + level) / 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = successes / trials
+        centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+        half = z * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)) / (1 + z**2 / trials)
+    return np.stack([share, centre - half, centre + half])
+
+
+def _quantiles(draws: FloatArray, level: float) -> FloatArray:
+    """Both ends of the interval of each column; NaN for a column of NaN."""
+    ends = np.full((2, draws.shape[1]), np.nan)
+    usable = np.isfinite(draws).any(axis=0)
+    ends[:, usable] = np.nanquantile(draws[:, usable], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return ends
+
+
+def _alphas(sign: FloatArray, human: BoolArray, llm: BoolArray, level: float, seed: int) -> dict[str, Interval]:
+    groups = {"all judges": np.ones(len(sign), bool), "humans": human, "language models": llm}
+    found = {}
+    for name, members in groups.items():
+        if members.sum() < 2 or (name != "all judges" and members.all()):
+            continue
+        draws = [krippendorff_alpha(sign[members], weight) for weight in resampled_weights(sign.shape[1], seed)]
+        low, high = _quantiles(np.concatenate(draws)[:, None], level)[:, 0]
+        found[name] = Interval(float(krippendorff_alpha(sign[members])[0]), float(low), float(high))
+    return found
+
+
+def _count(names: Sequence[str]) -> str:
+    return "1 judge is" if len(names) == 1 else f"{len(names):,} judges are"
+
+
+def _names(names: Sequence[str], limit: int = 5) -> str:
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
