@@ -40,10 +40,15 @@ def test_kind_and_family_are_read():
         ({"annotator": ["ann", "ann"]}, "more than one row"),
         ({"annotator": ["ann"], "price": ["free"]}, "price of 'ann'"),
         ({"annotator": ["ann"], "quota": [-1]}, "quota of 'ann'"),
-        ({"annotator": ["ann"], "kind": ["cat"]}, "kind of 'ann' must be human or llm"),
+        ({"annotator": ["ann", "gpt"], "kind": ["cat", "llm"]}, "kind of 'ann' must be human or llm"),
         ({"x": ["ann"], "y": ["bob"]}, "no column for the annotator"),
     ],
 )
 def test_what_makes_no_sense_is_refused(columns, said):
     with pytest.raises(FormatError, match=said):
         read_annotators(columns)
+
+
+def test_a_kind_that_is_about_something_else_is_ignored():
+    people = read_annotators({"annotator": ["ann", "bob"], "kind": ["good", "random"]})
+    assert people.kind == {}

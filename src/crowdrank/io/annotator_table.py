@@ -147,12 +147,19 @@ def _words(rows: Rows, labels: tuple[str, ...], role: str) -> dict[str, str]:
 
 
 def _kinds(rows: Rows, labels: tuple[str, ...]) -> dict[str, str]:
-    """Return "human" or "llm" by annotator, from the usual words for them."""
+    """Return "human" or "llm" by annotator, from the usual words for them.
+
+    A column without any of these words is about something else, and is ignored.
+    """
     known = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+    given = _words(rows, labels, "kind")
+    plain_words = {name: "".join(word.lower().split()) for name, word in given.items()}
+    if known.keys().isdisjoint(plain_words.values()):
+        return {}
     kinds = {}
-    for name, word in _words(rows, labels, "kind").items():
-        plain = "".join(word.lower().split())
+    for name, plain in plain_words.items():
         if plain not in known:
+            word = given[name]
             accepted = " or ".join(KINDS_OF_ANNOTATORS)
             raise FormatError(f"{rows.table.name}: the kind of {name!r} must be {accepted}, got {word!r}.")
         kinds[name] = known[plain]

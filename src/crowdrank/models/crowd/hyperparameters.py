@@ -62,6 +62,10 @@ _LATTICE_ROWS, _STAR_ROWS = 2_000, 300_000
 _ROUGH_TOLERANCE = 0.2
 _MAX_ROUNDS, _ROUND_TOLERANCE = 12, 0.1
 _SMALLEST_SCALE = 0.02
+LARGEST_SCALE = 3.0
+"""Largest spread of scores that is learnt, unless Bradley-Terry finds a larger one. Where it is larger because
+annotators of low quality explain all errors, answers depend on the order of the items alone. The posterior of the
+scores is then not normal, and its mode is a poor estimate of the order."""
 # The distribution of quality is estimated from about this many annotators.
 _MOST_ANNOTATORS = 2_000
 # Bounds of log α and log β where data are many.
@@ -161,6 +165,8 @@ class Explorer:
         Number of answers.
     tolerance, max_steps : float and int
         Stopping rule of Newton's method.
+    largest_scale : float, default LARGEST_SCALE
+        Upper bound of σ, if it is learnt.
     """
 
     objective: MarginalObjective
@@ -168,6 +174,7 @@ class Explorer:
     rows: int
     tolerance: float
     max_steps: int
+    largest_scale: float = LARGEST_SCALE
 
     @cached_property
     def _sample(self) -> tuple[int, MarginalObjective]:
@@ -192,7 +199,7 @@ class Explorer:
 
     def _mode(self, at: Coordinates, start: FloatArray, tie: TieDistribution | None = None) -> Mode:
         """The mode of the scores at one value of the hyperparameters, with its evidence."""
-        hyper = _hyperparameters(at, tie or self.objective.hyper.tie)
+        hyper = self._hyperparameters(at, tie or self.objective.hyper.tie)
         found = maximize(
             self.objective.at(hyper),
             start,
@@ -201,6 +208,13 @@ class Explorer:
             max_step=_MAX_STEP,
         )
         return self._weighed(hyper, found)
+
+    def _hyperparameters(self, at: Coordinates, tie: TieDistribution) -> Hyperparameters:
+        log_scale, log_alpha, log_beta = np.clip(at, -6.0, 7.0)
+        if not self.fixed[0]:
+            log_scale = min(log_scale, np.log(self.largest_scale))
+        alpha, beta = float(np.exp(log_alpha)), float(np.exp(log_beta))
+        return Hyperparameters(float(np.exp(log_scale)), QualityDistribution(alpha / (alpha + beta), alpha + beta), tie)
 
     def _weighed(self, hyper: Hyperparameters, found: OptimizeResult) -> Mode:
         size = len(found.parameters)
@@ -263,7 +277,13 @@ class Explorer:
     def _first_place(self) -> tuple[int, int, int]:
         """The lattice point from which exploration starts: the first spread of scores, and a typical crowd."""
         steps = (np.log(self.objective.hyper.scale) - _ORIGIN[0]) / _STEPS[0]
-        return int(np.clip(np.rint(steps), _LOWEST[0], _HIGHEST[0])), 0, 0
+        return int(np.clip(np.rint(steps), _LOWEST[0], self._highest[0])), 0, 0
+
+    @cached_property
+    def _highest(self) -> tuple[int, int, int]:
+        """The highest lattice index along each axis."""
+        steps = (np.log(self.largest_scale) - _ORIGIN[0]) / _STEPS[0]
+        return (int(min(np.ceil(steps), _HIGHEST[0])), *_HIGHEST[1:])
 
     def _lattice_point(self, place: tuple[int, ...]) -> Coordinates:
         given = _coordinates(self.objective.hyper)
@@ -276,7 +296,7 @@ class Explorer:
             for change in (-1, 1):
                 moved = list(place)
                 moved[axis] += change
-                if _LOWEST[axis] <= moved[axis] <= _HIGHEST[axis]:
+                if _LOWEST[axis] <= moved[axis] <= self._highest[axis]:
                     yield moved[0], moved[1], moved[2]
 
     # Many data
@@ -333,7 +353,7 @@ class Explorer:
 
         def of_quality(x: FloatArray) -> float:
             at = (log_scale + float(x[2]), float(x[0]), float(x[1]))
-            weights = grids.log_weights(_hyperparameters(at, hyper.tie).quality)
+            weights = grids.log_weights(self._hyperparameters(at, hyper.tie).quality)
             found = stretched.log_likelihood(weights, grids.log_tie_weights(hyper.tie), float(x[2]))
             return found + self._log_prior(at)
 
@@ -345,7 +365,7 @@ class Explorer:
             tie = fit_ties(self.objective.at(hyper), float(np.exp(log_stretch)) * mode.scores)
         if not self.fixed[0]:
             log_scale = self._scale_by_mackay(mode) + log_stretch
-        return _hyperparameters((log_scale, float(log_alpha), float(log_beta)), tie), float(np.exp(log_stretch))
+        return self._hyperparameters((log_scale, float(log_alpha), float(log_beta)), tie), float(np.exp(log_stretch))
 
     def _scale_by_mackay(self, mode: Mode) -> float:
         """log of σ² = Σ s² / (N − tr(A⁻¹)/σ²), with A the curvature: MacKay 1992."""
@@ -433,12 +453,6 @@ def _differences(
 
 def _coordinates(hyper: Hyperparameters) -> Coordinates:
     return float(np.log(hyper.scale)), float(np.log(hyper.quality.alpha)), float(np.log(hyper.quality.beta))
-
-
-def _hyperparameters(at: Coordinates, tie: TieDistribution) -> Hyperparameters:
-    log_scale, log_alpha, log_beta = np.clip(at, -6.0, 7.0)
-    alpha, beta = float(np.exp(log_alpha)), float(np.exp(log_beta))
-    return Hyperparameters(float(np.exp(log_scale)), QualityDistribution(alpha / (alpha + beta), alpha + beta), tie)
 
 
 def _log_prior_of_spread(at: Coordinates) -> float:

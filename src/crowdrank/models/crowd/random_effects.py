@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
+from crowdrank.data.side_information import EncodedSideInformation
 from crowdrank.engines import ShardedData
 from crowdrank.inference.laplace_mixture import LaplaceMixture
 from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, with_annotators
@@ -21,7 +22,7 @@ from crowdrank.models.crowd.answer_counts import (
     weight_by_annotator,
 )
 from crowdrank.models.crowd.encoding import answer_table
-from crowdrank.models.crowd.hyperparameters import Explorer, Mode
+from crowdrank.models.crowd.hyperparameters import LARGEST_SCALE, Explorer, Mode
 from crowdrank.models.crowd.importance import MAX_ITEMS, MAX_ROWS, WeightedDraws, sample_posterior
 from crowdrank.models.crowd.likelihood import Answers, sigmoid
 from crowdrank.models.crowd.marginal_likelihood import weight_of_ties
@@ -41,6 +42,8 @@ from crowdrank.results import Convergence, Ranking, Uncertainty
 _FIRST_SCALE, _FIRST_QUALITY, _FIRST_TIE_SPREAD = 1.0, QualityDistribution(0.86, 3.5), 0.5
 _FIRST_TIE_SLOPE = 0.5
 _MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 2000, 4_000_000
+# Share of the largest spread from which on it is checked whether equal annotators would have a larger one.
+_NEAR_BOUND = 0.9
 # A probability that the whole order is reversed from which on a note says so.
 _NOTEWORTHY = 0.05
 
@@ -248,8 +251,13 @@ def fit_random_effects(
         len(comparisons),
         model.tolerance,
         model.max_steps,
+        max(first_scale, LARGEST_SCALE),
     )
-    modes = _agreeing_with_gold(explorer.explore([scores, trusted]), options)
+    modes = _explore(explorer, [scores, trusted], known)
+    if scale is None and modes[0].hyper.scale > _NEAR_BOUND * explorer.largest_scale:
+        equal_scale = BradleyTerry().fit(comparisons).parameters["prior_scale"]
+        if equal_scale > explorer.largest_scale:
+            modes = _explore(replace(explorer, largest_scale=equal_scale), [modes[0].scores, trusted], known)
     return RandomEffectsEstimate(
         modes, objective.at(modes[0].hyper), comparisons, model.seed, scale is None or quality is None
     )
@@ -262,14 +270,19 @@ def _first_ties(shards: ShardedData, items: int) -> TieDistribution:
     return TieDistribution(float(np.log(odds)), _FIRST_TIE_SPREAD, _FIRST_TIE_SLOPE, np.zeros(items))
 
 
-def _agreeing_with_gold(modes: list[Mode], options: FitOptions) -> list[Mode]:
-    """Without the readings that contradict most gold pairs, if any reading agrees with them."""
-    known = options.side_information
+def _explore(explorer: Explorer, starts: list[FloatArray], known: EncodedSideInformation) -> list[Mode]:
+    """The modes that agree with most gold pairs; all modes without gold pairs."""
+    modes = explorer.explore(starts)
     if not known.has_gold:
         return modes
 
-    def agrees(mode: Mode) -> bool:
-        margin = mode.scores[known.gold_better] - mode.scores[known.gold_worse]
-        return float(np.sum(np.sign(margin))) >= 0
+    def agreeing(modes: list[Mode]) -> list[Mode]:
+        return [m for m in modes if np.sign(m.scores[known.gold_better] - m.scores[known.gold_worse]).sum() >= 0]
 
-    return [mode for mode in modes if agrees(mode)] or modes
+    if agreed := agreeing(modes):
+        return agreed
+    # most annotators answer in reverse: explore from the opposite scores and qualities
+    hyper = explorer.objective.hyper
+    quality = QualityDistribution(1.0 - hyper.quality.mean, hyper.quality.concentration)
+    turned = replace(explorer, objective=explorer.objective.at(replace(hyper, quality=quality)))
+    return agreeing(turned.explore([-modes[0].scores] * 2)) or modes
