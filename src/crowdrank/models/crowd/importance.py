@@ -27,6 +27,8 @@ _MOST_MODES, _STRETCHES, _FREEDOM = 12, (1.0, 1.4, 2.0), 6.0
 _FIRST_SHARES = (0.5, 0.3, 0.2)
 # A component keeps at least this share of the draws while weights are adapted.
 _LEAST_SHARE = 1e-3
+# Keeps the logarithm finite where an annotator of known quality gave an answer that a draw makes impossible.
+_TINY = 1e-300
 
 
 class WeightedDraws(NamedTuple):
@@ -129,7 +131,7 @@ class _CollapsedPosterior:
         squares = np.sum(draws**2, axis=1)
         of_quality = {hyper.quality: objective.at(hyper).log_weights for hyper in self.hypers}
         likelihood = {
-            name: np.sum(largest + np.log(np.einsum("nkg,kg->nk", relative, np.exp(weights))), axis=1)
+            name: np.sum(largest + np.log(np.einsum("nkg,kg->nk", relative, np.exp(weights)) + _TINY), axis=1)
             for name, weights in of_quality.items()
         }
         found = np.full(len(draws), -np.inf)
