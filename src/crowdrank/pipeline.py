@@ -48,9 +48,8 @@ from crowdrank.models.selection import (
     default_model,
     has_setting,
     models_that,
+    notes_for,
     parse_settings,
-    taste_notes,
-    tastes_of,
 )
 from crowdrank.results import Ranking, Systems, compare_systems
 
@@ -563,9 +562,14 @@ def _choose_model(
     """The model that was named, the default, or with "auto" the one that predicts held-out judgments best."""
     if options.model is not None and options.model != AUTO:
         name = options.model if isinstance(options.model, str) else name_of(options.model)
-        tastes = tastes_of(judgments)
-        return ModelChoice(name, notes=() if tastes is None else taste_notes(tastes, name))
-    default = default_model(judgments, win_probabilities=options.system is not None, among=among)
+        return ModelChoice(name, notes=notes_for(judgments, name))
+    default = default_model(
+        judgments,
+        win_probabilities=options.system is not None,
+        among=among,
+        people=None if options.people is None else read_people(options.people),
+        gold=options.gold_pairs is not None and not _are_agreed(options.gold_pairs),
+    )
     if options.model is None:
         return default
     from crowdrank.evaluation import compare_models
@@ -584,9 +588,7 @@ def _choose_model(
     except DataError as error:
         reason = f"{default.name} is the default model; no others were compared: {error}"
         return replace(default, reason=reason, compared=True)
-    tastes = tastes_of(judgments)
-    notes = () if tastes is None else taste_notes(tastes, found.model)
-    return ModelChoice(found.model, found.why, compared=True, notes=notes)
+    return ModelChoice(found.model, found.why, compared=True, notes=notes_for(judgments, found.model))
 
 
 def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
@@ -654,9 +656,13 @@ def describe_side_information(prepared: PreparedData) -> str:
     return f"Side information: {', '.join(found)}." if found else ""
 
 
+def _are_agreed(gold_pairs: Any) -> bool:
+    return isinstance(gold_pairs, str) and gold_pairs == "agreed"
+
+
 def _gold_pairs(options: RankOptions) -> Comparisons | Iterable[tuple[Any, Any]] | Literal["agreed"] | None:
     given = options.gold_pairs
-    if given is None or isinstance(given, Comparisons | list | tuple) or given == "agreed":
+    if given is None or isinstance(given, Comparisons | list | tuple) or _are_agreed(given):
         return given  # type: ignore[no-any-return]
     try:
         pairs = read(given, kind="comparisons", columns={} if options.query is None else {"query": options.query})

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray
+from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.models.jury.cells import Cells
 
 # Two factors, one for the truth and one for shared errors, need so many judges and pairs that two of them share.
-_MIN_JUDGES, _MIN_SHARED_PAIRS = 4, 20
+_MIN_JUDGES, _MIN_SHARED_PAIRS = 3, 20
 _MAX_DENSE_CELLS = 20_000_000
 _STEPS = 60
-# Half of the variance of a judge's own error stays the same when it is asked again.
-_PERSISTENT = 0.5
+# Share of the variance of a judge's own error that stays the same when it is asked again, if nobody was asked twice.
+_PERSISTENT, _LEAST_PERSISTENT, _MOST_PERSISTENT = 0.5, 0.02, 0.9
 # Loadings vary around their mean with this variance; a lone judge is expected to have this loading.
 _LOADING_VARIANCE, _TYPICAL_LOADING, _JUDGES_IN_PRIOR = 0.1, 0.6, 1.0
-_CELLS_IN_PRIOR = 5.0
+_CELLS_IN_PRIOR, _LEAST_VARIANCE = 5.0, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +30,13 @@ class Factors:
         λ_a.
     variance : array
         Variance of each judge's own error in a single answer.
+    persistent : float
+        Share of that variance that stays the same when a judge is asked again.
     """
 
     loadings: FloatArray
     variance: FloatArray
+    persistent: float
 
     @property
     def count(self) -> int:
@@ -42,47 +45,55 @@ class Factors:
     def evidence(self, cells: Cells) -> tuple[FloatArray, FloatArray]:
         """Precision (pairs × factors × factors) and linear term (pairs × factors) of the likelihood of each z_p."""
         loading = self.loadings[cells.annotator]
-        weight = answer_weight(cells) / self.variance[cells.annotator]
+        weight = self.answer_weight(cells) / self.variance[cells.annotator]
         precision = _sum_outer(cells.pair, weight, loading, cells.n_pairs)
         return precision, _sum_rows(cells.pair, (weight * cells.answer)[:, None] * loading, cells.n_pairs)
 
-
-def answer_weight(cells: Cells) -> FloatArray:
-    """How many independent answers a cell is worth: repeats share the judge's own error, so at most two."""
-    persistent = _PERSISTENT if cells.n_annotators > 1 else 0.0
-    return cells.count / (1 + np.maximum(cells.count - 1, 0.0) * persistent)
+    def answer_weight(self, cells: Cells) -> FloatArray:
+        """How many independent answers a cell is worth: repeats share what is persistent in the judge's own error."""
+        return np.asarray(cells.count / (1 + np.maximum(cells.count - 1, 0.0) * self.persistent))
 
 
 def fit_factors(cells: Cells) -> Factors:
     """Estimate loadings and error variances by EM: two factors, or one if the judges share too few pairs."""
     loadings = _start(cells)
-    count = loadings.shape[1]
-    squares = np.bincount(cells.annotator, cells.answer**2, cells.n_annotators)
-    answered = np.bincount(cells.annotator, minlength=cells.n_annotators).astype(float)
-    typical = max(float(squares.sum() / answered.sum()), 1e-3)
-    variance = np.full(cells.n_annotators, 0.6 * typical)
-    # Means of two answers vary less than one answer: variances are those of a cell of weight one.
-    weight, eye = answer_weight(cells), np.eye(count)
+    typical = 0.6 * max(float(np.mean(cells.answer**2)), 1e-3)
+    factors = Factors(loadings, np.full(len(loadings), typical), _persistent(cells, loadings))
     for _ in range(_STEPS):
-        precision, linear = Factors(loadings, variance).evidence(cells)
-        spread = np.linalg.inv(eye + precision)
-        mean = np.einsum("pkl,pl->pk", spread, linear)
-        second = spread + mean[:, :, None] * mean[:, None, :]
-        share = weight / variance[cells.annotator]
-        moment = _sum_rows(cells.annotator, (share[:, None, None] * second[cells.pair]).reshape(len(share), -1), cells.n_annotators)
-        product = _sum_rows(cells.annotator, (share * cells.answer)[:, None] * mean[cells.pair], cells.n_annotators)
-        centre = _mean_loading(loadings)
-        moment = moment.reshape(-1, count, count) + eye / _LOADING_VARIANCE
-        loadings = np.linalg.solve(moment, (product + centre / _LOADING_VARIANCE)[:, :, None])[:, :, 0]
-        loading = loadings[cells.annotator]
-        fitted = np.einsum("ck,ck->c", loading, mean[cells.pair])
-        left = cells.answer**2 - 2 * cells.answer * fitted + (
-            loading * np.einsum("ckl,cl->ck", second[cells.pair], loading)
-        ).sum(axis=1)
-        errors = np.bincount(cells.annotator, weight * left, cells.n_annotators)
-        variance = (errors + _CELLS_IN_PRIOR * 0.6 * typical) / (answered + _CELLS_IN_PRIOR)
-        variance = np.maximum(variance, 0.02)
-    return Factors(loadings, variance)
+        factors = _em_step(cells, factors, typical)
+    return factors
+
+
+def _em_step(cells: Cells, factors: Factors, typical: float) -> Factors:
+    who, eye = cells.annotator, np.eye(factors.count)
+    weight = factors.answer_weight(cells)
+    precision, linear = factors.evidence(cells)
+    spread = np.linalg.inv(eye + precision)
+    mean = np.einsum("pkl,pl->pk", spread, linear)[cells.pair]
+    second = spread[cells.pair] + mean[:, :, None] * mean[:, None, :]
+    share = weight / factors.variance[who]
+    rows = (share[:, None, None] * second).reshape(len(share), -1)
+    moment = _sum_rows(who, rows, cells.n_annotators).reshape(-1, *eye.shape) + eye / _LOADING_VARIANCE
+    product = _sum_rows(who, (share * cells.answer)[:, None] * mean, cells.n_annotators)
+    target = product + _mean_loading(factors.loadings) / _LOADING_VARIANCE
+    loadings = np.asarray(np.linalg.solve(moment, target[:, :, None])[:, :, 0], float)
+    own = loadings[who]
+    squared = (own * np.einsum("ckl,cl->ck", second, own)).sum(axis=1)
+    left = cells.answer**2 - 2 * cells.answer * (own * mean).sum(axis=1) + squared
+    errors = np.bincount(who, weight * left, cells.n_annotators) + _CELLS_IN_PRIOR * typical
+    answered = np.bincount(who, minlength=cells.n_annotators) + _CELLS_IN_PRIOR
+    return Factors(loadings, np.maximum(errors / answered, _LEAST_VARIANCE), _persistent(cells, loadings))
+
+
+def _persistent(cells: Cells, loadings: FloatArray) -> float:
+    """What two answers of a judge to one pair have in common beyond its factors, of all that is not its factors."""
+    if np.isnan(cells.reliability[0]):
+        return _PERSISTENT if cells.n_annotators > 1 else _LEAST_PERSISTENT
+    number = np.bincount(cells.annotator, np.maximum(cells.count - 1, 0.0), cells.n_annotators)
+    seen = (loadings**2).sum(axis=1)
+    common = float(number @ (cells.reliability * cells.mean_square - seen))
+    total = float(number @ (cells.mean_square - seen))
+    return float(np.clip(common / max(total, 1e-12), _LEAST_PERSISTENT, _MOST_PERSISTENT))
 
 
 def _mean_loading(loadings: FloatArray) -> FloatArray:
@@ -90,7 +101,7 @@ def _mean_loading(loadings: FloatArray) -> FloatArray:
     if loadings.shape[1] > 1:
         return np.asarray(loadings.mean(axis=0))
     judges = len(loadings)
-    return (loadings.sum(axis=0) + _JUDGES_IN_PRIOR * _TYPICAL_LOADING) / (judges + _JUDGES_IN_PRIOR)
+    return np.asarray((loadings.sum(axis=0) + _JUDGES_IN_PRIOR * _TYPICAL_LOADING) / (judges + _JUDGES_IN_PRIOR))
 
 
 def _start(cells: Cells) -> FloatArray:
@@ -114,11 +125,11 @@ def _start(cells: Cells) -> FloatArray:
     return np.asarray(scale[:, None] * axes[:, -2:] * np.sqrt(np.maximum(values[-2:] - 0.5, 0.25)))
 
 
-def _sum_rows(group: FloatArray, rows: FloatArray, size: int) -> FloatArray:
+def _sum_rows(group: IntArray, rows: FloatArray, size: int) -> FloatArray:
     return np.stack([np.bincount(group, column, size) for column in rows.T], axis=1)
 
 
-def _sum_outer(group: FloatArray, weight: FloatArray, rows: FloatArray, size: int) -> FloatArray:
+def _sum_outer(group: IntArray, weight: FloatArray, rows: FloatArray, size: int) -> FloatArray:
     count = rows.shape[1]
     found = np.empty((size, count, count))
     for k in range(count):

@@ -42,7 +42,7 @@ class ItemFactors:
     def along(self, direction: FloatArray, query: int, size: int) -> FloatArray:
         """Covariance among the items of a query of their component along a direction."""
         blocks = self.covariance[query].reshape(size, len(direction), size, len(direction))
-        return np.einsum("ikjl,k,l->ij", blocks, direction, direction)
+        return np.asarray(np.einsum("ikjl,k,l->ij", blocks, direction, direction))
 
 
 def fit_items(cells: Cells, items: Items, precision: FloatArray, linear: FloatArray) -> ItemFactors:

@@ -45,17 +45,18 @@ class Jury(Model):
 
     Notes
     -----
-    The mean answer of judge a to pair p = (i, j), over both orders, is y = λ_a·z_p + e with z_p = F_i − F_j + v_p: a few
-    factors of the items and of the pair, which the judges see each in their own mixture, and an error e of the judge
-    that repeats when it is asked again. So two orders, or repeats, are one judgment seen twice. One direction β among
-    the factors is the truth, sᵢ = β·Fᵢ + ξᵢ; whatever the judges share across it are shared errors, which no number
-    of judges averages out. ξ is what no judge sees.
+    The mean answer of judge a to pair p = (i, j), over both orders, is y = λ_a·z_p + e with z_p = F_i − F_j + v_p: two
+    factors of the items and of the pair, which every judge sees in a mixture of its own, and an error e of the judge,
+    part of which repeats when it is asked again. So two orders, or repeats, are one judgment seen twice. One direction
+    β among the factors is the truth, sᵢ = β·Fᵢ + ξᵢ; whatever the judges share across it are shared errors, which no
+    number of judges averages out. ξ is what no judge sees.
 
     β has a normal prior: without gold, λ_a·β (agreement of judge a with the truth) is expected to be
-    0.8 (r_a / max r)³ ± 0.5, where r_a is the correlation between two answers of judge a to one pair. Judges who
-    contradict themselves are not believed; consistent ones are, which is an assumption. Gold pairs are observations
-    1 = β·(Fᵢ − Fⱼ) ± 0.6, so that ten of them outweigh the prior. Loadings are estimated by EM, with as many factors
-    (at most three) as the correlations among judges support.
+    0.8 (r_a / max r)³ ± 0.35, where r_a is the correlation between two answers of judge a to one pair. Judges who
+    contradict themselves are not believed; consistent ones are, which is an assumption. If nobody answered a pair
+    twice, it is 0.5 for all. Gold pairs are observations 1 = β·(Fᵢ − Fⱼ) ± 0.7, so ten of them outweigh the prior.
+    Loadings are estimated by EM, with two factors, or one if there are fewer than three judges or judges share fewer
+    than 20 pairs on average.
 
     `parameters` of the ranking has `effective_judges`, how many judges with independent errors err as these do.
 
@@ -121,7 +122,11 @@ class JuryFit:
 
     @cached_property
     def effective_judges(self) -> float:
-        return effective_number(self.factors, self.direction)
+        weight = self.factors.answer_weight(self.cells)
+        judges = self.cells.n_annotators
+        answered = np.bincount(self.cells.annotator, minlength=judges)
+        typical = (np.bincount(self.cells.annotator, weight, judges) + 1) / (answered + 1)
+        return effective_number(self.factors, self.direction, typical)
 
     @property
     def errs_together(self) -> bool:
@@ -130,18 +135,18 @@ class JuryFit:
 
     @cached_property
     def scores(self) -> FloatArray:
-        return self._condition_on_gold((self.item_factors.mean @ self.direction.mean)[None, :])[0]
+        return np.asarray(self._condition_on_gold((self.item_factors.mean @ self.direction.mean)[None, :])[0])
 
     def notes(self) -> list[str]:
         """A warning if the judges may be wrong together."""
         if not self.errs_together:
             return []
         judges, effective = self.cells.n_annotators, max(1, round(self.effective_judges))
-        advice = (
-            "Gold pairs decide whom to believe."
-            if self.known.has_gold
-            else "The most consistent judges are believed; a few gold pairs (gold_pairs=) would tell whether that is right."
-        )
+        advice = "Ten gold pairs (gold_pairs=) would tell whom to believe."
+        if self.known.has_gold:
+            advice = "Gold pairs decide whom to believe."
+        elif np.isfinite(self.cells.reliability).all():
+            advice = f"The most consistent ones are believed, which may be wrong. {advice}"
         return [f"The {judges:,} judges answer as if they were {effective:,}: they err together. {advice}"]
 
     def measure(self, seed: int) -> Uncertainty:
@@ -161,7 +166,7 @@ class JuryFit:
         return Uncertainty(draws, draws.std(axis=0), "the posterior of the factors of the judges", sampled=True)
 
     def _condition_on_gold(self, draws: FloatArray) -> FloatArray:
-        """Move scores (rows) so that the gold pairs hold: Matheron's rule for a normal prior and linear observations."""
+        """Move scores (rows) so that the gold pairs hold, by Matheron's rule: normal prior, linear observations."""
         better, worse = self.known.gold_better, self.known.gold_worse
         draws = draws.copy()
         unseen = self.direction.unexplained * self.item_factors.item_variance
@@ -226,4 +231,4 @@ def _gold_answers(cells: Cells, known: EncodedSideInformation) -> FloatArray:
         place = np.minimum(place, cells.n_pairs - 1)
         found = codes[place] == low.astype(np.int64) * size + high
         truth[place[found]] = np.where(known.gold_better < known.gold_worse, 1.0, -1.0)[found]
-    return cells.answer * truth[cells.pair]
+    return np.asarray(cells.answer * truth[cells.pair])

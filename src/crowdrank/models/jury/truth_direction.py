@@ -12,8 +12,8 @@ from crowdrank.data import EncodedSideInformation
 from crowdrank.data.side_information import AnnotatorDetails
 from crowdrank.models.jury.factors import Factors
 
-# Prior belief without gold: the most consistent judge agrees with the truth as 0.8 (1 is always, 0 is chance, −1 never),
-# others less by the cube of their relative reliability, each give or take 0.5.
+# Prior belief without gold: the most consistent judge agrees with the truth as 0.8 (1 is always, 0 is chance, −1 is
+# never), others less by the cube of their relative reliability, each give or take 0.35.
 _BEST_AGREEMENT, _POWER, _SPREAD = 0.8, 3, 0.35
 _UNKNOWN_AGREEMENT = 0.5
 # Standard deviation of the truth (1 or −1) around what the factors predict.
@@ -83,17 +83,18 @@ def expected_agreement(reliability: FloatArray) -> FloatArray:
     if not known.any() or reliability[known].max() <= 0:
         return np.full(len(reliability), _UNKNOWN_AGREEMENT)
     found = _BEST_AGREEMENT * (reliability / reliability[known].max()) ** _POWER
-    return np.where(known, found, found[known].mean())
+    return np.asarray(np.where(known, found, found[known].mean()))
 
 
-def effective_number(factors: Factors, direction: TruthDirection) -> float:
+def effective_number(factors: Factors, direction: TruthDirection, answer_weight: FloatArray) -> float:
     """How many independent judges err as these do: (Σ λ)² / Σ λ² over the eigenvalues λ of their error correlation.
 
-    Errors are what is left of the factors across the direction of the truth, and each judge's own error.
+    Errors are what is left of the factors across the direction of the truth, and each judge's own error in a judgment
+    that is worth `answer_weight` answers.
     """
     unit = direction.mean / max(float(np.linalg.norm(direction.mean)), 1e-12)
     across = factors.loadings - np.outer(factors.loadings @ unit, unit)
-    return _participation(across, factors.variance)
+    return _participation(across, factors.variance / answer_weight)
 
 
 def _judge_weights(factors: Factors, people: Mapping[int, AnnotatorDetails]) -> FloatArray:
@@ -105,7 +106,7 @@ def _judge_weights(factors: Factors, people: Mapping[int, AnnotatorDetails]) -> 
             families.setdefault(details.family, []).append(code)
     for members in families.values():
         weight[members] = 1 / len(members)
-    return weight * (_participation(factors.loadings, factors.variance) / weight.sum())
+    return np.asarray(weight * (_participation(factors.loadings, factors.variance) / weight.sum()))
 
 
 def _participation(loadings: FloatArray, variance: FloatArray) -> float:
