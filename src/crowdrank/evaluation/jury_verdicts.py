@@ -49,8 +49,7 @@ def judge_jury(comparisons: Comparisons, found: JuryFit, seed: int) -> dict[str,
     by = "gold answers" if found.known.has_gold else "its consistency with itself"
     reason = np.array(
         [
-            f"{_side_clause(lean)}right with probability {mean:.2f} ({least:.2f} to {most:.2f}) by {by}: "
-            "judges err together, so their agreement proves nothing"
+            f"{_side_clause(lean)}right with probability {mean:.2f} ({least:.2f} to {most:.2f}) by {by}"
             for mean, least, most, lean in zip(quality, low, high, side, strict=True)
         ],
         dtype=object,

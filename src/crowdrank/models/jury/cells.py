@@ -12,7 +12,7 @@ from crowdrank.data import Comparisons
 # Cells seen from both sides that a judge needs before its side effect is believed by half.
 _CELLS_FOR_SIDE = 5.0
 # Repeated cells after which a judge's own reliability counts as much as that of all judges.
-_CELLS_FOR_RELIABILITY = 5.0
+_CELLS_FOR_RELIABILITY = 20.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -64,4 +64,5 @@ def shared_error_notes(judgments: Judgments) -> list[str]:
     """A warning if these are judgments of a jury whose judges err together."""
     if not isinstance(judgments, Comparisons) or not why_jury(judgments):
         return []
-    return fit_jury(judgments, NO_SIDE_INFORMATION).notes()
+    found = fit_jury(judgments, NO_SIDE_INFORMATION)
+    return [found.warning] if found.errs_together else []

@@ -10,7 +10,7 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.models.jury.cells import Cells
 
 # Two factors, one for the truth and one for shared errors, need so many judges and pairs that two of them share.
-_MIN_JUDGES, _MIN_SHARED_PAIRS = 3, 20
+_MIN_JUDGES, _MIN_SHARED_PAIRS = 3, 30
 _MAX_DENSE_CELLS = 20_000_000
 _STEPS = 60
 # Share of the variance of a judge's own error that stays the same when it is asked again, if nobody was asked twice.

@@ -34,11 +34,6 @@ class ItemFactors:
     covariance: tuple[FloatArray, ...]
     pair_share: float
 
-    @property
-    def item_variance(self) -> float:
-        """Prior variance of one factor of one item: two items differ by one unit, less what is special to a pair."""
-        return (1 - self.pair_share) / 2
-
     def along(self, direction: FloatArray, query: int, size: int) -> FloatArray:
         """Covariance among the items of a query of their component along a direction."""
         blocks = self.covariance[query].reshape(size, len(direction), size, len(direction))
@@ -54,7 +49,7 @@ def fit_items(cells: Cells, items: Items, precision: FloatArray, linear: FloatAr
     # Pairs of a query are contiguous: they are sorted by their first item, and items by query.
     ends = np.searchsorted(query, np.arange(len(sizes) + 1))
     # With two items in a query, what is special to the pair cannot be told from what is special to its items.
-    shares = _PAIR_SHARES if sizes.max() > 2 else _PAIR_SHARES[1:2]
+    shares = _PAIR_SHARES if sizes.max() > 2 else (0.0,)
     found = [_fit_with_share(share, cells, items, ends, precision, linear) for share in shares]
     return max(found, key=lambda one: one[0])[1]
 
@@ -65,8 +60,8 @@ def _fit_with_share(
     count = linear.shape[1]
     eye = np.eye(count)
     damped = np.linalg.inv(eye + share * precision)
-    known, pull = damped @ precision, np.einsum("pkl,pl->pk", damped, linear)
-    evidence = 0.5 * float(np.sum(np.linalg.slogdet(damped)[1]) + share * np.sum(pull * linear))
+    known, linear_term = damped @ precision, np.einsum("pkl,pl->pk", damped, linear)
+    evidence = 0.5 * float(np.sum(np.linalg.slogdet(damped)[1]) + share * np.sum(linear_term * linear))
     mean, covariances = np.zeros((len(items), count)), []
     prior = 2 / (1 - share)
     for code, start in enumerate(items.starts[:-1]):
@@ -79,8 +74,8 @@ def _fit_with_share(
         np.add.at(matrix, (first, second), -known[own])
         np.add.at(matrix, (second, first), -known[own])
         target = np.zeros((size, count))
-        np.add.at(target, first, pull[own])
-        np.add.at(target, second, -pull[own])
+        np.add.at(target, first, linear_term[own])
+        np.add.at(target, second, -linear_term[own])
         full = matrix.transpose(0, 2, 1, 3).reshape(size * count, size * count) + prior * np.eye(size * count)
         covariance = np.linalg.inv(full)
         best = covariance @ target.ravel()

@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, EncodedSideInformation, Items, Judgments
+from crowdrank.errors import SettingError
 from crowdrank.models.base import (
     FitOptions,
     Model,
@@ -56,7 +57,7 @@ class Jury(Model):
     contradict themselves are not believed; consistent ones are, which is an assumption. If nobody answered a pair
     twice, it is 0.5 for all. Gold pairs are observations 1 = β·(Fᵢ − Fⱼ) ± 0.7, so ten of them outweigh the prior.
     Loadings are estimated by EM, with two factors, or one if there are fewer than three judges or judges share fewer
-    than 20 pairs on average.
+    than 30 pairs on average.
 
     `parameters` of the ranking has `effective_judges`, how many judges with independent errors err as these do.
 
@@ -75,6 +76,8 @@ class Jury(Model):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
+        if options.side_information.better:
+            raise SettingError("jury cannot use an order of annotators (annotator_order=). Give their quality instead.")
         check_connected(diagnose(comparisons), has_prior=True)
         found = fit_jury(comparisons, options.side_information)
         ranking = build_ranking(
@@ -138,43 +141,63 @@ class JuryFit:
         return np.asarray(self._condition_on_gold((self.item_factors.mean @ self.direction.mean)[None, :])[0])
 
     def notes(self) -> list[str]:
-        """A warning if the judges may be wrong together."""
+        """A warning if the judges may be wrong together, and whom the scores rest on."""
         if not self.errs_together:
             return []
-        judges, effective = self.cells.n_annotators, max(1, round(self.effective_judges))
         advice = "Ten gold pairs (gold_pairs=) would tell whom to believe."
         if self.known.has_gold:
             advice = "Gold pairs decide whom to believe."
         elif np.isfinite(self.cells.reliability).all():
             advice = f"The most consistent ones are believed, which may be wrong. {advice}"
-        return [f"The {judges:,} judges answer as if they were {effective:,}: they err together. {advice}"]
+        return [f"{self.warning} {advice}"]
+
+    @property
+    def warning(self) -> str:
+        """The effective number of judges in words."""
+        judges, effective = self.cells.n_annotators, max(1, round(self.effective_judges))
+        return f"The {judges:,} judges answer as if they were {effective:,}: they err together."
 
     def measure(self, seed: int) -> Uncertainty:
         """Draws of the scores: of the direction, the factors of the items, and what no judge sees."""
         rng = np.random.default_rng(seed)
         size, count = len(self.items), int(np.clip(_DRAWN_SCORES // max(len(self.items), 1), 200, _MAX_DRAWS))
         direction = self.direction.draw(rng, count)
+        if self._consensus_is_truth:
+            direction = np.broadcast_to(self.direction.mean, direction.shape)
         factors = np.empty((count, size, self.factors.count))
         for code, covariance in enumerate(self.item_factors.covariance):
             own = self.items.of_query(code)
             root = np.linalg.cholesky(covariance)
             noise = rng.standard_normal((count, len(root))) @ root.T
             factors[:, own] = self.item_factors.mean[own] + noise.reshape(count, -1, self.factors.count)
-        unseen = np.sqrt((1 - (direction**2).sum(axis=1)) * self.item_factors.item_variance)
-        draws = np.einsum("dik,dk->di", factors, direction) + unseen[:, None] * rng.standard_normal((count, size))
+        hidden = np.sqrt((1 - (direction**2).sum(axis=1))[:, None] * self._hidden_share)
+        draws = np.einsum("dik,dk->di", factors, direction) + hidden * rng.standard_normal((count, size))
         draws = self.items.centre(self._condition_on_gold(draws))
         return Uncertainty(draws, draws.std(axis=0), "the posterior of the factors of the judges", sampled=True)
+
+    @property
+    def _consensus_is_truth(self) -> bool:
+        """One factor and no gold: nothing speaks of shared errors, so the consensus is the truth, as in other models."""
+        return self.factors.count == 1 and not self.known.has_gold
+
+    @cached_property
+    def _hidden_share(self) -> FloatArray:
+        """Variance of what no judge sees, per item: independent in each pair, so the mean over its pairs has less."""
+        if self._consensus_is_truth:
+            return np.zeros(len(self.items))
+        pairs = np.bincount(np.concatenate((self.cells.first, self.cells.second)), minlength=len(self.items))
+        return np.asarray(0.5 / np.maximum(pairs, 1))
 
     def _condition_on_gold(self, draws: FloatArray) -> FloatArray:
         """Move scores (rows) so that the gold pairs hold, by Matheron's rule: normal prior, linear observations."""
         better, worse = self.known.gold_better, self.known.gold_worse
         draws = draws.copy()
-        unseen = self.direction.unexplained * self.item_factors.item_variance
+        hidden = self.direction.unexplained * self._hidden_share
         for code in np.unique(self.items.query[better]):
             own = self.items.of_query(int(code))
             rows = np.flatnonzero(self.items.query[better] == code)
             size = own.stop - own.start
-            prior = self.item_factors.along(self.direction.mean, int(code), size) + unseen * np.eye(size)
+            prior = self.item_factors.along(self.direction.mean, int(code), size) + np.diag(hidden[own])
             pairs = np.zeros((len(rows), size))
             pairs[np.arange(len(rows)), better[rows] - own.start] = 1.0
             pairs[np.arange(len(rows)), worse[rows] - own.start] = -1.0
