@@ -22,7 +22,9 @@ def find_shared_errors(comparisons: Comparisons, known: EncodedSideInformation) 
 
 
 def judge_jury(comparisons: Comparisons, found: JuryFit, seed: int) -> dict[str, Any]:
-    """Columns of the verdicts: a judge is reliable if its quality is above one half, beyond doubt.
+    """Columns of the verdicts: a judge is reliable if gold answers put its quality above one half, beyond doubt.
+
+    Without gold nobody is: judges who err together may be consistent, too.
 
     Parameters
     ----------
@@ -41,8 +43,9 @@ def judge_jury(comparisons: Comparisons, found: JuryFit, seed: int) -> dict[str,
     decided = np.bincount(comparisons.annotator, decided_rows, judges)
     agreed = np.bincount(comparisons.annotator, decided_rows & (comparisons.outcome * difference > 0), judges)
     enough, side = decided >= _MIN_ANSWERS, found.cells.side
+    checked = enough & found.known.has_gold
     verdict = np.select(
-        [enough & (np.abs(side) > _ONE_SIDED), enough & (high < 0.5), enough & (low > 0.5)],
+        [enough & (np.abs(side) > _ONE_SIDED), checked & (high < 0.5), checked & (low > 0.5)],
         [np.array(word, dtype=object) for word in ("one-sided", "reversed", "reliable")],
         "too few to say",
     )

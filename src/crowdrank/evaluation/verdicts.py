@@ -190,8 +190,8 @@ def verdicts(
     few to say. Every answer counts once in the tests; weights are used in the fits.
 
     Where the judges of a jury (both orders were shown, or language models) err together, agreement with the others
-    proves nothing. Then a judge is reliable if the jury model puts its quality above one half beyond doubt, by gold
-    answers or by its consistency with itself.
+    proves nothing. Then a judge is reliable if gold answers put its quality above one half beyond doubt, by the jury
+    model; without gold, there is too little to say.
 
     Examples
     --------

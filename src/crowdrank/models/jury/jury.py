@@ -177,7 +177,7 @@ class JuryFit:
 
     @property
     def _consensus_is_truth(self) -> bool:
-        """One factor and no gold: nothing speaks of shared errors, so the consensus is the truth, as in other models."""
+        """One factor and no gold: nothing speaks of shared errors, so the consensus is the truth, as elsewhere."""
         return self.factors.count == 1 and not self.known.has_gold
 
     @cached_property
