@@ -49,6 +49,7 @@ _NAMES = {
         "Footrule",
         "GradedResponse",
         "GreedyOrder",
+        "Jury",
         "LinearBias",
         "MajorityBT",
         "Mallows",
@@ -121,6 +122,7 @@ if TYPE_CHECKING:
     from crowdrank.models import Footrule as Footrule
     from crowdrank.models import GradedResponse as GradedResponse
     from crowdrank.models import GreedyOrder as GreedyOrder
+    from crowdrank.models import Jury as Jury
     from crowdrank.models import LinearBias as LinearBias
     from crowdrank.models import MajorityBT as MajorityBT
     from crowdrank.models import Mallows as Mallows

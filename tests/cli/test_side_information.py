@@ -133,8 +133,8 @@ def test_a_model_without_annotators_refuses_side_information(crowdrank, words):
     code, _, err = crowdrank("rank", CITIES, "--model", "bradley-terry", *words)
     assert code == 1
     assert (
-        "a model that uses side information: crowd-bt, bayesian-crowd-bt, factor-bt, variance-bt or pairwise-hits."
-        in err
+        "a model that uses side information: crowd-bt, bayesian-crowd-bt, factor-bt, jury, variance-bt or "
+        "pairwise-hits." in err
     )
     code, _, err = crowdrank("annotators", CITIES, "--model", "bradley-terry", *words)
     assert code == 1

@@ -17,8 +17,9 @@ from crowdrank.errors import ConvergenceWarning, CrowdrankWarning, SettingError,
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdrank.data import Judgments
+    from crowdrank.data import Judgments, SideInformation
     from crowdrank.evaluation import RankChanges, Verdicts
+    from crowdrank.results import Ranking
 
 _MAX_NAMES, _MAX_ITEMS = 8, 3
 
@@ -100,7 +101,9 @@ def annotators(
         prepared = prepare(file, chosen, spinner, among=None if excluding else models_that("models_annotators"))
         judgments, known = prepared.judgments, prepared.side_information
         if excluding:
-            names = excluded_annotators(exclude, exclude_file, judgments, lambda: _verdicts(judgments, level, seed))
+            names = excluded_annotators(
+                exclude, exclude_file, judgments, lambda: _verdicts(judgments, level, seed, known)
+            )
             with spinner("Ranking with and without them"):
                 changes = remove_annotators(prepared.model, prepared.converted, names, side_information=known)
         else:
@@ -111,7 +114,7 @@ def annotators(
         headline = f"{facts(judgments)}. Ranked by {prepared.choice.name}."
         _print_changes(changes, headline, out, top, as_json, wide)
         return
-    found = None if no_verdicts else _verdicts(judgments, level, seed)
+    found = None if no_verdicts else _verdicts(judgments, level, seed, known)
     if found is not None:
         frame = frame.join(found.frame(), on="annotator", how="left", maintain_order="left")
     if not as_json:
@@ -119,7 +122,7 @@ def annotators(
             frame,
             found,
             f"{facts(judgments)}. Estimated by {prepared.choice.name}.",
-            describe_side_information(prepared),
+            "\n".join(filter(None, (describe_side_information(prepared), *_shared_errors(ranking, judgments)))),
             top,
             wide,
         )
@@ -129,6 +132,14 @@ def annotators(
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
             typer.echo(f"Note: {with_flags(str(warning.message))}", err=as_json)
+
+
+def _shared_errors(ranking: Ranking, judgments: Judgments) -> list[str]:
+    """The warning that the judges err together."""
+    from crowdrank.models.jury.design import shared_error_notes
+
+    notes = ranking.notes if ranking.model == "jury" else shared_error_notes(judgments)
+    return [with_flags(note) for note in notes if "err together" in note]
 
 
 def _check_models_annotators(cls: type[Any], name: str) -> None:
@@ -159,7 +170,7 @@ def _deliver(content: Any, frame: pl.DataFrame, out: Path | None, as_json: bool)
         print_written([out])
 
 
-def _verdicts(judgments: Judgments, level: float, seed: int) -> Verdicts | None:
+def _verdicts(judgments: Judgments, level: float, seed: int, known: SideInformation | None) -> Verdicts | None:
     """None for judgments that are not comparisons: the tests need independent answers."""
     from crowdrank.data import Comparisons
     from crowdrank.evaluation import verdicts
@@ -168,7 +179,7 @@ def _verdicts(judgments: Judgments, level: float, seed: int) -> Verdicts | None:
         return None
     with spinner("Comparing each annotator with the others"), warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdrankWarning)
-        return verdicts(judgments, level=level, seed=seed)
+        return verdicts(judgments, level=level, seed=seed, side_information=known)
 
 
 def _show(frame: pl.DataFrame, found: Verdicts | None, headline: str, known: str, top: int, wide: bool) -> None:

@@ -14,6 +14,7 @@ from crowdrank.data.features import POSITION
 from crowdrank.evaluation.candidates import Candidates, complexity
 from crowdrank.evaluation.cross_validation import Estimate, clustered_mean
 from crowdrank.models import by_name
+from crowdrank.models.jury.design import shared_error_notes
 
 if TYPE_CHECKING:
     from crowdrank.evaluation.model_comparison import ModelScore
@@ -37,6 +38,9 @@ _REASONS = {
     "dawid-skene": "annotators confuse grades in different ways",
     "borda": "counting does as well as a model",
 }
+_NOT_BY_PREDICTION = (
+    "The predictions above do not tell which model is right: judges who err together predict each other's errors."
+)
 _ADVANTAGE = {
     "log_likelihood": "predicts held-out answers clearly better than",
     "agreement": "orders clearly more of the held-out pairs correctly than",
@@ -87,6 +91,11 @@ def recommend(
     default = candidates.default.name if candidates.default.name in values else baseline
     best = max(values, key=mean)
     chosen = default
+    # Judges who err together predict each other's errors: held-out answers cannot tell who is right.
+    if candidates.default.name == "jury":
+        why = f"Use jury, the default. {candidates.default.reason} {_NOT_BY_PREDICTION}"
+        notes = [*shared_error_notes(judgments), *_note_ties(judgments), *_note_gold(scores, "jury", baseline)]
+        return Recommendation("jury", why, notes, "jury")
     if _is_worse(lead(best, default), criterion):
         chosen = next(name for name in sorted(values, key=complexity) if not _is_worse(lead(best, name), criterion))
     if chosen == default:

@@ -10,12 +10,15 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray, ObjectArray
-from crowdrank.data import Comparisons
+from crowdrank.data import Comparisons, SideInformation
+from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation.annotator_evidence import Evidence, collect_evidence
+from crowdrank.evaluation.jury_verdicts import P_VALUES, find_shared_errors, judge_jury
 from crowdrank.evaluation.reference_scores import cross_fit_references
 from crowdrank.models import CrowdBT
 from crowdrank.models.base import Model
+from crowdrank.models.jury.design import why_jury
 from crowdrank.models.tastes import Tastes, find_tastes
 from crowdrank.results.parts import Tabular
 
@@ -138,7 +141,13 @@ class Verdicts(Tabular):
 
 
 def verdicts(
-    comparisons: Comparisons, *, model: Model = _CROWD_BT, level: float = 0.05, folds: int = 5, seed: int = 0
+    comparisons: Comparisons,
+    *,
+    model: Model = _CROWD_BT,
+    level: float = 0.05,
+    folds: int = 5,
+    seed: int = 0,
+    side_information: SideInformation | None = None,
 ) -> Verdicts:
     """Test the decided answers of each annotator against scores that were fitted to the other annotators.
 
@@ -154,6 +163,8 @@ def verdicts(
         Number of folds of annotators.
     seed : int, default 0
         Seed of the folds and of the search for tastes.
+    side_information : SideInformation, optional
+        Gold pairs and kinds of annotators, for judges who err together. Others are tested against each other only.
 
     Returns
     -------
@@ -178,6 +189,10 @@ def verdicts(
     verdicts apply, the first of these holds: one-sided, hasty, different taste, reversed, random, noisy, reliable, too
     few to say. Every answer counts once in the tests; weights are used in the fits.
 
+    Where the judges of a jury (both orders were shown, or language models) err together, agreement with the others
+    proves nothing. Then a judge is reliable if gold answers put its quality above one half beyond doubt, by the jury
+    model; without gold, there is too little to say.
+
     Examples
     --------
     >>> from crowdrank.simulation import mixed_crowd
@@ -190,6 +205,8 @@ def verdicts(
         raise SettingError(f"level must be between 0 and 0.5, got {level}.")
     if folds < 2:
         raise SettingError(f"folds must be at least 2, got {folds}.")
+    if (jury := _jury_verdicts(comparisons, side_information, level, seed)) is not None:
+        return jury
     tastes = find_tastes(comparisons, seed)
     references = cross_fit_references(comparisons, model, folds, tastes, np.random.default_rng(seed))
     evidence = collect_evidence(comparisons, references, tastes, level)
@@ -204,6 +221,29 @@ def verdicts(
         typical=evidence.typical,
         level=level,
         tastes=tastes,
+        native=comparisons.frame_backend,
+    )
+
+
+def _jury_verdicts(comparisons: Comparisons, known: SideInformation | None, level: float, seed: int) -> Verdicts | None:
+    """Verdicts on the judges of a jury who err together; None for other crowds."""
+    people = {} if known is None else {str(name): details for name, details in known.people.items()}
+    if not why_jury(comparisons, people, gold=known is not None and known.gold is not None):
+        return None
+    encoded = NO_SIDE_INFORMATION if known is None else known.encode(comparisons)
+    if (found := find_shared_errors(comparisons, encoded)) is None:
+        return None
+    columns = judge_jury(comparisons, found, seed)
+    return Verdicts(
+        annotators=comparisons.annotators,
+        verdict=columns["verdict"],
+        reason=columns["reason"],
+        decided=columns["decided"].astype(np.int64),
+        agreed=columns["agreed"].astype(np.int64),
+        quality=np.asarray(columns["quality"], np.float64),
+        p_values={name: np.full(len(comparisons.annotators), np.nan) for name in P_VALUES},
+        typical=float(np.median(columns["quality"])),
+        level=level,
         native=comparisons.frame_backend,
     )
 

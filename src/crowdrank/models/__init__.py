@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from crowdrank.models.crowd.pairwise_hits import PairwiseHITS
     from crowdrank.models.crowd.variance_bt import VarianceBT
     from crowdrank.models.crowd_agg.crowd_agg import CrowdAgg
+    from crowdrank.models.jury.jury import Jury
     from crowdrank.models.lists.crowd_plackett_luce import CrowdPlackettLuce
     from crowdrank.models.lists.mallows import Mallows
     from crowdrank.models.lists.markov_chain import MarkovChain
@@ -47,6 +48,7 @@ _MODELS = (
     ("crowd-bt", "crowd.crowd_bt", "CrowdBT"),
     ("bayesian-crowd-bt", "crowd.bayesian_crowd_bt", "BayesianCrowdBT"),
     ("factor-bt", "crowd.factor_bt", "FactorBT"),
+    ("jury", "jury.jury", "Jury"),
     ("tpp", "thurstonian.tpp", "TPP"),
     ("variance-bt", "crowd.variance_bt", "VarianceBT"),
     ("mpm", "crowd.mpm", "MPM"),
@@ -188,6 +190,7 @@ __all__ = [
     "Footrule",
     "GradedResponse",
     "GreedyOrder",
+    "Jury",
     "LinearBias",
     "MajorityBT",
     "Mallows",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
+from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, Rankings, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.models.base import Model
 from crowdrank.models.tastes import Tastes, find_tastes
@@ -39,7 +39,12 @@ class ModelChoice:
 
 
 def default_model(
-    judgments: Judgments, *, win_probabilities: bool = False, among: Container[str] | None = None
+    judgments: Judgments,
+    *,
+    win_probabilities: bool = False,
+    among: Container[str] | None = None,
+    people: Mapping[str, AnnotatorDetails] | None = None,
+    gold: bool = False,
 ) -> ModelChoice:
     """Choose the model for judgments when the user names none.
 
@@ -52,12 +57,16 @@ def default_model(
     among : container of str, optional
         Names of the models that can be used. If the default is none of them, the choice is crowd-bt or bradley-terry,
         whichever of the two can be used.
+    people : mapping from annotator to AnnotatorDetails, optional
+        Which annotators are language models.
+    gold : bool, default False
+        Whether gold pairs are given.
 
     Returns
     -------
     ModelChoice
         A model that estimates the quality of annotators if there are several, a simpler one otherwise or if the crowd
-        has tastes.
+        has tastes; jury for judges who saw both orders, language models, and judges who err together if there is gold.
 
     Examples
     --------
@@ -65,7 +74,12 @@ def default_model(
     >>> default_model(Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])).name
     'bradley-terry'
     """
-    choice = _default_model(judgments, win_probabilities)
+    from crowdrank.models.jury.design import why_jury
+
+    if not win_probabilities and (reason := why_jury(judgments, people, gold)):
+        choice = ModelChoice("jury", reason)
+    else:
+        choice = _default_model(judgments, win_probabilities)
     if among is None or choice.name in among:
         return choice
     several = judgments.annotator is not None and len(judgments.annotators) > 1
@@ -122,6 +136,16 @@ def taste_notes(tastes: Tastes, model: str) -> tuple[str, ...]:
     else:
         last = f"{model} counts everyone alike. To see the ranking of the larger camp, leave the smaller one out."
     return (*tastes.describe(), last)
+
+
+def notes_for(judgments: Judgments, model: str) -> tuple[str, ...]:
+    """What the reader of a ranking by a model that was named should know: judges who err together, or tastes."""
+    from crowdrank.models.jury.design import shared_error_notes, why_jury
+
+    if why_jury(judgments):
+        notes = [] if model == "jury" else shared_error_notes(judgments)
+        return (*notes, f"{model} takes the judges for independent: use jury.") if notes else ()
+    return () if (tastes := tastes_of(judgments)) is None else taste_notes(tastes, model)
 
 
 def kinds_read(model: Model | type[Model]) -> tuple[type, ...]:

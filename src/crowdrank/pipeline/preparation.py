@@ -17,13 +17,12 @@ from crowdrank.models.selection import (
     default_model,
     has_setting,
     models_that,
+    notes_for,
     parse_settings,
-    taste_notes,
-    tastes_of,
 )
 from crowdrank.pipeline.items import ItemInformation
 from crowdrank.pipeline.options import RankOptions, Stage, silent
-from crowdrank.pipeline.sources import read_gold_pairs, read_judgments
+from crowdrank.pipeline.sources import are_agreed, read_gold_pairs, read_judgments
 
 AUTO = "auto"
 # Judgments are refused if at least this share of at least so many items was compared once, with each other.
@@ -118,9 +117,14 @@ def _choose_model(
     """The model that was named, the default, or with "auto" the one that predicts held-out judgments best."""
     if options.model is not None and options.model != AUTO:
         name = options.model if isinstance(options.model, str) else name_of(options.model)
-        tastes = tastes_of(judgments)
-        return ModelChoice(name, notes=() if tastes is None else taste_notes(tastes, name))
-    default = default_model(judgments, win_probabilities=options.system is not None, among=among)
+        return ModelChoice(name, notes=notes_for(judgments, name))
+    default = default_model(
+        judgments,
+        win_probabilities=options.system is not None,
+        among=among,
+        people=None if options.people is None else read_people(options.people),
+        gold=options.gold_pairs is not None and not are_agreed(options.gold_pairs),
+    )
     if options.model is None:
         return default
     from crowdrank.evaluation import compare_models
@@ -139,9 +143,7 @@ def _choose_model(
     except DataError as error:
         reason = f"{default.name} is the default model; no others were compared: {error}"
         return replace(default, reason=reason, compared=True)
-    tastes = tastes_of(judgments)
-    notes = () if tastes is None else taste_notes(tastes, found.model)
-    return ModelChoice(found.model, found.why, compared=True, notes=notes)
+    return ModelChoice(found.model, found.why, compared=True, notes=notes_for(judgments, found.model))
 
 
 def _make_model(choice: ModelChoice, options: RankOptions) -> Model:

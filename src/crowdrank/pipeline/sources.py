@@ -86,9 +86,14 @@ def columns_named_by(argument: str) -> Iterator[None]:
         raise
 
 
+def are_agreed(gold_pairs: Any) -> bool:
+    """Whether gold pairs are those that nearly all annotators agree on."""
+    return isinstance(gold_pairs, str) and gold_pairs == "agreed"
+
+
 def read_gold_pairs(options: RankOptions) -> Comparisons | Iterable[tuple[Any, Any]] | Literal["agreed"] | None:
     given = options.gold_pairs
-    if given is None or isinstance(given, Comparisons | list | tuple) or given == "agreed":
+    if given is None or isinstance(given, Comparisons | list | tuple) or are_agreed(given):
         return given  # type: ignore[no-any-return]
     try:
         pairs = read(given, kind="comparisons", columns={} if options.query is None else {"query": options.query})

@@ -1,0 +1,68 @@
+"""When judgments are those of a jury: both orders were shown, or the judges are language models or err together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from crowdrank.data import Comparisons, Judgments
+from crowdrank.data.side_information import NO_SIDE_INFORMATION, AnnotatorDetails
+from crowdrank.models.jury.cells import make_cells
+from crowdrank.models.jury.item_scores import MAX_ITEMS
+from crowdrank.models.jury.jury import fit_jury
+
+_MIN_JUDGES, _MAX_ROWS = 3, 500_000
+# Share of the pairs of judges that must have been shown in both orders, equally often.
+_BALANCED = 0.8
+
+
+def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None = None, gold: bool = False) -> str:
+    """Why these judgments need the jury model; empty if they do not.
+
+    Parameters
+    ----------
+    judgments : Comparisons, Ratings or Rankings
+        The judgments.
+    people : mapping from annotator to AnnotatorDetails, optional
+        Kinds of annotators.
+    gold : bool, default False
+        Whether gold pairs are given. Then judges who err together are a jury, whatever they are.
+
+    Examples
+    --------
+    >>> both = Comparisons.of(["a", "b"] * 3, ["b", "a"] * 3, ["a"] * 6, annotator=["x", "x", "y", "y", "z", "z"])
+    >>> why_jury(both)
+    'Every judge saw the pairs in both orders, so its consistency with itself tells how far to believe it.'
+    """
+    if not isinstance(judgments, Comparisons) or judgments.annotator is None:
+        return ""
+    if len(judgments.annotators) < _MIN_JUDGES or len(judgments) > _MAX_ROWS:
+        return ""
+    if int(np.diff(judgments.items.starts).max()) > MAX_ITEMS:
+        return ""
+    kinds = {people[name].kind for name in map(str, judgments.annotators) if name in people} if people else set()
+    if "human" in kinds and "llm" in kinds:
+        return ""  # people are the target then, and the models' answers a prior
+    if judgments.positions_known and _share_balanced(judgments) >= _BALANCED:
+        return "Every judge saw the pairs in both orders, so its consistency with itself tells how far to believe it."
+    if "llm" in kinds:
+        return "The judges are language models, which tend to err together."
+    if gold and fit_jury(judgments, NO_SIDE_INFORMATION).errs_together:
+        return "The judges err together, so the gold pairs decide whom to believe."
+    return ""
+
+
+def _share_balanced(comparisons: Comparisons) -> float:
+    # A quick look first: most judgments are of one order only, and cells need sorting.
+    if not 0.4 < float(np.mean(comparisons.left < comparisons.right)) < 0.6:
+        return 0.0
+    return float(np.mean(make_cells(comparisons).balanced))
+
+
+def shared_error_notes(judgments: Judgments) -> list[str]:
+    """A warning if these are judgments of a jury whose judges err together."""
+    if not isinstance(judgments, Comparisons) or not why_jury(judgments):
+        return []
+    found = fit_jury(judgments, NO_SIDE_INFORMATION)
+    return [found.warning] if found.errs_together else []

@@ -1,0 +1,98 @@
+"""When jury is the default, what is said about shared errors, and the verdicts on the judges."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import crowdrank as cr
+from crowdrank import AnnotatorDetails
+from crowdrank.evaluation import compare_models, verdicts
+from crowdrank.models.selection import default_model
+from tests.models.jury.simulated import gold_pairs, jury, share_right
+
+
+def llm(votes, **kinds):
+    return {str(name): AnnotatorDetails(kind=kinds.get(str(name), "llm")) for name in votes.annotators}
+
+
+def test_both_orders_make_a_jury():
+    votes, _ = jury()
+    assert default_model(votes).name == "jury"
+    assert default_model(votes, win_probabilities=True).name != "jury"
+
+
+def test_one_order_needs_to_be_told():
+    votes, _ = jury(orders=("first",))
+    assert default_model(votes).name != "jury"
+    assert default_model(votes, people=llm(votes)).name == "jury"
+    assert default_model(votes, people=llm(votes, good0="human")).name != "jury"
+    assert default_model(votes, gold=True).name == "jury"
+
+
+def test_ordinary_crowds_are_no_jury_even_with_gold():
+    votes = cr.simulation.crowd_bt(items=12, annotators=8, pairs=60, votes=6, seed=3).judgments
+    assert default_model(votes, gold=True).name == "crowd-bt"
+
+
+def test_rank_warns_of_shared_errors_whatever_the_model():
+    votes, truth = jury()
+    ranking = cr.rank(votes, gold_pairs=gold_pairs(truth, 10))
+    assert ranking.model == "jury"
+    assert "they err together. Gold pairs decide" in ranking.notes[0]
+    notes = " ".join(cr.rank(votes, model="crowd-bt", uncertainty="none").notes)
+    assert "they err together. crowd-bt takes the judges for independent: use jury." in notes
+    assert "camps" not in notes
+
+
+def test_compare_recommends_jury_and_says_why():
+    votes, _ = jury(questions=40)
+    found = compare_models(votes, ["bradley-terry", "factor-bt"], folds=2).recommendation
+    assert found.model == "jury"
+    assert "err together" in found.notes[0]
+
+
+def test_no_judge_is_reliable_for_agreeing_with_the_wrong_ones():
+    votes, truth = jury()
+    assert "reliable" not in verdicts(votes).verdict
+    found = verdicts(votes, side_information=cr.SideInformation(gold=gold_pairs(truth, 15)))
+    reliable = {
+        str(name) for name, verdict in zip(found.annotators, found.verdict, strict=True) if verdict == "reliable"
+    }
+    assert reliable == {"good0", "good1", "good2"}
+    assert "by gold answers" in found["good0"].reason
+
+
+def test_both_orders_of_mt_bench_make_one_judgment(tmp_path):
+    rows = [
+        f'{{"judge": "{judge}", "model_1": "a", "model_2": "b", "g1_winner": "model_1", "g2_winner": "model_1", '
+        f'"question_id": {n}, "tstamp": 1}}'
+        for judge in ("x", "y", "z")
+        for n in range(3)
+    ]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(rows))
+    votes = cr.read(tmp_path / "pairs.jsonl")
+    assert default_model(votes).name == "jury"
+
+
+@pytest.mark.parametrize(("gold", "least"), [(0, 0.80), (10, 0.86)])
+def test_language_models_on_llmbar(data_folder, gold, least):
+    votes = pl.read_csv(data_folder / "llmbar_judges" / "votes.csv.gz", infer_schema_length=0)
+    votes = votes.filter(pl.col("subset").str.starts_with("LLMBar")).with_columns(
+        query=pl.col("subset") + "/" + pl.col("instance"),
+        annotator=pl.col("judge") + "/" + pl.col("prompting"),
+        winner=pl.col("winner").fill_null("tie"),
+    )
+    truth = votes.select("query", "gold").unique().sort("query")
+    judged = cr.Comparisons.of(**{name: votes[name] for name in ("left", "right", "winner", "query", "annotator")})
+    rng, found = np.random.default_rng(4), []
+    for _ in range(3 if gold else 1):
+        chosen = truth[rng.choice(len(truth), gold, replace=False)] if gold else None
+        pairs = None
+        if chosen is not None:
+            worse = (3 - chosen["gold"].cast(int)).cast(str)
+            pairs = cr.Comparisons.of(chosen["gold"], worse, chosen["gold"], query=chosen["query"])
+        ranking = cr.rank(judged, gold_pairs=pairs, uncertainty="none")
+        assert ranking.model == "jury"
+        assert "they err together" in ranking.notes[0]
+        found.append(share_right(ranking, np.where(truth["gold"] == "1", 1, -1)))
+    assert np.mean(found) >= least
