@@ -25,7 +25,7 @@ _PACKAGES = (
     "simulation",
 )
 _NAMES = {
-    "crowdrank.data": ("Comparison", "Comparisons", "Rankings", "Ratings", "SideInformation"),
+    "crowdrank.data": ("AnnotatorDetails", "Comparison", "Comparisons", "Rankings", "Ratings", "SideInformation"),
     "crowdrank.evaluation": ("Gold", "cross_validate", "evaluate", "verdicts"),
     "crowdrank.io": ("read", "read_annotators", "read_gold", "read_items", "read_with_report", "scan"),
     "crowdrank.models": (
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from crowdrank import reports as reports
     from crowdrank import results as results
     from crowdrank import simulation as simulation
+    from crowdrank.data import AnnotatorDetails as AnnotatorDetails
     from crowdrank.data import Comparison as Comparison
     from crowdrank.data import Comparisons as Comparisons
     from crowdrank.data import Rankings as Rankings

@@ -36,6 +36,7 @@ from crowdrank.io import (
     read,
     read_gold,
     read_items,
+    read_people,
     read_with_report,
     scan_with_report,
 )
@@ -100,6 +101,7 @@ class RankOptions:
     gold_pairs: Any = None
     annotator_quality: Mapping[str, float | tuple[float, float]] = field(default_factory=dict)
     annotator_order: Sequence[tuple[str, str]] = ()
+    people: Any = None
     engine: str | Engine | None = None
     scheduler: str | None = None
     memory: str | int | None = None
@@ -210,6 +212,7 @@ def rank(
     gold_pairs: Any = None,
     annotator_quality: Mapping[str, float | tuple[float, float]] | None = None,
     annotator_order: Sequence[tuple[str, str]] | None = None,
+    people: Any = None,
     engine: str | Engine | None = None,
     scheduler: str | None = None,
     memory: str | int | None = None,
@@ -260,6 +263,8 @@ def rank(
         Known quality of annotators: a number, or a tuple (low, high).
     annotator_order : sequence of pairs, optional
         Pairs of annotators, the better one first.
+    people : path, data frame or mapping, optional
+        Columns about annotators: annotator, kind (human or llm), family (what judges have in common) and price.
     engine : {"local", "out-of-core", "dask"} or Engine, optional
         Where to compute.
     scheduler : str, optional
@@ -320,6 +325,7 @@ def rank(
         gold_pairs=gold_pairs,
         annotator_quality=annotator_quality or {},
         annotator_order=annotator_order or (),
+        people=people,
         engine=engine,
         scheduler=scheduler,
         memory=memory,
@@ -612,8 +618,9 @@ def _fill_missing(judgments: Judgments, missing: str | None) -> tuple[Judgments,
 
 def _read_side_information(model: Model, data: Judgments, options: RankOptions) -> SideInformation | None:
     """Gold pairs and known qualities of annotators; raises an error if the model cannot use them."""
+    people = {} if options.people is None else read_people(options.people)
     if not options.has_side_information:
-        return None
+        return SideInformation(people=people) if people and model.accepts_side_information else None
     if not model.accepts_side_information or not isinstance(data, Comparisons):
         able = models_that("accepts_side_information")
         raise SettingError(
@@ -626,6 +633,7 @@ def _read_side_information(model: Model, data: Judgments, options: RankOptions) 
         between={name: value for name, value in quality.items() if isinstance(value, tuple)},
         better=options.annotator_order,
         gold=_gold_pairs(options),
+        people=people,
     )
 
 
@@ -642,7 +650,8 @@ def describe_side_information(prepared: PreparedData) -> str:
         (annotators, "annotator's quality", "annotators' quality"),
         (len(known.better), "annotator order", "annotator orders"),
     )
-    return f"Side information: {', '.join(f'{n:,} {one if n == 1 else many}' for n, one, many in counts if n)}."
+    found = [f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n]
+    return f"Side information: {', '.join(found)}." if found else ""
 
 
 def _gold_pairs(options: RankOptions) -> Comparisons | Iterable[tuple[Any, Any]] | Literal["agreed"] | None:

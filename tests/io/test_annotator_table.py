@@ -2,8 +2,9 @@
 
 import pytest
 
+from crowdrank.data import AnnotatorDetails
 from crowdrank.errors import FormatError
-from crowdrank.io import read_annotators
+from crowdrank.io import read_annotators, read_people
 
 
 def test_names_quotas_and_prices_are_read(tmp_path):
@@ -25,12 +26,21 @@ def test_a_column_can_be_named():
     assert people.price == {"ann": 3.0}
 
 
+def test_kind_and_family_are_read():
+    people = read_annotators({"judge": ["ann", "gpt", "x"], "type": ["Human", "LLM", ""], "family": ["", "openai", ""]})
+    assert people.kind == {"ann": "human", "gpt": "llm"}
+    assert people.family == {"gpt": "openai"}
+    assert people.details["gpt"] == AnnotatorDetails(kind="llm", family="openai")
+    assert read_people(people) == read_people(people.details) == people.details
+
+
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
         ({"annotator": ["ann", "ann"]}, "more than one row"),
         ({"annotator": ["ann"], "price": ["free"]}, "price of 'ann'"),
         ({"annotator": ["ann"], "quota": [-1]}, "quota of 'ann'"),
+        ({"annotator": ["ann"], "kind": ["cat"]}, "kind of 'ann' must be human or llm"),
         ({"x": ["ann"], "y": ["bob"]}, "no column for the annotator"),
     ],
 )

@@ -62,6 +62,7 @@ def annotators(
     gold_pairs: options.GoldPairs = None,
     annotator_quality: options.AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,
+    people: options.People = None,
     exclude: Exclude = None,
     exclude_file: ExcludeFile = None,
     top: Annotated[
@@ -92,6 +93,7 @@ def annotators(
         gold_pairs=gold_pairs,
         annotator_quality=parse_quality(annotator_quality),
         annotator_order=parse_order(annotator_order),
+        people=people,
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)

@@ -224,6 +224,13 @@ AnnotatorOrder = Annotated[
         rich_help_panel=SIDE_INFORMATION,
     ),
 ]
+People = Annotated[
+    Path | None,
+    typer.Option(
+        help="File about the annotators: annotator, kind (human or llm), family, price.",
+        rich_help_panel=SIDE_INFORMATION,
+    ),
+]
 Engine = Annotated[
     EngineName | None,
     typer.Option(help="Where to compute: this machine's memory, from disk, or a Dask cluster.", rich_help_panel=ENGINE),

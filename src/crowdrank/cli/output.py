@@ -38,6 +38,7 @@ _ARGUMENTS = (
     "level",
     "memory",
     "missing",
+    "people",
     "query",
     "scheduler",
     "strict",

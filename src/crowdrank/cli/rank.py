@@ -93,6 +93,7 @@ def rank(
     gold_pairs: options.GoldPairs = None,
     annotator_quality: options.AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,
+    people: options.People = None,
     top: Annotated[int, typer.Option(help="Items to show per query.", min=1, rich_help_panel=OUTPUT)] = ITEMS_SHOWN,
     wide: options.Wide = False,
     out: Annotated[
@@ -149,6 +150,7 @@ def rank(
         gold_pairs=gold_pairs,
         annotator_quality=parse_quality(annotator_quality),
         annotator_order=parse_order(annotator_order),
+        people=people,
         engine=engine,
         scheduler=scheduler,
         memory=memory,

@@ -6,7 +6,7 @@ from crowdrank.data.labels import Items
 from crowdrank.data.pair_counts import PairCounts
 from crowdrank.data.rankings import Rankings
 from crowdrank.data.ratings import Ratings
-from crowdrank.data.side_information import EncodedSideInformation, SideInformation, agreed_pairs
+from crowdrank.data.side_information import AnnotatorDetails, EncodedSideInformation, SideInformation, agreed_pairs
 from crowdrank.data.tables import ImportReport, JudgmentTable, MalformedRow
 
 Judgments = Comparisons | Ratings | Rankings
@@ -15,6 +15,7 @@ __all__ = [
     "LEFT",
     "RIGHT",
     "TIE",
+    "AnnotatorDetails",
     "Comparison",
     "Comparisons",
     "DataDiagnostics",

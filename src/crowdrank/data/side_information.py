@@ -21,6 +21,38 @@ GoldPairs: TypeAlias = "Comparisons | Iterable[tuple[Any, Any]] | Literal['agree
 NO_PAIRS: Int32Array = np.zeros(0, np.int32)
 
 
+KINDS_OF_ANNOTATORS = ("human", "llm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotatorDetails:
+    """What is known about an annotator apart from quality.
+
+    Parameters
+    ----------
+    kind : {"human", "llm"}, optional
+        Whether the annotator is a person or a language model.
+    family : str, optional
+        What the annotator has in common with others: base model, prompt, instructions. Members of a family tend to make
+        the same errors.
+    price : float, optional
+        Price of an answer.
+
+    Examples
+    --------
+    >>> AnnotatorDetails(kind="llm", family="llama")
+    AnnotatorDetails(kind='llm', family='llama', price=None)
+    """
+
+    kind: str | None = None
+    family: str | None = None
+    price: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in KINDS_OF_ANNOTATORS:
+            raise SettingError(f"The kind of an annotator must be human or llm, got {self.kind!r}.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class SideInformation:
     """Knowledge besides the judgments, for models that weight annotators (`fit(..., side_information=...)`).
@@ -40,6 +72,8 @@ class SideInformation:
     gold_weight : float, default 5
         How many answers of a perfect annotator each gold pair counts for. With 0, gold pairs only resolve the sign of
         the scores.
+    people : mapping from annotator to AnnotatorDetails
+        Kind (human or llm), family and price of annotators. Names that gave no judgment are ignored.
 
     Examples
     --------
@@ -55,6 +89,7 @@ class SideInformation:
     better: Iterable[tuple[Any, Any]] = ()
     gold: GoldPairs = None
     gold_weight: float = 5.0
+    people: Mapping[Any, AnnotatorDetails] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         if not 0 <= self.gold_weight < np.inf:
@@ -82,6 +117,7 @@ class SideInformation:
             quality={code(who): float(value) for who, value in self.quality.items()},
             between={code(who): (float(low), float(high)) for who, (low, high) in self.between.items()},
             better=tuple((code(first), code(second)) for first, second in self.better),
+            people={code(who): details for who, details in self.people.items() if str(who) in code.places},
         )
         _refuse_contradictions(encoded, annotators, larger_is_better)
         return encoded
@@ -103,6 +139,8 @@ class EncodedSideInformation:
         Item codes of the gold pairs.
     gold_weight : float
         How many answers of a perfect annotator each gold pair counts for.
+    people : mapping from annotator code to AnnotatorDetails
+        Kind, family and price of annotators.
     """
 
     quality: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -111,6 +149,7 @@ class EncodedSideInformation:
     gold_better: Int32Array = field(default_factory=lambda: NO_PAIRS)
     gold_worse: Int32Array = field(default_factory=lambda: NO_PAIRS)
     gold_weight: float = 5.0
+    people: Mapping[int, AnnotatorDetails] = field(default_factory=lambda: MappingProxyType({}))
 
     def __bool__(self) -> bool:
         return self.has_annotators or self.has_gold

@@ -1,7 +1,7 @@
 """Read and write judgments: sources, column roles, row validation, formats, and tables that accompany judgments."""
 
 from crowdrank.data.tables import ImportReport, MalformedRow
-from crowdrank.io.annotator_table import AnnotatorTable, read_annotators
+from crowdrank.io.annotator_table import AnnotatorTable, read_annotators, read_people
 from crowdrank.io.containers import needs_scan
 from crowdrank.io.formats import Format, list_formats
 from crowdrank.io.item_tables import GoldTable, ItemTable, as_labels, find_side_columns, read_gold, read_items
@@ -25,6 +25,7 @@ __all__ = [
     "read_annotators",
     "read_gold",
     "read_items",
+    "read_people",
     "read_with_report",
     "scan",
     "scan_with_report",

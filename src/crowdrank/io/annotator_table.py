@@ -1,14 +1,15 @@
-"""Tables of annotators: one row per annotator, with quota, price and availability."""
+"""Tables of annotators: one row per annotator, with kind, family, quota, price and availability."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crowdrank.data.side_information import KINDS_OF_ANNOTATORS, AnnotatorDetails
 from crowdrank.errors import FormatError
 from crowdrank.io.column_roles import RoleMatch, RoleMatcher, require_role, resolve_columns
 from crowdrank.io.rows import Rows, parse_labels, parse_numbers
@@ -19,6 +20,12 @@ _ROLES = {
     "quota": each("quota limit max most maxquestions maxvotes"),
     "price": each("price cost pay fee rate"),
     "available": each("available active present"),
+    "kind": each("kind type judgekind judgetype annotatorkind annotatortype"),
+    "family": each("family model basemodel modelfamily group"),
+}
+_KINDS = {
+    "human": "human person people expert crowd worker",
+    "llm": "llm model ai machine bot lm languagemodel",
 }
 _NO = ("", "0", "no", "false", "n", "f")
 
@@ -37,12 +44,26 @@ class AnnotatorTable:
         The maximum number of questions, for annotators who have one.
     price : mapping of str to float
         The price of an answer, for annotators who have one.
+    kind : mapping of str to {"human", "llm"}
+        Whether an annotator is a person or a language model, for annotators whose kind is known.
+    family : mapping of str to str
+        What an annotator has in common with others (base model, prompt, instructions), for those who have one.
     """
 
     annotators: tuple[str, ...]
     available: tuple[str, ...]
     quota: Mapping[str, int]
     price: Mapping[str, float]
+    kind: Mapping[str, str] = field(default_factory=dict)
+    family: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def details(self) -> dict[str, AnnotatorDetails]:
+        """Kind, family and price by annotator, as side information of a fit."""
+        return {
+            name: AnnotatorDetails(kind=self.kind.get(name), family=self.family.get(name), price=self.price.get(name))
+            for name in self.annotators
+        }
 
 
 def read_annotators(source: Any, columns: Mapping[str, str | None] | None = None) -> AnnotatorTable:
@@ -51,10 +72,10 @@ def read_annotators(source: Any, columns: Mapping[str, str | None] | None = None
     Parameters
     ----------
     source : path, data frame or mapping of str to sequence
-        One row per annotator. A column of names is needed; `quota`, `price` and `available` (no, false, 0 or empty for
-        those who are not) are optional.
+        One row per annotator. A column of names is needed; `quota`, `price`, `available` (no, false, 0 or empty for
+        those who are not), `kind` (human or llm) and `family` are optional.
     columns : mapping of str to str or None, optional
-        The column of the roles `annotator`, `quota`, `price` and `available`.
+        The column of the roles `annotator`, `quota`, `price`, `available`, `kind` and `family`.
 
     Returns
     -------
@@ -63,12 +84,14 @@ def read_annotators(source: Any, columns: Mapping[str, str | None] | None = None
     Raises
     ------
     FormatError
-        If there is no column of annotators, an annotator has two rows, or a quota or price is not a number.
+        If there is no column of annotators, an annotator has two rows, a quota or price is not a number, or a kind is
+        neither human nor llm.
 
     Examples
     --------
-    >>> read_annotators({"annotator": ["ann", "bob"], "price": ["2", ""], "available": ["yes", "no"]})
-    AnnotatorTable(annotators=('ann', 'bob'), available=('ann',), quota={}, price={'ann': 2.0})
+    >>> people = read_annotators({"annotator": ["ann", "gpt"], "kind": ["human", "llm"], "price": ["2", ""]})
+    >>> people.kind, people.price
+    ({'ann': 'human', 'gpt': 'llm'}, {'ann': 2.0})
     """
     table = open_table(source)
     matcher = RoleMatcher(table, resolve_columns(table, columns, ("annotator", *_ROLES)))
@@ -91,8 +114,49 @@ def read_annotators(source: Any, columns: Mapping[str, str | None] | None = None
         available = tuple(n for n, answer in zip(labels, answers, strict=True) if answer not in _NO)
     quota = {name: int(value) for name, value in _numbers(rows, labels, "quota", 0.0).items()}
     return AnnotatorTable(
-        annotators=labels, available=available, quota=quota, price=_numbers(rows, labels, "price", 1e-9)
+        annotators=labels,
+        available=available,
+        quota=quota,
+        price=_numbers(rows, labels, "price", 1e-9),
+        kind=_kinds(rows, labels),
+        family=_words(rows, labels, "family"),
     )
+
+
+def read_people(source: Any) -> dict[str, AnnotatorDetails]:
+    """Read kind, family and price of annotators: a source of `read_annotators`, or a mapping from name to details.
+
+    Examples
+    --------
+    >>> read_people({"annotator": ["gpt"], "kind": ["llm"], "family": ["openai"]})
+    {'gpt': AnnotatorDetails(kind='llm', family='openai', price=None)}
+    """
+    if isinstance(source, AnnotatorTable):
+        return source.details
+    if isinstance(source, Mapping) and all(isinstance(value, AnnotatorDetails) for value in source.values()):
+        return {str(name): details for name, details in source.items()}
+    return read_annotators(source).details
+
+
+def _words(rows: Rows, labels: tuple[str, ...], role: str) -> dict[str, str]:
+    """Return the text of the cells that are not empty, by annotator."""
+    if not rows.has(role):
+        return {}
+    cells = parse_labels(rows.column(role), strip_spaces=True)
+    return {name: str(cell) for name, cell in zip(labels, cells, strict=True) if cell is not None}
+
+
+def _kinds(rows: Rows, labels: tuple[str, ...]) -> dict[str, str]:
+    """Return "human" or "llm" by annotator, from the usual words for them."""
+    known = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+    kinds = {}
+    for name, word in _words(rows, labels, "kind").items():
+        plain = "".join(word.lower().split())
+        if plain not in known:
+            accepted = " or ".join(KINDS_OF_ANNOTATORS)
+            raise FormatError(f"{rows.table.name}: the kind of {name!r} must be {accepted}, got {word!r}.")
+        kinds[name] = known[plain]
+    return kinds
 
 
 def _numbers(rows: Rows, labels: tuple[str, ...], role: str, minimum: float) -> dict[str, float]:
