@@ -565,7 +565,9 @@ def _choose_model(
         name = options.model if isinstance(options.model, str) else name_of(options.model)
         tastes = tastes_of(judgments)
         return ModelChoice(name, notes=() if tastes is None else taste_notes(tastes, name))
-    default = default_model(judgments, win_probabilities=options.system is not None, among=among)
+    # gold pairs and known qualities need a model that weights annotators
+    people = None if options.people is None or options.has_side_information else read_people(options.people)
+    default = default_model(judgments, win_probabilities=options.system is not None, among=among, people=people)
     if options.model is None:
         return default
     from crowdrank.evaluation import compare_models
@@ -620,7 +622,8 @@ def _read_side_information(model: Model, data: Judgments, options: RankOptions) 
     """Gold pairs and known qualities of annotators; raises an error if the model cannot use them."""
     people = {} if options.people is None else read_people(options.people)
     if not options.has_side_information:
-        return SideInformation(people=people) if people and model.accepts_side_information else None
+        usable = people and (model.accepts_side_information or model.accepts_people)
+        return SideInformation(people=people) if usable else None
     if not model.accepts_side_information or not isinstance(data, Comparisons):
         able = models_that("accepts_side_information")
         raise SettingError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
+from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, Rankings, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.models.base import Model
 from crowdrank.models.tastes import Tastes, find_tastes
@@ -39,7 +39,11 @@ class ModelChoice:
 
 
 def default_model(
-    judgments: Judgments, *, win_probabilities: bool = False, among: Container[str] | None = None
+    judgments: Judgments,
+    *,
+    win_probabilities: bool = False,
+    among: Container[str] | None = None,
+    people: Mapping[str, AnnotatorDetails] | None = None,
 ) -> ModelChoice:
     """Choose the model for judgments when the user names none.
 
@@ -52,11 +56,14 @@ def default_model(
     among : container of str, optional
         Names of the models that can be used. If the default is none of them, the choice is crowd-bt or bradley-terry,
         whichever of the two can be used.
+    people : mapping of str to AnnotatorDetails, optional
+        Which annotators are human and which are language models.
 
     Returns
     -------
     ModelChoice
-        A model that estimates the quality of annotators if there are several, a simpler one otherwise or if the crowd
+        commensurate-bt if humans and language models compared items, so that the ranking is that of the humans. Else a
+        model that estimates the quality of annotators if there are several, a simpler one otherwise or if the crowd
         has tastes.
 
     Examples
@@ -65,7 +72,7 @@ def default_model(
     >>> default_model(Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])).name
     'bradley-terry'
     """
-    choice = _default_model(judgments, win_probabilities)
+    choice = _default_for_humans_and_models(judgments, people or {}) or _default_model(judgments, win_probabilities)
     if among is None or choice.name in among:
         return choice
     several = judgments.annotator is not None and len(judgments.annotators) > 1
@@ -88,6 +95,25 @@ def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice
     reason = "The judgments do not name several annotators, so all count alike."
     rated = isinstance(judgments, Ratings) and not win_probabilities
     return ModelChoice("mean-rating" if rated else "bradley-terry", reason)
+
+
+def _default_for_humans_and_models(judgments: Judgments, people: Mapping[str, AnnotatorDetails]) -> ModelChoice | None:
+    """commensurate-bt if some annotators are human and some are language models; None otherwise."""
+    from crowdrank.models.commensurate.commensurate_bt import MAX_ITEMS
+    from crowdrank.models.commensurate.judges import count_kinds
+
+    if not people or judgments.annotator is None or not isinstance(judgments, Comparisons):
+        return None
+    names = [str(name) for name in judgments.annotators]
+    named = {code: people[name] for code, name in enumerate(names) if name in people}
+    humans, models = count_kinds(named, len(names))
+    if not humans or not models or len(judgments.items) > MAX_ITEMS:
+        return None
+    reason = (
+        f"Humans ({humans:,}) and language models ({models:,}) judged, so the ranking is that of the humans and the "
+        "models' votes are a prior."
+    )
+    return ModelChoice("commensurate-bt", reason)
 
 
 # Rows (items of lists) up to which the quality of annotators is estimated by default.
