@@ -21,10 +21,10 @@ from crowdrank.models.base import (
     model_settings,
     require_kind,
 )
-from crowdrank.models.commensurate.judges import Judge, Sources, find_sources, fit_judge
+from crowdrank.models.commensurate.judges import Judge, Sources, discrepancy_shape, find_sources, fit_judge
 from crowdrank.models.commensurate.posterior import ScalePosterior, Solver
 from crowdrank.models.commensurate.votes import Votes
-from crowdrank.models.commensurate.worth import Worth, judge_weights, judges_worth
+from crowdrank.models.commensurate.worth import Worth, judges_worth
 from crowdrank.models.pairwise.bradley_terry import BradleyTerry
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, outcome_probabilities
 from crowdrank.models.pairwise.paired import check_ties
@@ -34,9 +34,11 @@ MAX_ITEMS = 1_000
 """The covariance of all scores is held as a matrix, so there cannot be more items than this."""
 # Up to this many items, the worth of each judge alone is computed too.
 _MAX_ITEMS_ALONE = 200
-# Scale of the prior on τ: most judges differ from the humans by less than this many log odds per item.
-_DISCREPANCY_SCALE = 0.4
+# Prior on τ: most judges differ from the humans by less than 0.4 log odds per item.
+_DISCREPANCY_SCALE, _DISCREPANCY_POWER = 0.4, 0.7
 _DRAWS = 1000
+# A judge with a negative weight answers against the humans if its votes are surely worth so many of theirs.
+_CLEARLY_WORTH = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,8 @@ class CommensurateBT(IterativeModel):
 
     Notes
     -----
-    The humans' scores are s = Σₖ aₖ sₖ + δ with δᵢ ~ N(0, τ²). The scores sₖ of judge k have the posterior that the
+    The humans' scores are s = Σₖ aₖ sₖ + δ with δᵢ ~ N(0, τ²dᵢ), where dᵢ is 1 for an item that the judges judged as
+    often as most, and larger for one they judged seldom. The scores sₖ of judge k have the posterior that the
     judge's own votes give, so a judge with few votes is an uncertain one. The weights aₖ have normal priors whose
     variances, like τ, are learnt from the humans' votes by the evidence; τ is integrated out. A judge who tosses coins
     gets no weight, and one who answers in reverse a negative one. Humans count alike, as in bradley-terry. Annotators
@@ -141,17 +144,23 @@ class CommensurateBT(IterativeModel):
             for name, rows in sources.judges.items()
         )
         judges = [judge for judge in found if judge is not None]
+        if not judges:
+            raise DataError('Every vote of the judges is a tie: with ties="drop" nothing is left.')
         solver = Solver(
             tolerance=self.tolerance,
             max_steps=self.max_steps,
             prior_scale=_DISCREPANCY_SCALE,
+            prior_power=_DISCREPANCY_POWER,
             scale=None if self.discrepancy == "auto" else self.discrepancy,
         )
-        posterior = solver.fit(humans, items, [judge.kernel for judge in judges])
-        worths = [judges_worth(posterior, judges, humans.total)] if judges else []
+
+        def fit(among: Sequence[Judge]) -> ScalePosterior:
+            return solver.fit(humans, items, [judge.kernel for judge in among], discrepancy_shape(among))
+
+        posterior = fit(judges)
+        worths = [judges_worth(posterior, judges, humans.total)]
         if len(judges) > 1 and len(items) <= _MAX_ITEMS_ALONE:
-            for judge in judges:
-                worths.append(judges_worth(solver.fit(humans, items, [judge.kernel]), [judge], humans.total))
+            worths += [judges_worth(fit([judge]), [judge], humans.total) for judge in judges]
         return self._ranking(comparisons, humans, posterior, judges, worths)
 
     def _ranking(
@@ -163,14 +172,13 @@ class CommensurateBT(IterativeModel):
         worths: Sequence[Worth],
     ) -> Ranking:
         x, mixture, slowest = posterior.parameters, posterior.mixture, posterior.slowest
-        weights = judge_weights(posterior, judges)
         parameters = {"tie": humans.tie(x)} if humans.has_tie else {}
         parameters |= {"discrepancy": posterior.scale, "human_votes": humans.total}
         for worth in worths:
             name = worth.judges[0] if len(worth.judges) == 1 else "judges"
             ends = zip(("worth", "worth_low", "worth_high"), worth.votes, strict=True)
             parameters |= {f"{key}[{name}]": value for key, value in ends}
-        for judge, weight in zip(judges, weights, strict=True):
+        for judge, weight in zip(judges, worths[0].weights, strict=True):
             parameters |= {f"weight[{judge.name}]": float(weight), f"side[{judge.name}]": judge.side}
 
         def measure() -> Uncertainty:
@@ -186,16 +194,16 @@ class CommensurateBT(IterativeModel):
             convergence=Convergence(slowest.converged, slowest.steps, slowest.distance),
             measure=measure,
         )
-        own = _notes(humans, judges, worths, weights)
+        own = _notes(humans, worths)
         on_data = ranking._lazy.notes
         return ranking.with_parts(notes=lambda: [*own, *(on_data() if on_data else [])])
 
 
-def _notes(humans: Votes, judges: Sequence[Judge], worths: Sequence[Worth], weights: FloatArray) -> list[str]:
+def _notes(humans: Votes, worths: Sequence[Worth]) -> list[str]:
     votes = f"{humans.total:,.0f} {'vote' if humans.total == 1 else 'votes'}"
     found = [f"The ranking is that of the humans ({votes}); the votes of language models are a prior."]
     found += [worth.describe() for worth in worths]
-    for judge, weight in zip(judges, weights, strict=True):
-        if weight < 0 and any(worth.judges == (judge.name,) and worth.votes.low >= 10 for worth in worths):
-            found.append(f"{judge.name} answers against the humans: the order of its scores was reversed.")
+    for worth in worths:
+        if len(worth.judges) == 1 and worth.weights[0] < 0 and worth.votes.low >= _CLEARLY_WORTH:
+            found.append(f"{worth.judges[0]} answers against the humans: the order of its scores was reversed.")
     return found

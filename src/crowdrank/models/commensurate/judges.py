@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,10 @@ from crowdrank.models.commensurate.votes import Votes
 MOST_JUDGES = 10
 """With more judges than this, those of one family are pooled, and then those with the fewest votes."""
 UNKNOWN, OTHERS = "annotators of unknown kind", "other judges"
-# Scale of the prior on the spread of a judge's scores, as in bradley-terry.
-_SPREAD_SCALE = 3.0
+# Prior on the spread of a judge's scores. It leans to small values, where a judge who tosses coins has no scores at all.
+_SPREAD_SCALE, _SPREAD_POWER = 3.0, 0.2
+# Largest variance of an item's score, in units of the median, that counts for the discrepancy.
+_LARGEST_RATIO = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +119,19 @@ def fit_judge(
     votes = Votes.of(comparisons, rows, ties, side)
     if not votes.total:
         return None
-    solver = Solver(tolerance=tolerance, max_steps=max_steps, prior_scale=_SPREAD_SCALE)
+    solver = Solver(tolerance=tolerance, max_steps=max_steps, prior_scale=_SPREAD_SCALE, prior_power=_SPREAD_POWER)
     posterior = solver.fit(votes, comparisons.items)
     mean, covariance = posterior.mixture.mean, posterior.covariance
     spread = float(np.sqrt(np.mean(mean**2 + np.diag(covariance))))
     side_effect = float(posterior.parameters[-1]) if votes.side else 0.0
     return Judge(name, votes.total, spread, mean / spread, covariance / spread**2, side_effect)
+
+
+def discrepancy_shape(judges: Sequence[Judge]) -> FloatArray:
+    """Relative variance of the humans' scores around what the judges predict, per item.
+
+    Judges differ from humans on kinds of questions as well as on items. That evens out over many votes, so half of the
+    variance is taken to shrink with the judges' votes on an item, as the variance of the judges' own scores does.
+    """
+    variances = [np.diag(judge.covariance) / np.median(np.diag(judge.covariance)) for judge in judges]
+    return np.asarray(0.5 + 0.5 * np.minimum(np.mean(variances, axis=0), _LARGEST_RATIO))

@@ -1,7 +1,7 @@
 """Posterior of scores whose prior covariance has unknown parts, with the variances learnt by the evidence.
 
-The scores have the prior N(0, W) with W = τ²I + Σₖ vₖKₖ. The matrices Kₖ are given: the second moments of the scores of
-each judge. For each τ on a grid, the variances vₖ maximise the Laplace evidence (empirical Bayes) and the scores have a
+The scores have the prior N(0, W) with W = τ²D + Σₖ vₖKₖ. The matrices are given: Kₖ has the second moments of the scores
+of judge k, and D is diagonal. For each τ on a grid, the variances vₖ maximise the Laplace evidence (empirical Bayes) and the scores have a
 normal approximation at their mode. The mixture of these over τ, weighted by the evidence, is the posterior. That τ is
 uncertain when votes are few is thus part of every interval.
 """
@@ -23,11 +23,10 @@ from crowdrank.models.commensurate.votes import Votes
 
 # The grid of log τ: its step and range, and how far below the best point its log density ends.
 _STEP = 0.4
-_LOWEST, _HIGHEST = -9, 10
+_LOWEST, _HIGHEST = -13, 10
 _NEGLIGIBLE = 5.0
-# Priors of τ and of √v: density ∝ x^(a − 1) / (1 + x²/A²), as for the spread in bradley-terry.
-_POWER = 0.7
-_VARIANCE_SCALE = 3.0
+# Prior of √v: density ∝ x^(a − 1) / (1 + x²/A²), as for the spread in bradley-terry.
+_POWER, _VARIANCE_SCALE = 0.7, 3.0
 # Fisher scoring on log v: information of the prior, largest step, when to stop, and the range.
 _PRIOR_INFORMATION, _LARGEST_STEP, _SETTLED, _MAX_ROUNDS = 0.05, 1.5, 0.03, 40
 _LOWEST_LOG_VARIANCE, _HIGHEST_LOG_VARIANCE = -12.0, 8.0
@@ -139,8 +138,8 @@ class Solver:
     ----------
     tolerance, max_steps : float, int
         Of Newton's method.
-    prior_scale : float
-        Scale A of the prior of τ.
+    prior_scale, prior_power : float
+        A and a in the prior density of τ, ∝ τ^(a − 1) / (1 + τ²/A²).
     scale : float, optional
         τ, if it is not learnt.
     """
@@ -148,11 +147,14 @@ class Solver:
     tolerance: float
     max_steps: int
     prior_scale: float
+    prior_power: float
     scale: float | None = None
 
-    def fit(self, votes: Votes, items: Items, kernels: Sequence[FloatArray] = ()) -> ScalePosterior:
-        """The posterior of the scores, given the matrices Kₖ."""
-        at = partial(self._fit_at, votes, items, kernels)
+    def fit(
+        self, votes: Votes, items: Items, kernels: Sequence[FloatArray] = (), shape: FloatArray | None = None
+    ) -> ScalePosterior:
+        """The posterior of the scores, given the matrices Kₖ and the diagonal of D, by default ones."""
+        at = partial(self._fit_at, votes, items, kernels, np.ones(len(items)) if shape is None else shape)
         if self.scale is not None:
             return ScalePosterior([at(float(np.log(self.scale)), votes.start, np.zeros(len(kernels)))])
         first = at(-3 * _STEP, votes.start, np.zeros(len(kernels)))
@@ -171,13 +173,14 @@ class Solver:
         votes: Votes,
         items: Items,
         kernels: Sequence[FloatArray],
+        shape: FloatArray,
         log_scale: float,
         start: FloatArray,
         log_variances: FloatArray,
     ) -> ScaleFit:
         """The mode at one τ, with the variances at their best: Fisher scoring on log v."""
         for _ in range(_MAX_ROUNDS if kernels else 1):
-            fit = self._fit_given(votes, items, kernels, log_scale, start, log_variances)
+            fit = self._fit_given(votes, items, kernels, shape, log_scale, start, log_variances)
             if not kernels:
                 break
             step = _scoring_step(fit, kernels)
@@ -193,12 +196,12 @@ class Solver:
         votes: Votes,
         items: Items,
         kernels: Sequence[FloatArray],
+        shape: FloatArray,
         log_scale: float,
         start: FloatArray,
         log_variances: FloatArray,
     ) -> ScaleFit:
-        size = len(items)
-        prior = np.exp(2 * log_scale) * np.eye(size)
+        prior = np.diag(np.exp(2 * log_scale) * shape)
         for log_variance, kernel in zip(log_variances, kernels, strict=True):
             prior += np.exp(log_variance) * kernel
         root = invert_triangular(np.linalg.cholesky(prior))
@@ -208,7 +211,7 @@ class Solver:
         factor = np.linalg.cholesky(_curvature(found))
         # log det W = −2 Σ log of the diagonal of the inverse factor
         evidence = found.evaluation.value - float(np.log(np.diag(factor)).sum()) + float(np.log(np.diag(root)).sum())
-        log_prior = _log_prior(log_scale, self.prior_scale, _POWER) + sum(
+        log_prior = _log_prior(log_scale, self.prior_scale, self.prior_power) + sum(
             _log_prior(0.5 * value, _VARIANCE_SCALE, _POWER / len(kernels)) for value in log_variances
         )
         return ScaleFit(log_scale, log_variances, found, precision, evidence + log_prior, items)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.models.commensurate.judges import Judge
+from crowdrank.models.commensurate.judges import Judge, discrepancy_shape
 from crowdrank.models.commensurate.posterior import ScaleFit, ScalePosterior
 from crowdrank.results import Interval
 
@@ -17,18 +17,21 @@ _LEVEL = 0.9
 
 @dataclass(frozen=True)
 class Worth:
-    """What judges are worth, with the 90 % interval, and the weight of their scores.
+    """What judges are worth.
 
     Parameters
     ----------
     judges : tuple of str
         Names of the judges.
     votes : Interval
-        Number of human votes.
+        Number of human votes: the median, and the 90 % interval.
+    weights : array of float
+        Factor on each judge's scores that predicts the humans' scores.
     """
 
     judges: tuple[str, ...]
     votes: Interval
+    weights: FloatArray
 
     def describe(self) -> str:
         """A sentence such as "gpt-4's votes count for about 1,900 human votes here (1,200 to 2,600)."."""
@@ -59,13 +62,13 @@ def judges_worth(posterior: ScalePosterior, judges: Sequence[Judge], votes: floa
     that the judges predict and for V of scores about which only their spread is known; the difference is the worth.
     """
     worth = np.array([_worth_at(fit, judges, votes) for fit in posterior.fits])
-    value = float(posterior.weights @ worth)
-    low, high = _quantiles(worth, posterior.weights)
-    return Worth(tuple(judge.name for judge in judges), Interval(value, min(low, value), max(high, value)))
+    low, median, high = _quantiles(worth, posterior.weights)
+    names = tuple(judge.name for judge in judges)
+    return Worth(names, Interval(median, low, high), _judge_weights(posterior, judges))
 
 
-def judge_weights(posterior: ScalePosterior, judges: Sequence[Judge]) -> FloatArray:
-    """Posterior mean of the factor on each judge's scores (in log odds) that predicts the humans' scores."""
+def _judge_weights(posterior: ScalePosterior, judges: Sequence[Judge]) -> FloatArray:
+    """Posterior mean of the factor on each judge's scores, both in log odds."""
     found = np.zeros(len(judges))
     for weight, fit in zip(posterior.weights, posterior.fits, strict=True):
         shrunk = fit.precision @ fit.scores
@@ -79,7 +82,7 @@ def judge_weights(posterior: ScalePosterior, judges: Sequence[Judge]) -> FloatAr
 def _worth_at(fit: ScaleFit, judges: Sequence[Judge], votes: float) -> float:
     per_vote = fit.information / votes
     degrees = len(fit.items) - len(fit.items.queries)
-    unexplained = np.exp(2 * fit.log_scale) * float(np.trace(per_vote))
+    unexplained = np.exp(2 * fit.log_scale) * float(np.diag(per_vote) @ discrepancy_shape(judges))
     explained = 0.0
     for log_variance, judge in zip(fit.log_variances, judges, strict=True):
         unexplained += np.exp(log_variance) * float(np.sum(per_vote * judge.covariance))
@@ -87,12 +90,11 @@ def _worth_at(fit: ScaleFit, judges: Sequence[Judge], votes: float) -> float:
     return degrees / unexplained - degrees / (unexplained + explained)
 
 
-def _quantiles(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """Ends of the 90 % interval of a distribution on few points, interpolated between them."""
+def _quantiles(values: FloatArray, weights: FloatArray) -> list[float]:
+    """Lower end of the 90 % interval, median and upper end, interpolated between the few values."""
     order = np.argsort(values)
     middle = np.cumsum(weights[order]) - 0.5 * weights[order]
-    low, high = np.interp([(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], middle, values[order])
-    return float(low), float(high)
+    return [float(q) for q in np.interp([(1 - _LEVEL) / 2, 0.5, (1 + _LEVEL) / 2], middle, values[order])]
 
 
 def _rounded(number: float) -> int:
