@@ -34,6 +34,7 @@ _LEVEL = 1.645
 _HAND = 2_000
 """Votes that the mean with a weight set by hand, n / (n + 2,000), takes the judge for."""
 ALONE, PRIOR, POOLED, MEAN, JUDGE = "humans alone", "commensurate-bt", "crowd-bt, pooled", "mean by hand", "judge alone"
+COINS = "coin tosses"
 
 
 def small_crowd() -> Vector:
@@ -93,14 +94,13 @@ class Entry:
 
 
 def read(source: Source, folder: Path) -> tuple[cr.Comparisons, dict[str, cr.Comparisons]]:
-    """The humans' votes, and those of each judge; with a judge who tosses coins and one who answers in reverse."""
+    """The humans' votes, and those of each judge; and one who answers in reverse, and who may toss coins."""
     found = cr.read(folder / source.file, columns={"query": None})
     assert isinstance(found, cr.Comparisons)
     who = found.annotators[found.annotator]
     judges = {name: found.take(who == name) for name in source.judges}
     first = judges[source.judges[0]]
-    coins = np.random.default_rng(5).choice(np.array([1, 1, -1, -1, 0], np.int8), len(first))
-    judges["coin tosses"] = replace(first, outcome=coins, both_bad=None)
+    judges[COINS] = first
     judges[f"{source.judges[0]}, reversed"] = replace(first, outcome=-first.outcome)
     return found.take(~np.isin(who, source.judges)), judges
 
@@ -126,7 +126,10 @@ def measure(
     humans: cr.Comparisons, judges: Mapping[str, cr.Comparisons], count: int, seed: int, pooled: bool
 ) -> list[Entry]:
     """All methods on one draw of human votes."""
-    order = np.random.default_rng(seed).permutation(len(humans))
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(humans))
+    tosses = rng.choice(np.array([1, 1, -1, -1, 0], np.int8), len(judges[COINS]))
+    judges = {**judges, COINS: replace(judges[COINS], outcome=tosses, both_bad=None)}
     drawn, rest = humans.take(order[:count]), cr.BradleyTerry().fit(humans.take(order[count:]))
     alone = cr.BradleyTerry().fit(drawn)
     reference = kendall_correlation(alone.scores, rest.scores)
@@ -138,7 +141,7 @@ def measure(
         off, own = np.abs(scores - rest.scores), ranking.uncertainty.std_error
         both = np.sqrt(own**2 + rest.uncertainty.std_error**2)
         inside, covered = (float(np.mean(off < _LEVEL * error)) for error in (own, both))
-        worth = next((v for k, v in ranking.parameters.items() if k.startswith("worth[")), float("nan"))
+        worth = next((v for k, v in ranking.parameters.items() if k.startswith("worth[")), 0.0)
         return Entry(judge, method, count, tau, tau - reference, inside, covered, worth)
 
     found = [entry("", ALONE, alone, alone.scores)]
@@ -160,7 +163,7 @@ def measure(
 
 
 def real(judges: Mapping[str, cr.Comparisons]) -> list[cr.Comparisons]:
-    return [votes for name, votes in judges.items() if name != "coin tosses" and not name.endswith("reversed")]
+    return [votes for name, votes in judges.items() if name != COINS and not name.endswith("reversed")]
 
 
 def mean(values: Sequence[float]) -> str:
@@ -187,7 +190,12 @@ def page(name: str, entries: Sequence[Entry]) -> str:
     text += [row(line, cells(line, "gain")) for line in priors]
     text += ["", "Share of 90 % intervals that hold the held-out humans' scores:", "", *head("judge", counts)]
     text += [row(line, cells(line, "inside")) for line in ((lines[0]), *priors)]
-    text += ["", "The same, with the standard error of the held-out scores in the interval:", "", *head("judge", counts)]
+    text += [
+        "",
+        "The same, with the standard error of the held-out scores in the interval:",
+        "",
+        *head("judge", counts),
+    ]
     text += [row(line, cells(line, "covered")) for line in ((lines[0]), *priors)]
     text += ["", "Human votes that the judge's votes count for (mean over draws):", "", *head("judge", counts)]
     for line in priors:
@@ -236,10 +244,10 @@ def main() -> None:
     text = "# Humans and judges\n\n" + "\n".join(parts)
     text += (
         f"\nColumns are numbers of human votes, drawn at random {given.draws} times (seeds {given.first_seed} to "
-        f"{given.first_seed + given.draws - 1}); a judge's votes on all battles are known. All other human votes, fitted "
-        "by bradley-terry, are the held-out humans. Means ± standard errors over draws. *Mean by hand*: the mean of the "
-        f"scores of both, the humans' with the weight n / (n + {_HAND:,}). Made by `benchmarks/humans_and_judges.py` in "
-        f"{time.monotonic() - begin:.0f} s.\n"
+        f"{given.first_seed + given.draws - 1}); all votes of a judge are known. All other human votes, fitted by "
+        "bradley-terry, are the held-out humans. Means ± standard errors over draws. *Mean by hand*: the mean of the "
+        f"scores of both, with the weight n / (n + {_HAND:,}) for the humans'. *Coin tosses* are new in every draw. "
+        f"Made by `benchmarks/humans_and_judges.py` in {time.monotonic() - begin:.0f} s.\n"
     )
     print(text)
     whole = given.only is None and given.votes is None and not given.first_seed and not given.no_pooled

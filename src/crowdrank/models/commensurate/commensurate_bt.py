@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -11,7 +12,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines.local import limit_blas_threads
-from crowdrank.errors import DataError, SettingError
+from crowdrank.errors import ConvergenceWarning, DataError, SettingError
 from crowdrank.models.base import (
     FitOptions,
     IterativeModel,
@@ -21,7 +22,7 @@ from crowdrank.models.base import (
     model_settings,
     require_kind,
 )
-from crowdrank.models.commensurate.judges import Judge, Sources, discrepancy_shape, find_sources, fit_judge
+from crowdrank.models.commensurate.judges import Judge, Sources, find_sources, fit_judge, predict
 from crowdrank.models.commensurate.posterior import ScalePosterior, Solver
 from crowdrank.models.commensurate.votes import Votes
 from crowdrank.models.commensurate.worth import Worth, judges_worth
@@ -37,8 +38,6 @@ _MAX_ITEMS_ALONE = 200
 # Prior on τ: most judges differ from the humans by less than 0.4 log odds per item.
 _DISCREPANCY_SCALE, _DISCREPANCY_POWER = 0.4, 0.7
 _DRAWS = 1000
-# A judge with a negative weight answers against the humans if its votes are surely worth so many of theirs.
-_CLEARLY_WORTH = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +63,11 @@ class CommensurateBT(IterativeModel):
     Notes
     -----
     The humans' scores are s = Σₖ aₖ sₖ + δ with δᵢ ~ N(0, τ²dᵢ), where dᵢ is 1 for an item that the judges judged as
-    often as most, and larger for one they judged seldom. The scores sₖ of judge k have the posterior that the
-    judge's own votes give, so a judge with few votes is an uncertain one. The weights aₖ have normal priors whose
-    variances, like τ, are learnt from the humans' votes by the evidence; τ is integrated out. A judge who tosses coins
-    gets no weight, and one who answers in reverse a negative one. Humans count alike, as in bradley-terry. Annotators
-    are told apart by `SideInformation.people`; those of unknown kind count as a judge, and without any judge the model
-    is bradley-terry.
+    often as most, and larger for one they judged seldom. The scores sₖ of judge k have the posterior that the judge's
+    own votes give, so a judge with few votes is an uncertain one. The weights aₖ have wide normal priors and are learnt
+    from the humans' votes, and so is τ, which is integrated out. A judge who tosses coins gets no weight, and one who
+    answers in reverse a negative one. Humans count alike, as in bradley-terry. `SideInformation.people` says who is
+    what; annotators of unknown kind count as one more judge, and without any judge the model is bradley-terry.
 
     References
     ----------
@@ -114,7 +112,7 @@ class CommensurateBT(IterativeModel):
         comparisons = require_kind(Comparisons, judgments, self)
         sources = find_sources(comparisons, options.side_information.people)
         if not sources.judges:
-            return self._fit_humans(comparisons, options)
+            return self._fit_humans(comparisons)
         if not sources.human.any():
             raise DataError(
                 "Only language models judged, and the ranking of commensurate-bt is that of humans.",
@@ -129,23 +127,28 @@ class CommensurateBT(IterativeModel):
         with limit_blas_threads(len(comparisons.items)):
             return self._fit_with_judges(comparisons, sources)
 
-    def _fit_humans(self, comparisons: Comparisons, options: FitOptions) -> Ranking:
+    def _fit_humans(self, comparisons: Comparisons, notes: Sequence[str] = ()) -> Ranking:
         humans = BradleyTerry(ties=self.ties, tolerance=self.tolerance, max_steps=self.max_steps, seed=self.seed)
-        fitted = humans.fit(comparisons, engine=options.engine)
-        return replace(fitted, model="commensurate-bt", settings=model_settings(self))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it would name bradley-terry
+            fitted = humans.fit(comparisons)
+        fitted.convergence.warn("commensurate-bt")
+        fitted = replace(fitted, model="commensurate-bt", settings=model_settings(self))
+        return _with_notes(fitted, notes) if notes else fitted
 
     def _fit_with_judges(self, comparisons: Comparisons, sources: Sources) -> Ranking:
         items = comparisons.items
         humans = Votes.of(comparisons, sources.human, self.ties, side=False)
         if not humans.total:
             raise DataError('Every vote of a human is a tie: with ties="drop" nothing is left.')
-        found = (
+        fitted = [
             fit_judge(name, comparisons, rows, self.ties, self.side_effects, self.tolerance, self.max_steps)
             for name, rows in sources.judges.items()
-        )
-        judges = [judge for judge in found if judge is not None]
+        ]
+        judges = [judge for judge in fitted if judge is not None and judge.has_scores]
+        opening = _opening_notes(humans, judges, sources)
         if not judges:
-            raise DataError('Every vote of the judges is a tie: with ties="drop" nothing is left.')
+            return self._fit_humans(comparisons.take(sources.human), opening)
         solver = Solver(
             tolerance=self.tolerance,
             max_steps=self.max_steps,
@@ -155,13 +158,13 @@ class CommensurateBT(IterativeModel):
         )
 
         def fit(among: Sequence[Judge]) -> ScalePosterior:
-            return solver.fit(humans, items, [judge.kernel for judge in among], discrepancy_shape(among))
+            return solver.fit(humans, items, predict(among))
 
         posterior = fit(judges)
         worths = [judges_worth(posterior, judges, humans.total)]
         if len(judges) > 1 and len(items) <= _MAX_ITEMS_ALONE:
             worths += [judges_worth(fit([judge]), [judge], humans.total) for judge in judges]
-        return self._ranking(comparisons, humans, posterior, judges, worths)
+        return self._ranking(comparisons, humans, posterior, judges, worths, opening)
 
     def _ranking(
         self,
@@ -170,6 +173,7 @@ class CommensurateBT(IterativeModel):
         posterior: ScalePosterior,
         judges: Sequence[Judge],
         worths: Sequence[Worth],
+        opening: Sequence[str],
     ) -> Ranking:
         x, mixture, slowest = posterior.parameters, posterior.mixture, posterior.slowest
         parameters = {"tie": humans.tie(x)} if humans.has_tie else {}
@@ -194,16 +198,28 @@ class CommensurateBT(IterativeModel):
             convergence=Convergence(slowest.converged, slowest.steps, slowest.distance),
             measure=measure,
         )
-        own = _notes(humans, worths)
-        on_data = ranking._lazy.notes
-        return ranking.with_parts(notes=lambda: [*own, *(on_data() if on_data else [])])
+        return _with_notes(ranking, [*opening, *_notes_on_worth(worths)])
 
 
-def _notes(humans: Votes, worths: Sequence[Worth]) -> list[str]:
+def _with_notes(ranking: Ranking, first: Sequence[str]) -> Ranking:
+    """The ranking with notes before those on the data."""
+    on_data = ranking._lazy.notes
+    return ranking.with_parts(notes=lambda: [*first, *(on_data() if on_data else [])])
+
+
+def _opening_notes(humans: Votes, judges: Sequence[Judge], sources: Sources) -> list[str]:
     votes = f"{humans.total:,.0f} {'vote' if humans.total == 1 else 'votes'}"
-    found = [f"The ranking is that of the humans ({votes}); the votes of language models are a prior."]
-    found += [worth.describe() for worth in worths]
-    for worth in worths:
-        if len(worth.judges) == 1 and worth.weights[0] < 0 and worth.votes.low >= _CLEARLY_WORTH:
-            found.append(f"{worth.judges[0]} answers against the humans: the order of its scores was reversed.")
-    return found
+    left_out = [name for name in sources.judges if name not in {judge.name for judge in judges}]
+    return [
+        f"The ranking is that of the humans ({votes}); the votes of language models are a prior.",
+        *(f"{name}'s votes order the items no better than coin tosses and were left out." for name in left_out),
+    ]
+
+
+def _notes_on_worth(worths: Sequence[Worth]) -> list[str]:
+    reversed_ones = [
+        worth.judges[0] for worth in worths if len(worth.judges) == 1 and worth.is_shown and worth.weights[0] < 0
+    ]
+    return [worth.describe() for worth in worths] + [
+        f"{name} answers against the humans: the order of its scores was reversed." for name in reversed_ones
+    ]

@@ -9,14 +9,15 @@ import numpy as np
 
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import AnnotatorDetails, Comparisons
-from crowdrank.models.commensurate.posterior import Solver
+from crowdrank.models.commensurate.posterior import Prediction, Solver
 from crowdrank.models.commensurate.votes import Votes
 
 MOST_JUDGES = 10
 """With more judges than this, those of one family are pooled, and then those with the fewest votes."""
 UNKNOWN, OTHERS = "annotators of unknown kind", "other judges"
-# Prior on the spread of a judge's scores. It leans to small values, where a judge who tosses coins has no scores at all.
-_SPREAD_SCALE, _SPREAD_POWER = 3.0, 0.2
+# Prior on the spread of a judge's scores. It leans to small values: one who tosses coins has no scores at all.
+_SPREAD_SCALE, _SPREAD_POWER, _LOWEST_SPREAD = 3.0, 0.2, -13
+_LEAST_KNOWN = 0.25
 # Largest variance of an item's score, in units of the median, that counts for the discrepancy.
 _LARGEST_RATIO = 4.0
 
@@ -107,9 +108,9 @@ class Judge:
     side: float = 0.0
 
     @property
-    def kernel(self) -> FloatArray:
-        """Second moments of the scores: the prior covariance of the humans' scores, up to a factor."""
-        return np.outer(self.scores, self.scores) + self.covariance
+    def has_scores(self) -> bool:
+        """Whether the votes order the items at all, unlike coin tosses: how much of the spread is known."""
+        return float(np.mean(self.scores**2)) > _LEAST_KNOWN
 
 
 def fit_judge(
@@ -119,19 +120,27 @@ def fit_judge(
     votes = Votes.of(comparisons, rows, ties, side)
     if not votes.total:
         return None
-    solver = Solver(tolerance=tolerance, max_steps=max_steps, prior_scale=_SPREAD_SCALE, prior_power=_SPREAD_POWER)
-    posterior = solver.fit(votes, comparisons.items)
+    solver = Solver(
+        tolerance=tolerance,
+        max_steps=max_steps,
+        prior_scale=_SPREAD_SCALE,
+        prior_power=_SPREAD_POWER,
+        lowest=_LOWEST_SPREAD,
+    )
+    posterior = solver.fit(votes, comparisons.items, Prediction.none(comparisons.items))
     mean, covariance = posterior.mixture.mean, posterior.covariance
     spread = float(np.sqrt(np.mean(mean**2 + np.diag(covariance))))
     side_effect = float(posterior.parameters[-1]) if votes.side else 0.0
     return Judge(name, votes.total, spread, mean / spread, covariance / spread**2, side_effect)
 
 
-def discrepancy_shape(judges: Sequence[Judge]) -> FloatArray:
-    """Relative variance of the humans' scores around what the judges predict, per item.
+def predict(judges: Sequence[Judge]) -> Prediction:
+    """What the judges say about the humans' scores.
 
     Judges differ from humans on kinds of questions as well as on items. That evens out over many votes, so half of the
-    variance is taken to shrink with the judges' votes on an item, as the variance of the judges' own scores does.
+    variance of the discrepancy is taken to shrink with the judges' votes on an item, as the variance of the judges' own
+    scores does.
     """
     variances = [np.diag(judge.covariance) / np.median(np.diag(judge.covariance)) for judge in judges]
-    return np.asarray(0.5 + 0.5 * np.minimum(np.mean(variances, axis=0), _LARGEST_RATIO))
+    shape = np.asarray(0.5 + 0.5 * np.minimum(np.mean(variances, axis=0), _LARGEST_RATIO))
+    return Prediction(np.array([judge.scores for judge in judges]), [judge.covariance for judge in judges], shape)

@@ -1,9 +1,13 @@
-"""Posterior of scores whose prior covariance has unknown parts, with the variances learnt by the evidence.
+"""Posterior of the humans' scores, given what the judges' votes say about the judges' scores.
 
-The scores have the prior N(0, W) with W = τ²D + Σₖ vₖKₖ. The matrices are given: Kₖ has the second moments of the scores
-of judge k, and D is diagonal. For each τ on a grid, the variances vₖ maximise the Laplace evidence (empirical Bayes) and the scores have a
-normal approximation at their mode. The mixture of these over τ, weighted by the evidence, is the posterior. That τ is
-uncertain when votes are few is thus part of every interval.
+The scores are s = Σₖ bₖzₖ + δ with δ ~ N(0, τ²D) and D diagonal. Judge k's scores zₖ are known up to N(ẑₖ, Cₖ), and the
+weights have the prior bₖ ~ N(0, ω²/K) for K judges. Given τ, scores have the prior N(0, W) with
+
+    W = τ²D + Σₖ bₖ²Cₖ + ω²/K Σₖ ẑₖẑₖᵀ,
+
+where bₖ in the second term is the posterior mean of the weight, found by iteration. The scores have a normal
+approximation at their mode. The mixture of these over a grid of log τ, weighted by the Laplace evidence, is the
+posterior. That τ is uncertain when votes are few is thus part of every interval.
 """
 
 from __future__ import annotations
@@ -21,15 +25,14 @@ from crowdrank.inference.newton import OptimizeResult, maximize
 from crowdrank.inference.positive_definite import invert_triangular
 from crowdrank.models.commensurate.votes import Votes
 
-# The grid of log τ: its step and range, and how far below the best point its log density ends.
+# The grid of log τ: its step, its first and highest point, and how far below the best point its log density ends.
 _STEP = 0.4
-_LOWEST, _HIGHEST = -13, 10
+_FIRST, _HIGHEST = -3, 10
 _NEGLIGIBLE = 5.0
-# Prior of √v: density ∝ x^(a − 1) / (1 + x²/A²), as for the spread in bradley-terry.
-_POWER, _VARIANCE_SCALE = 0.7, 3.0
-# Fisher scoring on log v: information of the prior, largest step, when to stop, and the range.
-_PRIOR_INFORMATION, _LARGEST_STEP, _SETTLED, _MAX_ROUNDS = 0.05, 1.5, 0.03, 40
-_LOWEST_LOG_VARIANCE, _HIGHEST_LOG_VARIANCE = -12.0, 8.0
+# ω, the prior standard deviation of the weights together.
+_WEIGHT_SCALE = 2.0
+# The weights are iterated until they change by less than this.
+_SETTLED, _MAX_ROUNDS = 0.01, 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,20 +43,20 @@ class ScaleFit:
     ----------
     log_scale : float
         log τ.
-    log_variances : array of float
-        log vₖ of each judge.
+    weights : array of float
+        Posterior mean of the weight bₖ of each judge.
     found : OptimizeResult
         The mode, with the curvature there.
     precision : array
         W⁻¹.
     log_density : float
-        Log evidence, plus the log prior densities of log τ and of the log vₖ.
+        Log evidence, plus the log prior density of log τ.
     items : Items
         The items.
     """
 
     log_scale: float
-    log_variances: FloatArray
+    weights: FloatArray
     found: OptimizeResult
     precision: FloatArray
     log_density: float
@@ -66,7 +69,7 @@ class ScaleFit:
     @cached_property
     def root(self) -> FloatArray:
         """L⁻¹ for the curvature LLᵀ of all parameters."""
-        return invert_triangular(np.linalg.cholesky(_curvature(self.found)))
+        return invert_triangular(np.asarray(np.linalg.cholesky(_curvature(self.found))))
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -130,6 +133,53 @@ class ScalePosterior:
         return total
 
 
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What the judges say about the scores.
+
+    Parameters
+    ----------
+    scores : array of float, judges × items
+        ẑₖ.
+    covariances : sequence of arrays, items × items
+        Cₖ.
+    shape : array of float
+        Diagonal of D.
+    """
+
+    scores: FloatArray
+    covariances: Sequence[FloatArray]
+    shape: FloatArray
+
+    @classmethod
+    def none(cls, items: Items) -> Prediction:
+        """No judges."""
+        return cls(np.zeros((0, len(items))), (), np.ones(len(items)))
+
+    @property
+    def weight_variance(self) -> float:
+        """Prior variance of each weight."""
+        return _WEIGHT_SCALE**2 / max(1, len(self.scores))
+
+    def error(self, log_scale: float, weights: FloatArray) -> FloatArray:
+        """Covariance of the scores around the prediction, for known weights."""
+        total = np.diag(np.exp(2 * log_scale) * self.shape)
+        for weight, covariance in zip(weights, self.covariances, strict=True):
+            total += weight**2 * covariance
+        return total
+
+    def mean_weights(self, fit: ScaleFit) -> FloatArray:
+        """Posterior mean of the weights."""
+        return np.asarray(self.weight_variance * self.scores @ (fit.precision @ fit.scores))
+
+    def weight_covariance(self, fit: ScaleFit) -> FloatArray:
+        """Posterior covariance of the weights."""
+        # the marginal precision of the votes' own estimate of the scores, (W + information⁻¹)⁻¹
+        marginal = fit.precision - fit.precision @ fit.covariance @ fit.precision
+        prior = self.weight_variance
+        return np.asarray(prior * np.eye(len(self.scores)) - prior**2 * self.scores @ marginal @ self.scores.T)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Solver:
     """How to fit: when Newton's method stops, and the prior of τ or its value.
@@ -140,6 +190,8 @@ class Solver:
         Of Newton's method.
     prior_scale, prior_power : float
         A and a in the prior density of τ, ∝ τ^(a − 1) / (1 + τ²/A²).
+    lowest : int, default -9
+        Lowest point of the grid of log τ, in steps.
     scale : float, optional
         τ, if it is not learnt.
     """
@@ -148,21 +200,21 @@ class Solver:
     max_steps: int
     prior_scale: float
     prior_power: float
+    lowest: int = -9
     scale: float | None = None
 
-    def fit(
-        self, votes: Votes, items: Items, kernels: Sequence[FloatArray] = (), shape: FloatArray | None = None
-    ) -> ScalePosterior:
-        """The posterior of the scores, given the matrices Kₖ and the diagonal of D, by default ones."""
-        at = partial(self._fit_at, votes, items, kernels, np.ones(len(items)) if shape is None else shape)
+    def fit(self, votes: Votes, items: Items, judges: Prediction) -> ScalePosterior:
+        """The posterior of the scores, given the votes and what the judges say."""
+        at = partial(self._fit_at, votes, items, judges)
+        equal = np.zeros(len(judges.scores))
         if self.scale is not None:
-            return ScalePosterior([at(float(np.log(self.scale)), votes.start, np.zeros(len(kernels)))])
-        first = at(-3 * _STEP, votes.start, np.zeros(len(kernels)))
-        fits = {-3: first}
+            return ScalePosterior([at(float(np.log(self.scale)), votes.start, equal)])
+        first = at(_FIRST * _STEP, votes.start, equal)
+        fits = {_FIRST: first}
         for direction in (1, -1):
-            place, last = -3 + direction, first
-            while _LOWEST <= place <= _HIGHEST:
-                last = fits[place] = at(place * _STEP, last.found.parameters, last.log_variances)
+            place, last = _FIRST + direction, first
+            while self.lowest <= place <= _HIGHEST:
+                last = fits[place] = at(place * _STEP, last.found.parameters, last.weights)
                 if last.log_density < max(fit.log_density for fit in fits.values()) - _NEGLIGIBLE:
                     break
                 place += direction
@@ -172,74 +224,38 @@ class Solver:
         self,
         votes: Votes,
         items: Items,
-        kernels: Sequence[FloatArray],
-        shape: FloatArray,
+        judges: Prediction,
         log_scale: float,
         start: FloatArray,
-        log_variances: FloatArray,
+        weights: FloatArray,
     ) -> ScaleFit:
-        """The mode at one τ, with the variances at their best: Fisher scoring on log v."""
-        for _ in range(_MAX_ROUNDS if kernels else 1):
-            fit = self._fit_given(votes, items, kernels, shape, log_scale, start, log_variances)
-            if not kernels:
+        """The mode at one τ, with the weights in the prior equal to their posterior mean."""
+        for _ in range(_MAX_ROUNDS):
+            fit = self._fit_given(votes, items, judges, log_scale, start, weights)
+            before, weights, start = weights, judges.mean_weights(fit), fit.found.parameters
+            if not len(weights) or np.max(np.abs(weights - before)) < _SETTLED:
                 break
-            step = _scoring_step(fit, kernels)
-            start = fit.found.parameters
-            moved = np.clip(log_variances + step, _LOWEST_LOG_VARIANCE, _HIGHEST_LOG_VARIANCE)
-            if np.max(np.abs(moved - log_variances)) < _SETTLED:
-                break
-            log_variances = moved
         return fit
 
     def _fit_given(
         self,
         votes: Votes,
         items: Items,
-        kernels: Sequence[FloatArray],
-        shape: FloatArray,
+        judges: Prediction,
         log_scale: float,
         start: FloatArray,
-        log_variances: FloatArray,
+        weights: FloatArray,
     ) -> ScaleFit:
-        prior = np.diag(np.exp(2 * log_scale) * shape)
-        for log_variance, kernel in zip(log_variances, kernels, strict=True):
-            prior += np.exp(log_variance) * kernel
-        root = invert_triangular(np.linalg.cholesky(prior))
+        prior = judges.error(log_scale, weights) + judges.weight_variance * judges.scores.T @ judges.scores
+        root = invert_triangular(np.asarray(np.linalg.cholesky(prior)))
         precision = np.asarray(root.T @ root)
         objective = partial(votes.objective, precision=precision)
         found = maximize(objective, start, tolerance=self.tolerance, max_steps=self.max_steps)
         factor = np.linalg.cholesky(_curvature(found))
         # log det W = −2 Σ log of the diagonal of the inverse factor
         evidence = found.evaluation.value - float(np.log(np.diag(factor)).sum()) + float(np.log(np.diag(root)).sum())
-        log_prior = _log_prior(log_scale, self.prior_scale, self.prior_power) + sum(
-            _log_prior(0.5 * value, _VARIANCE_SCALE, _POWER / len(kernels)) for value in log_variances
-        )
-        return ScaleFit(log_scale, log_variances, found, precision, evidence + log_prior, items)
-
-
-def _scoring_step(fit: ScaleFit, kernels: Sequence[FloatArray]) -> FloatArray:
-    """Step on log v by the gradient of the evidence and its expected information; H is taken as constant."""
-    shrunk = fit.precision @ fit.scores
-    # the marginal precision of the votes' own estimate of the scores, (W + information⁻¹)⁻¹
-    marginal = fit.precision - fit.precision @ fit.covariance @ fit.precision
-    variances = np.exp(fit.log_variances)
-    products = [variance * (marginal @ kernel) for variance, kernel in zip(variances, kernels, strict=True)]
-    gradient = np.array(
-        [
-            0.5 * (variance * float(shrunk @ kernel @ shrunk) - float(np.trace(product)))
-            for variance, kernel, product in zip(variances, kernels, products, strict=True)
-        ]
-    )
-    information = np.array([[0.5 * float(np.sum(a * b.T)) for b in products] for a in products])
-    ratio = variances / _VARIANCE_SCALE**2
-    gradient += 0.5 * _POWER / len(kernels) - ratio / (1 + ratio)
-    information += np.diag(ratio / (1 + ratio) ** 2 + _PRIOR_INFORMATION)
-    return np.clip(np.linalg.solve(information, gradient), -_LARGEST_STEP, _LARGEST_STEP)
-
-
-def _log_prior(log_scale: float, scale: float, power: float) -> float:
-    """Log prior density of the log of a standard deviation, up to a constant."""
-    return power * log_scale - float(np.log1p(np.exp(2 * log_scale) / scale**2))
+        log_prior = self.prior_power * log_scale - float(np.log1p(np.exp(2 * log_scale) / self.prior_scale**2))
+        return ScaleFit(log_scale, weights, found, precision, evidence + log_prior, items)
 
 
 def _curvature(found: OptimizeResult) -> FloatArray:

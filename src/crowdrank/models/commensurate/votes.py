@@ -55,7 +55,7 @@ class Votes:
         outcome = comparisons.outcome[chosen].astype(np.int64)
         cell = (comparisons.left[chosen].astype(np.int64) * size + comparisons.right[chosen]) * 3 + outcome + 1
         cells, place = np.unique(cell, return_inverse=True)
-        weight = np.bincount(place, comparisons.weights[chosen], len(cells))
+        weight = np.bincount(place, comparisons.weights[chosen], len(cells)).astype(np.float64)
         pair = cells // 3
         found = cls(size, pair // size, pair % size, (cells % 3 - 1).astype(np.float64), weight, ties, side=False)
         mixed = side and comparisons.positions_known and found._sides_are_mixed()
