@@ -226,7 +226,7 @@ def main() -> None:
     options.add_argument("--draws", type=int, default=_DRAWS, help="draws of human votes")
     options.add_argument("--votes", type=int, nargs="+", help="numbers of human votes")
     options.add_argument("--first-seed", type=int, default=0, help="seed of the first draw")
-    options.add_argument("--no-pooled", action="store_true", help="leave out crowd-bt, which takes longest")
+    options.add_argument("--pooled", action="store_true", help="crowd-bt on all votes too, which takes longest")
     given = options.parse_args()
     warnings.simplefilter("ignore", CrowdrankWarning)
     begin, when, data = time.monotonic(), made(), folder()
@@ -238,7 +238,7 @@ def main() -> None:
                 entry
                 for count in given.votes or source.votes
                 for seed in range(given.first_seed, given.first_seed + given.draws)
-                for entry in measure(humans, judges, count, seed, not given.no_pooled)
+                for entry in measure(humans, judges, count, seed, given.pooled)
             ]
             parts.append(page(source.name, entries))
     text = "# Humans and judges\n\n" + "\n".join(parts)
@@ -250,7 +250,7 @@ def main() -> None:
         f"Made by `benchmarks/humans_and_judges.py` in {time.monotonic() - begin:.0f} s.\n"
     )
     print(text)
-    whole = given.only is None and given.votes is None and not given.first_seed and not given.no_pooled
+    whole = given.only is None and given.votes is None and not given.first_seed
     if whole and given.draws == _DRAWS:
         _OUT.write_text(f"{text}\n{when}\n", encoding="utf-8")
         record(Path(__file__), _OUT.parent, _OUT.stem, when=when)

@@ -78,7 +78,7 @@ class CommensurateBT(IterativeModel):
     >>> from crowdrank import AnnotatorDetails, SideInformation
     >>> people = {"ann": AnnotatorDetails(kind="human"), "gpt": AnnotatorDetails(kind="llm")}
     >>> votes = Comparisons.of(
-    ...     ["a", "a", "b"] * 5, ["b", "c", "c"] * 5, ["a", "a", "b"] * 5, annotator=["ann", "gpt", "gpt"] * 5
+    ...     ["a", "a", "b"] * 8, ["b", "c", "c"] * 8, ["a", "a", "b"] * 8, annotator=["ann"] * 6 + ["gpt"] * 18
     ... )
     >>> list(CommensurateBT().fit(votes, side_information=SideInformation(people=people)))
     ['a', 'b', 'c']

@@ -94,19 +94,19 @@ class Votes:
         """Log posterior at x = (scores, θ, β), with the precision matrix of the normal prior on scores."""
         size, extra = self.size, len(x) - self.size
         parts = FORMULAS[self.formula](self._margin(x), self.outcome, self.tie(x))
-        value, slope, bend, tie_slope, cross, tie_bend = (self.weight * part for part in parts)
+        value, gradient_term, curvature, tie_gradient, cross, tie_curvature = (self.weight * part for part in parts)
         scores, prior = x[:size], precision @ x[:size]
         gradient, matrix = np.zeros(len(x)), np.zeros((len(x), len(x)))
-        gradient[:size] = self._against(slope) - prior
-        matrix[:size, :size] = self._laplacian(bend) + precision
+        gradient[:size] = self._against(gradient_term) - prior
+        matrix[:size, :size] = self._laplacian(curvature) + precision
         # −∂²/∂s∂β and −∂²/∂s∂θ are sums over rows of the same derivatives of the margin
-        borders = ([cross] if self.has_tie else []) + ([bend] if self.side else [])
+        borders = ([cross] if self.has_tie else []) + ([curvature] if self.side else [])
         for n, border in enumerate(borders, start=size):
             matrix[:size, n] = matrix[n, :size] = self._against(border)
         if self.has_tie:
-            gradient[size], matrix[size, size] = tie_slope.sum(), tie_bend.sum()
+            gradient[size], matrix[size, size] = tie_gradient.sum(), tie_curvature.sum()
         if self.side:
-            gradient[-1], matrix[-1, -1] = slope.sum(), bend.sum()
+            gradient[-1], matrix[-1, -1] = gradient_term.sum(), curvature.sum()
         if extra == 2:
             matrix[-1, -2] = matrix[-2, -1] = cross.sum()
         weak = np.array([_TIE_SCALE**-2] * self.has_tie + [_SIDE_SCALE**-2] * self.side)
