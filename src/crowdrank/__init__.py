@@ -37,6 +37,7 @@ _NAMES = {
         "BayesianCrowdBT",
         "Borda",
         "BradleyTerry",
+        "CommensurateBT",
         "CondorcetFuse",
         "Copeland",
         "CrowdAgg",
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     from crowdrank.models import BayesianCrowdBT as BayesianCrowdBT
     from crowdrank.models import Borda as Borda
     from crowdrank.models import BradleyTerry as BradleyTerry
+    from crowdrank.models import CommensurateBT as CommensurateBT
     from crowdrank.models import CondorcetFuse as CondorcetFuse
     from crowdrank.models import Copeland as Copeland
     from crowdrank.models import CrowdAgg as CrowdAgg

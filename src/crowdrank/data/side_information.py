@@ -96,6 +96,11 @@ class SideInformation:
             raise SettingError(f"gold_weight must be zero or more, got {self.gold_weight}.")
         object.__setattr__(self, "better", tuple(self.better))
 
+    @property
+    def has_only_people(self) -> bool:
+        """Whether nothing is known but kind, family and price of annotators."""
+        return self.gold is None and not (self.quality or self.between or self.better)
+
     def encode(self, comparisons: Comparisons) -> EncodedSideInformation:
         """Replace names by the codes of these comparisons. Unknown names and contradictions are errors."""
         constraints = self.encode_annotators(comparisons.annotators)

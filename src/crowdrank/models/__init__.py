@@ -14,6 +14,7 @@ from crowdrank.models.base import FitOptions, Model
 from crowdrank.models.bootstrap import with_bootstrap
 
 if TYPE_CHECKING:
+    from crowdrank.models.commensurate.commensurate_bt import CommensurateBT
     from crowdrank.models.crowd.bayesian_crowd_bt import BayesianCrowdBT
     from crowdrank.models.crowd.crowd_bt import CrowdBT
     from crowdrank.models.crowd.em_elo import EMElo
@@ -46,6 +47,7 @@ _MODELS = (
     ("bradley-terry", "pairwise.bradley_terry", "BradleyTerry"),
     ("thurstone", "pairwise.thurstone", "Thurstone"),
     ("crowd-bt", "crowd.crowd_bt", "CrowdBT"),
+    ("commensurate-bt", "commensurate.commensurate_bt", "CommensurateBT"),
     ("bayesian-crowd-bt", "crowd.bayesian_crowd_bt", "BayesianCrowdBT"),
     ("factor-bt", "crowd.factor_bt", "FactorBT"),
     ("jury", "jury.jury", "Jury"),
@@ -82,6 +84,8 @@ _HOME = {cls: f"crowdrank.models.{module}" for _, module, cls in _MODELS}
 _OTHER_NAMES = {
     "bt": "bradley-terry",
     "btl": "bradley-terry",
+    "power-prior": "commensurate-bt",
+    "commensurate-prior": "commensurate-bt",
     "bradley-terry-luce": "bradley-terry",
     "davidson": "bradley-terry",
     "rao-kupper": "bradley-terry",
@@ -177,6 +181,7 @@ __all__ = [
     "BayesianCrowdBT",
     "Borda",
     "BradleyTerry",
+    "CommensurateBT",
     "CondorcetFuse",
     "Copeland",
     "CrowdAgg",

@@ -65,6 +65,8 @@ class Model(ABC):
     """Whether it estimates something about each annotator."""
     accepts_side_information: ClassVar[bool] = False
     """Whether it uses gold pairs and known qualities of annotators."""
+    accepts_people: ClassVar[bool] = False
+    """Whether it tells humans from language models, by `SideInformation.people`, though it uses nothing else of it."""
     supports_warm_start: ClassVar[bool] = False
     """Whether its solver can start from the scores of an earlier ranking."""
     distributable: ClassVar[bool] = False
@@ -109,7 +111,8 @@ class Model(ABC):
         _require_readable(self, judgments)
         if init is not None and not self.supports_warm_start:
             raise SettingError(f"{_name(self)} has no starting values, so it cannot use init. Leave init out.")
-        if side_information is not None and not self.accepts_side_information:
+        only_people = self.accepts_people and side_information is not None and side_information.has_only_people
+        if side_information is not None and not self.accepts_side_information and not only_people:
             usable = _names_of_models_where(lambda model: model.accepts_side_information)
             raise SettingError(f"{_name(self)} cannot use side information. Models that do: {usable}.")
         if engine is not LOCAL and not self.distributable:

@@ -58,15 +58,17 @@ def default_model(
         Names of the models that can be used. If the default is none of them, the choice is crowd-bt or bradley-terry,
         whichever of the two can be used.
     people : mapping from annotator to AnnotatorDetails, optional
-        Which annotators are language models.
+        Which annotators are human and which are language models.
     gold : bool, default False
         Whether gold pairs are given.
 
     Returns
     -------
     ModelChoice
-        A model that estimates the quality of annotators if there are several, a simpler one otherwise or if the crowd
-        has tastes; jury for judges who saw both orders, language models, and judges who err together if there is gold.
+        commensurate-bt if humans and language models compared items, so that the ranking is that of the humans; jury
+        for judges who saw both orders, for language models, and for judges who err together if there is gold. Else a
+        model that estimates the quality of annotators if there are several, a simpler one otherwise or if the crowd
+        has tastes.
 
     Examples
     --------
@@ -74,11 +76,10 @@ def default_model(
     >>> default_model(Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"])).name
     'bradley-terry'
     """
-    from crowdrank.models.jury.design import why_jury
-
-    if not win_probabilities and (reason := why_jury(judgments, people, gold)):
-        choice = ModelChoice("jury", reason)
-    else:
+    choice = None if gold else _default_for_humans_and_models(judgments, people or {})
+    if choice is None and not win_probabilities:
+        choice = _default_for_juries(judgments, people, gold)
+    if choice is None:
         choice = _default_model(judgments, win_probabilities)
     if among is None or choice.name in among:
         return choice
@@ -102,6 +103,34 @@ def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice
     reason = "The judgments do not name several annotators, so all count alike."
     rated = isinstance(judgments, Ratings) and not win_probabilities
     return ModelChoice("mean-rating" if rated else "bradley-terry", reason)
+
+
+def _default_for_humans_and_models(judgments: Judgments, people: Mapping[str, AnnotatorDetails]) -> ModelChoice | None:
+    """commensurate-bt if some annotators are human and some are language models; None otherwise."""
+    from crowdrank.models.commensurate.commensurate_bt import MAX_ITEMS
+    from crowdrank.models.commensurate.judges import count_kinds
+
+    if not people or judgments.annotator is None or not isinstance(judgments, Comparisons):
+        return None
+    names = [str(name) for name in judgments.annotators]
+    named = {code: people[name] for code, name in enumerate(names) if name in people}
+    humans, models = count_kinds(named, len(names))
+    if not humans or not models or len(judgments.items) > MAX_ITEMS:
+        return None
+    reason = (
+        f"Humans ({humans:,}) and language models ({models:,}) judged, so the ranking is that of the humans and the "
+        "models' votes are a prior."
+    )
+    return ModelChoice("commensurate-bt", reason)
+
+
+def _default_for_juries(
+    judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None, gold: bool
+) -> ModelChoice | None:
+    from crowdrank.models.jury.design import why_jury
+
+    reason = why_jury(judgments, people, gold)
+    return ModelChoice("jury", reason) if reason else None
 
 
 # Rows (items of lists) up to which the quality of annotators is estimated by default.

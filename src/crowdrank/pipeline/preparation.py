@@ -118,11 +118,13 @@ def _choose_model(
     if options.model is not None and options.model != AUTO:
         name = options.model if isinstance(options.model, str) else name_of(options.model)
         return ModelChoice(name, notes=notes_for(judgments, name))
+    # known qualities of annotators need a model that weights them
+    weighted = bool(options.annotator_quality or options.annotator_order)
     default = default_model(
         judgments,
         win_probabilities=options.system is not None,
         among=among,
-        people=None if options.people is None else read_people(options.people),
+        people=None if options.people is None or weighted else read_people(options.people),
         gold=options.gold_pairs is not None and not are_agreed(options.gold_pairs),
     )
     if options.model is None:
@@ -177,7 +179,8 @@ def _read_side_information(model: Model, data: Judgments, options: RankOptions) 
     """Gold pairs and known qualities of annotators; raises an error if the model cannot use them."""
     people = {} if options.people is None else read_people(options.people)
     if not options.has_side_information:
-        return SideInformation(people=people) if people and model.accepts_side_information else None
+        usable = people and (model.accepts_side_information or model.accepts_people)
+        return SideInformation(people=people) if usable else None
     if not model.accepts_side_information or not isinstance(data, Comparisons):
         able = models_that("accepts_side_information")
         raise SettingError(

@@ -1,0 +1,225 @@
+"""commensurate-bt: the humans' scores, with the votes of language models as a prior whose weight is learnt."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from crowdrank.arrays import FloatArray
+from crowdrank.data import Comparisons, Judgments
+from crowdrank.engines.local import limit_blas_threads
+from crowdrank.errors import ConvergenceWarning, DataError, SettingError
+from crowdrank.models.base import (
+    FitOptions,
+    IterativeModel,
+    build_ranking,
+    check_connected,
+    diagnose,
+    model_settings,
+    require_kind,
+)
+from crowdrank.models.commensurate.judges import Judge, Sources, find_sources, fit_judge, predict
+from crowdrank.models.commensurate.posterior import ScalePosterior, Solver
+from crowdrank.models.commensurate.votes import Votes
+from crowdrank.models.commensurate.worth import Worth, judges_worth
+from crowdrank.models.pairwise.bradley_terry import BradleyTerry
+from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, outcome_probabilities
+from crowdrank.models.pairwise.paired import check_ties
+from crowdrank.results import Convergence, Ranking, Uncertainty
+
+MAX_ITEMS = 1_000
+"""The covariance of all scores is held as a matrix, so there cannot be more items than this."""
+# Up to this many items, the worth of each judge alone is computed too.
+_MAX_ITEMS_ALONE = 200
+# Prior on τ: most judges differ from the humans by less than 0.4 log odds per item.
+_DISCREPANCY_SCALE, _DISCREPANCY_POWER = 0.4, 0.7
+_DRAWS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommensurateBT(IterativeModel):
+    """Ranking by humans, with the votes of language models as a prior whose weight is learnt from the humans' votes.
+
+    Parameters
+    ----------
+    discrepancy : float or "auto", default "auto"
+        Standard deviation τ of the humans' scores around what the judges predict. "auto" learns it.
+    ties : {"davidson", "half", "drop"}, default "davidson"
+        Model ties with a parameter of their own (Davidson 1970), for the humans and for each judge, count half a win
+        for each side, or drop them.
+    side_effects : bool, default True
+        Whether to estimate each judge's preference for the left side, and remove it from the judge's scores.
+    tolerance : float, default 1e-4
+        Newton's method stops when the distance to the optimum is at most this many standard errors.
+    max_steps : int, default 100
+        Maximum number of Newton steps.
+    seed : int, default 0
+        Seed of the draws behind rank intervals.
+
+    Notes
+    -----
+    The humans' scores are s = Σₖ aₖ sₖ + δ with δᵢ ~ N(0, τ²dᵢ), where dᵢ is 1 for an item that the judges judged as
+    often as most, and larger for one they judged seldom. The scores sₖ of judge k have the posterior that the judge's
+    own votes give, so a judge with few votes is an uncertain one. The weights aₖ have wide normal priors and are learnt
+    from the humans' votes, and so is τ, which is integrated out. A judge who tosses coins gets no weight, and one who
+    answers in reverse a negative one. Humans count alike, as in bradley-terry. `SideInformation.people` says who is
+    what; annotators of unknown kind count as one more judge, and without any judge the model is bradley-terry.
+
+    References
+    ----------
+    Hobbs et al. 2011; Ibrahim & Chen 2000.
+
+    Examples
+    --------
+    >>> from crowdrank import AnnotatorDetails, SideInformation
+    >>> people = {"ann": AnnotatorDetails(kind="human"), "gpt": AnnotatorDetails(kind="llm")}
+    >>> votes = Comparisons.of(
+    ...     ["a", "a", "b"] * 8, ["b", "c", "c"] * 8, ["a", "a", "b"] * 8, annotator=["ann"] * 6 + ["gpt"] * 18
+    ... )
+    >>> list(CommensurateBT().fit(votes, side_information=SideInformation(people=people)))
+    ['a', 'b', 'c']
+    """
+
+    reads: ClassVar[type] = Comparisons
+    shares_scores: ClassVar[bool] = True
+    accepts_people: ClassVar[bool] = True
+
+    discrepancy: float | Literal["auto"] = "auto"
+    ties: Literal["davidson", "half", "drop"] = "davidson"
+    side_effects: bool = True
+    max_steps: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ties(self.ties, ("davidson", "half", "drop"))
+        if self.discrepancy != "auto" and (isinstance(self.discrepancy, str) or not 0 < self.discrepancy < np.inf):
+            raise SettingError(f'discrepancy must be positive or "auto", got {self.discrepancy!r}.')
+
+    def with_estimated_settings(self, ranking: Ranking) -> CommensurateBT:
+        return replace(self, discrepancy=ranking.parameters.get("discrepancy", self.discrepancy))
+
+    def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
+        """Probabilities that a human answers left, tie and right for each comparison, as columns."""
+        margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
+        tie = ranking.parameters.get("tie")
+        return outcome_probabilities(margin, 0.0 if tie is None else tie, LOGISTIC if tie is None else DAVIDSON)
+
+    def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
+        comparisons = require_kind(Comparisons, judgments, self)
+        sources = find_sources(comparisons, options.side_information.people)
+        if not sources.judges:
+            return self._fit_humans(comparisons)
+        if not sources.human.any():
+            raise DataError(
+                "Only language models judged, and the ranking of commensurate-bt is that of humans.",
+                remedy="Name the annotators of kind human, or rank the judges' votes with crowd-bt.",
+            )
+        if len(comparisons.items) > MAX_ITEMS:
+            raise DataError(
+                f"commensurate-bt ranks at most {MAX_ITEMS:,} items, got {len(comparisons.items):,}. "
+                "Use bradley-terry on the humans' votes."
+            )
+        check_connected(diagnose(comparisons), has_prior=True)
+        with limit_blas_threads(len(comparisons.items)):
+            return self._fit_with_judges(comparisons, sources)
+
+    def _fit_humans(self, comparisons: Comparisons, notes: Sequence[str] = ()) -> Ranking:
+        humans = BradleyTerry(ties=self.ties, tolerance=self.tolerance, max_steps=self.max_steps, seed=self.seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it would name bradley-terry
+            fitted = humans.fit(comparisons)
+        fitted.convergence.warn("commensurate-bt")
+        fitted = replace(fitted, model="commensurate-bt", settings=model_settings(self))
+        return _with_notes(fitted, notes) if notes else fitted
+
+    def _fit_with_judges(self, comparisons: Comparisons, sources: Sources) -> Ranking:
+        items = comparisons.items
+        humans = Votes.of(comparisons, sources.human, self.ties, side=False)
+        if not humans.total:
+            raise DataError('Every vote of a human is a tie: with ties="drop" nothing is left.')
+        fitted = [
+            fit_judge(name, comparisons, rows, self.ties, self.side_effects, self.tolerance, self.max_steps)
+            for name, rows in sources.judges.items()
+        ]
+        judges = [judge for judge in fitted if judge is not None and judge.has_scores]
+        opening = _opening_notes(humans, judges, sources)
+        if not judges:
+            return self._fit_humans(comparisons.take(sources.human), opening)
+        solver = Solver(
+            tolerance=self.tolerance,
+            max_steps=self.max_steps,
+            prior_scale=_DISCREPANCY_SCALE,
+            prior_power=_DISCREPANCY_POWER,
+            scale=None if self.discrepancy == "auto" else self.discrepancy,
+        )
+
+        def fit(among: Sequence[Judge]) -> ScalePosterior:
+            return solver.fit(humans, items, predict(among))
+
+        posterior = fit(judges)
+        worths = [judges_worth(posterior, judges, humans.total)]
+        if len(judges) > 1 and len(items) <= _MAX_ITEMS_ALONE:
+            worths += [judges_worth(fit([judge]), [judge], humans.total) for judge in judges]
+        return self._ranking(comparisons, humans, posterior, judges, worths, opening)
+
+    def _ranking(
+        self,
+        comparisons: Comparisons,
+        humans: Votes,
+        posterior: ScalePosterior,
+        judges: Sequence[Judge],
+        worths: Sequence[Worth],
+        opening: Sequence[str],
+    ) -> Ranking:
+        x, mixture, slowest = posterior.parameters, posterior.mixture, posterior.slowest
+        parameters = {"tie": humans.tie(x)} if humans.has_tie else {}
+        parameters |= {"discrepancy": posterior.scale, "human_votes": humans.total}
+        for worth in worths:
+            name = worth.judges[0] if len(worth.judges) == 1 else "judges"
+            ends = zip(("worth", "worth_low", "worth_high"), worth.votes, strict=True)
+            parameters |= {f"{key}[{name}]": value for key, value in ends}
+        for judge, weight in zip(judges, worths[0].weights, strict=True):
+            parameters |= {f"weight[{judge.name}]": float(weight), f"side[{judge.name}]": judge.side}
+
+        def measure() -> Uncertainty:
+            method = "curvature, averaged over the discrepancy"
+            return Uncertainty(mixture.draw(_DRAWS, self.seed), mixture.std_error, method, sampled=True)
+
+        ranking = build_ranking(
+            self,
+            comparisons,
+            mixture.mean,
+            parameters=parameters,
+            log_likelihood=humans.log_likelihood(x),
+            convergence=Convergence(slowest.converged, slowest.steps, slowest.distance),
+            measure=measure,
+        )
+        return _with_notes(ranking, [*opening, *_notes_on_worth(worths)])
+
+
+def _with_notes(ranking: Ranking, first: Sequence[str]) -> Ranking:
+    """The ranking with notes before those on the data."""
+    on_data = ranking._lazy.notes
+    return ranking.with_parts(notes=lambda: [*first, *(on_data() if on_data else [])])
+
+
+def _opening_notes(humans: Votes, judges: Sequence[Judge], sources: Sources) -> list[str]:
+    votes = f"{humans.total:,.0f} {'vote' if humans.total == 1 else 'votes'}"
+    left_out = [name for name in sources.judges if name not in {judge.name for judge in judges}]
+    return [
+        f"The ranking is that of the humans ({votes}); the votes of language models are a prior.",
+        *(f"{name}'s votes order the items no better than coin tosses and were left out." for name in left_out),
+    ]
+
+
+def _notes_on_worth(worths: Sequence[Worth]) -> list[str]:
+    reversed_ones = [
+        worth.judges[0] for worth in worths if len(worth.judges) == 1 and worth.is_shown and worth.weights[0] < 0
+    ]
+    return [worth.describe() for worth in worths] + [
+        f"{name} answers against the humans: the order of its scores was reversed." for name in reversed_ones
+    ]

@@ -1,0 +1,146 @@
+"""Who is human and who is a judge, and the scores that each judge's votes give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdrank.arrays import BoolArray, FloatArray
+from crowdrank.data import AnnotatorDetails, Comparisons
+from crowdrank.models.commensurate.posterior import Prediction, Solver
+from crowdrank.models.commensurate.votes import Votes
+
+MOST_JUDGES = 10
+"""With more judges than this, those of one family are pooled, and then those with the fewest votes."""
+UNKNOWN, OTHERS = "annotators of unknown kind", "other judges"
+# Prior on the spread of a judge's scores. It leans to small values: one who tosses coins has no scores at all.
+_SPREAD_SCALE, _SPREAD_POWER, _LOWEST_SPREAD = 3.0, 0.2, -13
+_LEAST_KNOWN = 0.25
+# Largest variance of an item's score, in units of the median, that counts for the discrepancy.
+_LARGEST_RATIO = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """The rows of the humans, and those of each judge.
+
+    Parameters
+    ----------
+    human : array of bool
+        Rows of the humans.
+    judges : mapping of str to array of bool
+        Rows of each judge, by name.
+    """
+
+    human: BoolArray
+    judges: Mapping[str, BoolArray]
+
+
+def count_kinds(people: Mapping[int, AnnotatorDetails], annotators: int) -> tuple[int, int]:
+    """How many annotators are human, and how many are language models.
+
+    If only language models are named, all others are human.
+    """
+    kinds = [details.kind for details in people.values()]
+    models = kinds.count("llm")
+    humans = kinds.count("human") or (annotators - models if models else 0)
+    return humans, models
+
+
+def find_sources(comparisons: Comparisons, people: Mapping[int, AnnotatorDetails]) -> Sources:
+    """Split the rows by kind of annotator. Annotators of unknown kind are one more judge, which is the safe side."""
+    who = comparisons.annotator
+    if who is None or not any(details.kind == "llm" for details in people.values()):
+        return Sources(np.ones(len(comparisons), bool), {})
+    names_humans = any(details.kind == "human" for details in people.values())
+    source = np.full(len(comparisons.annotators), UNKNOWN if names_humans else "", object)
+    families = {}
+    for code, details in people.items():
+        if details.kind == "human":
+            source[code] = ""
+        elif details.kind == "llm":
+            source[code] = str(comparisons.annotators[code])
+            families[source[code]] = details.family or source[code]
+    judges = {str(name): (source == name)[who] for name in dict.fromkeys(source) if name}
+    judges = {name: rows for name, rows in judges.items() if rows.any()}
+    if len(judges) > MOST_JUDGES:
+        judges = _pool(judges, {name: families.get(name, name) for name in judges})
+    if len(judges) > MOST_JUDGES:
+        largest = sorted(judges, key=lambda name: -int(judges[name].sum()))[: MOST_JUDGES - 1]
+        judges = _pool(judges, {name: name if name in largest else OTHERS for name in judges})
+    return Sources((source == "")[who], judges)
+
+
+def _pool(judges: Mapping[str, BoolArray], group: Mapping[str, str]) -> dict[str, BoolArray]:
+    pooled: dict[str, BoolArray] = {}
+    for name, rows in judges.items():
+        pooled[group[name]] = pooled[group[name]] | rows if group[name] in pooled else rows
+    return pooled
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """The scores that a judge's votes give, in units of their own spread.
+
+    Parameters
+    ----------
+    name : str
+        Label of the annotator, or of the pooled annotators.
+    votes : float
+        Number of votes, weighted.
+    spread : float
+        Standard deviation of the scores, on the scale of log odds.
+    scores : array of float
+        Posterior mean of the scores, divided by the spread.
+    covariance : array of float
+        Their posterior covariance, in the same unit. It is the identity for a judge who says nothing.
+    side : float
+        Preference for the left side as log odds; 0 if it was not estimated.
+    """
+
+    name: str
+    votes: float
+    spread: float
+    scores: FloatArray
+    covariance: FloatArray
+    side: float = 0.0
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the votes order the items at all, unlike coin tosses: how much of the spread is known."""
+        return float(np.mean(self.scores**2)) > _LEAST_KNOWN
+
+
+def fit_judge(
+    name: str, comparisons: Comparisons, rows: BoolArray, ties: str, side: bool, tolerance: float, max_steps: int
+) -> Judge | None:
+    """Fit Bradley-Terry with a side effect to the votes of one judge; None if no vote is left without ties."""
+    votes = Votes.of(comparisons, rows, ties, side)
+    if not votes.total:
+        return None
+    solver = Solver(
+        tolerance=tolerance,
+        max_steps=max_steps,
+        prior_scale=_SPREAD_SCALE,
+        prior_power=_SPREAD_POWER,
+        lowest=_LOWEST_SPREAD,
+    )
+    posterior = solver.fit(votes, comparisons.items, Prediction.none(comparisons.items))
+    mean, covariance = posterior.mixture.mean, posterior.covariance
+    spread = float(np.sqrt(np.mean(mean**2 + np.diag(covariance))))
+    side_effect = float(posterior.parameters[-1]) if votes.side else 0.0
+    return Judge(name, votes.total, spread, mean / spread, covariance / spread**2, side_effect)
+
+
+def predict(judges: Sequence[Judge]) -> Prediction:
+    """What the judges say about the humans' scores.
+
+    Judges differ from humans on kinds of questions as well as on items. That evens out over many votes, so half of the
+    variance of the discrepancy is taken to shrink with the judges' votes on an item, as the variance of the judges' own
+    scores does.
+    """
+    variances = [np.diag(judge.covariance) / np.median(np.diag(judge.covariance)) for judge in judges]
+    shape = np.asarray(0.5 + 0.5 * np.minimum(np.mean(variances, axis=0), _LARGEST_RATIO))
+    return Prediction(np.array([judge.scores for judge in judges]), [judge.covariance for judge in judges], shape)

@@ -1,0 +1,112 @@
+"""What judges are worth: how many human votes predict human votes as well as the judges' votes do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdrank.arrays import FloatArray
+from crowdrank.models.commensurate.judges import Judge, predict
+from crowdrank.models.commensurate.posterior import Prediction, ScaleFit, ScalePosterior
+from crowdrank.results import Interval
+
+_LEVEL = 0.9
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What judges are worth.
+
+    Parameters
+    ----------
+    judges : tuple of str
+        Names of the judges.
+    votes : Interval
+        Number of human votes: the median, and the 90 % interval, which begins at 0 unless `is_shown`.
+    weights : array of float
+        Factor on each judge's scores that predicts the humans' scores.
+    is_shown : bool
+        Whether the humans' votes show that some weight is not 0.
+    """
+
+    judges: tuple[str, ...]
+    votes: Interval
+    weights: FloatArray
+    is_shown: bool
+
+    def describe(self) -> str:
+        """A sentence such as "gpt-4's votes count for about 1,900 human votes here (1,200 to 2,600)."."""
+        *others, last = self.judges
+        names = f"{', '.join(others)} and {last}" if others else last
+        if not self.is_shown:
+            verb = "judge" if others else "judges"
+            return f"The humans' votes do not show that {names} {verb} as they do, so the prior has little weight."
+        value, low, high = (f"{_rounded(number):,}" for number in self.votes)
+        whose = f"The votes of {names} together count" if others else f"{last}'s votes count"
+        return f"{whose} for about {value} human votes here ({low} to {high})."
+
+
+def judges_worth(posterior: ScalePosterior, judges: Sequence[Judge], votes: float) -> Worth:
+    """How many human votes the judges' votes count for.
+
+    Parameters
+    ----------
+    posterior : ScalePosterior
+        The fit of the humans' votes.
+    judges : sequence of Judge
+        The judges behind the kernels of the fit.
+    votes : float
+        Number of human votes.
+
+    Notes
+    -----
+    With Λ the information of one human vote, predicting human votes by scores with error covariance V costs ½ tr(ΛV)
+    nats per vote. Scores from n human votes cost (items − queries) / 2n. Equating the two gives n, for V of the scores
+    that the judges predict and for V of scores about which only their spread is known; the difference is the worth.
+    """
+    said = predict(judges)
+    worth = np.array([_worth_at(fit, said, votes) for fit in posterior.fits])
+    low, median, high = _quantiles(worth, posterior.weights)
+    weights, covariance = _weight_moments(posterior, said)
+    # Wald's statistic; the bound is the 95 % point of χ² within 3 %
+    statistic = float(weights @ np.linalg.solve(covariance, weights))
+    is_shown = statistic > len(judges) + 2.8 * len(judges) ** 0.5
+    spread = np.array([judge.spread for judge in judges])
+    names = tuple(judge.name for judge in judges)
+    return Worth(names, Interval(median, low if is_shown else 0.0, high), weights / spread, is_shown)
+
+
+def _weight_moments(posterior: ScalePosterior, said: Prediction) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean and covariance of the weights of the judges' standardised scores."""
+    means = np.array([said.mean_weights(fit) for fit in posterior.fits])
+    mean = posterior.weights @ means
+    covariance = np.zeros((len(mean), len(mean)))
+    for probability, fit, apart in zip(posterior.weights, posterior.fits, means - mean, strict=True):
+        covariance += probability * (said.weight_covariance(fit) + np.outer(apart, apart))
+    return mean, covariance
+
+
+def _worth_at(fit: ScaleFit, said: Prediction, votes: float) -> float:
+    per_vote = fit.information / votes
+    degrees = len(fit.items) - len(fit.items.queries)
+    predicted = fit.weights @ said.scores
+    unexplained = float(np.sum(per_vote * said.error(fit.log_scale, fit.weights)))
+    explained = float(predicted @ per_vote @ predicted)
+    return degrees / unexplained - degrees / (unexplained + explained)
+
+
+def _quantiles(values: FloatArray, weights: FloatArray) -> list[float]:
+    """Lower end of the 90 % interval, median and upper end, interpolated between the few values."""
+    order = np.argsort(values)
+    middle = np.cumsum(weights[order]) - 0.5 * weights[order]
+    return [float(q) for q in np.interp([(1 - _LEVEL) / 2, 0.5, (1 + _LEVEL) / 2], middle, values[order])]
+
+
+def _rounded(number: float) -> int:
+    """Two significant digits."""
+    if number < 10:
+        return round(number)
+    digits = int(np.floor(np.log10(number))) - 1
+    return int(round(number / 10**digits) * 10**digits)
