@@ -14,7 +14,6 @@ from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warni
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
 from crowdrank.io.column_roles import DEFINING_ROLES, RoleMatch, UnmatchedColumnsError, find_column, match_roles
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
-from crowdrank.io.guesses import guess_unnamed
 from crowdrank.io.rows import Rows
 from crowdrank.io.source_table import SourceTable, combine_tables
 from crowdrank.io.sources import Source, open_sources
@@ -279,7 +278,7 @@ def _match_shape(
     defining = DEFINING_ROLES & ({role for role, column in given.items() if column} | set(table.roles))
     if not defining and kind in (None, "rankings") and (lists := read_lists(table)) is not None:
         return lists, match_roles(lists, "rankings", given)
-    if not defining and not table.has_header and (unnamed := guess_unnamed(table)):
+    if not defining and not table.has_header and (unnamed := _guess_unnamed(table)):
         said = ", ".join(f"column {column} as the {role}" for role, column in unnamed.items())
         other = dict(zip(unnamed, reversed([*unnamed.values()]), strict=True))
         note = f"They were read by their cells: {said}. If this is wrong, say so: columns={other!r}."
@@ -291,6 +290,12 @@ def _match_shape(
         if defining - {"left", "right"} or (wide := read_wide(table, kind)) is None:
             raise
         return wide, match_roles(wide, kind, given)
+
+
+def _guess_unnamed(table: SourceTable) -> Mapping[str, str]:
+    from crowdrank.io.guesses import guess_unnamed
+
+    return guess_unnamed(table)
 
 
 def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportReport:

@@ -10,6 +10,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 import numpy as np
 import polars as pl
@@ -49,14 +50,18 @@ def spread_roles(table: SourceTable, columns: Columns | None) -> tuple[SourceTab
         text = given.get(role)
         if not text or text in table.columns:
             continue
-        if (group := _columns_of_pattern(table, text)) is not None:
+        pattern = split_codes(text)[0]
+        if (group := _columns_of_pattern(table, pattern)) is not None:
             del given[role]
             readers: dict[str, Callable[[SourceTable, Sequence[str], Mapping[str, str]], SourceTable]] = {
                 "grade": _grades,
                 "rank": _ranks,
                 "winner": _answers,
             }
-            return readers[role](table, group, {c: c for c in group}), given
+            spread = readers[role](table, group, {c: c for c in group})
+            if codes := text[len(pattern) :]:
+                given[role] = spread.roles[role] + codes
+            return spread, given
     if winner := given.get("winner"):
         name = split_codes(winner)[0]
         if (found := _find_plain(table, name)) and (split := _split_answers(table, found)) is not None:
@@ -105,9 +110,17 @@ def _columns_of_pattern(table: SourceTable, text: str) -> list[str] | None:
             raise FormatError(f"{table.name}: no column fits {text!r}.")
         return found
     names = [name.strip() for name in text.split(",")]
-    if len(names) < 2 or split_codes(text)[1] or not all(names):
+    if len(names) < 2 or not all(names):
         return None
     return [find_column(table, name) for name in names]
+
+
+def _pattern_of(table: SourceTable, group: Sequence[str]) -> str:
+    """Return the pattern of exactly these columns if there is a short one, else the list of their names."""
+    same = (len(set(letters)) == 1 for letters in zip(*group, strict=False))
+    pattern = f"{group[0][: sum(takewhile(bool, same))]}*"
+    fits = [column for column in table.columns if fnmatch.fnmatchcase(column, pattern)]
+    return pattern if len(pattern) > 2 and fits == list(group) else ",".join(group)
 
 
 def _find_plain(table: SourceTable, name: str) -> str:
@@ -170,7 +183,8 @@ def _annotator_columns(table: SourceTable) -> list[str]:
 
 
 def _answers(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) -> SourceTable:
-    who, winner = _free_name(table, "annotator"), _free_name(table, "winner")
+    # Named as the caller would name them, for messages about codes.
+    who, winner = _free_name(table, "annotator"), _pattern_of(table, group)
     note = f"Each row holds the answers of {len(group)} annotators: {_listed(group)}."
     found = _unpivot(table, group, names, who, winner)
     roles = {**table.roles, "annotator": who, "winner": winner}
