@@ -70,6 +70,8 @@ COMPARED = {
         "annotator3 llama>opt, annotator1 gpt_j>opt, annotator2 gpt_j<opt, annotator3 gpt_j>opt",
         {},
     ),
+    "arena-hard.jsonl": ("gpt baseline>m1, gpt m1=baseline, gpt m0<m2", {"skips": 1}),
+    "openai-summaries.jsonl": ("w1 ref<sup2, w2 sup4>ref", {}),
     "shiny-cj.csv": (
         "1 p4<p2, 1 p4>p7, 2 p2<p7",
         {"set_aside": {"not a decision": 1, "ranking of more than two": 1}},
@@ -83,6 +85,7 @@ COMPARED = {
 }
 # fixture: lists, each with its weight where it counts more than once
 LISTED = {
+    "qualtrics.csv": ("R_1: milk>tea>juice; R_2: tea>juice>milk", {"set_aside": {"preview of the survey": 1}}),
     "jury.csv": ("judge 1: 4>2>7; judge 2: 2>4", {"set_aside": {"fewer than two projects ranked": 2}}),
     "label-studio-ranker.json": ("5: mdn>wiki>blog; 6: wiki>mdn", {}),
     "label-studio-buckets.json": ("5: b=c>a; 6: a", {"set_aside": {"cancelled": 1}}),

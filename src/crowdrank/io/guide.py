@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from crowdrank.errors import CrowdrankError
-from crowdrank.io.guesses import sample_columns, suggest_roles
+from crowdrank.io.guesses import named_sides, sample_columns, suggest_roles
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.synonyms import NAMES_BY_ROLE, normalize_name
 
@@ -40,6 +40,8 @@ class Guide:
     def __str__(self) -> str:
         lines = _aligned([("column", "first rows", "might be"), *self.rows])
         said = "This reads it:" if self.works else "Fill in the columns of your file:"
+        if self.works and "=left" in self.call:
+            said = "This reads it (exchange the words if the codes mean something else):"
         return "\n".join([*lines, said, f"  {self.call}"])
 
 
@@ -53,7 +55,7 @@ def make_guide(table: SourceTable, source: Any, given: Mapping[str, str | None],
         except CrowdrankError:
             continue
         return Guide(_rows(table, roles), _call(source, columns, table.has_header), works=True)
-    columns = {"left": "COLUMN", "right": "COLUMN", "winner": "COLUMN", **(suggestions[0] if suggestions else {})}
+    columns = {"left": "COLUMN", "right": "COLUMN", "winner": "COLUMN", **named_sides(table)}
     return Guide(_rows(table, {}), _call(source, {**columns, **given}, table.has_header), works=False)
 
 

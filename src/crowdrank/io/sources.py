@@ -132,8 +132,9 @@ def _open_container(found: Container, encoding: str | None, header: bool | None)
         _refuse_suffix(name, suffix)
     text = as_utf8(found.read(), name, encoding)
     if suffix in _JSON_SUFFIXES:
-        from crowdrank.io.json_records import read_json
+        from crowdrank.io.json_records import read_json, unwrap_records
 
+        text = unwrap_records(text)
         return Source(name, lambda: read_json(text, name), text, json=True, path=found.path)
     if suffix in _DELIMITED_SUFFIXES:
         prefer = _DELIMITED_SUFFIXES[suffix]

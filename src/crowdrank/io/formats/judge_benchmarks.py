@@ -1,4 +1,4 @@
-"""Test sets of LLM judges: JudgeBench, and PandaLM's human annotations."""
+"""Pairs of texts by language models: JudgeBench, PandaLM, Arena-Hard, and OpenAI's comparisons of summaries."""
 
 from __future__ import annotations
 
@@ -103,4 +103,73 @@ PANDALM = Format(
     description="PandaLM's test set: two models per row, and a column of codes for each annotator.",
     known_by="columns cmp_key, response1, response2 and annotator1",
     read=_read_pandalm,
+)
+
+
+_ARENA_HARD_FIELDS = {
+    "question_id": pl.String,
+    "model": pl.String,
+    "baseline": pl.String,
+    "judge": pl.String,
+    "games": pl.List(pl.Struct({"score": pl.String})),
+}
+_BASELINE = "baseline"
+
+
+def _read_arena_hard(source: Source) -> SourceTable:
+    """Read two games per question: the baseline is A in the first, and the model is A in the second."""
+    found = load_records(source, _ARENA_HARD_FIELDS)
+    frame = found.explode_lists("games").with_columns(
+        pl.col("baseline").fill_null(_BASELINE), second=pl.int_range(pl.len()).over("record") % 2 == 1
+    )
+    frame = frame.select(
+        "record",
+        left=pl.when("second").then("model").otherwise("baseline"),
+        right=pl.when("second").then("baseline").otherwise("model"),
+        winner=pl.col("games").struct.field("score").fill_null("skip"),
+        annotator="judge",
+    )
+    note = "Each question has two games: the baseline is A in the first, and the model is A in the second."
+    table = found.table(frame, notes=(note,))
+    return assign_roles(table, "arena-hard", left="left", right="right", winner="winner", annotator="annotator")
+
+
+ARENA_HARD = Format(
+    name="arena-hard",
+    description="Arena-Hard's judgments: a model against the baseline, two games per question.",
+    known_by="columns question_id, model and games",
+    recognises=lambda source: any(isinstance(record.get("games"), list) for record in source.records),
+    read=_read_arena_hard,
+)
+
+
+_SUMMARIES_FIELDS = {
+    "summaries": pl.List(pl.Struct({"policy": pl.String})),
+    "choice": pl.Int64,
+    "worker": pl.String,
+}
+
+
+def _read_summaries(source: Source) -> SourceTable:
+    found = load_records(source, _SUMMARIES_FIELDS)
+    frame = found.frame.select(
+        "record",
+        left=pl.col("summaries").list.get(0, null_on_oob=True).struct.field("policy"),
+        right=pl.col("summaries").list.get(1, null_on_oob=True).struct.field("policy"),
+        winner=pl.col("choice").cast(pl.String).replace_strict({"0": "left", "1": "right"}, default=None),
+        annotator="worker",
+    )
+    table = found.table(frame, notes=("The items are the policies that wrote the summaries.",))
+    return assign_roles(table, "openai-summaries", left="left", right="right", winner="winner", annotator="annotator")
+
+
+OPENAI_SUMMARIES = Format(
+    name="openai-summaries",
+    description="OpenAI's comparisons of summaries: two summaries with their policies, and the choice of a worker.",
+    known_by="columns summaries, choice and worker, with a policy in each summary",
+    recognises=lambda source: any(
+        isinstance(summaries := record.get("summaries"), list) and summaries and "policy" in (summaries[0] or ())
+        for record in source.records
+    ),
+    read=_read_summaries,
 )
