@@ -103,3 +103,14 @@ def test_a_pair_of_columns_beside_others_is_not_suggested_as_winner_and_loser(tm
     with pytest.raises(FormatError) as caught:
         read(path)
     assert "loser" not in caught.value.__notes__[0].split("\n")[-1]
+
+
+def test_a_suggested_command_keeps_the_encoding(tmp_path):
+    path = tmp_path / "notes.csv"
+    path.write_bytes("étudiant;copie;note\né1;x;12,5\né2;x;9,5\né1;y;7,5\né2;y;8,5\n".encode("latin-1"))
+    with pytest.raises(FormatError) as caught:
+        read(path, encoding="latin-1")
+    (guide,) = caught.value.__notes__
+    assert "encoding='latin-1'" in guide
+    words = shlex.split(as_commands(guide).split("\n")[-1])[1:]
+    assert CliRunner().invoke(app, words).exit_code == 0

@@ -316,3 +316,10 @@ def test_codes_of_several_annotators_can_be_given_a_meaning(tmp_path: Path) -> N
 )
 def test_more_names_of_sides(tmp_path: Path, text: str, order: str) -> None:
     assert said(load(text, tmp_path)[0]) == order
+
+
+def test_decimal_commas_are_read_and_it_is_said(tmp_path: Path) -> None:
+    text = "rater;essay;note\nann;x;12,5\nann;y;13\nbob;x;9,75\nbob;y;10,0\n"
+    found, report = load(text, tmp_path, columns={"grade": "note"})
+    assert list(found.grade) == [12.5, 13, 9.75, 10]
+    assert any("decimal points" in note for note in report.notes)

@@ -126,6 +126,8 @@ def _as_command(line: str) -> str:
             words += [w for role, column in value.items() for w in ("--column", f"{role}={column or ''}")]
         elif keyword.arg == "header":
             words.append("--header" if value else "--no-header")
+        else:
+            words += [f"--{keyword.arg}", value]
     return f"  {shlex.join(words)}"
 
 

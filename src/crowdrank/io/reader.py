@@ -152,7 +152,7 @@ def read(
         if not error.problem.startswith(table.name):
             error.problem = f"{table.name}: {error.problem}"
         if error.option == "columns" and table.rows:
-            error.add_note(str(_guide(table, source, kind, columns)))
+            error.add_note(str(_guide(table, source, kind, columns, encoding)))
         raise
     notes = (*rows.table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles.get("query", "")))
     report = _report(rows, format_name, notes)
@@ -227,7 +227,13 @@ def _build(table: SourceTable, match: RoleMatch, features: Sequence[str], strict
     return rows, _BUILDERS[match.kind](rows)
 
 
-def _guide(table: SourceTable, source: Any, kind: str | None, columns: Mapping[str, str | None] | None) -> Guide:
+def _guide(
+    table: SourceTable,
+    source: Any,
+    kind: str | None,
+    columns: Mapping[str, str | None] | None,
+    encoding: str | None,
+) -> Guide:
     """Return a guide whose call was tried on the table."""
     from crowdrank.io.guide import make_guide
 
@@ -237,7 +243,8 @@ def _guide(table: SourceTable, source: Any, kind: str | None, columns: Mapping[s
 
     # Columns that the caller named and that exist are kept, except those that say who won.
     kept = {role: name for role, name in (columns or {}).items() if role not in DEFINING_ROLES}
-    return make_guide(table, source, kept, attempt)
+    options = {name: value for name, value in (("kind", kind), ("encoding", encoding)) if value is not None}
+    return make_guide(table, source, kept, attempt, options)
 
 
 def explain(source: Any, **options: Unpack[ReadOptions]) -> str:
