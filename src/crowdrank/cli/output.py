@@ -156,11 +156,11 @@ def _as_options(found: re.Match[str]) -> str:
 
 
 def _unquoted(value: str) -> str:
-    """A Python literal as a word of the shell: None is empty, and words with spaces are quoted."""
+    """A Python literal as a word of the shell: None is empty; words with spaces or special characters are quoted."""
     if value == "None":
         return ""
     word = value[1:-1] if value[:1] in "'\"" else value
-    return shlex.quote(word) if re.search(r"\s", word) else word
+    return shlex.quote(word) if re.search(r"[\s*?\[\]()&|;<>$!#]", word) else word
 
 
 def require_extra(*modules: str, extra: str = "server") -> None:

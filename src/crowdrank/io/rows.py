@@ -204,8 +204,7 @@ class RowErrors:
                 found.append(MalformedRow(location.line, "", location.remark + where))
             else:
                 found.append(MalformedRow(location.line, column, explain(row) + where))
-        # A row of several judgments may be wrong in the same way for all of them.
-        return tuple(dict.fromkeys(found))
+        return tuple(found)
 
 
 def show_cell(value: object) -> str:

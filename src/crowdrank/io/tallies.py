@@ -85,5 +85,9 @@ def _item_column(table: SourceTable, columns: Sequence[str]) -> str:
     if found:
         return found[0]
     cells = table.load(columns, None) if columns else pl.DataFrame()
-    plain = [c for c in columns if not cells[c].dtype.is_nested() and cells[c].n_unique() == table.rows]
+    plain = [c for c in columns if not _holds_objects(cells[c]) and cells[c].n_unique() == table.rows]
     return plain[0] if len(plain) == 1 else ""
+
+
+def _holds_objects(column: pl.Series) -> bool:
+    return column.dtype.is_nested() or column.dtype == pl.Object
