@@ -21,7 +21,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from difflib import get_close_matches
 
 _MAX_NAMES_SHOWN = 8
 
@@ -116,6 +115,8 @@ class UnknownNameError(CrowdrankError, KeyError):
 
 
 def _suggestion(kind: str, name: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
     if nearest := get_close_matches(name, known, n=1, cutoff=0.5):
         return f"did you mean {nearest[0]!r}?"
     if not [other for other in known if other]:

@@ -178,6 +178,42 @@ def test_a_small_ranking_does_not_wait_for_scipy():
     assert not {"scipy.linalg", "scipy.special", "crowdrank.evaluation", "typer"} & loaded
 
 
+# Modules and libraries that the default ranking of a small CSV file has no use for.
+NOT_NEEDED_TO_RANK = {
+    "crowdrank.engines.dask",
+    "crowdrank.engines.out_of_core",
+    "crowdrank.io.annotator_table",
+    "crowdrank.io.formats.base",
+    "crowdrank.io.guesses",
+    "crowdrank.io.guide",
+    "crowdrank.io.item_tables",
+    "crowdrank.io.json_records",
+    "crowdrank.io.scanner",
+    "crowdrank.io.spreadsheets",
+    "crowdrank.io.writer",
+    "crowdrank.models.bootstrap",
+    "crowdrank.models.crowd.estimate",
+    "crowdrank.models.crowd.objective",
+    "crowdrank.models.pairwise.bradley_terry",
+    "crowdrank.results.systems",
+    "dask",
+    "difflib",
+    "narwhals",
+    "numba",
+    "rich.progress",
+    "scipy",
+    "xml.etree.ElementTree",
+}
+
+
+def test_ranking_a_small_file_loads_only_what_it_needs():
+    """Most of the time of a small ranking is spent on imports, so each of these would be noticed."""
+    votes = SOURCE.parents[1] / "examples" / "cities" / "votes.csv"
+    loaded = loaded_by_command("rank", str(votes))
+    assert "crowdrank.models.crowd.crowd_bt" in loaded
+    assert sorted(NOT_NEEDED_TO_RANK & loaded) == []
+
+
 def test_a_small_fit_does_not_wait_for_a_compiler():
     loaded = loaded_after(
         "from crowdrank import BradleyTerry, Comparisons\n"

@@ -63,6 +63,15 @@ COMPARED = {
         {"skips": 1},
     ),
     "alpaca-eval.json": ("gpt base<new, gpt base>new, gpt base<new, gpt base=new", {"skips": 1, "malformed_count": 1}),
+    "judgebench.jsonl": ("o1 response_A>response_B, o1 response_B<response_A, o1 response_A=response_B", {"skips": 1}),
+    "judgebench-labels.jsonl": ("response_A>response_B, response_A<response_B", {}),
+    "pandalm.json": (
+        "annotator1 gpt_j<llama, annotator2 gpt_j<llama, annotator3 gpt_j=llama, annotator1 llama>opt, "
+        "annotator3 llama>opt, annotator1 gpt_j>opt, annotator2 gpt_j<opt, annotator3 gpt_j>opt",
+        {},
+    ),
+    "arena-hard.jsonl": ("gpt baseline>m1, gpt m1=baseline, gpt m0<m2", {"skips": 1}),
+    "openai-summaries.jsonl": ("w1 ref<sup2, w2 sup4>ref", {}),
     "shiny-cj.csv": (
         "1 p4<p2, 1 p4>p7, 2 p2<p7",
         {"set_aside": {"not a decision": 1, "ranking of more than two": 1}},
@@ -76,6 +85,7 @@ COMPARED = {
 }
 # fixture: lists, each with its weight where it counts more than once
 LISTED = {
+    "qualtrics.csv": ("R_1: milk>tea>juice; R_2: tea>juice>milk", {"set_aside": {"preview of the survey": 1}}),
     "jury.csv": ("judge 1: 4>2>7; judge 2: 2>4", {"set_aside": {"fewer than two projects ranked": 2}}),
     "label-studio-ranker.json": ("5: mdn>wiki>blog; 6: wiki>mdn", {}),
     "label-studio-buckets.json": ("5: b=c>a; 6: a", {"set_aside": {"cancelled": 1}}),
@@ -370,7 +380,7 @@ def test_a_plain_table_is_read_without_importing_any_format(tmp_path: Path) -> N
         "print(sorted(name.rpartition('.')[2] for name in sys.modules if name.startswith('crowdrank.io.formats.')))"
     )
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['base', 'registry']"
+    assert done.stdout.strip() == "['registry']"
 
 
 def test_library_messages_name_no_options_of_the_command_line() -> None:

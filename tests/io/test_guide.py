@@ -87,3 +87,30 @@ def test_a_file_that_is_read_is_explained_too(tmp_path: Path) -> None:
     path.write_text("worker,left,right,winner\nann,x,y,x\n")
     assert "worker  ann         annotator" in explain(path)
     assert "1 row read, 1 kept." in explain(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model_a,model_b,prob_a_wins\nx,y,0.25\ny,z,0.75\nz,x,0.5\n",
+        "One,Two,Three,Four\nx,y,7.5,9\ny,x,1.5,8\nx,y,3.5,7\ny,x,2,2\n",
+    ],
+)
+def test_a_pair_of_columns_beside_others_is_not_suggested_as_winner_and_loser(tmp_path, text):
+    """Some other column says who won, in a way that is not understood: a command that runs would rank nonsense."""
+    path = tmp_path / "votes.csv"
+    path.write_text(text)
+    with pytest.raises(FormatError) as caught:
+        read(path)
+    assert "loser" not in caught.value.__notes__[0].split("\n")[-1]
+
+
+def test_a_suggested_command_keeps_the_encoding(tmp_path):
+    path = tmp_path / "notes.csv"
+    path.write_bytes("étudiant;copie;note\né1;x;12,5\né2;x;9,5\né1;y;7,5\né2;y;8,5\n".encode("latin-1"))
+    with pytest.raises(FormatError) as caught:
+        read(path, encoding="latin-1")
+    (guide,) = caught.value.__notes__
+    assert "encoding='latin-1'" in guide
+    words = shlex.split(as_commands(guide).split("\n")[-1])[1:]
+    assert CliRunner().invoke(app, words).exit_code == 0

@@ -30,6 +30,28 @@ SHAPES = {
     "comments.csv": "# by hand\nleft,right,winner\nx,y,A>B\n# more\ny,z,[[B]]\nz,x,A=B\n",
     "codes.csv": "left,right,label\nx,y,0\ny,z,1\nz,x,2\nx,z,1\n",
     "levels.csv": "type1,level1,type2,level2,selected\njpg,1,png,2,1\npng,1,jpg,2,2\njpg,2,png,1,1\n",
+    "pandalm.json": '[{"cmp_key":"x_y","response1":"p","response2":"q","annotator1":"1","annotator2":"2"},'
+    '{"cmp_key":"y_z","response1":"r","response2":"s","annotator1":"0","annotator2":"2"}]',
+    "judgebench.jsonl": '{"pair_id":"p","response_A":"x","response_B":"y","label":"A>B","judgments":'
+    '[{"judgment":{"judge_model":"m"},"decision":"A>B"},{"judgment":{"judge_model":"m"},"decision":"B>A"}]}\n'
+    '{"pair_id":"q","response_A":"x","response_B":"y","label":"A>B","judgments":[]}\n',
+    "arena-hard.jsonl": '{"question_id":"1","model":"x","judge":"j","games":[{"score":"A>>B"},{"score":"A=B"}]}\n'
+    '{"question_id":"2","model":"y","judge":"j","games":[{"score":"B>A"},{"score":null}]}\n',
+    "summaries.jsonl": '{"summaries":[{"policy":"x"},{"policy":"y"}],"choice":0,"worker":"w"}\n'
+    '{"summaries":[{"policy":"y"},{"policy":"z"}],"choice":1,"worker":"v"}\n',
+    "qualtrics.csv": "StartDate,EndDate,ResponseId,Q1_1,Q1_2\nStart Date,End Date,Response ID,Rate - tea,Rate - milk\n"
+    '"{""ImportId"":""s""}","{""ImportId"":""e""}","{""ImportId"":""r""}","{""ImportId"":""a""}","{""ImportId"":""b""}"\n'
+    "2023-01-01,2023-01-01,R_1,5,3\n2023-01-02,2023-01-02,R_2,4,4\n",
+    "choices.csv": "Ballot,1st Choice,2nd Choice,3rd Choice\n1,tea,milk,juice\n2,milk,tea,\n3,juice,milk,tea\n",
+    "best-worst.csv": "worker,item1,item2,item3,best,worst\nann,x,y,z,x,z\nbob,y,z,x,z,y\n",
+    "words.csv": "annotator,item,rating\nann,x,good\nann,y,very good\nbob,x,poor\nbob,y,excellent\n",
+    "raters.csv": "video,sub1,sub2,sub3\na.mp4,5,4,\nb.mp4,3,3,2\nc.mp4,1,2,2\n",
+    "wins.csv": "player1,player2,win1,win2\nx,y,3,0\ny,z,2,2\nx,z,4,1\n",
+    "title.csv": "Votes of May\nby hand\n\nleft,right,winner\nx,y,x\ny,z,z\nz,x,z\n",
+    "wrapped.json": '{"data":[{"left":"x","right":"y","winner":"x"},{"left":"y","right":"z","winner":"z"}]}',
+    "columns.json": '{"left":{"0":"x","1":"y"},"right":{"0":"y","1":"z"},"winner":{"0":"x","1":"z"}}',
+    "colons.dat": "".join(f"{n % 3}::{n % 5}::{1 + n % 4}::97830{n:02d}\n" for n in range(15)),
+    "order.csv": 'who,ranking\nann,"tea, milk, juice"\nbob,"milk, tea, juice"\ncy,"juice, tea, milk"\n',
     "shiny.csv": 'judge_id,decision,time_taken\n1,"p4,p2 -> p2,p4",2500\n1,"p4,p7 -> p4,p7",900\n',
 }
 STRAYS = [

@@ -219,3 +219,107 @@ def test_several_answers_in_a_cell_are_read_when_they_are_named(tmp_path: Path) 
     columns = {"query": "1", "left": "2", "right": "3", "winner": "4:1=left,-1=right,0=tie"}
     found, _ = load(text, tmp_path, "votes.txt", columns=columns, header=False)
     assert found.outcome.tolist() == [-1, 1, 0, 1, 1, 1, 0, -1, -1]
+
+
+def listed(found: Rankings) -> list[str]:
+    """Lists in words, in the order of the file."""
+    texts = []
+    for start, end in zip(found.offsets, found.offsets[1:], strict=False):
+        places: dict[int, list[str]] = {}
+        for code, place in zip(found.item[start:end], found.place[start:end], strict=True):
+            places.setdefault(int(place), []).append(str(found.items.labels[code]))
+        texts.append(">".join("=".join(sorted(places[n])) for n in sorted(places)))
+    return texts
+
+
+@pytest.mark.parametrize(
+    "header", ["1st Choice,2nd Choice,3rd Choice", "rank1,rank2,rank3", "first pick,second pick,third pick"]
+)
+def test_columns_that_are_places_are_a_list(tmp_path: Path, header: str) -> None:
+    found, _ = load(f"{header}\ntea,milk,juice\nmilk,tea,\n", tmp_path)
+    assert isinstance(found, Rankings)
+    assert listed(found) == ["tea>milk>juice", "milk>tea"]
+
+
+def test_the_best_and_the_worst_of_a_few_items_are_a_list(tmp_path: Path) -> None:
+    text = "worker,item1,item2,item3,item4,BestItem,WorstItem\nann,x,y,z,u,y,x\nbob,x,y,z,u,u,y\n"
+    found, _ = load(text, tmp_path)
+    assert isinstance(found, Rankings)
+    assert listed(found) == ["y>u=z>x", "u>x=z>y"]
+
+
+def test_wins_of_each_side_are_weights(tmp_path: Path) -> None:
+    found, report = load("player1,player2,win1,win2\nx,y,3,0\ny,z,2,1\n", tmp_path)
+    assert said(found) == "x>y y>z y<z"
+    assert found.weight.tolist() == [3, 2, 1]
+    assert any("how often" in note for note in report.notes)
+
+
+def test_raters_in_columns_grade_the_item_of_a_row(tmp_path: Path) -> None:
+    found, _ = load("video,sub1,sub2,sub3\na,5,4,\nb,3,3,2\n", tmp_path)
+    assert isinstance(found, Ratings)
+    assert (len(found), list(found.annotators)) == (5, ["sub1", "sub2", "sub3"])
+
+
+def test_words_of_a_scale_are_grades_and_it_is_said(tmp_path: Path) -> None:
+    found, report = load("who,item,rating\nann,x,Good\nann,y,poor\nbob,x,Excellent\nbob,y,fair\n", tmp_path)
+    assert isinstance(found, Ratings)
+    assert list(found.grade) == [3, 1, 4, 2]
+    assert any("poor 1, fair 2, Good 3, Excellent 4" in note for note in report.notes)
+
+
+def test_words_of_no_scale_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="finite number"):
+        load("who,item,rating\nann,x,purple\nann,y,poor\n", tmp_path)
+
+
+def test_a_title_above_the_header_is_skipped_and_it_is_said(tmp_path: Path) -> None:
+    rows = "x;y;x\ny;z;z\nz;x;z\nx;z;x\n"
+    found, report = load(f"Votes of May\nby hand\n\nleft;right;winner\n{rows}", tmp_path)
+    assert said(found) == "x>y y<z z>x x>z"
+    assert any("2 lines above the header" in note for note in report.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"n": 2, "data": [{"left": "x", "right": "y", "winner": "x"}, {"left": "y", "right": "z", "winner": "z"}]}',
+        '{"left": {"0": "x", "1": "y"}, "right": {"0": "y", "1": "z"}, "winner": {"0": "x", "1": "z"}}',
+        '{"left": ["x", "y"], "right": ["y", "z"], "winner": ["x", "z"]}',
+    ],
+)
+def test_records_inside_one_object_are_read(tmp_path: Path, text: str) -> None:
+    assert said(load(text, tmp_path, "votes.json")[0]) == "x>y y<z"
+
+
+def test_a_named_column_of_lists_may_use_commas(tmp_path: Path) -> None:
+    text = 'who,My ranking\nann,"tea, milk"\nbob,"milk, tea"\n'
+    found, report = load(text, tmp_path, columns={"order": "My ranking"})
+    assert listed(found) == ["tea>milk", "milk>tea"]
+    assert any("commas" in note for note in report.notes)
+
+
+def test_codes_of_several_annotators_can_be_given_a_meaning(tmp_path: Path) -> None:
+    text = "model1,model2,judge1,judge2\nx,y,0,1\ny,z,1,2\n"
+    found, _ = load(text, tmp_path, columns={"winner": "judge*:0=left,1=right,2=tie"})
+    assert said(found) == "x>y x<y y<z y=z"
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("date,visitor,visitor_pts,home,home_pts\nd,x,90,y,80\nd,y,70,z,71\n", "y<x z>y"),
+        ("Heim;Gast;Tore Heim;Tore Gast\nx;y;1;2\ny;z;0;0\n", "x<y y=z"),
+        ("white_id,white_rating,black_id,black_rating,winner\nx,1500,y,1400,black\ny,1,x,2,draw\n", "x<y y=x"),
+        ("chosen,rejected,chosen_model,rejected_model\nt,u,x,y\nv,w,y,z\n", "x>y y>z"),
+    ],
+)
+def test_more_names_of_sides(tmp_path: Path, text: str, order: str) -> None:
+    assert said(load(text, tmp_path)[0]) == order
+
+
+def test_decimal_commas_are_read_and_it_is_said(tmp_path: Path) -> None:
+    text = "rater;essay;note\nann;x;12,5\nann;y;13\nbob;x;9,75\nbob;y;10,0\n"
+    found, report = load(text, tmp_path, columns={"grade": "note"})
+    assert list(found.grade) == [12.5, 13, 9.75, 10]
+    assert any("decimal points" in note for note in report.notes)

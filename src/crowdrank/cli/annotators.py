@@ -37,10 +37,13 @@ ExcludeFile = Annotated[
 
 
 def annotators(
-    file: Annotated[Path, typer.Argument(help="Judgments that name annotators, in any format of `crowdrank formats`.")],
+    files: options.JudgmentFiles,
     columns: options.Columns = None,
     query: options.Query = None,
+    kind: options.KindOfRows = None,
     format_name: options.FormatName = None,
+    encoding: options.Encoding = None,
+    header: options.Header = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -90,7 +93,10 @@ def annotators(
         settings=parse_set(settings),
         columns=parse_columns(columns),
         query=query,
+        kind=kind,
         format=format_name,
+        encoding=encoding,
+        header=header,
         gold_pairs=gold_pairs,
         annotator_quality=parse_quality(annotator_quality),
         annotator_order=parse_order(annotator_order),
@@ -98,7 +104,8 @@ def annotators(
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CrowdrankWarning)
-        prepared = prepare(file, chosen, spinner, among=None if excluding else models_that("models_annotators"))
+        among = None if excluding else models_that("models_annotators")
+        prepared = prepare(options.source_of(files), chosen, spinner, among=among)
         judgments, known = prepared.judgments, prepared.side_information
         if excluding:
             names = excluded_annotators(

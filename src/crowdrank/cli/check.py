@@ -63,7 +63,7 @@ def check(
         header=header,
         level=level,
     )
-    result = run(files if len(files) > 1 else files[0], chosen, spinner)
+    result = run(options.source_of(files), chosen, spinner)
     with progress_bar("Simulating") as show:
         found = check_result(
             result, simulations=simulations, seed=seed, on_progress=lambda done, total: show(done, total, "")

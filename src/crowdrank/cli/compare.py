@@ -23,7 +23,7 @@ _METRIC_NAMES = {"log_likelihood": "log score", "agreement": "agreement"}
 
 
 def compare(
-    file: options.Judgments,
+    files: options.JudgmentFiles,
     columns: options.Columns = None,
     query: options.Query = None,
     kind: options.KindOfRows = None,
@@ -63,9 +63,9 @@ def compare(
     check_table(out)
     known = load_gold(gold, parse_columns(gold_columns, option="--gold-column"))
     wanted = parse_names(features)
-    with spinner(f"Reading {file.name}"):
+    with spinner(f"Reading {files[0].name}"):
         judgments, _ = read_with_report(
-            file,
+            options.source_of(files),
             kind=kind,
             columns=parse_columns(columns, query),
             format=format_name,
@@ -88,10 +88,10 @@ def compare(
     if as_json:
         print_json(found.as_dict())
         return
-    _show(found, f"{facts(judgments)}.", file, out, wide)
+    _show(found, f"{facts(judgments)}.", files, out, wide)
 
 
-def _show(found: ModelComparison, headline: str, file: Path, out: Path | None, wide: bool) -> None:
+def _show(found: ModelComparison, headline: str, files: list[Path], out: Path | None, wide: bool) -> None:
     screen = console(wide=wide)
     screen.print(headline)
     screen.print(f"{_held_out(found)}\n")
@@ -103,7 +103,7 @@ def _show(found: ModelComparison, headline: str, file: Path, out: Path | None, w
             screen.print(f"  {name}: {reason}", style="dim")
     screen.print(f"\n{found.recommendation.why}", style="bold")
     if found.recommendation.model != found.recommendation.default:
-        command = f"crowdrank rank {shlex.quote(str(file))} --model {found.recommendation.model}"
+        command = f"crowdrank rank {shlex.join(map(str, files))} --model {found.recommendation.model}"
         screen.print(f"To use it: {command}", soft_wrap=True)
     for note in found.recommendation.notes:
         screen.print(f"Note: {note}", style="yellow")

@@ -13,7 +13,7 @@ from crowdrank.cli.output import print_json, spinner, with_flags
 
 
 def convert(
-    file: Annotated[Path, typer.Argument(help="Judgments, in any format of `crowdrank formats`.")],
+    files: options.JudgmentFiles,
     out: Annotated[Path, typer.Argument(help="File to write.")],
     to: Annotated[
         str,
@@ -36,9 +36,9 @@ def convert(
     """Convert judgments from one file format to another."""
     from crowdrank.io import read_with_report, write
 
-    with spinner(f"Reading {file.name}"):
+    with spinner(f"Reading {files[0].name}"):
         judgments, report = read_with_report(
-            file,
+            options.source_of(files),
             kind=kind,
             columns=parse_columns(columns, query),
             format=format_name,

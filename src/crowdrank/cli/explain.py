@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    file: options.Judgments,
+    files: options.JudgmentFiles,
     item: Annotated[str, typer.Option(help="The item to explain.")],
     above: Annotated[str, typer.Option(help="The item to compare it with.")],
     within: Annotated[str | None, typer.Option(help="Query of both items, if there are several.")] = None,
@@ -46,9 +46,14 @@ def explain(
     from crowdrank import evaluation
     from crowdrank.io import read_with_report
 
-    with spinner(f"Reading {file.name}"):
+    with spinner(f"Reading {files[0].name}"):
         judgments, _ = read_with_report(
-            file, kind=kind, columns=parse_columns(columns, query), format=format_name, encoding=encoding, header=header
+            options.source_of(files),
+            kind=kind,
+            columns=parse_columns(columns, query),
+            format=format_name,
+            encoding=encoding,
+            header=header,
         )
     with spinner("Computing the influence of judgments"):
         if judgments.items.has_queries and within is None:

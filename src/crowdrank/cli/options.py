@@ -102,9 +102,6 @@ def complete_format(incomplete: str) -> list[str]:
     return [known.name for known in list_formats() if known.name.startswith(incomplete)]
 
 
-Judgments = Annotated[
-    Path, typer.Argument(help="Comparisons, ratings or ranked lists, in any format of `crowdrank formats`.")
-]
 JudgmentFiles = Annotated[
     list[Path],
     typer.Argument(
@@ -266,6 +263,11 @@ Processes = Annotated[
     int | None,
     typer.Option(help="Simulations that run at the same time. Default: one per core.", min=1, rich_help_panel=ENGINE),
 ]
+
+
+def source_of(files: list[Path]) -> Path | list[Path]:
+    """The files of a command as one source."""
+    return files if len(files) > 1 else files[0]
 
 
 def parse_pairs(pairs: Words, option: str, example: str) -> list[tuple[str, str]]:

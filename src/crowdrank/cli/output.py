@@ -134,6 +134,8 @@ def _as_command(line: str) -> str:
             words += [w for role, column in value.items() for w in ("--column", f"{role}={column or ''}")]
         elif keyword.arg == "header":
             words.append("--header" if value else "--no-header")
+        else:
+            words += [f"--{keyword.arg}", value]
     return f"  {shlex.join(words)}"
 
 
@@ -162,11 +164,11 @@ def _as_options(found: re.Match[str]) -> str:
 
 
 def _unquoted(value: str) -> str:
-    """A Python literal as a word of the shell: None is empty, and words with spaces are quoted."""
+    """A Python literal as a word of the shell: None is empty; words with spaces or special characters are quoted."""
     if value == "None":
         return ""
     word = value[1:-1] if value[:1] in "'\"" else value
-    return shlex.quote(word) if re.search(r"\s", word) else word
+    return shlex.quote(word) if re.search(r"[\s*?\[\]()&|;<>$!#]", word) else word
 
 
 def require_extra(*modules: str, extra: str = "server") -> None:

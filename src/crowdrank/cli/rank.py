@@ -161,7 +161,7 @@ def rank(
     )
     if heat_map is not None:
         _check_domains(chosen)
-    result = run(files if len(files) > 1 else files[0], chosen, spinner)
+    result = run(options.source_of(files), chosen, spinner)
     _write(result, out, heat_map, plot, top)
     if report is not None:
         from crowdrank.cli.rank_report import write_report_page

@@ -15,6 +15,7 @@ from crowdrank.data.labels import Items
 
 # Up to this many items a dense table of who beat whom is faster than a sparse graph.
 _MAX_DENSE_ITEMS = 500
+_MAX_NAME = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +145,14 @@ class DataDiagnostics:
 
     def names(self, items: IntArray, most: int = 5) -> str:
         """Return the names of some items, up to a maximum number."""
-        shown = ", ".join(self.items.name(int(index)) for index in items[:most])
+        shown = ", ".join(_shortened(self.items.name(int(index))) for index in items[:most])
         return shown + (f", … ({len(items)} in all)" if len(items) > most else "")
+
+
+def _shortened(name: str) -> str:
+    """Return a name in one line; a long one, such as a whole text, is cut."""
+    line = " ".join(name.split())
+    return line if len(line) <= _MAX_NAME else f"{line[: _MAX_NAME - 1]}…"
 
 
 def _edges(table: Comparisons) -> tuple[Int32Array, Int32Array]:

@@ -330,7 +330,8 @@ class ImportReport:
         found = [f"{self.source}{read_as}: {self.kind} from the columns {roles}.", self._counts()]
         if self.duplicates:
             found.append(f"{_count(self.duplicates, 'exact repeat')} of an annotator's own answer kept.")
-        found += [m.sentence(self.unit) for m in self.malformed[:_MAX_SHOWN]]
+        # A row of several judgments may be wrong in the same way for each of them.
+        found += dict.fromkeys(m.sentence(self.unit) for m in self.malformed[:_MAX_SHOWN])
         if (more := self.malformed_count - _MAX_SHOWN) > 0:
             found.append(f"… and {_count(more, 'more row')} left out.")
         return found + list(self.notes)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crowdrank.engines.dask import Dask
 from crowdrank.engines.local import LOCAL, LocalEngine, available_cores
-from crowdrank.engines.memory import parse_bytes
-from crowdrank.engines.out_of_core import OutOfCore
 from crowdrank.engines.protocol import Engine, ProgressEngine, ShardedData, StreamedTable, Table
 from crowdrank.errors import SettingError, UnknownNameError
+
+if TYPE_CHECKING:
+    from crowdrank.engines.dask import Dask
+    from crowdrank.engines.out_of_core import OutOfCore
 
 __all__ = [
     "LOCAL",
@@ -30,6 +30,14 @@ __all__ = [
 ENGINES = ("local", "out-of-core", "dask")
 
 
+def __getattr__(name: str) -> Any:
+    """Engines for more than the memory of one process are imported on first use."""
+    home = {"Dask": "dask", "OutOfCore": "out_of_core"}
+    if name in home:
+        return getattr(import_module(f"crowdrank.engines.{home[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def check_engine(name: str | None, scheduler: str | None = None, memory: str | int | None = None) -> None:
     """Raise SettingError for an invalid combination of engine, scheduler and memory limit."""
     if name is not None and name not in ENGINES:
@@ -37,6 +45,8 @@ def check_engine(name: str | None, scheduler: str | None = None, memory: str | i
     if scheduler is not None and name != "dask":
         raise SettingError("scheduler= is the address of a Dask cluster: also pass engine='dask'.")
     if memory is not None:
+        from crowdrank.engines.memory import parse_bytes
+
         parse_bytes(memory)
         if name == "local" or scheduler is not None:
             raise SettingError(
@@ -61,9 +71,13 @@ def open_engine(name: str | None, scheduler: str | None = None, memory: str | in
     """
     check_engine(name, scheduler, memory)
     if name == "dask":
+        from crowdrank.engines.dask import Dask
+
         with _dask_client(scheduler, memory) as client:
             yield Dask(client)
     elif name == "out-of-core" or memory is not None:
+        from crowdrank.engines.out_of_core import OutOfCore
+
         yield OutOfCore() if memory is None else OutOfCore(memory)
     else:
         yield LOCAL
@@ -71,6 +85,10 @@ def open_engine(name: str | None, scheduler: str | None = None, memory: str | in
 
 @contextmanager
 def _dask_client(scheduler: str | None, memory: str | int | None) -> Iterator[Any]:
+    import logging
+
+    from crowdrank.engines.memory import parse_bytes
+
     try:
         distributed: Any = import_module("distributed")
     except ImportError as error:

@@ -1,13 +1,42 @@
-"""Read and write judgments: sources, column roles, row validation, formats, and tables that accompany judgments."""
+"""Read and write judgments: sources, column roles, row validation, formats, and tables that accompany judgments.
+
+What one ranking of a file does not need is imported on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from crowdrank.data.tables import ImportReport, MalformedRow
-from crowdrank.io.annotator_table import AnnotatorTable, read_annotators, read_people
 from crowdrank.io.containers import needs_scan
-from crowdrank.io.formats import Format, list_formats
-from crowdrank.io.item_tables import GoldTable, ItemTable, as_labels, find_side_columns, read_gold, read_items
 from crowdrank.io.reader import explain, read, read_with_report
-from crowdrank.io.scanner import scan, scan_with_report
-from crowdrank.io.writer import write, write_table
+
+if TYPE_CHECKING:
+    from crowdrank.io.annotator_table import AnnotatorTable, read_annotators, read_people
+    from crowdrank.io.formats.base import Format
+    from crowdrank.io.formats.registry import list_formats
+    from crowdrank.io.item_tables import GoldTable, ItemTable, as_labels, find_side_columns, read_gold, read_items
+    from crowdrank.io.scanner import scan, scan_with_report
+    from crowdrank.io.writer import write, write_table
+
+_HOME = {
+    "AnnotatorTable": "annotator_table",
+    "Format": "formats.base",
+    "GoldTable": "item_tables",
+    "ItemTable": "item_tables",
+    "as_labels": "item_tables",
+    "find_side_columns": "item_tables",
+    "list_formats": "formats.registry",
+    "read_annotators": "annotator_table",
+    "read_gold": "item_tables",
+    "read_items": "item_tables",
+    "read_people": "annotator_table",
+    "scan": "scanner",
+    "scan_with_report": "scanner",
+    "write": "writer",
+    "write_table": "writer",
+}
 
 __all__ = [
     "AnnotatorTable",
@@ -32,3 +61,13 @@ __all__ = [
     "write",
     "write_table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"crowdrank.io.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

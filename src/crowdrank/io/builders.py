@@ -254,7 +254,7 @@ def _from_orders(rows: Rows) -> Rankings:
     weight = rows.optional_weights()
     column = rows.match.roles["order"]
     if not listed and not order.str.contains(">").any():
-        raise FormatError(f"{rows.table.name}: column {column!r} contains no lists such as 'a>b=c>d'.")
+        order = _with_signs(rows, order, column)
     frame = _listed_places(order) if listed else _places(order)
     empty = frame.filter(pl.col("item").fill_null("") == "")["row"].to_numpy()
     _refuse_rows(rows, empty, column, lambda row: f"{show_cell(order[row])} leaves a place empty")
@@ -267,6 +267,15 @@ def _from_orders(rows: Rows) -> Rankings:
     # Padded with zeros, so that lists sorted by name keep the order of the file.
     frame = frame.with_columns(*named, row.cast(pl.String).str.zfill(12).alias("list"))
     return _to_rankings(rows, frame, [*keys, "list"], None if weight is None else weight[row.to_numpy()])
+
+
+def _with_signs(rows: Rows, order: pl.Series, column: str) -> pl.Series:
+    """Return lists that are separated by commas, semicolons or bars, best first, in the form a>b>c."""
+    for sign, name in ((";", "semicolons"), ("|", "bars"), (",", "commas")):
+        if (order.str.count_matches(sign, literal=True) > 0).mean() == 1:
+            rows.note(f"The lists in {column!r} are separated by {name}, and the first item was read as the best.")
+            return order.str.strip_chars(f" {sign}").str.replace_all(sign, ">", literal=True)
+    raise FormatError(f"{rows.table.name}: column {column!r} contains no lists such as 'a>b=c>d' or 'a, b, c'.")
 
 
 def _places(order: pl.Series) -> pl.DataFrame:

@@ -13,8 +13,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path, PurePosixPath
+from typing import TextIO
 
 import polars as pl
 
@@ -70,12 +72,18 @@ def find_containers(source: str | PathLike[str]) -> list[Container]:
     """Return the files of a path, a folder, a pattern of names, an archive, or standard input."""
     text = str(source)
     if text == STANDARD_INPUT:
-        return _from_bytes("standard input", sys.stdin.buffer.read())
+        return _from_bytes("standard input", _read_stream(sys.stdin))
     if _URL.match(text):
         raise FormatError(f"{text}: URLs are not read.", remedy="Download the file, then pass its path.")
     if is_folder_or_pattern(source):
         return [found for path in find_files(text) for found in _open_file(path)]
     return _open_file(Path(source))
+
+
+@lru_cache(maxsize=1)
+def _read_stream(stream: TextIO) -> bytes:
+    """Read standard input, which gives its content once; some commands look at their source twice."""
+    return stream.buffer.read()
 
 
 def is_folder_or_pattern(source: str | PathLike[str]) -> bool:

@@ -16,7 +16,7 @@ import polars as pl
 from crowdrank.arrays import BoolArray
 from crowdrank.errors import FormatError
 from crowdrank.io.source_table import UNKNOWN_LOCATION, RowLocation, SourceTable, dedupe_names, table_from_frame
-from crowdrank.io.text_layout import blank_comments, find_delimiter, has_header
+from crowdrank.io.text_layout import blank_comments, find_delimiter, has_header, title_notes, without_titles
 
 # Larger files are not parsed line by line in Python, which would take minutes.
 MAX_SCAN_BYTES = 500_000_000
@@ -46,6 +46,7 @@ class _Text:
     skipped: int  # lines of the file before the header
     has_header: bool
     scannable: bool  # whether it is short enough to be parsed in Python
+    titles: int = 0  # lines of a title above the header
 
     def parse(self, ragged: bool = False) -> pl.DataFrame:
         return pl.read_csv(
@@ -96,6 +97,7 @@ def read_delimited(
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         table = _parse_in_python(text, columns) if text.scannable else _truncate_to_header(text, columns)
     notes = table.notes if text.has_header or header is False else (*table.notes, _NO_HEADER)
+    notes = (*notes, *title_notes(text.titles))
     return replace(
         table,
         repeated_names=repeated_names,
@@ -119,9 +121,12 @@ def _parse_with_polars(text: _Text, columns: Sequence[str], ragged: bool = False
 def _open(data: bytes, name: str, prefer: str, header: bool | None, max_scan_bytes: int) -> _Text:
     data = blank_comments(data)
     body, declared = data.lstrip(b"\n"), None
+    found = without_titles(body) if header is None else body
+    titles = sum(1 for line in body[: len(body) - len(found)].split(b"\n") if line.strip())
+    body = found
     # Spreadsheets may declare the delimiter on the first line.
-    if found := re.match(rb'"?sep=([,;\t|])"?\n+', body, re.IGNORECASE):
-        body, declared = body[found.end() :], found[1].decode()
+    if declaration := re.match(rb'"?sep=([,;\t|])"?\n+', body, re.IGNORECASE):
+        body, declared = body[declaration.end() :], declaration[1].decode()
     if not re.search(rb"\S", body):
         raise FormatError(f"{name}: is empty.")
     skipped = data.count(b"\n", 0, len(data) - len(body))
@@ -129,7 +134,7 @@ def _open(data: bytes, name: str, prefer: str, header: bool | None, max_scan_byt
     if delimiter is None:
         body, delimiter = find_delimiter(body, prefer)
     named = has_header(body, delimiter) if header is None else header
-    return _Text(name, body, delimiter, skipped, named, len(body) <= max_scan_bytes)
+    return _Text(name, body, delimiter, skipped, named, len(body) <= max_scan_bytes, titles)
 
 
 def _blank(frame: pl.DataFrame) -> BoolArray:

@@ -32,6 +32,14 @@ _OVERLAP, _MOST = 0.3, 0.8
 _FEWEST = 0.1
 _WINNER_NAMES = frozenset(name for tier in SYNONYMS["winner"] for name in tier)
 _LONG_TEXT = 80
+_OPTIONAL = ("annotator", "query", "weight", "time", "duration")
+_NUMBERED = re.compile(r"[^\d]\d$|[ _.-][abAB]$")
+# Names of numbers that describe an item and are no part of its name, and of counts, which are not scores.
+_NOT_PARTS = re.compile(r"score|rating|elo|rank|odds|pts|points|lat|lon|length|len|time|price|votes", re.IGNORECASE)
+_COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
+# Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
+_CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
+_MOST_CODES = 11
 _SIDED = re.compile(r"(.*?)[ _.-]?([12]|[ab]|left|right|first|second)", re.IGNORECASE)
 _SIDE_FIRST = re.compile(r"(home|left|white)([ _.-]?.+)", re.IGNORECASE)
 _SECOND = {"1": "2", "a": "b", "left": "right", "first": "second", "home": "away", "white": "black"}
@@ -131,10 +139,25 @@ def suggest_roles(table: SourceTable) -> list[dict[str, str]]:
         # Scores before columns that only look like winners: the country of a match is often that of the home team.
         suggestions += [base | scores for scores in _find_scores(rest)]
         suggestions += [base | {"winner": winner} for winner in winners if winner not in named]
-        if len(rest) == 0 or not suggestions:
+        # Other columns may say who won in a way that is not understood, so only two columns are winner and loser.
+        if all(_is_optional(column.name) for column in rest) and not any(map(_NUMBERED.search, sides)):
             suggestions.append({"winner": sides[0], "loser": sides[1]})
-    suggestions += _find_ratings(table, columns)
+    if not named_sides(table):
+        suggestions += _find_ratings(table, columns)
+    suggestions += [{"order": column.name} for column in columns if _holds_lists(column)]
     return [_with_optional(table, roles, columns) for roles in suggestions]
+
+
+def named_sides(table: SourceTable) -> dict[str, str]:
+    """Return the two columns that are known by their names as the sides of a comparison; nothing if there are none."""
+    with suppress(CrowdrankError):
+        return RoleMatcher(table, {}).pair(("left", "right")) or {}
+    return {}
+
+
+def _is_optional(name: str) -> bool:
+    """Return whether a column is known by its name to be beside the point: who, when, or which query."""
+    return any(normalize_name(name) in tier for role in _OPTIONAL for tier in SYNONYMS[role])
 
 
 def _same_items(first: ColumnSample, second: ColumnSample) -> bool:
@@ -150,13 +173,12 @@ def _find_sides(
 ) -> list[tuple[str, str]]:
     """Return pairs of columns that could be left and right: by name, by numbered names, and by common values."""
     found: dict[tuple[str, str], None] = {}
-    named = None
-    with suppress(CrowdrankError):
-        named = RoleMatcher(table, {}).pair(("left", "right"))
-    if named is not None and by_name.keys() >= {*named.values()}:
+    named = named_sides(table)
+    if named and by_name.keys() >= {*named.values()}:
         found[(named["left"], named["right"])] = None
     paired = [(a.name, b) for a in columns if (b := _other_side(a.name)) in by_name]
-    if len(paired) > 1:
+    paired = [pair for pair in paired if not (by_name[pair[0]].numeric and _NOT_PARTS.search(pair[0]))]
+    if paired:
         firsts, seconds = zip(*paired, strict=True)
         found[(JOIN.join(firsts), JOIN.join(seconds))] = None
     alike = [
@@ -196,7 +218,10 @@ def _find_winners(
         elif column.cells.str.contains(r"^-?[01](\s*,\s*-?[01])+$").mean() == 1:
             found.append((-2.0, f"{column.name}:1=left,0=tie,-1=right"))
         elif len(unclear) in (2, 3) and column.values <= {"0", "1", "2", "3"}:
-            found.append((0.0, f"{column.name}:{_code_meanings(unclear)}"))
+            found.append((0.0, f"{column.name}:{_code_meanings(unclear, column.name)}"))
+        elif 2 < len(unclear) <= _MOST_CODES and {-float(code) for code in unclear} == {float(c) for c in unclear}:
+            signs = {code: "left" if float(code) > 0 else "right" if float(code) < 0 else "tie" for code in unclear}
+            found.append((0.0, f"{column.name}:{','.join(f'{code}={word}' for code, word in signs.items())}"))
     return [name for _, name in sorted(found)]
 
 
@@ -204,13 +229,14 @@ def _joined(parts: Sequence[pl.Series]) -> pl.Series:
     return parts[0] if len(parts) == 1 else pl.select(pl.concat_str(parts, separator=JOIN)).to_series().alias("cell")
 
 
-def _code_meanings(codes: Sequence[str]) -> str:
-    words = ("right", "left") if len(codes) == 2 else ("left", "right", "tie")
+def _code_meanings(codes: Sequence[str], column: str) -> str:
+    second = ("left", "right") if _CHOSEN.search(column) else ("right", "left")
+    words = second if len(codes) == 2 else ("left", "right", "tie")
     return ",".join(f"{code}={word}" for code, word in zip(codes, words, strict=True))
 
 
 def _find_scores(rest: Sequence[ColumnSample]) -> list[dict[str, str]]:
-    numeric = {column.name for column in rest if column.numeric and not column.one_each}
+    numeric = {c.name for c in rest if c.numeric and not c.one_each and not _COUNTS.search(c.name)}
     pairs = [(name, other) for name in sorted(numeric) if (other := _other_side(name)) in numeric]
     return [{"left_score": a, "right_score": b} for a, b in pairs[:1]]
 
@@ -221,12 +247,24 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     grades = [c for c in labels if c.numeric and len(c.values) <= 101]
     if not grades or len(labels) < 2:
         return []
+    if table.has_header and all(_is_optional(c.name) for c in labels if c not in grades):
+        return []
     grade = next((c for c in grades if len(c.values) == min(len(g.values) for g in grades)), grades[0])
     others = [c for c in labels if c is not grade][:2]
     # Workers have names such as w17; else there are usually fewer of them than of items.
-    others.sort(key=lambda c: (not any(map(_WORKER.fullmatch, c.values)), len(c.values)))
+    others.sort(key=lambda c: (not _is_optional(c.name), not any(map(_WORKER.fullmatch, c.values)), len(c.values)))
     roles = dict(zip(("annotator", "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
     return [roles | {"grade": grade.name}]
+
+
+def _holds_lists(column: ColumnSample) -> bool:
+    """Return whether cells list the same few items in different orders, separated by commas, semicolons or bars."""
+    for sign in ";|,":
+        lists = [[part.strip() for part in cell.split(sign)] for cell in column.values]
+        items = {item for row in lists for item in row}
+        if lists and min(map(len, lists)) > 1 and len(items) <= max(map(len, lists)) * 3 and "" not in items:
+            return len(lists) > 1 and all(len({*row}) == len(row) for row in lists)
+    return False
 
 
 def _with_optional(table: SourceTable, roles: dict[str, str], columns: Sequence[ColumnSample]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from crowdrank.errors import CrowdrankError
-from crowdrank.io.guesses import sample_columns, suggest_roles
+from crowdrank.io.guesses import named_sides, sample_columns, suggest_roles
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.synonyms import NAMES_BY_ROLE, normalize_name
 
@@ -40,10 +40,14 @@ class Guide:
     def __str__(self) -> str:
         lines = _aligned([("column", "first rows", "might be"), *self.rows])
         said = "This reads it:" if self.works else "Fill in the columns of your file:"
+        if self.works and "=left" in self.call:
+            said = "This reads it (exchange the words if the codes mean something else):"
         return "\n".join([*lines, said, f"  {self.call}"])
 
 
-def make_guide(table: SourceTable, source: Any, given: Mapping[str, str | None], attempt: Try) -> Guide:
+def make_guide(
+    table: SourceTable, source: Any, given: Mapping[str, str | None], attempt: Try, options: Mapping[str, str]
+) -> Guide:
     """Return a guide; `attempt` raises a CrowdrankError for columns that do not read the source."""
     suggestions = suggest_roles(table) if table.rows <= _MAX_ROWS_TRIED else []
     for roles in suggestions:
@@ -52,9 +56,9 @@ def make_guide(table: SourceTable, source: Any, given: Mapping[str, str | None],
             attempt(columns)
         except CrowdrankError:
             continue
-        return Guide(_rows(table, roles), _call(source, columns, table.has_header), works=True)
-    columns = {"left": "COLUMN", "right": "COLUMN", "winner": "COLUMN", **(suggestions[0] if suggestions else {})}
-    return Guide(_rows(table, {}), _call(source, {**columns, **given}, table.has_header), works=False)
+        return Guide(_rows(table, roles), _call(source, columns, table.has_header, options), works=True)
+    columns = {"left": "COLUMN", "right": "COLUMN", "winner": "COLUMN", **named_sides(table)}
+    return Guide(_rows(table, {}), _call(source, {**columns, **given}, table.has_header, options), works=False)
 
 
 def describe_columns(table: SourceTable, roles: Mapping[str, str]) -> str:
@@ -97,9 +101,10 @@ def _cut(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def _call(source: Any, columns: Mapping[str, str | None], has_header: bool) -> str:
+def _call(source: Any, columns: Mapping[str, str | None], has_header: bool, options: Mapping[str, str]) -> str:
     header = "" if has_header else ", header=False"
-    return f"cr.rank({_source(source)}, columns={dict(columns)!r}{header})"
+    more = "".join(f", {name}={value!r}" for name, value in options.items())
+    return f"cr.rank({_source(source)}, columns={dict(columns)!r}{header}{more})"
 
 
 def _source(source: Any) -> str:

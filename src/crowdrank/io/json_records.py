@@ -22,6 +22,10 @@ from crowdrank.io.source_table import (
 )
 
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, RuntimeError)
+# Keys of an object that holds all records.
+_WRAPPERS = frozenset(
+    ["data", "rows", "records", "results", "votes", "comparisons", "ratings", "examples", "instances"]
+)
 # What separates two objects.
 _SEPARATOR = re.compile(r"[\s,]*")
 
@@ -32,6 +36,31 @@ def read_json(data: bytes, name: str) -> SourceTable:
     if not start:
         raise FormatError(f"{name}: is empty.")
     return _read_lines(data, name) if start == b"{" else _read_list(data, name)
+
+
+def unwrap_records(data: bytes) -> bytes:
+    """Return JSON whose records are inside one object as a list of them: {"data": […]}, or columns as pandas writes."""
+    if data.lstrip()[:1] != b"{" or not data.rstrip().endswith(b"}"):
+        return data
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):  # objects on lines of their own, or broken: read as such
+        return data
+    inner = [value for key, value in content.items() if key.casefold() in _WRAPPERS and _is_records(value)]
+    if len(inner) == 1:
+        return json.dumps(inner[0]).encode()
+    columns = list(content.values())
+    if len(columns) > 1 and all(isinstance(column, dict) and len(column) > 1 for column in columns):
+        keys = columns[0].keys()
+        if all(column.keys() == keys for column in columns):
+            return json.dumps([{name: column[key] for name, column in content.items()} for key in keys]).encode()
+    if len(columns) > 1 and all(isinstance(column, list) for column in columns) and len({*map(len, columns)}) == 1:
+        return json.dumps([dict(zip(content, row, strict=True)) for row in zip(*columns, strict=True)]).encode()
+    return data
+
+
+def _is_records(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
 
 
 def first_records(data: bytes, most: int) -> list[dict[str, Any]]:

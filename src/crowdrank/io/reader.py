@@ -12,13 +12,15 @@ import polars as pl
 from crowdrank.data import ImportReport, Judgments, Rankings
 from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
+from crowdrank.io.choice_columns import read_choices
 from crowdrank.io.column_roles import DEFINING_ROLES, RoleMatch, UnmatchedColumnsError, find_column, match_roles
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
-from crowdrank.io.guesses import guess_unnamed
+from crowdrank.io.rating_words import with_numbers_for_words
 from crowdrank.io.rows import Rows
 from crowdrank.io.source_table import SourceTable, combine_tables
 from crowdrank.io.sources import Source, open_sources
 from crowdrank.io.synonyms import normalize_name
+from crowdrank.io.tallies import read_tallies
 from crowdrank.io.wide_tables import read_lists, read_wide, spread_roles
 
 if TYPE_CHECKING:
@@ -150,9 +152,9 @@ def read(
         if not error.problem.startswith(table.name):
             error.problem = f"{table.name}: {error.problem}"
         if error.option == "columns" and table.rows:
-            error.add_note(str(_guide(table, source, kind, columns)))
+            error.add_note(str(_guide(table, source, kind, columns, encoding)))
         raise
-    notes = (*table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles.get("query", "")))
+    notes = (*rows.table.notes, *match.notes, *rows.counts.notes, *_query_note(found, match.roles.get("query", "")))
     report = _report(rows, format_name, notes)
     if warn and (sentence := report.dropped_summary()):
         issue_warning(sentence, DataWarning, stacklevel=2)
@@ -219,11 +221,19 @@ def _load_table(format_name: str, source: Source) -> SourceTable:
 def _build(table: SourceTable, match: RoleMatch, features: Sequence[str], strict: bool) -> tuple[Rows, Judgments]:
     if features and match.kind != "comparisons":
         raise SettingError(f"Features describe comparisons; {table.name} contains {match.kind}.")
+    if match.kind == "ratings":
+        table = with_numbers_for_words(table, match.roles["grade"])
     rows = Rows(table, match, [_refuse_personal(table, find_column(table, name)) for name in features], strict)
     return rows, _BUILDERS[match.kind](rows)
 
 
-def _guide(table: SourceTable, source: Any, kind: str | None, columns: Mapping[str, str | None] | None) -> Guide:
+def _guide(
+    table: SourceTable,
+    source: Any,
+    kind: str | None,
+    columns: Mapping[str, str | None] | None,
+    encoding: str | None,
+) -> Guide:
     """Return a guide whose call was tried on the table."""
     from crowdrank.io.guide import make_guide
 
@@ -233,7 +243,8 @@ def _guide(table: SourceTable, source: Any, kind: str | None, columns: Mapping[s
 
     # Columns that the caller named and that exist are kept, except those that say who won.
     kept = {role: name for role, name in (columns or {}).items() if role not in DEFINING_ROLES}
-    return make_guide(table, source, kept, attempt)
+    options = {name: value for name, value in (("kind", kind), ("encoding", encoding)) if value is not None}
+    return make_guide(table, source, kept, attempt, options)
 
 
 def explain(source: Any, **options: Unpack[ReadOptions]) -> str:
@@ -277,9 +288,10 @@ def _match_shape(
     """Match columns to roles; a table with several judgments per row is changed to one per row."""
     table, given = spread_roles(table, columns)
     defining = DEFINING_ROLES & ({role for role, column in given.items() if column} | set(table.roles))
-    if not defining and kind in (None, "rankings") and (lists := read_lists(table)) is not None:
+    lists = None if defining or kind not in (None, "rankings") else read_lists(table) or read_choices(table)
+    if lists is not None:
         return lists, match_roles(lists, "rankings", given)
-    if not defining and not table.has_header and (unnamed := guess_unnamed(table)):
+    if not defining and not table.has_header and (unnamed := _guess_unnamed(table)):
         said = ", ".join(f"column {column} as the {role}" for role, column in unnamed.items())
         other = dict(zip(unnamed, reversed([*unnamed.values()]), strict=True))
         note = f"They were read by their cells: {said}. If this is wrong, say so: columns={other!r}."
@@ -288,9 +300,16 @@ def _match_shape(
     try:
         return table, match_roles(table, kind, given)
     except UnmatchedColumnsError:
-        if defining - {"left", "right"} or (wide := read_wide(table, kind)) is None:
+        wide = None if defining - {"left", "right"} else read_tallies(table, kind) or read_wide(table, kind)
+        if wide is None:
             raise
         return wide, match_roles(wide, kind, given)
+
+
+def _guess_unnamed(table: SourceTable) -> Mapping[str, str]:
+    from crowdrank.io.guesses import guess_unnamed
+
+    return guess_unnamed(table)
 
 
 def _report(rows: Rows, format_name: str, notes: tuple[str, ...]) -> ImportReport:

@@ -65,7 +65,16 @@ def parse_numbers(column: pl.Series) -> FloatArray:
         column = column.alias("cell").dt.total_nanoseconds() / 1e9
     if not column.dtype.is_numeric() and column.dtype != pl.Boolean:
         column = parse_labels(column, strip_spaces=True)
+        column = column.str.replace(",", ".", literal=True) if has_decimal_commas(column) else column
     return column.alias("cell").cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+
+def has_decimal_commas(text: pl.Series) -> bool:
+    """Return whether most cells are numbers with a decimal comma (12,5), and none has a point or several commas."""
+    with_comma = text.str.contains(",", literal=True).sum()
+    decimal = text.str.contains(r"^[+-]?\d+,\d{1,2}$").sum()
+    few = 2 * with_comma < len(text) - text.null_count()
+    return bool(with_comma) and with_comma == decimal and not few and not text.str.contains(".", literal=True).any()
 
 
 def missing_numbers(column: pl.Series) -> BoolArray:
@@ -264,7 +273,10 @@ class Rows:
 
     def numbers(self, role: str) -> FloatArray:
         """Parse the numbers of a role; rows without a finite one are refused."""
-        found = parse_numbers(self.column(role))
+        column = self.column(role)
+        found = parse_numbers(column)
+        if column.dtype == pl.String and has_decimal_commas(parse_labels(column, strip_spaces=True)):
+            self.note(f"Commas in {self.match.roles[role]!r} were read as decimal points.")
         self.refuse_numbers(role, np.isfinite(found), "a finite number")
         return found
 

@@ -16,7 +16,6 @@ import polars as pl
 from crowdrank.errors import FormatError
 from crowdrank.io.containers import ARROW_SUFFIXES, PARQUET_SUFFIXES, Container, find_containers
 from crowdrank.io.delimited import read_delimited
-from crowdrank.io.json_records import first_records, read_json
 from crowdrank.io.source_table import (
     SourceTable,
     combine_tables,
@@ -25,7 +24,6 @@ from crowdrank.io.source_table import (
     read_frame,
     table_from_frame,
 )
-from crowdrank.io.spreadsheets import read_workbook
 from crowdrank.io.synonyms import normalize_name
 
 Result = TypeVar("Result")
@@ -85,7 +83,11 @@ class Source:
     @cached_property
     def records(self) -> tuple[dict[str, Any], ...]:
         """The first objects of a JSON file."""
-        return tuple(first_records(self.text[:_RECORD_BYTES], _HEAD_RECORDS)) if self.json else ()
+        if not self.json:
+            return ()
+        from crowdrank.io.json_records import first_records
+
+        return tuple(first_records(self.text[:_RECORD_BYTES], _HEAD_RECORDS))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -123,11 +125,16 @@ def _open_container(found: Container, encoding: str | None, header: bool | None)
     if suffix in ARROW_SUFFIXES:
         return Source(name, lambda: _read_arrow(found.read(), name), path=found.path)
     if suffix in _WORKBOOK_SUFFIXES:
+        from crowdrank.io.spreadsheets import read_workbook
+
         return Source(name, lambda: read_workbook(found.read(), name, header), path=found.path)
     if suffix in _BINARY_SUFFIXES:
         _refuse_suffix(name, suffix)
     text = as_utf8(found.read(), name, encoding)
     if suffix in _JSON_SUFFIXES:
+        from crowdrank.io.json_records import read_json, unwrap_records
+
+        text = unwrap_records(text)
         return Source(name, lambda: read_json(text, name), text, json=True, path=found.path)
     if suffix in _DELIMITED_SUFFIXES:
         prefer = _DELIMITED_SUFFIXES[suffix]

@@ -15,6 +15,7 @@ import polars as pl
 
 from crowdrank.errors import FormatError
 from crowdrank.io.source_table import RowLocation, SourceTable, dedupe_names, table_from_frame
+from crowdrank.io.text_layout import title_notes
 
 _SHEET = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
 # Built-in number formats that show dates.
@@ -56,6 +57,8 @@ def _table(rows: list[tuple[int, list[str | None]]], name: str, sheets: int, hea
     rows = [(number, cells) for number, cells in rows if any(cells)]
     if not rows:
         raise FormatError(f"{name}: is empty.")
+    titles = _count_titles([cells for _, cells in rows]) if header is None else 0
+    rows = rows[titles:]
     width = max(len(cells) for _, cells in rows)
     named = header is not False
     first = [cell or "" for cell in rows[0][1]] + [""] * (width - len(rows[0][1]))
@@ -69,8 +72,15 @@ def _table(rows: list[tuple[int, list[str | None]]], name: str, sheets: int, hea
         strip_spaces=True,
         has_header=named,
         locate=lambda wanted: [RowLocation(body[row][0]) for row in wanted],
-        notes=(f"Only the first of {sheets} sheets was read.",) if sheets > 1 else (),
+        notes=(*((f"Only the first of {sheets} sheets was read.",) if sheets > 1 else ()), *title_notes(titles)),
     )
+
+
+def _count_titles(rows: list[list[str | None]]) -> int:
+    """Return how many rows stand above the header: titles fill one cell, and tables have at least two columns."""
+    filled = [sum(cell is not None for cell in cells) for cells in rows]
+    titles = next((n for n, count in enumerate(filled) if count > 1), 0)
+    return titles if len(rows) > titles + 1 else 0
 
 
 def _local(element: ElementTree.Element) -> str:

@@ -42,7 +42,8 @@ _ANNOTATOR_WORDS = (
 _PARTICIPANT_WORDS = "user participant person respondent subject visitor"
 _ITEM_WORDS = (
     "item object document doc candidate stimulus option entity alternative condition image img video model system "
-    "generator player team driver method essay project product submission representation choice argument"
+    "generator player team driver method essay project product submission representation choice argument policy movie "
+    "film song book poster sentence summary stim"
 )
 _TEXT_WORDS = "response output answer text conversation"
 _DURATION_WORDS = (
@@ -71,7 +72,9 @@ DURATIONS = _durations()
 ITEM_WORDS = tuple(_ITEM_WORDS.split())
 ANNOTATOR_WORDS = ("annotator", *_ANNOTATOR_WORDS.split())
 # In a grid with voters in rows: names of voters, and columns of numbers that are not items.
-GRID_ANNOTATORS = frozenset(["name", "student", "studentname", "username", "email", "emailaddress", "team", "group"])
+GRID_ANNOTATORS = frozenset(
+    ["name", "student", "studentname", "username", "email", "emailaddress", "team", "group", "responseid"]
+)
 NOT_ITEMS = frozenset(
     name for (name,) in each("id idx index row no number nr trial unnamed0 total sum mean average age year")
 ) | {""}
@@ -118,7 +121,7 @@ SYNONYMS: dict[str, Tiers] = {
 
 
 # Words for the two sides of a comparison, as part of a name or alone.
-_SIDE_WORDS = (("left", "right"), ("home", "away"), ("white", "black"))
+_SIDE_WORDS = (("left", "right"), ("home", "away"), ("home", "visitor"), ("heim", "gast"), ("white", "black"))
 _SIDE_MARKS = (("a", "b"), ("1", "2"), ("x", "y"))
 
 
@@ -152,8 +155,9 @@ def _side_pairs() -> PairTiers:
             _by_mark(_ITEM_WORDS, "name"),
             _by_mark(_ITEM_WORDS),
             _by_mark(_ITEM_WORDS, "id"),
-            [("home", "away")],
+            [("home", "away"), ("home", "visitor"), ("heim", "gast")],
             [("white", "black")],
+            [("homeid", "awayid"), ("whiteid", "blackid")],
             bare,
             [("lhsid", "rhsid")],
             [("id1", "id2")],
@@ -181,7 +185,7 @@ def _valued_pairs(values: str, *, with_sides: bool) -> PairTiers:
 
 # White's and home's ranks are usually places in a league or rating list before the match, so they are missing here.
 SCORE_PAIRS: PairTiers = (
-    *_valued_pairs("score scores goals points runs", with_sides=True),
+    *_valued_pairs("score scores goals points pts runs tore", with_sides=True),
     (("fthg", "ftag"), ("hg", "ag")),
 )
 RANK_PAIRS = _valued_pairs("rank", with_sides=False)
@@ -190,6 +194,7 @@ WINNER_LOSER_PAIRS: PairTiers = (
     (("winner", "loser"),),
     (("winnername", "losername"), ("winneritem", "loseritem")),
     (("winnerid", "loserid"),),
+    (("chosenmodel", "rejectedmodel"), ("winnermodel", "losermodel")),
     (("chosen", "notchosen"),),
     (("chosen", "rejected"),),
     (("candidatechosen", "candidatenotchosen"),),

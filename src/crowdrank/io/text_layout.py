@@ -10,6 +10,7 @@ from crowdrank.io.synonyms import NAMES_BY_ROLE, normalize_name
 
 DELIMITERS = ",;\t|"
 _HEAD_BYTES, _HEAD_LINES, _MOST_LINES = 1 << 16, 50, 0.5
+_MAX_TITLES, _MIN_LINES = 5, 4
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 # Words that are as often values as names of columns.
 _ALSO_VALUES = frozenset(
@@ -37,9 +38,32 @@ def blank_comments(data: bytes) -> bytes:
     return b"\n".join(found)
 
 
+def without_titles(body: bytes) -> bytes:
+    """Return text without lines of a title above its header: lines without the delimiter that all others have."""
+    lines = body[:_HEAD_BYTES].decode("utf-8", "replace").split("\n")[:_HEAD_LINES]
+    first = next((n for n, line in enumerate(lines) if any(sign in line for sign in DELIMITERS)), 0)
+    rest = [line for line in lines[first:] if line.strip()]
+    if not 0 < first <= _MAX_TITLES or len(rest) < _MIN_LINES or '"' in "".join(lines[:first]):
+        return body
+    # Not a list of single names with a comma somewhere: every line has the same number of fields.
+    if not any(len({line.count(sign) for line in rest}) == 1 and sign in rest[0] for sign in DELIMITERS):
+        return body
+    return body.split(b"\n", first)[first]
+
+
+def title_notes(lines: int) -> tuple[str, ...]:
+    """Return the remark that lines above the header were left out, if there are any."""
+    if not lines:
+        return ()
+    above = "The line above the header was" if lines == 1 else f"The {lines} lines above the header were"
+    return (f"{above} taken for a title. If there is none, pass header=False.",)
+
+
 def find_delimiter(body: bytes, prefer: str) -> tuple[bytes, str]:
     """Return the text and its delimiter; text that is separated by spaces or in several ways gets tabs."""
     lines = _head_lines(body)
+    if len(counts := {line.count("::") for line in lines}) == 1 and min(counts) > 1:
+        return body.replace(b"::", b"\t"), "\t"
     outside_quotes = re.sub(r'"[^"]*"', "", lines[0])
     best = max(prefer + DELIMITERS, key=outside_quotes.count)
     if b'"' in body[:_HEAD_BYTES]:

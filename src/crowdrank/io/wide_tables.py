@@ -10,6 +10,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 import numpy as np
 import polars as pl
@@ -49,14 +50,18 @@ def spread_roles(table: SourceTable, columns: Columns | None) -> tuple[SourceTab
         text = given.get(role)
         if not text or text in table.columns:
             continue
-        if (group := _columns_of_pattern(table, text)) is not None:
+        pattern = split_codes(text)[0]
+        if (group := _columns_of_pattern(table, pattern)) is not None:
             del given[role]
             readers: dict[str, Callable[[SourceTable, Sequence[str], Mapping[str, str]], SourceTable]] = {
                 "grade": _grades,
                 "rank": _ranks,
                 "winner": _answers,
             }
-            return readers[role](table, group, {c: c for c in group}), given
+            spread = readers[role](table, group, {c: c for c in group})
+            if codes := text[len(pattern) :]:
+                given[role] = spread.roles[role] + codes
+            return spread, given
     if winner := given.get("winner"):
         name = split_codes(winner)[0]
         if (found := _find_plain(table, name)) and (split := _split_answers(table, found)) is not None:
@@ -105,9 +110,17 @@ def _columns_of_pattern(table: SourceTable, text: str) -> list[str] | None:
             raise FormatError(f"{table.name}: no column fits {text!r}.")
         return found
     names = [name.strip() for name in text.split(",")]
-    if len(names) < 2 or split_codes(text)[1] or not all(names):
+    if len(names) < 2 or not all(names):
         return None
     return [find_column(table, name) for name in names]
+
+
+def _pattern_of(table: SourceTable, group: Sequence[str]) -> str:
+    """Return the pattern of exactly these columns if there is a short one, else the list of their names."""
+    same = (len(set(letters)) == 1 for letters in zip(*group, strict=False))
+    pattern = f"{group[0][: sum(takewhile(bool, same))]}*"
+    fits = [column for column in table.columns if fnmatch.fnmatchcase(column, pattern)]
+    return pattern if len(pattern) > 2 and fits == list(group) else ",".join(group)
 
 
 def _find_plain(table: SourceTable, name: str) -> str:
@@ -115,13 +128,14 @@ def _find_plain(table: SourceTable, name: str) -> str:
     return name if name in table.columns else alike[0] if len(alike) == 1 else ""
 
 
-def _free_name(table: SourceTable, name: str) -> str:
+def free_name(table: SourceTable, name: str) -> str:
+    """Return a name that no column has."""
     while name in table.columns:
         name += "'"
     return name
 
 
-def _unpivot(table: SourceTable, group: Sequence[str], names: Mapping[str, str], name: str, value: str) -> SourceTable:
+def unpivot(table: SourceTable, group: Sequence[str], names: Mapping[str, str], name: str, value: str) -> SourceTable:
     """Return one row per cell of a group of columns; empty cells are blank rows."""
     count, kept = len(group), [column for column in table.columns if column not in group]
 
@@ -170,9 +184,10 @@ def _annotator_columns(table: SourceTable) -> list[str]:
 
 
 def _answers(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) -> SourceTable:
-    who, winner = _free_name(table, "annotator"), _free_name(table, "winner")
-    note = f"Each row holds the answers of {len(group)} annotators: {_listed(group)}."
-    found = _unpivot(table, group, names, who, winner)
+    # Named as the caller would name them, for messages about codes.
+    who, winner = free_name(table, "annotator"), _pattern_of(table, group)
+    note = f"Each row holds the answers of {len(group)} annotators: {list_names(group)}."
+    found = unpivot(table, group, names, who, winner)
     roles = {**table.roles, "annotator": who, "winner": winner}
     return replace(found, roles=roles, notes=(*table.notes, note))
 
@@ -189,7 +204,7 @@ def _split_answers(table: SourceTable, column: str) -> SourceTable | None:
     parts = cells.str.split_exact(",", most).struct.unnest()
     parts.columns = [f"{column} ({n})" for n in range(1, parts.width + 1)]
     spread = with_columns_computed(table, parts)
-    found = _unpivot(spread, parts.columns, {c: c for c in parts.columns}, _free_name(table, "number"), "answer")
+    found = unpivot(spread, parts.columns, {c: c for c in parts.columns}, free_name(table, "number"), "answer")
     note = f"Each cell of {column!r} was read as several answers, of unknown annotators."
     return replace(found, notes=(*table.notes, note))
 
@@ -208,7 +223,7 @@ def _grid_columns(table: SourceTable) -> dict[str, str] | None:
     free = [c for c in table.columns if normalize_name(c) not in taken | NOT_ITEMS | GRID_ANNOTATORS]
     if grids or len(free) < _MIN_LISTED or not table.rows:
         return None
-    group = [column for column in free if _is_numeric(table, column)]
+    group = [column for column in free if is_numeric(table, column)]
     numbers = _numbers(table, group) if len(group) >= _MIN_LISTED and len(group) == len(free) else np.empty((0, 0))
     if not numbers.size or not _is_one_scale(numbers):
         return None
@@ -224,7 +239,8 @@ def _voter(table: SourceTable) -> str:
     return who.get("annotator", "")
 
 
-def _is_numeric(table: SourceTable, column: str) -> bool:
+def is_numeric(table: SourceTable, column: str) -> bool:
+    """Return whether nearly all cells of a column are numbers."""
     series = table.load([column], None)[column]
     if series.dtype.is_nested() or series.dtype == pl.Object:
         return False
@@ -255,17 +271,17 @@ def _are_ranks(numbers: FloatArray) -> bool:
 
 
 def _grades(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) -> SourceTable:
-    item, grade = _free_name(table, "item"), _free_name(table, "grade")
-    found = _unpivot(table, group, names, item, grade)
+    item, grade = free_name(table, "item"), free_name(table, "grade")
+    found = unpivot(table, group, names, item, grade)
     cells = found.load([grade], None)[grade]
     number = cells.str.extract(_LEADING_NUMBER)
     found = with_columns_computed(found, pl.DataFrame({grade: number.fill_null(cells)}))
     who = _voter(table)
     if not who:
-        who = _free_name(found, "row")
+        who = free_name(found, "row")
         rows = np.repeat(np.arange(1, table.rows + 1), len(group))
         found = with_columns_computed(found, pl.DataFrame({who: [f"row {n}" for n in rows.tolist()]}))
-    note = f"Each row is an annotator, and its grades are in {_listed(group)}: larger is better."
+    note = f"Each row is an annotator, and its grades are in {list_names(group)}: larger is better."
     roles = {**table.roles, "annotator": who, "item": item, "grade": grade}
     return replace(found, roles=roles, notes=(*table.notes, note, *_if_ranks(group)))
 
@@ -275,11 +291,11 @@ def _if_ranks(group: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ranks(table: SourceTable, group: Sequence[str], names: Mapping[str, str]) -> SourceTable:
-    order = _free_name(table, "order")
+    order = free_name(table, "order")
     items = [pl.Series([names[column]] * table.rows, dtype=pl.String) for column in group]
     places = _places(table, items, _numbers(table, group), largest_first=False)
-    note = f"Each row is a list, and the ranks of its items are in {_listed(group)}: 1 is the best."
-    return _with_order(table, order, places, note, _voter(table))
+    note = f"Each row is a list, and the ranks of its items are in {list_names(group)}: 1 is the best."
+    return with_order(table, order, places, note, _voter(table))
 
 
 def _lists(table: SourceTable, items: Sequence[str], values: Sequence[str], value: str) -> SourceTable:
@@ -287,8 +303,9 @@ def _lists(table: SourceTable, items: Sequence[str], values: Sequence[str], valu
     labels = [parse_labels(frame[column], strip_spaces=True) for column in items]
     places = _places(table, labels, _numbers(table, values), largest_first=value == "score")
     better = "larger" if value == "score" else "smaller"
-    note = f"Each row is a list of {_listed(items)} by {_listed(values)}: {better} is better, negative is not ranked."
-    return _with_order(table, _free_name(table, "order"), places, note, "")
+    what = f"{list_names(items)} by {list_names(values)}"
+    note = f"Each row is a list of {what}: {better} is better, negative is not ranked."
+    return with_order(table, free_name(table, "order"), places, note, "")
 
 
 def _places(table: SourceTable, items: Sequence[pl.Series], values: FloatArray, *, largest_first: bool) -> pl.Series:
@@ -307,7 +324,8 @@ def _places(table: SourceTable, items: Sequence[pl.Series], values: FloatArray, 
     return every.join(places.agg("item"), on="row", how="left", maintain_order="left")["item"]
 
 
-def _with_order(table: SourceTable, order: str, places: pl.Series, note: str, who: str) -> SourceTable:
+def with_order(table: SourceTable, order: str, places: pl.Series, note: str, who: str) -> SourceTable:
+    """Add the column of orders, and say what it was made of; rows that rank nothing are set aside."""
     unranked: BoolArray = (places.list.len().fill_null(0) == 0).to_numpy()
     if table.blank_rows is not None:
         unranked = unranked & ~table.blank_rows
@@ -321,6 +339,7 @@ def _with_order(table: SourceTable, order: str, places: pl.Series, note: str, wh
     )
 
 
-def _listed(columns: Sequence[str]) -> str:
+def list_names(columns: Sequence[str]) -> str:
+    """Return names for a message, the first and last of many."""
     names = [repr(column) for column in columns]
     return ", ".join(names) if len(names) <= _MIN_LISTED else f"{names[0]}, …, {names[-1]}"

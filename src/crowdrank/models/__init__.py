@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from crowdrank.errors import UnknownNameError
 from crowdrank.models.base import FitOptions, Model
-from crowdrank.models.bootstrap import with_bootstrap
 
 if TYPE_CHECKING:
+    from crowdrank.models.bootstrap import with_bootstrap
     from crowdrank.models.commensurate.commensurate_bt import CommensurateBT
     from crowdrank.models.crowd.bayesian_crowd_bt import BayesianCrowdBT
     from crowdrank.models.crowd.crowd_bt import CrowdBT
@@ -167,9 +167,13 @@ def name_of(model: Model) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the class of a model when it is first used."""
+    """Import the class of a model, or the bootstrap, when it is first used."""
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
+    if name == "with_bootstrap":
+        from crowdrank.models.bootstrap import with_bootstrap
+
+        return with_bootstrap
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.io import ItemTable, as_labels, find_side_columns, read_items
 from crowdrank.pipeline.options import RankOptions
 from crowdrank.pipeline.sources import columns_named_by, is_judgments
-from crowdrank.results import Ranking, Systems, compare_systems
+from crowdrank.results import Ranking
+
+if TYPE_CHECKING:
+    from crowdrank.io import ItemTable
+    from crowdrank.results import Systems
 
 POSITION = "position"
 
@@ -38,6 +41,10 @@ class ItemInformation:
     @classmethod
     def read(cls, source: Any, options: RankOptions) -> ItemInformation:
         """Read the table about items, if there is one, and find the columns that name systems."""
+        if options.items is None and options.system is None:
+            return cls(None, tuple(options.features), None, ())
+        from crowdrank.io import find_side_columns, read_items
+
         with columns_named_by("items_columns"):
             table = None if options.items is None else read_items(options.items, options.items_columns)
         system = options.system
@@ -60,6 +67,8 @@ class ItemInformation:
         return comparisons.with_item_features(columns)
 
     def compare_systems(self, judgments: Judgments, ranking: Ranking, options: RankOptions) -> Systems:
+        from crowdrank.results import compare_systems
+
         return compare_systems(
             ranking,
             self._system_of_item(judgments, ranking),
@@ -70,6 +79,7 @@ class ItemInformation:
 
     def _system_of_item(self, judgments: Judgments, ranking: Ranking) -> Any:
         from crowdrank.data.features import item_labels_from_sides
+        from crowdrank.io import as_labels
 
         assert self.system is not None
         if self.side_columns and isinstance(judgments, Comparisons):

@@ -9,7 +9,7 @@ from typing import Any
 
 from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
 from crowdrank.errors import DataError, DataWarning, SettingError
-from crowdrank.io import ImportReport, read_people
+from crowdrank.io import ImportReport
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import (
     ModelChoice,
@@ -22,7 +22,7 @@ from crowdrank.models.selection import (
 )
 from crowdrank.pipeline.items import ItemInformation
 from crowdrank.pipeline.options import RankOptions, Stage, silent
-from crowdrank.pipeline.sources import are_agreed, read_gold_pairs, read_judgments
+from crowdrank.pipeline.sources import are_agreed, load_people, read_gold_pairs, read_judgments
 
 AUTO = "auto"
 # Judgments are refused if at least this share of at least so many items was compared once, with each other.
@@ -124,7 +124,7 @@ def _choose_model(
         judgments,
         win_probabilities=options.system is not None,
         among=among,
-        people=None if options.people is None or weighted else read_people(options.people),
+        people={} if weighted else load_people(options),
         gold=options.gold_pairs is not None and not are_agreed(options.gold_pairs),
     )
     if options.model is None:
@@ -177,7 +177,7 @@ def _fill_missing(judgments: Judgments, missing: str | None) -> tuple[Judgments,
 
 def _read_side_information(model: Model, data: Judgments, options: RankOptions) -> SideInformation | None:
     """Gold pairs and known qualities of annotators; raises an error if the model cannot use them."""
-    people = {} if options.people is None else read_people(options.people)
+    people = load_people(options)
     if not options.has_side_information:
         usable = people and (model.accepts_side_information or model.accepts_people)
         return SideInformation(people=people) if usable else None

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from crowdrank.engines import LOCAL, Engine, ProgressEngine, open_engine
 from crowdrank.errors import CrowdrankWarning, SettingError
-from crowdrank.models import Model, with_bootstrap
+from crowdrank.models import Model
 from crowdrank.models.base import model_settings
 from crowdrank.models.selection import models_that
 from crowdrank.pipeline.options import RankOptions, Stage, silent
 from crowdrank.pipeline.preparation import PreparedData, opening_notes, prepare
 from crowdrank.pipeline.sources import load_gold, load_init
-from crowdrank.results import Ranking, Systems
+from crowdrank.results import Ranking
 
 if TYPE_CHECKING:
     from crowdrank.evaluation import Evaluation, Gold
+    from crowdrank.results import Systems
 
 
 # Standard deviation of the prior on scores for comparing systems, where the model would learn it.
@@ -125,6 +126,8 @@ def _fit(prepared: PreparedData, engine: Engine, init: Ranking | None, uncertain
     engine = engine if model.distributable else LOCAL
     ranking = model.fit(data, engine=engine, init=init, side_information=known)
     if uncertainty == "bootstrap":
+        from crowdrank.models import with_bootstrap
+
         return with_bootstrap(model, data, ranking, side_information=known)
     return ranking.without_uncertainty() if uncertainty == "none" else ranking
 

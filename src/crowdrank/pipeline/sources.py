@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
-from crowdrank.engines import OutOfCore
 from crowdrank.errors import CrowdrankError, FormatError, SettingError, UnknownNameError
-from crowdrank.io import ImportReport, needs_scan, read, read_gold, read_with_report, scan_with_report
+from crowdrank.io import ImportReport, needs_scan, read, read_with_report
 from crowdrank.pipeline.options import ColumnRoles, RankOptions, Stage
 from crowdrank.results import Ranking
 
 if TYPE_CHECKING:
+    from crowdrank.data import AnnotatorDetails
     from crowdrank.evaluation import Gold
 
 
@@ -48,6 +48,8 @@ def read_judgments(
                 f"{what} can be used only when the file is read into memory, and {source} is streamed from disk. "
                 f"Leave it out, or read one file without memory= and engine='out-of-core'."
             )
+    from crowdrank.io import scan_with_report
+
     with stage(label) as update:
         return scan_with_report(
             source, columns=options.roles, strict=options.strict, progress=lambda rows: update(f"{rows:,} judgments")
@@ -55,8 +57,13 @@ def read_judgments(
 
 
 def _is_streamed(source: str | PathLike[str], options: RankOptions) -> bool:
-    out_of_core = options.engine == "out-of-core" or isinstance(options.engine, OutOfCore)
-    return out_of_core or options.memory is not None or needs_scan(source)
+    if options.engine == "out-of-core" or options.memory is not None or needs_scan(source):
+        return True
+    if options.engine is None or isinstance(options.engine, str):
+        return False
+    from crowdrank.engines import OutOfCore
+
+    return isinstance(options.engine, OutOfCore)
 
 
 def load_gold(source: Any, columns: ColumnRoles) -> Gold | None:
@@ -64,6 +71,7 @@ def load_gold(source: Any, columns: ColumnRoles) -> Gold | None:
     if source is None:
         return None
     from crowdrank.evaluation import Gold
+    from crowdrank.io import read_gold
 
     if isinstance(source, Gold):
         return source
@@ -84,6 +92,15 @@ def columns_named_by(argument: str) -> Iterator[None]:
         error.remedy = re.sub(r"\bcolumns=", f"{argument}=", error.remedy)
         error.option = argument if error.option == "columns" else error.option
         raise
+
+
+def load_people(options: RankOptions) -> dict[str, AnnotatorDetails]:
+    """What is known about annotators; empty if nothing is."""
+    if options.people is None:
+        return {}
+    from crowdrank.io import read_people
+
+    return read_people(options.people)
 
 
 def are_agreed(gold_pairs: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -350,6 +349,8 @@ class Annotators(Tabular):
         """
         if "quality" not in self.estimates:
             return []
+        from statistics import NormalDist
+
         quality, _, high = (np.clip(part, 1e-9, 1 - 1e-9) for part in self.estimates["quality"])
         logit, error = np.log(quality / (1 - quality)), np.log(high / (1 - high)) - np.log(quality / (1 - quality))
         z = NormalDist().inv_cdf(0.5 + self.level / 2) * logit / np.maximum(error, 1e-9)

@@ -15,7 +15,6 @@ import polars as pl
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Judgments
 from crowdrank.errors import AmbiguousNameError, DataError, SettingError, UnknownNameError
-from crowdrank.results.domains import Domains
 from crowdrank.results.parts import (
     CLOSED_FORM,
     Annotators,
@@ -29,6 +28,7 @@ from crowdrank.results.ranks import tie_groups
 
 if TYPE_CHECKING:
     from crowdrank.evaluation import Verdicts
+    from crowdrank.results.domains import Domains
 
 _LEVEL = 0.95
 _TOP_IN_REPR = 5

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -108,6 +107,11 @@ SIGNATURES = (
     Signature("lmsys-55k", "arenas", _names("model_a,model_b,winner_model_a,winner_model_b")),
     Signature("mt-bench", "arenas", _names("model_1,model_2,g1_winner,g2_winner")),
     Signature("alpaca-eval", "arenas", _names("generator_1,generator_2,preference,output_1,output_2")),
+    Signature("judgebench", "judge_benchmarks", _names("pair_id,response_A,response_B,label")),
+    Signature("pandalm", "judge_benchmarks", _names("cmp_key,response1,response2,annotator1")),
+    Signature("arena-hard", "judge_benchmarks", _names("question_id,model,games"), json=True),
+    Signature("openai-summaries", "judge_benchmarks", _names("summaries,choice,worker"), json=True),
+    Signature("qualtrics", "questionnaires", _names("StartDate,EndDate,ResponseId")),
     Signature("mturk", "crowd_platforms", _names("HITId,AssignmentId,WorkerId,AssignmentStatus")),
     Signature("toloka", "crowd_platforms", test=_prefixed("INPUT:", "OUTPUT:", "ASSIGNMENT:")),
     Signature("appen", "crowd_platforms", _names("_unit_id,_golden")),
@@ -177,6 +181,8 @@ def check_format_name(name: str) -> str:
     """Return the name if there is such a format; the error suggests the nearest and lists all."""
     if name in _BY_NAME:
         return name
+    from difflib import get_close_matches
+
     nearest = get_close_matches(name, list(_BY_NAME), n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
     raise SettingError(f"No format named {name!r}{hint} There are: {', '.join(_BY_NAME)}.")

@@ -1,13 +1,33 @@
 """Models of pairwise comparisons by annotators of different quality.
 
 `likelihood` has the formulas of Crowd-BT and its relatives; `priors` completes them to the log posterior in
-`objective`; `fitting.fit_map` maximises it; `sampler` draws from it.
+`objective`; `fitting.fit_map` maximises it; `sampler` draws from it. Names are imported on first use, because crowd-bt
+by default needs none of them.
 """
 
-from crowdrank.models.crowd.encoding import Ties, check_ties, select_judgments
-from crowdrank.models.crowd.estimate import MapEstimate, build_crowd_ranking, interval
-from crowdrank.models.crowd.fitting import Solver, Start, fit_map
-from crowdrank.models.crowd.priors import Priors
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crowdrank.models.crowd.encoding import Start, Ties, check_ties, select_judgments
+    from crowdrank.models.crowd.estimate import MapEstimate, build_crowd_ranking, interval
+    from crowdrank.models.crowd.fitting import Solver, fit_map
+    from crowdrank.models.crowd.priors import Priors
+
+_HOME = {
+    "MapEstimate": "estimate",
+    "Priors": "priors",
+    "Solver": "fitting",
+    "Start": "encoding",
+    "Ties": "encoding",
+    "build_crowd_ranking": "estimate",
+    "check_ties": "encoding",
+    "fit_map": "fitting",
+    "interval": "estimate",
+    "select_judgments": "encoding",
+}
 
 __all__ = [
     "MapEstimate",
@@ -21,3 +41,9 @@ __all__ = [
     "interval",
     "select_judgments",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"crowdrank.models.crowd.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,13 +12,7 @@ from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, IterativeModel, check_choice, check_connected, diagnose, require_kind
 from crowdrank.models.cross_validation import is_auto, tune_settings
-from crowdrank.models.crowd import (
-    Priors,
-    Start,
-    build_crowd_ranking,
-    fit_map,
-    select_judgments,
-)
+from crowdrank.models.crowd.encoding import Start, select_judgments
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, sigmoid
 from crowdrank.models.crowd.marginal_likelihood import link_terms
 from crowdrank.models.crowd.random_effects import fit_random_effects
@@ -175,6 +169,8 @@ class CrowdBT(IterativeModel):
         return estimate.ranking(self)
 
     def _fit_jointly(self, comparisons: Comparisons, options: FitOptions) -> Ranking:
+        from crowdrank.models.crowd import Priors, build_crowd_ranking, fit_map
+
         model: Any = self._with_usual_priors()
         if self.estimation == "joint":
             model = tune_settings(self, comparisons, options)

@@ -17,6 +17,7 @@ from crowdrank.errors import SettingError
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
 
 Ties = Literal["drop", "half"]
+Start = Literal["several", "one", "gold"]
 
 # With at most this many possible (annotator, winner, loser), equal answers can be counted in a table.
 _MAX_CELLS = 1 << 24

@@ -30,13 +30,12 @@ from crowdrank.models.crowd.answer_counts import (
     sampled_log_likelihoods,
     weight_by_annotator,
 )
-from crowdrank.models.crowd.encoding import FeatureEncoder, Ties, answer_table
+from crowdrank.models.crowd.encoding import FeatureEncoder, Start, Ties, answer_table
 from crowdrank.models.crowd.estimate import MapEstimate
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, VARIANCE_BT, sigmoid
 from crowdrank.models.crowd.objective import Layout, Objective
 from crowdrank.models.crowd.priors import PERFECT_LOGIT, Priors, quality_constraints
 
-Start = Literal["several", "one", "gold"]
 Solver = Literal["joint", "alternating", "conjugate-gradients"]
 
 # A larger logit has so small a gradient that a joint solver would take it for converged.

@@ -34,7 +34,6 @@ from crowdrank.models.crowd.quality_priors import (
     grid_quantiles,
     make_grids,
 )
-from crowdrank.models.pairwise.bradley_terry import BradleyTerry
 from crowdrank.models.pairwise.spread import neighbours_only
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
@@ -231,6 +230,8 @@ def fit_random_effects(
     people = max(1, len(comparisons.annotators)) + (gold_annotator is not None)
     scores, first_scale = initial_scores(shards, comparisons.items), _FIRST_SCALE
     if scale is None and neighbours_only(comparisons, scores):
+        from crowdrank.models.pairwise.bradley_terry import BradleyTerry
+
         equal = BradleyTerry().fit(comparisons)
         scores, first_scale = equal.scores, equal.parameters["prior_scale"]
     elif options.init is not None:

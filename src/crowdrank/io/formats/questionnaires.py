@@ -1,0 +1,90 @@
+"""Questionnaires: responses exported by Qualtrics, with two more rows of names below the header."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from crowdrank.io.formats.base import Format, words
+from crowdrank.io.source_table import RowLocation, SourceTable, dedupe_names, table_from_frame
+from crowdrank.io.sources import Source
+from crowdrank.io.synonyms import normalize_name
+
+# What Qualtrics adds to the answers. ResponseId stays, because it stands for the annotator.
+_METADATA = frozenset(
+    [
+        "startdate",
+        "enddate",
+        "status",
+        "ipaddress",
+        "progress",
+        "durationinseconds",
+        "finished",
+        "recordeddate",
+        "recipientlastname",
+        "recipientfirstname",
+        "recipientemail",
+        "externalreference",
+        "locationlatitude",
+        "locationlongitude",
+        "distributionchannel",
+        "userlanguage",
+    ]
+)
+_MARK = '"ImportId"'
+_ROWS_BELOW_HEADER = 3
+
+
+def _mark_row(table: SourceTable) -> int | None:
+    """Return the row that holds Qualtrics' own ids of the questions."""
+    head = table.load(table.columns, _ROWS_BELOW_HEADER)
+    return next((n for n, row in enumerate(head.rows()) if any(_MARK in str(cell) for cell in row)), None)
+
+
+def _read_qualtrics(source: Source) -> SourceTable:
+    """Name the columns by their questions (Rank the drinks [tea]), and leave out the rows of names."""
+    table = source.table
+    mark = _mark_row(table)
+    skipped = 0 if mark is None else mark + 1
+    frame = table.load(table.columns, None)
+    texts = frame.row(0) if skipped > 1 else frame.columns
+    names = [_question(column, str(text or "")) for column, text in zip(frame.columns, texts, strict=True)]
+    columns, repeated = dedupe_names(names)
+    frame = frame.slice(skipped)
+    frame.columns = list(columns)
+    status = next((words(frame[c]) for c in columns if normalize_name(c) == "status"), pl.Series(dtype=pl.String))
+    preview = status.is_in(["survey preview", "survey test", "1", "2"]).to_numpy()
+    frame = frame.select(pl.col([c for c in columns if normalize_name(c) not in _METADATA]))
+
+    def locate(rows: Sequence[int]) -> list[RowLocation]:
+        return table.locate([row + skipped for row in rows])
+
+    return replace(
+        table_from_frame(frame, table.name),
+        repeated_names=repeated,
+        strip_spaces=True,
+        unit=table.unit,
+        locate=locate,
+        notes=(*table.notes, f"The {skipped} rows below the header were read as names of the questions."),
+        blank_rows=None if table.blank_rows is None else table.blank_rows[skipped:],
+        set_aside={"preview of the survey": preview} if preview.any() else {},
+    )
+
+
+def _question(column: str, text: str) -> str:
+    """Return the name of a column: an item in brackets, if the text of the question ends with one."""
+    if normalize_name(column) in _METADATA | {"responseid"}:
+        return column
+    question, dash, item = text.rpartition(" - ")
+    return f"{' '.join(question.split())} [{item.strip()}]" if dash and item.strip() else column
+
+
+QUALTRICS = Format(
+    name="qualtrics",
+    description="Responses of a Qualtrics survey; questions about several items are read as ratings or rankings.",
+    known_by="columns StartDate, EndDate and ResponseId, and a row of import ids",
+    recognises=lambda source: _mark_row(source.table) is not None,
+    read=_read_qualtrics,
+)
