@@ -39,6 +39,14 @@ from crowdrank.io import (
     read_with_report,
     scan_with_report,
 )
+from crowdrank.leaderboard.control import (
+    default_choice,
+    feature_settings,
+    find_feature_sides,
+    with_feature_sides,
+    with_uncontrolled_ranks,
+)
+from crowdrank.leaderboard.options import LeaderboardOptions
 from crowdrank.models import Model, by_name, name_of, with_bootstrap
 from crowdrank.models.base import model_settings
 from crowdrank.models.selection import (
@@ -73,7 +81,7 @@ _REVERSED_GOLD = -0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankOptions:
+class RankOptions(LeaderboardOptions):
     """The options of `rank`, checked before anything is read.
 
     Each is described in `rank`; `settings` holds the settings of the model. Text values of settings are converted to
@@ -90,7 +98,6 @@ class RankOptions:
     encoding: str | None = None
     header: bool | None = None
     strict: bool = False
-    features: Sequence[str] = ()
     items: Any = None
     items_columns: ColumnRoles = field(default_factory=dict)
     system: str | None = None
@@ -109,10 +116,13 @@ class RankOptions:
     simultaneous: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.uncertainty not in UNCERTAINTY_METHODS:
             raise SettingError(f"uncertainty must be model, bootstrap or none, got {self.uncertainty!r}.")
         if self.missing is not None and self.missing not in MISSING_RULES:
             raise SettingError(f"missing must be unknown or worse, got {self.missing!r}.")
+        if self.control and self.model == AUTO:
+            raise SettingError("control=True needs bradley-terry or thurstone; model='auto' compares others too.")
         if not 0 < self.level < 1:
             raise SettingError(f"level must be between 0 and 1, got {self.level}.")
         if self.engine is None or isinstance(self.engine, str):
@@ -203,6 +213,7 @@ def rank(
     encoding: str | None = None,
     header: bool | None = None,
     features: str | Sequence[str] | None = None,
+    control: bool = False,
     items: Any = None,
     system: str | None = None,
     gold_columns: ColumnRoles | None = None,
@@ -247,7 +258,11 @@ def rank(
     header : bool, optional
         Whether the first line of a text file names the columns; guessed by default.
     features : str or sequence of str, optional
-        Features that should not matter, for factor-bt: "position", or columns of the judgments or of `items`.
+        Features that should not matter: "position", columns of the judgments (or two columns such as length_left and
+        length_right), or columns of `items`. They need `control`, or factor-bt.
+    control : bool, default False
+        Whether the effects of `features` are estimated next to the scores, by bradley-terry or thurstone, and removed
+        from the ranking. `covariate_effects` and `rank_changes` of `crowdrank.results` show what that changes.
     items : path, data frame or mapping, optional
         Columns about items, for `features` and `system`.
     system : str, optional
@@ -311,6 +326,7 @@ def rank(
         header=header,
         strict=strict,
         features=(features,) if isinstance(features, str) else tuple(features or ()),
+        control=control,
         items=items,
         items_columns=items_columns or {},
         system=system,
@@ -452,6 +468,8 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         if options.system:
             compared = _with_wide_prior(prepared, ranking, engine, options.uncertainty)
             systems = prepared.items.compare_systems(prepared.judgments, compared, options)
+        if options.control:
+            ranking = with_uncontrolled_ranks(ranking, _fit_uncontrolled(prepared, engine, ranking))
     raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
     notes = [*opening_notes(prepared), *_collect_notes(ranking, raised, evaluation)]
     return RankResult(
@@ -470,13 +488,14 @@ def prepare(
     """Read the judgments, choose the model (one of `among`, if given), and convert the judgments to what it reads."""
     items = ItemInformation.read(source, options)
     judgments, report = _read_judgments(source, options, items.columns_to_read, stage)
+    judgments = with_feature_sides(judgments, items.feature_sides)
     if options.system is None:
         _check_connected(judgments)
     choice = _choose_model(judgments, items, options, stage, among)
     model = _make_model(choice, options)
     filled, filling = _fill_missing(judgments, options.missing)
     converted, conversion = convert_for(model, filled)
-    if options.features and has_setting(type(model), "features") and isinstance(converted, Comparisons):
+    if options.features and isinstance(converted, Comparisons):
         converted = items.add_features(converted)
     return PreparedData(
         judgments=judgments,
@@ -561,7 +580,7 @@ def _choose_model(
         return ModelChoice(name, notes=() if tastes is None else taste_notes(tastes, name))
     default = default_model(judgments, win_probabilities=options.system is not None, among=among)
     if options.model is None:
-        return default
+        return default_choice(judgments, options) or default
     from crowdrank.evaluation import compare_models
 
     if isinstance(judgments, Comparisons):  # the compared models get the requested features and no others
@@ -580,6 +599,8 @@ def _choose_model(
         return replace(default, reason=reason, compared=True)
     tastes = tastes_of(judgments)
     notes = () if tastes is None else taste_notes(tastes, found.model)
+    if options.features and not has_setting(by_name(found.model), "features"):
+        notes += (f"{found.model} predicts best and does not use the features.",)
     return ModelChoice(found.model, found.why, compared=True, notes=notes)
 
 
@@ -593,8 +614,8 @@ def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
             f"{', '.join(models_that('distributable'))}."
         )
     settings = parse_settings(cls, options.settings, options.seed)
-    if options.features and has_setting(cls, "features"):
-        settings["features"] = tuple(options.features)
+    if options.model != AUTO or has_setting(cls, "features"):  # a comparison of models may find features useless
+        settings |= feature_settings(cls, choice.name, options)
     return cls(**settings) if given is None else replace(given, **settings)
 
 
@@ -712,6 +733,14 @@ def _with_wide_prior(prepared: PreparedData, ranking: Ranking, engine: Engine, u
         return _fit(replace(prepared, model=model), engine, init, uncertainty)
 
 
+def _fit_uncontrolled(prepared: PreparedData, engine: Engine, ranking: Ranking) -> Ranking:
+    """The ranking without covariates, to compare with."""
+    plain = replace(prepared.model, covariates=())  # type: ignore[call-arg]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdrankWarning)  # the fit of the ranking has raised them
+        return _fit(replace(prepared, model=plain), engine, ranking, "none")
+
+
 def _compute_lazy_parts(ranking: Ranking) -> Ranking:
     """The ranking with uncertainty, annotators and domains computed, where it has them."""
     parts: dict[str, Any] = {}
@@ -797,12 +826,15 @@ class ItemInformation:
         The column that names systems, or "item" if every item is a system.
     side_columns : tuple of str
         Columns of the judgments that name the systems of the left and right items; empty if they come from elsewhere.
+    feature_sides : mapping of str to tuple of str
+        Columns of the judgments that hold a feature of the left and right items.
     """
 
     table: ItemTable | None
     features: tuple[str, ...]
     system: str | None
     side_columns: tuple[str, ...]
+    feature_sides: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, source: Any, options: RankOptions) -> ItemInformation:
@@ -813,13 +845,17 @@ class ItemInformation:
         elsewhere = not system or system == "item" or (table is not None and system in table)
         header = {name: [] for name in getattr(source, "features", ())} if _is_judgments(source) else source
         sides = () if elsewhere else find_side_columns(header, str(system), options.encoding)
-        return cls(table, tuple(options.features), system, sides)
+        own = [name for name in options.features if table is None or name not in table]
+        pairs = find_feature_sides(header, own, options.encoding) if own else {}
+        return cls(table, tuple(options.features), system, sides, pairs)
 
     @property
     def columns_to_read(self) -> list[str]:
         """Columns to keep when the judgments are read."""
         own = [name for name in self.features if name != POSITION and not self._in_table(name)]
-        return list(dict.fromkeys([*own, *self.side_columns]))
+        single = [name for name in own if name not in self.feature_sides]
+        pairs = [column for pair in self.feature_sides.values() for column in pair]
+        return list(dict.fromkeys([*single, *pairs, *self.side_columns]))
 
     def add_features(self, comparisons: Comparisons) -> Comparisons:
         """The comparisons with the features that are columns of the table about items."""

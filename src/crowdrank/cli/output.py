@@ -49,7 +49,7 @@ _ENTRY = re.compile(r"""(['"]?)([^'":,{}]+)\1\s*:\s*('[^']*'|"[^"]*"|[^,'"]+)"""
 # One expression for both, because the options made from a mapping contain `query=`.
 _ARGUMENT = re.compile(
     rf"\b(?:(?P<columns>{'|'.join(_COLUMN_ARGUMENTS)})=\{{(?P<roles>[^{{}}]*)\}}"
-    rf"|(?P<flag>header=(?:True|False))"
+    rf"|(?P<flag>header=(?:True|False)|control=True)"
     rf"|(?P<name>{'|'.join(_ARGUMENTS)})=(?P<value>'[^']*'|\"[^\"]*\")?)"
 )
 _CALL = re.compile(r"\s*cr\.rank\(")
@@ -142,7 +142,7 @@ def with_flags(message: str) -> str:
 
 def _as_options(found: re.Match[str]) -> str:
     if (flag := found["flag"]) is not None:
-        return {"header=True": "--header", "header=False": "--no-header"}[flag]
+        return {"header=True": "--header", "header=False": "--no-header", "control=True": "--control"}[flag]
     if (name := found["name"]) is not None:
         option = _FLAGS.get(name, f"--{name.replace('_', '-')}")
         return option if found["value"] is None else f"{option} {_unquoted(found['value'])}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli import options
+from crowdrank.cli import leaderboard_options, options
 from crowdrank.cli.options import (
     INPUT,
     MODEL,
@@ -20,7 +20,7 @@ from crowdrank.cli.options import (
     parse_set,
 )
 from crowdrank.cli.output import check_table, print_json, spinner, with_flags
-from crowdrank.cli.rank_tables import ITEMS_SHOWN, bias_effects_of, print_tables
+from crowdrank.cli.rank_tables import ITEMS_SHOWN, bias_effects_of, control_as_dict, print_tables
 
 if TYPE_CHECKING:
     from crowdrank.pipeline import RankOptions, RankResult
@@ -47,12 +47,8 @@ def rank(
         ),
     ] = None,
     settings: options.Settings = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,C", help="Features that should not matter: position, or columns.", rich_help_panel=MODEL
-        ),
-    ] = None,
+    features: leaderboard_options.Features = None,
+    control: leaderboard_options.Control = False,
     uncertainty: Annotated[
         options.UncertaintyMethod,
         typer.Option(help="How to compute uncertainty.", rich_help_panel=MODEL),
@@ -140,6 +136,7 @@ def rank(
         header=header,
         strict=strict,
         features=parse_names(features),
+        control=control,
         items=items,
         items_columns=parse_columns(items_columns, option="--items-column"),
         system=system,
@@ -233,6 +230,7 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),
         "bias_effects": [effect._asdict() for effect in bias_effects_of(result)],
+        **control_as_dict(result),
         "systems": None if systems is None else systems.as_dict(),
         "domains": None if not ranking.has_domains else ranking.domains.as_dict(),
         "gold": None if evaluation is None else {m.metric: m.value for m in evaluation.measures},

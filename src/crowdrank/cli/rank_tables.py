@@ -30,6 +30,19 @@ def bias_effects_of(result: RankResult) -> list[Any]:
     return bias_effects(result.ranking) if result.has_uncertainty else []
 
 
+def control_as_dict(result: RankResult) -> dict[str, Any]:
+    """Coefficients of covariates, and ranks with and without them; empty without --control."""
+    from crowdrank.results import covariate_effects, rank_changes
+
+    if not result.options.control:
+        return {}
+    effects = covariate_effects(result.ranking, result.options.level)
+    return {
+        "covariates": [effect._asdict() for effect in effects],
+        "rank_changes": rank_changes(result.ranking).to_dicts(),
+    }
+
+
 def print_tables(result: RankResult, top: int, wide: bool, written: list[Path]) -> None:
     """Print the import report, the ranking, what belongs to it, the notes, and the files that were written."""
     from crowdrank.pipeline import opening_notes
@@ -105,9 +118,26 @@ def _print_details(screen: Console, result: RankResult) -> None:
         screen.print()
         screen.print(reports.bias_effects_table(effects))
         screen.print("How far a feature moves the probability that an average annotator answers left.", style="dim")
+    if result.options.control:
+        _print_control(screen, result)
     if result.ranking.has_domains:
         screen.print()
         screen.print(reports.domains_report(result.ranking.domains))
     if result.evaluation is not None:
         screen.print()
         screen.print(reports.evaluation_table(result.evaluation))
+
+
+def _print_control(screen: Console, result: RankResult) -> None:
+    """Coefficients of covariates, and the items whose rank their control changes."""
+    from crowdrank import reports
+    from crowdrank.results import covariate_effects, rank_changes
+
+    level, changes = result.options.level, rank_changes(result.ranking)
+    screen.print()
+    screen.print(reports.covariates_table(covariate_effects(result.ranking, level), level))
+    screen.print()
+    if any(changes["change"]):
+        screen.print(reports.rank_changes_table(changes, ITEMS_SHOWN))
+    else:
+        screen.print("The control changes no rank.")

@@ -4,7 +4,15 @@ from crowdrank.data.tables import ImportReport, MalformedRow
 from crowdrank.io.annotator_table import AnnotatorTable, read_annotators
 from crowdrank.io.containers import needs_scan
 from crowdrank.io.formats import Format, list_formats
-from crowdrank.io.item_tables import GoldTable, ItemTable, as_labels, find_side_columns, read_gold, read_items
+from crowdrank.io.item_tables import (
+    GoldTable,
+    ItemTable,
+    as_labels,
+    column_names,
+    find_side_columns,
+    read_gold,
+    read_items,
+)
 from crowdrank.io.reader import explain, read, read_with_report
 from crowdrank.io.scanner import scan, scan_with_report
 from crowdrank.io.writer import write, write_table
@@ -17,6 +25,7 @@ __all__ = [
     "ItemTable",
     "MalformedRow",
     "as_labels",
+    "column_names",
     "explain",
     "find_side_columns",
     "list_formats",

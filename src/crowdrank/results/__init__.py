@@ -1,6 +1,7 @@
 """Results: rankings with their uncertainty, estimates of annotators and domains, comparisons of systems."""
 
 from crowdrank.results.bias_effects import BiasEffect, bias_effects
+from crowdrank.results.covariates import CovariateEffect, covariate_effects, rank_changes
 from crowdrank.results.domains import Domains
 from crowdrank.results.parts import (
     CLOSED_FORM,
@@ -22,6 +23,7 @@ __all__ = [
     "Annotators",
     "BiasEffect",
     "Convergence",
+    "CovariateEffect",
     "Domains",
     "Interval",
     "LazyParts",
@@ -32,4 +34,6 @@ __all__ = [
     "Uncertainty",
     "bias_effects",
     "compare_systems",
+    "covariate_effects",
+    "rank_changes",
 ]
