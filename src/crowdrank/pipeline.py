@@ -39,6 +39,7 @@ from crowdrank.io import (
     read_with_report,
     scan_with_report,
 )
+from crowdrank.leaderboard.clusters import ANNOTATOR, names_query, with_cluster_errors
 from crowdrank.leaderboard.control import (
     default_choice,
     feature_settings,
@@ -46,7 +47,9 @@ from crowdrank.leaderboard.control import (
     with_feature_sides,
     with_uncontrolled_ranks,
 )
+from crowdrank.leaderboard.names import with_aliases, without_annotators
 from crowdrank.leaderboard.options import LeaderboardOptions
+from crowdrank.leaderboard.publishing import check_link, check_publishable, publish
 from crowdrank.models import Model, by_name, name_of, with_bootstrap
 from crowdrank.models.base import model_settings
 from crowdrank.models.selection import (
@@ -130,7 +133,9 @@ class RankOptions(LeaderboardOptions):
 
     @property
     def roles(self) -> dict[str, str | None]:
-        """`columns` with `query` as one of the roles; an empty query means that there is none."""
+        """`columns` with `query` as one of the roles; an empty query, or clusters by it, mean that there is none."""
+        if self.query is None and names_query(self.cluster):
+            return {"query": None, **self.columns}
         return {**self.columns, **({} if self.query is None else {"query": self.query or None})}
 
     @property
@@ -180,6 +185,8 @@ class RankResult(PreparedData):
     ----------
     ranking : Ranking
         The result. Its `notes` are those that the command prints.
+    fitted : Ranking
+        The same ranking with its provisional items.
     evaluation : Evaluation or None
         The ranking against the gold, if there is gold.
     systems : Systems or None
@@ -191,6 +198,7 @@ class RankResult(PreparedData):
     """
 
     ranking: Ranking
+    fitted: Ranking
     evaluation: Evaluation | None
     systems: Systems | None
     warnings: tuple[Warning, ...]
@@ -229,6 +237,13 @@ def rank(
     level: float = 0.95,
     simultaneous: bool = False,
     missing: Literal["unknown", "worse"] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    aliases: Mapping[str, str] | None = None,
+    cluster: str | None = None,
+    score_scale: Literal["elo", "jod", "probability"] | None = None,
+    anchors: Mapping[str, float] | None = None,
+    link_to: Ranking | str | PathLike[str] | None = None,
+    min_comparisons: int = 0,
     seed: int | None = None,
     strict: bool = False,
     **settings: Any,
@@ -291,6 +306,22 @@ def rank(
         Whether rank intervals hold for all items of a query together, as for a published table, instead of one by one.
     missing : {"unknown", "worse"}, optional
         How to treat items missing from a ranked list: ignore them, or rank them below the listed ones.
+    exclude : str or sequence of str, optional
+        Annotators to leave out.
+    aliases : mapping of str to str, optional
+        New names of items. Two items that get the same name become one.
+    cluster : str, optional
+        Column that says which comparisons belong together, such as the prompt, or "annotator". Errors take the
+        judgments of one cluster as dependent.
+    score_scale : {"elo", "jod", "probability"}, optional
+        Scale on which tables show the scores: Elo points, just-objectionable differences, or the probability to beat
+        the average item. By default the unit of the model.
+    anchors : mapping of str to float, optional
+        Values of items on the scale, such as `{"gpt-4": 1000}`.
+    link_to : Ranking or path, optional
+        An earlier ranking whose scale is kept: the items that both have keep their mean.
+    min_comparisons : int, default 0
+        Items with fewer judgments get no rank: they are in `Ranking.provisional`.
     seed : int, optional
         Seed of the model's random numbers.
     strict : bool, default False
@@ -343,6 +374,13 @@ def rank(
         uncertainty=uncertainty,
         level=level,
         simultaneous=simultaneous,
+        exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude or ()),
+        aliases=aliases or {},
+        cluster=cluster,
+        score_scale=score_scale,
+        anchors=anchors or {},
+        link_to=link_to,
+        min_comparisons=min_comparisons,
     )
     result = run(source, options)
     if result.report is not None and (sentence := result.report.dropped_summary()):
@@ -454,14 +492,15 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         It holds the warnings that were raised, and its notes have their text; none is issued.
     """
     # Files are opened before the fit, so that a wrong name fails before a long computation.
-    gold, init = load_gold(options.gold, options.gold_columns), _load_init(options)
+    gold, init, earlier = load_gold(options.gold, options.gold_columns), _load_init(options), check_link(options)
     with warnings.catch_warnings(record=True) as caught, ExitStack() as resources:
         warnings.simplefilter("always", CrowdrankWarning)
         prepared = prepare(source, options, stage)
         _check_warm_start(prepared.model, init)
         label = f"Ranking {len(prepared.converted.items):,} items"
         engine = resources.enter_context(_engine(options, label, stage))
-        ranking = replace(_fit(prepared, engine, init, options.uncertainty), simultaneous=options.simultaneous)
+        ranking = _fit(prepared, engine, init, options.uncertainty, options.cluster)
+        ranking = replace(ranking, simultaneous=options.simultaneous)
         ranking = _compute_lazy_parts(ranking)  # inside the block, which records their warnings and holds the engine
         evaluation = None if gold is None else _evaluate(ranking, gold)
         systems = None
@@ -472,9 +511,12 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
             ranking = with_uncontrolled_ranks(ranking, _fit_uncontrolled(prepared, engine, ranking))
     raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
     notes = [*opening_notes(prepared), *_collect_notes(ranking, raised, evaluation)]
+    published, more = publish(ranking, options, earlier)
+    notes += more
     return RankResult(
         **{name: getattr(prepared, name) for name in PreparedData.__dataclass_fields__},
-        ranking=ranking.with_parts(notes=lambda: notes),
+        ranking=published.with_parts(notes=lambda: notes),
+        fitted=ranking.on_scale(published.scale).with_parts(notes=lambda: notes),
         evaluation=evaluation,
         systems=systems,
         warnings=raised,
@@ -489,10 +531,12 @@ def prepare(
     items = ItemInformation.read(source, options)
     judgments, report = _read_judgments(source, options, items.columns_to_read, stage)
     judgments = with_feature_sides(judgments, items.feature_sides)
+    judgments = with_aliases(without_annotators(judgments, options.exclude), options.aliases)
     if options.system is None:
         _check_connected(judgments)
     choice = _choose_model(judgments, items, options, stage, among)
     model = _make_model(choice, options)
+    check_publishable(options, model, judgments.items)
     filled, filling = _fill_missing(judgments, options.missing)
     converted, conversion = convert_for(model, filled)
     if options.features and isinstance(converted, Comparisons):
@@ -708,11 +752,15 @@ def _engine(options: RankOptions, label: str, stage: Stage) -> Iterator[Engine]:
         yield ProgressEngine(engine, lambda count: update(f"pass {count:,}"))
 
 
-def _fit(prepared: PreparedData, engine: Engine, init: Ranking | None, uncertainty: str) -> Ranking:
+def _fit(
+    prepared: PreparedData, engine: Engine, init: Ranking | None, uncertainty: str, cluster: str | None = None
+) -> Ranking:
     model, data, known = prepared.model, prepared.converted, prepared.side_information
     # Other models compute in this process; judgments that are streamed from disk reach them all the same.
     engine = engine if model.distributable else LOCAL
     ranking = model.fit(data, engine=engine, init=init, side_information=known)
+    if cluster is not None and uncertainty != "none":
+        return with_cluster_errors(model, data, ranking, cluster, uncertainty, known)
     if uncertainty == "bootstrap":
         return with_bootstrap(model, data, ranking, side_information=known)
     return ranking.without_uncertainty() if uncertainty == "none" else ranking
@@ -828,6 +876,8 @@ class ItemInformation:
         Columns of the judgments that name the systems of the left and right items; empty if they come from elsewhere.
     feature_sides : mapping of str to tuple of str
         Columns of the judgments that hold a feature of the left and right items.
+    cluster : tuple of str
+        Column of the judgments that names their clusters, if there is one.
     """
 
     table: ItemTable | None
@@ -835,6 +885,7 @@ class ItemInformation:
     system: str | None
     side_columns: tuple[str, ...]
     feature_sides: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    cluster: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, source: Any, options: RankOptions) -> ItemInformation:
@@ -847,7 +898,8 @@ class ItemInformation:
         sides = () if elsewhere else find_side_columns(header, str(system), options.encoding)
         own = [name for name in options.features if table is None or name not in table]
         pairs = find_feature_sides(header, own, options.encoding) if own else {}
-        return cls(table, tuple(options.features), system, sides, pairs)
+        cluster = () if options.cluster in (None, ANNOTATOR) else (str(options.cluster),)
+        return cls(table, tuple(options.features), system, sides, pairs, cluster)
 
     @property
     def columns_to_read(self) -> list[str]:
@@ -855,7 +907,7 @@ class ItemInformation:
         own = [name for name in self.features if name != POSITION and not self._in_table(name)]
         single = [name for name in own if name not in self.feature_sides]
         pairs = [column for pair in self.feature_sides.values() for column in pair]
-        return list(dict.fromkeys([*single, *pairs, *self.side_columns]))
+        return list(dict.fromkeys([*single, *pairs, *self.side_columns, *self.cluster]))
 
     def add_features(self, comparisons: Comparisons) -> Comparisons:
         """The comparisons with the features that are columns of the table about items."""

@@ -25,10 +25,14 @@ _COLUMN_ARGUMENTS = {
     "features_columns": "--features-column",
 }
 _ARGUMENTS = (
+    "aliases",
+    "anchors",
     "annotator_order",
     "annotator_quality",
+    "cluster",
     "encoding",
     "engine",
+    "exclude",
     "features",
     "format",
     "gold_pairs",
@@ -36,15 +40,18 @@ _ARGUMENTS = (
     "items",
     "kind",
     "level",
+    "link_to",
     "memory",
+    "min_comparisons",
     "missing",
     "query",
     "scheduler",
+    "score_scale",
     "strict",
     "system",
     "uncertainty",
 )
-_FLAGS = {"init": "--warm-start"}
+_FLAGS = {"aliases": "--alias", "anchors": "--anchor", "init": "--warm-start", "score_scale": "--scale"}
 _ENTRY = re.compile(r"""(['"]?)([^'":,{}]+)\1\s*:\s*('[^']*'|"[^"]*"|[^,'"]+)""")
 # One expression for both, because the options made from a mapping contain `query=`.
 _ARGUMENT = re.compile(

@@ -20,7 +20,14 @@ from crowdrank.cli.options import (
     parse_set,
 )
 from crowdrank.cli.output import check_table, print_json, spinner, with_flags
-from crowdrank.cli.rank_tables import ITEMS_SHOWN, bias_effects_of, control_as_dict, print_tables
+from crowdrank.cli.rank_tables import (
+    ITEMS_SHOWN,
+    best_items_of,
+    bias_effects_of,
+    control_as_dict,
+    print_tables,
+    provisional_of,
+)
 
 if TYPE_CHECKING:
     from crowdrank.pipeline import RankOptions, RankResult
@@ -37,6 +44,8 @@ def rank(
     header: options.Header = None,
     missing: options.Missing = None,
     strict: options.Strict = False,
+    exclude: leaderboard_options.Exclude = None,
+    aliases: leaderboard_options.Aliases = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -49,6 +58,11 @@ def rank(
     settings: options.Settings = None,
     features: leaderboard_options.Features = None,
     control: leaderboard_options.Control = False,
+    cluster: leaderboard_options.Cluster = None,
+    scale: leaderboard_options.ScaleOption = None,
+    anchors: leaderboard_options.Anchors = None,
+    link_to: leaderboard_options.LinkTo = None,
+    min_comparisons: leaderboard_options.MinComparisons = 0,
     uncertainty: Annotated[
         options.UncertaintyMethod,
         typer.Option(help="How to compute uncertainty.", rich_help_panel=MODEL),
@@ -137,6 +151,13 @@ def rank(
         strict=strict,
         features=parse_names(features),
         control=control,
+        exclude=exclude or (),
+        aliases=leaderboard_options.parse_aliases(aliases),
+        cluster=cluster,
+        score_scale=scale,
+        anchors=leaderboard_options.parse_anchors(anchors),
+        link_to=link_to,
+        min_comparisons=min_comparisons,
         items=items,
         items_columns=parse_columns(items_columns, option="--items-column"),
         system=system,
@@ -226,6 +247,9 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
         "chosen_because": result.choice.reason or None,
         "import": None if result.report is None else result.report.as_dict(),
         "ranking": ranking.to_polars(result.options.level, result.has_uncertainty).to_dicts(),
+        "scale": None if ranking.scale is None else asdict(ranking.scale),
+        "best": best_items_of(result),
+        "provisional": provisional_of(result),
         "parameters": dict(ranking.parameters),
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),

@@ -21,7 +21,7 @@ def write_report_page(result: RankResult, report: Path, file: Path, context: typ
     from crowdrank.reports import Findings, write_report
 
     findings = Findings(
-        ranking=result.ranking,
+        ranking=result.fitted,
         judgments=result.judgments,
         model=result.model,
         fitted_judgments=result.converted,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ITEMS_SHOWN = 20
 _MAX_QUERIES_SHOWN = 10
+_MAX_BEST_SHOWN = 5
 
 
 def rank_file(file: Path) -> None:
@@ -41,6 +42,25 @@ def control_as_dict(result: RankResult) -> dict[str, Any]:
         "covariates": [effect._asdict() for effect in effects],
         "rank_changes": rank_changes(result.ranking).to_dicts(),
     }
+
+
+def best_items_of(result: RankResult) -> list[str] | None:
+    """The items that may be the best; None with several queries or without uncertainty."""
+    from crowdrank.results import best_items
+
+    if not result.has_uncertainty or len(result.ranking.items.queries) > 1:
+        return None
+    return best_items(result.ranking, result.options.level)
+
+
+def provisional_of(result: RankResult) -> list[dict[str, Any]]:
+    """Items with too few judgments, highest score first, without rank."""
+    apart = result.ranking.provisional
+    if apart is None:
+        return []
+    shown = ("query", "item", "score", "std_error", apart.judgment_kind)
+    rows = apart.to_polars(result.options.level, result.has_uncertainty).to_dicts()
+    return [{name: row[name] for name in shown if name in row} for row in rows]
 
 
 def print_tables(result: RankResult, top: int, wide: bool, written: list[Path]) -> None:
@@ -91,6 +111,7 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
         screen.print()
     if is_cut:
         screen.print("Long names are cut: --wide shows them whole.", style="dim")
+    _print_provisional(screen, result)
     if (more := len(ranking.items.queries) - _MAX_QUERIES_SHOWN) > 0:
         queries = "1 more query" if more == 1 else f"{more:,} more queries"
         screen.print(f"… and {queries}: --out writes them all.\n", style="dim")
@@ -100,6 +121,20 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
             f"Errors by {ranking.uncertainty.method}.{together} Items of one group are not surely below its first.",
             style="dim",
         )
+    if (result.options.simultaneous or result.options.cluster) and (best := best_items_of(result)):
+        others = f", … ({len(best):,} items)" if len(best) > _MAX_BEST_SHOWN else ""
+        shown = ", ".join(best[:_MAX_BEST_SHOWN])
+        screen.print(f"Best with {result.options.level:.0%}: {shown}{others}.", style="dim")
+
+
+def _print_provisional(screen: Console, result: RankResult) -> None:
+    """Items with too few judgments for a rank."""
+    from crowdrank import reports
+
+    if rows := provisional_of(result):
+        screen.print(f"Provisional, with fewer than {result.options.min_comparisons:,} {list(rows[0])[-1]}:")
+        screen.print(reports.provisional_table(rows, ITEMS_SHOWN))
+        screen.print()
 
 
 def _print_details(screen: Console, result: RankResult) -> None:

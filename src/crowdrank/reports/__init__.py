@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 _MODULES = {
     "crowdrank.reports.figures": ("check_drawable", "check_report", "draw_curves", "draw_heat_map", "draw_ranking"),
     "crowdrank.reports.html": ("Findings", "report", "write_report"),
-    "crowdrank.reports.leaderboard_tables": ("covariates_table", "rank_changes_table"),
+    "crowdrank.reports.leaderboard_tables": ("covariates_table", "provisional_table", "rank_changes_table"),
     "crowdrank.reports.terminal": (
         "annotators_table",
         "bias_effects_table",
@@ -46,6 +46,7 @@ __all__ = [
     "models_table",
     "number_column",
     "plan_table",
+    "provisional_table",
     "questions_table",
     "rank_changes_table",
     "ranking_tables",
@@ -58,7 +59,7 @@ __all__ = [
 if TYPE_CHECKING:
     from crowdrank.reports.figures import check_drawable, check_report, draw_curves, draw_heat_map, draw_ranking
     from crowdrank.reports.html import Findings, report, write_report
-    from crowdrank.reports.leaderboard_tables import covariates_table, rank_changes_table
+    from crowdrank.reports.leaderboard_tables import covariates_table, provisional_table, rank_changes_table
     from crowdrank.reports.terminal import (
         annotators_table,
         bias_effects_table,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -44,4 +44,25 @@ def rank_changes_table(changes: pl.DataFrame, top: int) -> Table:
         table.add_row(*map(label, names), str(rank), str(without), f"{change:+d}")
     if changed.height > top:
         table.add_row(label(f"… and {changed.height - top:,} more"), style="dim")
+    return table
+
+
+def provisional_table(rows: Sequence[Mapping[str, Any]], top: int) -> Table:
+    """Return a table of items without rank: item, score, error and number of judgments."""
+    table = Table(box=None, pad_edge=False)
+    names = {"query", "item"}
+    heads = [name for name in rows[0] if name not in names]
+    for name in rows[0]:
+        if name in names:
+            table.add_column(name)
+    for head in heads:
+        number_column(table, "± error" if head == "std_error" else head)
+    spread = max(row["score"] for row in rows) - min(row["score"] for row in rows)
+    digits = 0 if spread > 20 or abs(rows[0]["score"]) > 200 else 2
+    for row in rows[:top]:
+        labels = [label(row[name]) for name in row if name in names]
+        numbers = [f"{row[head]:,}" if isinstance(row[head], int) else f"{row[head]:.{digits}f}" for head in heads]
+        table.add_row(*labels, *numbers)
+    if len(rows) > top:
+        table.add_row(label(f"… and {len(rows) - top:,} more"), style="dim")
     return table

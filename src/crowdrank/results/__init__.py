@@ -1,5 +1,6 @@
 """Results: rankings with their uncertainty, estimates of annotators and domains, comparisons of systems."""
 
+from crowdrank.results.best import best_items
 from crowdrank.results.bias_effects import BiasEffect, bias_effects
 from crowdrank.results.covariates import CovariateEffect, covariate_effects, rank_changes
 from crowdrank.results.domains import Domains
@@ -15,10 +16,12 @@ from crowdrank.results.parts import (
     Uncertainty,
 )
 from crowdrank.results.ranking import Ranking
+from crowdrank.results.scales import SCALES, Scale, make_scale
 from crowdrank.results.systems import Systems, compare_systems
 
 __all__ = [
     "CLOSED_FORM",
+    "SCALES",
     "AnnotatorRow",
     "Annotators",
     "BiasEffect",
@@ -30,10 +33,13 @@ __all__ = [
     "RankDistributions",
     "RankedItem",
     "Ranking",
+    "Scale",
     "Systems",
     "Uncertainty",
+    "best_items",
     "bias_effects",
     "compare_systems",
     "covariate_effects",
+    "make_scale",
     "rank_changes",
 ]

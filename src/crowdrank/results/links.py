@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import log, sqrt
 from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.errors import SettingError
-from crowdrank.results.ranking import Ranking
+
+if TYPE_CHECKING:
+    from crowdrank.results.ranking import Ranking
 
 # Models whose score differences determine the probability of a win, by their link.
 _LOGISTIC = (
@@ -27,14 +30,19 @@ MODELS_WITH_LINK = (*_LOGISTIC, *_PROBIT)
 
 
 def is_probit(ranking: Ranking, purpose: str) -> bool:
-    """Whether the link is probit rather than logistic; raises if the scores have no link to a probability.
+    """Whether the link is probit rather than logistic; see `model_is_probit`."""
+    return model_is_probit(ranking.model, ranking.settings, purpose)
+
+
+def model_is_probit(model: str, settings: Mapping[str, Any], purpose: str) -> bool:
+    """Whether the link of a model is probit rather than logistic; raises if its scores have no link to a probability.
 
     `purpose` says what needs one, for the message: "compare systems".
     """
-    probit = ranking.model in _PROBIT or ranking.settings.get("link") == "probit"
-    if not probit and ranking.model not in _LOGISTIC:
+    probit = model in _PROBIT or settings.get("link") == "probit"
+    if not probit and model not in _LOGISTIC:
         raise SettingError(
-            f"Scores of {ranking.model} give an order but not the probability of a win: {purpose} with one of "
+            f"Scores of {model} give an order but not the probability of a win: {purpose} with one of "
             f"{', '.join(MODELS_WITH_LINK)}."
         )
     return probit
@@ -42,7 +50,12 @@ def is_probit(ranking: Ranking, purpose: str) -> bool:
 
 def link_of(ranking: Ranking, purpose: str) -> Callable[[FloatArray], FloatArray]:
     """The function from differences of scores to probabilities of a win."""
-    return _normal_cdf if is_probit(ranking, purpose) else _sigmoid
+    return link_function("probit" if is_probit(ranking, purpose) else "logistic")
+
+
+def link_function(name: str) -> Callable[[FloatArray], FloatArray]:
+    """The function of the link "logistic" or "probit"."""
+    return _normal_cdf if name == "probit" else _sigmoid
 
 
 def three_to_one(ranking: Ranking, purpose: str) -> float:

@@ -61,6 +61,7 @@ class BradleyTerry(PairwiseModel):
     reads: ClassVar[type] = Comparisons
     distributable: ClassVar[bool] = True
     supports_warm_start: ClassVar[bool] = True
+    formulas: ClassVar[tuple[int, int]] = (LOGISTIC, DAVIDSON)
 
     ties: Literal["davidson", "half", "drop"] = "davidson"
 
@@ -70,7 +71,7 @@ class BradleyTerry(PairwiseModel):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         fit = fit_with_covariates if self.covariates else fit_pairwise
-        return fit(self, require_kind(Comparisons, judgments, self), self.ties, LOGISTIC, DAVIDSON, options)
+        return fit(self, require_kind(Comparisons, judgments, self), options)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison, as columns."""

@@ -41,7 +41,7 @@ from crowdrank.results.covariates import COVARIATE_ERROR_PREFIX, COVARIATE_PREFI
 MAX_ITEMS = 3_000
 """The curvature is a full matrix, so covariates are refused beyond this many items."""
 # Standard deviation of the prior on a coefficient per typical difference: keeps it finite, and shrinks nothing else.
-_EFFECT_SCALE = 10.0
+EFFECT_SCALE = 10.0
 # A covariate is confounded if less than this share of its sum of squares is left over by items and other covariates.
 _CONFOUNDED = 1e-6
 _DRAWS = 1000
@@ -194,17 +194,15 @@ def _precision(scale: float | None) -> float:
     return 0.0 if scale is None else 1.0 / scale**2
 
 
-def fit_with_covariates(
-    model: PairwiseModel, comparisons: Comparisons, ties_setting: str, even: int, tied: int, options: FitOptions
-) -> Ranking:
-    """Fit scores and coefficients together by Newton's method; the arguments are those of `fit_pairwise`."""
+def fit_with_covariates(model: PairwiseModel, comparisons: Comparisons, options: FitOptions) -> Ranking:
+    """Fit scores and coefficients together by Newton's method."""
     if len(comparisons.items) > MAX_ITEMS:
         raise DataError(
             f"Covariates are estimated for up to {MAX_ITEMS:,} items, got {len(comparisons.items):,}: their curvature "
             "is a full matrix."
         )
     tie_share = comparisons.ties / len(comparisons)
-    comparisons, formula = choose_formula(model, comparisons, ties_setting, even, tied)
+    comparisons, formula = choose_formula(model, comparisons)
     check_connected(diagnose(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
     units = covariate_units(comparisons, model.covariates)
     encode = partial(encode_pairs, names=model.covariates, units=np.array(list(units.values())))
@@ -212,7 +210,7 @@ def fit_with_covariates(
     check_identified(held, items, list(units))
     given = None if model.prior_scale == "auto" else model.prior_scale
     tie_scale = TIE_SCALE if model.prior_scale == "auto" else given
-    effect_scale = None if model.prior_scale is None else _EFFECT_SCALE
+    effect_scale = None if model.prior_scale is None else EFFECT_SCALE
 
     def objective_at(scale: float | None) -> CovariateObjective:
         return CovariateObjective(held, items, formula, scale, model.virtual_weight, tie_scale, effect_scale)

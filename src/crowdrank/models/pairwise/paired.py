@@ -18,7 +18,7 @@ from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature
 from crowdrank.inference.laplace import LaplaceApproximation
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.inference.pair_curvature import hessian_matrix, hessian_product
-from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, diagnose
+from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, diagnose, model_settings
 from crowdrank.models.pairwise import likelihood
 from crowdrank.models.pairwise.likelihood import (
     DAVIDSON,
@@ -47,6 +47,8 @@ class PairwiseModel(IterativeModel):
     """The settings that bradley-terry and thurstone share."""
 
     shares_scores: ClassVar[bool] = True
+    formulas: ClassVar[tuple[int, int]]
+    """The likelihood without ties, and the one that models them."""
 
     prior_scale: float | Literal["auto"] | None = "auto"
     virtual_weight: float = 0.0
@@ -189,11 +191,9 @@ class Objective:
         return np.asarray(scores)
 
 
-def choose_formula(
-    model: PairwiseModel, comparisons: Comparisons, ties_setting: str, even: int, tied: int
-) -> tuple[Comparisons, int]:
+def choose_formula(model: PairwiseModel, comparisons: Comparisons) -> tuple[Comparisons, int]:
     """The comparisons to fit, without ties if they are dropped, and the formula of their likelihood."""
-    ties = comparisons.ties
+    (even, tied), ties, ties_setting = model.formulas, comparisons.ties, model_settings(model)["ties"]
     if ties_setting == "drop" and ties:
         if ties == len(comparisons):
             raise DataError('Every judgment is a tie: with ties="drop" nothing is left.')
@@ -204,12 +204,10 @@ def choose_formula(
     return comparisons, formula
 
 
-def fit_pairwise(
-    model: PairwiseModel, comparisons: Comparisons, ties_setting: str, even: int, tied: int, options: FitOptions
-) -> Ranking:
-    """Fit by Newton's method. `even` is the formula without ties, `tied` the one that models them."""
+def fit_pairwise(model: PairwiseModel, comparisons: Comparisons, options: FitOptions) -> Ranking:
+    """Fit by Newton's method."""
     ties = comparisons.ties
-    comparisons, formula = choose_formula(model, comparisons, ties_setting, even, tied)
+    comparisons, formula = choose_formula(model, comparisons)
     check_connected(diagnose(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
     held = options.engine.load(reduce(comparisons, formula))
     given = None if model.prior_scale == "auto" else model.prior_scale

@@ -57,6 +57,7 @@ class Thurstone(PairwiseModel):
     reads: ClassVar[type] = Comparisons
     distributable: ClassVar[bool] = True
     supports_warm_start: ClassVar[bool] = True
+    formulas: ClassVar[tuple[int, int]] = (PROBIT, THRESHOLD)
 
     ties: Literal["threshold", "half", "drop"] = "threshold"
 
@@ -66,7 +67,7 @@ class Thurstone(PairwiseModel):
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         fit = fit_with_covariates if self.covariates else fit_pairwise
-        return fit(self, require_kind(Comparisons, judgments, self), self.ties, PROBIT, THRESHOLD, options)
+        return fit(self, require_kind(Comparisons, judgments, self), options)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison, as columns."""
