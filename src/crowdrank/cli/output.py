@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import shlex
 import sys
@@ -102,6 +103,8 @@ def check_table(path: Path | None, *more_suffixes: str) -> None:
         raise FormatError(f"{path.name}: tables are written as {', '.join(SUFFIXES)}, got {path.suffix!r}.")
     if not path.parent.is_dir():
         raise FormatError(f"{path}: there is no folder {path.parent} to write into.")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise FormatError(f"{path}: cannot be written{' because it is a folder' if path.is_dir() else ''}.")
 
 
 def print_error(error: Exception) -> None:

@@ -108,12 +108,14 @@ def rank(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write the ranking (.csv, .tsv, .jsonl, .parquet) or the full result (.json).", rich_help_panel=OUTPUT
+            help="Write the ranking (.csv, .xlsx, .md, .tex, .html, .jsonl, .parquet …) or the full result (.json).",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write a self-contained report (.html).", rich_help_panel=OUTPUT)
     ] = None,
+    leaderboard: leaderboard_options.LeaderboardPage = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="Plot the top items with their intervals (.png, .svg, .html).", rich_help_panel=OUTPUT),
@@ -137,7 +139,7 @@ def rank(
     """Rank the items of a file of judgments."""
     from crowdrank.pipeline import RankOptions, run
 
-    _check_targets(out, report, plot, heat_map)
+    _check_targets(out, report, plot, heat_map, leaderboard)
     chosen = RankOptions(
         model=model,
         settings=parse_set(settings),
@@ -183,19 +185,28 @@ def rank(
         from crowdrank.cli.rank_report import write_report_page
 
         write_report_page(result, report, files[0], context)
+    if leaderboard is not None:
+        from crowdrank.cli.rank_report import write_leaderboard_folder
+
+        write_leaderboard_folder(result, leaderboard, files[0])
     if as_json:
         print_json(_as_dict(result))
     else:
-        print_tables(result, top, wide, [path for path in (out, heat_map, plot, report) if path is not None])
+        written = (out, heat_map, plot, report, leaderboard)
+        print_tables(result, top, wide, [path for path in written if path is not None])
 
 
-def _check_targets(out: Path | None, report: Path | None, plot: Path | None, heat_map: Path | None) -> None:
+def _check_targets(
+    out: Path | None, report: Path | None, plot: Path | None, heat_map: Path | None, leaderboard: Path | None
+) -> None:
     """Raise for files that cannot be written, before anything is read."""
     check_table(out)
-    if report is None and plot is None and heat_map is None:
+    if report is None and plot is None and heat_map is None and leaderboard is None:
         return
-    from crowdrank.reports import check_drawable, check_report
+    from crowdrank.reports import check_drawable, check_leaderboard, check_report
 
+    if leaderboard is not None:
+        check_leaderboard(leaderboard)
     if report is not None:
         check_report(report)
     for figure in (plot, heat_map):
