@@ -6,7 +6,6 @@ reports show: the import report, the reason for the model, the evaluation agains
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -18,35 +17,29 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings, SideInformation
 from crowdrank.engines import LOCAL, Engine, OutOfCore, ProgressEngine, check_engine, open_engine
 from crowdrank.errors import (
-    CrowdrankError,
     CrowdrankWarning,
     DataError,
     DataWarning,
     FormatError,
     SettingError,
-    UnknownNameError,
     issue_warning,
 )
 from crowdrank.io import (
     ImportReport,
-    ItemTable,
-    as_labels,
-    find_side_columns,
     needs_scan,
     read,
     read_gold,
-    read_items,
     read_with_report,
     scan_with_report,
 )
-from crowdrank.leaderboard.clusters import ANNOTATOR, names_query, with_cluster_errors
+from crowdrank.leaderboard.clusters import names_query, with_cluster_errors
 from crowdrank.leaderboard.control import (
     default_choice,
     feature_settings,
-    find_feature_sides,
     with_feature_sides,
     with_uncontrolled_ranks,
 )
+from crowdrank.leaderboard.items import ItemInformation, columns_named_by
 from crowdrank.leaderboard.names import with_aliases, without_annotators
 from crowdrank.leaderboard.options import LeaderboardOptions
 from crowdrank.leaderboard.publishing import check_link, check_publishable, publish
@@ -62,7 +55,7 @@ from crowdrank.models.selection import (
     taste_notes,
     tastes_of,
 )
-from crowdrank.results import Ranking, Systems, compare_systems
+from crowdrank.results import Ranking, Systems
 
 if TYPE_CHECKING:
     from crowdrank.evaluation import Check, Evaluation, Gold
@@ -72,7 +65,6 @@ Stage: TypeAlias = Callable[[str], AbstractContextManager[Callable[[str], None]]
 ColumnRoles: TypeAlias = Mapping[str, str | None]
 
 AUTO = "auto"
-POSITION = "position"
 UNCERTAINTY_METHODS = ("model", "bootstrap", "none")
 MISSING_RULES = ("unknown", "worse")
 # Standard deviation of the prior on scores for comparing systems, where the model would learn it.
@@ -101,9 +93,6 @@ class RankOptions(LeaderboardOptions):
     encoding: str | None = None
     header: bool | None = None
     strict: bool = False
-    items: Any = None
-    items_columns: ColumnRoles = field(default_factory=dict)
-    system: str | None = None
     missing: str | None = None
     gold: Any = None
     gold_columns: ColumnRoles = field(default_factory=dict)
@@ -506,7 +495,9 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         systems = None
         if options.system:
             compared = _with_wide_prior(prepared, ranking, engine, options.uncertainty)
-            systems = prepared.items.compare_systems(prepared.judgments, compared, options)
+            systems = prepared.items.compare_systems(
+                prepared.judgments, compared, options.level, options.uncertainty != "none", options.seed or 0
+            )
         if options.control:
             ranking = with_uncontrolled_ranks(ranking, _fit_uncontrolled(prepared, engine, ranking))
     raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
@@ -528,7 +519,7 @@ def prepare(
     source: Any, options: RankOptions, stage: Stage = silent, *, among: Container[str] | None = None
 ) -> PreparedData:
     """Read the judgments, choose the model (one of `among`, if given), and convert the judgments to what it reads."""
-    items = ItemInformation.read(source, options)
+    items = ItemInformation.read(source, options, options.encoding)
     judgments, report = _read_judgments(source, options, items.columns_to_read, stage)
     judgments = with_feature_sides(judgments, items.feature_sides)
     judgments = with_aliases(without_annotators(judgments, options.exclude), options.aliases)
@@ -807,23 +798,9 @@ def load_gold(source: Any, columns: ColumnRoles) -> Gold | None:
 
     if isinstance(source, Gold):
         return source
-    with _columns_named_by("gold_columns"):
+    with columns_named_by("gold_columns"):
         found = read_gold(source, columns=columns)
     return Gold.of(found.item, found.value, query=found.query)
-
-
-@contextmanager
-def _columns_named_by(argument: str) -> Iterator[None]:
-    """Let errors about the columns of a table name the argument that is about this table."""
-    try:
-        yield
-    except CrowdrankError as error:
-        if isinstance(error, UnknownNameError):
-            error.remedy = f"Check {argument}={{}}."
-        error.problem = re.sub(r"\bcolumns=", f"{argument}=", error.problem)
-        error.remedy = re.sub(r"\bcolumns=", f"{argument}=", error.remedy)
-        error.option = argument if error.option == "columns" else error.option
-        raise
 
 
 def _evaluate(ranking: Ranking, gold: Gold) -> Evaluation:
@@ -858,83 +835,3 @@ def _note_on_gold(evaluation: Evaluation | None) -> list[str]:
         f"The ranking runs against the gold (Kendall correlation {evaluation.kendall_correlation:.2f}). If smaller "
         "values are better there, pass gold_columns={'rank': 'COLUMN'}."
     ]
-
-
-@dataclass(frozen=True)
-class ItemInformation:
-    """Where each feature and the system of an item come from: a table about items, or columns of the judgments.
-
-    Parameters
-    ----------
-    table : ItemColumns or None
-        The table about items.
-    features : tuple of str
-        The requested features.
-    system : str or None
-        The column that names systems, or "item" if every item is a system.
-    side_columns : tuple of str
-        Columns of the judgments that name the systems of the left and right items; empty if they come from elsewhere.
-    feature_sides : mapping of str to tuple of str
-        Columns of the judgments that hold a feature of the left and right items.
-    cluster : tuple of str
-        Column of the judgments that names their clusters, if there is one.
-    """
-
-    table: ItemTable | None
-    features: tuple[str, ...]
-    system: str | None
-    side_columns: tuple[str, ...]
-    feature_sides: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    cluster: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, source: Any, options: RankOptions) -> ItemInformation:
-        """Read the table about items, if there is one, and find the columns that name systems."""
-        with _columns_named_by("items_columns"):
-            table = None if options.items is None else read_items(options.items, options.items_columns)
-        system = options.system
-        elsewhere = not system or system == "item" or (table is not None and system in table)
-        header = {name: [] for name in getattr(source, "features", ())} if _is_judgments(source) else source
-        sides = () if elsewhere else find_side_columns(header, str(system), options.encoding)
-        own = [name for name in options.features if table is None or name not in table]
-        pairs = find_feature_sides(header, own, options.encoding) if own else {}
-        cluster = () if options.cluster in (None, ANNOTATOR) else (str(options.cluster),)
-        return cls(table, tuple(options.features), system, sides, pairs, cluster)
-
-    @property
-    def columns_to_read(self) -> list[str]:
-        """Columns to keep when the judgments are read."""
-        own = [name for name in self.features if name != POSITION and not self._in_table(name)]
-        single = [name for name in own if name not in self.feature_sides]
-        pairs = [column for pair in self.feature_sides.values() for column in pair]
-        return list(dict.fromkeys([*single, *pairs, *self.side_columns, *self.cluster]))
-
-    def add_features(self, comparisons: Comparisons) -> Comparisons:
-        """The comparisons with the features that are columns of the table about items."""
-        if self.table is None:
-            return comparisons
-        columns = {n: self.table.align(comparisons.items, n) for n in self.features if self._in_table(n)}
-        return comparisons.with_item_features(columns)
-
-    def compare_systems(self, judgments: Judgments, ranking: Ranking, options: RankOptions) -> Systems:
-        return compare_systems(
-            ranking,
-            self._system_of_item(judgments, ranking),
-            level=options.level,
-            uncertainty=options.uncertainty != "none",
-            seed=options.seed or 0,
-        )
-
-    def _system_of_item(self, judgments: Judgments, ranking: Ranking) -> Any:
-        from crowdrank.data.features import item_labels_from_sides
-
-        assert self.system is not None
-        if self.side_columns and isinstance(judgments, Comparisons):
-            left, right = (as_labels(judgments.features[name]) for name in self.side_columns)
-            return item_labels_from_sides(judgments, left, right, self.system)
-        if self.table is not None and self.system in self.table:
-            return as_labels(self.table.align(ranking.items, self.system))
-        return ranking.items.labels
-
-    def _in_table(self, name: str) -> bool:
-        return self.table is not None and name in self.table

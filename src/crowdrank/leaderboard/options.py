@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from typing import Any
 
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.results import SCALES, Ranking
@@ -14,6 +15,9 @@ from crowdrank.results import SCALES, Ranking
 class LeaderboardOptions:
     """Options that `RankOptions` inherits; each is described in `crowdrank.rank`."""
 
+    items: Any = None
+    items_columns: Mapping[str, str | None] = field(default_factory=dict)
+    system: str | None = None
     features: Sequence[str] = ()
     control: bool = False
     exclude: Sequence[str] = ()
