@@ -92,6 +92,14 @@ MinComparisons = Annotated[
         rich_help_panel=LEADERBOARD,
     ),
 ]
+ShowReliability = Annotated[
+    bool,
+    typer.Option(
+        "--reliability",
+        help="Show scale separation, split-half reliability, agreement, and misfit of judges and items.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
 LeaderboardPage = Annotated[
     Path | None,
     typer.Option(

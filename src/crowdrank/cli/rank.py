@@ -27,6 +27,7 @@ from crowdrank.cli.rank_tables import (
     control_as_dict,
     print_tables,
     provisional_of,
+    reliability_of,
 )
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def rank(
     anchors: leaderboard_options.Anchors = None,
     link_to: leaderboard_options.LinkTo = None,
     min_comparisons: leaderboard_options.MinComparisons = 0,
+    reliability: leaderboard_options.ShowReliability = False,
     uncertainty: Annotated[
         options.UncertaintyMethod,
         typer.Option(help="How to compute uncertainty.", rich_help_panel=MODEL),
@@ -180,6 +182,7 @@ def rank(
     if heat_map is not None:
         _check_domains(chosen)
     result = run(files if len(files) > 1 else files[0], chosen, spinner)
+    found = reliability_of(result) if reliability else None
     _write(result, out, heat_map, plot, top)
     if report is not None:
         from crowdrank.cli.rank_report import write_report_page
@@ -190,10 +193,10 @@ def rank(
 
         write_leaderboard_folder(result, leaderboard, files[0])
     if as_json:
-        print_json(_as_dict(result))
+        print_json({**_as_dict(result), **({} if found is None else {"reliability": found.as_dict()})})
     else:
         written = (out, heat_map, plot, report, leaderboard)
-        print_tables(result, top, wide, [path for path in written if path is not None])
+        print_tables(result, top, wide, [path for path in written if path is not None], found)
 
 
 def _check_targets(

@@ -10,11 +10,13 @@ from crowdrank.cli.output import UNLIMITED, console, spinner, with_flags
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from crowdrank.evaluation import Reliability
     from crowdrank.pipeline import RankResult
 
 ITEMS_SHOWN = 20
 _MAX_QUERIES_SHOWN = 10
 _MAX_BEST_SHOWN = 5
+_MAX_MISFITS_SHOWN = 5
 
 
 def rank_file(file: Path) -> None:
@@ -63,7 +65,21 @@ def provisional_of(result: RankResult) -> list[dict[str, Any]]:
     return [{name: row[name] for name in shown if name in row} for row in rows]
 
 
-def print_tables(result: RankResult, top: int, wide: bool, written: list[Path]) -> None:
+def reliability_of(result: RankResult) -> Reliability:
+    """Reliability of the ranking; raises if it is not one of comparisons with uncertainty."""
+    from crowdrank.data import Comparisons
+    from crowdrank.errors import SettingError
+    from crowdrank.evaluation import reliability
+
+    if not isinstance(result.converted, Comparisons) or not result.has_uncertainty:
+        raise SettingError("--reliability needs a model of comparisons, such as bradley-terry, and uncertainty.")
+    with spinner("Computing the reliability"):
+        return reliability(result.model, result.converted, result.fitted, seed=result.options.seed or 0)
+
+
+def print_tables(
+    result: RankResult, top: int, wide: bool, written: list[Path], reliability: Reliability | None = None
+) -> None:
     """Print the import report, the ranking, what belongs to it, the notes, and the files that were written."""
     from crowdrank.pipeline import opening_notes
 
@@ -73,6 +89,8 @@ def print_tables(result: RankResult, top: int, wide: bool, written: list[Path]) 
     _print_input(screen, result)
     _print_ranking(screen, result, top)
     _print_details(screen, result)
+    if reliability is not None:
+        _print_reliability(screen, reliability)
     said = opening_notes(result)
     for note in result.ranking.notes:
         if note not in said:
@@ -176,3 +194,22 @@ def _print_control(screen: Console, result: RankResult) -> None:
         screen.print(reports.rank_changes_table(changes, ITEMS_SHOWN))
     else:
         screen.print("The control changes no rank.")
+
+
+def _print_reliability(screen: Console, found: Reliability) -> None:
+    from crowdrank import reports
+
+    screen.print()
+    screen.print(
+        f"Scale separation reliability {found.scale_separation:.2f}, split-half reliability "
+        f"{_number(found.split_half)}, Krippendorff's alpha {_number(found.alpha)}."
+    )
+    for frame in (found.judges, found.items):
+        if frame.height:
+            screen.print()
+            screen.print(reports.misfit_table(frame, _MAX_MISFITS_SHOWN))
+    screen.print("Infit and outfit are 1 in expectation; larger values are misfit.", style="dim")
+
+
+def _number(value: float) -> str:
+    return "unknown" if value != value else f"{value:.2f}"

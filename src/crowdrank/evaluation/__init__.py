@@ -14,6 +14,7 @@ from crowdrank.evaluation.explanation import Explanation, explain
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evaluate_scores
 from crowdrank.evaluation.interval_coverage import Coverage, count_held
 from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, compare_models
+from crowdrank.evaluation.psychometrics import Reliability, krippendorff_alpha, reliability
 from crowdrank.evaluation.rank_correlation import (
     accuracy,
     kendall_correlation,
@@ -44,6 +45,7 @@ __all__ = [
     "PositionBias",
     "RankChanges",
     "Recommendation",
+    "Reliability",
     "Tastes",
     "Verdict",
     "Verdicts",
@@ -61,11 +63,13 @@ __all__ = [
     "find_tastes",
     "kendall_correlation",
     "kendall_distance",
+    "krippendorff_alpha",
     "log_probabilities",
     "ndcg",
     "position_bias",
     "precision_at",
     "rbp",
+    "reliability",
     "remove_annotators",
     "spearman_correlation",
     "top_k_overlap",

@@ -10,7 +10,7 @@ import polars as pl
 
 from crowdrank.arrays import AnyArray, FloatArray, IntArray
 from crowdrank.data import Comparisons, Judgments, Ratings
-from crowdrank.errors import CrowdrankWarning, DataError, muted_warnings
+from crowdrank.errors import CrowdrankWarning, DataError, DisconnectedError, SeparationError, muted_warnings
 from crowdrank.models.base import Model
 from crowdrank.results import Ranking
 
@@ -107,7 +107,7 @@ def scale_separation(ranking: Ranking) -> float:
 def split_half(model: Model, comparisons: Comparisons, *, splits: int = _SPLITS, seed: int = 0) -> float:
     """Return the mean correlation of the scores of two random halves, stepped up by Spearman and Brown: 2r/(1 + r).
 
-    Halves are made of annotators if there are several, else of judgments. NaN if a half does not rank all items.
+    Halves are made of annotators if there are several, else of judgments. NaN if a half cannot rank all items.
     """
     rng = np.random.default_rng(seed)
     by_annotator = comparisons.annotator is not None and len(comparisons.annotators) > 1
@@ -120,8 +120,11 @@ def split_half(model: Model, comparisons: Comparisons, *, splits: int = _SPLITS,
         halves = [comparisons.take(np.flatnonzero(in_first[unit] == side)) for side in (True, False)]
         if any(not len(half) or not half.n_judgments_per_item.all() for half in halves):
             return float("nan")
-        with muted_warnings(CrowdrankWarning):
-            one, other = (model.fit(half).scores for half in halves)
+        try:
+            with muted_warnings(CrowdrankWarning):
+                one, other = (model.fit(half).scores for half in halves)
+        except (DisconnectedError, SeparationError):  # a model without prior has no finite scores for a half
+            return float("nan")
         r = 0.0 if not (np.ptp(one) and np.ptp(other)) else float(np.corrcoef(one, other)[0, 1])
         found.append(2 * r / (1 + r) if r > -1 else -1.0)
     return float(np.mean(found))

@@ -9,7 +9,12 @@ _MODULES = {
     "crowdrank.reports.figures": ("check_drawable", "check_report", "draw_curves", "draw_heat_map", "draw_ranking"),
     "crowdrank.reports.html": ("Findings", "report", "write_report"),
     "crowdrank.reports.leaderboard_page": ("Leaderboard", "check_leaderboard", "leaderboard_html", "write_leaderboard"),
-    "crowdrank.reports.leaderboard_tables": ("covariates_table", "provisional_table", "rank_changes_table"),
+    "crowdrank.reports.leaderboard_tables": (
+        "covariates_table",
+        "misfit_table",
+        "provisional_table",
+        "rank_changes_table",
+    ),
     "crowdrank.reports.terminal": (
         "annotators_table",
         "bias_effects_table",
@@ -47,6 +52,7 @@ __all__ = [
     "facts",
     "label",
     "leaderboard_html",
+    "misfit_table",
     "models_table",
     "number_column",
     "plan_table",
@@ -65,7 +71,12 @@ if TYPE_CHECKING:
     from crowdrank.reports.figures import check_drawable, check_report, draw_curves, draw_heat_map, draw_ranking
     from crowdrank.reports.html import Findings, report, write_report
     from crowdrank.reports.leaderboard_page import Leaderboard, check_leaderboard, leaderboard_html, write_leaderboard
-    from crowdrank.reports.leaderboard_tables import covariates_table, provisional_table, rank_changes_table
+    from crowdrank.reports.leaderboard_tables import (
+        covariates_table,
+        misfit_table,
+        provisional_table,
+        rank_changes_table,
+    )
     from crowdrank.reports.terminal import (
         annotators_table,
         bias_effects_table,

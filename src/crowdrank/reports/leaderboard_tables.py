@@ -66,3 +66,17 @@ def provisional_table(rows: Sequence[Mapping[str, Any]], top: int) -> Table:
     if len(rows) > top:
         table.add_row(label(f"… and {len(rows) - top:,} more"), style="dim")
     return table
+
+
+def misfit_table(frame: pl.DataFrame, top: int) -> Table:
+    """Return a table of the items or judges with the largest infit."""
+    table = Table(box=None, pad_edge=False)
+    name, *heads = frame.columns
+    table.add_column(name)
+    for head in heads:
+        number_column(table, head)
+    for who, infit, outfit, count in frame.head(top).iter_rows():
+        table.add_row(label(who), f"{infit:.2f}", f"{outfit:.2f}", f"{count:,}")
+    if frame.height > top:
+        table.add_row(label(f"… and {frame.height - top:,} more"), style="dim")
+    return table
