@@ -57,10 +57,12 @@ def test_features_come_from_both_files(crowdrank, pages):
     assert "layout=grid" in out
 
 
-def test_models_without_features_ignore_them(crowdrank, pages):
-    words = ("--features", "length,layout", "--items", pages.with_name("items.csv"), "--json")
-    told = answer(crowdrank("rank", pages, "--model", "bradley-terry", *words))
-    assert told["bias_effects"] == []
+@pytest.mark.parametrize("words", [(), ("--model", "bradley-terry"), ("--model", "crowd-bt")])
+def test_models_without_features_refuse_them(crowdrank, pages, words):
+    ended = crowdrank("rank", pages, "--features", "layout", *words)
+    assert ended.code == 1
+    assert "does not use --features. Pass --control" in ended.err
+    assert "factor-bt" in ended.err
 
 
 @pytest.mark.parametrize("from_file", [True, False], ids=["a column about items", "columns of the two sides"])

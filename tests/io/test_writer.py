@@ -28,8 +28,8 @@ def test_what_is_written_can_be_read(tmp_path: Path, suffix: str) -> None:
 
 
 def test_an_unknown_suffix_lists_the_known(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"\.csv, \.tsv, \.jsonl, \.ndjson, \.json, \.parquet, got '\.xlsx'"):
-        write_table(TABLE, tmp_path / "table.xlsx")
+    with pytest.raises(FormatError, match=r"\.csv, \.tsv, \.jsonl, .*\.xlsx, got '\.docx'"):
+        write_table(TABLE, tmp_path / "table.docx")
 
 
 def test_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import shlex
 import sys
@@ -25,10 +26,14 @@ _COLUMN_ARGUMENTS = {
     "features_columns": "--features-column",
 }
 _ARGUMENTS = (
+    "aliases",
+    "anchors",
     "annotator_order",
     "annotator_quality",
+    "cluster",
     "encoding",
     "engine",
+    "exclude",
     "features",
     "format",
     "gold_pairs",
@@ -37,9 +42,11 @@ _ARGUMENTS = (
     "journal",
     "kind",
     "level",
+    "link_to",
     "llm",
     "max_tokens",
     "memory",
+    "min_comparisons",
     "missing",
     "out",
     "pairs",
@@ -48,16 +55,17 @@ _ARGUMENTS = (
     "price_out",
     "query",
     "scheduler",
+    "score_scale",
     "strict",
     "system",
     "uncertainty",
 )
-_FLAGS = {"init": "--warm-start"}
+_FLAGS = {"aliases": "--alias", "anchors": "--anchor", "init": "--warm-start", "score_scale": "--scale"}
 _ENTRY = re.compile(r"""(['"]?)([^'":,{}]+)\1\s*:\s*('[^']*'|"[^"]*"|[^,'"]+)""")
 # One expression for both, because the options made from a mapping contain `query=`.
 _ARGUMENT = re.compile(
     rf"\b(?:(?P<columns>{'|'.join(_COLUMN_ARGUMENTS)})=\{{(?P<roles>[^{{}}]*)\}}"
-    rf"|(?P<flag>header=(?:True|False))"
+    rf"|(?P<flag>header=(?:True|False)|control=True)"
     rf"|(?P<name>{'|'.join(_ARGUMENTS)})=(?P<value>'[^']*'|\"[^\"]*\")?)"
 )
 _CALL = re.compile(r"\s*cr\.rank\(")
@@ -103,6 +111,8 @@ def check_table(path: Path | None, *more_suffixes: str) -> None:
         raise FormatError(f"{path.name}: tables are written as {', '.join(SUFFIXES)}, got {path.suffix!r}.")
     if not path.parent.is_dir():
         raise FormatError(f"{path}: there is no folder {path.parent} to write into.")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise FormatError(f"{path}: cannot be written{' because it is a folder' if path.is_dir() else ''}.")
 
 
 def print_error(error: Exception) -> None:
@@ -152,7 +162,7 @@ def with_flags(message: str) -> str:
 
 def _as_options(found: re.Match[str]) -> str:
     if (flag := found["flag"]) is not None:
-        return {"header=True": "--header", "header=False": "--no-header"}[flag]
+        return {"header=True": "--header", "header=False": "--no-header", "control=True": "--control"}[flag]
     if (name := found["name"]) is not None:
         option = _FLAGS.get(name, f"--{name.replace('_', '-')}")
         return option if found["value"] is None else f"{option} {_unquoted(found['value'])}"

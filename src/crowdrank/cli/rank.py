@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli import options
+from crowdrank.cli import leaderboard_options, options
 from crowdrank.cli.options import (
     INPUT,
     MODEL,
@@ -20,7 +20,15 @@ from crowdrank.cli.options import (
     parse_set,
 )
 from crowdrank.cli.output import check_table, print_json, spinner, with_flags
-from crowdrank.cli.rank_tables import ITEMS_SHOWN, bias_effects_of, print_tables
+from crowdrank.cli.rank_tables import (
+    ITEMS_SHOWN,
+    best_items_of,
+    bias_effects_of,
+    control_as_dict,
+    print_tables,
+    provisional_of,
+    reliability_of,
+)
 
 if TYPE_CHECKING:
     from crowdrank.pipeline import RankOptions, RankResult
@@ -37,6 +45,8 @@ def rank(
     header: options.Header = None,
     missing: options.Missing = None,
     strict: options.Strict = False,
+    exclude: leaderboard_options.Exclude = None,
+    aliases: leaderboard_options.Aliases = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -47,12 +57,14 @@ def rank(
         ),
     ] = None,
     settings: options.Settings = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,C", help="Features that should not matter: position, or columns.", rich_help_panel=MODEL
-        ),
-    ] = None,
+    features: leaderboard_options.Features = None,
+    control: leaderboard_options.Control = False,
+    cluster: leaderboard_options.Cluster = None,
+    scale: leaderboard_options.ScaleOption = None,
+    anchors: leaderboard_options.Anchors = None,
+    link_to: leaderboard_options.LinkTo = None,
+    min_comparisons: leaderboard_options.MinComparisons = 0,
+    reliability: leaderboard_options.ShowReliability = False,
     uncertainty: Annotated[
         options.UncertaintyMethod,
         typer.Option(help="How to compute uncertainty.", rich_help_panel=MODEL),
@@ -99,12 +111,14 @@ def rank(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write the ranking (.csv, .tsv, .jsonl, .parquet) or the full result (.json).", rich_help_panel=OUTPUT
+            help="Write the ranking (.csv, .xlsx, .md, .tex, .html, .jsonl, .parquet …) or the full result (.json).",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write a self-contained report (.html).", rich_help_panel=OUTPUT)
     ] = None,
+    leaderboard: leaderboard_options.LeaderboardPage = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="Plot the top items with their intervals (.png, .svg, .html).", rich_help_panel=OUTPUT),
@@ -128,7 +142,7 @@ def rank(
     """Rank the items of a file of judgments."""
     from crowdrank.pipeline import RankOptions, run
 
-    _check_targets(out, report, plot, heat_map)
+    _check_targets(out, report, plot, heat_map, leaderboard)
     chosen = RankOptions(
         model=model,
         settings=parse_set(settings),
@@ -141,6 +155,14 @@ def rank(
         header=header,
         strict=strict,
         features=parse_names(features),
+        control=control,
+        exclude=exclude or (),
+        aliases=leaderboard_options.parse_aliases(aliases),
+        cluster=cluster,
+        score_scale=scale,
+        anchors=leaderboard_options.parse_anchors(anchors),
+        link_to=link_to,
+        min_comparisons=min_comparisons,
         items=items,
         items_columns=parse_columns(items_columns, option="--items-column"),
         system=system,
@@ -162,24 +184,34 @@ def rank(
     if heat_map is not None:
         _check_domains(chosen)
     result = run(options.source_of(files), chosen, spinner)
+    found = reliability_of(result) if reliability else None
     _write(result, out, heat_map, plot, top)
     if report is not None:
         from crowdrank.cli.rank_report import write_report_page
 
         write_report_page(result, report, files[0], context)
+    if leaderboard is not None:
+        from crowdrank.cli.rank_report import write_leaderboard_folder
+
+        write_leaderboard_folder(result, leaderboard, files[0])
     if as_json:
-        print_json(_as_dict(result))
+        print_json({**_as_dict(result), **({} if found is None else {"reliability": found.as_dict()})})
     else:
-        print_tables(result, top, wide, [path for path in (out, heat_map, plot, report) if path is not None])
+        written = (out, heat_map, plot, report, leaderboard)
+        print_tables(result, top, wide, [path for path in written if path is not None], found)
 
 
-def _check_targets(out: Path | None, report: Path | None, plot: Path | None, heat_map: Path | None) -> None:
+def _check_targets(
+    out: Path | None, report: Path | None, plot: Path | None, heat_map: Path | None, leaderboard: Path | None
+) -> None:
     """Raise for files that cannot be written, before anything is read."""
     check_table(out)
-    if report is None and plot is None and heat_map is None:
+    if report is None and plot is None and heat_map is None and leaderboard is None:
         return
-    from crowdrank.reports import check_drawable, check_report
+    from crowdrank.reports import check_drawable, check_leaderboard, check_report
 
+    if leaderboard is not None:
+        check_leaderboard(leaderboard)
     if report is not None:
         check_report(report)
     for figure in (plot, heat_map):
@@ -231,10 +263,14 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
         "chosen_because": result.choice.reason or None,
         "import": None if result.report is None else result.report.as_dict(),
         "ranking": ranking.to_polars(result.options.level, result.has_uncertainty).to_dicts(),
+        "scale": None if ranking.scale is None else asdict(ranking.scale),
+        "best": best_items_of(result),
+        "provisional": provisional_of(result),
         "parameters": dict(ranking.parameters),
         "log_likelihood": ranking.log_likelihood,
         "convergence": asdict(ranking.convergence),
         "bias_effects": [effect._asdict() for effect in bias_effects_of(result)],
+        **control_as_dict(result),
         "systems": None if systems is None else systems.as_dict(),
         "domains": None if not ranking.has_domains else ranking.domains.as_dict(),
         "gold": None if evaluation is None else {m.metric: m.value for m in evaluation.measures},

@@ -21,7 +21,7 @@ def write_report_page(result: RankResult, report: Path, file: Path, context: typ
     from crowdrank.reports import Findings, write_report
 
     findings = Findings(
-        ranking=result.ranking,
+        ranking=result.fitted,
         judgments=result.judgments,
         model=result.model,
         fitted_judgments=result.converted,
@@ -47,6 +47,22 @@ def write_report_page(result: RankResult, report: Path, file: Path, context: typ
         _ = findings.calibration
     with spinner(f"Writing {report.name}"):
         write_report(findings, report)
+
+
+def write_leaderboard_folder(result: RankResult, folder: Path, file: Path) -> None:
+    """Write the leaderboard page and its table."""
+    from crowdrank.reports import Leaderboard, write_leaderboard
+
+    board = Leaderboard(
+        ranking=result.ranking,
+        title=f"{file.stem}: leaderboard",
+        level=result.options.level,
+        uncertainty=result.has_uncertainty,
+        notes=[with_flags(note) for note in result.ranking.notes],
+        footer=f"Ranked by {result.ranking.model}. {_made()}",
+    )
+    with spinner(f"Writing {folder.name}"):
+        write_leaderboard(board, folder)
 
 
 def command_line(context: typer.Context) -> str:

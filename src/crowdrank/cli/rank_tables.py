@@ -10,10 +10,13 @@ from crowdrank.cli.output import UNLIMITED, console, spinner, with_flags
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from crowdrank.evaluation import Reliability
     from crowdrank.pipeline import RankResult
 
 ITEMS_SHOWN = 20
 _MAX_QUERIES_SHOWN = 10
+_MAX_BEST_SHOWN = 5
+_MAX_MISFITS_SHOWN = 5
 
 
 def rank_file(file: Path) -> None:
@@ -30,7 +33,53 @@ def bias_effects_of(result: RankResult) -> list[Any]:
     return bias_effects(result.ranking) if result.has_uncertainty else []
 
 
-def print_tables(result: RankResult, top: int, wide: bool, written: list[Path]) -> None:
+def control_as_dict(result: RankResult) -> dict[str, Any]:
+    """Coefficients of covariates, and ranks with and without them; empty without --control."""
+    from crowdrank.results import covariate_effects, rank_changes
+
+    if not result.options.control:
+        return {}
+    effects = covariate_effects(result.ranking, result.options.level)
+    return {
+        "covariates": [effect._asdict() for effect in effects],
+        "rank_changes": rank_changes(result.ranking).to_dicts(),
+    }
+
+
+def best_items_of(result: RankResult) -> list[str] | None:
+    """The items that may be the best; None with several queries or without uncertainty."""
+    from crowdrank.results import best_items
+
+    if not result.has_uncertainty or len(result.ranking.items.queries) > 1:
+        return None
+    return best_items(result.ranking, result.options.level)
+
+
+def provisional_of(result: RankResult) -> list[dict[str, Any]]:
+    """Items with too few judgments, highest score first, without rank."""
+    apart = result.ranking.provisional
+    if apart is None:
+        return []
+    shown = ("query", "item", "score", "std_error", apart.judgment_kind)
+    rows = apart.to_polars(result.options.level, result.has_uncertainty).to_dicts()
+    return [{name: row[name] for name in shown if name in row} for row in rows]
+
+
+def reliability_of(result: RankResult) -> Reliability:
+    """Reliability of the ranking; raises if it is not one of comparisons with uncertainty."""
+    from crowdrank.data import Comparisons
+    from crowdrank.errors import SettingError
+    from crowdrank.evaluation import reliability
+
+    if not isinstance(result.converted, Comparisons) or not result.has_uncertainty:
+        raise SettingError("--reliability needs a model of comparisons, such as bradley-terry, and uncertainty.")
+    with spinner("Computing the reliability"):
+        return reliability(result.model, result.converted, result.fitted, seed=result.options.seed or 0)
+
+
+def print_tables(
+    result: RankResult, top: int, wide: bool, written: list[Path], reliability: Reliability | None = None
+) -> None:
     """Print the import report, the ranking, what belongs to it, the notes, and the files that were written."""
     from crowdrank.pipeline import opening_notes
 
@@ -40,6 +89,8 @@ def print_tables(result: RankResult, top: int, wide: bool, written: list[Path]) 
     _print_input(screen, result)
     _print_ranking(screen, result, top)
     _print_details(screen, result)
+    if reliability is not None:
+        _print_reliability(screen, reliability)
     said = opening_notes(result)
     for note in result.ranking.notes:
         if note not in said:
@@ -78,6 +129,7 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
         screen.print()
     if is_cut:
         screen.print("Long names are cut: --wide shows them whole.", style="dim")
+    _print_provisional(screen, result)
     if (more := len(ranking.items.queries) - _MAX_QUERIES_SHOWN) > 0:
         queries = "1 more query" if more == 1 else f"{more:,} more queries"
         screen.print(f"… and {queries}: --out writes them all.\n", style="dim")
@@ -87,6 +139,20 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
             f"Errors by {ranking.uncertainty.method}.{together} Items of one group are not surely below its first.",
             style="dim",
         )
+    if (result.options.simultaneous or result.options.cluster) and (best := best_items_of(result)):
+        others = f", … ({len(best):,} items)" if len(best) > _MAX_BEST_SHOWN else ""
+        shown = ", ".join(best[:_MAX_BEST_SHOWN])
+        screen.print(f"Best with {result.options.level:.0%}: {shown}{others}.", style="dim")
+
+
+def _print_provisional(screen: Console, result: RankResult) -> None:
+    """Items with too few judgments for a rank."""
+    from crowdrank import reports
+
+    if rows := provisional_of(result):
+        screen.print(f"Provisional, with fewer than {result.options.min_comparisons:,} {list(rows[0])[-1]}:")
+        screen.print(reports.provisional_table(rows, ITEMS_SHOWN))
+        screen.print()
 
 
 def _print_details(screen: Console, result: RankResult) -> None:
@@ -105,9 +171,45 @@ def _print_details(screen: Console, result: RankResult) -> None:
         screen.print()
         screen.print(reports.bias_effects_table(effects))
         screen.print("How far a feature moves the probability that an average annotator answers left.", style="dim")
+    if result.options.control:
+        _print_control(screen, result)
     if result.ranking.has_domains:
         screen.print()
         screen.print(reports.domains_report(result.ranking.domains))
     if result.evaluation is not None:
         screen.print()
         screen.print(reports.evaluation_table(result.evaluation))
+
+
+def _print_control(screen: Console, result: RankResult) -> None:
+    """Coefficients of covariates, and the items whose rank their control changes."""
+    from crowdrank import reports
+    from crowdrank.results import covariate_effects, rank_changes
+
+    level, changes = result.options.level, rank_changes(result.ranking)
+    screen.print()
+    screen.print(reports.covariates_table(covariate_effects(result.ranking, level), level))
+    screen.print()
+    if any(changes["change"]):
+        screen.print(reports.rank_changes_table(changes, ITEMS_SHOWN))
+    else:
+        screen.print("The control changes no rank.")
+
+
+def _print_reliability(screen: Console, found: Reliability) -> None:
+    from crowdrank import reports
+
+    screen.print()
+    screen.print(
+        f"Scale separation reliability {found.scale_separation:.2f}, split-half reliability "
+        f"{_number(found.split_half)}, Krippendorff's alpha {_number(found.alpha)}."
+    )
+    for frame in (found.judges, found.items):
+        if frame.height:
+            screen.print()
+            screen.print(reports.misfit_table(frame, _MAX_MISFITS_SHOWN))
+    screen.print("Infit and outfit are 1 in expectation; larger values are misfit.", style="dim")
+
+
+def _number(value: float) -> str:
+    return "unknown" if value != value else f"{value:.2f}"

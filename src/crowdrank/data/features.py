@@ -90,6 +90,26 @@ def item_features(items: Items, left: Any, right: Any, columns: Mapping[str, Any
     return found
 
 
+def side_features(left: Any, right: Any, name: str) -> dict[str, FloatArray]:
+    """Turn columns about the left and the right item of each row into features: left minus right.
+
+    A text becomes one feature per category, as in `item_features`.
+
+    Examples
+    --------
+    >>> {name: column.tolist() for name, column in side_features([3, 5], [4, 1], "length").items()}
+    {'length': [-1.0, 4.0]}
+    """
+    column = numbers_or_text([*np.asarray(left).tolist(), *np.asarray(right).tolist()])
+    _refuse_missing(column, name)
+    rows = len(column) // 2
+    by_name = {name: column}
+    if column.dtype == object:
+        kinds = _categories(column, name)
+        by_name = {f"{name}={k}": 1.0 * (column == k) for k in (kinds if len(kinds) != 2 else kinds[:1])}
+    return {key: value[:rows] - value[rows:] for key, value in by_name.items()}
+
+
 def item_labels_from_sides(comparisons: Comparisons, left: Any, right: Any, name: str) -> ObjectArray:
     """Return one label per item, from columns about the left and the right item of each row; "" if none says."""
     codes = np.concatenate((comparisons.left, comparisons.right))
@@ -104,6 +124,16 @@ def item_labels_from_sides(comparisons: Comparisons, left: Any, right: Any, name
             "Give each its own item label, or name the query that distinguishes them."
         )
     return found
+
+
+def typical_size(column: FloatArray, weight: FloatArray) -> float:
+    """Typical size of a feature: its root mean square, or 1 if it is −1, 0 or 1 already."""
+    size = np.abs(column[:1] if column.strides == (0,) else column)  # a broadcast column: one number for all rows
+    largest = float(size.max())
+    if np.all((size == 0) | (size == 1)):
+        return 1.0
+    # divided by the largest first, so that squares cannot overflow
+    return largest * float(np.sqrt(np.average((size / largest) ** 2, weights=weight)))
 
 
 def numbers_or_text(values: Any) -> AnyArray:

@@ -13,10 +13,11 @@ from crowdrank.evaluation.diagnostics import (
 from crowdrank.evaluation.explanation import Explanation, explain
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evaluate_scores
 from crowdrank.evaluation.interval_coverage import Coverage, count_held
-from crowdrank.evaluation.judge_agreement import effective_number, kappa, krippendorff_alpha
+from crowdrank.evaluation.judge_agreement import effective_number, kappa
 from crowdrank.evaluation.judge_audit import JudgeAudit, audit_judges
-from crowdrank.evaluation.juries import Jury
+from crowdrank.evaluation.juries import CandidateJury
 from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, compare_models
+from crowdrank.evaluation.psychometrics import Reliability, krippendorff_alpha, reliability
 from crowdrank.evaluation.rank_correlation import (
     accuracy,
     kendall_correlation,
@@ -34,6 +35,7 @@ from crowdrank.models.tastes import Tastes, find_tastes
 __all__ = [
     "VERDICTS",
     "Calibration",
+    "CandidateJury",
     "Check",
     "Coverage",
     "CrossValidation",
@@ -42,13 +44,13 @@ __all__ = [
     "Explanation",
     "Gold",
     "JudgeAudit",
-    "Jury",
     "Measure",
     "ModelComparison",
     "ModelScore",
     "PositionBias",
     "RankChanges",
     "Recommendation",
+    "Reliability",
     "Tastes",
     "Verdict",
     "Verdicts",
@@ -75,6 +77,7 @@ __all__ = [
     "position_bias",
     "precision_at",
     "rbp",
+    "reliability",
     "remove_annotators",
     "spearman_correlation",
     "top_k_overlap",

@@ -143,7 +143,7 @@ def kappa(sign: FloatArray, reference: FloatArray, weight: FloatArray | None = N
     return np.asarray(found[0] if weight is None else found)
 
 
-def krippendorff_alpha(sign: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+def nominal_alpha(sign: FloatArray, weight: FloatArray | None = None) -> FloatArray:
     """Return Krippendorff's alpha (nominal) of all judges, for each row of weights.
 
     Parameters
@@ -160,7 +160,7 @@ def krippendorff_alpha(sign: FloatArray, weight: FloatArray | None = None) -> Fl
 
     Examples
     --------
-    >>> krippendorff_alpha(np.array([[1.0, -1, 1, -1], [1.0, -1, 1, -1]]))
+    >>> nominal_alpha(np.array([[1.0, -1, 1, -1], [1.0, -1, 1, -1]]))
     array([1.])
     """
     counts = np.stack([(sign == value).sum(axis=0) for value in (1, 0, -1)]).astype(np.float64)

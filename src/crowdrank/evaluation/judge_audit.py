@@ -17,11 +17,11 @@ from crowdrank.evaluation.judge_agreement import (
     effective_number,
     error_correlations,
     kappa,
-    krippendorff_alpha,
+    nominal_alpha,
     pair_answers,
     resampled_weights,
 )
-from crowdrank.evaluation.juries import Jury, compare_juries, recommend_jury
+from crowdrank.evaluation.juries import CandidateJury, compare_juries, recommend_jury
 
 _MIN_PAIRS = 10
 _MANY_FLIPS, _SHARED_ERRORS = 0.25, 0.5
@@ -66,9 +66,9 @@ class JudgeAudit:
         Correlation of errors; NaN where it is unknown.
     n_effective : float
         The number of judges with independent errors that these amount to; NaN without gold and humans.
-    juries : tuple of Jury
+    juries : tuple of CandidateJury
         The best juries of growing size.
-    recommended : Jury or None
+    recommended : CandidateJury or None
         The one to choose.
     """
 
@@ -82,8 +82,8 @@ class JudgeAudit:
     alpha: Mapping[str, Interval]
     correlation: FloatArray
     n_effective: float
-    juries: tuple[Jury, ...]
-    recommended: Jury | None
+    juries: tuple[CandidateJury, ...]
+    recommended: CandidateJury | None
 
     def frame(self) -> pl.DataFrame:
         """Return one row per judge, the best first.
@@ -323,9 +323,9 @@ def _alphas(sign: FloatArray, human: BoolArray, llm: BoolArray, level: float, se
     for name, members in groups.items():
         if members.sum() < 2 or (name != "all judges" and members.all()):
             continue
-        draws = [krippendorff_alpha(sign[members], weight) for weight in resampled_weights(sign.shape[1], seed)]
+        draws = [nominal_alpha(sign[members], weight) for weight in resampled_weights(sign.shape[1], seed)]
         low, high = _quantiles(np.concatenate(draws)[:, None], level)[:, 0]
-        found[name] = Interval(float(krippendorff_alpha(sign[members])[0]), float(low), float(high))
+        found[name] = Interval(float(nominal_alpha(sign[members])[0]), float(low), float(high))
     return found
 
 

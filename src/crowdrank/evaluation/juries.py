@@ -13,7 +13,7 @@ _MAX_SIZE, _FOLDS, _MIN_PAIRS = 9, 5, 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Jury:
+class CandidateJury:
     """A jury that decides by majority.
 
     Parameters
@@ -42,7 +42,7 @@ def compare_juries(
     prices: FloatArray,
     budget: float | None = None,
     seed: int = 0,
-) -> tuple[Jury, ...]:
+) -> tuple[CandidateJury, ...]:
     """Return the best juries of 1, 2, … members; none if too few pairs have a reference, or nobody is affordable.
 
     Parameters
@@ -74,7 +74,7 @@ def compare_juries(
         for size in range(1, len(whole) + 1):
             held_out[size - 1, fold == k] = _right(votes[chosen[:size]][:, fold == k].sum(axis=0))
     return tuple(
-        Jury(
+        CandidateJury(
             members=tuple(int(candidates[n]) for n in whole[:size]),
             accuracy=float(held_out[size - 1].mean()),
             std_error=float(held_out[size - 1].std() / np.sqrt(votes.shape[1])),
@@ -110,7 +110,7 @@ def _right(total: FloatArray) -> FloatArray:
     return np.where(np.abs(total) < 1e-9, 0.5, (total > 0).astype(np.float64))
 
 
-def recommend_jury(juries: Sequence[Jury]) -> Jury | None:
+def recommend_jury(juries: Sequence[CandidateJury]) -> CandidateJury | None:
     """Return the smallest jury whose accuracy is within one standard error of the best."""
     if not juries:
         return None

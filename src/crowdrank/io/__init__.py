@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from crowdrank.io.annotator_table import AnnotatorTable, read_annotators, read_people
     from crowdrank.io.formats.base import Format
     from crowdrank.io.formats.registry import list_formats
-    from crowdrank.io.item_tables import GoldTable, ItemTable, as_labels, find_side_columns, read_gold, read_items
+    from crowdrank.io.item_tables import (
+        GoldTable,
+        ItemTable,
+        as_labels,
+        column_names,
+        find_side_columns,
+        read_gold,
+        read_items,
+    )
     from crowdrank.io.scanner import scan, scan_with_report
     from crowdrank.io.writer import write, write_table
 
@@ -26,6 +34,7 @@ _HOME = {
     "GoldTable": "item_tables",
     "ItemTable": "item_tables",
     "as_labels": "item_tables",
+    "column_names": "item_tables",
     "find_side_columns": "item_tables",
     "list_formats": "formats.registry",
     "read_annotators": "annotator_table",
@@ -46,6 +55,7 @@ __all__ = [
     "ItemTable",
     "MalformedRow",
     "as_labels",
+    "column_names",
     "explain",
     "find_side_columns",
     "list_formats",

@@ -162,6 +162,11 @@ def as_labels(values: AnyArray) -> ObjectArray:
     return np.array(text.fill_null("").to_list(), dtype=object)
 
 
+def column_names(source: Any, encoding: str | None = None) -> list[str]:
+    """Return the names of the columns of a file, a data frame or a dict of columns."""
+    return list(open_table(source, encoding).columns)
+
+
 def find_side_columns(source: Any, name: str, encoding: str | None = None) -> tuple[str, str]:
     """Find the two columns that hold a property of the left and of the right item.
 

@@ -12,6 +12,7 @@ import polars as pl
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.errors import FormatError
 from crowdrank.io.formats.registry import get_format, list_formats
+from crowdrank.io.table_formats import write_html, write_latex, write_markdown, write_workbook
 
 if TYPE_CHECKING:
     from crowdrank.io.formats.base import Writer
@@ -23,6 +24,10 @@ _TABLE_WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     ".ndjson": lambda frame, path: frame.write_ndjson(path),
     ".json": lambda frame, path: frame.write_json(path),
     ".parquet": lambda frame, path: frame.write_parquet(path),
+    ".md": write_markdown,
+    ".tex": write_latex,
+    ".html": write_html,
+    ".xlsx": write_workbook,
 }
 SUFFIXES = tuple(_TABLE_WRITERS)
 # The suffixes of formats that other programs read as tables.
@@ -125,7 +130,7 @@ def write_table(frame: pl.DataFrame, path: str | PathLike[str]) -> None:
     frame : polars.DataFrame
         The table.
     path : path
-        The file; its suffix is .csv, .tsv, .jsonl (.ndjson), .json or .parquet.
+        The file; its suffix is .csv, .tsv, .jsonl (.ndjson), .json, .parquet, .xlsx, .md, .tex (booktabs) or .html.
 
     Raises
     ------

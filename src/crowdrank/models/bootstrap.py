@@ -58,12 +58,23 @@ def count_replicates(
 
 
 def bootstrap(
-    judgments: Any, refit: Callable[[Any], FloatArray], *, seed: int, replicates: int = REPLICATES
+    judgments: Any,
+    refit: Callable[[Any], FloatArray],
+    *,
+    seed: int,
+    replicates: int = REPLICATES,
+    clusters: IntArray | None = None,
 ) -> Uncertainty:
-    """Bootstrap any model: refit on reweighted judgments."""
-    return bootstrap_weights(
-        judgments, lambda weights: refit(judgments.reweighted(weights)), seed=seed, replicates=replicates
-    )
+    """Bootstrap any model: refit on reweighted judgments, which are resampled by `clusters` if given."""
+
+    def refit_weights(weights: FloatArray) -> FloatArray:
+        return refit(judgments.reweighted(weights))
+
+    if clusters is None:
+        return bootstrap_weights(judgments, refit_weights, seed=seed, replicates=replicates)
+    found, units = weight_replicates(judgments, refit_weights, seed, replicates, clusters), int(clusters.max()) + 1
+    method = f"bootstrap over {units:,} clusters"
+    return posterior(judgments, refit_weights(judgments.weights), found, units, method, seed)
 
 
 def bootstrap_weights(
@@ -75,11 +86,16 @@ def bootstrap_weights(
 
 
 def weight_replicates(
-    judgments: Any, refit: Callable[[FloatArray], FloatArray], seed: int, replicates: int
+    judgments: Any,
+    refit: Callable[[FloatArray], FloatArray],
+    seed: int,
+    replicates: int,
+    clusters: IntArray | None = None,
 ) -> FloatArray:
-    """Scores of resampled weights, one replicate per row."""
+    """Scores of resampled weights, one replicate per row. Units are clusters, annotators or judgments."""
     rng = np.random.default_rng(seed)
     unit = judgments.annotator if by_annotator(judgments) else np.arange(len(judgments))
+    unit = unit if clusters is None else clusters
     units = int(unit.max()) + 1
     found = []
     for _ in range(replicates):
@@ -95,6 +111,7 @@ def with_bootstrap(
     *,
     side_information: SideInformation | None = None,
     replicates: int = REPLICATES,
+    clusters: IntArray | None = None,
 ) -> Ranking:
     """Return the ranking with its uncertainty from the bootstrap.
 
@@ -110,6 +127,8 @@ def with_bootstrap(
         Given to every refit.
     replicates : int, default 200
         Number of resamples.
+    clusters : array of int, optional
+        The cluster of each judgment, counted from 0: whole clusters are drawn, in place of annotators or judgments.
 
     Returns
     -------
@@ -134,7 +153,9 @@ def with_bootstrap(
         return found
 
     seed = int(model_settings(model).get("seed", 0))
-    return ranking.with_parts(uncertainty=lambda: bootstrap(judgments, refit, seed=seed, replicates=replicates))
+    return ranking.with_parts(
+        uncertainty=lambda: bootstrap(judgments, refit, seed=seed, replicates=replicates, clusters=clusters)
+    )
 
 
 def by_annotator(judgments: Judgments) -> bool:

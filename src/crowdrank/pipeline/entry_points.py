@@ -31,6 +31,7 @@ def rank(
     encoding: str | None = None,
     header: bool | None = None,
     features: str | Sequence[str] | None = None,
+    control: bool = False,
     items: Any = None,
     system: str | None = None,
     gold_columns: ColumnRoles | None = None,
@@ -47,6 +48,13 @@ def rank(
     level: float = 0.95,
     simultaneous: bool = False,
     missing: Literal["unknown", "worse"] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    aliases: Mapping[str, str] | None = None,
+    cluster: str | None = None,
+    score_scale: Literal["elo", "jod", "probability"] | None = None,
+    anchors: Mapping[str, float] | None = None,
+    link_to: Ranking | str | PathLike[str] | None = None,
+    min_comparisons: int = 0,
     seed: int | None = None,
     strict: bool = False,
     **settings: Any,
@@ -76,7 +84,11 @@ def rank(
     header : bool, optional
         Whether the first line of a text file names the columns; guessed by default.
     features : str or sequence of str, optional
-        Features that should not matter, for factor-bt: "position", or columns of the judgments or of `items`.
+        Features that should not matter: "position", columns of the judgments (or two columns such as length_left and
+        length_right), or columns of `items`. They need `control`, or factor-bt.
+    control : bool, default False
+        Whether the effects of `features` are estimated next to the scores, by bradley-terry or thurstone, and removed
+        from the ranking. `covariate_effects` and `rank_changes` of `crowdrank.results` show what that changes.
     items : path, data frame or mapping, optional
         Columns about items, for `features` and `system`.
     system : str, optional
@@ -107,6 +119,22 @@ def rank(
         Whether rank intervals hold for all items of a query together, as for a published table, instead of one by one.
     missing : {"unknown", "worse"}, optional
         How to treat items missing from a ranked list: ignore them, or rank them below the listed ones.
+    exclude : str or sequence of str, optional
+        Annotators to leave out.
+    aliases : mapping of str to str, optional
+        New names of items. Two items that get the same name become one.
+    cluster : str, optional
+        Column that says which comparisons belong together, such as the prompt, or "annotator". Errors take the
+        judgments of one cluster as dependent.
+    score_scale : {"elo", "jod", "probability"}, optional
+        Scale on which tables show the scores: Elo points, just-objectionable differences, or the probability to beat
+        the average item. By default the unit of the model.
+    anchors : mapping of str to float, optional
+        Values of items on the scale, such as `{"gpt-4": 1000}`.
+    link_to : Ranking or path, optional
+        An earlier ranking whose scale is kept: the items that both have keep their mean.
+    min_comparisons : int, default 0
+        Items with fewer judgments get no rank: they are in `Ranking.provisional`.
     seed : int, optional
         Seed of the model's random numbers.
     strict : bool, default False
@@ -142,6 +170,7 @@ def rank(
         header=header,
         strict=strict,
         features=(features,) if isinstance(features, str) else tuple(features or ()),
+        control=control,
         items=items,
         items_columns=items_columns or {},
         system=system,
@@ -159,6 +188,13 @@ def rank(
         uncertainty=uncertainty,
         level=level,
         simultaneous=simultaneous,
+        exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude or ()),
+        aliases=aliases or {},
+        cluster=cluster,
+        score_scale=score_scale,
+        anchors=anchors or {},
+        link_to=link_to,
+        min_comparisons=min_comparisons,
     )
     result = run(source, options)
     if result.report is not None and (sentence := result.report.dropped_summary()):

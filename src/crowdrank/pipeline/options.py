@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from crowdrank.engines import Engine, check_engine
 from crowdrank.errors import SettingError
+from crowdrank.leaderboard.options import LeaderboardOptions
 from crowdrank.models import Model
 from crowdrank.results import Ranking
 
@@ -17,12 +18,13 @@ Stage: TypeAlias = Callable[[str], AbstractContextManager[Callable[[str], None]]
 """Reports progress: a context manager for one named stage, which yields a function that shows a detail."""
 ColumnRoles: TypeAlias = Mapping[str, str | None]
 
+AUTO = "auto"
 UNCERTAINTY_METHODS = ("model", "bootstrap", "none")
 MISSING_RULES = ("unknown", "worse")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankOptions:
+class RankOptions(LeaderboardOptions):
     """The options of `rank`, checked before anything is read.
 
     Each is described in `rank`; `settings` holds the settings of the model. Text values of settings are converted to
@@ -39,10 +41,6 @@ class RankOptions:
     encoding: str | None = None
     header: bool | None = None
     strict: bool = False
-    features: Sequence[str] = ()
-    items: Any = None
-    items_columns: ColumnRoles = field(default_factory=dict)
-    system: str | None = None
     missing: str | None = None
     gold: Any = None
     gold_columns: ColumnRoles = field(default_factory=dict)
@@ -59,10 +57,13 @@ class RankOptions:
     simultaneous: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.uncertainty not in UNCERTAINTY_METHODS:
             raise SettingError(f"uncertainty must be model, bootstrap or none, got {self.uncertainty!r}.")
         if self.missing is not None and self.missing not in MISSING_RULES:
             raise SettingError(f"missing must be unknown or worse, got {self.missing!r}.")
+        if self.control and self.model == AUTO:
+            raise SettingError("control=True needs bradley-terry or thurstone; model='auto' compares others too.")
         if not 0 < self.level < 1:
             raise SettingError(f"level must be between 0 and 1, got {self.level}.")
         if self.engine is None or isinstance(self.engine, str):
@@ -70,12 +71,20 @@ class RankOptions:
 
     @property
     def roles(self) -> dict[str, str | None]:
-        """`columns` with `query` as one of the roles; an empty query means that there is none."""
+        """`columns` with `query` as one of the roles; an empty query, or clusters by it, mean that there is none."""
+        if self.query is None and self.cluster is not None and _names_query(self.cluster):
+            return {"query": None, **self.columns}
         return {**self.columns, **({} if self.query is None else {"query": self.query or None})}
 
     @property
     def has_side_information(self) -> bool:
         return self.gold_pairs is not None or bool(self.annotator_quality) or bool(self.annotator_order)
+
+
+def _names_query(cluster: str) -> bool:
+    from crowdrank.leaderboard.clusters import names_query
+
+    return names_query(cluster)
 
 
 @contextmanager

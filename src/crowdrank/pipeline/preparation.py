@@ -10,6 +10,9 @@ from typing import Any
 from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
 from crowdrank.errors import DataError, DataWarning, SettingError
 from crowdrank.io import ImportReport
+from crowdrank.leaderboard.control import default_choice, feature_settings, with_feature_sides
+from crowdrank.leaderboard.names import with_aliases, without_annotators
+from crowdrank.leaderboard.publishing import check_publishable
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import (
     ModelChoice,
@@ -21,10 +24,9 @@ from crowdrank.models.selection import (
     parse_settings,
 )
 from crowdrank.pipeline.items import ItemInformation
-from crowdrank.pipeline.options import RankOptions, Stage, silent
+from crowdrank.pipeline.options import AUTO, RankOptions, Stage, silent
 from crowdrank.pipeline.sources import are_agreed, load_people, read_gold_pairs, read_judgments
 
-AUTO = "auto"
 # Judgments are refused if at least this share of at least so many items was compared once, with each other.
 _LONE_SHARE, _FEWEST_LONE_ITEMS = 0.95, 10
 
@@ -69,13 +71,16 @@ def prepare(
     """Read the judgments, choose the model (one of `among`, if given), and convert the judgments to what it reads."""
     items = ItemInformation.read(source, options)
     judgments, report = read_judgments(source, options, items.columns_to_read, stage)
+    judgments = with_feature_sides(judgments, items.feature_sides)
+    judgments = with_aliases(without_annotators(judgments, options.exclude), options.aliases)
     if options.system is None:
         _check_connected(judgments)
     choice = _choose_model(judgments, items, options, stage, among)
     model = _make_model(choice, options)
+    check_publishable(options, model, judgments.items)
     filled, filling = _fill_missing(judgments, options.missing)
     converted, conversion = convert_for(model, filled)
-    if options.features and has_setting(type(model), "features") and isinstance(converted, Comparisons):
+    if options.features and isinstance(converted, Comparisons):
         converted = items.add_features(converted)
     return PreparedData(
         judgments=judgments,
@@ -128,7 +133,7 @@ def _choose_model(
         gold=options.gold_pairs is not None and not are_agreed(options.gold_pairs),
     )
     if options.model is None:
-        return default
+        return default_choice(judgments, options) or default
     from crowdrank.evaluation import compare_models
 
     if isinstance(judgments, Comparisons):  # the compared models get the requested features and no others
@@ -145,7 +150,10 @@ def _choose_model(
     except DataError as error:
         reason = f"{default.name} is the default model; no others were compared: {error}"
         return replace(default, reason=reason, compared=True)
-    return ModelChoice(found.model, found.why, compared=True, notes=notes_for(judgments, found.model))
+    notes = notes_for(judgments, found.model)
+    if options.features and not has_setting(by_name(found.model), "features"):
+        notes += (f"{found.model} predicts best and does not use the features.",)
+    return ModelChoice(found.model, found.why, compared=True, notes=notes)
 
 
 def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
@@ -158,8 +166,8 @@ def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
             f"{', '.join(models_that('distributable'))}."
         )
     settings = parse_settings(cls, options.settings, options.seed)
-    if options.features and has_setting(cls, "features"):
-        settings["features"] = tuple(options.features)
+    if options.model != AUTO or has_setting(cls, "features"):  # a comparison of models may find features useless
+        settings |= feature_settings(cls, choice.name, options)
     return cls(**settings) if given is None else replace(given, **settings)
 
 

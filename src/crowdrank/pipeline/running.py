@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from crowdrank.engines import LOCAL, Engine, ProgressEngine, open_engine
 from crowdrank.errors import CrowdrankWarning, SettingError
+from crowdrank.leaderboard.control import with_uncontrolled_ranks
+from crowdrank.leaderboard.publishing import check_link, publish
 from crowdrank.models import Model
 from crowdrank.models.base import model_settings
 from crowdrank.models.selection import models_that
@@ -37,6 +39,8 @@ class RankResult(PreparedData):
     ----------
     ranking : Ranking
         The result. Its `notes` are those that the command prints.
+    fitted : Ranking
+        The same ranking with its provisional items.
     evaluation : Evaluation or None
         The ranking against the gold, if there is gold.
     systems : Systems or None
@@ -48,6 +52,7 @@ class RankResult(PreparedData):
     """
 
     ranking: Ranking
+    fitted: Ranking
     evaluation: Evaluation | None
     systems: Systems | None
     warnings: tuple[Warning, ...]
@@ -76,25 +81,31 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         It holds the warnings that were raised, and its notes have their text; none is issued.
     """
     # Files are opened before the fit, so that a wrong name fails before a long computation.
-    gold, init = load_gold(options.gold, options.gold_columns), load_init(options)
+    gold, init, earlier = load_gold(options.gold, options.gold_columns), load_init(options), check_link(options)
     with warnings.catch_warnings(record=True) as caught, ExitStack() as resources:
         warnings.simplefilter("always", CrowdrankWarning)
         prepared = prepare(source, options, stage)
         _check_warm_start(prepared.model, init)
         label = f"Ranking {len(prepared.converted.items):,} items"
         engine = resources.enter_context(_engine(options, label, stage))
-        ranking = replace(_fit(prepared, engine, init, options.uncertainty), simultaneous=options.simultaneous)
+        ranking = _fit(prepared, engine, init, options.uncertainty, options.cluster)
+        ranking = replace(ranking, simultaneous=options.simultaneous)
         ranking = _compute_lazy_parts(ranking)  # inside the block, which records their warnings and holds the engine
         evaluation = None if gold is None else _evaluate(ranking, gold)
         systems = None
         if options.system:
             compared = _with_wide_prior(prepared, ranking, engine, options.uncertainty)
             systems = prepared.items.compare_systems(prepared.judgments, compared, options)
+        if options.control:
+            ranking = with_uncontrolled_ranks(ranking, _fit_uncontrolled(prepared, engine, ranking))
     raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
     notes = [*opening_notes(prepared), *_collect_notes(ranking, raised, evaluation)]
+    published, more = publish(ranking, options, earlier)
+    notes += more
     return RankResult(
         **{name: getattr(prepared, name) for name in PreparedData.__dataclass_fields__},
-        ranking=ranking.with_parts(notes=lambda: notes),
+        ranking=published.with_parts(notes=lambda: notes),
+        fitted=ranking.on_scale(published.scale).with_parts(notes=lambda: notes),
         evaluation=evaluation,
         systems=systems,
         warnings=raised,
@@ -120,11 +131,17 @@ def _engine(options: RankOptions, label: str, stage: Stage) -> Iterator[Engine]:
         yield ProgressEngine(engine, lambda count: update(f"pass {count:,}"))
 
 
-def _fit(prepared: PreparedData, engine: Engine, init: Ranking | None, uncertainty: str) -> Ranking:
+def _fit(
+    prepared: PreparedData, engine: Engine, init: Ranking | None, uncertainty: str, cluster: str | None = None
+) -> Ranking:
     model, data, known = prepared.model, prepared.converted, prepared.side_information
     # Other models compute in this process; judgments that are streamed from disk reach them all the same.
     engine = engine if model.distributable else LOCAL
     ranking = model.fit(data, engine=engine, init=init, side_information=known)
+    if cluster is not None and uncertainty != "none":
+        from crowdrank.leaderboard.clusters import with_cluster_errors
+
+        return with_cluster_errors(model, data, ranking, cluster, uncertainty, known)
     if uncertainty == "bootstrap":
         from crowdrank.models import with_bootstrap
 
@@ -145,6 +162,14 @@ def _with_wide_prior(prepared: PreparedData, ranking: Ranking, engine: Engine, u
         warnings.simplefilter("ignore", CrowdrankWarning)  # the fit of the ranking has raised them
         init = ranking if model.supports_warm_start else None
         return _fit(replace(prepared, model=model), engine, init, uncertainty)
+
+
+def _fit_uncontrolled(prepared: PreparedData, engine: Engine, ranking: Ranking) -> Ranking:
+    """The ranking without covariates, to compare with."""
+    plain = replace(prepared.model, covariates=())  # type: ignore[call-arg]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdrankWarning)  # the fit of the ranking has raised them
+        return _fit(replace(prepared, model=plain), engine, ranking, "none")
 
 
 def _compute_lazy_parts(ranking: Ranking) -> Ranking:

@@ -30,8 +30,8 @@ def read_judgments(
     """Read the source into memory, or stream it from disk if it is a folder, a pattern or must not fill the memory."""
     in_memory_only = {name: getattr(options, name) for name in ("kind", "format", "encoding", "header")}
     if is_judgments(source):
-        described = {"columns": options.roles or None, **in_memory_only}
-        if given := [name for name, value in described.items() if value is not None]:
+        described = {"columns": options.columns or options.query, **in_memory_only}
+        if given := [name for name, value in described.items() if value not in (None, {})]:
             raise SettingError(f"{given[0]}= describes a file or table, but the source is {type(source).__name__}.")
         return source, None
     is_path = isinstance(source, str | PathLike)

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any
 _MODULES = {
     "crowdrank.reports.figures": ("check_drawable", "check_report", "draw_curves", "draw_heat_map", "draw_ranking"),
     "crowdrank.reports.html": ("Findings", "report", "write_report"),
+    "crowdrank.reports.leaderboard_page": ("Leaderboard", "check_leaderboard", "leaderboard_html", "write_leaderboard"),
+    "crowdrank.reports.leaderboard_tables": (
+        "covariates_table",
+        "misfit_table",
+        "provisional_table",
+        "rank_changes_table",
+    ),
     "crowdrank.reports.terminal": (
         "annotators_table",
         "bias_effects_table",
@@ -29,10 +36,13 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "Findings",
+    "Leaderboard",
     "annotators_table",
     "bias_effects_table",
     "check_drawable",
+    "check_leaderboard",
     "check_report",
+    "covariates_table",
     "curves_tables",
     "domains_report",
     "draw_curves",
@@ -41,20 +51,32 @@ __all__ = [
     "evaluation_table",
     "facts",
     "label",
+    "leaderboard_html",
+    "misfit_table",
     "models_table",
     "number_column",
     "plan_table",
+    "provisional_table",
     "questions_table",
+    "rank_changes_table",
     "ranking_tables",
     "report",
     "short",
     "systems_table",
+    "write_leaderboard",
     "write_report",
 ]
 
 if TYPE_CHECKING:
     from crowdrank.reports.figures import check_drawable, check_report, draw_curves, draw_heat_map, draw_ranking
     from crowdrank.reports.html import Findings, report, write_report
+    from crowdrank.reports.leaderboard_page import Leaderboard, check_leaderboard, leaderboard_html, write_leaderboard
+    from crowdrank.reports.leaderboard_tables import (
+        covariates_table,
+        misfit_table,
+        provisional_table,
+        rank_changes_table,
+    )
     from crowdrank.reports.terminal import (
         annotators_table,
         bias_effects_table,

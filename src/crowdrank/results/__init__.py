@@ -18,34 +18,48 @@ from crowdrank.results.parts import (
     Uncertainty,
 )
 from crowdrank.results.ranking import Ranking
+from crowdrank.results.scales import SCALES, Scale, make_scale
 
 if TYPE_CHECKING:
+    from crowdrank.results.best import best_items
+    from crowdrank.results.covariates import CovariateEffect, covariate_effects, rank_changes
     from crowdrank.results.domains import Domains
     from crowdrank.results.systems import Systems, compare_systems
 
 # Imported on first use.
 _HOME = {
+    "CovariateEffect": "covariates",
     "Domains": "domains",
     "Systems": "systems",
+    "best_items": "best",
     "compare_systems": "systems",
+    "covariate_effects": "covariates",
+    "rank_changes": "covariates",
 }
 
 __all__ = [
     "CLOSED_FORM",
+    "SCALES",
     "AnnotatorRow",
     "Annotators",
     "BiasEffect",
     "Convergence",
+    "CovariateEffect",
     "Domains",
     "Interval",
     "LazyParts",
     "RankDistributions",
     "RankedItem",
     "Ranking",
+    "Scale",
     "Systems",
     "Uncertainty",
+    "best_items",
     "bias_effects",
     "compare_systems",
+    "covariate_effects",
+    "make_scale",
+    "rank_changes",
 ]
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Judgments
-from crowdrank.errors import AmbiguousNameError, DataError, SettingError, UnknownNameError
+from crowdrank.errors import AmbiguousNameError, DataError, UnknownNameError
 from crowdrank.results.parts import (
     CLOSED_FORM,
     Annotators,
@@ -24,15 +24,15 @@ from crowdrank.results.parts import (
     Uncertainty,
     as_native,
 )
+from crowdrank.results.ranking_table import check_level, ranking_frame, reversed_note
 from crowdrank.results.ranks import tie_groups
+from crowdrank.results.scales import Scale
 
 if TYPE_CHECKING:
     from crowdrank.evaluation import Verdicts
     from crowdrank.results.domains import Domains
 
-_LEVEL = 0.95
 _TOP_IN_REPR = 5
-_NAMES_IN_NOTE = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -68,6 +68,10 @@ class Ranking:
         Data frame library of the tables, the one that the judgments came in.
     simultaneous : bool, default False
         Whether rank intervals hold for all items of a query together, unless `table` is told otherwise.
+    scale : Scale, optional
+        The scale on which tables show the scores; by default the unit of the model.
+    provisional : Ranking, optional
+        Items with too few judgments for a rank, if `crowdrank.rank` was told to set them apart.
 
     Examples
     --------
@@ -93,6 +97,8 @@ class Ranking:
     convergence: Convergence = CLOSED_FORM
     native: str = "polars"
     simultaneous: bool = False
+    scale: Scale | None = None
+    provisional: Ranking | None = None
     _lazy: LazyParts
 
     def with_parts(
@@ -123,13 +129,17 @@ class Ranking:
         changed: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
         return replace(self, _lazy=replace(self._lazy, **changed))
 
+    def on_scale(self, scale: Scale | None) -> Ranking:
+        """Return a copy whose tables show the scores on another scale; see `crowdrank.results.make_scale`."""
+        return replace(self, scale=scale)
+
     def without_uncertainty(self) -> Ranking:
         """Return a copy without uncertainty."""
         return replace(self, _lazy=replace(self._lazy, uncertainty=None))
 
     def __repr__(self) -> str:
         first = self.order[self.items.of_query(0)][:_TOP_IN_REPR]
-        shown = ", ".join(f"{self.items.labels[n]} {self.scores[n]:.2f}" for n in first)
+        shown = ", ".join(f"{self.items.labels[n]} {self.shown_scores[n]:.2f}" for n in first)
         queries = f" in {len(self.items.queries):,} queries" if self.items.has_queries else ""
         where = f"{self.items.queries[0]}: " if queries else ""
         more = ", …" if len(self) > len(first) else ""
@@ -188,7 +198,7 @@ class Ranking:
         row = RankedItem(
             rank=int(self.rank[n]),
             item=str(self.items.labels[n]),
-            score=float(self.scores[n]),
+            score=float(self.shown_scores[n]),
             query=str(self.items.queries[self.items.query[n]]) if self.items.has_queries else None,
         )
         if not self.has_uncertainty:
@@ -196,7 +206,7 @@ class Ranking:
         low, high = self._rank_intervals
         return replace(
             row,
-            std_error=float(self.uncertainty.std_error[n]),
+            std_error=float(self.shown_errors[n]),
             rank_low=int(low[n]),
             rank_high=int(high[n]),
             group=int(self.groups[n]),
@@ -259,7 +269,7 @@ class Ranking:
         found = [] if self.convergence.converged else [self.convergence.describe(self.model)]
         found += [] if self._lazy.notes is None else self._lazy.notes()
         if self.has_annotators:
-            found += _reversed_note(self.annotators.reversed)
+            found += reversed_note(self.annotators.reversed)
         return list(dict.fromkeys(found))  # a loaded ranking has stored them all
 
     def verdicts(self, **settings: Any) -> Verdicts:
@@ -283,6 +293,17 @@ class Ranking:
                 f"Verdicts need comparisons that annotators made one by one, got {type(self.judgments).__name__}."
             )
         return verdicts(self.judgments, **settings)
+
+    @property
+    def shown_scores(self) -> FloatArray:
+        """The scores on the scale of the tables."""
+        return self.scores if self.scale is None else self.scale.show(self.scores)
+
+    @property
+    def shown_errors(self) -> FloatArray:
+        """The standard errors on the scale of the tables."""
+        error = self.uncertainty.std_error
+        return error if self.scale is None else self.scale.show_error(self.scores, error)
 
     @cached_property
     def order(self) -> IntArray:
@@ -315,7 +336,7 @@ class Ranking:
 
     def rank_intervals(self, level: float = 0.95, simultaneous: bool | None = None) -> tuple[IntArray, IntArray]:
         """Return the lower and upper ends of the rank intervals, one per item. See `table`."""
-        _check_level(level)
+        check_level(level)
         together = self.simultaneous if simultaneous is None else simultaneous
         return self.uncertainty.rank_intervals(self.items, self.rank, level, together)
 
@@ -361,22 +382,7 @@ class Ranking:
         self, level: float = 0.95, uncertainty: bool = True, simultaneous: bool | None = None
     ) -> pl.DataFrame:
         """Return the table as a polars data frame. See `table`."""
-        _check_level(level)
-        order = self.order
-        columns: dict[str, Any] = {}
-        if self.items.has_queries:
-            columns["query"] = self.items.queries[self.items.query[order]].tolist()
-        columns |= {"rank": self.rank[order], "item": self.items.labels[order].tolist(), "score": self.scores[order]}
-        if uncertainty and self.has_uncertainty:
-            low, high = self.rank_intervals(level, simultaneous)
-            columns |= {
-                "std_error": self.uncertainty.std_error[order],
-                "rank_low": low[order],
-                "rank_high": high[order],
-                "group": self.groups[order],
-            }
-        columns[self.judgment_kind] = self.n_judgments[order]
-        return pl.DataFrame(columns)
+        return ranking_frame(self, level, uncertainty, simultaneous)
 
     def to_pandas(self, level: float = 0.95, uncertainty: bool = True, simultaneous: bool | None = None) -> Any:
         """Return the table as a pandas data frame. See `table`."""
@@ -437,17 +443,3 @@ class Ranking:
         from crowdrank.results.saving import load
 
         return load(path)
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise SettingError(f"level must be between 0 and 1, got {level}.")
-
-
-def _reversed_note(names: list[str]) -> list[str]:
-    if not names:
-        return []
-    shown = ", ".join(names[:_NAMES_IN_NOTE]) + (", …" if len(names) > _NAMES_IN_NOTE else "")
-    if len(names) == 1:
-        return [f"1 annotator appears to answer in reverse and was flipped: {shown}."]
-    return [f"{len(names):,} annotators appear to answer in reverse and were flipped: {shown}."]

@@ -17,6 +17,7 @@ from crowdrank.errors import FormatError
 from crowdrank.results.domains import Domains
 from crowdrank.results.parts import Annotators, Convergence, LazyParts, Uncertainty
 from crowdrank.results.ranking import Ranking
+from crowdrank.results.scales import scale_from
 
 VERSION = 1
 """Version of the format. Its keys stay as they are, so that files of earlier releases can be read."""
@@ -24,6 +25,10 @@ VERSION = 1
 
 def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
     """Write a ranking as JSON."""
+    Path(path).write_text(json.dumps(_content(ranking, uncertainty), ensure_ascii=False), encoding="utf-8")
+
+
+def _content(ranking: Ranking, uncertainty: bool) -> dict[str, Any]:
     items = ranking.items
     content: dict[str, Any] = {
         "crowdrank_ranking": VERSION,
@@ -42,6 +47,8 @@ def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
         "notes": ranking.notes,
         "native": ranking.native,
         "simultaneous": ranking.simultaneous,
+        "scale": None if ranking.scale is None else asdict(ranking.scale),
+        "provisional": None if ranking.provisional is None else _content(ranking.provisional, uncertainty),
     }
     if ranking.has_annotators:
         annotators = ranking.annotators
@@ -71,7 +78,7 @@ def save(ranking: Ranking, path: str | Path, uncertainty: bool = True) -> None:
             "draws": _pack(ranking.uncertainty.draws),
             "draws_shape": ranking.uncertainty.draws.shape,
         }
-    Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    return content
 
 
 def load(path: str | Path) -> Ranking:
@@ -83,6 +90,10 @@ def load(path: str | Path) -> Ranking:
         raise FormatError(f"{path} is not a ranking saved by crowdrank: expected a file of Ranking.save().") from error
     if version != VERSION:
         raise FormatError(f"{path} was saved in version {version} of the format; this crowdrank reads {VERSION}.")
+    return _ranking(content)
+
+
+def _ranking(content: dict[str, Any]) -> Ranking:
     notes, uncertainty = content["notes"], content.get("uncertainty")
     annotators, domains, native = content.get("annotators"), content.get("domains"), content["native"]
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in content["settings"].items()}
@@ -98,6 +109,8 @@ def load(path: str | Path) -> Ranking:
         convergence=Convergence(**content["convergence"]),
         native=native,
         simultaneous=content.get("simultaneous", False),
+        scale=scale_from(content.get("scale")),
+        provisional=None if content.get("provisional") is None else _ranking(content["provisional"]),
         _lazy=LazyParts(
             n_judgments=lambda: np.array(content["judged"], np.int64),
             notes=lambda: notes,

@@ -12,20 +12,10 @@ import polars as pl
 from crowdrank.arrays import AnyArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import Items
 from crowdrank.errors import DataError, SettingError, UnknownNameError
+from crowdrank.results.links import link_of
 from crowdrank.results.parts import Tabular, as_native
 from crowdrank.results.ranking import Ranking
 
-# Models whose score differences determine the probability of a win, by their link.
-_LOGISTIC = (
-    "bradley-terry",
-    "crowd-bt",
-    "bayesian-crowd-bt",
-    "factor-bt",
-    "variance-bt",
-    "plackett-luce",
-    "rank-centrality",
-)
-_PROBIT = ("thurstone",)
 _MAX_CELLS = 4_000_000
 """Size of the arrays that are held at once while the draws are processed."""
 
@@ -173,7 +163,7 @@ def compare_systems(
         raise SettingError(f"level must be between 0 and 1, got {level}.")
     if queries not in ("resampled", "fixed"):
         raise SettingError(f'queries must be "resampled" or "fixed", got {queries!r}.')
-    link = _link_of(ranking)
+    link = link_of(ranking, "compare systems")
     labels, code = _system_codes(ranking.items, system_of_item)
     pairs = _item_pairs(ranking.items, code, len(labels))
     in_cells = _cell_means(pairs, link(ranking.scores[pairs.first] - ranking.scores[pairs.second]))
@@ -186,26 +176,6 @@ def compare_systems(
         weight = np.random.default_rng(seed).exponential(size=(len(draws), len(ranking.items.queries)))
         samples = _samples(pairs, in_cells, draws, weight if resampled else None)
     return _systems(labels, pairs, average, samples, level, resampled, ranking.native)
-
-
-def _link_of(ranking: Ranking) -> Callable[[FloatArray], FloatArray]:
-    probit = ranking.model in _PROBIT or ranking.settings.get("link") == "probit"
-    if not probit and ranking.model not in _LOGISTIC:
-        raise SettingError(
-            f"Scores of {ranking.model} give an order but not the probability of a win: compare systems with one of "
-            f"{', '.join((*_LOGISTIC, *_PROBIT))}."
-        )
-    return _normal_cdf if probit else _sigmoid
-
-
-def _sigmoid(margin: FloatArray) -> FloatArray:
-    return np.asarray(0.5 + 0.5 * np.tanh(margin / 2))
-
-
-def _normal_cdf(margin: FloatArray) -> FloatArray:
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(margin / np.sqrt(2)))
 
 
 def _system_codes(items: Items, system_of_item: Sequence[Any] | AnyArray) -> tuple[ObjectArray, IntArray]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.data.features import feature_columns
+from crowdrank.data.features import feature_columns, typical_size
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
 from crowdrank.models.crowd import (
@@ -111,7 +111,7 @@ class FactorBT(IterativeModel):
         check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
         priors = Priors(scale=self.prior_scale, logit=self.attention_prior, feature_weight=self.feature_weight_scale)
         columns = feature_columns(comparisons, self.features)
-        units = {name: _unit(column, comparisons.weights) for name, column in columns.items()}
+        units = {name: typical_size(column, comparisons.weights) for name, column in columns.items()}
         encoder = ScaledFeatures(self.features, units)
         estimate = fit_map(self, comparisons, FACTOR_BT, priors, options, encoder, ties=self.ties, solver=self.solver)
 
@@ -163,13 +163,3 @@ class ScaledFeatures:
     def __call__(self, comparisons: Comparisons) -> FloatArray:
         columns, none = feature_columns(comparisons, self.features), np.zeros(len(comparisons))
         return np.stack([columns.get(name, none) / unit for name, unit in self.units.items()], axis=1)
-
-
-def _unit(column: FloatArray, weight: FloatArray) -> float:
-    """Typical size of a feature: its root mean square, or 1 if it is −1, 0 or 1 already."""
-    size = np.abs(column[:1] if column.strides == (0,) else column)  # a broadcast column: one number for all rows
-    largest = float(size.max())
-    if np.all((size == 0) | (size == 1)):
-        return 1.0
-    # divided by the largest first, so that squares cannot overflow
-    return largest * float(np.sqrt(np.average((size / largest) ** 2, weights=weight)))

@@ -18,7 +18,7 @@ from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature
 from crowdrank.inference.laplace import LaplaceApproximation
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.inference.pair_curvature import hessian_matrix, hessian_product
-from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, diagnose
+from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, check_connected, diagnose, model_settings
 from crowdrank.models.pairwise import likelihood
 from crowdrank.models.pairwise.likelihood import (
     DAVIDSON,
@@ -39,7 +39,7 @@ _LARGEST_FACTORED = 300
 TIE_SCALE = 3.0
 _DRAWS = 1000
 # The formula without ties that each formula extends.
-_WITHOUT_TIES = {LOGISTIC: LOGISTIC, PROBIT: PROBIT, DAVIDSON: LOGISTIC, THRESHOLD: PROBIT}
+WITHOUT_TIES = {LOGISTIC: LOGISTIC, PROBIT: PROBIT, DAVIDSON: LOGISTIC, THRESHOLD: PROBIT}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,12 @@ class PairwiseModel(IterativeModel):
     """The settings that bradley-terry and thurstone share."""
 
     shares_scores: ClassVar[bool] = True
+    formulas: ClassVar[tuple[int, int]]
+    """The likelihood without ties, and the one that models them."""
 
     prior_scale: float | Literal["auto"] | None = "auto"
     virtual_weight: float = 0.0
+    covariates: tuple[str, ...] = ()
     max_steps: int = 100
 
     def __post_init__(self) -> None:
@@ -59,6 +62,8 @@ class PairwiseModel(IterativeModel):
             raise SettingError(f'prior_scale must be positive, "auto", or None for no prior, got {scale!r}.')
         if not 0 <= self.virtual_weight < np.inf:
             raise SettingError(f"virtual_weight must be zero or more, got {self.virtual_weight}.")
+        if isinstance(self.covariates, str):
+            raise SettingError(f"covariates must be a tuple of names, got {self.covariates!r}.")
 
 
 def check_ties(ties: str, allowed: tuple[str, ...]) -> None:
@@ -161,7 +166,7 @@ class Objective:
         if self.prior_scale is not None:
             found.append(gaussian(scores, self.prior_scale))
         if self.virtual_weight:
-            found.append(virtual_node(scores, self.virtual_weight, _WITHOUT_TIES[self.formula]))
+            found.append(virtual_node(scores, self.virtual_weight, WITHOUT_TIES[self.formula]))
         return found
 
     def start(self, tie_share: float, earlier: FloatArray | None = None) -> FloatArray:
@@ -186,11 +191,9 @@ class Objective:
         return np.asarray(scores)
 
 
-def fit_pairwise(
-    model: PairwiseModel, comparisons: Comparisons, ties_setting: str, even: int, tied: int, options: FitOptions
-) -> Ranking:
-    """Fit by Newton's method. `even` is the formula without ties, `tied` the one that models them."""
-    ties = comparisons.ties
+def choose_formula(model: PairwiseModel, comparisons: Comparisons) -> tuple[Comparisons, int]:
+    """The comparisons to fit, without ties if they are dropped, and the formula of their likelihood."""
+    (even, tied), ties, ties_setting = model.formulas, comparisons.ties, model_settings(model)["ties"]
     if ties_setting == "drop" and ties:
         if ties == len(comparisons):
             raise DataError('Every judgment is a tie: with ties="drop" nothing is left.')
@@ -198,6 +201,13 @@ def fit_pairwise(
     formula = tied if ties and ties_setting not in ("half", "drop") else even
     if formula == tied and model.prior_scale is None and ties == len(comparisons):
         raise SeparationError("Every judgment is a tie, so no finite tie parameter fits. Set prior_scale.")
+    return comparisons, formula
+
+
+def fit_pairwise(model: PairwiseModel, comparisons: Comparisons, options: FitOptions) -> Ranking:
+    """Fit by Newton's method."""
+    ties = comparisons.ties
+    comparisons, formula = choose_formula(model, comparisons)
     check_connected(diagnose(comparisons), model.prior_scale is not None or model.virtual_weight > 0)
     held = options.engine.load(reduce(comparisons, formula))
     given = None if model.prior_scale == "auto" else model.prior_scale

@@ -27,11 +27,11 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
-from crowdrank.inference.newton import OptimizeResult, maximize
+from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.inference.positive_definite import invert_triangular
 
 if TYPE_CHECKING:
-    from crowdrank.models.pairwise.paired import Objective, PairwiseCurvature
+    from crowdrank.models.pairwise.paired import PairwiseCurvature
 
 LARGEST_INTEGRATED = 300
 """Up to this many items the spread is integrated out; beyond it, the best value is taken."""
@@ -211,7 +211,7 @@ def neighbours_only(comparisons: Comparisons, scores: FloatArray) -> bool:
 
 
 def learn_spread(
-    objective_at: Callable[[float], Objective],
+    objective_at: Callable[[float], Callable[[FloatArray], Evaluation]],
     start: FloatArray,
     first: float,
     items: Items,

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.models.base import FitOptions, require_kind
+from crowdrank.models.pairwise.covariates import covariate_margin, fit_with_covariates
 from crowdrank.models.pairwise.likelihood import PROBIT, THRESHOLD, outcome_probabilities
 from crowdrank.models.pairwise.paired import PairwiseModel, check_ties, fit_pairwise
 from crowdrank.results import Ranking
@@ -27,6 +28,9 @@ class Thurstone(PairwiseModel):
     ties : {"threshold", "half", "drop"}, default "threshold"
         Model a tie as a difference below a threshold (Glenn & David 1960), count half a win for each side, or drop
         ties.
+    covariates : tuple of str, default ()
+        Features whose effect is estimated next to the scores and removed from them: "position" (which item was on the
+        left), or columns read with the judgments. `covariate_effects` returns the coefficients.
     tolerance : float, default 1e-4
         Newton's method stops when the distance to the optimum is at most this many standard errors.
     max_steps : int, default 100
@@ -53,6 +57,7 @@ class Thurstone(PairwiseModel):
     reads: ClassVar[type] = Comparisons
     distributable: ClassVar[bool] = True
     supports_warm_start: ClassVar[bool] = True
+    formulas: ClassVar[tuple[int, int]] = (PROBIT, THRESHOLD)
 
     ties: Literal["threshold", "half", "drop"] = "threshold"
 
@@ -61,10 +66,12 @@ class Thurstone(PairwiseModel):
         check_ties(self.ties, ("threshold", "half", "drop"))
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
-        return fit_pairwise(self, require_kind(Comparisons, judgments, self), self.ties, PROBIT, THRESHOLD, options)
+        fit = fit_with_covariates if self.covariates else fit_pairwise
+        return fit(self, require_kind(Comparisons, judgments, self), options)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison, as columns."""
         margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
+        margin += covariate_margin(ranking, comparisons, self.covariates)
         tie = ranking.parameters.get("tie")
         return outcome_probabilities(margin, 0.0 if tie is None else tie, PROBIT if tie is None else THRESHOLD)

@@ -20,7 +20,7 @@ from crowdrank.reports.html.markup import (
     table,
 )
 from crowdrank.reports.html.svg import stacked
-from crowdrank.results import bias_effects
+from crowdrank.results import bias_effects, covariate_effects
 
 _Z_95 = 1.96
 _SMALL_BIAS = 0.01
@@ -33,10 +33,10 @@ def position(findings: Findings) -> Section | None:
         return None
     if not given.positions_known:
         unknown = "The file names only winners and losers, so position bias cannot be measured."
-        return section("position", title, paragraph(unknown), _feature_effects(findings))
+        return section("position", title, paragraph(unknown), *_effects(findings))
     found = estimate_position_bias(given)
     summary = paragraph(_bias(found), _one_sided(findings))
-    return section("position", title, summary, _figure(found), _numbers(found), _feature_effects(findings))
+    return section("position", title, summary, _figure(found), _numbers(found), *_effects(findings))
 
 
 def _bias(found: PositionBias) -> str:
@@ -85,6 +85,10 @@ def _numbers(found: PositionBias) -> Html:
     return fold("The numbers", table(("answers", "count"), rows, caption="Answers by side", numbers=(1,)))
 
 
+def _effects(findings: Findings) -> tuple[Html, Html]:
+    return _feature_effects(findings), _covariates(findings)
+
+
 def _feature_effects(findings: Findings) -> Html:
     found = bias_effects(findings.ranking) if findings.has_uncertainty else []
     if not found:
@@ -92,3 +96,14 @@ def _feature_effects(findings: Findings) -> Html:
     rows = [(e.feature, f"{e.unit:.3g}", f"{e.effect:+.3f}", f"{e.low:+.3f} to {e.high:+.3f}") for e in found]
     head = ("feature", "for a difference of", "effect on left", "95 % interval")
     return table(head, rows, caption="Effects of features on an average annotator", numbers=(1, 2, 3))
+
+
+def _covariates(findings: Findings) -> Html:
+    if not (found := covariate_effects(findings.ranking, findings.level)):
+        return Html("")
+    rows = [
+        (e.feature, f"{e.effect:+.3g}", f"{e.low:+.3g} to {e.high:+.3g}", f"{e.unit:.3g}", percent(e.probability))
+        for e in found
+    ]
+    head = ("covariate", "coefficient", f"{findings.level:.0%} interval", "typical difference", "wins with it")
+    return table(head, rows, caption="Effects that were removed from the scores", numbers=(1, 2, 3, 4))

@@ -1,0 +1,127 @@
+"""Options of crowdrank rank that are about leaderboards, and parsing of their values."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crowdrank.cli.options import INPUT, OUTPUT, Words, parse_pairs
+from crowdrank.errors import SettingError
+
+LEADERBOARD = "Leaderboard"
+
+
+class ScaleName(StrEnum):
+    """Scales on which scores are shown."""
+
+    ELO = "elo"
+    JOD = "jod"
+    PROBABILITY = "probability"
+
+
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C",
+        help="Features that should not matter: position, or columns. Needs --control or factor-bt.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+Control = Annotated[
+    bool,
+    typer.Option(
+        "--control",
+        help="Remove the effect of --features from the ranking, and show it (bradley-terry, thurstone).",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Leave out an annotator. Repeatable.", rich_help_panel=INPUT),
+]
+Aliases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--alias",
+        metavar="OLD=NEW",
+        help="Rename an item; two items with one name become one. Repeatable.",
+        rich_help_panel=INPUT,
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Votes of one cluster belong together, e.g. of one prompt: column, or `annotator`.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+ScaleOption = Annotated[
+    ScaleName | None,
+    typer.Option(
+        help="Scale of the scores: Elo points, JOD, or the probability to beat the average item.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+Anchors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--anchor",
+        metavar="NAME=VALUE",
+        help="Value of an item on the scale, e.g. gpt-4=1000. Repeatable.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+LinkTo = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Earlier result (.json of --out) whose scale is kept: items in both keep their mean.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+MinComparisons = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="Items with fewer judgments are listed apart, as provisional.",
+        min=0,
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+ShowReliability = Annotated[
+    bool,
+    typer.Option(
+        "--reliability",
+        help="Show scale separation, split-half reliability, agreement, and misfit of judges and items.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+LeaderboardPage = Annotated[
+    Path | None,
+    typer.Option(
+        "--leaderboard",
+        metavar="DIR",
+        help="Write a sortable page (index.html) and the table (ranking.csv) to a folder.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
+def parse_anchors(pairs: Words) -> dict[str, float]:
+    """`--anchor name=value`."""
+    anchors = {}
+    for name, text in parse_pairs(pairs, "--anchor", "gpt-4=1000"):
+        try:
+            anchors[name] = float(text)
+        except ValueError as error:
+            raise SettingError(f"--anchor takes a number, such as --anchor gpt-4=1000; got {text!r}.") from error
+    return anchors
+
+
+def parse_aliases(pairs: Words) -> dict[str, str]:
+    """`--alias old=new`."""
+    return dict(parse_pairs(pairs, "--alias", "old=new"))

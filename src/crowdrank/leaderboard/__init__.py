@@ -1,0 +1,1 @@
+"""What published leaderboards need besides a ranking: control of covariates, scales, clusters of votes."""

@@ -1,0 +1,91 @@
+"""Control of covariates: which features a model uses, where they come from, and what their control changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from crowdrank.data import Comparisons, Judgments
+from crowdrank.data.features import POSITION, side_features
+from crowdrank.errors import FormatError, SettingError
+from crowdrank.io import column_names, find_side_columns
+from crowdrank.leaderboard.options import LeaderboardOptions
+from crowdrank.models import REGISTRY, Model
+from crowdrank.models.selection import ModelChoice, has_setting
+from crowdrank.results import Ranking
+from crowdrank.results.covariates import UNCONTROLLED_RANK
+
+_DEFAULT = "bradley-terry"
+
+
+def models_with(setting: str) -> list[str]:
+    """Names of the models that have this setting."""
+    return [name for name, model in REGISTRY.items() if has_setting(model, setting)]
+
+
+def default_choice(judgments: Judgments, options: LeaderboardOptions) -> ModelChoice | None:
+    """The model of a ranking with control where the user names none; None without control."""
+    if not options.control:
+        return None
+    several = judgments.annotator is not None and len(judgments.annotators) > 1
+    alike = " All annotators count alike." if several else ""
+    return ModelChoice(_DEFAULT, f"Effects of features are estimated next to the scores.{alike}")
+
+
+def feature_settings(model: type[Model], name: str, options: LeaderboardOptions) -> dict[str, tuple[str, ...]]:
+    """The features as a setting of the model; raises if it cannot use them."""
+    if not options.features:
+        return {}
+    setting = "covariates" if options.control else "features"
+    if has_setting(model, setting):
+        return {setting: tuple(options.features)}
+    if options.control:
+        why = (
+            f"{name} models features as biases of annotators, without control=True"
+            if has_setting(model, "features")
+            else f"{name} has no effects of features next to its scores"
+        )
+        raise SettingError(f"{why}: control=True needs {' or '.join(models_with('covariates'))}.")
+    raise SettingError(
+        f"{name} does not use features=. Pass control=True to remove their effect by "
+        f"{' or '.join(models_with('covariates'))}, or choose {' or '.join(models_with('features'))}, which estimates "
+        "how far they bias each annotator."
+    )
+
+
+def find_feature_sides(source: Any, names: Sequence[str], encoding: str | None) -> dict[str, tuple[str, str]]:
+    """The columns of features that the judgments hold for both sides, such as length_left and length_right."""
+    wanted = [name for name in names if name != POSITION]
+    columns = column_names(source, encoding) if wanted and not _is_empty(source) else []
+    found = {}
+    for name in wanted if columns else []:
+        if name in columns:
+            continue
+        try:
+            found[name] = find_side_columns(source, name, encoding)
+        except FormatError:
+            continue  # the reader says which columns there are
+    return found
+
+
+def _is_empty(source: Any) -> bool:
+    return isinstance(source, Mapping) and not source
+
+
+def with_feature_sides(judgments: Judgments, sides: Mapping[str, tuple[str, str]]) -> Judgments:
+    """The judgments with a feature for each two columns of the sides: left minus right."""
+    if not sides or not isinstance(judgments, Comparisons):
+        return judgments
+    features = dict(judgments.features)
+    for name, (left, right) in sides.items():
+        features |= side_features(features.pop(left), features.pop(right), name)
+    return replace(judgments, features=features)
+
+
+def with_uncontrolled_ranks(ranking: Ranking, uncontrolled: Ranking) -> Ranking:
+    """The ranking with the rank of each item in a ranking without covariates."""
+    ranks = {UNCONTROLLED_RANK: uncontrolled.rank.astype(np.float64)}
+    return replace(ranking, item_parameters={**ranking.item_parameters, **ranks})
