@@ -194,7 +194,6 @@ NOT_NEEDED_TO_RANK = {
     "crowdrank.models.bootstrap",
     "crowdrank.models.crowd.estimate",
     "crowdrank.models.crowd.objective",
-    "crowdrank.models.pairwise.bradley_terry",
     "crowdrank.results.systems",
     "dask",
     "difflib",

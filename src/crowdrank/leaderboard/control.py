@@ -11,7 +11,6 @@ import numpy as np
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.data.features import POSITION, side_features
 from crowdrank.errors import FormatError, SettingError
-from crowdrank.io import column_names, find_side_columns
 from crowdrank.leaderboard.options import LeaderboardOptions
 from crowdrank.models import REGISTRY, Model
 from crowdrank.models.selection import ModelChoice, has_setting
@@ -59,6 +58,8 @@ def feature_settings(model: type[Model], name: str, options: LeaderboardOptions)
 def find_feature_sides(source: Any, names: Sequence[str], encoding: str | None) -> dict[str, tuple[str, str]]:
     """The columns of features that the judgments hold for both sides, such as length_left and length_right."""
     wanted = [name for name in names if name != POSITION]
+    from crowdrank.io import column_names, find_side_columns
+
     columns = column_names(source, encoding) if wanted and not _is_empty(source) else []
     found = {}
     for name in wanted if columns else []:

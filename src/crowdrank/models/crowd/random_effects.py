@@ -230,9 +230,7 @@ def fit_random_effects(
     people = max(1, len(comparisons.annotators)) + (gold_annotator is not None)
     scores, first_scale = initial_scores(shards, comparisons.items), _FIRST_SCALE
     if scale is None and neighbours_only(comparisons, scores):
-        from crowdrank.models.pairwise.bradley_terry import BradleyTerry
-
-        equal = BradleyTerry().fit(comparisons)
+        equal = _fit_equal_annotators(comparisons)
         scores, first_scale = equal.scores, equal.parameters["prior_scale"]
     elif options.init is not None:
         scores = np.nan_to_num(options.init)
@@ -256,7 +254,7 @@ def fit_random_effects(
     )
     modes = _explore(explorer, [scores, trusted], known)
     if scale is None and modes[0].hyper.scale > _NEAR_BOUND * explorer.largest_scale:
-        equal_scale = BradleyTerry().fit(comparisons).parameters["prior_scale"]
+        equal_scale = _fit_equal_annotators(comparisons).parameters["prior_scale"]
         if equal_scale > explorer.largest_scale:
             modes = _explore(replace(explorer, largest_scale=equal_scale), [modes[0].scores, trusted], known)
     return RandomEffectsEstimate(
@@ -269,6 +267,12 @@ def _first_ties(shards: ShardedData, items: int) -> TieDistribution:
     share = float(np.clip(weights[0] / weights.sum(), 0.01, 0.99))
     odds = 2.0 * share / (1.0 - share)
     return TieDistribution(float(np.log(odds)), _FIRST_TIE_SPREAD, _FIRST_TIE_SLOPE, np.zeros(items))
+
+
+def _fit_equal_annotators(comparisons: Comparisons) -> Ranking:
+    from crowdrank.models.pairwise.bradley_terry import BradleyTerry
+
+    return BradleyTerry().fit(comparisons)
 
 
 def _explore(explorer: Explorer, starts: list[FloatArray], known: EncodedSideInformation) -> list[Mode]:
