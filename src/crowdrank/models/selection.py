@@ -108,7 +108,7 @@ def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice
 def _default_for_humans_and_models(judgments: Judgments, people: Mapping[str, AnnotatorDetails]) -> ModelChoice | None:
     """commensurate-bt if some annotators are human and some are language models; None otherwise."""
     from crowdrank.models.commensurate.commensurate_bt import MAX_ITEMS
-    from crowdrank.models.commensurate.judges import count_kinds
+    from crowdrank.models.commensurate.judge_scores import count_kinds
 
     if not people or judgments.annotator is None or not isinstance(judgments, Comparisons):
         return None

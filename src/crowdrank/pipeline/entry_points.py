@@ -11,7 +11,7 @@ from crowdrank.data import Comparisons
 from crowdrank.engines import Engine
 from crowdrank.errors import DataError, DataWarning, issue_warning
 from crowdrank.models import Model
-from crowdrank.pipeline.options import ColumnRoles, RankOptions
+from crowdrank.pipeline.rank_options import ColumnRoles, RankOptions
 from crowdrank.pipeline.running import RankResult, run
 from crowdrank.results import Ranking
 

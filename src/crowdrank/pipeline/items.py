@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crowdrank.data import Comparisons, Judgments
-from crowdrank.pipeline.options import RankOptions
+from crowdrank.pipeline.rank_options import RankOptions
 from crowdrank.pipeline.sources import columns_named_by, is_judgments
 from crowdrank.results import Ranking
 

@@ -24,7 +24,7 @@ from crowdrank.models.selection import (
     parse_settings,
 )
 from crowdrank.pipeline.items import ItemInformation
-from crowdrank.pipeline.options import AUTO, RankOptions, Stage, silent
+from crowdrank.pipeline.rank_options import AUTO, RankOptions, Stage, silent
 from crowdrank.pipeline.sources import are_agreed, load_people, read_gold_pairs, read_judgments
 
 # Judgments are refused if at least this share of at least so many items was compared once, with each other.

@@ -15,8 +15,8 @@ from crowdrank.leaderboard.publishing import check_link, publish
 from crowdrank.models import Model
 from crowdrank.models.base import model_settings
 from crowdrank.models.selection import models_that
-from crowdrank.pipeline.options import RankOptions, Stage, silent
 from crowdrank.pipeline.preparation import PreparedData, opening_notes, prepare
+from crowdrank.pipeline.rank_options import RankOptions, Stage, silent
 from crowdrank.pipeline.sources import load_gold, load_init
 from crowdrank.results import Ranking
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.errors import CrowdrankError, FormatError, SettingError, UnknownNameError
 from crowdrank.io import ImportReport, needs_scan, read, read_with_report
-from crowdrank.pipeline.options import ColumnRoles, RankOptions, Stage
+from crowdrank.pipeline.rank_options import ColumnRoles, RankOptions, Stage
 from crowdrank.results import Ranking
 
 if TYPE_CHECKING:

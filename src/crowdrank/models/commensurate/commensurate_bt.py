@@ -22,9 +22,9 @@ from crowdrank.models.base import (
     model_settings,
     require_kind,
 )
-from crowdrank.models.commensurate.judges import Judge, Sources, find_sources, fit_judge, predict
+from crowdrank.models.commensurate.judge_scores import Judge, Sources, find_sources, fit_judge, predict
 from crowdrank.models.commensurate.posterior import ScalePosterior, Solver
-from crowdrank.models.commensurate.votes import Votes
+from crowdrank.models.commensurate.vote_likelihood import Votes
 from crowdrank.models.commensurate.worth import Worth, judges_worth
 from crowdrank.models.pairwise.bradley_terry import BradleyTerry
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, outcome_probabilities

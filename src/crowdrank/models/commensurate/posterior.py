@@ -23,7 +23,7 @@ from crowdrank.data import Items
 from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import OptimizeResult, maximize
 from crowdrank.inference.positive_definite import invert_triangular
-from crowdrank.models.commensurate.votes import Votes
+from crowdrank.models.commensurate.vote_likelihood import Votes
 
 # The grid of log τ: its step, its first and highest point, and how far below the best point its log density ends.
 _STEP = 0.4

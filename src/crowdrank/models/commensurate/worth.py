@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.models.commensurate.judges import Judge, predict
+from crowdrank.models.commensurate.judge_scores import Judge, predict
 from crowdrank.models.commensurate.posterior import Prediction, ScaleFit, ScalePosterior
 from crowdrank.results import Interval
 

@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.data import AnnotatorDetails, Comparisons
 from crowdrank.models.commensurate.posterior import Prediction, Solver
-from crowdrank.models.commensurate.votes import Votes
+from crowdrank.models.commensurate.vote_likelihood import Votes
 
 MOST_JUDGES = 10
 """With more judges than this, those of one family are pooled, and then those with the fewest votes."""
