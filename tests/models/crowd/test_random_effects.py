@@ -87,6 +87,32 @@ def test_gold_pairs_settle_the_sign():
     assert told.parameters["reversed_probability"] == 0.0
 
 
+@pytest.mark.parametrize("votes_count", [600, 3_000])
+def test_gold_pairs_turn_a_crowd_that_surely_answers_in_reverse(votes_count):
+    """The reading that all annotators are good is far more probable before the gold pair is known."""
+    truth = np.linspace(3, -3, 10)
+    votes = voted(truth, votes_count, 12, seed=7, quality=0.9).with_outcomes_reversed()
+    known = SideInformation(gold=[("i00", "i09")], gold_weight=0)
+    assert accuracy(CrowdBT().fit(votes).scores, truth) < 0.1
+    ranking = CrowdBT().fit(votes, side_information=known)
+    assert accuracy(ranking.scores, truth) > 0.9
+    assert ranking.annotators.estimate("quality").max() < 0.5
+
+
+def test_a_spread_that_only_the_order_supports_is_bounded():
+    """Answers that depend on the order alone would allow any spread; that of equal annotators is not exceeded."""
+    rng = np.random.default_rng(3)
+    left = rng.integers(40, size=3_000)
+    right = (left + rng.integers(1, 40, size=3_000)) % 40
+    is_right = rng.random(3_000) < 0.9
+    winner = np.where((left < right) == is_right, left, right)
+    names = [f"i{n:02d}" for n in range(40)]
+    votes = Comparisons.of(
+        *([names[n] for n in side] for side in (left, right, winner)), annotator=rng.integers(20, size=3_000)
+    )
+    assert CrowdBT().fit(votes).parameters["prior_scale"] < 3.01
+
+
 def test_a_crowd_that_may_be_upside_down_says_so():
     crowd = mixed_crowd(items=10, kinds={"good": 1, "reversed": 1}, votes_each=40, seed=1)
     ranking = CrowdBT().fit(crowd.judgments)

@@ -167,6 +167,8 @@ class Explorer:
         Stopping rule of Newton's method.
     largest_scale : float, default LARGEST_SCALE
         Upper bound of σ, if it is learnt.
+    is_allowed : callable, optional
+        Whether scores agree with what is known about them, such as gold pairs. By default all do.
     """
 
     objective: MarginalObjective
@@ -175,6 +177,7 @@ class Explorer:
     tolerance: float
     max_steps: int
     largest_scale: float = LARGEST_SCALE
+    is_allowed: Callable[[FloatArray], bool] = lambda scores: True
 
     @cached_property
     def _sample(self) -> tuple[int, MarginalObjective]:
@@ -259,7 +262,7 @@ class Explorer:
         self, start: FloatArray, origin: tuple[int, ...], at_least: float = -np.inf
     ) -> dict[tuple[int, ...], Mode]:
         """All lattice points of sufficient weight, found from neighbour to neighbour, the best first."""
-        found = {origin: self._mode(self._lattice_point(origin), start)}
+        found = {origin: self._mode_on_lattice(origin, start)}
         queue = [(-found[origin].log_weight, origin)]
         best = max(found[origin].log_weight, at_least)
         while queue:
@@ -268,16 +271,25 @@ class Explorer:
                 break
             for neighbour in self._neighbours(place):
                 if neighbour not in found:
-                    mode = self._mode(self._lattice_point(neighbour), _extrapolate(found, place, neighbour))
+                    mode = self._mode_on_lattice(neighbour, _extrapolate(found, place, neighbour))
                     found[neighbour] = mode
                     best = max(best, mode.log_weight)
                     heapq.heappush(queue, (-mode.log_weight, neighbour))
         return {place: mode for place, mode in found.items() if mode.log_weight >= best - _NEGLIGIBLE - 2.0}
 
+    def _mode_on_lattice(self, place: tuple[int, ...], start: FloatArray) -> Mode:
+        mode = self._mode(self._lattice_point(place), start)
+        return mode if self.is_allowed(mode.scores) else replace(mode, log_weight=-np.inf)
+
     def _first_place(self) -> tuple[int, int, int]:
-        """The lattice point from which exploration starts: the first spread of scores, and a typical crowd."""
-        steps = (np.log(self.objective.hyper.scale) - _ORIGIN[0]) / _STEPS[0]
-        return int(np.clip(np.rint(steps), _LOWEST[0], self._highest[0])), 0, 0
+        """The lattice point from which exploration starts: the first spread of scores, and a typical crowd.
+
+        If annotators are known to answer in reverse, it is the crowd with the lowest quality.
+        """
+        hyper = self.objective.hyper
+        steps = (np.log(hyper.scale) - _ORIGIN[0]) / _STEPS[0]
+        first = int(np.clip(np.rint(steps), _LOWEST[0], self._highest[0]))
+        return (first, _LOWEST[1], _HIGHEST[2]) if hyper.quality.mean < 0.5 else (first, 0, 0)
 
     @cached_property
     def _highest(self) -> tuple[int, int, int]:

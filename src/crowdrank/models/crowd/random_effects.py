@@ -276,18 +276,18 @@ def _fit_equal_annotators(comparisons: Comparisons) -> Ranking:
 
 
 def _explore(explorer: Explorer, starts: list[FloatArray], known: EncodedSideInformation) -> list[Mode]:
-    """The modes that agree with most gold pairs; all modes without gold pairs."""
-    modes = explorer.explore(starts)
+    """The modes that agree with most gold pairs, if there are any; all modes without gold pairs."""
     if not known.has_gold:
-        return modes
+        return explorer.explore(starts)
 
-    def agreeing(modes: list[Mode]) -> list[Mode]:
-        return [m for m in modes if np.sign(m.scores[known.gold_better] - m.scores[known.gold_worse]).sum() >= 0]
+    def agrees(scores: FloatArray) -> bool:
+        return float(np.sign(scores[known.gold_better] - scores[known.gold_worse]).sum()) >= 0
 
-    if agreed := agreeing(modes):
-        return agreed
-    # most annotators answer in reverse: explore from the opposite scores and qualities
     hyper = explorer.objective.hyper
-    quality = QualityDistribution(1.0 - hyper.quality.mean, hyper.quality.concentration)
-    turned = replace(explorer, objective=explorer.objective.at(replace(hyper, quality=quality)))
-    return agreeing(turned.explore([-modes[0].scores] * 2)) or modes
+    if not agrees(starts[0]) and not explorer.fixed[1]:  # most annotators answer in reverse
+        quality = QualityDistribution(1.0 - hyper.quality.mean, hyper.quality.concentration)
+        hyper = replace(hyper, quality=quality)
+    informed = replace(explorer, objective=explorer.objective.at(hyper), is_allowed=agrees)
+    modes = informed.explore([start if agrees(start) else -start for start in starts])
+    agreeing = [mode for mode in modes if agrees(mode.scores) and np.isfinite(mode.log_weight)]
+    return agreeing or explorer.explore(starts)
