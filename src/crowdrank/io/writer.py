@@ -17,19 +17,25 @@ from crowdrank.io.table_formats import write_html, write_latex, write_markdown, 
 if TYPE_CHECKING:
     from crowdrank.io.formats.base import Writer
 
-_TABLE_WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
+_Writers = dict[str, Callable[[pl.DataFrame, Path], object]]
+_DATA_WRITERS: _Writers = {
     ".csv": lambda frame, path: frame.write_csv(path),
     ".tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
     ".jsonl": lambda frame, path: frame.write_ndjson(path),
     ".ndjson": lambda frame, path: frame.write_ndjson(path),
     ".json": lambda frame, path: frame.write_json(path),
     ".parquet": lambda frame, path: frame.write_parquet(path),
+}
+_DOCUMENT_WRITERS: _Writers = {
     ".md": write_markdown,
     ".tex": write_latex,
     ".html": write_html,
     ".xlsx": write_workbook,
 }
+_TABLE_WRITERS: _Writers = {**_DATA_WRITERS, **_DOCUMENT_WRITERS}
 SUFFIXES = tuple(_TABLE_WRITERS)
+DATA_SUFFIXES = tuple(_DATA_WRITERS)
+"""The suffixes of tables that are read back as they were; tables for documents round their numbers."""
 # The suffixes of formats that other programs read as tables.
 TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 

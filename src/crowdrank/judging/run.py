@@ -13,7 +13,7 @@ from typing import Any
 
 from crowdrank.errors import CrowdrankError, FormatError, SettingError
 from crowdrank.io.source_table import replace_surrogates
-from crowdrank.io.writer import SUFFIXES
+from crowdrank.io.writer import DATA_SUFFIXES
 from crowdrank.judging.asking import Asker, AskingRules, ShowProgress
 from crowdrank.judging.budget import Budget, RateLimit
 from crowdrank.judging.endpoint import Endpoint, check_url, is_local, read_key
@@ -290,7 +290,7 @@ def _check_numbers(**numbers: tuple[float, float]) -> None:
 def _check_tables(*paths: str | PathLike[str] | None) -> None:
     """Raise an error if a table cannot be written to a file, before anything is asked."""
     for path in paths:
-        if path is not None and Path(path).suffix.lower() not in SUFFIXES:
-            raise FormatError(f"{Path(path).name}: tables are written as {', '.join(SUFFIXES)}.")
+        if path is not None and Path(path).suffix.lower() not in DATA_SUFFIXES:
+            raise FormatError(f"{Path(path).name}: tables are written as {', '.join(DATA_SUFFIXES)}.")
         if path is not None and not Path(path).parent.is_dir():
             raise FormatError(f"{Path(path)}: there is no folder {Path(path).parent} to write into.")

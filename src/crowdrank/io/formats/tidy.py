@@ -13,7 +13,7 @@ from crowdrank.data import Rankings
 from crowdrank.io.formats.base import Format, Writer, assign_roles, find_optional, optional, true_rows, words
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source
-from crowdrank.io.writer import SUFFIXES, write_table
+from crowdrank.io.writer import DATA_SUFFIXES, write_table
 
 
 def _read(source: Source) -> SourceTable:
@@ -61,7 +61,7 @@ TIDY = Format(
     read=lambda source: source.table,
     writer=Writer(
         ("comparisons", "ratings", "rankings"),
-        SUFFIXES,
+        DATA_SUFFIXES,
         optional("annotator query weight time duration both_bad features"),
         _write,
     ),
