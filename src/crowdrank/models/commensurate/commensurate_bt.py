@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -12,7 +11,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.engines.local import limit_blas_threads
-from crowdrank.errors import ConvergenceWarning, DataError, SettingError
+from crowdrank.errors import ConvergenceWarning, DataError, SettingError, muted_warnings
 from crowdrank.models.base import (
     FitOptions,
     IterativeModel,
@@ -129,8 +128,7 @@ class CommensurateBT(IterativeModel):
 
     def _fit_humans(self, comparisons: Comparisons, notes: Sequence[str] = ()) -> Ranking:
         humans = BradleyTerry(ties=self.ties, tolerance=self.tolerance, max_steps=self.max_steps, seed=self.seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # it would name bradley-terry
+        with muted_warnings(ConvergenceWarning):  # it would name bradley-terry
             fitted = humans.fit(comparisons)
         fitted.convergence.warn("commensurate-bt")
         fitted = replace(fitted, model="commensurate-bt", settings=model_settings(self))
