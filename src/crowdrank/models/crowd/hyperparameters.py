@@ -44,12 +44,12 @@ _QUALITY_PRIORS = ((2.0, 1.2), (-0.5, 0.7))
 # Prior on the log of the spread that answers show, σ times 2η̄ − 1 with η̄ the mean quality, as (weight, mean, standard
 # deviation): a mixture of items that differ and items that do not. Tuned by simulation (seeds below 1000) so that coin
 # tosses are split into groups in at most 5 % of tables.
-_SPREAD_PRIOR = ((0.7, -0.7, 1.1), (0.3, -3.2, 0.7))
+_SPREAD_PRIOR = ((0.7, -0.7, 1.1), (0.3, -2.6, 0.5))
 _LEAST_SIGNAL = 0.2
 
 # The lattice: its origin, its steps, and its lowest and highest index along each axis.
 _ORIGIN, _STEPS = np.array([0.0, 1.9, -0.5]), np.array([0.75, 1.0, 0.8])
-_LOWEST, _HIGHEST = (-5, -2, -2), (8, 3, 2)
+_LOWEST, _HIGHEST = (-4, -2, -2), (8, 3, 2)
 # Points with less than e⁻³·⁵ of the best weight have no neighbours explored; a reading with less than e⁻⁸ is dropped.
 _NEGLIGIBLE, _IMPLAUSIBLE = 3.5, 8.0
 # Newton's method is trusted to gain at most this many times what its first step predicts.
