@@ -99,6 +99,21 @@ def test_gold_pairs_turn_a_crowd_that_surely_answers_in_reverse(votes_count):
     assert ranking.annotators.estimate("quality").max() < 0.5
 
 
+def test_two_votes_each_do_not_turn_the_order_upside_down():
+    """Far from the best hyperparameters the mode of the scores may turn; its mirror image is the better reading."""
+    rng = np.random.default_rng(6)
+    truth, quality = rng.standard_normal(30), rng.beta(3, 0.5, 8_000)
+    left = rng.integers(30, size=15_000)
+    right = (left + rng.integers(1, 30, size=15_000)) % 30
+    who = rng.integers(8_000, size=15_000)
+    won = (rng.random(15_000) < expit(truth[left] - truth[right])) == (rng.random(15_000) < quality[who])
+    names = np.array([f"i{n:02d}" for n in range(30)], dtype=object)
+    votes = Comparisons.of(names[left], names[right], np.where(won, names[left], names[right]), annotator=who)
+    ranking = CrowdBT().fit(votes)
+    assert np.corrcoef(ranking.scores, truth)[0, 1] > 0.9
+    assert ranking.parameters["quality_mean"] > 0.7
+
+
 def test_a_spread_that_only_the_order_supports_is_bounded():
     """Answers that depend on the order alone would allow any spread; that of equal annotators is not exceeded."""
     rng = np.random.default_rng(3)

@@ -246,6 +246,9 @@ class Explorer:
     def _explore_lattice(self, best: Mode) -> list[Mode]:
         first_reading = self._flood(best.scores, self._first_place())
         middle = max(first_reading, key=lambda place: first_reading[place].log_weight)
+        if (mirrored := self._mirrored(first_reading[middle])) is not None:
+            first_reading = self._flood(mirrored.scores, self._first_place())
+            middle = max(first_reading, key=lambda place: first_reading[place].log_weight)
         top = first_reading[middle]
         found = list(first_reading.values())
         reversed_mode = self._mode(_coordinates(top.hyper), -top.scores)
@@ -315,6 +318,8 @@ class Explorer:
 
     def _explore_star(self, best: Mode) -> list[Mode]:
         centre = self._alternate(best)
+        if (mirrored := self._mirrored(centre)) is not None:
+            centre = self._alternate(mirrored)
         found = [centre]
         if centre.root is not None and self.rows <= _STAR_ROWS and self._free:
             found = self._star(centre)
@@ -325,6 +330,17 @@ class Explorer:
                 total = np.logaddexp.reduce([mode.log_weight for mode in found])
                 found.append(replace(reversed_mode, log_weight=float(total) + behind, is_reversed=True))
         return found
+
+    def _mirrored(self, mode: Mode) -> Mode | None:
+        """The mirror image of a mode at which most annotators answer in reverse, if it is more probable.
+
+        Negated scores and the mirrored distribution of quality have the same likelihood, unless something is known.
+        """
+        if mode.hyper.quality.mean >= 0.5 or self.fixed[1] or not self.is_allowed(-mode.scores):
+            return None
+        log_scale, log_alpha, log_beta = _coordinates(mode.hyper)
+        found = self._mode((log_scale, log_beta, log_alpha), -mode.scores, mode.hyper.tie)
+        return found if found.log_weight > mode.log_weight else None
 
     def _may_be_reversed(self, mode: Mode) -> bool:
         """Whether the opposite scores may lead to a mode of similar height: a cheap bound by one evaluation."""
@@ -404,6 +420,7 @@ class Explorer:
             moved = at.copy()
             moved[free] += shift
             found = self._mode((moved[0], moved[1], moved[2]), centre.scores + shift @ moves, centre.hyper.tie)
+            found = self._mirrored(found) or found  # far from the centre, the mode may have turned
             if np.count_nonzero(shift) == 1 and not moves[axis := int(np.argmax(shift != 0))].any():
                 moves[axis] = (found.scores - centre.scores) / shift[axis]
             return found
