@@ -246,8 +246,8 @@ class Explorer:
     def _explore_lattice(self, best: Mode) -> list[Mode]:
         first_reading = self._flood(best.scores, self._first_place())
         middle = max(first_reading, key=lambda place: first_reading[place].log_weight)
-        if (mirrored := self._mirrored(first_reading[middle])) is not None:
-            first_reading = self._flood(mirrored.scores, self._first_place())
+        if (reflected := self._reflected(first_reading[middle])) is not None:
+            first_reading = self._flood(reflected.scores, self._first_place())
             middle = max(first_reading, key=lambda place: first_reading[place].log_weight)
         top = first_reading[middle]
         found = list(first_reading.values())
@@ -318,8 +318,8 @@ class Explorer:
 
     def _explore_star(self, best: Mode) -> list[Mode]:
         centre = self._alternate(best)
-        if (mirrored := self._mirrored(centre)) is not None:
-            centre = self._alternate(mirrored)
+        if (reflected := self._reflected(centre)) is not None:
+            centre = self._alternate(reflected)
         found = [centre]
         if centre.root is not None and self.rows <= _STAR_ROWS and self._free:
             found = self._star(centre)
@@ -331,7 +331,7 @@ class Explorer:
                 found.append(replace(reversed_mode, log_weight=float(total) + behind, is_reversed=True))
         return found
 
-    def _mirrored(self, mode: Mode) -> Mode | None:
+    def _reflected(self, mode: Mode) -> Mode | None:
         """The mirror image of a mode at which most annotators answer in reverse, if it is more probable.
 
         Negated scores and the mirrored distribution of quality have the same likelihood, unless something is known.
@@ -420,7 +420,7 @@ class Explorer:
             moved = at.copy()
             moved[free] += shift
             found = self._mode((moved[0], moved[1], moved[2]), centre.scores + shift @ moves, centre.hyper.tie)
-            found = self._mirrored(found) or found  # far from the centre, the mode may have turned
+            found = self._reflected(found) or found  # far from the centre, the mode may have turned
             if np.count_nonzero(shift) == 1 and not moves[axis := int(np.argmax(shift != 0))].any():
                 moves[axis] = (found.scores - centre.scores) / shift[axis]
             return found
