@@ -334,7 +334,7 @@ class Explorer:
     def _reflected(self, mode: Mode) -> Mode | None:
         """The mirror image of a mode at which most annotators answer in reverse, if it is more probable.
 
-        Negated scores and the mirrored distribution of quality have the same likelihood, unless something is known.
+        Negated scores and the reflected distribution of quality have the same likelihood, unless something is known.
         """
         if mode.hyper.quality.mean >= 0.5 or self.fixed[1] or not self.is_allowed(-mode.scores):
             return None

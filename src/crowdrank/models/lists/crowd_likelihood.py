@@ -12,7 +12,7 @@ class, minus what is lost because the class is unknown.
 
 Two-sided: drawn from the top, the first places of a list count most. People do not always order that way, so a list can
 also be drawn from the bottom, each next item from below with probability ∝ e^{−κs}; that is the same formula for the
-mirrored list with −κ. A two-sided likelihood adds both logarithms, each with the weight `SIDE_WEIGHT`. Lists that are
+reversed list with −κ. A two-sided likelihood adds both logarithms, each with the weight `SIDE_WEIGHT`. Lists that are
 tied at one end only have one side: top-k lists and choices of the best item are drawn from the top, their mirror images
 from the bottom. So does a list of two, for which both sides are the same.
 """

@@ -3,7 +3,7 @@
 The data are curves: the log-likelihood of an annotator's judgments in a query at each expertise of a grid. A domain
 explains its queries by one expertise per annotator, which is integrated out, and a Dirichlet process is the prior of
 the partition. A greedy search splits domains in two, reassigns queries one by one, and merges domains, as long as that
-raises the evidence (after the split-merge moves of Jain & Neal 2004). A query may be mirrored within its domain,
+raises the evidence (after the split-merge moves of Jain & Neal 2004). A query may be reversed within its domain,
 because negating the scores of a query and the expertise of all annotators leaves its likelihood unchanged.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from crowdrank.arrays import AnyArray, FloatArray, IntArray
 
 GRID = np.array([-4.0, -2.5, -1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6, 2.5, 4.0])
-"""Grid of expertise. It is symmetric, so that a reversed curve belongs to the mirrored query."""
+"""Grid of expertise. It is symmetric, so that a reversed curve belongs to the reversed query."""
 _SPLIT_TRIALS = 8
 _MAX_REASSIGNMENTS = 6
 _MAX_PASSES = 10
@@ -70,7 +70,7 @@ class QueryClustering:
     prior : GridPrior
     cluster : integer array per query
     sign : array per query
-        −1 if the query is mirrored relative to its cluster, otherwise 1.
+        −1 if the query is reversed relative to its cluster, otherwise 1.
     """
 
     log_likelihoods: FloatArray
@@ -133,7 +133,7 @@ class QueryClustering:
         return evidence - whole, members[half == 1] if evidence > -np.inf else members[:0]
 
     def _reassign(self) -> None:
-        """Move each query to its most probable cluster given the other queries, mirrored or not."""
+        """Move each query to its most probable cluster given the other queries, reversed or not."""
         for _ in range(_MAX_REASSIGNMENTS):
             scorer, summed = ClusterScorer(self._oriented, self.prior), self.cluster_log_likelihoods
             log_probs = scorer.signed_log_probabilities(summed, self.sizes)

@@ -153,7 +153,7 @@ class _GridLikelihood:
     def assign(
         self, scores: FloatArray, summed: FloatArray, sizes: AnyArray, queries: IntArray
     ) -> tuple[IntArray, FloatArray]:
-        """Most probable domain of these queries, and their sign there: 1, or −1 if mirrored."""
+        """Most probable domain of these queries, and their sign there: 1, or −1 if reversed."""
         choice = np.zeros(len(queries), np.int64)
         for first in range(0, len(queries), _CHUNK):
             chunk = slice(first, first + _CHUNK)
