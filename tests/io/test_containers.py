@@ -35,6 +35,7 @@ def check(source: object) -> None:
         (".xz", lzma.compress(TEXT.encode())),
         (".zst", ZSTD),
     ],
+    ids=["gzip", "bzip2", "xz", "zstandard"],
 )
 def test_compressed_text_is_read_and_cut_text_refused(tmp_path: Path, suffix: str, data: bytes) -> None:
     path = tmp_path / f"votes.csv{suffix}"
