@@ -89,7 +89,7 @@ def test_the_curvature_agrees_with_differences_of_gradients(case, formula):
     objective, x = objective_in(case, formula), scores_for()
     expected = hessian_by_differences(objective, x)
     curvature = objective(x).curvature
-    found = curvature._matrix()
+    found = curvature.matrix
     np.testing.assert_allclose(found, expected, rtol=0, atol=0.01 * np.linalg.norm(expected, 2))
     way = np.random.default_rng(2).normal(size=ITEMS)
     np.testing.assert_allclose(curvature._product(way), found @ way, rtol=1e-9, atol=1e-9)
@@ -191,9 +191,9 @@ def test_answers_need_no_order():
 
 def test_many_annotators_have_a_sparse_matrix_of_gradients(monkeypatch):
     objective, x = objective_in({"ties": True}, CROWD_BT), scores_for()
-    dense = objective(x).curvature._matrix()
+    dense = objective(x).curvature.matrix
     monkeypatch.setattr(marginal_likelihood, "_MAX_DENSE_CELLS", 1)
-    np.testing.assert_allclose(objective(x).curvature._matrix(), dense, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(objective(x).curvature.matrix, dense, rtol=1e-9, atol=1e-12)
 
 
 def test_known_qualities_are_single_points_and_ranges_are_kept():

@@ -94,18 +94,15 @@ class MarginalCurvature:
         return np.asarray(self.terms.fisher + self.precision)
 
     def solve(self, vector: FloatArray, tolerance: float) -> FloatArray:
-        matrix = self._matrix if self.size <= MAX_DENSE_ITEMS else None
+        matrix = (lambda: self.matrix) if self.size <= MAX_DENSE_ITEMS else None
         return DampedCurvature(self._product, self.diagonal, matrix).solve(vector, tolerance)
 
     def cholesky(self) -> FloatArray:
         """Cholesky factor L of the curvature, LLᵀ."""
-        return DampedCurvature(self._product, self.diagonal, self._matrix).cholesky()
-
-    def _matrix(self) -> FloatArray:
-        return self._dense
+        return DampedCurvature(self._product, self.diagonal, lambda: self.matrix).cholesky()
 
     @cached_property
-    def _dense(self) -> FloatArray:
+    def matrix(self) -> FloatArray:
         (own,) = self.rows.sum(curvature_matrix, self.size)
         (gradients,) = self.rows.sum(annotator_gradients, self.size, self.annotators)
         outer = gradients.T @ gradients
@@ -117,6 +114,12 @@ class MarginalCurvature:
         (projected,) = self.rows.sum(project, vector, self.annotators)
         (found,) = self.rows.sum(curvature_product, vector, projected)
         return np.asarray(found + self.precision * vector)
+
+
+def marginal_curvature(evaluation: Evaluation) -> MarginalCurvature:
+    """The curvature of an evaluation of `MarginalObjective`."""
+    assert isinstance(evaluation.curvature, MarginalCurvature)
+    return evaluation.curvature
 
 
 @dataclass(frozen=True, eq=False)

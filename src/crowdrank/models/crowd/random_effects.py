@@ -22,9 +22,11 @@ from crowdrank.models.crowd.answer_counts import (
     weight_by_annotator,
 )
 from crowdrank.models.crowd.encoding import answer_table
-from crowdrank.models.crowd.hyperparameters import LARGEST_SCALE, Explorer, Mode
+from crowdrank.models.crowd.hyperparameter_lattice import LatticeExplorer
+from crowdrank.models.crowd.hyperparameter_star import StarExplorer
+from crowdrank.models.crowd.hyperparameters import LARGEST_SCALE, Mode
 from crowdrank.models.crowd.importance import MAX_ITEMS, MAX_ROWS, WeightedDraws, sample_posterior
-from crowdrank.models.crowd.likelihood import Answers, sigmoid
+from crowdrank.models.crowd.likelihood import Answers, sigmoid, sigmoid_pair
 from crowdrank.models.crowd.marginal_likelihood import weight_of_ties
 from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective
 from crowdrank.models.crowd.quality_priors import (
@@ -43,6 +45,8 @@ _FIRST_TIE_SLOPE = 0.5
 _MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 2000, 4_000_000
 # Share of the largest spread from which on it is checked whether equal annotators would have a larger one.
 _NEAR_BOUND = 0.9
+# Odds that a gold pair is wrong, when gold pairs decide between a reading of the crowd and its mirror image.
+_GOLD_ERROR = 0.05
 # A probability that the whole order is reversed from which on a note says so.
 _NOTEWORTHY = 0.05
 
@@ -106,7 +110,7 @@ class RandomEffectsEstimate:
     def sampled(self) -> WeightedDraws | None:
         """Draws by importance sampling, where data are few."""
         items = self.comparisons.items
-        if not self.integrated or len(self.comparisons) > MAX_ROWS or len(items) > MAX_ITEMS:
+        if not self.integrated or not _are_few(self.comparisons):
             return None
         return sample_posterior(self.objective, self.modes, items, self.seed)
 
@@ -244,10 +248,11 @@ def fit_random_effects(
     counts = _FIRST_QUALITY if quality is None else QualityDistribution(quality[0] / sum(quality), sum(quality))
     hyper = Hyperparameters(scale or first_scale, counts, ties)
     objective = MarginalObjective(shards, grids, hyper, formula)
-    explorer = Explorer(
+    explorer = (LatticeExplorer if _are_few(comparisons) else StarExplorer)(
         objective,
         (scale is not None, quality is not None, quality is not None),
         len(comparisons),
+        len(comparisons.items),
         model.tolerance,
         model.max_steps,
         max(first_scale, LARGEST_SCALE),
@@ -260,6 +265,11 @@ def fit_random_effects(
     return RandomEffectsEstimate(
         modes, objective.at(modes[0].hyper), comparisons, model.seed, scale is None or quality is None
     )
+
+
+def _are_few(comparisons: Comparisons) -> bool:
+    """Whether data are few enough for a lattice of hyperparameters and importance sampling of the scores."""
+    return len(comparisons) <= MAX_ROWS and len(comparisons.items) <= MAX_ITEMS
 
 
 def _first_ties(shards: ShardedData, items: int) -> TieDistribution:
@@ -275,19 +285,29 @@ def _fit_equal_annotators(comparisons: Comparisons) -> Ranking:
     return BradleyTerry().fit(comparisons)
 
 
-def _explore(explorer: Explorer, starts: list[FloatArray], known: EncodedSideInformation) -> list[Mode]:
-    """The modes that agree with most gold pairs, if there are any; all modes without gold pairs."""
+def _explore(
+    explorer: LatticeExplorer | StarExplorer, starts: list[FloatArray], known: EncodedSideInformation
+) -> list[Mode]:
+    """The modes that agree with the gold pairs, if there are any; all modes without gold pairs.
+
+    Scores agree if they give the gold pairs a higher likelihood than their negatives do, where each gold pair may be
+    wrong with a small probability.
+    """
     if not known.has_gold:
         return explorer.explore(starts)
 
     def agrees(scores: FloatArray) -> bool:
-        return float(np.sign(scores[known.gold_better] - scores[known.gold_worse]).sum()) >= 0
+        right, wrong = sigmoid_pair(scores[known.gold_better] - scores[known.gold_worse])
+        ratio = (right + _GOLD_ERROR * wrong) / (wrong + _GOLD_ERROR * right)
+        return float(np.sum(np.log(ratio))) >= 0
 
-    hyper = explorer.objective.hyper
-    if not agrees(starts[0]) and not explorer.fixed[1]:  # most annotators answer in reverse
-        quality = QualityDistribution(1.0 - hyper.quality.mean, hyper.quality.concentration)
-        hyper = replace(hyper, quality=quality)
+    hyper, scores = explorer.objective.hyper, explorer.best_start(starts).scores
+    if not agrees(scores):
+        scores = -scores
+        if not explorer.fixed[1]:  # most annotators answer in reverse
+            quality = QualityDistribution(1.0 - hyper.quality.mean, hyper.quality.concentration)
+            hyper = replace(hyper, quality=quality)
     informed = replace(explorer, objective=explorer.objective.at(hyper), is_allowed=agrees)
-    modes = informed.explore([start if agrees(start) else -start for start in starts])
+    modes = informed.explore([scores, scores])
     agreeing = [mode for mode in modes if agrees(mode.scores) and np.isfinite(mode.log_weight)]
     return agreeing or explorer.explore(starts)
