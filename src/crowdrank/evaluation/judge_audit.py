@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,11 @@ from crowdrank.evaluation.judge_agreement import (
     effective_number,
     error_correlations,
     kappa,
-    nominal_alpha,
     pair_answers,
     resampled_weights,
 )
 from crowdrank.evaluation.juries import CandidateJury, compare_juries, recommend_jury
+from crowdrank.evaluation.psychometrics import OUTCOME_DISTANCE, alpha_of_counts
 
 _MIN_PAIRS = 10
 _MANY_FLIPS, _SHARED_ERRORS = 0.25, 0.5
@@ -323,9 +324,11 @@ def _alphas(sign: FloatArray, human: BoolArray, llm: BoolArray, level: float, se
     for name, members in groups.items():
         if members.sum() < 2 or (name != "all judges" and members.all()):
             continue
-        draws = [nominal_alpha(sign[members], weight) for weight in resampled_weights(sign.shape[1], seed)]
-        low, high = _quantiles(np.concatenate(draws)[:, None], level)[:, 0]
-        found[name] = Interval(float(nominal_alpha(sign[members])[0]), float(low), float(high))
+        counts = np.stack([(sign[members] == value).sum(axis=0) for value in (-1, 0, 1)], axis=1).astype(np.float64)
+        alpha = partial(alpha_of_counts, counts, OUTCOME_DISTANCE, symmetric=True)
+        draws = np.concatenate([alpha(weight) for weight in resampled_weights(len(counts), seed)])
+        low, high = _quantiles(draws[:, None], level)[:, 0]
+        found[name] = Interval(float(alpha()[0]), float(low), float(high))
     return found
 
 
