@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
-from crowdrank.data import AnnotatorDetails, Comparisons, SideInformation
+from crowdrank.data import AnnotatorDetails, Comparisons, SideInformation, people_from_names
 from crowdrank.errors import DataError, SettingError
 from crowdrank.evaluation.judge_agreement import (
     PairAnswers,
@@ -140,7 +140,8 @@ def audit_judges(
     votes : Comparisons
         Votes that name annotators.
     people : mapping of str to AnnotatorDetails, optional
-        Kind (human or llm), family and price of annotators, as `crowdrank.io.read_people` returns.
+        Kind (human or llm), family and price of annotators, as `crowdrank.io.read_people` returns. By default the
+        kinds that their names make plain.
     gold : Comparisons or pairs (better, worse), optional
         Pairs whose answer is known. Judges are compared with these; without them with the majority of the humans;
         without humans with the majority of the other judges.
@@ -178,7 +179,8 @@ def audit_judges(
     names = tuple(map(str, votes.annotators))
     if len(names) < 2:
         raise DataError("An audit of judges needs at least two annotators.")
-    details = tuple((people or {}).get(name, AnnotatorDetails()) for name in names)
+    known_people = people_from_names(names) if people is None else people
+    details = tuple(known_people.get(name, AnnotatorDetails()) for name in names)
     human = np.array([who.kind == "human" for who in details])
     references = _references(answers, votes, gold, human)
     name, reference = next(iter(references.items()))

@@ -24,7 +24,7 @@ from crowdrank.models.base import (
 from crowdrank.models.commensurate.judge_scores import Judge, Sources, find_sources, fit_judge, predict
 from crowdrank.models.commensurate.posterior import ScalePosterior, Solver
 from crowdrank.models.commensurate.vote_likelihood import Votes
-from crowdrank.models.commensurate.worth import Worth, judges_worth
+from crowdrank.models.commensurate.worth import Worth, describe_worths, judges_worth
 from crowdrank.models.pairwise.bradley_terry import BradleyTerry
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, outcome_probabilities
 from crowdrank.models.pairwise.paired import check_ties
@@ -34,8 +34,8 @@ MAX_ITEMS = 1_000
 """The covariance of all scores is held as a matrix, so there cannot be more items than this."""
 # Up to this many items, the worth of each judge alone is computed too.
 _MAX_ITEMS_ALONE = 200
-# Prior on τ: most judges differ from the humans by less than 0.4 log odds per item.
-_DISCREPANCY_SCALE, _DISCREPANCY_POWER = 0.4, 0.7
+# Prior on τ, log-normal: most judges differ from the humans by 0.1 to 0.5 log odds per item.
+_TYPICAL_DISCREPANCY, _LOG_DISCREPANCY_SPREAD = 0.22, 0.5
 _DRAWS = 1000
 
 
@@ -150,8 +150,7 @@ class CommensurateBT(IterativeModel):
         solver = Solver(
             tolerance=self.tolerance,
             max_steps=self.max_steps,
-            prior_scale=_DISCREPANCY_SCALE,
-            prior_power=_DISCREPANCY_POWER,
+            log_prior=_log_prior_of_discrepancy,
             scale=None if self.discrepancy == "auto" else self.discrepancy,
         )
 
@@ -196,7 +195,11 @@ class CommensurateBT(IterativeModel):
             convergence=Convergence(slowest.converged, slowest.steps, slowest.distance),
             measure=measure,
         )
-        return _with_notes(ranking, [*opening, *_notes_on_worth(worths)])
+        return _with_notes(ranking, [*opening, *describe_worths(worths[0], worths[1:])])
+
+
+def _log_prior_of_discrepancy(log_scale: float) -> float:
+    return -0.5 * ((log_scale - float(np.log(_TYPICAL_DISCREPANCY))) / _LOG_DISCREPANCY_SPREAD) ** 2
 
 
 def _with_notes(ranking: Ranking, first: Sequence[str]) -> Ranking:
@@ -211,13 +214,4 @@ def _opening_notes(humans: Votes, judges: Sequence[Judge], sources: Sources) -> 
     return [
         f"The ranking is that of the humans ({votes}); the votes of language models are a prior.",
         *(f"{name}'s votes order the items no better than coin tosses and were left out." for name in left_out),
-    ]
-
-
-def _notes_on_worth(worths: Sequence[Worth]) -> list[str]:
-    reversed_ones = [
-        worth.judges[0] for worth in worths if len(worth.judges) == 1 and worth.is_shown and worth.weights[0] < 0
-    ]
-    return [worth.describe() for worth in worths] + [
-        f"{name} answers against the humans: the order of its scores was reversed." for name in reversed_ones
     ]

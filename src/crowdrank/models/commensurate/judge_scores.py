@@ -80,6 +80,10 @@ def _pool(judges: Mapping[str, BoolArray], group: Mapping[str, str]) -> dict[str
     return pooled
 
 
+def _log_prior_of_spread(log_scale: float) -> float:
+    return _SPREAD_POWER * log_scale - float(np.log1p(np.exp(2 * log_scale) / _SPREAD_SCALE**2))
+
+
 @dataclass(frozen=True, eq=False)
 class Judge:
     """The scores that a judge's votes give, in units of their own spread.
@@ -123,8 +127,7 @@ def fit_judge(
     solver = Solver(
         tolerance=tolerance,
         max_steps=max_steps,
-        prior_scale=_SPREAD_SCALE,
-        prior_power=_SPREAD_POWER,
+        log_prior=_log_prior_of_spread,
         lowest=_LOWEST_SPREAD,
     )
     posterior = solver.fit(votes, comparisons.items, Prediction.none(comparisons.items))

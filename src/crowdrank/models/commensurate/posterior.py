@@ -1,9 +1,10 @@
 """Posterior of the humans' scores, given what the judges' votes say about the judges' scores.
 
 The scores are s = Σₖ bₖzₖ + δ with δ ~ N(0, τ²D) and D diagonal. Judge k's scores zₖ are known up to N(ẑₖ, Cₖ), and the
-weights have the prior bₖ ~ N(0, ω²/K) for K judges. Given τ, scores have the prior N(0, W) with
+weights have the prior b ~ N(0, Ω): wide in common, and narrower in what sets one judge apart from the others. Given τ,
+scores have the prior N(0, W) with
 
-    W = τ²D + Σₖ bₖ²Cₖ + ω²/K Σₖ ẑₖẑₖᵀ,
+    W = τ²D + Σₖ bₖ²Cₖ + ẐᵀΩẐ,
 
 where bₖ in the second term is the posterior mean of the weight, found by iteration. The scores have a normal
 approximation at their mode. The mixture of these over a grid of log τ, weighted by the Laplace evidence, is the
@@ -12,7 +13,7 @@ posterior. That τ is uncertain when votes are few is thus part of every interva
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -29,8 +30,8 @@ from crowdrank.models.commensurate.vote_likelihood import Votes
 _STEP = 0.4
 _FIRST, _HIGHEST = -3, 10
 _NEGLIGIBLE = 5.0
-# ω, the prior standard deviation of the weights together.
-_WEIGHT_SCALE = 2.0
+# Prior standard deviations of the sum of the weights, and of the differences between judges times √K.
+_WEIGHT_SCALE, _WEIGHT_DIFFERENCE = 2.0, 0.5
 # The weights are iterated until they change by less than this.
 _SETTLED, _MAX_ROUNDS = 0.01, 30
 
@@ -156,10 +157,16 @@ class Prediction:
         """No judges."""
         return cls(np.zeros((0, len(items))), (), np.ones(len(items)))
 
-    @property
-    def weight_variance(self) -> float:
-        """Prior variance of each weight."""
-        return _WEIGHT_SCALE**2 / max(1, len(self.scores))
+    @cached_property
+    def weight_prior(self) -> FloatArray:
+        """Ω: judges who order the items alike have like weights, and one who answers in reverse the negative."""
+        count = len(self.scores)
+        if not count:
+            return np.zeros((0, 0))
+        direction = np.linalg.eigh(self.scores @ self.scores.T)[1][:, -1]
+        together = np.where(direction < 0, -1.0, 1.0) / count**0.5
+        shared = np.outer(together, together)
+        return np.asarray(_WEIGHT_SCALE**2 * shared + _WEIGHT_DIFFERENCE**2 * (np.eye(count) - shared)) / count
 
     def error(self, log_scale: float, weights: FloatArray) -> FloatArray:
         """Covariance of the scores around the prediction, for known weights."""
@@ -170,14 +177,14 @@ class Prediction:
 
     def mean_weights(self, fit: ScaleFit) -> FloatArray:
         """Posterior mean of the weights."""
-        return np.asarray(self.weight_variance * self.scores @ (fit.precision @ fit.scores))
+        return np.asarray(self.weight_prior @ self.scores @ (fit.precision @ fit.scores))
 
     def weight_covariance(self, fit: ScaleFit) -> FloatArray:
         """Posterior covariance of the weights."""
         # the marginal precision of the votes' own estimate of the scores, (W + information⁻¹)⁻¹
         marginal = fit.precision - fit.precision @ fit.covariance @ fit.precision
-        prior = self.weight_variance
-        return np.asarray(prior * np.eye(len(self.scores)) - prior**2 * self.scores @ marginal @ self.scores.T)
+        explained = self.weight_prior @ self.scores
+        return np.asarray(self.weight_prior - explained @ marginal @ explained.T)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +195,8 @@ class Solver:
     ----------
     tolerance, max_steps : float, int
         Of Newton's method.
-    prior_scale, prior_power : float
-        A and a in the prior density of τ, ∝ τ^(a − 1) / (1 + τ²/A²).
+    log_prior : callable
+        Log prior density of log τ.
     lowest : int, default -9
         Lowest point of the grid of log τ, in steps.
     scale : float, optional
@@ -198,8 +205,7 @@ class Solver:
 
     tolerance: float
     max_steps: int
-    prior_scale: float
-    prior_power: float
+    log_prior: Callable[[float], float]
     lowest: int = -9
     scale: float | None = None
 
@@ -246,7 +252,7 @@ class Solver:
         start: FloatArray,
         weights: FloatArray,
     ) -> ScaleFit:
-        prior = judges.error(log_scale, weights) + judges.weight_variance * judges.scores.T @ judges.scores
+        prior = judges.error(log_scale, weights) + judges.scores.T @ judges.weight_prior @ judges.scores
         root = invert_triangular(np.asarray(np.linalg.cholesky(prior)))
         precision = np.asarray(root.T @ root)
         objective = partial(votes.objective, precision=precision)
@@ -254,8 +260,7 @@ class Solver:
         factor = np.linalg.cholesky(_curvature(found))
         # log det W = −2 Σ log of the diagonal of the inverse factor
         evidence = found.evaluation.value - float(np.log(np.diag(factor)).sum()) + float(np.log(np.diag(root)).sum())
-        log_prior = self.prior_power * log_scale - float(np.log1p(np.exp(2 * log_scale) / self.prior_scale**2))
-        return ScaleFit(log_scale, weights, found, precision, evidence + log_prior, items)
+        return ScaleFit(log_scale, weights, found, precision, evidence + self.log_prior(log_scale), items)
 
 
 def _curvature(found: OptimizeResult) -> FloatArray:
