@@ -163,8 +163,8 @@ def test_an_item_that_was_always_on_the_left_has_no_side_effect():
     votes, _ = crowd(2)
     first = votes.items.index("item 00")
     rows = (votes.left == first) | (votes.annotators[votes.annotator] == "ann")
-    judge = fit_judge("gpt", votes, rows & (votes.left == first), "davidson", True, 1e-4, 100)
-    assert judge.side == 0
+    judge = fit_judge("gpt", Votes.of(votes, rows & (votes.left == first), "davidson", True), votes.items, 1e-4, 100)
+    assert not judge.effects
 
 
 @pytest.mark.parametrize("ties", ["davidson", "half", "drop"])

@@ -21,6 +21,7 @@ from crowdrank.evaluation.judge_agreement import (
     pair_answers,
     resampled_weights,
 )
+from crowdrank.evaluation.judge_biases import OWN_FAMILY, judge_biases
 from crowdrank.evaluation.juries import CandidateJury, compare_juries, recommend_jury
 from crowdrank.evaluation.psychometrics import OUTCOME_DISTANCE, alpha_of_counts
 
@@ -61,6 +62,8 @@ class JudgeAudit:
         Coverage of the intervals.
     table : polars.DataFrame
         One row per judge, see `frame`.
+    biases : polars.DataFrame
+        One row per judge and bias, as `judge_biases` returns: what sways a judge besides the items.
     alpha : mapping of str to Interval
         Krippendorff's alpha of all judges, and of the humans and the language models if both are known.
     correlation : array, shape (judges, judges)
@@ -80,6 +83,7 @@ class JudgeAudit:
     n_reference: int
     level: float
     table: pl.DataFrame
+    biases: pl.DataFrame
     alpha: Mapping[str, Interval]
     correlation: FloatArray
     n_effective: float
@@ -121,7 +125,15 @@ class JudgeAudit:
                 f"{_count(flipping)} inconsistent: when the sides are swapped, they change their answer on more than "
                 f"{_MANY_FLIPS:.0%} of the pairs: {_names(flipping)}."
             )
+        partial_to_own = self.clear_biases().filter((pl.col("bias") == OWN_FAMILY) & (pl.col("effect") > 0))
+        if own := partial_to_own["annotator"].to_list():
+            sentences.append(f"{_count(own)} partial to items of their own family: {_names(own)}.")
         return sentences
+
+    def clear_biases(self) -> pl.DataFrame:
+        """Return the biases whose interval does not hold 0, the strongest first."""
+        clear = self.biases.filter((pl.col("low") > 0) | (pl.col("high") < 0))
+        return clear.sort(pl.col("effect").abs(), descending=True, maintain_order=True)
 
 
 def audit_judges(
@@ -130,10 +142,11 @@ def audit_judges(
     people: Mapping[str, AnnotatorDetails] | None = None,
     gold: Comparisons | Iterable[tuple[Any, Any]] | None = None,
     budget: float | None = None,
+    features: Sequence[str] = (),
     level: float = 0.95,
     seed: int = 0,
 ) -> JudgeAudit:
-    """Audit the judges of a jury: agreement, flips, sides, shared errors, prices, and the jury to choose.
+    """Audit the judges of a jury: agreement, flips, biases, shared errors, prices, and the jury to choose.
 
     Parameters
     ----------
@@ -147,6 +160,8 @@ def audit_judges(
         without humans with the majority of the other judges.
     budget : float, optional
         The most that a question may cost, with all votes of the recommended jury on it.
+    features : sequence of str, default ()
+        Features of the comparisons, such as length, that may bias judges.
     level : float, default 0.95
         Coverage of the intervals.
     seed : int, default 0
@@ -203,6 +218,7 @@ def audit_judges(
         n_reference=int(known.any(axis=0).sum()),
         level=level,
         table=_table(names, details, answers, references, level, seed),
+        biases=judge_biases(votes, known_people, features=features, level=level),
         alpha=_alphas(answers.sign, human, np.array([who.kind == "llm" for who in details]), level, seed),
         correlation=correlation,
         n_effective=effective_number(correlation, shared) if independent else float("nan"),

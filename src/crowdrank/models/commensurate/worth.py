@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.models.commensurate.judge_scores import Judge, predict
+from crowdrank.models.commensurate.judge_scores import Judge
 from crowdrank.models.commensurate.posterior import Prediction, ScaleFit, ScalePosterior
 from crowdrank.results import Interval
 
@@ -65,7 +65,9 @@ def describe_worths(together: Worth, alone: Sequence[Worth] = ()) -> list[str]:
     several = len(together.judges) > 1
     if not together.is_shown:
         verb = "judge" if several else "judges"
-        first = f"The humans' votes do not show that {together.names} {verb} as they do, so the prior has little weight."
+        first = (
+            f"The humans' votes do not show that {together.names} {verb} as they do, so the prior has little weight."
+        )
         return [first]
     number = together.number(" human votes here")
     shown = [worth for worth in alone if worth.is_shown]
@@ -102,15 +104,17 @@ def _join(parts: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def judges_worth(posterior: ScalePosterior, judges: Sequence[Judge], votes: float) -> Worth:
+def judges_worth(posterior: ScalePosterior, said: Prediction, judges: Sequence[Judge], votes: float) -> Worth:
     """How many human votes the judges' votes count for.
 
     Parameters
     ----------
     posterior : ScalePosterior
         The fit of the humans' votes.
+    said : Prediction
+        What the judges say.
     judges : sequence of Judge
-        The judges behind the kernels of the fit.
+        The judges.
     votes : float
         Number of human votes.
 
@@ -120,10 +124,10 @@ def judges_worth(posterior: ScalePosterior, judges: Sequence[Judge], votes: floa
     nats per vote. Scores from n human votes cost (items − queries) / 2n. Equating the two gives n, for V of the scores
     that the judges predict and for V of scores about which only their spread is known; the difference is the worth.
     """
-    said = predict(judges)
     worth = np.array([_worth_at(fit, said, votes) for fit in posterior.fits])
     low, median, high = _quantiles(worth, posterior.weights)
-    weights, covariance = _weight_moments(posterior, said)
+    weights, covariance = posterior.weight_moments(said)
+    weights, covariance = weights[: len(judges)], covariance[: len(judges), : len(judges)]
     # Wald's statistic; the bound is the 95 % point of χ² within 3 %
     statistic = float(weights @ np.linalg.solve(covariance, weights))
     is_shown = statistic > len(judges) + 2.8 * len(judges) ** 0.5
@@ -132,20 +136,10 @@ def judges_worth(posterior: ScalePosterior, judges: Sequence[Judge], votes: floa
     return Worth(names, Interval(median, low if is_shown else 0.0, high), weights / spread, is_shown)
 
 
-def _weight_moments(posterior: ScalePosterior, said: Prediction) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean and covariance of the weights of the judges' standardised scores."""
-    means = np.array([said.mean_weights(fit) for fit in posterior.fits])
-    mean = posterior.weights @ means
-    covariance = np.zeros((len(mean), len(mean)))
-    for probability, fit, apart in zip(posterior.weights, posterior.fits, means - mean, strict=True):
-        covariance += probability * (said.weight_covariance(fit) + np.outer(apart, apart))
-    return mean, covariance
-
-
 def _worth_at(fit: ScaleFit, said: Prediction, votes: float) -> float:
     per_vote = fit.information / votes
     degrees = len(fit.items) - len(fit.items.queries)
-    predicted = fit.weights @ said.scores
+    predicted = fit.weights @ said.rows
     unexplained = float(np.sum(per_vote * said.error(fit.log_scale, fit.weights)))
     explained = float(predicted @ per_vote @ predicted)
     return degrees / unexplained - degrees / (unexplained + explained)
