@@ -215,7 +215,8 @@ def test_the_worth_of_several_judges_is_not_said_to_be_less_than_that_of_one():
     alone = [worth_of("a", 4600), worth_of("b", 800)]
     less, more = (Worth(("a", "b"), Interval(n, n / 2, 2 * n), np.ones(2), True) for n in (4000, 5000))
     assert describe_worths(less, alone) == [
-        "The votes of a and b together count for no more human votes here than a's alone: about 4,600 (2,300 to 9,200).",
+        "The votes of a and b together count for no more human votes here than a's alone: "
+        "about 4,600 (2,300 to 9,200).",
         "Alone, b's would count for about 800 (400 to 1,600).",
     ]
     assert describe_worths(more, alone)[0].startswith("The votes of a and b together count for about 5,000 human votes")

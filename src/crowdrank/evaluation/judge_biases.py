@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crowdrank.arrays import BoolArray
+from crowdrank.arrays import BoolArray, Int32Array
 from crowdrank.data import AnnotatorDetails, Comparisons, Items
 from crowdrank.data.annotator_names import model_family
 from crowdrank.data.features import POSITION
-from crowdrank.models.commensurate.commensurate_bt import log_prior_of_discrepancy
-from crowdrank.models.commensurate.judge_scores import effects_of, fit_judge, own_items, predict
-from crowdrank.models.commensurate.posterior import Prediction, Solver
+from crowdrank.models.commensurate.judge_scores import (
+    effects_of,
+    fit_judge,
+    log_prior_of_discrepancy,
+    own_items,
+    predict,
+)
+from crowdrank.models.commensurate.posterior import Solver
 from crowdrank.models.commensurate.vote_likelihood import Votes
 
 LEFT_SIDE, OWN_FAMILY = "left side", "own family"
@@ -60,7 +66,8 @@ def judge_biases(
 
     Examples
     --------
-    >>> votes = Comparisons.of(["a", "b"] * 50, ["b", "a"] * 50, ["a", "b"] * 45 + ["b", "a"] * 5, annotator=["x"] * 100)
+    >>> left, right = ["a", "b"] * 50, ["b", "a"] * 50
+    >>> votes = Comparisons.of(left, right, left[:90] + right[90:], annotator=["x"] * 100)
     >>> found = judge_biases(votes, {})
     >>> found["annotator", "bias"].rows(), found["low"].item() > 1
     ([('x', 'left side')], True)
@@ -81,8 +88,8 @@ def _without_queries(votes: Comparisons) -> Comparisons:
     """The votes with one item per label."""
     if len(votes.items.queries) == 1:
         return votes
-    labels, code = np.unique(votes.items.labels.astype(str), return_inverse=True)
-    code = code.astype(np.int32)
+    labels, inverse = np.unique(votes.items.labels.astype(str), return_inverse=True)
+    code: Int32Array = inverse.astype(np.int32)
     left, right = code[votes.left], code[votes.right]
     pooled = replace(votes, items=Items.of(labels.tolist()), left=left, right=right)
     return pooled.take(left != right)
@@ -118,15 +125,17 @@ def _effects(
     """Effects with standard errors, by bias."""
     items = votes.items
     own = own_items(name, people.get(name, AnnotatorDetails()), items)
-    said = Prediction.none(items)
-    if own is not None and reference.any():
-        trusted = fit_judge("reference", Votes.of(votes, reference, "davidson", False), items, _TOLERANCE, _MAX_STEPS)
-        if trusted.has_scores:
-            said = replace(predict([trusted], {OWN_FAMILY: items.centre(own[1])}), bias_scale=_BIAS_SCALE)
-    solver = Solver(tolerance=_TOLERANCE, max_steps=_MAX_STEPS, log_prior=log_prior_of_discrepancy)
-    posterior = solver.fit(given, items, said)
-    found = {LEFT_SIDE if bias == POSITION else bias: effect for bias, effect in effects_of(posterior, given).items()}
-    if said.regressors:
-        means, covariance = posterior.weight_moments(said)
-        found[OWN_FAMILY] = (float(means[-1]), float(covariance[-1, -1] ** 0.5))
-    return found
+    trusted = Votes.of(votes, reference, "davidson", False)
+    if own is None or not trusted.total:
+        return _renamed(fit_judge(name, given, items, _TOLERANCE, _MAX_STEPS).effects)
+    judge = fit_judge("reference", trusted, items, _TOLERANCE, _MAX_STEPS)
+    said = replace(predict([judge], {OWN_FAMILY: items.centre(own[1])}), bias_scale=_BIAS_SCALE)
+    log_prior = partial(log_prior_of_discrepancy, judges=[judge])
+    posterior = Solver(tolerance=_TOLERANCE, max_steps=_MAX_STEPS, log_prior=log_prior).fit(given, items, said)
+    means, covariance = posterior.weight_moments(said)
+    own_family = {OWN_FAMILY: (float(means[-1]), float(covariance[-1, -1] ** 0.5))}
+    return _renamed(effects_of(posterior, given)) | own_family
+
+
+def _renamed(effects: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    return {LEFT_SIDE if bias == POSITION else bias: effect for bias, effect in effects.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from crowdrank.models.commensurate.judge_scores import (
     Sources,
     find_sources,
     fit_judge,
+    log_prior_of_discrepancy,
     own_items,
     predict,
 )
@@ -42,8 +44,6 @@ MAX_ITEMS = 1_000
 """The covariance of all scores is held as a matrix, so there cannot be more items than this."""
 # Up to this many items, the worth of each judge alone is computed too.
 _MAX_ITEMS_ALONE = 200
-# Prior on τ, log-normal: most judges differ from the humans by 0.1 to 0.5 log odds per item.
-_TYPICAL_DISCREPANCY, _LOG_DISCREPANCY_SPREAD = 0.22, 0.5
 _DRAWS = 1000
 SELF_PREFERENCE, FEATURE_OF_ITEMS = "self_preference", "feature"
 
@@ -78,9 +78,9 @@ class CommensurateBT(IterativeModel):
     -----
     The humans' scores are s = Σₖ aₖ sₖ + δ with δᵢ ~ N(0, τ²dᵢ), where dᵢ is 1 for an item that the judges judged as
     often as most, and larger for one they judged seldom. The scores sₖ of judge k have the posterior that the judge's
-    own votes give, so a judge with few votes is an uncertain one. The weights aₖ have normal priors, wide for the judges
-    together and narrower for what sets one apart from the others. They are learnt from the humans' votes, and so is τ,
-    which is integrated out. A judge who tosses coins gets no weight, and one who answers in reverse a negative one.
+    own votes give, so a judge with few votes is an uncertain one. The weights aₖ have normal priors, wide for all judges
+    together and narrower for what sets one apart. They are learnt from the humans' votes, and so is τ, which is
+    integrated out. A judge who tosses coins gets no weight, and one who answers in reverse a negative one.
     Biases are further terms of the sum: an indicator of the items of a judge's own family, and the mean of each
     feature by item. Humans count alike, as in bradley-terry. `SideInformation.people` says who is what; annotators of
     unknown kind count as one more judge, and without any judge the model is bradley-terry.
@@ -162,15 +162,15 @@ class CommensurateBT(IterativeModel):
         opening = _opening_notes(humans, judges, sources)
         if not judges:
             return self._fit_humans(comparisons.take(sources.human), opening)
-        solver = Solver(
-            tolerance=self.tolerance,
-            max_steps=self.max_steps,
-            log_prior=log_prior_of_discrepancy,
-            scale=None if self.discrepancy == "auto" else self.discrepancy,
-        )
 
         def fit(among: Sequence[Judge]) -> tuple[ScalePosterior, Prediction, Worth]:
             said = predict(among, self._regressors(comparisons, among, sources))
+            solver = Solver(
+                tolerance=self.tolerance,
+                max_steps=self.max_steps,
+                log_prior=partial(log_prior_of_discrepancy, judges=among),
+                scale=None if self.discrepancy == "auto" else self.discrepancy,
+            )
             posterior = solver.fit(humans, items, said)
             return posterior, said, judges_worth(posterior, said, among, humans.total)
 
@@ -241,11 +241,6 @@ class CommensurateBT(IterativeModel):
         return _with_notes(ranking, [*opening, *describe_worths(worths[0], worths[1:])])
 
 
-def log_prior_of_discrepancy(log_scale: float) -> float:
-    """Log prior density of log τ."""
-    return -0.5 * ((log_scale - float(np.log(_TYPICAL_DISCREPANCY))) / _LOG_DISCREPANCY_SPREAD) ** 2
-
-
 def _effect_parameters(judge: Judge) -> dict[str, float]:
     """A judge's preference for the left side and for features, with standard errors."""
     found = {f"side[{judge.name}]": 0.0}
@@ -258,7 +253,7 @@ def _effect_parameters(judge: Judge) -> dict[str, float]:
 def _bias_parameters(posterior: ScalePosterior, said: Prediction) -> dict[str, float]:
     """By how much the judges' prediction overrates the items of a family; what the humans see in features."""
     means, covariance = posterior.weight_moments(said)
-    found = {}
+    found: dict[str, float] = {}
     for n, name in enumerate(said.regressors, start=len(said.scores)):
         sign = -1.0 if name.startswith(SELF_PREFERENCE) else 1.0
         error = name.replace("[", "_error[", 1)
