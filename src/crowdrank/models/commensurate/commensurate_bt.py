@@ -78,8 +78,8 @@ class CommensurateBT(IterativeModel):
     -----
     The humans' scores are s = Σₖ aₖ sₖ + δ with δᵢ ~ N(0, τ²dᵢ), where dᵢ is 1 for an item that the judges judged as
     often as most, and larger for one they judged seldom. The scores sₖ of judge k have the posterior that the judge's
-    own votes give, so a judge with few votes is an uncertain one. The weights aₖ have normal priors, wide for the sum and
-    narrower for what sets one judge apart. They are learnt from the humans' votes, and so is τ, which is
+    own votes give, so a judge with few votes is an uncertain one. The weights aₖ have normal priors, wide for the sum
+    and narrower for what sets one judge apart. They are learnt from the humans' votes, and so is τ, which is
     integrated out. A judge who tosses coins gets no weight, and one who answers in reverse a negative one.
     Biases are further terms of the sum: an indicator of the items of a judge's own family, and the mean of each
     feature by item. Humans count alike, as in bradley-terry. `SideInformation.people` says who is what; annotators of
