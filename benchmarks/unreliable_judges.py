@@ -32,7 +32,7 @@ from crowdrank.errors import CrowdrankError, CrowdrankWarning
 Vector = npt.NDArray[np.float64]
 _HERE = Path(__file__).resolve().parent
 _OUT = _HERE / "results" / "unreliable_judges.md"
-_DRAWS = 20
+_DRAWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,7 +349,8 @@ def main() -> None:
                 scores = found[one.name][method.name]
                 # a method that cannot be used is not tried again
                 scores.append(scores[0] if scores and np.isnan(scores[0]) else measure(method, problems))
-        print(f"{one.name}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
+        shown = ", ".join(f"{name} {cell(values)}" for name, values in found[one.name].items())
+        print(f"{one.name}, after {time.monotonic() - begin:.0f} s: {shown}", file=sys.stderr, flush=True)
     text = "# Rankings from unreliable judges\n\n" + page(found, sets, given.draws)
     print(text)
     if given.only is None and given.methods is None and given.draws == _DRAWS and len(sets) == len(DATA):
