@@ -32,7 +32,7 @@ from crowdrank.errors import CrowdrankError, CrowdrankWarning
 Vector = npt.NDArray[np.float64]
 _HERE = Path(__file__).resolve().parent
 _OUT = _HERE / "results" / "unreliable_judges.md"
-_DRAWS = 10
+_DRAWS = 5
 
 
 @dataclass(frozen=True, eq=False)

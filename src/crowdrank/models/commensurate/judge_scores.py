@@ -21,9 +21,10 @@ _SPREAD_SCALE, _SPREAD_POWER, _LOWEST_SPREAD = 3.0, 0.2, -13
 _LEAST_KNOWN = 0.25
 # Largest variance of an item's score, in units of the median, that counts for the discrepancy.
 _LARGEST_RATIO = 4.0
-# Prior on τ, log-normal: the median for a judge whose scores have a standard deviation of 1 or more, the largest median,
-# and the spread on the log scale. The less a judge tells items apart, the larger a share of what it sees is bias.
-_TYPICAL_DISCREPANCY, _LARGEST_DISCREPANCY, _LOG_DISCREPANCY_SPREAD = 0.22, 0.6, 0.5
+# Prior on log τ, normal on each side of the mode: the mode of τ for a judge whose scores have a standard deviation of 1
+# or more, the largest mode, and the standard deviations below and above, where some judges are far from the humans.
+# The less a judge tells items apart, the larger a share of what it sees is bias.
+_TYPICAL_DISCREPANCY, _LARGEST_DISCREPANCY, _LOG_DISCREPANCY_SPREADS = 0.22, 0.6, (0.5, 0.7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,8 @@ def log_prior_of_discrepancy(log_scale: float, judges: Sequence[Judge]) -> float
     """Log prior density of log τ for these judges."""
     largest = max(judge.spread for judge in judges)
     typical = float(np.clip(_TYPICAL_DISCREPANCY * largest ** (-1 / 3), _TYPICAL_DISCREPANCY, _LARGEST_DISCREPANCY))
-    return -0.5 * ((log_scale - float(np.log(typical))) / _LOG_DISCREPANCY_SPREAD) ** 2
+    above = log_scale - float(np.log(typical))
+    return -0.5 * (above / _LOG_DISCREPANCY_SPREADS[above > 0]) ** 2
 
 
 def own_items(name: str, details: AnnotatorDetails, items: Items) -> tuple[str, FloatArray] | None:
