@@ -1,4 +1,4 @@
-"""What sways a judge besides the items: side, features, and its own family."""
+"""What influences a judge besides the items: side, features, and its own family."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class JudgeAudit:
     table : polars.DataFrame
         One row per judge, see `frame`.
     biases : polars.DataFrame
-        One row per judge and bias, as `judge_biases` returns: what sways a judge besides the items.
+        One row per judge and bias, as `judge_biases` returns: side, features and own family.
     alpha : mapping of str to Interval
         Krippendorff's alpha of all judges, and of the humans and the language models if both are known.
     correlation : array, shape (judges, judges)

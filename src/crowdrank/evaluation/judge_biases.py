@@ -38,7 +38,7 @@ def judge_biases(
     features: Sequence[str] = (),
     level: float = 0.95,
 ) -> pl.DataFrame:
-    """Estimate what sways each judge besides the items: the side, features, and its own family.
+    """Estimate what influences each judge besides the items: the side, features, and its own family.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ def _biases(audit: JudgeAudit) -> Section | None:
         for row in audit.biases.iter_rows(named=True)
     ]
     text = (
-        "What sways a judge besides the items, as log odds: the left side, each unit of a feature, and being of the "
+        "What influences a judge besides the items, as log odds: the left side, each unit of a feature, and being of the "
         "judge's own family, compared with the humans or else with judges of other families. 0 is no bias."
     )
     return section(
