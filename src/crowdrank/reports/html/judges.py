@@ -134,8 +134,8 @@ def _biases(audit: JudgeAudit) -> Section | None:
         for row in audit.biases.iter_rows(named=True)
     ]
     text = (
-        "What influences a judge besides the items, as log odds: the left side, each unit of a feature, and being of the "
-        "judge's own family, compared with the humans or else with judges of other families. 0 is no bias."
+        "What influences a judge besides the items, as log odds: the left side, each unit of a feature, and being of "
+        "the judge's own family, compared with the humans or else with judges of other families. 0 is no bias."
     )
     return section(
         "biases", "Biases", paragraph(text), table(["judge", "bias", "effect"], rows, caption="Biases", numbers=[2])
