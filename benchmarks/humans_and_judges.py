@@ -105,10 +105,10 @@ def read(source: Source, folder: Path) -> tuple[cr.Comparisons, dict[str, cr.Com
     return found.take(~np.isin(who, source.judges)), judges
 
 
-def combine(humans: cr.Comparisons, judges: Sequence[cr.Comparisons]) -> tuple[cr.Comparisons, cr.SideInformation]:
+def combine(humans: cr.Comparisons, judges: Mapping[str, cr.Comparisons]) -> tuple[cr.Comparisons, cr.SideInformation]:
     """One table of votes: one annotator "humans", and one for each judge."""
-    parts = [humans, *judges]
-    names = np.array(["humans", *(f"judge {n}" for n in range(len(judges)))], object)
+    parts = [humans, *judges.values()]
+    names = np.array(["humans", *judges], object)
     votes = replace(
         humans.take(slice(0, 0)),
         left=np.concatenate([part.left for part in parts]),
@@ -145,15 +145,15 @@ def measure(
         return Entry(judge, method, count, tau, tau - reference, inside, covered, worth)
 
     found = [entry("", ALONE, alone, alone.scores)]
-    for name, chosen in {**{name: [votes] for name, votes in judges.items()}, "all": real(judges)}.items():
+    for name, chosen in {**{name: {name: votes} for name, votes in judges.items()}, "all": real(judges)}.items():
         if name == "all" and len(chosen) < 2:
             continue
         votes, people = combine(drawn, chosen)
         ranking = cr.CommensurateBT().fit(votes, side_information=people)
         found.append(entry(name, PRIOR, ranking, ranking.scores))
-        if name == "all" or chosen[0] not in real(judges):
+        if name not in real(judges):
             continue
-        judge = cr.BradleyTerry().fit(chosen[0]).scores
+        judge = cr.BradleyTerry().fit(chosen[name]).scores
         found.append(entry(name, JUDGE, None, judge))
         share = count / (count + _HAND)
         found.append(entry(name, MEAN, None, share * alone.scores + (1 - share) * judge))
@@ -162,8 +162,8 @@ def measure(
     return found
 
 
-def real(judges: Mapping[str, cr.Comparisons]) -> list[cr.Comparisons]:
-    return [votes for name, votes in judges.items() if name != COINS and not name.endswith("reversed")]
+def real(judges: Mapping[str, cr.Comparisons]) -> dict[str, cr.Comparisons]:
+    return {name: votes for name, votes in judges.items() if name != COINS and not name.endswith("reversed")}
 
 
 def mean(values: Sequence[float]) -> str:

@@ -110,3 +110,16 @@ def test_the_truth_is_what_votes_are_drawn_from():
 def test_pairs_right_counts_pairs_in_their_true_order():
     assert pairs_right([1, 2, 3, 4], np.array([1.0, 2, 3, 4])) == 1
     assert pairs_right([1, 2, 4, 3], np.array([1.0, 2, 3, 4])) == pytest.approx(5 / 6)
+
+
+def test_unreliable_judges_leaves_out_data_that_are_not_there(tmp_path, monkeypatch):
+    folder = tmp_path / "cj_with_criterion"
+    folder.mkdir()
+    votes = [f"w{w},{a},{b},{max(a, b)}" for w in range(5) for a in range(6) for b in range(a)]
+    (folder / "x_votes.csv").write_text("worker,left,right,winner\n" + "\n".join(votes) + "\n")
+    (folder / "x_criterion.csv").write_text("item,mark\n" + "\n".join(f"{n},{n}" for n in range(6)) + "\n")
+    monkeypatch.setenv("CROWDRANK_DATA", str(tmp_path))
+    told = run("unreliable_judges.py", "--draws", 2, "--methods", "bradley-terry,commensurate-bt")
+    assert "| method | cj_with_criterion |" in told
+    assert "| bradley-terry | **1.000 ± 0.000** |" in told
+    assert "| commensurate-bt |  |" in told

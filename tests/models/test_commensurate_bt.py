@@ -15,7 +15,7 @@ from crowdrank.errors import DataError, DataWarning, SettingError
 from crowdrank.models import selection
 from crowdrank.models.commensurate.judge_scores import MOST_JUDGES, OTHERS, UNKNOWN, find_sources, fit_judge
 from crowdrank.models.commensurate.vote_likelihood import Votes
-from crowdrank.models.commensurate.worth import Worth
+from crowdrank.models.commensurate.worth import Worth, describe_worths
 from crowdrank.results.parts import Interval
 
 ITEMS = 16
@@ -163,8 +163,8 @@ def test_an_item_that_was_always_on_the_left_has_no_side_effect():
     votes, _ = crowd(2)
     first = votes.items.index("item 00")
     rows = (votes.left == first) | (votes.annotators[votes.annotator] == "ann")
-    judge = fit_judge("gpt", votes, rows & (votes.left == first), "davidson", True, 1e-4, 100)
-    assert judge.side == 0
+    judge = fit_judge("gpt", Votes.of(votes, rows & (votes.left == first), "davidson", True), votes.items, 1e-4, 100)
+    assert not judge.effects
 
 
 @pytest.mark.parametrize("ties", ["davidson", "half", "drop"])
@@ -198,14 +198,29 @@ def test_several_judges_are_weighted_together():
     assert found["worth[good]"] > 3 * found["worth[poor]"]
     assert found["weight[good]"] > abs(found["weight[poor]"])
     assert found["worth_low[judges]"] <= found["worth[judges]"] <= found["worth_high[judges]"]
-    assert any(note.startswith("The votes of good and poor together count for about") for note in ranking.notes)
+    assert any(note.startswith("The votes of good and poor together count for") for note in ranking.notes)
+
+
+def worth_of(name, votes, *, is_shown=True):
+    return Worth((name,), Interval(votes, votes / 2, 2 * votes), np.ones(1), is_shown)
 
 
 def test_the_worth_of_a_judge_in_words():
-    assert Worth(("gpt-4",), Interval(1894, 1213, 2630), np.ones(1), True).describe() == (
-        "gpt-4's votes count for about 1,900 human votes here (1,200 to 2,600)."
-    )
-    assert "do not show" in Worth(("gpt-4",), Interval(900, 0, 2630), np.ones(1), False).describe()
+    worth = Worth(("gpt-4",), Interval(1894, 1213, 2630), np.ones(1), True)
+    assert describe_worths(worth) == ["gpt-4's votes count for about 1,900 human votes here (1,200 to 2,600)."]
+    assert "do not show" in describe_worths(worth_of("gpt-4", 900, is_shown=False))[0]
+
+
+def test_the_worth_of_several_judges_is_not_said_to_be_less_than_that_of_one():
+    alone = [worth_of("a", 4600), worth_of("b", 800)]
+    less, more = (Worth(("a", "b"), Interval(n, n / 2, 2 * n), np.ones(2), True) for n in (4000, 5000))
+    assert describe_worths(less, alone) == [
+        "The votes of a and b together count for no more human votes here than a's alone: "
+        "about 4,600 (2,300 to 9,200).",
+        "Alone, b's would count for about 800 (400 to 1,600).",
+    ]
+    assert describe_worths(more, alone)[0].startswith("The votes of a and b together count for about 5,000 human votes")
+    assert "do not show that b alone" in describe_worths(more, [alone[0], worth_of("b", 9, is_shown=False)])[-1]
 
 
 def test_ten_human_votes_do_not_show_what_a_judge_is_worth():

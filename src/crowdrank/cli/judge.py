@@ -4,145 +4,48 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from crowdrank.cli import options
-from crowdrank.cli.options import INPUT, MODEL, OUTPUT, parse_columns, parse_pairs
+from crowdrank.cli import judge_options, options
+from crowdrank.cli.options import parse_columns, parse_pairs
 from crowdrank.cli.output import check_table, page, print_json, print_written, progress_bar, require_extra, with_flags
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
     from crowdrank.judging import JudgeRun
 
-_QUESTIONS, _LIMITS = "Questions", "Limits"
-
 
 def judge(
-    items: Annotated[Path, typer.Argument(help="Items: item, and optionally query, text and other columns.")],
-    endpoint: Annotated[
-        str, typer.Option(metavar="URL", help="OpenAI-compatible endpoint, e.g. http://localhost:8000/v1.")
-    ],
-    llm: Annotated[list[str], typer.Option(metavar="MODEL", help="Model to ask. Repeatable.")],
-    question: Annotated[
-        str | None, typer.Option(help='What is asked, e.g. "Which answer is better?".', rich_help_panel=_QUESTIONS)
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Votes to write (.csv, .tsv, .jsonl, .parquet).", rich_help_panel=OUTPUT)
-    ] = None,
-    pairs: Annotated[
-        str,
-        typer.Option(
-            metavar="all|N|FILE",
-            help="All pairs of each query, N pairs per item, or a file of pairs: left, right and query.",
-            rich_help_panel=_QUESTIONS,
-        ),
-    ] = "all",
-    template: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Prompt with the fields {question}, {query}, {left}, {right}, {left.COLUMN}, {right.COLUMN}.",
-            rich_help_panel=_QUESTIONS,
-        ),
-    ] = None,
-    both_orders: Annotated[
-        bool,
-        typer.Option("--both-orders", help="Ask each pair twice, with sides swapped.", rich_help_panel=_QUESTIONS),
-    ] = False,
-    ties: Annotated[
-        bool, typer.Option("--ties/--no-ties", help="Whether a tie is an answer.", rich_help_panel=_QUESTIONS)
-    ] = True,
-    reasons: Annotated[
-        bool, typer.Option("--reasons", help="Ask for a reason before the verdict.", rich_help_panel=_QUESTIONS)
-    ] = False,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column",
-            metavar="ROLE=COLUMN",
-            help="Column of a role of the items: item, query or text. Repeatable; ROLE= if there is none.",
-            rich_help_panel=INPUT,
-        ),
-    ] = None,
+    items: judge_options.Items,
+    endpoint: judge_options.EndpointUrl,
+    llm: judge_options.Models,
+    question: judge_options.Question = None,
+    out: judge_options.VotesOut = None,
+    pairs: judge_options.Pairs = "all",
+    template: judge_options.TemplateFile = None,
+    both_orders: judge_options.BothOrders = False,
+    ties: judge_options.Ties = True,
+    reasons: judge_options.Reasons = False,
+    columns: judge_options.ItemColumns = None,
     query: options.Query = None,
-    annotator: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Name in the votes. Default: the model.", rich_help_panel=_QUESTIONS),
-    ] = None,
-    temperature: Annotated[
-        float, typer.Option(help="Temperature; negative for the default of the endpoint.", rich_help_panel=MODEL)
-    ] = 0.0,
-    max_tokens: Annotated[
-        int, typer.Option(help="Most tokens of an answer. Models that think need more.", min=1, rich_help_panel=MODEL)
-    ] = 512,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="More parameters of a request, e.g. reasoning_effort=low. Repeatable.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    key_env: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Environment variable with the API key. Default: CROWDRANK_API_KEY.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    price_in: Annotated[
-        list[float] | None,
-        typer.Option(help="Price of a million tokens of prompts. Repeatable, per model.", rich_help_panel=_LIMITS),
-    ] = None,
-    price_out: Annotated[
-        list[float] | None,
-        typer.Option(help="Price of a million tokens of answers. Repeatable, per model.", rich_help_panel=_LIMITS),
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(help="Most money to spend, with earlier runs of this journal.", rich_help_panel=_LIMITS),
-    ] = None,
-    rate: Annotated[float | None, typer.Option(help="Most requests per minute.", rich_help_panel=_LIMITS)] = None,
-    concurrency: Annotated[int, typer.Option(help="Most requests in flight.", min=1, rich_help_panel=_LIMITS)] = 8,
-    asks: Annotated[
-        int,
-        typer.Option(
-            help="How often a question is asked until its answer is understood.", min=1, rich_help_panel=_LIMITS
-        ),
-    ] = 3,
-    retries: Annotated[
-        int, typer.Option(help="How often a request is sent again after an error.", min=0, rich_help_panel=_LIMITS)
-    ] = 5,
-    backoff: Annotated[
-        float,
-        typer.Option(help="Seconds before the first retry; they double each time.", min=0, rich_help_panel=_LIMITS),
-    ] = 1.0,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds after which a request is given up.", rich_help_panel=_LIMITS)
-    ] = 120.0,
-    seed: Annotated[
-        int, typer.Option(help="Seed of the pairs, their order and their sides.", min=0, rich_help_panel=_QUESTIONS)
-    ] = 0,
-    journal: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Journal of requests and answers. Default: OUT.journal.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
-    people_out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Table of the models to write: annotator, kind, family, price.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Send nothing: show the first prompt and the cost.", rich_help_panel=_LIMITS),
-    ] = False,
+    annotator: judge_options.AnnotatorName = None,
+    temperature: judge_options.Temperature = 0.0,
+    max_tokens: judge_options.MaxTokens = 512,
+    settings: judge_options.RequestSettings = None,
+    key_env: judge_options.KeyVariable = None,
+    price_in: judge_options.PriceIn = None,
+    price_out: judge_options.PriceOut = None,
+    budget: judge_options.Budget = None,
+    rate: judge_options.Rate = None,
+    concurrency: judge_options.Concurrency = 8,
+    asks: judge_options.Asks = 3,
+    retries: judge_options.Retries = 5,
+    backoff: judge_options.Backoff = 1.0,
+    timeout: judge_options.Timeout = 120.0,
+    seed: judge_options.Seed = 0,
+    journal: judge_options.JournalFile = None,
+    people_out: judge_options.PeopleOut = None,
+    dry_run: judge_options.DryRun = False,
     as_json: options.Json = False,
 ) -> None:
     """Have language models compare items, and write their votes."""

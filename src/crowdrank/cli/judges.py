@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdrank.cli import options
-from crowdrank.cli.options import OUTPUT, SIDE_INFORMATION, parse_columns
+from crowdrank.cli.options import OUTPUT, SIDE_INFORMATION, parse_columns, parse_names
 from crowdrank.cli.output import check_table, console, print_json, print_written, spinner
 
 if TYPE_CHECKING:
+    from polars import DataFrame
     from rich.table import Table
 
     from crowdrank.evaluation import JudgeAudit
@@ -33,6 +34,10 @@ def judges(
         float | None,
         typer.Option(help="Most that a question may cost, for the recommended jury.", rich_help_panel=SIDE_INFORMATION),
     ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,C", help="Columns that may bias judges, such as length.", rich_help_panel=OUTPUT),
+    ] = None,
     level: Annotated[float, typer.Option(help="Coverage of the intervals.", rich_help_panel=OUTPUT)] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0, rich_help_panel=OUTPUT)] = 0,
     top: Annotated[
@@ -45,9 +50,10 @@ def judges(
     out: options.TableOut = None,
     as_json: options.Json = False,
 ) -> None:
-    """Audit a jury: agreement with gold or humans, flips, sides, shared errors, and which judges to pay for."""
+    """Audit a jury: agreement with gold or humans, flips, biases, shared errors, and which judges to pay for."""
     from crowdrank import io
     from crowdrank.evaluation import audit_judges
+    from crowdrank.leaderboard.control import find_feature_sides, with_feature_sides
     from crowdrank.models import BradleyTerry
     from crowdrank.models.selection import convert_for
     from crowdrank.reports import check_report
@@ -56,12 +62,15 @@ def judges(
     if report is not None:
         check_report(report)
     with spinner(f"Reading {file.name}"):
-        given = io.read(file, columns=parse_columns(columns, query), format=format_name)
-        votes: Any = convert_for(BradleyTerry, given)[0]
+        names = parse_names(features)
+        sides = find_feature_sides(file, names, None)
+        read = [name for name in names if name not in sides] + [column for pair in sides.values() for column in pair]
+        given = io.read(file, columns=parse_columns(columns, query), features=read, format=format_name)
+        votes: Any = convert_for(BradleyTerry, with_feature_sides(given, sides))[0]
         known = None if people is None else io.read_people(people)
         gold: Any = None if gold_pairs is None else io.read(gold_pairs, kind="comparisons")
     with spinner("Comparing the judges"):
-        audit = audit_judges(votes, people=known, gold=gold, budget=budget, level=level, seed=seed)
+        audit = audit_judges(votes, people=known, gold=gold, budget=budget, features=names, level=level, seed=seed)
     if out is not None:
         io.write_table(audit.frame(), out)
     if report is not None:
@@ -86,6 +95,9 @@ def _show(audit: JudgeAudit, top: int, wide: bool, paths: list[Path | None]) -> 
         screen.print(note, style="yellow")
     screen.print()
     screen.print(_table(audit, top))
+    if len(biases := audit.clear_biases()):
+        screen.print("\nBiases as log odds, those whose interval does not hold 0:\n")
+        screen.print(_bias_table(biases.head(top)))
     if (jury := audit.recommended) is not None:
         members = ", ".join(audit.judges[n] for n in jury.members)
         price = f", {jury.price:.3g} per question" if jury.price == jury.price else ""
@@ -124,6 +136,21 @@ def _table(audit: JudgeAudit, top: int) -> Table:
     return table
 
 
+def _bias_table(biases: DataFrame) -> Table:
+    from rich.table import Table
+
+    from crowdrank.reports import label, number_column
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("judge", min_width=12)
+    table.add_column("bias")
+    number_column(table, "effect")
+    for row in biases.iter_rows(named=True):
+        effect = f"{row['effect']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+        table.add_row(label(row["annotator"]), label(row["bias"]), effect)
+    return table
+
+
 def _cell(row: dict[str, Any], name: str) -> str:
     value = row[name]
     if value is None:
@@ -143,6 +170,7 @@ def _as_dict(audit: JudgeAudit) -> dict[str, Any]:
         "pairs": audit.n_pairs,
         "reference_pairs": audit.n_reference,
         "judges": audit.frame().to_dicts(),
+        "biases": audit.biases.to_dicts(),
         "alpha": {name: found._asdict() for name, found in audit.alpha.items()},
         "effective_number": audit.n_effective if audit.n_effective == audit.n_effective else None,
         "jury": None

@@ -1,5 +1,6 @@
 """Judgments as immutable tables of codes: comparisons, ratings and rankings, with conversions and diagnostics."""
 
+from crowdrank.data.annotator_names import people_from_names
 from crowdrank.data.comparisons import LEFT, RIGHT, TIE, Comparison, Comparisons
 from crowdrank.data.diagnostics import DataDiagnostics
 from crowdrank.data.labels import Items
@@ -30,4 +31,5 @@ __all__ = [
     "Ratings",
     "SideInformation",
     "agreed_pairs",
+    "people_from_names",
 ]

@@ -15,6 +15,7 @@ from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evalu
 from crowdrank.evaluation.interval_coverage import Coverage, count_held
 from crowdrank.evaluation.judge_agreement import effective_number, kappa
 from crowdrank.evaluation.judge_audit import JudgeAudit, audit_judges
+from crowdrank.evaluation.judge_biases import judge_biases
 from crowdrank.evaluation.juries import CandidateJury
 from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, compare_models
 from crowdrank.evaluation.psychometrics import Reliability, krippendorff_alpha, reliability
@@ -68,6 +69,7 @@ __all__ = [
     "evaluate_scores",
     "explain",
     "find_tastes",
+    "judge_biases",
     "kappa",
     "kendall_correlation",
     "kendall_distance",

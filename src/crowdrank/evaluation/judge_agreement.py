@@ -143,39 +143,6 @@ def kappa(sign: FloatArray, reference: FloatArray, weight: FloatArray | None = N
     return np.asarray(found[0] if weight is None else found)
 
 
-def nominal_alpha(sign: FloatArray, weight: FloatArray | None = None) -> FloatArray:
-    """Return Krippendorff's alpha (nominal) of all judges, for each row of weights.
-
-    Parameters
-    ----------
-    sign : array, shape (judges, pairs)
-        Decisions: 1, 0, −1, NaN.
-    weight : array, shape (draws, pairs), optional
-        Weights of the pairs.
-
-    Returns
-    -------
-    array, shape (draws,)
-        1 for perfect agreement, 0 for chance; NaN if no pair has two answers.
-
-    Examples
-    --------
-    >>> nominal_alpha(np.array([[1.0, -1, 1, -1], [1.0, -1, 1, -1]]))
-    array([1.])
-    """
-    counts = np.stack([(sign == value).sum(axis=0) for value in (1, 0, -1)]).astype(np.float64)
-    answered = counts.sum(axis=0)
-    paired = answered > 1
-    counts, answered = counts[:, paired], answered[paired]
-    weight_of = np.ones((1, answered.size)) if weight is None else weight[:, paired]
-    disagreements = (answered**2 - (counts**2).sum(axis=0)) / (answered - 1)
-    total, ties = weight_of @ answered, weight_of @ counts[1]
-    each_side = (total - ties) / 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        expected = (total**2 - 2 * each_side**2 - ties**2) / (total - 1)
-        return np.asarray(1 - weight_of @ disagreements / expected)
-
-
 def error_correlations(answer: FloatArray, reference: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return how strongly the errors of every two judges go together, and on how many pairs that rests.
 

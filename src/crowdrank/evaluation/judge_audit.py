@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
-from crowdrank.data import AnnotatorDetails, Comparisons, SideInformation
+from crowdrank.data import AnnotatorDetails, Comparisons, SideInformation, people_from_names
 from crowdrank.errors import DataError, SettingError
 from crowdrank.evaluation.judge_agreement import (
     PairAnswers,
     effective_number,
     error_correlations,
     kappa,
-    nominal_alpha,
     pair_answers,
     resampled_weights,
 )
+from crowdrank.evaluation.judge_biases import OWN_FAMILY, judge_biases
 from crowdrank.evaluation.juries import CandidateJury, compare_juries, recommend_jury
+from crowdrank.evaluation.psychometrics import OUTCOME_DISTANCE, alpha_of_counts
 
 _MIN_PAIRS = 10
 _MANY_FLIPS, _SHARED_ERRORS = 0.25, 0.5
@@ -60,6 +62,8 @@ class JudgeAudit:
         Coverage of the intervals.
     table : polars.DataFrame
         One row per judge, see `frame`.
+    biases : polars.DataFrame
+        One row per judge and bias, as `judge_biases` returns: side, features and own family.
     alpha : mapping of str to Interval
         Krippendorff's alpha of all judges, and of the humans and the language models if both are known.
     correlation : array, shape (judges, judges)
@@ -79,6 +83,7 @@ class JudgeAudit:
     n_reference: int
     level: float
     table: pl.DataFrame
+    biases: pl.DataFrame
     alpha: Mapping[str, Interval]
     correlation: FloatArray
     n_effective: float
@@ -120,7 +125,15 @@ class JudgeAudit:
                 f"{_count(flipping)} inconsistent: when the sides are swapped, they change their answer on more than "
                 f"{_MANY_FLIPS:.0%} of the pairs: {_names(flipping)}."
             )
+        partial_to_own = self.clear_biases().filter((pl.col("bias") == OWN_FAMILY) & (pl.col("effect") > 0))
+        if own := partial_to_own["annotator"].to_list():
+            sentences.append(f"{_count(own)} partial to items of their own family: {_names(own)}.")
         return sentences
+
+    def clear_biases(self) -> pl.DataFrame:
+        """Return the biases whose interval does not hold 0, the strongest first."""
+        clear = self.biases.filter((pl.col("low") > 0) | (pl.col("high") < 0))
+        return clear.sort(pl.col("effect").abs(), descending=True, maintain_order=True)
 
 
 def audit_judges(
@@ -129,22 +142,26 @@ def audit_judges(
     people: Mapping[str, AnnotatorDetails] | None = None,
     gold: Comparisons | Iterable[tuple[Any, Any]] | None = None,
     budget: float | None = None,
+    features: Sequence[str] = (),
     level: float = 0.95,
     seed: int = 0,
 ) -> JudgeAudit:
-    """Audit the judges of a jury: agreement, flips, sides, shared errors, prices, and the jury to choose.
+    """Audit the judges of a jury: agreement, flips, biases, shared errors, prices, and the jury to choose.
 
     Parameters
     ----------
     votes : Comparisons
         Votes that name annotators.
     people : mapping of str to AnnotatorDetails, optional
-        Kind (human or llm), family and price of annotators, as `crowdrank.io.read_people` returns.
+        Kind (human or llm), family and price of annotators, as `crowdrank.io.read_people` returns. By default the
+        kinds that their names make plain.
     gold : Comparisons or pairs (better, worse), optional
         Pairs whose answer is known. Judges are compared with these; without them with the majority of the humans;
         without humans with the majority of the other judges.
     budget : float, optional
         The most that a question may cost, with all votes of the recommended jury on it.
+    features : sequence of str, default ()
+        Features of the comparisons, such as length, that may bias judges.
     level : float, default 0.95
         Coverage of the intervals.
     seed : int, default 0
@@ -177,7 +194,8 @@ def audit_judges(
     names = tuple(map(str, votes.annotators))
     if len(names) < 2:
         raise DataError("An audit of judges needs at least two annotators.")
-    details = tuple((people or {}).get(name, AnnotatorDetails()) for name in names)
+    known_people = people_from_names(names) if people is None else people
+    details = tuple(known_people.get(name, AnnotatorDetails()) for name in names)
     human = np.array([who.kind == "human" for who in details])
     references = _references(answers, votes, gold, human)
     name, reference = next(iter(references.items()))
@@ -200,6 +218,7 @@ def audit_judges(
         n_reference=int(known.any(axis=0).sum()),
         level=level,
         table=_table(names, details, answers, references, level, seed),
+        biases=judge_biases(votes, known_people, features=features, level=level),
         alpha=_alphas(answers.sign, human, np.array([who.kind == "llm" for who in details]), level, seed),
         correlation=correlation,
         n_effective=effective_number(correlation, shared) if independent else float("nan"),
@@ -323,9 +342,11 @@ def _alphas(sign: FloatArray, human: BoolArray, llm: BoolArray, level: float, se
     for name, members in groups.items():
         if members.sum() < 2 or (name != "all judges" and members.all()):
             continue
-        draws = [nominal_alpha(sign[members], weight) for weight in resampled_weights(sign.shape[1], seed)]
-        low, high = _quantiles(np.concatenate(draws)[:, None], level)[:, 0]
-        found[name] = Interval(float(nominal_alpha(sign[members])[0]), float(low), float(high))
+        counts = np.stack([(sign[members] == value).sum(axis=0) for value in (-1, 0, 1)], axis=1).astype(np.float64)
+        alpha = partial(alpha_of_counts, counts, OUTCOME_DISTANCE, symmetric=True)
+        draws = np.concatenate([alpha(weight) for weight in resampled_weights(len(counts), seed)])
+        low, high = _quantiles(draws[:, None], level)[:, 0]
+        found[name] = Interval(float(alpha()[0]), float(low), float(high))
     return found
 
 

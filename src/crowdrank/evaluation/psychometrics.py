@@ -14,6 +14,8 @@ from crowdrank.errors import CrowdrankWarning, DataError, DisconnectedError, Sep
 from crowdrank.models.base import Model
 from crowdrank.results import Ranking
 
+OUTCOME_DISTANCE = 1.0 - np.eye(3)
+"""Right, tie and left are nominal: any two are equally far apart."""
 _SPLITS = 10
 _SMALLEST_VARIANCE = 1e-9
 
@@ -133,42 +135,72 @@ def split_half(model: Model, comparisons: Comparisons, *, splits: int = _SPLITS,
 def krippendorff_alpha(judgments: Judgments) -> float:
     """Return Krippendorff's α: 1 − observed / expected disagreement; NaN if nothing was judged twice.
 
-    Comparisons are nominal (first, tie or second item of a pair), ratings are interval data.
+    Comparisons are nominal (first, tie or second item of a pair), ratings are interval data. Which item of a pair is
+    the first is arbitrary, so both are equally frequent by chance.
 
     Examples
     --------
     >>> votes = Comparisons.of(["a", "a", "b", "b"], ["b", "b", "c", "c"], ["a", "a", "b", "c"])
-    >>> round(krippendorff_alpha(votes), 3)
-    0.0
+    >>> krippendorff_alpha(votes)
+    0.25
     """
     if isinstance(judgments, Comparisons):
         low, high = np.minimum(judgments.left, judgments.right), np.maximum(judgments.left, judgments.right)
         unit = low.astype(np.int64) * len(judgments.items) + high
-        value = np.where(judgments.left == low, judgments.outcome, -judgments.outcome).astype(np.float64)
-        return _alpha(unit, value, nominal=True)
+        value = np.where(judgments.left == low, judgments.outcome, -judgments.outcome) + 1
+        return float(alpha_of_counts(_count_values(unit, value, 3), OUTCOME_DISTANCE, symmetric=True)[0])
     if isinstance(judgments, Ratings):
-        return _alpha(judgments.item.astype(np.int64), judgments.grade, nominal=False)
+        grades, value = np.unique(judgments.grade, return_inverse=True)
+        counts = _count_values(judgments.item.astype(np.int64), value, len(grades))
+        return float(alpha_of_counts(counts, (grades[:, None] - grades) ** 2)[0])
     raise DataError("Krippendorff's alpha is computed for comparisons and ratings, not for lists.")
 
 
-def _alpha(unit: IntArray, value: FloatArray, nominal: bool) -> float:
-    _, unit, counts = np.unique(unit, return_inverse=True, return_counts=True)
-    kept = counts[unit] > 1
-    if not kept.any():
-        return float("nan")
-    _, unit = np.unique(unit[kept], return_inverse=True)
-    kinds, value_code = np.unique(value[kept], return_inverse=True)
-    table = np.zeros((int(unit.max()) + 1, len(kinds)))
-    np.add.at(table, (unit, value_code), 1.0)
-    size = table.sum(axis=1)
-    # coincidences: pairs of values of one unit, each unit weighted by 1/(m − 1)
-    weighted = table / (size - 1)[:, None]
-    coincidence = weighted.T @ table - np.diag(weighted.sum(axis=0))
-    total = coincidence.sum(axis=1)
-    expected = (np.outer(total, total) - np.diag(total)) / (total.sum() - 1)
-    distance = 1.0 - np.eye(len(kinds)) if nominal else (kinds[:, None] - kinds) ** 2
-    disagreement = float(np.sum(expected * distance))
-    return 1.0 if disagreement == 0 else 1.0 - float(np.sum(coincidence * distance)) / disagreement
+def alpha_of_counts(
+    counts: FloatArray, distance: FloatArray, weight: FloatArray | None = None, *, symmetric: bool = False
+) -> FloatArray:
+    """Return Krippendorff's α from the number of answers of each value, for each row of weights.
+
+    Parameters
+    ----------
+    counts : array, shape (units, values)
+        How often each unit was given each value.
+    distance : array, shape (values, values)
+        Disagreement between two values.
+    weight : array, shape (draws, units), optional
+        Weights of the units.
+    symmetric : bool, default False
+        Whether the values in reverse order are as frequent by chance.
+
+    Returns
+    -------
+    array, shape (draws,)
+        1 for perfect agreement, 0 for chance; NaN if no unit has two answers.
+
+    Examples
+    --------
+    >>> alpha_of_counts(np.array([[2.0, 0, 0], [0, 0, 2.0]]), OUTCOME_DISTANCE)
+    array([1.])
+    """
+    size = counts.sum(axis=1)
+    paired = size > 1
+    counts, size = counts[paired], size[paired]
+    of_units = np.ones((1, len(size))) if weight is None else weight[:, paired]
+    # Pairs of values of one unit, each unit weighted by 1/(m − 1). A value is at distance 0 from itself.
+    observed = of_units @ (np.sum((counts @ distance) * counts, axis=1) / (size - 1))
+    total = of_units @ counts
+    if symmetric:
+        total = (total + total[:, ::-1]) / 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = np.sum((total @ distance) * total, axis=1) / (total.sum(axis=1) - 1)
+        agreed = (observed == 0) & (total.sum(axis=1) > 0)
+        return np.where(agreed, 1.0, 1 - observed / expected)
+
+
+def _count_values(unit: IntArray, value: IntArray, n_values: int) -> FloatArray:
+    units, code = np.unique(unit, return_inverse=True)
+    counts = np.bincount(code * n_values + value, minlength=len(units) * n_values)
+    return np.asarray(counts.reshape(len(units), n_values), np.float64)
 
 
 def _residuals(model: Model, comparisons: Comparisons, ranking: Ranking) -> tuple[FloatArray, FloatArray]:

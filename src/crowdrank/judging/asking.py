@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from crowdrank.errors import CrowdrankError, EndpointError
+from crowdrank.errors import CrowdrankError, EndpointError, SettingError
 from crowdrank.judging.budget import Budget, Prices, RateLimit, most_tokens, pause
 from crowdrank.judging.endpoint import Dialect, Endpoint, RefusedError, Reply, TransientError
 from crowdrank.judging.journal import Journal
@@ -121,6 +121,21 @@ class AskingRules:
     asks: int
     retries: int
     backoff: float
+
+    def __post_init__(self) -> None:
+        check_at_least(
+            concurrency=(self.concurrency, 1),
+            asks=(self.asks, 1),
+            retries=(self.retries, 0),
+            backoff=(self.backoff, 0),
+        )
+
+
+def check_at_least(**numbers: tuple[float, float]) -> None:
+    """Raise an error for a number below its minimum."""
+    for name, (number, minimum) in numbers.items():
+        if not number >= minimum:
+            raise SettingError(f"{name} must be at least {minimum:g}, got {number}.")
 
 
 class Asker:

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ _REFUSED = frozenset((400, 413, 422))
 _MAX_BYTES = 4_000_000
 _MAX_MESSAGE = 300
 _LONGEST_WAIT = 1e6
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
 class TransientError(Exception):
@@ -274,26 +276,36 @@ def _count(value: Any) -> float | None:
 
 
 def _message(content: bytes) -> str:
-    """What an error says, in one line."""
+    """What an error says, in one line: its message if it is the usual JSON, and else all of it."""
     text = content.decode("utf-8", "replace")
-    try:
-        error = json.loads(content)["error"]
-        text = f"{error['message']} {error.get('code') or ''}" if isinstance(error, dict) else str(error)
-    except (ValueError, LookupError, TypeError, RecursionError):
-        pass
+    found = _parse_json(text)
+    error = found.get("error") if isinstance(found, dict) else None
+    if isinstance(error, dict) and "message" in error:
+        text = f"{error['message']} {error.get('code') or ''}"
+    elif error:
+        text = str(error)
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _parse_json(text: str) -> Any:
+    """The value of JSON text; None if it is something else, such as the HTML page of a proxy."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     """The seconds to wait, from a Retry-After header with seconds or a date; 0 without one."""
-    value = headers.get("retry-after", "")
+    value = headers.get("retry-after", "").strip()
+    wait = float(value) if _SECONDS.fullmatch(value) else _seconds_until(value)
+    return min(max(0.0, wait), _LONGEST_WAIT)
+
+
+def _seconds_until(date: str) -> float:
     try:
-        return min(max(0.0, float(value)), _LONGEST_WAIT)
-    except ValueError:
-        pass
-    try:
-        moment = parsedate_to_datetime(value)
+        moment = parsedate_to_datetime(date)
     except ValueError:
         return 0.0
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return min(max(0.0, (moment - datetime.now(UTC)).total_seconds()), _LONGEST_WAIT)
+    return (moment - datetime.now(UTC)).total_seconds()

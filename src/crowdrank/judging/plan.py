@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdrank.errors import SettingError
-from crowdrank.judging.asking import LLMJudge, Question, make_question
+from crowdrank.judging.asking import LLMJudge, Question, check_at_least, make_question
 from crowdrank.judging.budget import Prices
 from crowdrank.judging.journal import Journal
 from crowdrank.judging.prompts import Template, answer_instruction, answer_schema
@@ -102,6 +102,7 @@ def _per_model(price: float | Sequence[float], models: Sequence[str], name: str)
 
 def request_settings(temperature: float | None, max_tokens: int, more: Mapping[str, Any] | None) -> dict[str, Any]:
     """The parameters of a request besides its model and its prompt."""
+    check_at_least(max_tokens=(max_tokens, 1))
     if wrong := [name for name in more or {} if name in _RESERVED_SETTINGS]:
         raise SettingError(f"The parameter {wrong[0]!r} of a request cannot be set.")
     given = {} if temperature is None else {"temperature": temperature}

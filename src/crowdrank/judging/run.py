@@ -14,7 +14,7 @@ from typing import Any
 from crowdrank.errors import CrowdrankError, FormatError, SettingError
 from crowdrank.io.source_table import replace_surrogates
 from crowdrank.io.writer import DATA_SUFFIXES
-from crowdrank.judging.asking import Asker, AskingRules, ShowProgress
+from crowdrank.judging.asking import Asker, AskingRules, ShowProgress, check_at_least
 from crowdrank.judging.budget import Budget, RateLimit
 from crowdrank.judging.endpoint import Endpoint, check_url, is_local, read_key
 from crowdrank.judging.journal import Journal
@@ -156,17 +156,17 @@ def judge(
     texts = read_texts(items, columns)
     asked = Template(_template(template, texts.has_queries))
     asked.check(question, texts.has_queries, texts.column_names)
-    _check_numbers(
-        max_tokens=(max_tokens, 1),
-        concurrency=(concurrency, 1),
-        asks=(asks, 1),
-        retries=(retries, 0),
-        backoff=(backoff, 0),
-        timeout=(timeout, 0.001),
+    rules = AskingRules(
+        ties=ties,
+        schema=answer_schema(ties, reasons),
+        concurrency=concurrency,
+        asks=asks,
+        retries=retries,
+        backoff=backoff,
     )
+    sent = request_settings(temperature, max_tokens, settings)
     _check_tables(out, people_out)
-    if not (timeout > 0 and backoff >= 0):
-        raise SettingError(f"timeout must be positive and backoff not negative, got {timeout} and {backoff}.")
+    check_at_least(timeout=(timeout, 0.001))
     if budget is not None and not is_local(url) and not all(j.prices for j in judges):
         raise SettingError("A budget needs prices per million tokens: give price_in= and price_out=.")
     plan = JudgingPlan(
@@ -176,7 +176,7 @@ def judge(
         template=asked,
         question=replace_surrogates(question),
         url=url,
-        settings=request_settings(temperature, max_tokens, settings),
+        settings=sent,
         ties=ties,
         reasons=reasons,
         asks=asks,
@@ -185,28 +185,31 @@ def judge(
     if dry_run:
         log = Journal(path)
         return collect_run(plan, log, plan.count_answered(log))
-    rules = AskingRules(
-        ties=ties,
-        schema=answer_schema(ties, reasons),
-        concurrency=concurrency,
-        asks=asks,
-        retries=retries,
-        backoff=backoff,
-    )
     if find_spec("httpx") is None:
         raise SettingError("Asking language models needs an extra: pip install 'crowdrank[judge]'")
     client = Endpoint(url, read_key(url, key_env), timeout)
     with Journal(path) as log:
-        before = plan.count_answered(log)
-        for one in judges:
-            one.largest_cost = log.largest_cost(one.annotator)
         asker = Asker(client, log, Budget(budget, log.spent), RateLimit(rate), rules, on_progress or _silent)
-        try:
-            _ask(asker, plan, log)
-        finally:
-            run = collect_run(plan, log, before, _notes(asker, budget))
-            write_whole(run.votes, out)
-            write_whole(run.people, people_out)
+        return _ask_all(asker, plan, log, out, people_out)
+
+
+def _ask_all(
+    asker: Asker,
+    plan: JudgingPlan,
+    log: Journal,
+    out: str | PathLike[str] | None,
+    people_out: str | PathLike[str] | None,
+) -> JudgeRun:
+    """Ask what is left, and write the votes however it ends."""
+    before = plan.count_answered(log)
+    for one in plan.judges:
+        one.largest_cost = log.largest_cost(one.annotator)
+    try:
+        _run_loop(asker, plan, log)
+    finally:
+        run = collect_run(plan, log, before, _notes(asker))
+        write_whole(run.votes, out)
+        write_whole(run.people, people_out)
     if asker.interrupted:
         raise KeyboardInterrupt
     if asker.error is not None:
@@ -214,7 +217,7 @@ def judge(
     return run
 
 
-def _ask(asker: Asker, plan: JudgingPlan, log: Journal) -> None:
+def _run_loop(asker: Asker, plan: JudgingPlan, log: Journal) -> None:
     """Run the loop; in a thread of its own if this thread has a loop already, as in a notebook."""
     total = sum(1 for _ in plan.left_to_ask(log))
 
@@ -244,10 +247,10 @@ def _silent(done: int, total: int, detail: str) -> None:
     """No progress is shown."""
 
 
-def _notes(asker: Asker, budget: float | None) -> list[str]:
+def _notes(asker: Asker) -> list[str]:
     notes = []
     if asker.out_of_budget:
-        notes.append(f"Stopped at the budget: {asker.budget.spent:.4f} of {budget:g} was spent.")
+        notes.append(f"Stopped at the budget: {asker.budget.spent:.4f} of {asker.budget.limit:g} was spent.")
     if asker.n_cut:
         notes.append(f"{asker.n_cut:,} answers were cut at the limit of tokens: give a larger max_tokens=.")
     notes += [f"{count:,} questions failed: {reason}." for reason, count in asker.problems.items()]
@@ -278,13 +281,6 @@ def _template(template: str | PathLike[str] | None, has_queries: bool) -> str:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"{path}: the template cannot be read: {error}.") from error
-
-
-def _check_numbers(**numbers: tuple[float, float]) -> None:
-    """Raise an error for a number below its minimum."""
-    for name, (number, minimum) in numbers.items():
-        if not number >= minimum:
-            raise SettingError(f"{name} must be at least {minimum:g}, got {number}.")
 
 
 def _check_tables(*paths: str | PathLike[str] | None) -> None:

@@ -66,7 +66,7 @@ class Model(ABC):
     accepts_side_information: ClassVar[bool] = False
     """Whether it uses gold pairs and known qualities of annotators."""
     accepts_people: ClassVar[bool] = False
-    """Whether it tells humans from language models, by `SideInformation.people`, though it uses nothing else of it."""
+    """Whether it uses `SideInformation.people`: who is human and who is a language model."""
     supports_warm_start: ClassVar[bool] = False
     """Whether its solver can start from the scores of an earlier ranking."""
     distributable: ClassVar[bool] = False

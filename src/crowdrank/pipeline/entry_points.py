@@ -102,7 +102,8 @@ def rank(
     annotator_order : sequence of pairs, optional
         Pairs of annotators, the better one first.
     people : path, data frame or mapping, optional
-        Columns about annotators: annotator, kind (human or llm), family (what judges have in common) and price.
+        Columns about annotators: annotator, kind (human or llm), family (what judges have in common) and price. By
+        default the kinds that their names make plain, if all do: gpt-4 and claude-3, human and expert_1.
     engine : {"local", "out-of-core", "dask"} or Engine, optional
         Where to compute.
     scheduler : str, optional

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crowdrank.data import Comparisons, Judgments, Rankings, SideInformation
+from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, Rankings, SideInformation
+from crowdrank.data.annotator_names import describe_kinds
 from crowdrank.errors import DataError, DataWarning, SettingError
 from crowdrank.io import ImportReport
 from crowdrank.leaderboard.control import default_choice, feature_settings, with_feature_sides
@@ -75,8 +76,11 @@ def prepare(
     judgments = with_aliases(without_annotators(judgments, options.exclude), options.aliases)
     if options.system is None:
         _check_connected(judgments)
-    choice = _choose_model(judgments, items, options, stage, among)
+    people = load_people(options, judgments)
+    choice = _choose_model(judgments, items, people, options, stage, among)
     model = _make_model(choice, options)
+    if people and options.people is None and model.accepts_people:
+        choice = replace(choice, notes=(describe_kinds(people), *choice.notes))
     check_publishable(options, model, judgments.items)
     filled, filling = _fill_missing(judgments, options.missing)
     converted, conversion = convert_for(model, filled)
@@ -89,7 +93,7 @@ def prepare(
         model=model,
         converted=converted,
         conversion="; ".join(filter(None, (filling, conversion))),
-        side_information=_read_side_information(model, converted, options),
+        side_information=_read_side_information(model, converted, people, options),
         items=items,
     )
 
@@ -115,6 +119,7 @@ def _check_connected(judgments: Judgments) -> None:
 def _choose_model(
     judgments: Judgments,
     items: ItemInformation,
+    people: Mapping[str, AnnotatorDetails],
     options: RankOptions,
     stage: Stage,
     among: Container[str] | None = None,
@@ -129,7 +134,7 @@ def _choose_model(
         judgments,
         win_probabilities=options.system is not None,
         among=among,
-        people={} if weighted else load_people(options),
+        people={} if weighted else people,
         gold=options.gold_pairs is not None and not are_agreed(options.gold_pairs),
     )
     if options.model is None:
@@ -183,9 +188,10 @@ def _fill_missing(judgments: Judgments, missing: str | None) -> tuple[Judgments,
     return judgments.with_missing_last(), "items missing from a list rank below the listed ones"
 
 
-def _read_side_information(model: Model, data: Judgments, options: RankOptions) -> SideInformation | None:
+def _read_side_information(
+    model: Model, data: Judgments, people: Mapping[str, AnnotatorDetails], options: RankOptions
+) -> SideInformation | None:
     """Gold pairs and known qualities of annotators; raises an error if the model cannot use them."""
-    people = load_people(options)
     if not options.has_side_information:
         usable = people and (model.accepts_side_information or model.accepts_people)
         return SideInformation(people=people) if usable else None

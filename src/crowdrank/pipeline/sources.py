@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
+from crowdrank.data import Comparisons, Judgments, Rankings, Ratings, people_from_names
 from crowdrank.errors import CrowdrankError, FormatError, SettingError, UnknownNameError
 from crowdrank.io import ImportReport, needs_scan, read, read_with_report
 from crowdrank.pipeline.rank_options import ColumnRoles, RankOptions, Stage
@@ -94,13 +94,13 @@ def columns_named_by(argument: str) -> Iterator[None]:
         raise
 
 
-def load_people(options: RankOptions) -> dict[str, AnnotatorDetails]:
-    """What is known about annotators; empty if nothing is."""
-    if options.people is None:
-        return {}
-    from crowdrank.io import read_people
+def load_people(options: RankOptions, judgments: Judgments) -> dict[str, AnnotatorDetails]:
+    """What is known about annotators: what the user says, or else what their names make plain."""
+    if options.people is not None:
+        from crowdrank.io import read_people
 
-    return read_people(options.people)
+        return read_people(options.people)
+    return people_from_names(map(str, judgments.annotators)) if judgments.annotator is not None else {}
 
 
 def are_agreed(gold_pairs: Any) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.data import Comparisons, Judgments
+from crowdrank.data import AnnotatorDetails, Comparisons, Judgments
+from crowdrank.data.features import POSITION, feature_columns, typical_size
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import ConvergenceWarning, DataError, SettingError, muted_warnings
 from crowdrank.models.base import (
@@ -21,10 +23,18 @@ from crowdrank.models.base import (
     model_settings,
     require_kind,
 )
-from crowdrank.models.commensurate.judge_scores import Judge, Sources, find_sources, fit_judge, predict
-from crowdrank.models.commensurate.posterior import ScalePosterior, Solver
-from crowdrank.models.commensurate.vote_likelihood import Votes
-from crowdrank.models.commensurate.worth import Worth, judges_worth
+from crowdrank.models.commensurate.judge_scores import (
+    Judge,
+    Sources,
+    find_sources,
+    fit_judge,
+    log_prior_of_discrepancy,
+    own_items,
+    predict,
+)
+from crowdrank.models.commensurate.posterior import Prediction, ScalePosterior, Solver
+from crowdrank.models.commensurate.vote_likelihood import Votes, item_means
+from crowdrank.models.commensurate.worth import Worth, describe_worths, judges_worth
 from crowdrank.models.pairwise.bradley_terry import BradleyTerry
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, outcome_probabilities
 from crowdrank.models.pairwise.paired import check_ties
@@ -34,9 +44,8 @@ MAX_ITEMS = 1_000
 """The covariance of all scores is held as a matrix, so there cannot be more items than this."""
 # Up to this many items, the worth of each judge alone is computed too.
 _MAX_ITEMS_ALONE = 200
-# Prior on τ: most judges differ from the humans by less than 0.4 log odds per item.
-_DISCREPANCY_SCALE, _DISCREPANCY_POWER = 0.4, 0.7
 _DRAWS = 1000
+SELF_PREFERENCE, FEATURE_OF_ITEMS = "self_preference", "feature"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +61,12 @@ class CommensurateBT(IterativeModel):
         for each side, or drop them.
     side_effects : bool, default True
         Whether to estimate each judge's preference for the left side, and remove it from the judge's scores.
+    self_preference : bool, default True
+        Whether to estimate by how much judges overrate the items of their own family, by the names of items such as
+        gpt-4, and remove it.
+    features : tuple of str, default ()
+        Features of comparisons, such as length, that may bias the judges. Their effect is removed from the judges'
+        scores, and put back as far as the humans' votes show it.
     tolerance : float, default 1e-4
         Newton's method stops when the distance to the optimum is at most this many standard errors.
     max_steps : int, default 100
@@ -63,10 +78,12 @@ class CommensurateBT(IterativeModel):
     -----
     The humans' scores are s = Σₖ aₖ sₖ + δ with δᵢ ~ N(0, τ²dᵢ), where dᵢ is 1 for an item that the judges judged as
     often as most, and larger for one they judged seldom. The scores sₖ of judge k have the posterior that the judge's
-    own votes give, so a judge with few votes is an uncertain one. The weights aₖ have wide normal priors and are learnt
-    from the humans' votes, and so is τ, which is integrated out. A judge who tosses coins gets no weight, and one who
-    answers in reverse a negative one. Humans count alike, as in bradley-terry. `SideInformation.people` says who is
-    what; annotators of unknown kind count as one more judge, and without any judge the model is bradley-terry.
+    own votes give, so a judge with few votes is an uncertain one. The weights aₖ have normal priors, wide for the sum
+    and narrower for what sets one judge apart. They are learnt from the humans' votes, and so is τ, which is
+    integrated out. A judge who tosses coins gets no weight, and one who answers in reverse a negative one.
+    Biases are further terms of the sum: an indicator of the items of a judge's own family, and the mean of each
+    feature by item. Humans count alike, as in bradley-terry. `SideInformation.people` says who is what; annotators of
+    unknown kind count as one more judge, and without any judge the model is bradley-terry.
 
     References
     ----------
@@ -90,6 +107,8 @@ class CommensurateBT(IterativeModel):
     discrepancy: float | Literal["auto"] = "auto"
     ties: Literal["davidson", "half", "drop"] = "davidson"
     side_effects: bool = True
+    self_preference: bool = True
+    features: tuple[str, ...] = ()
     max_steps: int = 100
 
     def __post_init__(self) -> None:
@@ -139,30 +158,51 @@ class CommensurateBT(IterativeModel):
         humans = Votes.of(comparisons, sources.human, self.ties, side=False)
         if not humans.total:
             raise DataError('Every vote of a human is a tie: with ties="drop" nothing is left.')
-        fitted = [
-            fit_judge(name, comparisons, rows, self.ties, self.side_effects, self.tolerance, self.max_steps)
-            for name, rows in sources.judges.items()
-        ]
-        judges = [judge for judge in fitted if judge is not None and judge.has_scores]
+        judges = self._fit_judges(comparisons, sources)
         opening = _opening_notes(humans, judges, sources)
         if not judges:
             return self._fit_humans(comparisons.take(sources.human), opening)
-        solver = Solver(
-            tolerance=self.tolerance,
-            max_steps=self.max_steps,
-            prior_scale=_DISCREPANCY_SCALE,
-            prior_power=_DISCREPANCY_POWER,
-            scale=None if self.discrepancy == "auto" else self.discrepancy,
-        )
 
-        def fit(among: Sequence[Judge]) -> ScalePosterior:
-            return solver.fit(humans, items, predict(among))
+        def fit(among: Sequence[Judge]) -> tuple[ScalePosterior, Prediction, Worth]:
+            said = predict(among, self._regressors(comparisons, among, sources))
+            solver = Solver(
+                tolerance=self.tolerance,
+                max_steps=self.max_steps,
+                log_prior=partial(log_prior_of_discrepancy, judges=among),
+                scale=None if self.discrepancy == "auto" else self.discrepancy,
+            )
+            posterior = solver.fit(humans, items, said)
+            return posterior, said, judges_worth(posterior, said, among, humans.total)
 
-        posterior = fit(judges)
-        worths = [judges_worth(posterior, judges, humans.total)]
-        if len(judges) > 1 and len(items) <= _MAX_ITEMS_ALONE:
-            worths += [judges_worth(fit([judge]), [judge], humans.total) for judge in judges]
-        return self._ranking(comparisons, humans, posterior, judges, worths, opening)
+        posterior, said, together = fit(judges)
+        alone = len(judges) > 1 and len(items) <= _MAX_ITEMS_ALONE
+        worths = [together, *(fit([judge])[-1] for judge in judges if alone)]
+        biases = _bias_parameters(posterior, said)
+        return self._ranking(comparisons, humans, posterior, judges, worths, biases, opening)
+
+    def _fit_judges(self, comparisons: Comparisons, sources: Sources) -> list[Judge]:
+        """The judges whose votes order the items."""
+        found = []
+        for name, rows in sources.judges.items():
+            votes = Votes.of(comparisons, rows, self.ties, self.side_effects, self.features)
+            if votes.total:
+                found.append(fit_judge(name, votes, comparisons.items, self.tolerance, self.max_steps))
+        return [judge for judge in found if judge.has_scores]
+
+    def _regressors(self, comparisons: Comparisons, judges: Sequence[Judge], sources: Sources) -> dict[str, FloatArray]:
+        """What biases the judges: the items of their own family, and the mean of each feature by item."""
+        items, found = comparisons.items, {}
+        if self.self_preference:
+            for judge in judges:
+                own = own_items(judge.name, sources.details.get(judge.name, AnnotatorDetails()), items)
+                if own is not None:
+                    found[f"{SELF_PREFERENCE}[{own[0]}]"] = items.centre(own[1])
+        left, right = comparisons.left.astype(np.int64), comparisons.right.astype(np.int64)
+        for name, column in feature_columns(comparisons, self.features).items():
+            values = items.centre(item_means(left, right, column, len(items)))
+            if (size := float(np.std(values))) > 1e-6 * typical_size(column, comparisons.weights):
+                found[f"{FEATURE_OF_ITEMS}[{name}]"] = values / size
+        return found
 
     def _ranking(
         self,
@@ -171,6 +211,7 @@ class CommensurateBT(IterativeModel):
         posterior: ScalePosterior,
         judges: Sequence[Judge],
         worths: Sequence[Worth],
+        biases: Mapping[str, float],
         opening: Sequence[str],
     ) -> Ranking:
         x, mixture, slowest = posterior.parameters, posterior.mixture, posterior.slowest
@@ -181,7 +222,8 @@ class CommensurateBT(IterativeModel):
             ends = zip(("worth", "worth_low", "worth_high"), worth.votes, strict=True)
             parameters |= {f"{key}[{name}]": value for key, value in ends}
         for judge, weight in zip(judges, worths[0].weights, strict=True):
-            parameters |= {f"weight[{judge.name}]": float(weight), f"side[{judge.name}]": judge.side}
+            parameters |= {f"weight[{judge.name}]": float(weight), **_effect_parameters(judge)}
+        parameters |= biases
 
         def measure() -> Uncertainty:
             method = "curvature, averaged over the discrepancy"
@@ -196,7 +238,27 @@ class CommensurateBT(IterativeModel):
             convergence=Convergence(slowest.converged, slowest.steps, slowest.distance),
             measure=measure,
         )
-        return _with_notes(ranking, [*opening, *_notes_on_worth(worths)])
+        return _with_notes(ranking, [*opening, *describe_worths(worths[0], worths[1:])])
+
+
+def _effect_parameters(judge: Judge) -> dict[str, float]:
+    """A judge's preference for the left side and for features, with standard errors."""
+    found = {f"side[{judge.name}]": 0.0}
+    for name, (effect, error) in judge.effects.items():
+        key, of_what = ("side", judge.name) if name == POSITION else ("bias", f"{judge.name}, {name}")
+        found |= {f"{key}[{of_what}]": effect, f"{key}_error[{of_what}]": error}
+    return found
+
+
+def _bias_parameters(posterior: ScalePosterior, said: Prediction) -> dict[str, float]:
+    """By how much the judges' prediction overrates the items of a family; what the humans see in features."""
+    means, covariance = posterior.weight_moments(said)
+    found: dict[str, float] = {}
+    for n, name in enumerate(said.regressors, start=len(said.scores)):
+        sign = -1.0 if name.startswith(SELF_PREFERENCE) else 1.0
+        error = name.replace("[", "_error[", 1)
+        found |= {name: sign * float(means[n]), error: float(covariance[n, n] ** 0.5)}
+    return found
 
 
 def _with_notes(ranking: Ranking, first: Sequence[str]) -> Ranking:
@@ -211,13 +273,4 @@ def _opening_notes(humans: Votes, judges: Sequence[Judge], sources: Sources) -> 
     return [
         f"The ranking is that of the humans ({votes}); the votes of language models are a prior.",
         *(f"{name}'s votes order the items no better than coin tosses and were left out." for name in left_out),
-    ]
-
-
-def _notes_on_worth(worths: Sequence[Worth]) -> list[str]:
-    reversed_ones = [
-        worth.judges[0] for worth in worths if len(worth.judges) == 1 and worth.is_shown and worth.weights[0] < 0
-    ]
-    return [worth.describe() for worth in worths] + [
-        f"{name} answers against the humans: the order of its scores was reversed." for name in reversed_ones
     ]

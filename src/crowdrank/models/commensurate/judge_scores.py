@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from crowdrank.arrays import BoolArray, FloatArray
-from crowdrank.data import AnnotatorDetails, Comparisons
-from crowdrank.models.commensurate.posterior import Prediction, Solver
+from crowdrank.data import AnnotatorDetails, Comparisons, Items
+from crowdrank.data.annotator_names import model_family
+from crowdrank.models.commensurate.posterior import Prediction, ScalePosterior, Solver
 from crowdrank.models.commensurate.vote_likelihood import Votes
 
 MOST_JUDGES = 10
@@ -20,6 +21,10 @@ _SPREAD_SCALE, _SPREAD_POWER, _LOWEST_SPREAD = 3.0, 0.2, -13
 _LEAST_KNOWN = 0.25
 # Largest variance of an item's score, in units of the median, that counts for the discrepancy.
 _LARGEST_RATIO = 4.0
+# Prior on log τ, normal on each side of the mode: the mode of τ for a judge whose scores have a standard deviation of 1
+# or more, the largest mode, and the standard deviations below and above, where some judges are far from the humans.
+# The less a judge tells items apart, the larger a share of what it sees is bias.
+_TYPICAL_DISCREPANCY, _LARGEST_DISCREPANCY, _LOG_DISCREPANCY_SPREADS = 0.22, 0.6, (0.5, 0.7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +37,13 @@ class Sources:
         Rows of the humans.
     judges : mapping of str to array of bool
         Rows of each judge, by name.
+    details : mapping of str to AnnotatorDetails
+        What is known about the judges.
     """
 
     human: BoolArray
     judges: Mapping[str, BoolArray]
+    details: Mapping[str, AnnotatorDetails] = field(default_factory=dict)
 
 
 def count_kinds(people: Mapping[int, AnnotatorDetails], annotators: int) -> tuple[int, int]:
@@ -70,7 +78,8 @@ def find_sources(comparisons: Comparisons, people: Mapping[int, AnnotatorDetails
     if len(judges) > MOST_JUDGES:
         largest = sorted(judges, key=lambda name: -int(judges[name].sum()))[: MOST_JUDGES - 1]
         judges = _pool(judges, {name: name if name in largest else OTHERS for name in judges})
-    return Sources((source == "")[who], judges)
+    named = {str(comparisons.annotators[code]): details for code, details in people.items()}
+    return Sources((source == "")[who], judges, named)
 
 
 def _pool(judges: Mapping[str, BoolArray], group: Mapping[str, str]) -> dict[str, BoolArray]:
@@ -78,6 +87,10 @@ def _pool(judges: Mapping[str, BoolArray], group: Mapping[str, str]) -> dict[str
     for name, rows in judges.items():
         pooled[group[name]] = pooled[group[name]] | rows if group[name] in pooled else rows
     return pooled
+
+
+def _log_prior_of_spread(log_scale: float) -> float:
+    return _SPREAD_POWER * log_scale - float(np.log1p(np.exp(2 * log_scale) / _SPREAD_SCALE**2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +109,9 @@ class Judge:
         Posterior mean of the scores, divided by the spread.
     covariance : array of float
         Their posterior covariance, in the same unit. It is the identity for a judge who says nothing.
-    side : float
-        Preference for the left side as log odds; 0 if it was not estimated.
+    effects : mapping of str to (float, float)
+        What else favours an item in the judge's eyes, with standard errors: the left side (`position`) and features, as
+        log odds per unit.
     """
 
     name: str
@@ -105,7 +119,7 @@ class Judge:
     spread: float
     scores: FloatArray
     covariance: FloatArray
-    side: float = 0.0
+    effects: Mapping[str, tuple[float, float]]
 
     @property
     def has_scores(self) -> bool:
@@ -113,28 +127,26 @@ class Judge:
         return float(np.mean(self.scores**2)) > _LEAST_KNOWN
 
 
-def fit_judge(
-    name: str, comparisons: Comparisons, rows: BoolArray, ties: str, side: bool, tolerance: float, max_steps: int
-) -> Judge | None:
-    """Fit Bradley-Terry with a side effect to the votes of one judge; None if no vote is left without ties."""
-    votes = Votes.of(comparisons, rows, ties, side)
-    if not votes.total:
-        return None
-    solver = Solver(
-        tolerance=tolerance,
-        max_steps=max_steps,
-        prior_scale=_SPREAD_SCALE,
-        prior_power=_SPREAD_POWER,
-        lowest=_LOWEST_SPREAD,
-    )
-    posterior = solver.fit(votes, comparisons.items, Prediction.none(comparisons.items))
+def fit_judge(name: str, votes: Votes, items: Items, tolerance: float, max_steps: int) -> Judge:
+    """Fit Bradley-Terry with effects of sides and features to the votes of one judge."""
+    solver = Solver(tolerance=tolerance, max_steps=max_steps, log_prior=_log_prior_of_spread, lowest=_LOWEST_SPREAD)
+    posterior = solver.fit(votes, items, Prediction.none(items))
     mean, covariance = posterior.mixture.mean, posterior.covariance
     spread = float(np.sqrt(np.mean(mean**2 + np.diag(covariance))))
-    side_effect = float(posterior.parameters[-1]) if votes.side else 0.0
-    return Judge(name, votes.total, spread, mean / spread, covariance / spread**2, side_effect)
+    return Judge(name, votes.total, spread, mean / spread, covariance / spread**2, effects_of(posterior, votes))
 
 
-def predict(judges: Sequence[Judge]) -> Prediction:
+def effects_of(posterior: ScalePosterior, votes: Votes) -> dict[str, tuple[float, float]]:
+    """The effects of sides and features with their standard errors, per unit."""
+    first = votes.size + votes.has_tie
+    found = zip(posterior.parameters[first:], posterior.effect_errors[votes.has_tie :], strict=True)
+    return {
+        name: (float(effect) / unit, float(error) / unit)
+        for (name, unit), (effect, error) in zip(votes.effects.items(), found, strict=True)
+    }
+
+
+def predict(judges: Sequence[Judge], regressors: Mapping[str, FloatArray] | None = None) -> Prediction:
     """What the judges say about the humans' scores.
 
     Judges differ from humans on kinds of questions as well as on items. That evens out over many votes, so half of the
@@ -143,4 +155,26 @@ def predict(judges: Sequence[Judge]) -> Prediction:
     """
     variances = [np.diag(judge.covariance) / np.median(np.diag(judge.covariance)) for judge in judges]
     shape = np.asarray(0.5 + 0.5 * np.minimum(np.mean(variances, axis=0), _LARGEST_RATIO))
-    return Prediction(np.array([judge.scores for judge in judges]), [judge.covariance for judge in judges], shape)
+    scores = np.array([judge.scores for judge in judges])
+    return Prediction(scores, [judge.covariance for judge in judges], shape, regressors or {})
+
+
+def log_prior_of_discrepancy(log_scale: float, judges: Sequence[Judge]) -> float:
+    """Log prior density of log τ for these judges."""
+    largest = max(judge.spread for judge in judges)
+    typical = float(np.clip(_TYPICAL_DISCREPANCY * largest ** (-1 / 3), _TYPICAL_DISCREPANCY, _LARGEST_DISCREPANCY))
+    above = log_scale - float(np.log(typical))
+    return -0.5 * (above / _LOG_DISCREPANCY_SPREADS[above > 0]) ** 2
+
+
+def own_items(name: str, details: AnnotatorDetails, items: Items) -> tuple[str, FloatArray] | None:
+    """The family of a judge, and which items are of it; None if none or all are.
+
+    Items are of a family if their names are those of its models, as gpt-4 is of the family gpt.
+    """
+    families = {details.family, model_family(name)} - {None}
+    of_items = [model_family(str(label)) for label in items.labels]
+    own = np.array([family in families for family in of_items], np.float64)
+    if not 0 < own.sum() < len(own):
+        return None
+    return of_items[int(np.argmax(own))] or name, own

@@ -1,19 +1,21 @@
 """Posterior of the humans' scores, given what the judges' votes say about the judges' scores.
 
-The scores are s = Σₖ bₖzₖ + δ with δ ~ N(0, τ²D) and D diagonal. Judge k's scores zₖ are known up to N(ẑₖ, Cₖ), and the
-weights have the prior bₖ ~ N(0, ω²/K) for K judges. Given τ, scores have the prior N(0, W) with
+The scores are s = Σₖ bₖzₖ + Σᵣ bᵣxᵣ + δ with δ ~ N(0, τ²D) and D diagonal. Judge k's scores zₖ are known up to
+N(ẑₖ, Cₖ). Regressors xᵣ say what biases the judges: the items of a judge's own family, and features. The weights have
+the prior b ~ N(0, Ω), for judges wide in common and narrower in what sets one judge apart from the others. Given τ,
+scores have the prior N(0, W) with
 
-    W = τ²D + Σₖ bₖ²Cₖ + ω²/K Σₖ ẑₖẑₖᵀ,
+    W = τ²D + Σₖ bₖ²Cₖ + ZᵀΩZ,
 
-where bₖ in the second term is the posterior mean of the weight, found by iteration. The scores have a normal
-approximation at their mode. The mixture of these over a grid of log τ, weighted by the Laplace evidence, is the
-posterior. That τ is uncertain when votes are few is thus part of every interval.
+where the rows of Z are ẑₖ and xᵣ, and bₖ in the second term is the posterior mean of the weight, found by iteration.
+The scores have a normal approximation at their mode. The mixture of these over a grid of log τ, weighted by the Laplace
+evidence, is the posterior. That τ is uncertain when votes are few is thus part of every interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -29,8 +31,8 @@ from crowdrank.models.commensurate.vote_likelihood import Votes
 _STEP = 0.4
 _FIRST, _HIGHEST = -3, 10
 _NEGLIGIBLE = 5.0
-# ω, the prior standard deviation of the weights together.
-_WEIGHT_SCALE = 2.0
+# Prior standard deviations of the sum of the weights, and of the differences between judges times √K.
+_WEIGHT_SCALE, _WEIGHT_DIFFERENCE = 2.0, 0.5
 # The weights are iterated until they change by less than this.
 _SETTLED, _MAX_ROUNDS = 0.01, 30
 
@@ -123,6 +125,23 @@ class ScalePosterior:
         return max((fit.found for fit in self.fits), key=lambda found: (not found.converged, found.distance))
 
     @cached_property
+    def effect_errors(self) -> FloatArray:
+        """Posterior standard deviation of θ and β."""
+        size = len(self.fits[0].items)
+        modes = np.array([fit.found.parameters[size:] for fit in self.fits])
+        variances = np.array([np.sum(fit.root[:, size:] ** 2, axis=0) for fit in self.fits])
+        return np.asarray(np.sqrt(self.weights @ (variances + (modes - self.parameters[size:]) ** 2)))
+
+    def weight_moments(self, said: Prediction) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and covariance of the weights of judges and regressors."""
+        means = np.array([said.mean_weights(fit) for fit in self.fits])
+        mean = self.weights @ means
+        covariance = np.zeros((len(mean), len(mean)))
+        for probability, fit, apart in zip(self.weights, self.fits, means - mean, strict=True):
+            covariance += probability * (said.weight_covariance(fit) + np.outer(apart, apart))
+        return mean, covariance
+
+    @cached_property
     def covariance(self) -> FloatArray:
         """Posterior covariance of the centred scores: within the fits and between them."""
         centre = self.fits[0].items.centre
@@ -145,39 +164,58 @@ class Prediction:
         Cₖ.
     shape : array of float
         Diagonal of D.
+    regressors : mapping of str to array of float
+        xᵣ by name.
+    bias_scale : float, default 0.15
+        Prior standard deviation of the weight of a regressor.
     """
 
     scores: FloatArray
     covariances: Sequence[FloatArray]
     shape: FloatArray
+    regressors: Mapping[str, FloatArray] = field(default_factory=dict)
+    bias_scale: float = 0.15
 
     @classmethod
     def none(cls, items: Items) -> Prediction:
         """No judges."""
         return cls(np.zeros((0, len(items))), (), np.ones(len(items)))
 
-    @property
-    def weight_variance(self) -> float:
-        """Prior variance of each weight."""
-        return _WEIGHT_SCALE**2 / max(1, len(self.scores))
+    @cached_property
+    def rows(self) -> FloatArray:
+        """Z: the judges' scores, then the regressors."""
+        return np.concatenate((self.scores, *(values[None] for values in self.regressors.values())))
+
+    @cached_property
+    def weight_prior(self) -> FloatArray:
+        """Ω: judges who order the items alike have like weights, and one who answers in reverse the negative."""
+        count = len(self.scores)
+        prior = self.bias_scale**2 * np.eye(len(self.rows))
+        if count:
+            direction = np.linalg.eigh(self.scores @ self.scores.T)[1][:, -1]
+            together = np.where(direction < 0, -1.0, 1.0) / count**0.5
+            shared = np.outer(together, together)
+            apart = np.eye(count) - shared
+            prior[:count, :count] = (_WEIGHT_SCALE**2 * shared + _WEIGHT_DIFFERENCE**2 * apart) / count
+        return prior
 
     def error(self, log_scale: float, weights: FloatArray) -> FloatArray:
         """Covariance of the scores around the prediction, for known weights."""
         total = np.diag(np.exp(2 * log_scale) * self.shape)
-        for weight, covariance in zip(weights, self.covariances, strict=True):
+        for weight, covariance in zip(weights[: len(self.scores)], self.covariances, strict=True):
             total += weight**2 * covariance
         return total
 
     def mean_weights(self, fit: ScaleFit) -> FloatArray:
         """Posterior mean of the weights."""
-        return np.asarray(self.weight_variance * self.scores @ (fit.precision @ fit.scores))
+        return np.asarray(self.weight_prior @ self.rows @ (fit.precision @ fit.scores))
 
     def weight_covariance(self, fit: ScaleFit) -> FloatArray:
         """Posterior covariance of the weights."""
         # the marginal precision of the votes' own estimate of the scores, (W + information⁻¹)⁻¹
         marginal = fit.precision - fit.precision @ fit.covariance @ fit.precision
-        prior = self.weight_variance
-        return np.asarray(prior * np.eye(len(self.scores)) - prior**2 * self.scores @ marginal @ self.scores.T)
+        explained = self.weight_prior @ self.rows
+        return np.asarray(self.weight_prior - explained @ marginal @ explained.T)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +226,8 @@ class Solver:
     ----------
     tolerance, max_steps : float, int
         Of Newton's method.
-    prior_scale, prior_power : float
-        A and a in the prior density of τ, ∝ τ^(a − 1) / (1 + τ²/A²).
+    log_prior : callable
+        Log prior density of log τ.
     lowest : int, default -9
         Lowest point of the grid of log τ, in steps.
     scale : float, optional
@@ -198,15 +236,14 @@ class Solver:
 
     tolerance: float
     max_steps: int
-    prior_scale: float
-    prior_power: float
+    log_prior: Callable[[float], float]
     lowest: int = -9
     scale: float | None = None
 
     def fit(self, votes: Votes, items: Items, judges: Prediction) -> ScalePosterior:
         """The posterior of the scores, given the votes and what the judges say."""
         at = partial(self._fit_at, votes, items, judges)
-        equal = np.zeros(len(judges.scores))
+        equal = np.zeros(len(judges.rows))
         if self.scale is not None:
             return ScalePosterior([at(float(np.log(self.scale)), votes.start, equal)])
         first = at(_FIRST * _STEP, votes.start, equal)
@@ -246,7 +283,7 @@ class Solver:
         start: FloatArray,
         weights: FloatArray,
     ) -> ScaleFit:
-        prior = judges.error(log_scale, weights) + judges.weight_variance * judges.scores.T @ judges.scores
+        prior = judges.error(log_scale, weights) + judges.rows.T @ judges.weight_prior @ judges.rows
         root = invert_triangular(np.asarray(np.linalg.cholesky(prior)))
         precision = np.asarray(root.T @ root)
         objective = partial(votes.objective, precision=precision)
@@ -254,8 +291,7 @@ class Solver:
         factor = np.linalg.cholesky(_curvature(found))
         # log det W = −2 Σ log of the diagonal of the inverse factor
         evidence = found.evaluation.value - float(np.log(np.diag(factor)).sum()) + float(np.log(np.diag(root)).sum())
-        log_prior = self.prior_power * log_scale - float(np.log1p(np.exp(2 * log_scale) / self.prior_scale**2))
-        return ScaleFit(log_scale, weights, found, precision, evidence + log_prior, items)
+        return ScaleFit(log_scale, weights, found, precision, evidence + self.log_prior(log_scale), items)
 
 
 def _curvature(found: OptimizeResult) -> FloatArray:

@@ -31,7 +31,7 @@ def write_judges_report(audit: JudgeAudit, path: str | PathLike[str], title: str
     title : str, default "Audit of judges"
         Heading of the page.
     """
-    made = [_judges(audit), _biases(audit), _shared_errors(audit), _juries(audit), _method(audit)]
+    made = [_judges(audit), _sides(audit), _biases(audit), _shared_errors(audit), _juries(audit), _method(audit)]
     sections = [found for found in made if found is not None]
     footer = tag("footer", tag("p", "Made with crowdrank."))
     write_page(whole_page(title, _header(audit, title), sections, footer), path)
@@ -98,7 +98,7 @@ def _name(row: Mapping[str, Any]) -> Html:
     return tag("span", row["annotator"], title=about or None, style="white-space:nowrap;overflow-wrap:normal")
 
 
-def _biases(audit: JudgeAudit) -> Section | None:
+def _sides(audit: JudgeAudit) -> Section | None:
     rows = [
         row for row in audit.table.iter_rows(named=True) if row["left"] is not None and row["agreement"] is not None
     ]
@@ -124,6 +124,22 @@ def _biases(audit: JudgeAudit) -> Section | None:
     )
     figure = scatter(points, x, y, "Side bias and agreement of each judge", level_line(0.5, y, "no preference"))
     return section("sides", "Sides", paragraph(text), figure)
+
+
+def _biases(audit: JudgeAudit) -> Section | None:
+    if not len(audit.biases):
+        return None
+    rows = [
+        [row["annotator"], row["bias"], f"{row['effect']:.2f} ({row['low']:.2f} to {row['high']:.2f})"]
+        for row in audit.biases.iter_rows(named=True)
+    ]
+    text = (
+        "What influences a judge besides the items, as log odds: the left side, each unit of a feature, and being of "
+        "the judge's own family, compared with the humans or else with judges of other families. 0 is no bias."
+    )
+    return section(
+        "biases", "Biases", paragraph(text), table(["judge", "bias", "effect"], rows, caption="Biases", numbers=[2])
+    )
 
 
 def _shared_errors(audit: JudgeAudit) -> Section | None:

@@ -1,0 +1,127 @@
+"""Options of crowdrank judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crowdrank.cli.options import INPUT, MODEL, OUTPUT
+
+_QUESTIONS, _LIMITS = "Questions", "Limits"
+
+Items = Annotated[Path, typer.Argument(help="Items: item, and optionally query, text and other columns.")]
+EndpointUrl = Annotated[
+    str, typer.Option(metavar="URL", help="OpenAI-compatible endpoint, e.g. http://localhost:8000/v1.")
+]
+Models = Annotated[list[str], typer.Option(metavar="MODEL", help="Model to ask. Repeatable.")]
+Question = Annotated[
+    str | None, typer.Option(help='What is asked, e.g. "Which answer is better?".', rich_help_panel=_QUESTIONS)
+]
+VotesOut = Annotated[
+    Path | None, typer.Option(help="Votes to write (.csv, .tsv, .jsonl, .parquet).", rich_help_panel=OUTPUT)
+]
+Pairs = Annotated[
+    str,
+    typer.Option(
+        metavar="all|N|FILE",
+        help="All pairs of each query, N pairs per item, or a file of pairs: left, right and query.",
+        rich_help_panel=_QUESTIONS,
+    ),
+]
+TemplateFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Prompt with the fields {question}, {query}, {left}, {right}, {left.COLUMN}, {right.COLUMN}.",
+        rich_help_panel=_QUESTIONS,
+    ),
+]
+BothOrders = Annotated[
+    bool,
+    typer.Option("--both-orders", help="Ask each pair twice, with sides swapped.", rich_help_panel=_QUESTIONS),
+]
+Ties = Annotated[bool, typer.Option("--ties/--no-ties", help="Whether a tie is an answer.", rich_help_panel=_QUESTIONS)]
+Reasons = Annotated[
+    bool, typer.Option("--reasons", help="Ask for a reason before the verdict.", rich_help_panel=_QUESTIONS)
+]
+ItemColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="ROLE=COLUMN",
+        help="Column of a role of the items: item, query or text. Repeatable; ROLE= if there is none.",
+        rich_help_panel=INPUT,
+    ),
+]
+AnnotatorName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Name in the votes. Default: the model.", rich_help_panel=_QUESTIONS),
+]
+Temperature = Annotated[
+    float, typer.Option(help="Temperature; negative for the default of the endpoint.", rich_help_panel=MODEL)
+]
+MaxTokens = Annotated[
+    int, typer.Option(help="Most tokens of an answer. Models that think need more.", min=1, rich_help_panel=MODEL)
+]
+RequestSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="More parameters of a request, e.g. reasoning_effort=low. Repeatable.",
+        rich_help_panel=MODEL,
+    ),
+]
+KeyVariable = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Environment variable with the API key. Default: CROWDRANK_API_KEY.",
+        rich_help_panel=MODEL,
+    ),
+]
+PriceIn = Annotated[
+    list[float] | None,
+    typer.Option(help="Price of a million tokens of prompts. Repeatable, per model.", rich_help_panel=_LIMITS),
+]
+PriceOut = Annotated[
+    list[float] | None,
+    typer.Option(help="Price of a million tokens of answers. Repeatable, per model.", rich_help_panel=_LIMITS),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(help="Most money to spend, with earlier runs of this journal.", rich_help_panel=_LIMITS),
+]
+Rate = Annotated[float | None, typer.Option(help="Most requests per minute.", rich_help_panel=_LIMITS)]
+Concurrency = Annotated[int, typer.Option(help="Most requests in flight.", min=1, rich_help_panel=_LIMITS)]
+Asks = Annotated[
+    int,
+    typer.Option(help="How often a question is asked until its answer is understood.", min=1, rich_help_panel=_LIMITS),
+]
+Retries = Annotated[
+    int, typer.Option(help="How often a request is sent again after an error.", min=0, rich_help_panel=_LIMITS)
+]
+Backoff = Annotated[
+    float,
+    typer.Option(help="Seconds before the first retry; they double each time.", min=0, rich_help_panel=_LIMITS),
+]
+Timeout = Annotated[float, typer.Option(help="Seconds after which a request is given up.", rich_help_panel=_LIMITS)]
+Seed = Annotated[
+    int, typer.Option(help="Seed of the pairs, their order and their sides.", min=0, rich_help_panel=_QUESTIONS)
+]
+JournalFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Journal of requests and answers. Default: OUT.journal.", rich_help_panel=OUTPUT),
+]
+PeopleOut = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Table of the models to write: annotator, kind, family, price.", rich_help_panel=OUTPUT
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Send nothing: show the first prompt and the cost.", rich_help_panel=_LIMITS),
+]
