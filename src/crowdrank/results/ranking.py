@@ -72,6 +72,8 @@ class Ranking:
         The scale on which tables show the scores; by default the unit of the model.
     provisional : Ranking, optional
         Items with too few judgments for a rank, if `crowdrank.rank` was told to set them apart.
+    overall : Ranking, optional
+        The ranking over all queries, if the queries are categories of the same items that were pooled.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class Ranking:
     simultaneous: bool = False
     scale: Scale | None = None
     provisional: Ranking | None = None
+    overall: Ranking | None = None
     _lazy: LazyParts
 
     def with_parts(

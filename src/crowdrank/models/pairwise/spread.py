@@ -113,8 +113,7 @@ class SpreadFit:
 
     def slope(self, trace: float) -> float:
         """Derivative of the log density in u; `trace` is that of the covariance. H is taken as constant in u."""
-        explained = self.precision * (float(self.scores @ self.scores) + trace)
-        return explained - len(self.items) + _prior_slope(self.log_scale)
+        return scale_slope(self.scores, trace, self.log_scale)
 
     def towards(self, log_scale: float) -> FloatArray:
         """Parameters to start from at another u: the optimum follows dx/du = H⁻¹ · 2x/τ² for the scores."""
@@ -283,13 +282,24 @@ def _best(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: fl
         variance = 1.0 / curvature.diagonal[:size]
         if abs(here.log_scale - measured_at) > _STEADY:
             measured_at, ratio = here.log_scale, _trace(curvature, variance) / float(variance.sum())
-        information = 2 * float(np.sum((1 - here.precision * variance) ** 2)) + _PRIOR_INFORMATION
+        information = information_of(variance, here.log_scale)
         step = _clip_step(here, here.slope(ratio * float(variance.sum())) / information)
         settled = abs(step) < max(0.02, 0.3 / np.sqrt(information))
         here = fit(here.log_scale + step, here.found.parameters, tolerance if settled else max(tolerance, _LOOSE))
         if settled:
             return SpreadPosterior([here], np.ones(1))
     return SpreadPosterior([fit(here.log_scale, here.found.parameters, tolerance)], np.ones(1))
+
+
+def scale_slope(values: FloatArray, trace: float, log_scale: float) -> float:
+    """Derivative of the log density in u = log τ, for parameters N(0, τ²) whose covariance has this trace."""
+    explained = float(np.exp(-2 * log_scale)) * (float(values @ values) + trace)
+    return explained - len(values) + _prior_slope(log_scale)
+
+
+def information_of(variance: FloatArray, log_scale: float) -> float:
+    """How much is known about u: minus the derivative of the slope, from the variances of the parameters."""
+    return 2 * float(np.sum((1 - float(np.exp(-2 * log_scale)) * variance) ** 2)) + _PRIOR_INFORMATION
 
 
 def _trace(curvature: PairwiseCurvature, variance: FloatArray) -> float:
