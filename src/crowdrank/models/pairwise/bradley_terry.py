@@ -31,6 +31,9 @@ class BradleyTerry(PairwiseModel):
     ties : {"davidson", "per-item", "half", "drop"}, default "davidson"
         Model ties with a parameter of their own (Davidson 1970), model them with a tendency to tie for each item, count
         half a win for each side, or drop them.
+    both_bad : {"tie", "apart"}, default "tie"
+        Count an answer that both items are bad as a tie, or rank without these answers and report their share for each
+        item, as "both_bad" in `Ranking.item_parameters`.
     covariates : tuple of str, default ()
         Features whose effect is estimated next to the scores and removed from them: "position" (which item was on the
         left), or columns read with the judgments. `covariate_effects` returns the coefficients.
@@ -47,8 +50,10 @@ class BradleyTerry(PairwiseModel):
     Notes
     -----
     P(a beats b) = 1 / (1 + exp(s_b − s_a)). With Davidson's ties, P(a) : P(tie) : P(b) = e^{d/2} : e^θ : e^{−d/2} with
-    d = s_a − s_b. With ties="per-item", θ is replaced by θ + t_a + t_b with t ~ N(0, σ²) for each item, and σ is learnt;
-    `Ranking.item_parameters` has t as "tie_effect". With a given `prior_scale`, scores maximise the posterior; its curvature gives the standard errors.
+    d = s_a − s_b. With ties="per-item" an item has a tie tendency t ~ N(0, σ²) with σ learnt, and θ + t_a + t_b takes the
+    place of θ; `Ranking.item_parameters` has t as "tie_effect".
+
+    With a given `prior_scale`, scores maximise the posterior; its curvature gives the standard errors.
     With "auto", the evidence of the judgments decides on the spread τ, under a weak prior: up to 300 items, scores are
     posterior means with τ integrated out; beyond that, the best τ is taken. `Ranking.parameters` has it as
     "prior_scale".

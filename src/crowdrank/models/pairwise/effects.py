@@ -38,11 +38,11 @@ _SETTLED = 0.1
 
 
 class Block(NamedTuple):
-    """A block of parameters: cell n gets `coefficient` times parameter `index[n]`, in its score or its tie tendency."""
+    """A block of parameters: cell n gets `coefficient` times parameter `member[n]`, in its score or its tie tendency."""
 
     name: str
     of_ties: bool
-    index: IntArray
+    member: IntArray
     size: int
     coefficient: float = 1.0
 
@@ -104,7 +104,7 @@ class Layout:
         """A block spread over the cells; zero if the layout does not have it. Parameters are the last axis of x."""
         for block in self.blocks:
             if block.name == name:
-                return np.asarray(block.coefficient * x[..., self.slices[name]][..., block.index])
+                return np.asarray(block.coefficient * x[..., self.slices[name]][..., block.member])
         return np.zeros((*x.shape[:-1], len(self.items)))
 
     def scores(self, x: FloatArray) -> FloatArray:
@@ -118,7 +118,7 @@ class Layout:
     def collect_vector(self, of_score: FloatArray, of_ties: FloatArray) -> FloatArray:
         """The gradient in the parameters from those in scores and tie tendencies."""
         return np.concatenate(
-            [b.coefficient * np.bincount(b.index, of_ties if b.of_ties else of_score, b.size) for b in self.blocks]
+            [b.coefficient * np.bincount(b.member, of_ties if b.of_ties else of_score, b.size) for b in self.blocks]
         )
 
     def collect_matrix(self, terms: EffectTerms) -> FloatArray:
@@ -136,10 +136,10 @@ class Layout:
 
 def _collapse(matrix: FloatArray, block: Block) -> FloatArray:
     """Sums of the rows that share a parameter of the block."""
-    if block.size == len(block.index) and block.name in (SCORE, TIE_EFFECT):
+    if block.size == len(block.member) and block.name in (SCORE, TIE_EFFECT):
         return matrix
-    members = np.zeros((block.size, len(block.index)))
-    members[block.index, np.arange(len(block.index))] = 1.0
+    members = np.zeros((block.size, len(block.member)))
+    members[block.member, np.arange(len(block.member))] = 1.0
     return np.asarray(members @ matrix)
 
 
@@ -167,8 +167,8 @@ def evaluate(shard: Pairs, scores: FloatArray, ties: FloatArray, formula: int) -
     has_ties = formula in (DAVIDSON, THRESHOLD)
     return EffectTerms(
         value=float(value.sum()),
-        of_score=np.bincount(left, slope, size) - np.bincount(right, slope, size),
-        of_ties=np.bincount(left, tie_slope, size) + np.bincount(right, tie_slope, size),
+        of_score=np.asarray(np.bincount(left, slope, size) - np.bincount(right, slope, size), np.float64),
+        of_ties=np.asarray(np.bincount(left, tie_slope, size) + np.bincount(right, tie_slope, size), np.float64),
         scores=_products(shard, curvature, size, -1, -1),
         mixed=_products(shard, cross, size, -1, 1) if has_ties else nothing,
         ties=_products(shard, tie_curvature, size, 1, 1) if has_ties else nothing,

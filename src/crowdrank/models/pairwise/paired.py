@@ -55,6 +55,7 @@ class PairwiseModel(IterativeModel):
     virtual_weight: float = 0.0
     covariates: tuple[str, ...] = ()
     pooling: Literal["none", "partial"] = "none"
+    both_bad: Literal["tie", "apart"] = "tie"
     max_steps: int = 100
 
     def __post_init__(self) -> None:
@@ -66,6 +67,8 @@ class PairwiseModel(IterativeModel):
             raise SettingError(f"virtual_weight must be zero or more, got {self.virtual_weight}.")
         if isinstance(self.covariates, str):
             raise SettingError(f"covariates must be a tuple of names, got {self.covariates!r}.")
+        if self.both_bad not in ("tie", "apart"):
+            raise SettingError(f"both_bad must be tie or apart, got {self.both_bad!r}.")
         if self.pooling not in ("none", "partial"):
             raise SettingError(f"pooling must be none or partial, got {self.pooling!r}.")
         if self.has_random_effects:
@@ -221,7 +224,18 @@ def predict_outcomes(
     if tie is None:
         return outcome_probabilities(margin, 0.0, model.formulas[0])
     effect = ranking.item_parameters.get("tie_effect")
-    return outcome_probabilities(margin, tie if effect is None else tie + effect[left] + effect[right], model.formulas[1])
+    return outcome_probabilities(
+        margin, tie if effect is None else tie + effect[left] + effect[right], model.formulas[1]
+    )
+
+
+def without_both_bad(model: PairwiseModel, comparisons: Comparisons) -> Comparisons:
+    """The comparisons without the answers that both items are bad, if the model keeps these apart."""
+    if model.both_bad == "tie" or comparisons.both_bad is None:
+        return comparisons
+    if comparisons.both_bad.all():
+        raise DataError('Every judgment says that both items are bad: with both_bad="apart" nothing is left.')
+    return comparisons.take(np.flatnonzero(~comparisons.both_bad))
 
 
 def choose_formula(model: PairwiseModel, comparisons: Comparisons) -> tuple[Comparisons, int]:

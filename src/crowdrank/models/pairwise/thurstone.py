@@ -29,6 +29,9 @@ class Thurstone(PairwiseModel):
     ties : {"threshold", "per-item", "half", "drop"}, default "threshold"
         Model a tie as a difference below a threshold (Glenn & David 1960), let the threshold depend on both items,
         count half a win for each side, or drop ties.
+    both_bad : {"tie", "apart"}, default "tie"
+        Count an answer that both items are bad as a tie, or rank without these answers and report their share for each
+        item, as "both_bad" in `Ranking.item_parameters`.
     covariates : tuple of str, default ()
         Features whose effect is estimated next to the scores and removed from them: "position" (which item was on the
         left), or columns read with the judgments. `covariate_effects` returns the coefficients.
