@@ -202,7 +202,7 @@ def separately(fitted: cr.Comparisons, held_out: cr.Comparisons, shared: cr.Rank
 
 def mean(values: Sequence[float]) -> str:
     error = np.std(values, ddof=1) / len(values) ** 0.5 if len(values) > 1 else float("nan")
-    return f"{np.mean(values):+.4f} ± {error:.4f}"
+    return f"{np.mean(values):+.5f} ± {error:.5f}"
 
 
 def page(source: Source, found: dict[float, list[dict[str, float]]]) -> list[str]:

@@ -138,7 +138,8 @@ class Ranking:
 
     def without_uncertainty(self) -> Ranking:
         """Return a copy without uncertainty."""
-        return replace(self, _lazy=replace(self._lazy, uncertainty=None))
+        overall = None if self.overall is None else self.overall.without_uncertainty()
+        return replace(self, _lazy=replace(self._lazy, uncertainty=None), overall=overall)
 
     def __repr__(self) -> str:
         first = self.order[self.items.of_query(0)][:_TOP_IN_REPR]

@@ -50,8 +50,8 @@ class BradleyTerry(PairwiseModel):
     Notes
     -----
     P(a beats b) = 1 / (1 + exp(s_b − s_a)). With Davidson's ties, P(a) : P(tie) : P(b) = e^{d/2} : e^θ : e^{−d/2} with
-    d = s_a − s_b. With ties="per-item" an item has a tie tendency t ~ N(0, σ²) with σ learnt, and θ + t_a + t_b takes the
-    place of θ; `Ranking.item_parameters` has t as "tie_effect".
+    d = s_a − s_b. With ties="per-item", θ + t_a + t_b takes the place of θ, with a tendency t ~ N(0, σ²) for each item
+    and σ learnt; `Ranking.item_parameters` has t as "tie_effect".
 
     With a given `prior_scale`, scores maximise the posterior; its curvature gives the standard errors.
     With "auto", the evidence of the judgments decides on the spread τ, under a weak prior: up to 300 items, scores are

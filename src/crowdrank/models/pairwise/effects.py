@@ -38,7 +38,7 @@ _SETTLED = 0.1
 
 
 class Block(NamedTuple):
-    """A block of parameters: cell n gets `coefficient` times parameter `member[n]`, in its score or its tie tendency."""
+    """A block of parameters: the score (or tie tendency) of cell n has `coefficient` times parameter `member[n]`."""
 
     name: str
     of_ties: bool
