@@ -28,7 +28,7 @@ from crowdrank.inference.curvature import DenseCurvature
 from crowdrank.inference.newton import Evaluation, maximize
 from crowdrank.models.pairwise.covariates import CovariateCurvature
 from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, THRESHOLD, Pairs
-from crowdrank.models.pairwise.spread import LARGEST, SMALLEST, information_of, scale_slope
+from crowdrank.models.pairwise.spread import LARGEST, SMALLEST, SpreadPrior, information_of, scale_slope
 
 SCORE, OVERALL, TIE_EFFECT, QUERY_TIE, TIE = "score", "overall", "tie_effect", "query_tie", "tie"
 _LOOSE = 0.1
@@ -212,10 +212,10 @@ def learn_scales(
     start: FloatArray,
     layout: Layout,
     first: Mapping[str, float],
-    free: set[str],
+    priors: Mapping[str, SpreadPrior],
     max_steps: int,
 ) -> tuple[dict[str, float], FloatArray]:
-    """The scales with the largest evidence, and the parameters there. Scales of blocks that are not free are kept."""
+    """The scales with the largest evidence, and the parameters there. Scales without a prior are kept."""
     scales, x = dict(first), start
     for _ in range(_MAX_ROUNDS):
         found = maximize(objective_at(scales), x, tolerance=_LOOSE, max_steps=max_steps)
@@ -224,11 +224,11 @@ def learn_scales(
         assert isinstance(curvature, CovariateCurvature)
         variance = np.diag(np.linalg.inv(curvature.matrix()))
         largest = 0.0
-        for name in free:
+        for name in priors:
             values, own = x[layout.slices[name]], variance[layout.slices[name]]
             here = float(np.log(scales[name]))
             information = information_of(own, here)
-            step = float(np.clip(scale_slope(values, float(own.sum()), here) / information, -1.0, 1.0))
+            step = float(np.clip(scale_slope(values, float(own.sum()), here, priors[name]) / information, -1.0, 1.0))
             there = float(np.clip(here + step, np.log(SMALLEST), np.log(LARGEST)))
             largest = max(largest, abs(there - here) * information**0.5)
             scales[name] = float(np.exp(there))

@@ -43,7 +43,14 @@ from crowdrank.models.pairwise.paired import (
     reduce,
     without_both_bad,
 )
-from crowdrank.models.pairwise.spread import SpreadFit, SpreadPosterior, learn_spread, neighbours_only
+from crowdrank.models.pairwise.spread import (
+    OF_DEVIATIONS,
+    OF_SCORES,
+    SpreadFit,
+    SpreadPosterior,
+    learn_spread,
+    neighbours_only,
+)
 from crowdrank.results import Convergence, LazyParts, Ranking, Uncertainty
 from crowdrank.results.categories import DEVIATION, DEVIATION_ERROR
 
@@ -105,13 +112,14 @@ def _fit_with_effects(model: PairwiseModel, comparisons: Comparisons, options: F
     base = OVERALL if pooled else SCORE
     by_wins = plain.scores_from_win_rates()
     scales[base] = max(float(np.std(by_wins)), 0.3) if model.prior_scale == "auto" else float(model.prior_scale or 1.0)
-    free = {b.name for b in layout.blocks} - {TIE} - (set() if model.prior_scale == "auto" else {base})
+    fixed = {TIE} if model.prior_scale == "auto" else {TIE, base}
+    priors = {b.name: OF_SCORES if b.name == base else OF_DEVIATIONS for b in layout.blocks if b.name not in fixed}
 
     def objective_at(given: Mapping[str, float]) -> EffectObjective:
         return EffectObjective(held, layout, formula, given)
 
-    scales, x = learn_scales(objective_at, start, layout, scales, free, model.max_steps)
-    if SCORE in free:
+    scales, x = learn_scales(objective_at, start, layout, scales, priors, model.max_steps)
+    if SCORE in priors:
         posterior = learn_spread(
             lambda scale: objective_at({**scales, SCORE: scale}),
             x,
@@ -120,6 +128,7 @@ def _fit_with_effects(model: PairwiseModel, comparisons: Comparisons, options: F
             model.tolerance,
             model.max_steps,
             not pooled and neighbours_only(comparisons, by_wins),
+            priors[SCORE],
         )
     else:
         found = maximize(objective_at(scales), x, tolerance=model.tolerance, max_steps=model.max_steps)

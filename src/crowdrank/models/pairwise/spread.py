@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -37,10 +37,6 @@ LARGEST_INTEGRATED = 300
 """Up to this many items the spread is integrated out; beyond it, the best value is taken."""
 SMALLEST, LARGEST = 0.03, 1000.0
 """Range of τ. Below it all items are alike for any practical purpose."""
-# Prior of τ: density ∝ τ^(a − 1) / (1 + τ²/A²), a half-Cauchy that leans to small values, and a small probability that
-# all items are alike. Tuned by simulation: few tables of coin tosses are split, and hardly any true claim is lost.
-_PRIOR_POWER, _PRIOR_SCALE = 0.7, 3.0
-_ALIKE = 0.025
 _PRIOR_INFORMATION = 0.5
 # Grid points that hold less than this share of the weight end the grid.
 _NEGLIGIBLE = 0.03
@@ -61,6 +57,34 @@ _DIFFERENCE_SPREADS = np.geomspace(0.2, 6.0, 6)
 _MAX_COUNTED_ROWS = 300_000
 
 
+class SpreadPrior(NamedTuple):
+    """Prior of τ: density ∝ τ^(power − 1) / (1 + τ²/scale²), and a probability that all parameters are alike."""
+
+    power: float
+    scale: float
+    alike: float
+
+    def log_density(self, log_scale: float) -> float:
+        """Log density of u, up to a constant."""
+        return self.power * log_scale - float(np.log1p(np.exp(2 * log_scale) / self.scale**2))
+
+    def slope(self, log_scale: float) -> float:
+        ratio = float(np.exp(2 * log_scale)) / self.scale**2
+        return self.power - 2.0 * ratio / (1.0 + ratio)
+
+    def width_of_alike(self) -> float:
+        """The width that gives the smallest spread the probability that all are alike."""
+        total = self.scale**self.power * np.pi / 2 / np.sin(np.pi * self.power / 2)
+        return float(self.alike / (1 - self.alike) * total / np.exp(self.log_density(float(np.log(SMALLEST)))))
+
+
+# Leans to small values. Tuned by simulation: few tables of coin tosses are split, and hardly any true claim is lost.
+OF_SCORES = SpreadPrior(0.7, 3.0, 0.025)
+# Leans to large values, because the Laplace approximation finds the spread of many deviations with few votes each too
+# small. Tuned by simulation: intervals of scores in categories hold, and no difference is claimed where there is none.
+OF_DEVIATIONS = SpreadPrior(1.6, 3.0, 0.001)
+
+
 @dataclass(frozen=True, eq=False)
 class SpreadFit:
     """The optimum at one value of u = log τ, with what the evidence says there.
@@ -73,11 +97,14 @@ class SpreadFit:
         The optimum.
     items : Items
         The items; parameters beyond their number are those of ties.
+    prior : SpreadPrior
+        Prior of τ.
     """
 
     log_scale: float
     found: OptimizeResult
     items: Items
+    prior: SpreadPrior = OF_SCORES
 
     @property
     def precision(self) -> float:
@@ -109,11 +136,11 @@ class SpreadFit:
         size = len(self.items)
         log_determinant = 2 * float(np.sum(np.log(np.diag(self.factor))))
         evidence = self.found.evaluation.value - size * self.log_scale - 0.5 * log_determinant
-        return evidence + _log_prior(self.log_scale)
+        return evidence + self.prior.log_density(self.log_scale)
 
     def slope(self, trace: float) -> float:
         """Derivative of the log density in u; `trace` is that of the covariance. H is taken as constant in u."""
-        return scale_slope(self.scores, trace, self.log_scale)
+        return scale_slope(self.scores, trace, self.log_scale, self.prior)
 
     def towards(self, log_scale: float) -> FloatArray:
         """Parameters to start from at another u: the optimum follows dx/du = H⁻¹ · 2x/τ² for the scores."""
@@ -217,6 +244,7 @@ def learn_spread(
     tolerance: float,
     max_steps: int,
     from_above: bool = False,
+    prior: SpreadPrior = OF_SCORES,
 ) -> SpreadPosterior:
     """Fit with the spread of scores integrated out or, for many items, with its best value.
 
@@ -225,7 +253,7 @@ def learn_spread(
 
     def fit(log_scale: float, begin: FloatArray, to: float) -> SpreadFit:
         found = maximize(objective_at(float(np.exp(log_scale))), begin, tolerance=to, max_steps=max_steps)
-        return SpreadFit(log_scale, found, items)
+        return SpreadFit(log_scale, found, items, prior)
 
     if from_above:
         start = fit(float(np.log(_LARGE)), start, tolerance).found.parameters
@@ -269,7 +297,7 @@ def _integrate(fit: Fitter, first: float, start: FloatArray, size: int, toleranc
     widths = np.full(len(grid), width)
     if grid[0].log_scale - width < np.log(SMALLEST):  # else the judgments rule out that all items are alike
         grid.insert(0, fit(float(np.log(SMALLEST)), grid[0].towards(float(np.log(SMALLEST))), tolerance))
-        widths = np.append(_width_of_alike(), widths)
+        widths = np.append(best.prior.width_of_alike(), widths)
     return SpreadPosterior(grid, widths)
 
 
@@ -291,10 +319,10 @@ def _best(fit: Fitter, first: float, start: FloatArray, size: int, tolerance: fl
     return SpreadPosterior([fit(here.log_scale, here.found.parameters, tolerance)], np.ones(1))
 
 
-def scale_slope(values: FloatArray, trace: float, log_scale: float) -> float:
+def scale_slope(values: FloatArray, trace: float, log_scale: float, prior: SpreadPrior) -> float:
     """Derivative of the log density in u = log τ, for parameters N(0, τ²) whose covariance has this trace."""
     explained = float(np.exp(-2 * log_scale)) * (float(values @ values) + trace)
-    return explained - len(values) + _prior_slope(log_scale)
+    return explained - len(values) + prior.slope(log_scale)
 
 
 def information_of(variance: FloatArray, log_scale: float) -> float:
@@ -325,19 +353,3 @@ def _clip_step(here: SpreadFit, step: float) -> float:
     """At most a factor of e, and inside the range."""
     target = np.clip(here.log_scale + np.clip(step, -1.0, 1.0), np.log(SMALLEST), np.log(LARGEST))
     return float(target - here.log_scale)
-
-
-def _log_prior(log_scale: float) -> float:
-    """Log prior density of u, up to a constant."""
-    return _PRIOR_POWER * log_scale - float(np.log1p(np.exp(2 * log_scale) / _PRIOR_SCALE**2))
-
-
-def _width_of_alike() -> float:
-    """The width that gives the smallest spread the prior probability that all items are alike."""
-    total = _PRIOR_SCALE**_PRIOR_POWER * np.pi / 2 / np.sin(np.pi * _PRIOR_POWER / 2)
-    return float(_ALIKE / (1 - _ALIKE) * total / np.exp(_log_prior(float(np.log(SMALLEST)))))
-
-
-def _prior_slope(log_scale: float) -> float:
-    ratio = float(np.exp(2 * log_scale)) / _PRIOR_SCALE**2
-    return _PRIOR_POWER - 2.0 * ratio / (1.0 + ratio)
