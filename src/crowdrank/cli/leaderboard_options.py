@@ -72,7 +72,7 @@ Weights = Annotated[
     typer.Option(
         "--weight",
         metavar="NAME=VALUE",
-        help="Weight of a criterion in the overall, e.g. helpful=2. Default: all alike. Repeatable.",
+        help="Weight of a criterion in the overall, e.g. helpful=2; others have 1. Repeatable.",
         rich_help_panel=LEADERBOARD,
     ),
 ]

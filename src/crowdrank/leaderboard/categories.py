@@ -129,14 +129,16 @@ def with_weighted_overall(ranking: Ranking, weights: Mapping[str, float]) -> Ran
     ranking : Ranking
         A ranking with one query per criterion.
     weights : mapping of str to float
-        Weights of criteria. Without any, all count alike; otherwise one that is not named counts 0.
+        Weights of criteria; one that is not named has the weight 1.
 
     Notes
     -----
     Items that some criterion with a weight does not have are left out of the overall.
     """
     queries = [str(name) for name in ranking.items.queries]
-    share = np.array([float(weights.get(name, 0.0)) if weights else 1.0 for name in queries])
+    share = np.array([float(weights.get(name, 1.0)) for name in queries])
+    if not share.any():
+        raise SettingError("weights= must not be 0 for all criteria.")
     share = share / share.sum()
     place = {(int(q), str(label)): n for n, (q, label) in enumerate(zip(*_columns(ranking), strict=True))}
     counted = np.flatnonzero(share > 0)

@@ -47,9 +47,7 @@ class LeaderboardOptions:
             raise SettingError("link_to= fixes the scale by the items of another ranking: leave anchors= out.")
         if self.link_to is not None and self.score_scale == "probability":
             raise SettingError("link_to= needs a scale without limits, not score_scale='probability'.")
-        if any(not 0 <= weight < float("inf") for weight in self.weights.values()) or (
-            self.weights and not any(self.weights.values())
-        ):
-            raise SettingError("weights= must be zero or more, and one of them positive.")
+        if any(not 0 <= weight < float("inf") for weight in self.weights.values()):
+            raise SettingError(f"weights= must be zero or more, got {dict(self.weights)}.")
         if self.min_comparisons < 0:
             raise SettingError(f"min_comparisons must be zero or more, got {self.min_comparisons}.")

@@ -69,7 +69,8 @@ def _publish_boards(ranking: Ranking, overall: Ranking, options: LeaderboardOpti
     """Categories or criteria with their overall, all on the scale of the overall."""
     overall, _ = publish(replace(overall, simultaneous=ranking.simultaneous), options, None)
     boards = set_provisional_apart(replace(ranking, overall=None).on_scale(overall.scale), options.min_comparisons)
-    return replace(boards, overall=overall)
+    apart = None if boards.provisional is None else replace(boards.provisional, overall=overall.provisional)
+    return replace(boards, overall=overall, provisional=apart)
 
 
 class LinkedScale(NamedTuple):

@@ -135,7 +135,7 @@ def rank(
         queries of the result are the criteria, and `Ranking.overall` is their weighted mean; see
         `crowdrank.results.criterion_correlations`.
     weights : mapping of str to float, optional
-        Weights of criteria in the overall. By default all count alike.
+        Weights of criteria in the overall; 1 for those that are not named.
     cluster : str, optional
         Column that says which comparisons belong together, such as the prompt, or "annotator". Errors take the
         judgments of one cluster as dependent.
