@@ -134,11 +134,11 @@ class Ranking:
 
     def on_scale(self, scale: Scale | None) -> Ranking:
         """Return a copy whose tables show the scores on another scale; see `crowdrank.results.make_scale`."""
-        return replace(self, scale=scale)
+        return replace(self, scale=scale, overall=self.overall and self.overall.on_scale(scale))
 
     def without_uncertainty(self) -> Ranking:
         """Return a copy without uncertainty."""
-        overall = None if self.overall is None else self.overall.without_uncertainty()
+        overall = self.overall and self.overall.without_uncertainty()
         return replace(self, _lazy=replace(self._lazy, uncertainty=None), overall=overall)
 
     def __repr__(self) -> str:

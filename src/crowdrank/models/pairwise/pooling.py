@@ -236,14 +236,14 @@ class _EffectPosterior:
     def _parameters(self) -> dict[str, float]:
         x, slices = self.posterior.parameters, self.layout.slices
         base = OVERALL if self.layout.pooled else SCORE
-        learnt = {**self.scales, SCORE: self.posterior.scale}
+        scales = {**self.scales, SCORE: self.posterior.scale}
         found = {"tie": float(x[slices[TIE]][0])} if self.layout.has_ties else {}
-        found["prior_scale"] = learnt[base]
+        found["prior_scale"] = scales[base]
         if self.layout.pooled:
-            found["deviation_scale"] = learnt[SCORE]
+            found["deviation_scale"] = scales[SCORE]
         for name in (TIE_EFFECT, QUERY_TIE):
             if name in slices:
-                found[f"{name}_scale"] = learnt[name]
+                found[f"{name}_scale"] = scales[name]
         return found
 
     def ranking(self) -> Ranking:
