@@ -26,6 +26,7 @@ from crowdrank.data import Items
 from crowdrank.engines import ShardedData
 from crowdrank.inference.curvature import DenseCurvature
 from crowdrank.inference.newton import Evaluation, maximize
+from crowdrank.inference.positive_definite import invert_triangular
 from crowdrank.models.pairwise.covariates import CovariateCurvature
 from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, THRESHOLD, Pairs
 from crowdrank.models.pairwise.spread import LARGEST, SMALLEST, SpreadPrior, information_of, scale_slope
@@ -222,7 +223,8 @@ def learn_scales(
         x = found.parameters
         curvature = found.evaluation.curvature
         assert isinstance(curvature, CovariateCurvature)
-        variance = np.diag(np.linalg.inv(curvature.matrix()))
+        factor = np.asarray(np.linalg.cholesky(curvature.matrix()), np.float64)
+        variance = np.sum(invert_triangular(factor) ** 2, axis=0)
         largest = 0.0
         for name in priors:
             values, own = x[layout.slices[name]], variance[layout.slices[name]]
