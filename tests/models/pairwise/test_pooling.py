@@ -49,15 +49,14 @@ def test_gradient_and_curvature_are_those_of_the_value(formula, pooled):
     scales = {block.name: 0.7 for block in layout.blocks}
     objective = EffectObjective(LOCAL.load(pairs_of_rows(votes)), layout, formula, scales)
     x = np.random.default_rng(2).normal(0, 0.1, layout.size)
-    if formula == THRESHOLD:
-        x[-1] = 1.5
     here, step = objective(x), 1e-5
     for n in range(layout.size):
         there = [objective(x + sign * step * np.eye(layout.size)[n]) for sign in (1, -1)]
         slope = (there[0].value - there[1].value) / (2 * step)
         assert here.gradient[n] == pytest.approx(slope, rel=1e-5, abs=1e-5)
-        change = (there[1].gradient - there[0].gradient) / (2 * step)
-        np.testing.assert_allclose(here.curvature.matrix()[n], change, rtol=1e-4, atol=1e-4)
+        if formula != THRESHOLD:  # whose curvature is that of Gauss and Newton
+            change = (there[1].gradient - there[0].gradient) / (2 * step)
+            np.testing.assert_allclose(here.curvature.matrix()[n], change, rtol=1e-4, atol=1e-4)
 
 
 def test_categories_that_are_alike_have_one_ranking():

@@ -4,7 +4,7 @@ An item of a query (a cell) has a score u and a tie tendency e, and a comparison
 
     d = u_a − u_b,        θ = e_a + e_b
 
-in the formulas of `likelihood`. Both are sums of blocks of parameters:
+in the formulas of `likelihood` (of a threshold, e_a + e_b is the logarithm). Both are sums of blocks of parameters:
 
     u = overall score of the label + deviation of the cell     (partial pooling), or the score of the cell
     e = θ₀/2 + tendency of the item + ½ · effect of the query  (the second and third where they are asked for)
@@ -24,7 +24,6 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items
 from crowdrank.engines import ShardedData
-from crowdrank.inference.curvature import DenseCurvature
 from crowdrank.inference.newton import Evaluation, maximize
 from crowdrank.inference.positive_definite import invert_triangular
 from crowdrank.models.pairwise.covariates import CovariateCurvature
@@ -159,11 +158,16 @@ def evaluate(shard: Pairs, scores: FloatArray, ties: FloatArray, formula: int) -
     """Log-likelihood terms of one shard."""
     left, right, size = shard.left, shard.right, len(scores)
     theta = ties[left] + ties[right]
-    if formula == THRESHOLD and len(theta) and theta.min() <= 0:  # outside the domain: no tie would be possible
-        empty = np.zeros((size, size))
-        return EffectTerms(-np.inf, np.zeros(size), np.zeros(size), empty, empty, empty)
+    if formula == THRESHOLD:  # the logarithm of a threshold, which must be positive
+        theta = np.exp(theta)
     parts = FORMULAS[formula](scores[left] - scores[right], shard.outcome, theta)
     value, slope, curvature, tie_slope, cross, tie_curvature = (shard.weight * part for part in parts)
+    if formula == THRESHOLD:
+        tie_slope, cross, tie_curvature = theta * tie_slope, theta * cross, theta**2 * tie_curvature
+        # The curvature of the exponential itself, −θ·∂/∂θ, is left out (Gauss-Newton) where it would make the matrix
+        # of a comparison indefinite. It is zero in expectation.
+        exact = tie_curvature - tie_slope
+        tie_curvature = np.where(exact * curvature >= cross**2, exact, tie_curvature)
     nothing = np.zeros((0, 0))
     has_ties = formula in (DAVIDSON, THRESHOLD)
     return EffectTerms(
@@ -198,8 +202,6 @@ class EffectObjective:
         layout = self.layout
         ties = layout.tie_effects(x) + layout.part(x, TIE)
         terms: EffectTerms = self.held.sum(evaluate, layout.scores(x), ties, self.formula)
-        if not np.isfinite(terms.value):
-            return Evaluation(-np.inf, np.zeros_like(x), DenseCurvature(np.eye(len(x))))
         precision = np.concatenate([np.full(b.size, self.scales[b.name] ** -2.0) for b in layout.blocks])
         value = terms.value - 0.5 * float(precision @ x**2)
         gradient = layout.collect_vector(terms.of_score, terms.of_ties) - precision * x

@@ -224,9 +224,11 @@ def predict_outcomes(
     if tie is None:
         return outcome_probabilities(margin, 0.0, model.formulas[0])
     effect = ranking.item_parameters.get("tie_effect")
-    return outcome_probabilities(
-        margin, tie if effect is None else tie + effect[left] + effect[right], model.formulas[1]
-    )
+    if effect is None:
+        return outcome_probabilities(margin, tie, model.formulas[1])
+    both = effect[left] + effect[right]
+    theta = tie * np.exp(both) if model.formulas[1] == THRESHOLD else tie + both
+    return outcome_probabilities(margin, theta, model.formulas[1])
 
 
 def without_both_bad(model: PairwiseModel, comparisons: Comparisons) -> Comparisons:

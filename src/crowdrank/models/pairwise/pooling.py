@@ -107,7 +107,10 @@ def _fit_with_effects(model: PairwiseModel, comparisons: Comparisons, options: F
     check_connected(diagnose(_by_label(comparisons, layout) if pooled else comparisons), has_prior=True)
     held = options.engine.load(reduce(comparisons, formula))
     plain = Objective(held, comparisons.items, formula, None, 0.0)
-    start = _start(layout, plain.start(tie_share, options.init))
+    start = plain.start(tie_share, options.init)
+    if formula == THRESHOLD:
+        start[-1] = np.log(start[-1])
+    start = _start(layout, start)
     scales = {block.name: _FIRST.get(block.name, TIE_SCALE) for block in layout.blocks}
     base = OVERALL if pooled else SCORE
     by_wins = plain.scores_from_win_rates()
@@ -237,7 +240,10 @@ class _EffectPosterior:
         x, slices = self.posterior.parameters, self.layout.slices
         base = OVERALL if self.layout.pooled else SCORE
         scales = {**self.scales, SCORE: self.posterior.scale}
-        found = {"tie": float(x[slices[TIE]][0])} if self.layout.has_ties else {}
+        found = {}
+        if self.layout.has_ties:
+            tie = float(x[slices[TIE]][0])
+            found["tie"] = float(np.exp(tie)) if self.model.formulas[1] == THRESHOLD else tie
         found["prior_scale"] = scales[base]
         if self.layout.pooled:
             found["deviation_scale"] = scales[SCORE]

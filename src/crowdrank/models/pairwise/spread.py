@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import gamma
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -58,23 +59,34 @@ _MAX_COUNTED_ROWS = 300_000
 
 
 class SpreadPrior(NamedTuple):
-    """Prior of τ: density ∝ τ^(power − 1) / (1 + τ²/scale²), and a probability that all parameters are alike."""
+    """Prior of τ: density ∝ τ^(power − 1) · tail, and a probability that all parameters are alike.
+
+    The tail is 1 / (1 + τ²/scale²), or exp(−τ²/(2·scale²)) if it is light.
+    """
 
     power: float
     scale: float
     alike: float
+    light: bool = False
 
     def log_density(self, log_scale: float) -> float:
         """Log density of u, up to a constant."""
+        if self.light:
+            return self.power * log_scale - 0.5 * float(np.exp(2 * log_scale)) / self.scale**2
         return self.power * log_scale - float(np.log1p(np.exp(2 * log_scale) / self.scale**2))
 
     def slope(self, log_scale: float) -> float:
         ratio = float(np.exp(2 * log_scale)) / self.scale**2
+        if self.light:
+            return self.power - ratio
         return self.power - 2.0 * ratio / (1.0 + ratio)
 
     def width_of_alike(self) -> float:
         """The width that gives the smallest spread the probability that all are alike."""
-        total = self.scale**self.power * np.pi / 2 / np.sin(np.pi * self.power / 2)
+        if self.light:
+            total = 0.5 * (2 * self.scale**2) ** (self.power / 2) * gamma(self.power / 2)
+        else:
+            total = self.scale**self.power * np.pi / 2 / np.sin(np.pi * self.power / 2)
         return float(self.alike / (1 - self.alike) * total / np.exp(self.log_density(float(np.log(SMALLEST)))))
 
 
@@ -82,7 +94,7 @@ class SpreadPrior(NamedTuple):
 OF_SCORES = SpreadPrior(0.7, 3.0, 0.025)
 # Leans to large values, because the Laplace approximation finds the spread of many deviations with few votes each too
 # small. Tuned by simulation: intervals of scores in categories hold, and no difference is claimed where there is none.
-OF_DEVIATIONS = SpreadPrior(1.6, 3.0, 0.001)
+OF_DEVIATIONS = SpreadPrior(1.6, 2.0, 0.001, light=True)
 
 
 @dataclass(frozen=True, eq=False)

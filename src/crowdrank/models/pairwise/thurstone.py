@@ -48,7 +48,9 @@ class Thurstone(PairwiseModel):
     Notes
     -----
     P(a beats b) = Φ((s_a − s_b) / √2): both items are perceived with unit normal noise. With a threshold θ,
-    P(a) = Φ((d − θ)/√2) and P(b) = Φ((−d − θ)/√2) with d = s_a − s_b; the rest are ties.
+    P(a) = Φ((d − θ)/√2) and P(b) = Φ((−d − θ)/√2) with d = s_a − s_b; the rest are ties. With ties="per-item",
+    θ·exp(t_a + t_b) takes the place of θ, with t ~ N(0, σ²) for each item and σ learnt; `Ranking.item_parameters` has t
+    as "tie_effect".
 
     References
     ----------
