@@ -36,6 +36,22 @@ def clustered_arena(seed, clusters=100, votes=20, spread=1.0):
     return Comparisons.of(NAMES[left], NAMES[right], winner, features={"prompt": [f"p{n}" for n in prompt]})
 
 
+def arena_by_category(seed, spread=0.5, categories=4, votes=1200, ties=True):
+    """Votes in categories of unequal size, with their own deviations and tie rates. Returns the true scores as well."""
+    rng = np.random.default_rng(seed)
+    strength = QUALITY + rng.normal(scale=spread, size=(categories, 8))
+    kind = rng.choice(categories, votes, p=np.arange(1, categories + 1) / np.arange(1, categories + 1).sum())
+    left = rng.integers(8, size=votes)
+    right = (left + rng.integers(1, 8, size=votes)) % 8
+    margin = strength[kind, left] - strength[kind, right]
+    tie = np.where(ties, rng.normal(-0.5, 0.3, categories)[kind], -np.inf)
+    weight = np.exp(np.stack((margin / 2, tie, -margin / 2)))
+    outcome = (rng.random(votes) > np.cumsum(weight / weight.sum(axis=0), axis=0)[:2]).sum(axis=0)
+    winner = np.choose(outcome, (NAMES[left], np.full(votes, "tie"), NAMES[right]))
+    columns = {"left": NAMES[left], "right": NAMES[right], "winner": winner, "topic": [f"topic {k}" for k in kind]}
+    return columns, strength
+
+
 def mean_quality(spread=1.0):
     """The scores that bradley-terry tends to with ever more prompts: those of the mean probabilities of a win."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(41)

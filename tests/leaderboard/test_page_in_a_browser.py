@@ -5,7 +5,7 @@ import pytest
 import crowdrank as cr
 from crowdrank.reports import Leaderboard, write_leaderboard
 from tests.browser import browser, open_file  # noqa: F401  (a fixture)
-from tests.leaderboard.arenas import styled_arena
+from tests.leaderboard.arenas import arena_by_category, styled_arena
 
 
 @pytest.fixture(scope="module")
@@ -43,3 +43,16 @@ def test_the_page_sorts_and_finds(browser, page):  # noqa: F811
     opened.page.get_by_label("Find").fill(ranked[0].upper())
     assert shown(opened) == [ranked[0]]
     opened.page.screenshot(path=page.with_name("page.png"), full_page=True)
+
+
+def test_the_page_of_categories_opens_with_the_overall(browser, tmp_path):  # noqa: F811
+    columns, _ = arena_by_category(1, votes=600)
+    write_leaderboard(Leaderboard(ranking=cr.rank(columns, by="topic"), title="Arena"), tmp_path)
+    opened = open_file(browser, tmp_path / "index.html")
+    assert opened.violations() == []
+    assert opened.complaints == []
+    assert len(shown(opened)) == 8
+    opened.page.get_by_label("Category").select_option("topic 1")
+    assert len(shown(opened)) == 8
+    opened.page.get_by_label("Category").select_option("all")
+    assert len(shown(opened)) == 5 * 8

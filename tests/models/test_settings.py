@@ -39,7 +39,7 @@ def test_a_prior_must_have_a_width(kind, scale):
     [
         ({"virtual_weight": -0.1}, "virtual_weight must be zero or more, got -0.1"),
         ({"virtual_weight": float("inf")}, "virtual_weight must be zero or more"),
-        ({"ties": "split"}, r"ties must be one of \w+, half, drop, got 'split'"),
+        ({"ties": "split"}, r"ties must be one of \w+, per-item, half, drop, got 'split'"),
         ({"tolerance": 0.0}, "tolerance must be positive and max_steps at least 1"),
         ({"max_steps": 0}, "tolerance must be positive and max_steps at least 1"),
     ],

@@ -51,6 +51,31 @@ Aliases = Annotated[
         rich_help_panel=INPUT,
     ),
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="One leaderboard per category, drawn towards the overall, and the overall: column, e.g. language.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+Criteria = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="One leaderboard per criterion: column of criteria, or several columns of winners (A,B,C).",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+Weights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        metavar="NAME=VALUE",
+        help="Weight of a criterion in the overall, e.g. helpful=2; others have 1. Repeatable.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -113,13 +138,22 @@ LeaderboardPage = Annotated[
 
 def parse_anchors(pairs: Words) -> dict[str, float]:
     """`--anchor name=value`."""
-    anchors = {}
-    for name, text in parse_pairs(pairs, "--anchor", "gpt-4=1000"):
+    return _parse_numbers(pairs, "--anchor", "gpt-4=1000")
+
+
+def parse_weights(pairs: Words) -> dict[str, float]:
+    """`--weight name=value`."""
+    return _parse_numbers(pairs, "--weight", "helpful=2")
+
+
+def _parse_numbers(pairs: Words, option: str, example: str) -> dict[str, float]:
+    numbers = {}
+    for name, text in parse_pairs(pairs, option, example):
         try:
-            anchors[name] = float(text)
+            numbers[name] = float(text)
         except ValueError as error:
-            raise SettingError(f"--anchor takes a number, such as --anchor gpt-4=1000; got {text!r}.") from error
-    return anchors
+            raise SettingError(f"{option} takes a number, such as {option} {example}; got {text!r}.") from error
+    return numbers
 
 
 def parse_aliases(pairs: Words) -> dict[str, str]:

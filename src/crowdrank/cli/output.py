@@ -30,7 +30,9 @@ _ARGUMENTS = (
     "anchors",
     "annotator_order",
     "annotator_quality",
+    "by",
     "cluster",
+    "criteria",
     "encoding",
     "engine",
     "exclude",
@@ -59,8 +61,15 @@ _ARGUMENTS = (
     "strict",
     "system",
     "uncertainty",
+    "weights",
 )
-_FLAGS = {"aliases": "--alias", "anchors": "--anchor", "init": "--warm-start", "score_scale": "--scale"}
+_FLAGS = {
+    "aliases": "--alias",
+    "anchors": "--anchor",
+    "init": "--warm-start",
+    "score_scale": "--scale",
+    "weights": "--weight",
+}
 _ENTRY = re.compile(r"""(['"]?)([^'":,{}]+)\1\s*:\s*('[^']*'|"[^"]*"|[^,'"]+)""")
 # One expression for both, because the options made from a mapping contain `query=`.
 _ARGUMENT = re.compile(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdrank.cli import leaderboard_options, options
+from crowdrank.cli.board_tables import boards_as_dict
 from crowdrank.cli.options import (
     INPUT,
     MODEL,
@@ -59,6 +60,9 @@ def rank(
     settings: options.Settings = None,
     features: leaderboard_options.Features = None,
     control: leaderboard_options.Control = False,
+    by: leaderboard_options.By = None,
+    criteria: leaderboard_options.Criteria = None,
+    weights: leaderboard_options.Weights = None,
     cluster: leaderboard_options.Cluster = None,
     scale: leaderboard_options.ScaleOption = None,
     anchors: leaderboard_options.Anchors = None,
@@ -158,6 +162,9 @@ def rank(
         control=control,
         exclude=exclude or (),
         aliases=leaderboard_options.parse_aliases(aliases),
+        by=by,
+        criteria=tuple(parse_names(criteria)),
+        weights=leaderboard_options.parse_weights(weights),
         cluster=cluster,
         score_scale=scale,
         anchors=leaderboard_options.parse_anchors(anchors),
@@ -240,7 +247,10 @@ def _write(result: RankResult, out: Path | None, heat_map: Path | None, plot: Pa
         if out.suffix.lower() == ".json":
             ranking.save(out, uncertainty=result.has_uncertainty)
         else:
-            write_table(ranking.to_polars(level, result.has_uncertainty), out)
+            from crowdrank.results import board_table
+
+            name = "criterion" if result.options.criteria else "category"
+            write_table(board_table(ranking, level, result.has_uncertainty, name), out)
     if heat_map is not None:
         from crowdrank.errors import DataError
         from crowdrank.reports import draw_heat_map
@@ -271,6 +281,7 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
         "convergence": asdict(ranking.convergence),
         "bias_effects": [effect._asdict() for effect in bias_effects_of(result)],
         **control_as_dict(result),
+        **boards_as_dict(result),
         "systems": None if systems is None else systems.as_dict(),
         "domains": None if not ranking.has_domains else ranking.domains.as_dict(),
         "gold": None if evaluation is None else {m.metric: m.value for m in evaluation.measures},

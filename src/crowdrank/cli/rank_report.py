@@ -59,6 +59,7 @@ def write_leaderboard_folder(result: RankResult, folder: Path, file: Path) -> No
         level=result.options.level,
         uncertainty=result.has_uncertainty,
         notes=[with_flags(note) for note in result.ranking.notes],
+        boards="criterion" if result.options.criteria else "category",
         footer=f"Ranked by {result.ranking.model}. {_made()}",
     )
     with spinner(f"Writing {folder.name}"):

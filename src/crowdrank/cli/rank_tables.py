@@ -117,9 +117,11 @@ def _print_input(screen: Console, result: RankResult) -> None:
 def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
     from rich.measure import Measurement
 
+    from crowdrank.cli.board_tables import print_overall
     from crowdrank.reports import ranking_tables
 
     ranking = result.ranking
+    print_overall(screen, result, top)
     with spinner("Computing the rank intervals"):
         tables = list(ranking_tables(ranking, top, result.options.level, result.has_uncertainty, _MAX_QUERIES_SHOWN))
     whole = screen.options.update(width=UNLIMITED)
@@ -173,6 +175,10 @@ def _print_details(screen: Console, result: RankResult) -> None:
         screen.print("How far a feature moves the probability that an average annotator answers left.", style="dim")
     if result.options.control:
         _print_control(screen, result)
+    if result.ranking.overall is not None:
+        from crowdrank.cli.board_tables import print_differences
+
+        print_differences(screen, result)
     if result.ranking.has_domains:
         screen.print()
         screen.print(reports.domains_report(result.ranking.domains))

@@ -64,6 +64,7 @@ def with_cluster_errors(
     "bootstrap".
     """
     codes = cluster_codes(judgments, cluster)
-    if method == "model" and isinstance(model, PairwiseModel) and isinstance(judgments, Comparisons):
+    if method == "model" and isinstance(model, PairwiseModel) and not model.has_random_effects:
+        assert isinstance(judgments, Comparisons)
         return with_sandwich(model, judgments, ranking, codes)
     return with_bootstrap(model, judgments, ranking, side_information=side_information, clusters=codes)

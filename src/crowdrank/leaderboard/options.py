@@ -22,11 +22,19 @@ class LeaderboardOptions:
     control: bool = False
     exclude: Sequence[str] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
+    by: str | None = None
+    criteria: Sequence[str] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     cluster: str | None = None
     score_scale: str | None = None
     anchors: Mapping[str, float] = field(default_factory=dict)
     link_to: Ranking | str | PathLike[str] | None = None
     min_comparisons: int = 0
+
+    @property
+    def board_column(self) -> str | None:
+        """The column whose values are leaderboards of their own; None without one, or with several of winners."""
+        return self.by or (self.criteria[0] if len(self.criteria) == 1 else None)
 
     def __post_init__(self) -> None:
         if self.control and not self.features:
@@ -39,5 +47,7 @@ class LeaderboardOptions:
             raise SettingError("link_to= fixes the scale by the items of another ranking: leave anchors= out.")
         if self.link_to is not None and self.score_scale == "probability":
             raise SettingError("link_to= needs a scale without limits, not score_scale='probability'.")
+        if any(not 0 <= weight < float("inf") for weight in self.weights.values()):
+            raise SettingError(f"weights= must be zero or more, got {dict(self.weights)}.")
         if self.min_comparisons < 0:
             raise SettingError(f"min_comparisons must be zero or more, got {self.min_comparisons}.")

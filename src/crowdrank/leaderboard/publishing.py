@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdrank.arrays import BoolArray, IntArray
 from crowdrank.data import Items
-from crowdrank.errors import DataError, SettingError
+from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.leaderboard.options import LeaderboardOptions
 from crowdrank.models import Model, name_of
 from crowdrank.models.base import model_settings
@@ -33,6 +33,11 @@ def check_publishable(options: LeaderboardOptions, model: Model, items: Items) -
     """Raise before the fit if the scores of the model have no such scale, or an anchor is not an item."""
     if options.score_scale is not None:
         model_is_probit(name_of(model), model_settings(model), "show this scale")
+    if options.by or options.criteria:
+        for name in options.anchors:
+            if name not in items.labels.tolist():
+                raise UnknownNameError("item", name, dict.fromkeys(items.labels))
+        return
     for name in options.anchors:
         items.index(name, items.queries[0])
 
@@ -50,12 +55,22 @@ def publish(ranking: Ranking, options: LeaderboardOptions, earlier: Ranking | No
         The ranking whose scale is kept.
     """
     notes: list[str] = []
+    if ranking.overall is not None:
+        return _publish_boards(ranking, ranking.overall, options), notes
     if earlier is not None:
         linked = link_scale(ranking, earlier, options.score_scale)
         ranking, notes = ranking.on_scale(linked.scale), [linked.note]
     elif options.score_scale is not None:
         ranking = ranking.on_scale(make_scale(ranking, options.score_scale, options.anchors))
     return set_provisional_apart(ranking, options.min_comparisons), notes
+
+
+def _publish_boards(ranking: Ranking, overall: Ranking, options: LeaderboardOptions) -> Ranking:
+    """Categories or criteria with their overall, all on the scale of the overall."""
+    overall, _ = publish(replace(overall, simultaneous=ranking.simultaneous), options, None)
+    boards = set_provisional_apart(replace(ranking, overall=None).on_scale(overall.scale), options.min_comparisons)
+    apart = None if boards.provisional is None else replace(boards.provisional, overall=overall.provisional)
+    return replace(boards, overall=overall, provisional=apart)
 
 
 class LinkedScale(NamedTuple):

@@ -50,6 +50,9 @@ def rank(
     missing: Literal["unknown", "worse"] | None = None,
     exclude: str | Sequence[str] | None = None,
     aliases: Mapping[str, str] | None = None,
+    by: str | None = None,
+    criteria: str | Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
     cluster: str | None = None,
     score_scale: Literal["elo", "jod", "probability"] | None = None,
     anchors: Mapping[str, float] | None = None,
@@ -124,6 +127,16 @@ def rank(
         Annotators to leave out.
     aliases : mapping of str to str, optional
         New names of items. Two items that get the same name become one.
+    by : str, optional
+        Column of categories, such as the language. Each is ranked, by bradley-terry or thurstone with partial pooling:
+        categories with few judgments are drawn towards the overall. The queries of the result are the categories, and
+        `Ranking.overall` is the ranking over all; see `crowdrank.results.category_differences`.
+    criteria : str or sequence of str, optional
+        Column that names the criterion of each judgment, or several columns of winners, one for each criterion. The
+        queries of the result are the criteria, and `Ranking.overall` is their weighted mean; see
+        `crowdrank.results.criterion_correlations`.
+    weights : mapping of str to float, optional
+        Weights of criteria in the overall; 1 for those that are not named.
     cluster : str, optional
         Column that says which comparisons belong together, such as the prompt, or "annotator". Errors take the
         judgments of one cluster as dependent.
@@ -191,6 +204,9 @@ def rank(
         simultaneous=simultaneous,
         exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude or ()),
         aliases=aliases or {},
+        by=by,
+        criteria=(criteria,) if isinstance(criteria, str) else tuple(criteria or ()),
+        weights=weights or {},
         cluster=cluster,
         score_scale=score_scale,
         anchors=anchors or {},

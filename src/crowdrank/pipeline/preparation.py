@@ -11,6 +11,7 @@ from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, Rankings, S
 from crowdrank.data.annotator_names import describe_kinds
 from crowdrank.errors import DataError, DataWarning, SettingError
 from crowdrank.io import ImportReport
+from crowdrank.leaderboard.categories import check_boards, default_for_categories, pooling_settings
 from crowdrank.leaderboard.control import default_choice, feature_settings, with_feature_sides
 from crowdrank.leaderboard.names import with_aliases, without_annotators
 from crowdrank.leaderboard.publishing import check_publishable
@@ -72,9 +73,11 @@ def prepare(
     """Read the judgments, choose the model (one of `among`, if given), and convert the judgments to what it reads."""
     items = ItemInformation.read(source, options)
     judgments, report = read_judgments(source, options, items.columns_to_read, stage)
+    if options.by or options.criteria:
+        check_boards(judgments, options)
     judgments = with_feature_sides(judgments, items.feature_sides)
     judgments = with_aliases(without_annotators(judgments, options.exclude), options.aliases)
-    if options.system is None:
+    if options.system is None and options.by is None:
         _check_connected(judgments)
     people = load_people(options, judgments)
     choice = _choose_model(judgments, items, people, options, stage, among)
@@ -138,7 +141,7 @@ def _choose_model(
         gold=options.gold_pairs is not None and not are_agreed(options.gold_pairs),
     )
     if options.model is None:
-        return default_choice(judgments, options) or default
+        return default_choice(judgments, options) or default_for_categories(judgments, options) or default
     from crowdrank.evaluation import compare_models
 
     if isinstance(judgments, Comparisons):  # the compared models get the requested features and no others
@@ -173,6 +176,7 @@ def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
     settings = parse_settings(cls, options.settings, options.seed)
     if options.model != AUTO or has_setting(cls, "features"):  # a comparison of models may find features useless
         settings |= feature_settings(cls, choice.name, options)
+    settings |= pooling_settings(cls, choice.name, options)
     return cls(**settings) if given is None else replace(given, **settings)
 
 

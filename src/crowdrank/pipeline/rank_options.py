@@ -64,6 +64,8 @@ class RankOptions(LeaderboardOptions):
             raise SettingError(f"missing must be unknown or worse, got {self.missing!r}.")
         if self.control and self.model == AUTO:
             raise SettingError("control=True needs bradley-terry or thurstone; model='auto' compares others too.")
+        if self.by or self.criteria or self.weights:
+            _check_combinable(self)
         if not 0 < self.level < 1:
             raise SettingError(f"level must be between 0 and 1, got {self.level}.")
         if self.engine is None or isinstance(self.engine, str):
@@ -71,7 +73,12 @@ class RankOptions(LeaderboardOptions):
 
     @property
     def roles(self) -> dict[str, str | None]:
-        """`columns` with `query` as one of the roles; an empty query, or clusters by it, mean that there is none."""
+        """`columns` with `query` as one of the roles; an empty query, or clusters by it, mean that there is none.
+
+        Categories and criteria are read as queries: each is a leaderboard.
+        """
+        if self.by or self.criteria:
+            return {**self.columns, "query": self.board_column}
         if self.query is None and self.cluster is not None and _names_query(self.cluster):
             return {"query": None, **self.columns}
         return {**self.columns, **({} if self.query is None else {"query": self.query or None})}
@@ -79,6 +86,13 @@ class RankOptions(LeaderboardOptions):
     @property
     def has_side_information(self) -> bool:
         return self.gold_pairs is not None or bool(self.annotator_quality) or bool(self.annotator_order)
+
+
+def _check_combinable(options: RankOptions) -> None:
+    from crowdrank.leaderboard.categories import check_combinable
+
+    names_query = bool(options.query or options.columns.get("query"))
+    check_combinable(options, options.uncertainty, options.model == AUTO, names_query)
 
 
 def _names_query(cluster: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdrank.engines import LOCAL, Engine, ProgressEngine, open_engine
 from crowdrank.errors import CrowdrankWarning, SettingError
+from crowdrank.leaderboard.categories import category_notes, with_weighted_overall
 from crowdrank.leaderboard.control import with_uncontrolled_ranks
 from crowdrank.leaderboard.publishing import check_link, publish
 from crowdrank.models import Model
@@ -90,8 +91,10 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         engine = resources.enter_context(_engine(options, label, stage))
         ranking = _fit(prepared, engine, init, options.uncertainty, options.cluster)
         ranking = replace(ranking, simultaneous=options.simultaneous)
+        if options.criteria:
+            ranking = with_weighted_overall(ranking, options.weights)
         ranking = _compute_lazy_parts(ranking)  # inside the block, which records their warnings and holds the engine
-        evaluation = None if gold is None else _evaluate(ranking, gold)
+        evaluation = None if gold is None else _evaluate(ranking.overall or ranking, gold)
         systems = None
         if options.system:
             compared = _with_wide_prior(prepared, ranking, engine, options.uncertainty)
@@ -101,7 +104,7 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
     raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
     notes = [*opening_notes(prepared), *_collect_notes(ranking, raised, evaluation)]
     published, more = publish(ranking, options, earlier)
-    notes += more
+    notes += more + category_notes(prepared.conversion, options)
     return RankResult(
         **{name: getattr(prepared, name) for name in PreparedData.__dataclass_fields__},
         ranking=published.with_parts(notes=lambda: notes),
@@ -179,7 +182,8 @@ def _compute_lazy_parts(ranking: Ranking) -> Ranking:
         if getattr(ranking, f"has_{name}"):
             computed = getattr(ranking, name)
             parts[name] = lambda computed=computed: computed
-    return ranking.with_parts(**parts)
+    overall = None if ranking.overall is None else _compute_lazy_parts(ranking.overall)
+    return replace(ranking.with_parts(**parts), overall=overall)
 
 
 def _evaluate(ranking: Ranking, gold: Gold) -> Evaluation:

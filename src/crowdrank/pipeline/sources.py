@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings, people_from_names
 from crowdrank.errors import CrowdrankError, FormatError, SettingError, UnknownNameError
 from crowdrank.io import ImportReport, needs_scan, read, read_with_report
+from crowdrank.leaderboard.categories import as_boards, join_criteria
 from crowdrank.pipeline.rank_options import ColumnRoles, RankOptions, Stage
 from crowdrank.results import Ranking
 
@@ -28,12 +30,14 @@ def read_judgments(
     source: Any, options: RankOptions, features: Sequence[str], stage: Stage
 ) -> tuple[Judgments, ImportReport | None]:
     """Read the source into memory, or stream it from disk if it is a folder, a pattern or must not fill the memory."""
+    if len(options.criteria) > 1:
+        return _read_criteria(source, options, features, stage)
     in_memory_only = {name: getattr(options, name) for name in ("kind", "format", "encoding", "header")}
     if is_judgments(source):
         described = {"columns": options.columns or options.query, **in_memory_only}
         if given := [name for name, value in described.items() if value not in (None, {})]:
             raise SettingError(f"{given[0]}= describes a file or table, but the source is {type(source).__name__}.")
-        return source, None
+        return (source if options.board_column is None else as_boards(source, options.board_column)), None
     is_path = isinstance(source, str | PathLike)
     label = f"Reading {Path(source).name}" if is_path else "Reading the table"
     if not is_path or not _is_streamed(source, options):
@@ -54,6 +58,27 @@ def read_judgments(
         return scan_with_report(
             source, columns=options.roles, strict=options.strict, progress=lambda rows: update(f"{rows:,} judgments")
         )
+
+
+def _read_criteria(
+    source: Any, options: RankOptions, features: Sequence[str], stage: Stage
+) -> tuple[Judgments, ImportReport | None]:
+    """Read a source with a column of winners for each criterion."""
+    reports: list[ImportReport | None] = []
+
+    def read_column(column: str) -> Comparisons:
+        columns = {**options.columns, "winner": column, "query": None}
+        own = replace(options, criteria=(), weights={}, columns=columns, kind="comparisons")
+        votes, report = read_judgments(source, own, (), stage)
+        if not isinstance(votes, Comparisons):
+            raise SettingError("Several criteria are columns of winners of comparisons.")
+        reports.append(report)
+        return votes
+
+    if is_judgments(source) or features:
+        what = "Comparisons, Ratings or Rankings" if is_judgments(source) else "features= or cluster="
+        raise SettingError(f"Several columns of criteria cannot be combined with {what}: pass a table with one column.")
+    return join_criteria(tuple(options.criteria), read_column), reports[0]
 
 
 def _is_streamed(source: str | PathLike[str], options: RankOptions) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdrank.errors import SettingError
 from crowdrank.reports.html.markup import Html, decimals, items, join, scrolling, tag
+from crowdrank.results.categories import OVERALL_NAME, board_table
 
 if TYPE_CHECKING:
     from crowdrank.results import Ranking
@@ -39,6 +40,8 @@ class Leaderboard:
         Caveats below the table.
     footer : str, default "Made with crowdrank."
         Last line of the page.
+    boards : str, default "category"
+        What the queries of the ranking are called.
     """
 
     ranking: Ranking
@@ -47,6 +50,7 @@ class Leaderboard:
     uncertainty: bool = True
     notes: Sequence[str] = field(default_factory=tuple)
     footer: str = "Made with crowdrank."
+    boards: str = "category"
 
 
 def check_leaderboard(folder: str | PathLike[str]) -> Path:
@@ -71,7 +75,7 @@ def write_leaderboard(board: Leaderboard, folder: str | PathLike[str]) -> None:
     """
     target = check_leaderboard(folder)
     target.mkdir(exist_ok=True)
-    board.ranking.to_polars(board.level, board.uncertainty).write_csv(target / TABLE)
+    board_table(board.ranking, board.level, board.uncertainty, board.boards).write_csv(target / TABLE)
     (target / PAGE).write_text(leaderboard_html(board), encoding="utf-8")
 
 
@@ -91,7 +95,7 @@ def leaderboard_html(board: Leaderboard) -> str:
         tag("style", Html(style)),
     )
     ranking = board.ranking
-    parts = [tag("h1", board.title), _filters(ranking), _table(board, ranking, "Ranking", ranked=True)]
+    parts = [tag("h1", board.title), _filters(board), _table(board, ranking, "Ranking", ranked=True)]
     if ranking.provisional is not None:
         parts += [tag("h2", "Provisional"), tag("p", "Items with few judgments, without a rank.", class_="note")]
         parts.append(_table(board, ranking.provisional, "Provisional items", ranked=False))
@@ -103,17 +107,20 @@ def leaderboard_html(board: Leaderboard) -> str:
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def _filters(ranking: Ranking) -> Html:
+def _filters(board: Leaderboard) -> Html:
+    ranking = board.ranking
     fields = [tag("label", "Find ", tag("input", id="search", type="search"))]
     if ranking.items.has_queries:
         names = [tag("option", str(query), value=str(query)) for query in ranking.items.queries]
+        if ranking.overall is not None:  # the page opens with it
+            names.insert(0, tag("option", OVERALL_NAME, value=OVERALL_NAME, selected="selected"))
         choice = tag("select", tag("option", "all", value=""), *names, id="category")
-        fields.append(tag("label", "Category ", choice))
+        fields.append(tag("label", f"{board.boards.capitalize()} ", choice))
     return tag("form", *fields, onsubmit=None)
 
 
 def _table(board: Leaderboard, ranking: Ranking, name: str, ranked: bool) -> Html:
-    frame = ranking.to_polars(board.level, board.uncertainty)
+    frame = board_table(ranking, board.level, board.uncertainty, "query")
     rows, kind = frame.to_dicts(), ranking.judgment_kind
     columns = _columns(board, frame.columns, kind, ranked)
     digits = decimals(float(frame["score"].max() - frame["score"].min()))  # type: ignore[operator, arg-type]
@@ -134,7 +141,7 @@ def _columns(board: Leaderboard, given: Sequence[str], kind: str, ranked: bool) 
     """Key, heading, and whether it holds numbers, for each column that is shown."""
     level = f"{board.level:.0%}"
     known = [
-        ("query", "category", False),
+        ("query", board.boards, False),
         ("rank", "rank", True),
         ("item", "item", False),
         ("score", "score", True),

@@ -80,3 +80,38 @@ def misfit_table(frame: pl.DataFrame, top: int) -> Table:
     if frame.height > top:
         table.add_row(label(f"… and {frame.height - top:,} more"), style="dim")
     return table
+
+
+def differences_table(frame: pl.DataFrame, top: int) -> Table:
+    """Return a table of items that differ between categories, largest difference first."""
+    table = Table(box=None, pad_edge=False)
+    for head in ("category", "item"):
+        table.add_column(head)
+    for head in ("difference", "± error", "rank", "overall rank"):
+        number_column(table, head)
+    digits = 0 if frame["std_error"].max() > 1 else 2  # type: ignore[operator]
+    for category, item, difference, error, _, rank, overall in frame.head(top).iter_rows():
+        numbers = (
+            f"{difference:+.{digits}f}",
+            f"{error:.{digits}f}",
+            str(rank),
+            "" if overall is None else str(overall),
+        )
+        table.add_row(label(category), label(item), *numbers)
+    if frame.height > top:
+        table.add_row(label(f"… and {frame.height - top:,} more"), style="dim")
+    return table
+
+
+def correlations_table(frame: pl.DataFrame, level: float = 0.95) -> Table:
+    """Return a table of the correlations of criteria."""
+    table = Table(box=None, pad_edge=False)
+    for head in ("criterion", "and"):
+        table.add_column(head)
+    for head in ("correlation", f"between ({level:.0%})", "items"):
+        number_column(table, head)
+    for first, second, value, low, high, count in frame.iter_rows():
+        known = value == value
+        between = f"{low:+.2f} to {high:+.2f}" if known else "unknown"
+        table.add_row(label(first), label(second), f"{value:+.2f}" if known else "", between, f"{count:,}")
+    return table

@@ -22,6 +22,7 @@ from crowdrank.results.scales import SCALES, Scale, make_scale
 
 if TYPE_CHECKING:
     from crowdrank.results.best import best_items
+    from crowdrank.results.categories import board_table, category_differences, criterion_correlations
     from crowdrank.results.covariates import CovariateEffect, covariate_effects, rank_changes
     from crowdrank.results.domains import Domains
     from crowdrank.results.systems import Systems, compare_systems
@@ -32,8 +33,11 @@ _HOME = {
     "Domains": "domains",
     "Systems": "systems",
     "best_items": "best",
+    "board_table": "categories",
+    "category_differences": "categories",
     "compare_systems": "systems",
     "covariate_effects": "covariates",
+    "criterion_correlations": "categories",
     "rank_changes": "covariates",
 }
 
@@ -56,8 +60,11 @@ __all__ = [
     "Uncertainty",
     "best_items",
     "bias_effects",
+    "board_table",
+    "category_differences",
     "compare_systems",
     "covariate_effects",
+    "criterion_correlations",
     "make_scale",
     "rank_changes",
 ]

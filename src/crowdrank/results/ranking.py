@@ -72,6 +72,8 @@ class Ranking:
         The scale on which tables show the scores; by default the unit of the model.
     provisional : Ranking, optional
         Items with too few judgments for a rank, if `crowdrank.rank` was told to set them apart.
+    overall : Ranking, optional
+        The ranking over all queries, if the queries are categories of the same items that were pooled.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class Ranking:
     simultaneous: bool = False
     scale: Scale | None = None
     provisional: Ranking | None = None
+    overall: Ranking | None = None
     _lazy: LazyParts
 
     def with_parts(
@@ -131,11 +134,12 @@ class Ranking:
 
     def on_scale(self, scale: Scale | None) -> Ranking:
         """Return a copy whose tables show the scores on another scale; see `crowdrank.results.make_scale`."""
-        return replace(self, scale=scale)
+        return replace(self, scale=scale, overall=self.overall and self.overall.on_scale(scale))
 
     def without_uncertainty(self) -> Ranking:
         """Return a copy without uncertainty."""
-        return replace(self, _lazy=replace(self._lazy, uncertainty=None))
+        overall = self.overall and self.overall.without_uncertainty()
+        return replace(self, _lazy=replace(self._lazy, uncertainty=None), overall=overall)
 
     def __repr__(self) -> str:
         first = self.order[self.items.of_query(0)][:_TOP_IN_REPR]

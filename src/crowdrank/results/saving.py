@@ -50,6 +50,8 @@ def _content(ranking: Ranking, uncertainty: bool) -> dict[str, Any]:
         "scale": None if ranking.scale is None else asdict(ranking.scale),
         "provisional": None if ranking.provisional is None else _content(ranking.provisional, uncertainty),
     }
+    if ranking.overall is not None:
+        content["overall"] = _content(ranking.overall, uncertainty)
     if ranking.has_annotators:
         annotators = ranking.annotators
         content["annotators"] = {
@@ -111,6 +113,7 @@ def _ranking(content: dict[str, Any]) -> Ranking:
         simultaneous=content.get("simultaneous", False),
         scale=scale_from(content.get("scale")),
         provisional=None if content.get("provisional") is None else _ranking(content["provisional"]),
+        overall=None if content.get("overall") is None else _ranking(content["overall"]),
         _lazy=LazyParts(
             n_judgments=lambda: np.array(content["judged"], np.int64),
             notes=lambda: notes,

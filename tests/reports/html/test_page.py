@@ -24,6 +24,7 @@ from crowdrank import (
 from crowdrank.errors import SettingError
 from crowdrank.io import read_with_report
 from crowdrank.reports import Findings, report, write_report
+from tests.leaderboard.arenas import arena_by_category
 from tests.reports.html.conftest import findings_of
 
 NASTY = ['<script>alert("1")</script>', "a & b", '"><img src=x onerror=alert(1)>', "' onload='x", "</style>", "ü – 漢"]
@@ -225,3 +226,12 @@ def test_a_report_is_a_page(votes, tmp_path):
     (tmp_path / "report.html").mkdir()
     with pytest.raises(SettingError, match="cannot be written"):
         write_report(findings, tmp_path / "report.html")
+
+
+def test_a_report_by_category_opens_with_the_overall():
+    columns, _ = arena_by_category(1, spread=1.0, votes=1200)
+    votes = Comparisons.of(columns["left"], columns["right"], columns["winner"], query=columns["topic"])
+    page = Reader(report(findings_of(votes, BradleyTerry(pooling="partial"))))
+    assert page.text.index("Overall") < page.text.index("Items of topic 0")
+    assert "Items that surely differ from their overall score" in page.text
+    assert "were ranked separately" not in page.text

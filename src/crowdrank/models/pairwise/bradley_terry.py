@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.models.base import FitOptions, require_kind
-from crowdrank.models.pairwise.covariates import covariate_margin, fit_with_covariates
-from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, outcome_probabilities
-from crowdrank.models.pairwise.paired import PairwiseModel, check_ties, fit_pairwise
+from crowdrank.models.pairwise.covariates import covariate_margin
+from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC
+from crowdrank.models.pairwise.paired import PairwiseModel, check_ties, predict_outcomes
+from crowdrank.models.pairwise.pooling import fit_comparisons
 from crowdrank.results import Ranking
 
 
@@ -27,11 +28,18 @@ class BradleyTerry(PairwiseModel):
     virtual_weight : float, default 0
         Wins and losses (λ) of every item against a virtual item with score 0, the regularisation of Chen et al. 2013,
         §3.2.
-    ties : {"davidson", "half", "drop"}, default "davidson"
-        Model ties with a parameter of their own (Davidson 1970), count half a win for each side, or drop them.
+    ties : {"davidson", "per-item", "half", "drop"}, default "davidson"
+        Model ties with a parameter of their own (Davidson 1970), model them with a tendency to tie for each item, count
+        half a win for each side, or drop them.
+    both_bad : {"tie", "apart"}, default "tie"
+        Count an answer that both items are bad as a tie, or rank without these answers and report their share for each
+        item, as "both_bad" in `Ranking.item_parameters`.
     covariates : tuple of str, default ()
         Features whose effect is estimated next to the scores and removed from them: "position" (which item was on the
         left), or columns read with the judgments. `covariate_effects` returns the coefficients.
+    pooling : {"none", "partial"}, default "none"
+        Whether the same label in several queries is one item: "partial" gives it an overall score and a deviation in
+        each query, whose spread is learnt. `Ranking.overall` has the overall scores.
     tolerance : float, default 1e-4
         Newton's method stops when the distance to the optimum is at most this many standard errors.
     max_steps : int, default 100
@@ -42,7 +50,10 @@ class BradleyTerry(PairwiseModel):
     Notes
     -----
     P(a beats b) = 1 / (1 + exp(s_b − s_a)). With Davidson's ties, P(a) : P(tie) : P(b) = e^{d/2} : e^θ : e^{−d/2} with
-    d = s_a − s_b. With a given `prior_scale`, scores maximise the posterior; its curvature gives the standard errors.
+    d = s_a − s_b. With ties="per-item", θ + t_a + t_b takes the place of θ, with a tendency t ~ N(0, σ²) for each item
+    and σ learnt; `Ranking.item_parameters` has t as "tie_effect".
+
+    With a given `prior_scale`, scores maximise the posterior; its curvature gives the standard errors.
     With "auto", the evidence of the judgments decides on the spread τ, under a weak prior: up to 300 items, scores are
     posterior means with τ integrated out; beyond that, the best τ is taken. `Ranking.parameters` has it as
     "prior_scale".
@@ -63,19 +74,15 @@ class BradleyTerry(PairwiseModel):
     supports_warm_start: ClassVar[bool] = True
     formulas: ClassVar[tuple[int, int]] = (LOGISTIC, DAVIDSON)
 
-    ties: Literal["davidson", "half", "drop"] = "davidson"
+    ties: Literal["davidson", "per-item", "half", "drop"] = "davidson"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_ties(self.ties, ("davidson", "half", "drop"))
+        check_ties(self.ties, ("davidson", "per-item", "half", "drop"))
 
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
-        fit = fit_with_covariates if self.covariates else fit_pairwise
-        return fit(self, require_kind(Comparisons, judgments, self), options)
+        return fit_comparisons(self, require_kind(Comparisons, judgments, self), options)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison, as columns."""
-        margin = ranking.scores[comparisons.left] - ranking.scores[comparisons.right]
-        margin += covariate_margin(ranking, comparisons, self.covariates)
-        tie = ranking.parameters.get("tie")
-        return outcome_probabilities(margin, 0.0 if tie is None else tie, LOGISTIC if tie is None else DAVIDSON)
+        return predict_outcomes(self, ranking, comparisons, covariate_margin(ranking, comparisons, self.covariates))

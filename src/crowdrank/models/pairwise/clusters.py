@@ -24,7 +24,7 @@ from crowdrank.errors import DataError
 from crowdrank.inference.laplace import draw_from_covariance
 from crowdrank.models.pairwise.covariates import EFFECT_SCALE, MAX_ITEMS, CovariatePairs, evaluate
 from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, THRESHOLD, virtual_node
-from crowdrank.models.pairwise.paired import TIE_SCALE, WITHOUT_TIES, PairwiseModel, choose_formula
+from crowdrank.models.pairwise.paired import TIE_SCALE, WITHOUT_TIES, PairwiseModel, choose_formula, without_both_bad
 from crowdrank.results import Ranking, Uncertainty
 from crowdrank.results.bias_effects import FEATURE_UNIT_PREFIX
 from crowdrank.results.covariates import COVARIATE_ERROR_PREFIX, COVARIATE_PREFIX
@@ -55,9 +55,12 @@ def with_sandwich(model: PairwiseModel, comparisons: Comparisons, ranking: Ranki
             option="uncertainty",
             value="bootstrap",
         )
-    kept, formula = choose_formula(model, comparisons)
-    if len(kept) < len(comparisons):
-        clusters = clusters[comparisons.outcome != 0]
+    judged = without_both_bad(model, comparisons)
+    if len(judged) < len(comparisons) and comparisons.both_bad is not None:
+        clusters = clusters[~comparisons.both_bad]
+    kept, formula = choose_formula(model, judged)
+    if len(kept) < len(judged):
+        clusters = clusters[judged.outcome != 0]
     count = int(clusters.max()) + 1
     shard, x, names = _encode(model, kept, ranking)
     covariance = _sandwich(model, shard, x, formula, ranking, clusters)

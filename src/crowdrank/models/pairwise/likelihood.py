@@ -134,7 +134,7 @@ def threshold(d: Any, outcome: Any, theta: Any) -> Any:
 FORMULAS = (logistic, probit, davidson, threshold)
 
 
-def outcome_probabilities(margin: AnyArray, theta: float, formula: int) -> AnyArray:
+def outcome_probabilities(margin: AnyArray, theta: float | FloatArray, formula: int) -> AnyArray:
     """P(left), P(tie) and P(right) at each margin, as columns."""
     columns = [np.exp(FORMULAS[formula](margin, outcome, theta)[0]) for outcome in (1.0, 0.0, -1.0)]
     if formula in (LOGISTIC, PROBIT):  # the formula has no ties

@@ -28,6 +28,7 @@ from crowdrank.models.pairwise.likelihood import (
     LikelihoodTerms,
     Pairs,
     gaussian,
+    outcome_probabilities,
     virtual_node,
 )
 from crowdrank.models.pairwise.spread import learn_spread, neighbours_only
@@ -53,6 +54,8 @@ class PairwiseModel(IterativeModel):
     prior_scale: float | Literal["auto"] | None = "auto"
     virtual_weight: float = 0.0
     covariates: tuple[str, ...] = ()
+    pooling: Literal["none", "partial"] = "none"
+    both_bad: Literal["tie", "apart"] = "tie"
     max_steps: int = 100
 
     def __post_init__(self) -> None:
@@ -64,6 +67,26 @@ class PairwiseModel(IterativeModel):
             raise SettingError(f"virtual_weight must be zero or more, got {self.virtual_weight}.")
         if isinstance(self.covariates, str):
             raise SettingError(f"covariates must be a tuple of names, got {self.covariates!r}.")
+        if self.both_bad not in ("tie", "apart"):
+            raise SettingError(f"both_bad must be tie or apart, got {self.both_bad!r}.")
+        if self.pooling not in ("none", "partial"):
+            raise SettingError(f"pooling must be none or partial, got {self.pooling!r}.")
+        if self.has_random_effects:
+            self._check_random_effects()
+
+    @property
+    def has_random_effects(self) -> bool:
+        """Whether scores or tie tendencies are sums of random effects; see `effects`."""
+        return self.pooling == "partial" or model_settings(self)["ties"] == "per-item"
+
+    def _check_random_effects(self) -> None:
+        what = "pooling='partial'" if self.pooling == "partial" else "ties='per-item'"
+        if self.covariates:
+            raise SettingError(f"{what} cannot be combined with covariates.")
+        if self.prior_scale is None:
+            raise SettingError(f"{what} needs a prior on scores: prior_scale must not be None.")
+        if self.virtual_weight:
+            raise SettingError(f"{what} cannot be combined with virtual_weight.")
 
 
 def check_ties(ties: str, allowed: tuple[str, ...]) -> None:
@@ -189,6 +212,32 @@ class Objective:
         if self.formula in (PROBIT, THRESHOLD):  # Φ(x/√2) is nearly σ(1.2·x)
             scores /= 1.2
         return np.asarray(scores)
+
+
+def predict_outcomes(
+    model: PairwiseModel, ranking: Ranking, comparisons: Comparisons, covariate_margin: FloatArray
+) -> FloatArray:
+    """Probabilities of left, tie and right for each comparison, as columns."""
+    left, right = comparisons.left, comparisons.right
+    margin = ranking.scores[left] - ranking.scores[right] + covariate_margin
+    tie = ranking.parameters.get("tie")
+    if tie is None:
+        return outcome_probabilities(margin, 0.0, model.formulas[0])
+    effect = ranking.item_parameters.get("tie_effect")
+    if effect is None:
+        return outcome_probabilities(margin, tie, model.formulas[1])
+    both = effect[left] + effect[right]
+    theta = tie * np.exp(both) if model.formulas[1] == THRESHOLD else tie + both
+    return outcome_probabilities(margin, theta, model.formulas[1])
+
+
+def without_both_bad(model: PairwiseModel, comparisons: Comparisons) -> Comparisons:
+    """The comparisons without the answers that both items are bad, if the model keeps these apart."""
+    if model.both_bad == "tie" or comparisons.both_bad is None:
+        return comparisons
+    if comparisons.both_bad.all():
+        raise DataError('Every judgment says that both items are bad: with both_bad="apart" nothing is left.')
+    return comparisons.take(np.flatnonzero(~comparisons.both_bad))
 
 
 def choose_formula(model: PairwiseModel, comparisons: Comparisons) -> tuple[Comparisons, int]:

@@ -28,3 +28,4 @@ function filter() {
 }
 search.addEventListener("input", filter);
 if (category) category.addEventListener("change", filter);
+filter();

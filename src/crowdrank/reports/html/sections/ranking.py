@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from statistics import NormalDist
 from typing import Any
@@ -31,12 +32,14 @@ _VISIBLE_QUERIES = 2
 
 def order(findings: Findings) -> Section:
     several_queries = findings.ranking.items.has_queries and len(findings.ranking.items.queries) > 1
-    tables = _queries(findings) if several_queries else _tables(findings, findings.frame, "")
+    tables = _queries(findings) if several_queries else ranked_items(findings, findings.frame, "")
     return section("order", "Ranking", paragraph(_how_to_read(findings)), tables, _missing(findings))
 
 
 def headline(findings: Findings) -> tuple[str, str]:
     """The result in a sentence, and a second sentence on its certainty."""
+    if findings.ranking.overall is not None:
+        return headline(replace(findings, ranking=findings.ranking.overall))
     frame, items = findings.frame, findings.ranking.items
     if len(items.queries) > 1:
         ranked = f"{len(items.queries):,} queries were ranked separately"
@@ -80,11 +83,11 @@ def _queries(findings: Findings) -> Html:
         rows += block.height
         first = str(block["item"][0])
         summary = join(tag("strong", query), f": {count(block.height, 'item')}, {first} first")
-        drawn.append(fold(summary, _tables(findings, block, str(query)), open_=code < _VISIBLE_QUERIES))
+        drawn.append(fold(summary, ranked_items(findings, block, str(query)), open_=code < _VISIBLE_QUERIES))
     return join(*drawn)
 
 
-def _tables(findings: Findings, frame: Any, query: str) -> Html:
+def ranked_items(findings: Findings, frame: Any, query: str) -> Html:
     """The first items, and the others folded."""
     shown = frame.head(_MAX_ROWS)
     caption = f"Items of {query}, best first" if query else "Items, best first"
