@@ -92,6 +92,22 @@ MinComparisons = Annotated[
         rich_help_panel=LEADERBOARD,
     ),
 ]
+OverTime = Annotated[
+    bool,
+    typer.Option(
+        "--time",
+        help="Strengths that drift over time: the ranking at the end, curves, and a test of change.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+Period = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LENGTH",
+        help="Periods of --time: hour, day, week, month, or a number of periods. Default: by the votes.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
 ShowReliability = Annotated[
     bool,
     typer.Option(
@@ -120,6 +136,13 @@ def parse_anchors(pairs: Words) -> dict[str, float]:
         except ValueError as error:
             raise SettingError(f"--anchor takes a number, such as --anchor gpt-4=1000; got {text!r}.") from error
     return anchors
+
+
+def parse_time(over_time: bool, period: str | None) -> str | int | bool | None:
+    """`--time` and `--period`; a period alone is enough."""
+    if period is None:
+        return over_time or None
+    return int(period) if period.isdigit() else period
 
 
 def parse_aliases(pairs: Words) -> dict[str, str]:

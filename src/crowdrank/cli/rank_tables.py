@@ -173,6 +173,11 @@ def _print_details(screen: Console, result: RankResult) -> None:
         screen.print("How far a feature moves the probability that an average annotator answers left.", style="dim")
     if result.options.control:
         _print_control(screen, result)
+    if (drift := result.ranking.drift) is not None:
+        screen.print()
+        screen.print(drift.sentence())
+        level = result.options.level
+        screen.print(reports.drift_table(drift.changes(level, result.ranking.scale), drift.periods, level, ITEMS_SHOWN))
     if result.ranking.has_domains:
         screen.print()
         screen.print(reports.domains_report(result.ranking.domains))

@@ -1,9 +1,10 @@
 """Tests for vote stuffing: campaigns for one item, near-copies of annotators, and bursts in time.
 
 campaign   Annotators who answer about hardly any other item. Whether they favour it is judged by the answers of all
-           others: a likelihood ratio test of a shift of its score, with the error of the score and the tastes of
-           annotators as a normal prior of the shift, and what annotators know as one of the scale of their margins. The group is chosen by what was asked, not by what was answered,
-           so honest annotators who were given only one item raise no alarm.
+           others: a likelihood ratio test of a shift of its score. The error of the score and the tastes of annotators
+           are a normal prior of the shift, and what annotators know one of the scale of their margins. The group is
+           chosen by what was asked, not by what was answered, so honest annotators who were given only one item raise
+           no alarm.
 copies     Two annotators who give nearly the same answers to the same questions; see `near_copies`.
 burst      An interval of time in which an item wins or loses more than in the rest: the largest standardised sum of
            residuals over all items and intervals, against its distribution under random signs of each annotator's

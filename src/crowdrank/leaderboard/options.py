@@ -27,6 +27,7 @@ class LeaderboardOptions:
     anchors: Mapping[str, float] = field(default_factory=dict)
     link_to: Ranking | str | PathLike[str] | None = None
     min_comparisons: int = 0
+    time: str | int | bool | None = None
 
     def __post_init__(self) -> None:
         if self.control and not self.features:
@@ -39,5 +40,7 @@ class LeaderboardOptions:
             raise SettingError("link_to= fixes the scale by the items of another ranking: leave anchors= out.")
         if self.link_to is not None and self.score_scale == "probability":
             raise SettingError("link_to= needs a scale without limits, not score_scale='probability'.")
+        if self.time and (self.control or self.cluster is not None):
+            raise SettingError("time= cannot be combined with control= or cluster=.")
         if self.min_comparisons < 0:
             raise SettingError(f"min_comparisons must be zero or more, got {self.min_comparisons}.")

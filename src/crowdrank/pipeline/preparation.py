@@ -78,6 +78,10 @@ def prepare(
     choice = _choose_model(judgments, items, options, stage, among)
     model = _make_model(choice, options)
     check_publishable(options, model, judgments.items)
+    if options.time:
+        from crowdrank.leaderboard.over_time import check_drift
+
+        check_drift(options, model, judgments)
     filled, filling = _fill_missing(judgments, options.missing)
     converted, conversion = convert_for(model, filled)
     if options.features and isinstance(converted, Comparisons):

@@ -89,6 +89,10 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         label = f"Ranking {len(prepared.converted.items):,} items"
         engine = resources.enter_context(_engine(options, label, stage))
         ranking = _fit(prepared, engine, init, options.uncertainty, options.cluster)
+        if options.time:
+            from crowdrank.leaderboard.over_time import with_drift
+
+            ranking = with_drift(prepared.model, prepared.converted, ranking, options)
         ranking = replace(ranking, simultaneous=options.simultaneous)
         ranking = _compute_lazy_parts(ranking)  # inside the block, which records their warnings and holds the engine
         evaluation = None if gold is None else _evaluate(ranking, gold)

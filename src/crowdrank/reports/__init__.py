@@ -11,6 +11,7 @@ _MODULES = {
     "crowdrank.reports.leaderboard_page": ("Leaderboard", "check_leaderboard", "leaderboard_html", "write_leaderboard"),
     "crowdrank.reports.leaderboard_tables": (
         "covariates_table",
+        "drift_table",
         "misfit_table",
         "provisional_table",
         "rank_changes_table",
@@ -48,6 +49,7 @@ __all__ = [
     "draw_curves",
     "draw_heat_map",
     "draw_ranking",
+    "drift_table",
     "evaluation_table",
     "facts",
     "label",
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from crowdrank.reports.leaderboard_page import Leaderboard, check_leaderboard, leaderboard_html, write_leaderboard
     from crowdrank.reports.leaderboard_tables import (
         covariates_table,
+        drift_table,
         misfit_table,
         provisional_table,
         rank_changes_table,

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from crowdrank.results.best import best_items
     from crowdrank.results.covariates import CovariateEffect, covariate_effects, rank_changes
     from crowdrank.results.domains import Domains
+    from crowdrank.results.drift import Drift
     from crowdrank.results.systems import Systems, compare_systems
 
 # Imported on first use.
 _HOME = {
     "CovariateEffect": "covariates",
     "Domains": "domains",
+    "Drift": "drift",
     "Systems": "systems",
     "best_items": "best",
     "compare_systems": "systems",
@@ -46,6 +48,7 @@ __all__ = [
     "Convergence",
     "CovariateEffect",
     "Domains",
+    "Drift",
     "Interval",
     "LazyParts",
     "RankDistributions",

@@ -31,6 +31,7 @@ from crowdrank.results.scales import Scale
 if TYPE_CHECKING:
     from crowdrank.evaluation import Verdicts
     from crowdrank.results.domains import Domains
+    from crowdrank.results.drift import Drift
 
 _TOP_IN_REPR = 5
 
@@ -72,6 +73,8 @@ class Ranking:
         The scale on which tables show the scores; by default the unit of the model.
     provisional : Ranking, optional
         Items with too few judgments for a rank, if `crowdrank.rank` was told to set them apart.
+    drift : Drift, optional
+        Scores over time, if `crowdrank.rank` was told to estimate them; `scores` are those of the last period.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Ranking:
     simultaneous: bool = False
     scale: Scale | None = None
     provisional: Ranking | None = None
+    drift: Drift | None = None
     _lazy: LazyParts
 
     def with_parts(
