@@ -66,6 +66,14 @@ ScaleOption = Annotated[
         rich_help_panel=LEADERBOARD,
     ),
 ]
+Append = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="New judgments: rank them too, from where --out was, and append them to the file of judgments.",
+        rich_help_panel=INPUT,
+    ),
+]
 Anchors = Annotated[
     list[str] | None,
     typer.Option(
@@ -136,6 +144,17 @@ def parse_anchors(pairs: Words) -> dict[str, float]:
         except ValueError as error:
             raise SettingError(f"--anchor takes a number, such as --anchor gpt-4=1000; got {text!r}.") from error
     return anchors
+
+
+def earlier_result(out: Path | None, model: str | None) -> Path | None:
+    """The result that --out will replace, if the solver can start from it."""
+    if out is None or out.suffix.lower() != ".json" or not out.is_file():
+        return None
+    from crowdrank.models import by_name
+    from crowdrank.results import Ranking
+
+    earlier = Ranking.load(out).model
+    return out if by_name(earlier).supports_warm_start and model in (None, earlier) else None
 
 
 def parse_time(over_time: bool, period: str | None) -> str | int | bool | None:

@@ -19,7 +19,7 @@ from crowdrank.cli.options import (
     parse_quality,
     parse_set,
 )
-from crowdrank.cli.output import check_table, print_json, spinner, with_flags
+from crowdrank.cli.output import check_table, console, print_json, spinner, with_flags
 from crowdrank.cli.rank_tables import (
     ITEMS_SHOWN,
     best_items_of,
@@ -31,6 +31,7 @@ from crowdrank.cli.rank_tables import (
 )
 
 if TYPE_CHECKING:
+    from crowdrank.io.appending import Addition
     from crowdrank.pipeline import RankOptions, RankResult
 
 
@@ -47,6 +48,7 @@ def rank(
     strict: options.Strict = False,
     exclude: leaderboard_options.Exclude = None,
     aliases: leaderboard_options.Aliases = None,
+    append: leaderboard_options.Append = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -145,6 +147,9 @@ def rank(
     from crowdrank.pipeline import RankOptions, run
 
     _check_targets(out, report, plot, heat_map, leaderboard)
+    addition = None if append is None else _check_addition(files, append)
+    if addition is not None and append is not None:
+        files, warm_start = [*files, append], warm_start or leaderboard_options.earlier_result(out, model)
     chosen = RankOptions(
         model=model,
         settings=parse_set(settings),
@@ -188,6 +193,8 @@ def rank(
         _check_domains(chosen)
     result = run(options.source_of(files), chosen, spinner)
     found = reliability_of(result) if reliability else None
+    if addition is not None:  # after the fit, so that votes that cannot be ranked are not kept
+        addition.write()
     _write(result, out, heat_map, plot, top)
     if report is not None:
         from crowdrank.cli.rank_report import write_report_page
@@ -202,6 +209,18 @@ def rank(
     else:
         written = (out, heat_map, plot, report, leaderboard)
         print_tables(result, top, wide, [path for path in written if path is not None], found)
+        if addition is not None:
+            told = f" Started from {warm_start}." if warm_start is not None else ""
+            console().print(f"Appended {addition.rows:,} rows to {addition.target}.{told}", soft_wrap=True)
+
+
+def _check_addition(files: list[Path], append: Path) -> Addition:
+    from crowdrank.errors import SettingError
+    from crowdrank.io.appending import check_addition
+
+    if len(files) > 1 or not files[0].is_file():
+        raise SettingError("--append needs one file of judgments, to which the new ones are appended.")
+    return check_addition(files[0], append)
 
 
 def _check_targets(
