@@ -33,9 +33,8 @@ def test_the_last_line_may_lack_its_end_and_names_may_hold_commas(tmp_path):
 
 
 def test_tabs_and_lines_of_json(tmp_path):
-    assert appended(tmp_path, HELD.replace(",", "\t"), HELD.replace("ann", "eve"), ".tsv", ".csv").endswith(
-        "bob\tb\tc\tb\n"
-    )
+    text = appended(tmp_path, HELD.replace(",", "\t"), HELD.replace("ann,", "eve,"), ".tsv", ".csv")
+    assert text.endswith("eve\ta\tb\ta\nbob\tb\tc\tb\n")
     held, fresh = (json.dumps({"left": "a", "right": "b", "winner": w}) + "\n" for w in ("a", "b"))
     assert appended(tmp_path, held, fresh, ".jsonl") == held + fresh
 

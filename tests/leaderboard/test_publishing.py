@@ -4,6 +4,7 @@ import os
 import re
 import zipfile
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -123,7 +124,7 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path):
 
 def test_a_daily_update(crowdrank, tmp_path):
     votes, today, board = tmp_path / "votes.csv", tmp_path / "today.csv", tmp_path / "board.json"
-    frame = arenas.styled_arena(1, votes=1200).to_frame().select("left", "right", "winner")
+    frame = styled_arena(1, votes=1200).to_frame().select("left", "right", "winner")
     frame.head(1000).write_csv(votes)
     frame.tail(200).write_csv(today)
     assert crowdrank("rank", votes, "--out", board).code == 0
