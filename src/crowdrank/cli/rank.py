@@ -192,14 +192,14 @@ def rank(
     if heat_map is not None:
         _check_domains(chosen)
     result = run(options.source_of(files), chosen, spinner)
-    found = reliability_of(result) if reliability else None
+    found = reliability_of(result.model, result.converted, result.fitted, seed) if reliability else None
     if addition is not None:  # after the fit, so that votes that cannot be ranked are not kept
         addition.write()
     _write(result, out, heat_map, plot, top)
     if report is not None:
         from crowdrank.cli.rank_report import write_report_page
 
-        write_report_page(result, report, files[0], context)
+        write_report_page(result, report, files[0], context, found)
     if leaderboard is not None:
         from crowdrank.cli.rank_report import write_leaderboard_folder
 

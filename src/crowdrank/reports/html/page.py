@@ -15,6 +15,7 @@ from crowdrank.reports.html.sections.annotator_table import annotators
 from crowdrank.reports.html.sections.change_over_time import drift
 from crowdrank.reports.html.sections.context import domains, gold, import_report, method, systems
 from crowdrank.reports.html.sections.coverage import coverage
+from crowdrank.reports.html.sections.misfit import reliability
 from crowdrank.reports.html.sections.position_bias import position
 from crowdrank.reports.html.sections.ranking import headline, order
 
@@ -24,6 +25,7 @@ _SECTIONS: tuple[Callable[[Findings], Section | None], ...] = (
     systems,
     gold,
     annotators,
+    reliability,
     domains,
     disagreement,
     coverage,
