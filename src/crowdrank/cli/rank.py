@@ -210,8 +210,8 @@ def rank(
         written = (out, heat_map, plot, report, leaderboard)
         print_tables(result, top, wide, [path for path in written if path is not None], found)
         if addition is not None:
-            told = f" Started from {warm_start}." if warm_start is not None else ""
-            console().print(f"Appended {addition.rows:,} rows to {addition.target}.{told}", soft_wrap=True)
+            started = f" Started from {warm_start}." if warm_start is not None else ""
+            console().print(f"Appended {addition.rows:,} rows to {addition.target}.{started}", soft_wrap=True)
 
 
 def _check_addition(files: list[Path], append: Path) -> Addition:
