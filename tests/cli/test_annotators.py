@@ -92,3 +92,13 @@ def test_settings_that_are_pairs_are_read(crowdrank):
     words = ("--model", "crowd-bt", "--set", "quality_prior=2,1.5", "--json")
     answer = json.loads(crowdrank("rank", CITIES / "votes.csv", *words).out)
     assert answer["settings"]["quality_prior"] == [2.0, 1.5]
+
+
+def test_misfit_of_annotators_and_reliability_of_the_scale(crowdrank, tmp_path):
+    words = ("annotators", CITIES / "votes.csv", "--no-verdicts", "--reliability", "--out", tmp_path / "a.csv")
+    code, out, err = crowdrank(*words, "--model", "factor-bt")
+    assert (code, err) == (0, "")
+    assert "Scale separation reliability" in out
+    table = pl.read_csv(tmp_path / "a.csv")
+    assert {"infit", "outfit"} <= set(table.columns)
+    assert 0.5 < table["infit"].mean() < 1.5

@@ -68,4 +68,32 @@ def test_mistakes_are_answered_in_one_line(crowdrank, words, said):
 
 
 def test_both_items_must_be_named(crowdrank):
-    assert crowdrank("explain", VOTES, "--item", "Tokyo").code == 2
+    assert crowdrank("explain", VOTES, "--item", "Tokyo").code == 1
+
+
+def test_the_fewest_votes_that_decide_on_the_first_place(crowdrank):
+    code, out, err = crowdrank("explain", VOTES, "--fragile", "--stuffing")
+    assert (code, err) == (0, "")
+    assert out.startswith("Without 1 of 1,473 votes (0.1%), Delhi would be first instead of Tokyo.")
+    assert "annotators (3.3%)" in out
+    assert "No sign of vote stuffing." in out
+    assert "Not tested: burst (the votes have no times)." in out
+
+
+def test_fragility_for_machines(crowdrank):
+    answer = json.loads(crowdrank("explain", VOTES, "--fragile", "--stuffing", "--json").out)
+    votes, annotators = answer["fragility"]
+    assert (votes["by"], votes["size"], annotators["by"]) == ("votes", 1, "annotators")
+    assert annotators["annotators"] == ["paula"]
+    assert answer["stuffing"]["alarms"] == []
+
+
+def test_something_must_be_asked(crowdrank, tmp_path):
+    code, _, err = crowdrank("explain", VOTES, "--item", "Tokyo")
+    assert code == 1
+    assert "pass --fragile" in err
+    path = tmp_path / "ratings.csv"
+    path.write_text("annotator,item,rating\nu,a,1\nu,b,2\nv,a,3\nv,b,1\n")
+    code, _, err = crowdrank("explain", path, "--stuffing")
+    assert code == 1
+    assert "are ratings" in err

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
+import crowdrank as cr
 from crowdrank.data import Rankings
 from crowdrank.models import REGISTRY
 from crowdrank.models.selection import kinds_read
@@ -51,3 +53,20 @@ def test_judgments_that_are_no_lists_are_refused(crowdrank, votes):
     assert "--missing is about items missing from ranked lists, but these judgments are comparisons" in " ".join(
         err.split()
     )
+
+
+@pytest.mark.parametrize("worst", [True, False], ids=["best and worst", "one of four"])
+def test_choices_among_four_items_are_ranked(worst, tmp_path):
+    rng = np.random.default_rng(3)
+    quality, names = np.linspace(1.5, -1.5, 8), np.array(list("abcdefgh"))
+    lines = ["worker,item1,item2,item3,item4,best" + ",worst" * worst]
+    for n in range(500):
+        shown = rng.permutation(8)[:4]
+        perceived = quality[shown] + rng.gumbel(size=4)
+        ends = [names[shown[perceived.argmax()]]] + [names[shown[perceived.argmin()]]] * worst
+        lines.append(",".join([f"w{n % 20}", *names[shown], *ends]))
+    path = tmp_path / "choices.csv"
+    path.write_text("\n".join(lines))
+    ranking = cr.rank(path)
+    assert np.corrcoef(ranking.scores, quality)[0, 1] > 0.9
+    assert ranking.judgment_kind == "lists"

@@ -84,3 +84,13 @@ def test_a_figure_without_the_extra_says_what_to_install(crowdrank, votes, tmp_p
 def test_a_report_needs_no_extra(crowdrank, votes, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     assert crowdrank("rank", votes, "--report", tmp_path / "r.html").code == 0
+
+
+def test_the_page_shows_reliability_if_asked(crowdrank, votes, tmp_path):
+    words = ("rank", votes, "--model", "bradley-terry", "--report", tmp_path / "r.html")
+    assert crowdrank(*words, "--reliability").code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "Scale separation reliability" in page
+    assert "Judges, largest infit first" in page
+    assert crowdrank(*words).code == 0
+    assert "Scale separation" not in (tmp_path / "r.html").read_text()

@@ -95,3 +95,25 @@ def test_the_command_shows_reliability(crowdrank, tmp_path):
     assert len(found["judges"]) == 9
     refused = crowdrank("rank", tmp_path / "votes.csv", "--model", "mean-rating", "--reliability")
     assert "--reliability needs a model of comparisons" in refused.err
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("study", ["pme_fractions", "ijrume_algebra", "she2014_peer1"])
+def test_real_studies_agree_with_the_formulas(data_folder, study):
+    votes = cr.read(data_folder / "cj_with_criterion" / f"{study}_votes.csv")
+    model = BradleyTerry(prior_scale=1.0)
+    ranking = model.fit(votes)
+    found = reliability(model, votes, ranking)
+    rows = votes.to_frame().to_dicts()
+    score = {str(name): value for name, value in zip(ranking.items.labels, ranking.scores, strict=True)}
+    squares: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        p = 1 / (1 + np.exp(score[row["right"]] - score[row["left"]]))
+        squares.setdefault(row["annotator"], []).append((((row["winner"] == row["left"]) - p) ** 2, p * (1 - p)))
+    for judge, infit, outfit, count in found.judges.iter_rows():
+        mine = np.array(squares[judge])
+        assert count == len(mine)
+        assert infit == pytest.approx(mine[:, 0].sum() / mine[:, 1].sum())
+        assert outfit == pytest.approx((mine[:, 0] / mine[:, 1]).mean())
+    error, variance = np.mean(ranking.uncertainty.std_error**2), np.var(ranking.scores)
+    assert found.scale_separation == pytest.approx(variance / (variance + error))

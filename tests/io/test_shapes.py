@@ -248,6 +248,39 @@ def test_the_best_and_the_worst_of_a_few_items_are_a_list(tmp_path: Path) -> Non
     assert listed(found) == ["y>u=z>x", "u>x=z>y"]
 
 
+@pytest.mark.parametrize("name", ["choice", "winner", "Chosen"])
+def test_choices_of_one_among_several_are_lists(tmp_path: Path, name: str) -> None:
+    found, report = load(f"worker,item1,item2,item3,{name}\nann,x,y,z,y\nann,x,z,u,u\nbob,z,x,y,\n", tmp_path)
+    assert isinstance(found, Rankings)
+    assert listed(found) == ["y>x=z", "u>x=z"]
+    assert "Each row is a choice" in " ".join(report.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "worker,option_a,option_b,option_c,choice\nann,x,y,z,B\nbob,z,x,y,a\n",
+        "worker,item1,item2,item3,choice\nann,x,y,z,2\nbob,z,x,y,1\n",
+        "worker,items,choice\nann,x; y; z,y\nbob,z; x; y,z\n",
+    ],
+)
+def test_the_chosen_one_may_be_a_letter_or_number_and_the_items_one_column(tmp_path: Path, text: str) -> None:
+    found, _ = load(text, tmp_path)
+    assert isinstance(found, Rankings)
+    assert listed(found) == ["y>x=z", "z>x=y"]
+
+
+def test_best_and_worst_of_a_column_of_items(tmp_path: Path) -> None:
+    found, _ = load("worker,items,best,worst\nann,x|y|z|u,y,x\nbob,x|y|z|u,u,y\n", tmp_path)
+    assert isinstance(found, Rankings)
+    assert listed(found) == ["y>u=z>x", "u>x=z>y"]
+
+
+def test_two_items_and_a_third_column_stay_comparisons(tmp_path: Path) -> None:
+    found, _ = load("worker,item1,item2,item3,winner\nann,x,y,p,x\nbob,y,z,q,z\n", tmp_path, kind="comparisons")
+    assert said(found) == "x>y y<z"
+
+
 def test_wins_of_each_side_are_weights(tmp_path: Path) -> None:
     found, report = load("player1,player2,win1,win2\nx,y,3,0\ny,z,2,1\n", tmp_path)
     assert said(found) == "x>y y>z y<z"

@@ -4,6 +4,7 @@ import os
 import re
 import zipfile
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -119,3 +120,29 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path):
     (tmp_path / "board").write_text("mine")
     with pytest.raises(SettingError, match="this is a file"):
         write_leaderboard(Leaderboard(ranking=cr.rank(styled_arena(1, votes=200))), tmp_path / "board")
+
+
+def test_a_daily_update(crowdrank, tmp_path):
+    votes, today, board = tmp_path / "votes.csv", tmp_path / "today.csv", tmp_path / "board.json"
+    frame = styled_arena(1, votes=1200).to_frame().select("left", "right", "winner")
+    frame.head(1000).write_csv(votes)
+    frame.tail(200).write_csv(today)
+    assert crowdrank("rank", votes, "--out", board).code == 0
+    code, out, err = crowdrank("rank", votes, "--append", today, "--out", board)
+    assert (code, err) == (0, "")
+    assert "1,200 comparisons" in out
+    assert f"Appended 200 rows to {votes}. Started from {board}." in out
+    assert votes.read_text() == frame.write_csv()
+    updated = cr.Ranking.load(board)
+    np.testing.assert_allclose(updated.scores, cr.rank(votes).scores, atol=1e-3)
+    code, _, err = crowdrank("rank", votes, "--append", today, "--out", board)
+    assert code == 1
+    assert "appended before" in err
+
+
+def test_votes_that_cannot_be_ranked_are_not_appended(crowdrank, tmp_path):
+    votes, today = tmp_path / "votes.csv", tmp_path / "today.csv"
+    votes.write_text("left,right,winner\na,b,a\nb,c,c\n")
+    today.write_text("left,right,winner\na,b,nobody\n")
+    assert crowdrank("rank", votes, "--append", today, "--strict").code == 1
+    assert votes.read_text() == "left,right,winner\na,b,a\nb,c,c\n"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdrank.cli import options
+from crowdrank.cli import leaderboard_options, options
 from crowdrank.cli.options import INPUT, MODEL, OUTPUT, parse_columns, parse_order, parse_quality, parse_set
 from crowdrank.cli.output import check_table, console, print_json, print_written, spinner, with_flags
+from crowdrank.cli.rank_tables import print_reliability, reliability_of
 from crowdrank.errors import ConvergenceWarning, CrowdrankWarning, SettingError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def annotators(
     no_verdicts: Annotated[
         bool, typer.Option("--no-verdicts", help="Print estimates only, which is faster.", rich_help_panel=MODEL)
     ] = False,
+    show_reliability: leaderboard_options.ShowReliability = False,
     gold_pairs: options.GoldPairs = None,
     annotator_quality: options.AnnotatorQuality = None,
     annotator_order: options.AnnotatorOrder = None,
@@ -116,12 +118,16 @@ def annotators(
         else:
             with spinner("Estimating the quality of annotators"):
                 ranking = prepared.model.fit(prepared.converted, side_information=known)
-                frame = ranking.annotators.frame()
+                frame = ranking.annotators.to_polars()
     if excluding:
         headline = f"{facts(judgments)}. Ranked by {prepared.choice.name}."
         _print_changes(changes, headline, out, top, as_json, wide)
         return
     found = None if no_verdicts else _verdicts(judgments, level, seed, known)
+    measured = reliability_of(prepared.model, prepared.converted, ranking, seed) if show_reliability else None
+    if measured is not None:
+        misfit = measured.judges.select("infit", "outfit", annotator="judge")
+        frame = frame.join(misfit, on="annotator", how="left", maintain_order="left")
     if found is not None:
         frame = frame.join(found.frame(), on="annotator", how="left", maintain_order="left")
     if not as_json:
@@ -133,6 +139,8 @@ def annotators(
             top,
             wide,
         )
+        if measured is not None:
+            print_reliability(console(wide=wide), measured)
         if found is None and not no_verdicts:
             typer.echo("No verdicts: comparisons made from lists or ratings are not independent answers.")
     _deliver(frame.to_dicts(), frame, out, as_json)

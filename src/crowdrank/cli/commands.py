@@ -47,7 +47,7 @@ COMMANDS = {
     "explain": Command(
         _RANK,
         "explain:explain",
-        "Show why one item ranks above another: direct judgments, and chains through other items.",
+        "Show why one item ranks above another, or how fragile the first place is.",
     ),
     "models": Command(_RANK, "models:models", "List the models and the kinds of judgments that each reads."),
     "formats": Command(

@@ -1,4 +1,4 @@
-"""crowdrank explain: why one item ranks above another."""
+"""crowdrank explain: why one item ranks above another, and how fragile the first place is."""
 
 from __future__ import annotations
 
@@ -21,8 +21,16 @@ if TYPE_CHECKING:
 
 def explain(
     files: options.JudgmentFiles,
-    item: Annotated[str, typer.Option(help="The item to explain.")],
-    above: Annotated[str, typer.Option(help="The item to compare it with.")],
+    item: Annotated[str | None, typer.Option(help="The item to explain.")] = None,
+    above: Annotated[str | None, typer.Option(help="The item to compare it with.")] = None,
+    fragile: Annotated[
+        bool,
+        typer.Option("--fragile", help="Show the fewest votes and annotators whose removal changes the first place."),
+    ] = False,
+    stuffing: Annotated[
+        bool,
+        typer.Option("--stuffing", help="Test for vote stuffing: campaigns for one item, copies, bursts in time."),
+    ] = False,
     within: Annotated[str | None, typer.Option(help="Query of both items, if there are several.")] = None,
     columns: options.Columns = None,
     query: Annotated[
@@ -42,10 +50,12 @@ def explain(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show why one item ranks above another: direct judgments, and chains through other items."""
+    """Show why one item ranks above another, or how fragile the first place is."""
     from crowdrank import evaluation
     from crowdrank.io import read_with_report
 
+    if (item is None) != (above is None) or (item is None and not fragile and not stuffing):
+        raise SettingError("Name two items, --item A --above B, or pass --fragile or --stuffing.")
     with spinner(f"Reading {files[0].name}"):
         judgments, _ = read_with_report(
             options.source_of(files),
@@ -55,15 +65,24 @@ def explain(
             encoding=encoding,
             header=header,
         )
-    with spinner("Computing the influence of judgments"):
-        if judgments.items.has_queries and within is None:
-            count, first = len(judgments.items.queries), judgments.items.queries[0]
-            raise SettingError(f"There are {count:,} queries. Name the query, for example --within {first}.")
-        found = evaluation.explain(judgments, item, above, query=within, model=model)
+    if (item is not None or fragile) and judgments.items.has_queries and within is None:
+        count, first = len(judgments.items.queries), judgments.items.queries[0]
+        raise SettingError(f"There are {count:,} queries. Name the query, for example --within {first}.")
+    from crowdrank.cli import fragile as tables
+
+    found = None
+    if item is not None:
+        with spinner("Computing the influence of judgments"):
+            found = evaluation.explain(judgments, item, above, query=within, model=model)
+    sets = tables.find_sets(judgments, within, model) if fragile else []
+    test = tables.find_alarms(judgments) if stuffing else None
     if as_json:
-        print_json(found.as_dict())
+        shown = {} if found is None else found.as_dict()
+        print_json(shown | tables.as_dict(sets, test))
         return
-    _show(found, top, wide)
+    if found is not None:
+        _show(found, top, wide)
+    tables.show(sets, test, top, wide)
 
 
 def _show(found: Explanation, top: int, wide: bool) -> None:

@@ -91,6 +91,14 @@ ScaleOption = Annotated[
         rich_help_panel=LEADERBOARD,
     ),
 ]
+Append = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="New judgments: rank them too, from where --out was, and append them to the file of judgments.",
+        rich_help_panel=INPUT,
+    ),
+]
 Anchors = Annotated[
     list[str] | None,
     typer.Option(
@@ -114,6 +122,22 @@ MinComparisons = Annotated[
         metavar="N",
         help="Items with fewer judgments are listed apart, as provisional.",
         min=0,
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+OverTime = Annotated[
+    bool,
+    typer.Option(
+        "--time",
+        help="Strengths that drift over time: the ranking at the end, curves, and a test of change.",
+        rich_help_panel=LEADERBOARD,
+    ),
+]
+Period = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LENGTH",
+        help="Periods of --time: hour, day, week, month, or a number of periods. Default: by the votes.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
@@ -154,6 +178,24 @@ def _parse_numbers(pairs: Words, option: str, example: str) -> dict[str, float]:
         except ValueError as error:
             raise SettingError(f"{option} takes a number, such as {option} {example}; got {text!r}.") from error
     return numbers
+
+
+def earlier_result(out: Path | None, model: str | None) -> Path | None:
+    """The result that --out will replace, if the solver can start from it."""
+    if out is None or out.suffix.lower() != ".json" or not out.is_file():
+        return None
+    from crowdrank.models import by_name
+    from crowdrank.results import Ranking
+
+    earlier = Ranking.load(out).model
+    return out if by_name(earlier).supports_warm_start and model in (None, earlier) else None
+
+
+def parse_time(over_time: bool, period: str | None) -> str | int | bool | None:
+    """`--time` and `--period`; a period alone is enough."""
+    if period is None:
+        return over_time or None
+    return int(period) if period.isdigit() else period
 
 
 def parse_aliases(pairs: Words) -> dict[str, str]:

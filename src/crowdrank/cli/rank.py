@@ -20,7 +20,7 @@ from crowdrank.cli.options import (
     parse_quality,
     parse_set,
 )
-from crowdrank.cli.output import check_table, print_json, spinner, with_flags
+from crowdrank.cli.output import check_table, console, print_json, spinner, with_flags
 from crowdrank.cli.rank_tables import (
     ITEMS_SHOWN,
     best_items_of,
@@ -32,6 +32,7 @@ from crowdrank.cli.rank_tables import (
 )
 
 if TYPE_CHECKING:
+    from crowdrank.io.appending import Addition
     from crowdrank.pipeline import RankOptions, RankResult
 
 
@@ -48,6 +49,7 @@ def rank(
     strict: options.Strict = False,
     exclude: leaderboard_options.Exclude = None,
     aliases: leaderboard_options.Aliases = None,
+    append: leaderboard_options.Append = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -68,6 +70,8 @@ def rank(
     anchors: leaderboard_options.Anchors = None,
     link_to: leaderboard_options.LinkTo = None,
     min_comparisons: leaderboard_options.MinComparisons = 0,
+    over_time: leaderboard_options.OverTime = False,
+    period: leaderboard_options.Period = None,
     reliability: leaderboard_options.ShowReliability = False,
     uncertainty: Annotated[
         options.UncertaintyMethod,
@@ -147,6 +151,9 @@ def rank(
     from crowdrank.pipeline import RankOptions, run
 
     _check_targets(out, report, plot, heat_map, leaderboard)
+    addition = None if append is None else _check_addition(files, append)
+    if addition is not None and append is not None:
+        files, warm_start = [*files, append], warm_start or leaderboard_options.earlier_result(out, model)
     chosen = RankOptions(
         model=model,
         settings=parse_set(settings),
@@ -170,6 +177,7 @@ def rank(
         anchors=leaderboard_options.parse_anchors(anchors),
         link_to=link_to,
         min_comparisons=min_comparisons,
+        time=leaderboard_options.parse_time(over_time, period),
         items=items,
         items_columns=parse_columns(items_columns, option="--items-column"),
         system=system,
@@ -191,12 +199,14 @@ def rank(
     if heat_map is not None:
         _check_domains(chosen)
     result = run(options.source_of(files), chosen, spinner)
-    found = reliability_of(result) if reliability else None
+    found = reliability_of(result.model, result.converted, result.fitted, seed) if reliability else None
+    if addition is not None:  # after the fit, so that votes that cannot be ranked are not kept
+        addition.write()
     _write(result, out, heat_map, plot, top)
     if report is not None:
         from crowdrank.cli.rank_report import write_report_page
 
-        write_report_page(result, report, files[0], context)
+        write_report_page(result, report, files[0], context, found)
     if leaderboard is not None:
         from crowdrank.cli.rank_report import write_leaderboard_folder
 
@@ -206,6 +216,18 @@ def rank(
     else:
         written = (out, heat_map, plot, report, leaderboard)
         print_tables(result, top, wide, [path for path in written if path is not None], found)
+        if addition is not None:
+            started = f" Started from {warm_start}." if warm_start is not None else ""
+            console().print(f"Appended {addition.rows:,} rows to {addition.target}.{started}", soft_wrap=True)
+
+
+def _check_addition(files: list[Path], append: Path) -> Addition:
+    from crowdrank.errors import SettingError
+    from crowdrank.io.appending import check_addition
+
+    if len(files) > 1 or not files[0].is_file():
+        raise SettingError("--append needs one file of judgments, to which the new ones are appended.")
+    return check_addition(files[0], append)
 
 
 def _check_targets(
@@ -282,6 +304,7 @@ def _as_dict(result: RankResult) -> dict[str, Any]:
         "bias_effects": [effect._asdict() for effect in bias_effects_of(result)],
         **control_as_dict(result),
         **boards_as_dict(result),
+        **({} if ranking.drift is None else {"drift": ranking.drift.as_dict()}),
         "systems": None if systems is None else systems.as_dict(),
         "domains": None if not ranking.has_domains else ranking.domains.as_dict(),
         "gold": None if evaluation is None else {m.metric: m.value for m in evaluation.measures},

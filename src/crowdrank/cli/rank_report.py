@@ -13,10 +13,13 @@ import typer
 from crowdrank.cli.output import spinner, with_flags
 
 if TYPE_CHECKING:
+    from crowdrank.evaluation import Reliability
     from crowdrank.pipeline import RankOptions, RankResult
 
 
-def write_report_page(result: RankResult, report: Path, file: Path, context: typer.Context) -> None:
+def write_report_page(
+    result: RankResult, report: Path, file: Path, context: typer.Context, reliability: Reliability | None = None
+) -> None:
     """Write the report. Its slow parts are computed one by one, so that the terminal shows which one is running."""
     from crowdrank.reports import Findings, write_report
 
@@ -33,6 +36,7 @@ def write_report_page(result: RankResult, report: Path, file: Path, context: typ
         import_report=result.report,
         evaluation=result.evaluation,
         systems=result.systems,
+        reliability=reliability,
         model_reason=result.choice.reason if result.choice.compared else "",
         reproduce={
             "on the command line": command_line(context),

@@ -10,8 +10,11 @@ from crowdrank.cli.output import UNLIMITED, console, spinner, with_flags
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from crowdrank.data import Judgments
     from crowdrank.evaluation import Reliability
+    from crowdrank.models import Model
     from crowdrank.pipeline import RankResult
+    from crowdrank.results import Ranking
 
 ITEMS_SHOWN = 20
 _MAX_QUERIES_SHOWN = 10
@@ -65,16 +68,16 @@ def provisional_of(result: RankResult) -> list[dict[str, Any]]:
     return [{name: row[name] for name in shown if name in row} for row in rows]
 
 
-def reliability_of(result: RankResult) -> Reliability:
+def reliability_of(model: Model, judgments: Judgments, ranking: Ranking, seed: int | None) -> Reliability:
     """Reliability of the ranking; raises if it is not one of comparisons with uncertainty."""
     from crowdrank.data import Comparisons
     from crowdrank.errors import SettingError
     from crowdrank.evaluation import reliability
 
-    if not isinstance(result.converted, Comparisons) or not result.has_uncertainty:
+    if not isinstance(judgments, Comparisons) or not ranking.has_uncertainty:
         raise SettingError("--reliability needs a model of comparisons, such as bradley-terry, and uncertainty.")
     with spinner("Computing the reliability"):
-        return reliability(result.model, result.converted, result.fitted, seed=result.options.seed or 0)
+        return reliability(model, judgments, ranking, seed=seed or 0)
 
 
 def print_tables(
@@ -90,7 +93,7 @@ def print_tables(
     _print_ranking(screen, result, top)
     _print_details(screen, result)
     if reliability is not None:
-        _print_reliability(screen, reliability)
+        print_reliability(screen, reliability)
     said = opening_notes(result)
     for note in result.ranking.notes:
         if note not in said:
@@ -179,6 +182,11 @@ def _print_details(screen: Console, result: RankResult) -> None:
         from crowdrank.cli.board_tables import print_differences
 
         print_differences(screen, result)
+    if (drift := result.ranking.drift) is not None:
+        screen.print()
+        screen.print(drift.sentence())
+        level = result.options.level
+        screen.print(reports.drift_table(drift.changes(level, result.ranking.scale), drift.periods, level, ITEMS_SHOWN))
     if result.ranking.has_domains:
         screen.print()
         screen.print(reports.domains_report(result.ranking.domains))
@@ -202,7 +210,8 @@ def _print_control(screen: Console, result: RankResult) -> None:
         screen.print("The control changes no rank.")
 
 
-def _print_reliability(screen: Console, found: Reliability) -> None:
+def print_reliability(screen: Console, found: Reliability) -> None:
+    """Print the numbers, and the judges and items with the largest misfit."""
     from crowdrank import reports
 
     screen.print()

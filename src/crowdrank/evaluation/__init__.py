@@ -11,6 +11,7 @@ from crowdrank.evaluation.diagnostics import (
     position_bias,
 )
 from crowdrank.evaluation.explanation import Explanation, explain
+from crowdrank.evaluation.fragility import Fragility, fragility
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evaluate_scores
 from crowdrank.evaluation.interval_coverage import Coverage, count_held
 from crowdrank.evaluation.judge_agreement import effective_number, kappa
@@ -30,6 +31,7 @@ from crowdrank.evaluation.recommendation import Recommendation
 from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
 from crowdrank.evaluation.self_check import Check, check_design
 from crowdrank.evaluation.verdicts import VERDICTS, Verdict, Verdicts, verdicts
+from crowdrank.evaluation.vote_stuffing import StuffingAlarm, StuffingTest, find_stuffing
 from crowdrank.models.cross_validation import log_probabilities
 from crowdrank.models.tastes import Tastes, find_tastes
 
@@ -43,6 +45,7 @@ __all__ = [
     "Disagreement",
     "Evaluation",
     "Explanation",
+    "Fragility",
     "Gold",
     "JudgeAudit",
     "Measure",
@@ -52,6 +55,8 @@ __all__ = [
     "RankChanges",
     "Recommendation",
     "Reliability",
+    "StuffingAlarm",
+    "StuffingTest",
     "Tastes",
     "Verdict",
     "Verdicts",
@@ -68,7 +73,9 @@ __all__ = [
     "evaluate",
     "evaluate_scores",
     "explain",
+    "find_stuffing",
     "find_tastes",
+    "fragility",
     "judge_biases",
     "kappa",
     "kendall_correlation",

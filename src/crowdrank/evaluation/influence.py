@@ -67,7 +67,7 @@ def judgment_influence(model: Any, name: str, ranking: Ranking, comparisons: Com
         raise DataError(f"Explaining needs a query of at most {MAX_ITEMS:,} items, got {size:,}.")
     rows = np.flatnonzero((comparisons.left >= block.start) & (comparisons.left < block.stop))
     asked = comparisons.take(rows)
-    gradient, information = _derivatives(model, name, ranking, asked)
+    gradient, information = derivatives(model, name, ranking, asked)
     left, right = asked.left.astype(np.int64) - block.start, asked.right.astype(np.int64) - block.start
     scores = ranking.scores[block]
     weight = asked.weights * information
@@ -87,7 +87,7 @@ def _shares(power: FloatArray) -> FloatArray:
     return power / total if total > 0 else np.zeros(len(power))
 
 
-def _derivatives(model: Any, name: str, ranking: Ranking, asked: Comparisons) -> tuple[FloatArray, FloatArray]:
+def derivatives(model: Any, name: str, ranking: Ranking, asked: Comparisons) -> tuple[FloatArray, FloatArray]:
     """Derivative of each answer's log probability in the margin, and the expected information."""
     probability = model.predict(ranking, asked)
     left, right, outcome = probability[:, 0], probability[:, 2], asked.outcome.astype(np.float64)

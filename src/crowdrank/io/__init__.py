@@ -14,6 +14,7 @@ from crowdrank.io.reader import explain, read, read_with_report
 
 if TYPE_CHECKING:
     from crowdrank.io.annotator_table import AnnotatorTable, read_annotators, read_people
+    from crowdrank.io.appending import Addition, check_addition
     from crowdrank.io.formats.base import Format
     from crowdrank.io.formats.registry import list_formats
     from crowdrank.io.item_tables import (
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from crowdrank.io.writer import write, write_table
 
 _HOME = {
+    "Addition": "appending",
     "AnnotatorTable": "annotator_table",
     "Format": "formats.base",
     "GoldTable": "item_tables",
     "ItemTable": "item_tables",
     "as_labels": "item_tables",
+    "check_addition": "appending",
     "column_names": "item_tables",
     "find_side_columns": "item_tables",
     "list_formats": "formats.registry",
@@ -48,6 +51,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Addition",
     "AnnotatorTable",
     "Format",
     "GoldTable",
@@ -55,6 +59,7 @@ __all__ = [
     "ItemTable",
     "MalformedRow",
     "as_labels",
+    "check_addition",
     "column_names",
     "explain",
     "find_side_columns",

@@ -26,12 +26,13 @@ def models_with(setting: str) -> list[str]:
 
 
 def default_choice(judgments: Judgments, options: LeaderboardOptions) -> ModelChoice | None:
-    """The model of a ranking with control where the user names none; None without control."""
-    if not options.control:
+    """The model of a ranking with control, or over time, where the user names none; otherwise None."""
+    if not options.control and not options.time:
         return None
     several = judgments.annotator is not None and len(judgments.annotators) > 1
     alike = " All annotators count alike." if several else ""
-    return ModelChoice(_DEFAULT, f"Effects of features are estimated next to the scores.{alike}")
+    what = "Effects of features are estimated next to the scores." if options.control else "Strengths drift over time."
+    return ModelChoice(_DEFAULT, f"{what}{alike}")
 
 
 def feature_settings(model: type[Model], name: str, options: LeaderboardOptions) -> dict[str, tuple[str, ...]]:

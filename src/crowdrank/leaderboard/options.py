@@ -30,6 +30,7 @@ class LeaderboardOptions:
     anchors: Mapping[str, float] = field(default_factory=dict)
     link_to: Ranking | str | PathLike[str] | None = None
     min_comparisons: int = 0
+    time: str | int | bool | None = None
 
     @property
     def board_column(self) -> str | None:
@@ -49,5 +50,7 @@ class LeaderboardOptions:
             raise SettingError("link_to= needs a scale without limits, not score_scale='probability'.")
         if any(not 0 <= weight < float("inf") for weight in self.weights.values()):
             raise SettingError(f"weights= must be zero or more, got {dict(self.weights)}.")
+        if self.time and (self.control or self.cluster is not None or self.by or self.criteria):
+            raise SettingError("time= cannot be combined with control=, cluster=, by= or criteria=.")
         if self.min_comparisons < 0:
             raise SettingError(f"min_comparisons must be zero or more, got {self.min_comparisons}.")

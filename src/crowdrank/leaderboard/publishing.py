@@ -177,4 +177,6 @@ def restrict(ranking: Ranking, kept: BoolArray) -> Ranking:
         notes=lambda: ranking.notes,
     )
     per_item = {name: values[at] for name, values in ranking.item_parameters.items()}
-    return replace(ranking, items=items, scores=ranking.scores[at], item_parameters=per_item, _lazy=parts)
+    drift = None if ranking.drift is None else ranking.drift.take(at, items)
+    scores = ranking.scores[at]
+    return replace(ranking, items=items, scores=scores, item_parameters=per_item, drift=drift, _lazy=parts)

@@ -58,6 +58,7 @@ def rank(
     anchors: Mapping[str, float] | None = None,
     link_to: Ranking | str | PathLike[str] | None = None,
     min_comparisons: int = 0,
+    time: str | int | bool | None = None,
     seed: int | None = None,
     strict: bool = False,
     **settings: Any,
@@ -149,6 +150,10 @@ def rank(
         An earlier ranking whose scale is kept: the items that both have keep their mean.
     min_comparisons : int, default 0
         Items with fewer judgments get no rank: they are in `Ranking.provisional`.
+    time : {"hour", "day", "week", "month"}, int or True, optional
+        Let strengths drift over time, in periods of this length, this many periods, or with True as many as the votes
+        allow. The ranking is that of the last period, and `Ranking.drift` has the curves and a test of change. For
+        bradley-terry and thurstone; the judgments need a time.
     seed : int, optional
         Seed of the model's random numbers.
     strict : bool, default False
@@ -212,6 +217,7 @@ def rank(
         anchors=anchors or {},
         link_to=link_to,
         min_comparisons=min_comparisons,
+        time=time,
     )
     result = run(source, options)
     if result.report is not None and (sentence := result.report.dropped_summary()):

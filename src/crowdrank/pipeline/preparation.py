@@ -85,6 +85,10 @@ def prepare(
     if people and options.people is None and model.accepts_people:
         choice = replace(choice, notes=(describe_kinds(people), *choice.notes))
     check_publishable(options, model, judgments.items)
+    if options.time:
+        from crowdrank.leaderboard.over_time import check_drift
+
+        check_drift(options, model, judgments)
     filled, filling = _fill_missing(judgments, options.missing)
     converted, conversion = convert_for(model, filled)
     if options.features and isinstance(converted, Comparisons):

@@ -90,6 +90,10 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         label = f"Ranking {len(prepared.converted.items):,} items"
         engine = resources.enter_context(_engine(options, label, stage))
         ranking = _fit(prepared, engine, init, options.uncertainty, options.cluster)
+        if options.time:
+            from crowdrank.leaderboard.over_time import with_drift
+
+            ranking = with_drift(prepared.model, prepared.converted, ranking, options)
         ranking = replace(ranking, simultaneous=options.simultaneous)
         if options.criteria:
             ranking = with_weighted_overall(ranking, options.weights)

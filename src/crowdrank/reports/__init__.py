@@ -13,6 +13,7 @@ _MODULES = {
         "correlations_table",
         "covariates_table",
         "differences_table",
+        "drift_table",
         "misfit_table",
         "provisional_table",
         "rank_changes_table",
@@ -52,6 +53,7 @@ __all__ = [
     "draw_curves",
     "draw_heat_map",
     "draw_ranking",
+    "drift_table",
     "evaluation_table",
     "facts",
     "label",
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from crowdrank.reports.leaderboard_page import Leaderboard, check_leaderboard, leaderboard_html, write_leaderboard
     from crowdrank.reports.leaderboard_tables import (
         covariates_table,
+        drift_table,
         misfit_table,
         provisional_table,
         rank_changes_table,

@@ -19,7 +19,7 @@ from crowdrank.results.categories import OVERALL_NAME, board_table
 if TYPE_CHECKING:
     from crowdrank.results import Ranking
 
-PAGE, TABLE = "index.html", "ranking.csv"
+PAGE, TABLE, CURVES = "index.html", "ranking.csv", "curves.csv"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +66,8 @@ def check_leaderboard(folder: str | PathLike[str]) -> Path:
 def write_leaderboard(board: Leaderboard, folder: str | PathLike[str]) -> None:
     """Write the page (index.html) and the table (ranking.csv) to a folder, which is made if necessary.
 
+    A ranking over time also gets a table of its curves (curves.csv).
+
     Parameters
     ----------
     board : Leaderboard
@@ -76,6 +78,8 @@ def write_leaderboard(board: Leaderboard, folder: str | PathLike[str]) -> None:
     target = check_leaderboard(folder)
     target.mkdir(exist_ok=True)
     board_table(board.ranking, board.level, board.uncertainty, board.boards).write_csv(target / TABLE)
+    if (drift := board.ranking.drift) is not None:
+        drift.to_polars(board.level, board.ranking.scale).write_csv(target / CURVES)
     (target / PAGE).write_text(leaderboard_html(board), encoding="utf-8")
 
 
@@ -99,6 +103,11 @@ def leaderboard_html(board: Leaderboard) -> str:
     if ranking.provisional is not None:
         parts += [tag("h2", "Provisional"), tag("p", "Items with few judgments, without a rank.", class_="note")]
         parts.append(_table(board, ranking.provisional, "Provisional items", ranked=False))
+    if ranking.drift is not None:
+        from crowdrank.reports.html.sections.change_over_time import drift_figure
+
+        parts += [tag("h2", "Change over time"), tag("p", ranking.drift.sentence(), class_="note")]
+        parts.append(drift_figure(ranking.drift, ranking.scale, board.level))
     if board.notes:
         parts += [tag("h2", "Notes"), items(board.notes)]
     link = tag("a", "The table as CSV", href=TABLE)

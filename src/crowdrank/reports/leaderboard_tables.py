@@ -68,6 +68,24 @@ def provisional_table(rows: Sequence[Mapping[str, Any]], top: int) -> Table:
     return table
 
 
+def drift_table(changes: pl.DataFrame, periods: Sequence[str], level: float, top: int) -> Table:
+    """Return a table of the change of each item from the first period to the last, largest first."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("item")
+    for head in (periods[0], periods[-1], "change", f"between ({level:.0%})", "p"):
+        number_column(table, head)
+    spread = max(float(changes["last"].max() - changes["last"].min()), 0.0)  # type: ignore[operator, arg-type]
+    digits = 0 if spread > 20 else 2
+    for row in changes.head(top).to_dicts():
+        first, last, change, low, high = (row[key] for key in ("first", "last", "change", "low", "high"))
+        interval = f"{low:+.{digits}f} to {high:+.{digits}f}"
+        numbers = (f"{first:.{digits}f}", f"{last:.{digits}f}", f"{change:+.{digits}f}", interval)
+        table.add_row(label(row["item"]), *numbers, f"{row['p_value']:.3f}")
+    if changes.height > top:
+        table.add_row(label(f"… and {changes.height - top:,} more"), style="dim")
+    return table
+
+
 def misfit_table(frame: pl.DataFrame, top: int) -> Table:
     """Return a table of the items or judges with the largest infit."""
     table = Table(box=None, pad_edge=False)

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from crowdrank.results.categories import board_table, category_differences, criterion_correlations
     from crowdrank.results.covariates import CovariateEffect, covariate_effects, rank_changes
     from crowdrank.results.domains import Domains
+    from crowdrank.results.drift import Drift
     from crowdrank.results.systems import Systems, compare_systems
 
 # Imported on first use.
 _HOME = {
     "CovariateEffect": "covariates",
     "Domains": "domains",
+    "Drift": "drift",
     "Systems": "systems",
     "best_items": "best",
     "board_table": "categories",
@@ -50,6 +52,7 @@ __all__ = [
     "Convergence",
     "CovariateEffect",
     "Domains",
+    "Drift",
     "Interval",
     "LazyParts",
     "RankDistributions",

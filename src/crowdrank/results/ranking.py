@@ -31,6 +31,7 @@ from crowdrank.results.scales import Scale
 if TYPE_CHECKING:
     from crowdrank.evaluation import Verdicts
     from crowdrank.results.domains import Domains
+    from crowdrank.results.drift import Drift
 
 _TOP_IN_REPR = 5
 
@@ -74,6 +75,8 @@ class Ranking:
         Items with too few judgments for a rank, if `crowdrank.rank` was told to set them apart.
     overall : Ranking, optional
         The ranking over all queries, if the queries are categories of the same items that were pooled.
+    drift : Drift, optional
+        Scores over time, if `crowdrank.rank` was told to estimate them; `scores` are those of the last period.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class Ranking:
     scale: Scale | None = None
     provisional: Ranking | None = None
     overall: Ranking | None = None
+    drift: Drift | None = None
     _lazy: LazyParts
 
     def with_parts(
@@ -395,8 +399,7 @@ class Ranking:
     def plot(self, query: object | None = None, *, top: int = 30, level: float = 0.95, uncertainty: bool = True) -> Any:
         """Draw the best items with the intervals of their scores, as an Altair chart.
 
-        Neighbouring tie groups differ in colour. A notebook shows the chart; ``.save("ranking.svg")`` writes it. Needs
-        ``pip install 'crowdrank[reports]'``.
+        Neighbouring tie groups differ in colour. ``.save("ranking.svg")`` writes it. Needs the extra `reports`.
 
         Parameters
         ----------
@@ -404,10 +407,8 @@ class Ranking:
             Draw this query only; otherwise the first twelve queries, one below the other.
         top : int, default 30
             Number of items per query.
-        level : float, default 0.95
-            Coverage of the intervals.
-        uncertainty : bool, default True
-            Whether to draw intervals.
+        level, uncertainty : float, default 0.95, and bool, default True
+            Coverage of the intervals, and whether to draw them.
         """
         from crowdrank.results.display import plot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from crowdrank.arrays import FloatArray, ObjectArray
 from crowdrank.data import Items
 from crowdrank.errors import FormatError
 from crowdrank.results.domains import Domains
+from crowdrank.results.drift import Drift
 from crowdrank.results.parts import Annotators, Convergence, LazyParts, Uncertainty
 from crowdrank.results.ranking import Ranking
 from crowdrank.results.scales import scale_from
 
+_DRIFT_FIELDS = tuple(entry.name for entry in fields(Drift) if entry.name not in ("items", "native"))
 VERSION = 1
 """Version of the format. Its keys stay as they are, so that files of earlier releases can be read."""
 
@@ -52,6 +54,8 @@ def _content(ranking: Ranking, uncertainty: bool) -> dict[str, Any]:
     }
     if ranking.overall is not None:
         content["overall"] = _content(ranking.overall, uncertainty)
+    if ranking.drift is not None:
+        content["drift"] = {name: _plain(getattr(ranking.drift, name)) for name in _DRIFT_FIELDS}
     if ranking.has_annotators:
         annotators = ranking.annotators
         content["annotators"] = {
@@ -95,14 +99,26 @@ def load(path: str | Path) -> Ranking:
     return _ranking(content)
 
 
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _drift(content: dict[str, Any], items: Items, native: str) -> Drift:
+    values: dict[str, Any] = {
+        name: np.array(value) if isinstance(value, list) else value for name, value in content.items()
+    }
+    return Drift(items=items, native=native, **values)
+
+
 def _ranking(content: dict[str, Any]) -> Ranking:
     notes, uncertainty = content["notes"], content.get("uncertainty")
     annotators, domains, native = content.get("annotators"), content.get("domains"), content["native"]
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in content["settings"].items()}
+    items = Items(_labels(content["item"]), np.array(content["query"], np.int32), _labels(content["queries"]))
     return Ranking(
         model=content["model"],
         settings=settings,
-        items=Items(_labels(content["item"]), np.array(content["query"], np.int32), _labels(content["queries"])),
+        items=items,
         scores=np.array(content["score"], np.float64),
         judgment_kind=content["counted_in"],
         parameters=content["parameters"],
@@ -114,6 +130,7 @@ def _ranking(content: dict[str, Any]) -> Ranking:
         scale=scale_from(content.get("scale")),
         provisional=None if content.get("provisional") is None else _ranking(content["provisional"]),
         overall=None if content.get("overall") is None else _ranking(content["overall"]),
+        drift=None if content.get("drift") is None else _drift(content["drift"], items, native),
         _lazy=LazyParts(
             n_judgments=lambda: np.array(content["judged"], np.int64),
             notes=lambda: notes,

@@ -13,7 +13,7 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, DataDiagnostics, Judgments, Rankings, Ratings
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.errors import CrowdrankError, DataError
-from crowdrank.evaluation import Calibration, Evaluation, Verdicts, calibration, verdicts
+from crowdrank.evaluation import Calibration, Evaluation, Reliability, Verdicts, calibration, verdicts
 from crowdrank.evaluation.candidates import model_of
 from crowdrank.results import Ranking, Systems
 
@@ -85,6 +85,8 @@ class Findings:
         Metrics against gold.
     systems : Systems, optional
         Comparison of systems.
+    reliability : Reliability, optional
+        Reliability of the scale, and misfit of judges and items.
     reproduce : mapping of str to str, optional
         Code that gives the same result, by language or place ("in Python").
     created : str, default ""
@@ -106,6 +108,7 @@ class Findings:
     import_report: ImportReport | None = None
     evaluation: Evaluation | None = None
     systems: Systems | None = None
+    reliability: Reliability | None = None
     reproduce: Mapping[str, str] = field(default_factory=dict)
     created: str = ""
     source: str = ""

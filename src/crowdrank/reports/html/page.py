@@ -13,17 +13,21 @@ from crowdrank.reports.html.markup import Html, Section, items, join, paragraph,
 from crowdrank.reports.html.sections.agreement import calibration, disagreement
 from crowdrank.reports.html.sections.annotator_table import annotators
 from crowdrank.reports.html.sections.boards import overall
+from crowdrank.reports.html.sections.change_over_time import drift
 from crowdrank.reports.html.sections.context import domains, gold, import_report, method, systems
 from crowdrank.reports.html.sections.coverage import coverage
+from crowdrank.reports.html.sections.misfit import reliability
 from crowdrank.reports.html.sections.position_bias import position
 from crowdrank.reports.html.sections.ranking import headline, order
 
 _SECTIONS: tuple[Callable[[Findings], Section | None], ...] = (
     overall,
     order,
+    drift,
     systems,
     gold,
     annotators,
+    reliability,
     domains,
     disagreement,
     coverage,

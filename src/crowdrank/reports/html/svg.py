@@ -188,6 +188,11 @@ def stacked(parts: Sequence[tuple[str, float, str]], alternative: str) -> Html:
     return tag("div", svg, class_="stack")
 
 
+def frame_figure(drawn: Html, x: Axis, y: Axis, alternative: str) -> Html:
+    """Return a figure with axes around something that is drawn already."""
+    return _figure(join(*_grid(x, y), drawn), alternative)
+
+
 def _figure(drawn: Html, alternative: str, height: int = _HEIGHT) -> Html:
     svg = tag("svg", drawn, role="img", aria_label=alternative, width="100%", height=height)
     return tag("div", svg, class_="plot")

@@ -1,0 +1,383 @@
+"""Tests for vote stuffing: campaigns for one item, near-copies of annotators, and bursts in time.
+
+campaign   Annotators who answer about hardly any other item. Whether they favour it is judged by the answers of all
+           others: a likelihood ratio test of a shift of its score. The error of the score and the tastes of annotators
+           are a normal prior of the shift, and what annotators know one of the scale of their margins. The group is
+           chosen by what was asked, not by what was answered, so honest annotators who were given only one item raise
+           no alarm.
+copies     Two annotators who give nearly the same answers to the same questions; see `near_copies`.
+burst      An interval of time in which an item wins or loses more than in the rest: the largest standardised sum of
+           residuals over all items and intervals, against its distribution under random signs of each annotator's
+           residuals (Liu 1988).
+
+Each test has a third of the false alarm rate, shared among everything that it looks at (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crowdrank.arrays import FloatArray, IntArray
+from crowdrank.data import LEFT, Comparisons
+from crowdrank.errors import CrowdrankError, SettingError, muted_warnings
+from crowdrank.evaluation.near_copies import MAX_ANNOTATORS, near_copies
+
+_TESTS = 3
+# Campaigns: who is devoted to an item, and how many votes of them and of others about it are enough for a test.
+_DEVOTED_SHARE, _MIN_ANSWERS = 0.9, 3
+_MIN_DEVOTED_VOTES, _MIN_OTHER_VOTES = 10, 5
+_MIN_EXCESS = 0.1
+_SMALLEST_TASTE = 0.3
+_SHIFTS = np.linspace(-12.0, 12.0, 241)
+# Devoted annotators may know more or less than the others: their margins are stretched, log-normally.
+_STRETCHES, _STRETCH_SCALE = np.geomspace(0.25, 4.0, 13), 0.5
+# Bursts: fewest votes about an item, and shares of them that an interval may hold.
+_MIN_VOTES, _MIN_INTERVAL = 20, 5
+_INTERVALS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
+_FLIPS = 999
+
+
+@dataclass(frozen=True, kw_only=True)
+class StuffingAlarm:
+    """One finding.
+
+    Parameters
+    ----------
+    kind : {"campaign", "copies", "burst"}
+        The test that raised the alarm.
+    item : str or None
+        The item that profits or suffers; None for copies.
+    annotators : tuple of str
+        The annotators involved; empty if they are unknown.
+    votes : array of int
+        Positions of their votes.
+    p_value : float
+        Probability of such a finding anywhere in an honest collection, by this test.
+    reason : str
+        The finding in one sentence.
+    """
+
+    kind: str
+    item: str | None
+    annotators: tuple[str, ...]
+    votes: IntArray
+    p_value: float
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StuffingTest:
+    """The result of the tests for vote stuffing.
+
+    Parameters
+    ----------
+    alarms : tuple of StuffingAlarm
+        What was found, smallest p-value first; empty in most honest collections.
+    false_alarm_rate : float
+        Probability of any alarm in an honest collection.
+    skipped : mapping of str to str
+        Tests that could not be made, with the reason.
+    """
+
+    alarms: tuple[StuffingAlarm, ...]
+    false_alarm_rate: float
+    skipped: dict[str, str]
+
+    def __bool__(self) -> bool:
+        """Whether there is an alarm."""
+        return bool(self.alarms)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as a dictionary that can be written as JSON."""
+        alarms = [
+            {
+                "kind": alarm.kind,
+                "item": alarm.item,
+                "annotators": list(alarm.annotators),
+                "votes": alarm.votes.tolist(),
+                "p_value": alarm.p_value,
+                "reason": alarm.reason,
+            }
+            for alarm in self.alarms
+        ]
+        return {"alarms": alarms, "false_alarm_rate": self.false_alarm_rate, "skipped": dict(self.skipped)}
+
+
+def find_stuffing(comparisons: Comparisons, *, false_alarm_rate: float = 0.02, seed: int = 0) -> StuffingTest:
+    """Test whether votes were stuffed.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        The votes. Annotators are needed for campaigns and copies, times for bursts.
+    false_alarm_rate : float, default 0.02
+        Probability of any alarm if all votes are honest.
+    seed : int, default 0
+        Seed of the random signs.
+
+    Returns
+    -------
+    StuffingTest
+        The alarms, and which tests could not be made.
+
+    Notes
+    -----
+    An alarm is a reason to look, not a proof: a change of an item raises a burst too, and so may devoted users.
+
+    Examples
+    --------
+    >>> from crowdrank.simulation import crowd_bt
+    >>> honest = crowd_bt(items=8, annotators=10, pairs=28, votes=8, labels="logistic").judgments
+    >>> bool(find_stuffing(honest))
+    False
+    """
+    if not 0 < false_alarm_rate < 1:
+        raise SettingError(f"false_alarm_rate must be between 0 and 1, got {false_alarm_rate}.")
+    votes = _Votes(comparisons)
+    level = false_alarm_rate / _TESTS
+    tests: dict[str, Callable[[_Votes, float], Iterator[StuffingAlarm]]]
+    tests = {"campaign": _campaigns, "copies": _copies, "burst": partial(_bursts, seed=seed)}
+    skipped = {name: reason for name in tests if (reason := votes.missing_for(name))}
+    found = [alarm for name, test in tests.items() if name not in skipped for alarm in test(votes, level)]
+    found.sort(key=lambda alarm: alarm.p_value)
+    return StuffingTest(alarms=tuple(found), false_alarm_rate=false_alarm_rate, skipped=skipped)
+
+
+class _Fit(NamedTuple):
+    scores: FloatArray
+    covariance: FloatArray | None
+
+
+class _Votes:
+    """Decided votes, with names of items that are the same in every query."""
+
+    def __init__(self, comparisons: Comparisons):
+        self.rows = np.flatnonzero(comparisons.outcome)
+        self.comparisons = comparisons.take(self.rows)
+        names, code = np.unique(comparisons.items.labels.astype(str), return_inverse=True)
+        self.names, self.name_of = names, code.ravel().astype(np.int64)
+        self.left, self.right = self.name_of[self.comparisons.left], self.name_of[self.comparisons.right]
+        self.left_won = self.comparisons.outcome == LEFT
+        given = self.comparisons.annotator
+        self.annotator = None if given is None else given.astype(np.int64)
+        self.labels = comparisons.annotators
+
+    def missing_for(self, test: str) -> str:
+        """Why a test cannot be made; empty if it can."""
+        if len(self.rows) < _MIN_VOTES:
+            return f"fewer than {_MIN_VOTES} decided votes"
+        if test == "burst":
+            time = self.comparisons.time
+            known = None if time is None else time[~np.isnan(time)]
+            return "the votes have no times" if known is None or len(np.unique(known)) < _MIN_VOTES else ""
+        if self.annotator is None or len(self.labels) < 2:
+            return "the votes do not name annotators"
+        if test == "copies" and len(self.labels) > MAX_ANNOTATORS:
+            return f"more than {MAX_ANNOTATORS:,} annotators"
+        return ""
+
+    def fit(self, rows: IntArray | None = None, covariance: bool = False) -> _Fit:
+        """Scores from some of the votes, by bradley-terry, with their covariance."""
+        from crowdrank.models.pairwise.bradley_terry import BradleyTerry
+
+        used = self.comparisons if rows is None else self.comparisons.take(rows)
+        with muted_warnings():
+            ranking = BradleyTerry().fit(used)
+        if not covariance:
+            return _Fit(ranking.scores, None)
+        draws = ranking.uncertainty.draws
+        return _Fit(ranking.scores, draws - draws.mean(axis=0))
+
+    def margins(self, scores: FloatArray) -> FloatArray:
+        return np.asarray(scores[self.comparisons.left] - scores[self.comparisons.right])
+
+    def alarm(
+        self, kind: str, item: int | None, annotators: IntArray, rows: IntArray, p: float, why: str
+    ) -> StuffingAlarm:
+        return StuffingAlarm(
+            kind=kind,
+            item=None if item is None else str(self.names[item]),
+            annotators=tuple(str(self.labels[n]) for n in annotators),
+            votes=self.rows[rows],
+            p_value=float(min(p, 1.0)),
+            reason=why,
+        )
+
+
+# Campaigns
+
+
+def _campaigns(votes: _Votes, level: float) -> Iterator[StuffingAlarm]:
+    annotator = votes.annotator
+    assert annotator is not None
+    devotion = _devotion(votes)
+    devoted = np.zeros((len(votes.labels),), bool)
+    for members in devotion.values():
+        devoted[members] = True
+    others = np.flatnonzero(~devoted[annotator])
+    if not devotion or len(others) < _MIN_VOTES:
+        return
+    try:
+        fit = votes.fit(others, covariance=True)
+    except CrowdrankError:
+        return
+    margin = votes.margins(fit.scores)
+    taste = _taste_variance(votes, margin, others)
+    tests = {}
+    for item, members in devotion.items():
+        about = (votes.left == item) | (votes.right == item)
+        rows = np.flatnonzero(about & np.isin(annotator, members))
+        if len(rows) >= _MIN_DEVOTED_VOTES and np.count_nonzero(about[others]) >= _MIN_OTHER_VOTES:
+            tests[item] = (members, rows)
+    for item, (members, rows) in tests.items():
+        p, wins, expected = _shift_test(votes, fit, margin, item, rows, taste / len(members))
+        p *= len(tests)
+        if p < level and abs(wins - expected) > _MIN_EXCESS:
+            side = "for" if wins > expected else "against"
+            who = f"{len(members):,} annotators who answered about hardly any other item"
+            yield votes.alarm(
+                "campaign",
+                item,
+                members,
+                rows,
+                p,
+                f"{who} voted {side} {votes.names[item]}: it won {wins:.0%} of their {len(rows):,} votes, "
+                f"and {expected:.0%} were expected from the others.",
+            )
+
+
+def _devotion(votes: _Votes) -> dict[int, IntArray]:
+    """Annotators who answered about one item nearly always, by item."""
+    assert votes.annotator is not None
+    size = len(votes.names)
+    key = np.concatenate((votes.annotator * size + votes.left, votes.annotator * size + votes.right))
+    pairs, count = np.unique(key, return_counts=True)
+    who, item = pairs // size, pairs % size
+    answers = np.bincount(votes.annotator, minlength=len(votes.labels))
+    usual = (count >= _DEVOTED_SHARE * answers[who]) & (answers[who] >= _MIN_ANSWERS)
+    # An annotator who answered about a single pair is devoted to both items and so to neither.
+    alone = np.bincount(who[usual], minlength=len(votes.labels)) == 1
+    usual &= alone[who]
+    return {int(i): who[usual & (item == i)] for i in np.unique(item[usual])}
+
+
+def _taste_variance(votes: _Votes, margin: FloatArray, rows: IntArray) -> float:
+    """Variance of what an item is worth to an annotator, by moments: E r² = V + τ²V² for sums r of residuals."""
+    assert votes.annotator is not None
+    chance = 1 / (1 + np.exp(-margin[rows]))
+    residual, variance = votes.left_won[rows] - chance, chance * (1 - chance)
+    size = len(votes.names)
+    keys = np.concatenate([votes.annotator[rows] * size + side[rows] for side in (votes.left, votes.right)])
+    _, group = np.unique(keys, return_inverse=True)
+    total = np.bincount(group.ravel(), np.append(residual, -residual))
+    noise = np.bincount(group.ravel(), np.tile(variance, 2))
+    found = float(np.sum(total**2 - noise) / max(float(np.sum(noise**2)), 1e-9))
+    return max(found, _SMALLEST_TASTE**2)
+
+
+def _shift_test(
+    votes: _Votes, fit: _Fit, margin: FloatArray, item: int, rows: IntArray, taste: float
+) -> tuple[float, float, float]:
+    """P-value of a shift of the score of an item, the share of votes it won, and the share that was expected."""
+    on_left = votes.left[rows] == item
+    sign = np.where(on_left, 1.0, -1.0)
+    lead, won = sign * margin[rows], votes.left_won[rows] == on_left
+    chance = 1 / (1 + np.exp(-lead))
+    assert fit.covariance is not None
+    compared = votes.comparisons
+    information = chance * (1 - chance)
+    draws = fit.covariance[:, compared.left[rows]] - fit.covariance[:, compared.right[rows]]
+    error = draws @ (sign * information) / information.sum()
+    variance = float(np.var(error)) + taste
+    margins, group = np.unique(lead, return_inverse=True)
+    wins, losses = (np.bincount(group.ravel(), which, len(margins)) for which in (won, ~won))
+    shifted = _STRETCHES[:, None, None] * margins[:, None] + _SHIFTS
+    likelihood = -np.einsum("k,bks->bs", wins, np.logaddexp(0.0, -shifted))
+    likelihood -= np.einsum("k,bks->bs", losses, np.logaddexp(0.0, shifted))
+    prior = (np.log(_STRETCHES) ** 2 / (2 * _STRETCH_SCALE**2))[:, None] + _SHIFTS**2 / (2 * variance)
+    ratio = 2 * float(likelihood.max() - (likelihood - prior).max())
+    from math import erfc, sqrt
+
+    return erfc(sqrt(max(ratio, 0.0) / 2)), float(won.mean()), float(chance.mean())
+
+
+# Near-copies
+
+
+def _copies(votes: _Votes, level: float) -> Iterator[StuffingAlarm]:
+    assert votes.annotator is not None
+    margin = votes.margins(votes.fit().scores)
+    for group, agreed, n, p in near_copies(votes.comparisons, votes.annotator, margin, level):
+        rows = np.flatnonzero(np.isin(votes.annotator, group))
+        names = ", ".join(str(votes.labels[w]) for w in group[:4]) + (", …" if len(group) > 4 else "")
+        why = f"{names} gave nearly the same answers: for two of them, {agreed:,} of {n:,} to common questions."
+        yield votes.alarm("copies", None, group, rows, p, why)
+
+
+# Bursts
+
+
+class _Sequence(NamedTuple):
+    """The votes about one item in the order of time, and the lengths of the intervals."""
+
+    item: int
+    rows: IntArray
+    residual: FloatArray
+    total_variance: FloatArray
+    lengths: list[int]
+
+
+def _bursts(votes: _Votes, level: float, seed: int) -> Iterator[StuffingAlarm]:
+    sequences = list(_sequences(votes))
+    if not sequences:
+        return
+    observed = [_largest(s, s.residual) for s in sequences]
+    cluster = np.arange(len(votes.rows)) if votes.annotator is None else votes.annotator
+    rng, above = np.random.default_rng(seed), np.zeros(len(sequences), np.int64)
+    for _ in range(_FLIPS):
+        signs = rng.choice((-1.0, 1.0), int(cluster.max()) + 1)[cluster]
+        largest = max(_largest(s, s.residual * signs[s.rows])[0] for s in sequences)
+        above += largest >= np.array([value for value, *_ in observed])
+        if above.min() > level * (_FLIPS + 1):  # no alarm can follow
+            return
+    for sequence, (_, start, length), count in zip(sequences, observed, above, strict=True):
+        p = (1 + int(count)) / (_FLIPS + 1)
+        if p < level:
+            rows = sequence.rows[start : start + length]
+            people = np.zeros(0, np.int64) if votes.annotator is None else np.unique(votes.annotator[rows])
+            more = "won" if sequence.residual[start : start + length].sum() > 0 else "lost"
+            why = f"{votes.names[sequence.item]} {more} far more often in {length:,} votes in a row than in the others."
+            yield votes.alarm("burst", sequence.item, people, rows, p, why)
+
+
+def _sequences(votes: _Votes) -> Iterator[_Sequence]:
+    time = votes.comparisons.time
+    assert time is not None
+    chance = 1 / (1 + np.exp(-votes.margins(votes.fit().scores)))
+    residual, variance = votes.left_won - chance, chance * (1 - chance)
+    order = np.argsort(time, kind="stable")  # unknown times come last
+    order = order[~np.isnan(time[order])]
+    for item in range(len(votes.names)):
+        rows = order[(votes.left[order] == item) | (votes.right[order] == item)]
+        if len(rows) < _MIN_VOTES:
+            continue
+        own = np.where(votes.left[rows] == item, 1.0, -1.0) * residual[rows]
+        lengths = sorted({max(_MIN_INTERVAL, int(share * len(rows))) for share in _INTERVALS})
+        yield _Sequence(item, rows, own, np.append(0.0, np.cumsum(variance[rows])), lengths)
+
+
+def _largest(sequence: _Sequence, residual: FloatArray) -> tuple[float, int, int]:
+    """The largest standardised sum over intervals, where it begins, and its length."""
+    total, best = np.append(0.0, np.cumsum(residual)), (0.0, 0, 0)
+    for length in sequence.lengths:
+        spread = np.sqrt(sequence.total_variance[length:] - sequence.total_variance[:-length] + 1e-9)
+        value = np.abs(total[length:] - total[:-length]) / spread
+        at = int(np.argmax(value))
+        if value[at] > best[0]:
+            best = (float(value[at]), at, length)
+    return best
