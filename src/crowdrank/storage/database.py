@@ -120,10 +120,22 @@ class Database:
     @contextmanager
     def upgrading(self) -> Iterator[Connection]:
         """Open a transaction that changes the schema, one process at a time."""
-        with self._writer.begin() as connection:
-            if not self.is_sqlite:
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(current_schema()))")
-            yield connection
+        with self._writer.connect() as connection:
+            # SQLite replaces tables to change them. References are checked at the end, and cannot be in between.
+            self._check_references(connection, False)
+            try:
+                with connection.begin():
+                    if not self.is_sqlite:
+                        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(current_schema()))")
+                    yield connection
+            finally:
+                self._check_references(connection, True)
+
+    def _check_references(self, connection: Connection, check: bool) -> None:
+        """Switch foreign keys of SQLite on or off; outside of a transaction, or nothing happens."""
+        driver: Any = connection.connection.driver_connection
+        if self.is_sqlite and driver is not None:
+            driver.execute(f"PRAGMA foreign_keys = {'ON' if check else 'OFF'}")
 
     def write_temporary(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction outside the log, without waiting for the disk: a power cut may lose it."""
