@@ -154,10 +154,19 @@ def store_settings(
     added = replace(new, webhooks=tuple(hook for hook in new.webhooks if hook.url not in known))
     items = [(item.query, item.label) for item in projection.items.values()]
     check_changes(added, changed, items, allow_internal=allow_internal)
+    if "task" in changed:
+        _check_task_change(projection)
     if "webhooks" in changed:
         changed["webhooks"] = [{**hook, "secret": collection.keys.seal(hook["secret"])} for hook in after["webhooks"]]
     if changed:
         collection.settings.change(changed, actor=actor)
+    if "task" in changed:
+        collection.assignments.release_all()
+
+
+def _check_task_change(projection: Projection) -> None:
+    if len(projection.votes):
+        raise SettingError("task: it cannot be changed after the first answer. Start another collection.")
 
 
 def settings_without_secrets(settings: Settings) -> Json:

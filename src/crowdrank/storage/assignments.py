@@ -110,6 +110,10 @@ class PendingPair(NamedTuple):
     left: int
     right: int
 
+    @property
+    def items(self) -> tuple[int, ...]:
+        return (self.left, self.right)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
