@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from crowdrank.errors import SettingError
+from crowdrank.server.translation import LANGUAGES
 from crowdrank.storage import TASK_TYPES
 
 SKIP_REASONS = ("I cannot decide", "I do not know these items", "Something is broken", "I have a conflict of interest")
@@ -183,6 +184,8 @@ class Settings:
         Whether annotators may say that both items of a pair are bad. It counts as a tie.
     comments : bool, default False
         Whether annotators may add a comment to their answer.
+    language : str, default "en"
+        The language of the pages for annotators: en, de, es, fr, zh or ar.
     skip_reasons : tuple of str
         The reasons for skipping that annotators choose from.
     board_public : bool, default False
@@ -205,6 +208,7 @@ class Settings:
     title: str = "Which is better?"
     question: str = "Which of the two is better?"
     instructions: str = ""
+    language: str = "en"
     ties: bool = True
     skips: bool = True
     skip_reasons: tuple[str, ...] = SKIP_REASONS
@@ -224,6 +228,8 @@ class Settings:
         from crowdrank.active.policies import by_name
 
         by_name(self.questions.policy)
+        if self.language not in LANGUAGES:
+            raise SettingError(f"language must be one of {', '.join(LANGUAGES)}, got {self.language!r}.")
         if self.budget.decision is not None:
             decision(self.budget.decision)
         for name in ("random_share", "repeat_share", "gold_share"):
