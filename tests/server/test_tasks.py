@@ -16,7 +16,6 @@ from crowdrank.server.admin_actions import change_settings
 from crowdrank.server.settings import Settings
 from crowdrank.storage import Collection, Question, task_type
 from crowdrank.storage.tasks import implied_pairs
-
 from tests.server.conftest import bearer
 
 LABELS = tuple(f"stone {n}" for n in range(1, 9))

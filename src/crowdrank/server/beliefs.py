@@ -67,6 +67,10 @@ class BeliefProjection:
                 self.annotators.labels + tuple(annotators), self.annotators.queries + ("",) * len(annotators)
             )
 
+    def rename_annotator(self, code: int, name: str) -> None:
+        labels = self.annotators.labels
+        self.annotators = Vocabulary((*labels[:code], name, *labels[code + 1 :]), self.annotators.queries)
+
     def append(
         self,
         left: IntArray,

@@ -92,9 +92,7 @@ def _draw_set(
     return DrawnQuestion(question=question, policy=pair.policy, probability=pair.probability)
 
 
-def _extend(
-    view: AnnotatorView, chosen: list[int], size: int, at_random: bool, rng: np.random.Generator
-) -> list[int]:
+def _extend(view: AnnotatorView, chosen: list[int], size: int, at_random: bool, rng: np.random.Generator) -> list[int]:
     """Add items of the same query until there are `size`: at random, or those with the largest expected gain.
 
     Items that were shown the least come first while some were not shown at all.

@@ -86,6 +86,8 @@ class Annotator:
         Whether their votes do not count.
     quarantined : bool, default False
         Whether they are excluded for now: their votes are set aside, and they may go on answering.
+    erased : bool, default False
+        Whether what identified them was removed.
     votes : list of int
         The indices of their votes among all votes.
     answered_pairs : set of int
@@ -102,6 +104,7 @@ class Annotator:
     metadata: dict[str, Any]
     excluded: bool = False
     quarantined: bool = False
+    erased: bool = False
     votes: list[int] = field(default_factory=list)
     answered_pairs: set[int] = field(default_factory=set)
     answered_items: set[int] = field(default_factory=set)
@@ -114,7 +117,7 @@ class Annotator:
     @property
     def is_shut_out(self) -> bool:
         """Whether they may not answer any more."""
-        return self.excluded and not self.quarantined
+        return self.erased or (self.excluded and not self.quarantined)
 
 
 class OpenAssignment(NamedTuple):
@@ -314,6 +317,17 @@ class Projection:
         annotator = self.annotators[event.subject]
         annotator.excluded = annotator.quarantined = False
         self._update_counts(self.annotators[event.subject].votes)
+
+    def _annotator_erased(self, event: Event) -> None:
+        annotator, name = self.annotators[event.subject], str(event.detail["name"])
+        old, annotator.name, annotator.metadata, annotator.erased = annotator.name, name, {}, True
+        self.votes.rename_annotator(annotator.code, name)
+        self.open_assignments.pop(annotator.id, None)
+        for item in self.items.values():
+            if item.owner == old:
+                item.content["owner"] = name
+        if old != name and old in self.owned:
+            self.owned[name] = self.owned.pop(old)
 
     def _settings_changed(self, event: Event) -> None:
         self._setting_values |= event.detail

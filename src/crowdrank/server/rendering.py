@@ -37,6 +37,7 @@ NOTICES = {
     "excluded": "Their votes no longer count.",
     "included": "Their votes count again.",
     "voided": "These votes no longer count.",
+    "erased": "Their data are erased.",
     "set_aside": "These votes are set aside. The board is computed without them.",
 }
 """Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""

@@ -20,7 +20,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -156,6 +156,29 @@ class Database:
                 return query(connection)
 
         return self.retry(run)
+
+    def purge(self, tables: Iterable[str]) -> None:
+        """Remove old versions of rows from the files of the database.
+
+        SQLite overwrites what is deleted, but its write-ahead log still has it. PostgreSQL keeps old versions in its
+        tables until they are rewritten. Its own write-ahead log and archives are not touched.
+        """
+        if self.is_sqlite:
+            self.retry(self._truncate_wal)
+            return
+        with self._readers.connect() as connection:
+            for table in tables:
+                connection.exec_driver_sql(f"VACUUM (FULL) {table}")
+
+    def _truncate_wal(self) -> None:
+        with self._writer.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise UnavailableError(
+                "The person is erased, but other programs are reading the database, so that old data are still in its "
+                "write-ahead log (the -wal file). They are removed when these programs are closed."
+            )
 
     def check_integrity(self) -> None:
         """Raise UnavailableError if the file of an SQLite database is damaged."""

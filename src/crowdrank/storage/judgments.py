@@ -30,9 +30,7 @@ def task_of(connection: Connection, last: int) -> str:
     return connection.scalar(query) or "pair"
 
 
-def read(
-    connection: Connection, last: int, including: Collection[int] = (), criterion: str | None = None
-) -> Judgments:
+def read(connection: Connection, last: int, including: Collection[int] = (), criterion: str | None = None) -> Judgments:
     """Return the votes up to row `last` that count: not skipped, not withdrawn, annotator not excluded.
 
     The annotators in `including` count even if they are excluded. With a `criterion`, the answers to it are returned.

@@ -172,7 +172,11 @@ assignment = Table(
     Column("gold_item", _number),
     Column("replaces", _number, ForeignKey("assignment.seq"), unique=True),
     Column(
-        "task", Text, CheckConstraint(_one_of("task", TASKS), name="task"), nullable=False, server_default=text("'pair'")
+        "task",
+        Text,
+        CheckConstraint(_one_of("task", TASKS), name="task"),
+        nullable=False,
+        server_default=text("'pair'"),
     ),
     Column("question", Text),  # JSON: items, grades and criteria, as far as the other columns do not say them
     ForeignKeyConstraint(["left_item", "query"], ["item.id", "item.query"]),

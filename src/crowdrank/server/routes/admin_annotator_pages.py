@@ -22,7 +22,7 @@ from crowdrank.storage.judgments import OUTCOME_CODES, iso_time
 router = APIRouter(include_in_schema=False)
 _OUTCOMES = {code: name for name, code in OUTCOME_CODES.items()}
 _MAX_VOTES = 200
-_NOTICES = {"exclude": "excluded", "include": "included", "void": "voided", "quota": "saved"}
+_NOTICES = {"exclude": "excluded", "include": "included", "void": "voided", "quota": "saved", "erase": "erased"}
 
 
 @router.get("/admin/annotators")
@@ -62,6 +62,8 @@ def change_annotator(request: Request, id_: int, action: str, form: Form) -> Res
         admin_actions.void_all_votes(service, id_, actor, form["reason"])
     elif action == "quota":
         admin_actions.set_quota(service, id_, parse_integer(form["quota"], "The quota"), actor)
+    elif action == "erase":
+        admin_actions.erase_annotator(service, id_, actor, keep_votes=is_checked(form["keep_votes"]))
     else:
         raise RequestError(404, "This page does not exist.")
     path = f"/admin/annotators/{id_}" if form["return_to"] == "annotator" else "/admin/annotators"

@@ -79,6 +79,10 @@ class VoidBody(RequestBody):
     reason: Annotated[str, Field(max_length=500)] = ""
 
 
+class ErasureBody(RequestBody):
+    keep_votes: bool = Field(False, description="Whether their votes go on counting, without a name.")
+
+
 class StateBody(RequestBody):
     state: Literal["open", "paused", "closed"]
 
@@ -155,6 +159,23 @@ def change_annotator(request: Request, id_: Id, given: AnnotatorChangeBody) -> R
         admin_actions.revoke_token(service, id_, actor)
     annotator = admin_actions.get_annotator(service, id_)
     return JSONResponse(result | {"name": annotator.name, "excluded": annotator.excluded, "quota": annotator.quota})
+
+
+@router.get("/annotators/{id_}/data", responses=_ERRORS_BY_ID)
+def annotator_data(request: Request, id_: Id) -> Response:
+    """Return everything that is stored about an annotator, for them to read."""
+    service = service_of(request)
+    data = admin_actions.data_about(service, id_, service.admin(request))
+    headers = {"Content-Disposition": f'attachment; filename="annotator-{id_}.json"'}
+    return JSONResponse(data, headers=headers)
+
+
+@router.post("/annotators/{id_}/erase", responses=_ERRORS_BY_ID)
+def erase_annotator(request: Request, id_: Id, given: ErasureBody) -> Response:
+    """Erase what identifies an annotator. It cannot be reverted."""
+    service = service_of(request)
+    name = admin_actions.erase_annotator(service, id_, service.admin(request), keep_votes=given.keep_votes)
+    return JSONResponse({"id": id_, "name": name})
 
 
 @router.get("/annotators/{id_}/ranks-without", responses=_ERRORS_BY_ID)
