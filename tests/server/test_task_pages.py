@@ -1,4 +1,4 @@
-"""A whole study of each task in Chromium, on a desktop and on a phone, and the pages in light, dark and right-to-left."""
+"""A whole study of each task in Chromium, on a desktop and on a phone; accessible in light, dark and right-to-left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.server.browser_helpers import TOKEN, judge, new_people, votes_of
 from tests.serving import serving
 
-ITEMS = "item,text\n" + "".join(f"stone {n},A stone of {n} kg.\n" for n in range(1, 7))
+ITEMS = "item,text\n" + "".join(f"stone {n},A stone of {n} kg.\n" for n in range(1, 9))
 CONFIG = """
 title = "Stones"
 question = "Which stone is heavier?"

@@ -166,8 +166,8 @@ def test_an_old_database_is_upgraded_with_its_votes(tmp_path):
             "(3, 1, 'annotator_added', 'x', '{\"name\": \"ann\"}')",
             "INSERT INTO item VALUES (1, '', 'a'), (2, '', 'b')",
             "INSERT INTO annotator VALUES (3, 'ann')",
-            "INSERT INTO assignment (seq, at, token_hash, annotator, query, left_item, right_item, policy, probability) "
-            "VALUES (4, 2, zeroblob(32), 3, '', 1, 2, 'random', 1.0)",
+            "INSERT INTO assignment (seq, at, token_hash, annotator, query, left_item, right_item, policy, "
+            "probability) VALUES (4, 2, zeroblob(32), 3, '', 1, 2, 'random', 1.0)",
             "INSERT INTO vote (seq, at, assignment, annotator, left_item, right_item, outcome, winner_item) "
             "VALUES (5, 3, 4, 3, 1, 2, 'left', 1)",
         ):

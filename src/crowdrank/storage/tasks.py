@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from crowdrank.errors import DataError, UnknownNameError
@@ -205,7 +206,7 @@ def implied_pairs(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     ranks = sorted({rank for _, rank in places})
     return [
         (better, worse)
-        for high, low in zip(ranks, ranks[1:], strict=False)
+        for high, low in pairwise(ranks)
         for better, first in places
         if first == high
         for worse, second in places
