@@ -323,5 +323,5 @@ def test_the_page_says_that_it_is_sending(stones, enter):
     page.route("**/api/v1/votes", lambda route: (page.wait_for_timeout(300), route.continue_()))
     page.wait_for_timeout(270)
     page.keyboard.press("ArrowLeft")
-    page.get_by_text("Sending…").wait_for()
-    page.get_by_text("Saved").wait_for()
+    page.locator("#status", has_text="Sending…").wait_for()
+    page.locator("#status", has_text="Saved").wait_for()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Query, Security
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -65,6 +65,12 @@ class VoteBody(RequestBody):
     comment: str = Field("", max_length=5000)
     reason: str = Field("", max_length=500, description="Why the question was skipped.")
     response_ms: int | None = Field(None, ge=0, le=604_800_000, description="The response time in milliseconds.")
+
+    @model_validator(mode="after")
+    def _has_answer(self) -> Self:
+        if self.outcome == "answered" and self.answer is None:
+            raise ValueError("send an outcome, or an answer")
+        return self
 
 
 router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["annotators"])
