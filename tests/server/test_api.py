@@ -18,7 +18,7 @@ def test_a_vote_returns_the_next_question(start, kind):
     (ann,) = played.join("ann")
     question = played.question(ann)
     asked = question["assignment"]
-    assert set(asked) == {"token", "left", "right", "query", "context", "expires_at"}
+    assert set(asked) == {"token", "task", "left", "right", "query", "context", "expires_at"}
     assert set(asked["left"]) == {"id", "label", "kind", "html"}
     assert question["progress"] == {"done": 0, "decided": 0, "skipped": 0, "quota": None, "remaining": None}
     said = played.vote(ann, question, "right")

@@ -10,7 +10,7 @@ from collections import defaultdict
 import pytest
 
 from tests.browser import Opened
-from tests.server.browser_helpers import LOOKS, honest, judge, new_people, play, press, served_number, votes_of
+from tests.server.browser_helpers import LOOKS, honest, judge, new_people, play, press, served_number, then, votes_of
 from tests.serving import serving
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
@@ -283,3 +283,45 @@ def test_hostile_items_are_shown_as_text(mixed, enter):
         assert admin.page.title() != "1"
     assert page.title() != "1"
     assert opened.complaints == admin.complaints == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(375, 667), (360, 640), (740, 360)])
+def test_both_items_are_above_the_buttons_on_the_first_question(stones, browser, width, height):
+    (token,) = new_people(stones, f"Small {width}")
+    context = browser.new_context(viewport={"width": width, "height": height}, has_touch=True, is_mobile=True)
+    page = Opened(context.new_page(), f"{stones.base}/join/{token}").page
+    assert page.locator("#instructions").get_attribute("open") is not None
+    bar = page.locator("#answers").bounding_box()
+    for side in ("left", "right"):
+        box = page.locator(f"#{side}").bounding_box()
+        assert box["y"] + box["height"] <= bar["y"] + 1
+        assert box["height"] >= 60
+    assert bar["y"] + bar["height"] <= height + 1
+    context.close()
+
+
+def test_a_click_on_a_card_chooses_it_unless_text_is_selected(stones, enter):
+    opened, _ = judge(stones, enter, "Clicker")
+    page = opened.page
+    page.wait_for_timeout(270)
+    box = page.locator("#left .shown p").bounding_box()
+    page.mouse.move(box["x"] + 8, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 8, box["y"] + box["height"] / 2, steps=4)
+    page.mouse.up()
+    page.wait_for_timeout(200)
+    assert votes_of(stones, "Clicker") == []
+    page.evaluate("getSelection().removeAllRanges()")
+    then(page, lambda: page.locator("#right .shown").click())
+    (vote,) = votes_of(stones, "Clicker")
+    assert vote["winner"] == vote["right"]
+
+
+def test_the_page_says_that_it_is_sending(stones, enter):
+    opened, _ = judge(stones, enter, "Slow")
+    page = opened.page
+    page.route("**/api/v1/votes", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    page.wait_for_timeout(270)
+    page.keyboard.press("ArrowLeft")
+    page.locator("#status", has_text="Sending…").wait_for()
+    page.locator("#status", has_text="Saved").wait_for()

@@ -111,7 +111,7 @@ def test_open_assignments_are_tracked_until_answered_or_replaced(collection):
     asked = collection.assignments.create(who, chosen.left, chosen.right, policy="random", probability=0.5)
     projection.catch_up()
     now = projection.open_assignments[who].at + 1
-    assert [one for one in projection.pending(now) if one.annotator == who] == [(who, asked.left, asked.right)]
+    assert [one.items for one in projection.pending(now) if one.annotator == who] == [(asked.left, asked.right)]
     assert not projection.pending(now + projection.settings.questions.lease_seconds * 1_000_000)
     collection.votes.record(asked.token, "left", annotator=who)
     assert who not in projection.catch_up().open_assignments

@@ -18,6 +18,9 @@ def export(
     everything: Annotated[
         bool, typer.Option("--all", help="Include skips, withdrawn votes and votes of excluded annotators.")
     ] = False,
+    criterion: Annotated[
+        str | None, typer.Option(help="Write the answers to this criterion instead of those to the main question.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write the votes of a collection to a file."""
@@ -26,16 +29,18 @@ def export(
     from crowdrank.io import write_table
     from crowdrank.server.boards import rank_command
     from crowdrank.server.files import counted, escape_formula, to_frame
-    from crowdrank.storage import Collection
+    from crowdrank.storage import Collection, task_type
 
     if "://" not in database and not Path(database).exists():
         raise SettingError(f"{database}: no such collection.")
     with spinner(f"Writing {out.name}"), Collection.open(database) as collection:
         rows = collection.log.vote_rows()
-        table = to_frame(rows if everything else counted(rows))
-        judgments = collection.log.judgments()
-    if not any(table["query"]):
-        table = table.drop("query")
+        kind = task_type(collection.log.task()).kind
+        table = to_frame(rows if everything else counted(rows, criterion), kind)
+        judgments = collection.log.judgments(criterion=criterion)
+    if criterion is not None and not everything and not len(table):
+        raise SettingError(f"There are no answers to the criterion {criterion!r}.")
+    table = table.drop(name for name in ("query", "criterion", "comment") if not any(table[name]))
     if out.suffix.lower() in (".csv", ".tsv"):
         import polars as pl
 
@@ -44,8 +49,8 @@ def export(
     write_table(table, out)
     command = None if everything else rank_command(judgments, out)
     if as_json:
-        print_json({"out": str(out), "votes": len(table), "board": command})
+        print_json({"out": str(out), "votes": table["seq"].n_unique(), "board": command})
         return
-    typer.echo(f"Wrote {len(table):,} votes to {out}.")
+    typer.echo(f"Wrote {table['seq'].n_unique():,} votes to {out}.")
     if command is not None:
         typer.echo(f"Rank them like the leaderboard:  {command}")

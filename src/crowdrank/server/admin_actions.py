@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from crowdrank.errors import SettingError, UnknownNameError
+from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.server.content import content_kind, item_body, item_view
 from crowdrank.server.files import CONTENT_FIELDS, save_image
 from crowdrank.server.projection import Annotator, Item, Projection
@@ -78,7 +78,8 @@ def add_annotators(service: Service, names_and_quotas: Sequence[tuple[str, int |
 
 def replace_token(service: Service, id_: int, actor: str) -> str:
     """Revoke the tokens of an annotator and issue a new one."""
-    get_annotator(service, id_)
+    if get_annotator(service, id_).erased:
+        raise DataError("This annotator was erased, which cannot be reverted.")
     service.collection.access.revoke_all(id_, actor=actor)
     token = service.collection.access.issue([id_], actor=actor)[0]
     service.projection.catch_up()
@@ -102,6 +103,8 @@ def set_quota(service: Service, id_: int, quota: int | None, actor: str) -> None
 
 def set_excluded(service: Service, id_: int, excluded: bool, actor: str, reason: str = "") -> None:
     annotator = get_annotator(service, id_)
+    if annotator.erased:
+        raise DataError("This annotator was erased, which cannot be reverted.")
     if annotator.excluded == excluded and not annotator.quarantined:
         return
     if excluded:
@@ -109,6 +112,22 @@ def set_excluded(service: Service, id_: int, excluded: bool, actor: str, reason:
     else:
         service.collection.annotators.include(id_, actor=actor)
     service.projection.catch_up()
+
+
+def erase_annotator(service: Service, id_: int, actor: str, *, keep_votes: bool) -> str:
+    """Erase what identifies an annotator, and return the name that replaces theirs."""
+    get_annotator(service, id_)
+    try:
+        return service.collection.erase_annotator(id_, actor=actor, keep_votes=keep_votes)
+    finally:
+        service.projection.catch_up()
+
+
+def data_about(service: Service, id_: int, actor: str) -> Json:
+    """Return everything that is stored about an annotator. The log records the export, without their name."""
+    data = service.collection.data_about(id_)
+    service.collection.log.note("data of an annotator exported", actor=actor, detail={"annotator": id_})
+    return data
 
 
 def void_votes(service: Service, votes: Iterable[int], actor: str, reason: str = "") -> list[int]:
@@ -154,10 +173,19 @@ def store_settings(
     added = replace(new, webhooks=tuple(hook for hook in new.webhooks if hook.url not in known))
     items = [(item.query, item.label) for item in projection.items.values()]
     check_changes(added, changed, items, allow_internal=allow_internal)
+    if "task" in changed:
+        _check_task_change(projection)
     if "webhooks" in changed:
         changed["webhooks"] = [{**hook, "secret": collection.keys.seal(hook["secret"])} for hook in after["webhooks"]]
     if changed:
         collection.settings.change(changed, actor=actor)
+    if "task" in changed:
+        collection.assignments.release_all()
+
+
+def _check_task_change(projection: Projection) -> None:
+    if len(projection.votes):
+        raise SettingError("task: it cannot be changed after the first answer. Start another collection.")
 
 
 def settings_without_secrets(settings: Settings) -> Json:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.data import LEFT, RIGHT, TIE
+from crowdrank.data import LEFT, RIGHT, TIE, Comparisons
 from crowdrank.errors import CrowdrankError, muted_warnings
 from crowdrank.evaluation import Verdicts, verdicts
 from crowdrank.results import Ranking
 from crowdrank.server.boards import Board, board_model
 from crowdrank.server.projection import Annotator, Projection
-from crowdrank.storage import SKIPPED
+from crowdrank.storage import ANSWERED, BOTH_BAD, SKIPPED
 from crowdrank.storage.judgments import iso_time
 
 Json = dict[str, Any]
@@ -61,7 +62,7 @@ def ranks_without(board: Board, name: str) -> list[Json]:
 
 def _summary(projection: Projection, annotator: Annotator, verdict: Json | None, quality: Json | None) -> Json:
     votes = np.array([vote for vote in annotator.votes if not projection.is_withdrawn(vote)], np.int64)
-    outcome = projection.votes.outcome[votes]
+    outcome = _without_both_bad(projection.votes.outcome[votes])
     left, right = int(np.sum(outcome == LEFT)), int(np.sum(outcome == RIGHT))
     tied, skipped = int(np.sum(outcome == TIE)), int(np.sum(outcome == SKIPPED))
     seconds = np.array([projection.response_ms[vote] for vote in votes if projection.response_ms[vote] >= 0]) / 1000
@@ -71,6 +72,7 @@ def _summary(projection: Projection, annotator: Annotator, verdict: Json | None,
         "name": annotator.name,
         "excluded": annotator.excluded,
         "quarantined": annotator.quarantined,
+        "erased": annotator.erased,
         "quota": annotator.quota if annotator.quota is not None else default_quota,
         "votes": len(votes) - skipped,
         "answers": len(votes),
@@ -86,8 +88,19 @@ def _summary(projection: Projection, annotator: Annotator, verdict: Json | None,
         **_gold(projection, votes),
         **_repeats(projection, votes),
         **(quality or {"quality": None, "low": None, "high": None}),
-        **(verdict or {"verdict": "too few to say", "reason": "No answers yet.", "agreement": None}),
+        **(verdict or _no_verdict(projection)),
     }
+
+
+def _no_verdict(projection: Projection) -> Json:
+    if projection.settings.task.type == "pair":
+        return {"verdict": "too few to say", "reason": "No answers yet.", "agreement": None}
+    reason = "Verdicts are for comparisons of pairs. The quality is the one that the board estimates."
+    return {"verdict": "not tested", "reason": reason, "agreement": None}
+
+
+def _without_both_bad(outcome: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    return np.where(outcome == BOTH_BAD, TIE, outcome).astype(np.int8)
 
 
 def _share(part: int, whole: int) -> float | None:
@@ -126,8 +139,9 @@ def _repeats(projection: Projection, rows: IntArray) -> Json:
     repeated = same = 0
     for row in rows:
         one, other, outcome = int(votes.left[row]), int(votes.right[row]), int(votes.outcome[row])
-        if outcome == SKIPPED:
+        if outcome in (SKIPPED, ANSWERED):
             continue
+        outcome = int(TIE) if outcome == BOTH_BAD else outcome
         pair, answer = ((one, other), outcome) if one < other else ((other, one), -outcome)
         if pair in answers:
             repeated, same = repeated + 1, same + (answers[pair] == answer)
@@ -140,6 +154,8 @@ def _qualities(ranking: Ranking | None) -> dict[str, Json]:
         return {}
     with muted_warnings():
         annotators = ranking.annotators
+    if "quality" not in annotators.estimates:
+        return {}
     estimate, low, high = annotators.estimates["quality"]
     return {
         str(name): {"quality": round(float(q), 4), "low": round(float(a), 4), "high": round(float(b), 4)}
@@ -149,9 +165,9 @@ def _qualities(ranking: Ranking | None) -> dict[str, Json]:
 
 def _verdicts(board: Board) -> dict[str, Json]:
     """Return the verdict on each annotator, with its reason and the agreement with the other annotators."""
-    if board.judgments is None:
-        return {}
     judgments = board.judgments
+    if not isinstance(judgments, Comparisons):
+        return {}
     try:
         with muted_warnings():
             found: Verdicts = verdicts(judgments)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from crowdrank.errors import NothingToAskError
-from crowdrank.server.choice import PendingState, choose_pair
+from crowdrank.server.choice import PendingState
 from crowdrank.server.content import question_view, render
+from crowdrank.server.drawing import draw
 from crowdrank.server.errors import RequestError
-from crowdrank.server.projection import Annotator, Projection
+from crowdrank.server.projection import Annotator, OpenAssignment, Projection
 from crowdrank.storage import (
     Assignment,
     Collection,
     Job,
     Outcome,
-    PendingPair,
     QuotaReachedError,
     RecordedVote,
     Task,
@@ -37,17 +38,26 @@ class Answer(NamedTuple):
     ----------
     token : str
         The token of the assignment.
-    outcome : {"left", "right", "tie", "skip"}
+    outcome : {"left", "right", "tie", "both_bad", "skip", "answered"}
+        "answered" for tasks other than pairs, whose `value` is the answer.
     reason : str, default ""
         Why the question was skipped.
     response_ms : int, optional
         The response time in milliseconds.
+    value : optional
+        The answer to another task than a pair, as `TaskType.check` accepts it.
+    criteria : mapping, optional
+        The answers to further criteria.
+    comment : str, default ""
     """
 
     token: str
     outcome: Outcome
     reason: str = ""
     response_ms: int | None = None
+    value: Any = None
+    criteria: Mapping[str, Any] = MappingProxyType({})
+    comment: str = ""
 
 
 class JudgingRequest:
@@ -102,6 +112,8 @@ class JudgingRequest:
         question, vote = self.question(), self.vote
         assert vote is not None
         recorded = {"seq": vote.seq, "outcome": vote.outcome, "winner": vote.winner, "at": vote.at // 1000}
+        if vote.answer is not None:
+            recorded |= dict(vote.answer)
         return {"recorded": recorded, "replayed": vote.replayed, "next": question}
 
 
@@ -174,13 +186,15 @@ class AssignmentService:
     def _vote_task(self, request: JudgingRequest) -> Task[Any, Any, RecordedVote]:
         answer = request.answer
         assert answer is not None
-        self._check_allowed(answer.outcome)
+        self._check_allowed(answer)
         return self._collection.votes.recording_task(
             answer.token,
-            answer.outcome,
+            answer.value if answer.outcome == "answered" else answer.outcome,
             annotator=request.annotator.id,
             reason=answer.reason,
             response_ms=answer.response_ms,
+            criteria=answer.criteria,
+            comment=answer.comment,
         )
 
     def _assign_next(self, requests: Sequence[JudgingRequest]) -> None:
@@ -206,38 +220,37 @@ class AssignmentService:
             request.next_question = request.attempt(partial(self._assigned, request.annotator, job))
 
     def _without_choice(self, annotator: Annotator, held: Assignment | None) -> Json | None:
-        """Return the response if no pair has to be chosen: the study is paused or closed, or a question is held."""
+        """Return the response if nothing has to be drawn: the study is paused or closed, or a question is held."""
         if self._projection.state == "paused":
             return {"paused": True, "progress": self.progress(annotator)}
         if self._projection.state == "closed" or annotator.is_shut_out:
             return self._finished(annotator, "closed")
         if held is None:
             return None
-        if not any(self._projection.items[item].hidden for item in (held.left, held.right)):
+        if not any(self._projection.items[item].hidden for item in held.items):
             return self._question(annotator, held)
         self._collection.assignments.release(annotator.id)
         return None
 
     def _if_finished(self, annotator: Annotator, pending: PendingState) -> Json | None:
-        reason = self._reason_to_stop(annotator, pending.pairs)
+        reason = self._reason_to_stop(annotator, pending)
         return None if reason is None else self._finished(annotator, reason)
 
     def _assignment_task(self, request: JudgingRequest, pending: PendingState) -> Task[Any, Any, Assignment] | None:
         annotator = request.annotator
         try:
-            pair = choose_pair(self._projection, annotator, pending, self._rng)
+            drawn = draw(self._projection, annotator, pending, self._rng)
         except NothingToAskError:
             request.next_question = self._finished(annotator, "no_pairs_left")
             return None
-        pending.add(PendingPair(annotator.id, pair.left, pair.right))
+        pending.add(OpenAssignment(0, 0, annotator.id, drawn.question.items))
         return self._collection.assignments.creation_task(
             annotator.id,
-            pair.left,
-            pair.right,
-            policy=pair.policy,
-            probability=pair.probability,
+            drawn.question,
+            policy=drawn.policy,
+            probability=drawn.probability,
             seconds=self._projection.settings.questions.lease_seconds,
-            gold=pair.gold,
+            gold=drawn.gold,
             quota=self.quota(annotator),
         )
 
@@ -247,13 +260,13 @@ class AssignmentService:
         except QuotaReachedError:
             return self._finished(annotator, "quota")
 
-    def _reason_to_stop(self, annotator: Annotator, pending: list[PendingPair]) -> str | None:
+    def _reason_to_stop(self, annotator: Annotator, pending: PendingState) -> str | None:
         projection, budget = self._projection, self._projection.settings.budget
         quota, answered = self.quota(annotator), sum(projection.answer_counts(annotator))
         if quota is not None and answered >= quota:
             return "quota"
         # Open assignments of others are counted as votes, so that the budget is never exceeded.
-        committed = projection.n_counted + sum(1 for pair in pending if pair.annotator != annotator.id)
+        committed = projection.n_counted + sum(1 for one in pending.questions if one.annotator != annotator.id)
         if budget.votes is not None and committed >= budget.votes:
             return "budget"
         if budget.money is not None and (committed + 1) * budget.price_per_vote > budget.money:
@@ -276,21 +289,31 @@ class AssignmentService:
         }
 
     def _question(self, annotator: Annotator, assignment: Assignment) -> Json:
-        left, right = (self._projection.items[id_] for id_ in (assignment.left, assignment.right))
-        context = str(left.content.get("context") or right.content.get("context") or "")
+        items = [self._projection.items[id_] for id_ in assignment.items]
+        context = next((str(item.content["context"]) for item in items if item.content.get("context")), "")
+        views = [question_view(item) for item in items]
+        shown: Json = {"left": views[0], "right": views[1]} if assignment.is_pair else {"items": views}
+        if assignment.grades:
+            shown["scale"] = list(self._projection.settings.task.scale)
+        if assignment.criteria:
+            shown["criteria"] = list(assignment.criteria)
         return {
             "assignment": {
                 "token": assignment.token,
-                "left": question_view(left),
-                "right": question_view(right),
-                "query": left.query,
+                "task": assignment.task,
+                **shown,
+                "query": items[0].query,
                 "context": render("markdown", context, "") if context else None,
                 "expires_at": assignment.expires_at // 1000,
             },
             "progress": self.progress(annotator),
         }
 
-    def _check_allowed(self, outcome: Outcome) -> None:
+    def _check_allowed(self, answer: Answer) -> None:
         settings = self._projection.settings
-        if (outcome == "tie" and not settings.ties) or (outcome == "skip" and not settings.skips):
-            raise RequestError(422, f"{outcome!r} is not an answer in this study.", code="not_allowed")
+        allowed = {"tie": settings.ties, "skip": settings.skips, "both_bad": settings.both_bad}
+        for outcome in (answer.outcome, *answer.criteria.values()):
+            if isinstance(outcome, str) and not allowed.get(outcome, True):
+                raise RequestError(422, f"{outcome!r} is not an answer in this study.", code="not_allowed")
+        if answer.comment and not settings.comments:
+            raise RequestError(422, "Comments are not allowed in this study.", code="not_allowed")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.arrays import BoolArray, IntArray
+from crowdrank.arrays import BoolArray, Int32Array, IntArray
+from crowdrank.data import LEFT, TIE
 from crowdrank.engines.compilation import Compiled
 from crowdrank.online import Beliefs, CrowdBT, Vocabulary
 from crowdrank.online.sequential_model import Answers
+from crowdrank.storage import ANSWERED, BOTH_BAD
 
 SNAPSHOT_INTERVAL = 1_000
 """Votes between two snapshots of the beliefs. Withdrawing a vote only replays the votes since the last snapshot."""
@@ -35,7 +38,8 @@ class BeliefProjection:
     left, right, annotator : array of int32
         The codes of each vote.
     outcome : array of int8
-        1 if the left item won, -1 if the right one won, 0 for a tie, 2 for a skip.
+        1 if the left item won, -1 if the right one won, 0 for a tie, 2 for a skip, 3 if both are bad, 4 for an answer
+        to another task.
     counts : array of bool
         Whether a vote updates the beliefs: not a skip, not withdrawn, and its annotator is not excluded.
     """
@@ -46,6 +50,7 @@ class BeliefProjection:
         self.left = self.right = self.annotator = np.zeros(0, np.int32)
         self.outcome = np.zeros(0, np.int8)
         self.counts = np.zeros(0, bool)
+        self._implied: dict[int, Int32Array] = {}  # by vote on another task: pairs of a better and a worse item
         self._snapshots: list[tuple[int, Beliefs]] = [(0, model.empty())]
         self._current: tuple[int, Beliefs] = self._snapshots[0]
 
@@ -62,10 +67,22 @@ class BeliefProjection:
                 self.annotators.labels + tuple(annotators), self.annotators.queries + ("",) * len(annotators)
             )
 
+    def rename_annotator(self, code: int, name: str) -> None:
+        labels = self.annotators.labels
+        self.annotators = Vocabulary((*labels[:code], name, *labels[code + 1 :]), self.annotators.queries)
+
     def append(
-        self, left: IntArray, right: IntArray, annotator: IntArray, outcome: npt.NDArray[np.int8], counts: BoolArray
+        self,
+        left: IntArray,
+        right: IntArray,
+        annotator: IntArray,
+        outcome: npt.NDArray[np.int8],
+        counts: BoolArray,
+        implied: Mapping[int, list[tuple[int, int]]] = MappingProxyType({}),
     ) -> None:
-        """Append votes."""
+        """Append votes. Votes on other tasks than pairs have `implied` pairs, by their position among these votes."""
+        for position, pairs in implied.items():
+            self._implied[len(self) + position] = np.array(pairs, np.int32).reshape(-1, 2)
         self.left = np.append(self.left, left.astype(np.int32))
         self.right = np.append(self.right, right.astype(np.int32))
         self.annotator = np.append(self.annotator, annotator.astype(np.int32))
@@ -98,11 +115,13 @@ class BeliefProjection:
 
     def _update(self, beliefs: Beliefs, rows: slice) -> Beliefs:
         counted = np.flatnonzero(self.counts[rows]) + (rows.start or 0)
-        answers = _CompiledAnswers(
-            self.left[counted],
-            self.right[counted],
-            self.outcome[counted],
-            self.annotator[counted],
-            np.ones(len(counted)),
-        )
+        outcome = self.outcome[counted]
+        left, right, annotator = self.left[counted], self.right[counted], self.annotator[counted]
+        outcome = np.where(outcome == BOTH_BAD, TIE, outcome).astype(np.int8)
+        if (outcome == ANSWERED).any():  # votes of one study are all of one task
+            pairs = [self._implied[row] for row in counted.tolist()]
+            left, right = np.ascontiguousarray(np.concatenate(pairs).T)
+            annotator = np.repeat(annotator, [len(one) for one in pairs])
+            outcome = np.full(len(left), LEFT, np.int8)
+        answers = _CompiledAnswers(left, right, outcome, annotator, np.ones(len(annotator)))
         return self.model.apply(beliefs, self.items, self.annotators, answers)

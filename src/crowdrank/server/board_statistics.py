@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdrank.active import decision, reliability
 from crowdrank.active.forecasting import forecast_from_draws
-from crowdrank.data import Comparisons
+from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import CrowdrankError
 from crowdrank.models import Model
 from crowdrank.online import Vocabulary
@@ -110,7 +110,7 @@ def reliability_summary(judgments: Comparisons, model: Model) -> Json | None:
     }
 
 
-def board_history(judgments: Comparisons, current: Ranking, model: Model) -> tuple[Json, ...]:
+def board_history(judgments: Judgments, current: Ranking, model: Model) -> tuple[Json, ...]:
     """Fit the first eighth, quarter, … of the votes: mean standard error, and Kendall's τ with the current order."""
     if len(judgments) < 2 * _HISTORY_POINTS:
         return ()
@@ -119,9 +119,9 @@ def board_history(judgments: Comparisons, current: Ranking, model: Model) -> tup
     points = []
     for part in range(1, _HISTORY_POINTS + 1):
         count = len(judgments) * part // _HISTORY_POINTS
-        early = judgments.take(slice(count))
+        early = judgments.take(np.arange(count))
         board = model.fit(early)
-        seen = np.isin(np.arange(len(current.items)), np.concatenate([early.left, early.right]))
+        seen = early.n_judgments_per_item > 0
         tau = kendall_correlation(board.scores[seen], current.scores[seen]) if seen.sum() > 1 else float("nan")
         error = float(np.mean(board.uncertainty.std_error[seen]))
         points.append(

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from crowdrank.data import LEFT, RIGHT, Comparisons
+from crowdrank.data import Comparisons, Judgments, Rankings
 from crowdrank.errors import muted_warnings
 from crowdrank.evaluation.candidates import model_of
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import default_model
 from crowdrank.results import Ranking
 from crowdrank.server.board_statistics import DecisionStatus, board_history, decision_status, reliability_summary
+from crowdrank.server.explanations import explain_order, item_keys
 from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
 
@@ -56,6 +57,8 @@ class BoardRow:
         Whether the item has very few votes.
     explanation : str
         Why it is above the next item.
+    criteria : tuple of int or None
+        Its rank by each further criterion.
     """
 
     id: int
@@ -71,6 +74,7 @@ class BoardRow:
     votes: int
     provisional: bool
     explanation: str = ""
+    criteria: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +93,10 @@ class Board:
         How many votes count, and how many annotators gave them.
     rows : tuple of BoardRow
         The items, best first.
+    task : str
+        The type of the task.
+    criteria : tuple of str
+        Further criteria, by which the rows are ranked as well.
     decision : DecisionStatus or None
     reliability : dict or None
     history : tuple of dict
@@ -100,7 +108,7 @@ class Board:
     seconds : float
         How long it took to build.
     ranking : Ranking or None
-    judgments : Comparisons or None
+    judgments : Comparisons, Ratings, Rankings or None
     """
 
     seq: int
@@ -109,6 +117,8 @@ class Board:
     votes: int
     annotators: int
     rows: tuple[BoardRow, ...]
+    task: str = "pair"
+    criteria: tuple[str, ...] = ()
     decision: DecisionStatus | None = None
     reliability: Json | None = None
     history: tuple[Json, ...] = ()
@@ -116,7 +126,7 @@ class Board:
     is_pending: bool = False
     seconds: float = field(default=0.0, compare=False)
     ranking: Ranking | None = field(default=None, compare=False, repr=False)
-    judgments: Comparisons | None = field(default=None, compare=False, repr=False)
+    judgments: Judgments | None = field(default=None, compare=False, repr=False)
 
     def as_dict(self) -> Json:
         return {
@@ -125,6 +135,8 @@ class Board:
             "chosen_because": self.chosen_because,
             "votes": self.votes,
             "annotators": self.annotators,
+            "task": self.task,
+            "criteria": list(self.criteria),
             "items": [{**asdict(row), "label": row.item} for row in self.rows],
             "decision": None if self.decision is None else asdict(self.decision),
             "reliability": self.reliability,
@@ -151,8 +163,10 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
     items = collection.items.all(up_to=seq) if seq else {}
     visible = {(item.query, item.label): item.id for item in items.values() if not item.hidden}
     with_features = collection.log.judgments(seq)
-    judgments = replace(with_features, features={})
-    model = board_model(judgments)
+    judgments = with_features
+    if isinstance(judgments, Comparisons):
+        judgments = replace(judgments, features={})
+    model, settings = board_model(judgments), projection.settings
     empty = Board(
         seq=seq,
         model=name_of(model),
@@ -160,16 +174,21 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
         votes=len(judgments),
         annotators=len(judgments.annotators),
         rows=tuple(_row_without_votes(query, label, id_) for (query, label), id_ in visible.items()),
+        task=collection.log.task(seq) if len(judgments) else settings.task.type,
+        criteria=settings.task.criteria,
     )
     if not len(judgments):
         return empty
     with muted_warnings():  # the board shows by itself that data are thin
         ranking = model.fit(judgments)
         fitted = model_of(ranking).with_estimated_settings(ranking)  # what was learnt from the data is not learnt again
-        reliability = reliability_summary(with_features, fitted)
+        reliability = reliability_summary(with_features, fitted) if isinstance(with_features, Comparisons) else None
         history = board_history(judgments, ranking, fitted)
-    settings = projection.settings
-    rows = _rows(ranking, judgments, visible, settings.questions.min_appearances)
+        by_criterion = [ranks_by_criterion(collection, seq, criterion) for criterion in settings.task.criteria]
+    rows = [
+        replace(row, criteria=tuple(ranks.get((row.query, row.item)) for ranks in by_criterion))
+        for row in _rows(ranking, judgments, visible, settings.questions.min_appearances)
+    ]
     ranked = {row.id for row in rows}
     decision = None
     if settings.budget.decision is not None:
@@ -187,56 +206,25 @@ def build_board(collection: Collection, projection: Projection, seq: int) -> Boa
     )
 
 
-def board_model(judgments: Comparisons) -> Model:
+def ranks_by_criterion(collection: Collection, seq: int, criterion: str) -> dict[tuple[str, str], int]:
+    """Return the ranks of items, by query and label, according to the answers to one criterion."""
+    judgments = collection.log.judgments(seq, criterion=criterion)
+    if not len(judgments):
+        return {}
+    ranking = board_model(judgments).fit(judgments)
+    return dict(zip(item_keys(ranking), ranking.rank.tolist(), strict=True))
+
+
+def board_model(judgments: Judgments) -> Model:
     """Return the model for a board, which is the default model of these judgments."""
     return by_name(default_model(judgments).name)()
 
 
-def rank_command(judgments: Comparisons, votes: Path) -> str:
+def rank_command(judgments: Judgments, votes: Path) -> str:
     """Return the command that ranks exported votes as the board does."""
     model = board_model(judgments)
     changed = [f"--set {f.name}={getattr(model, f.name)}" for f in fields(model) if getattr(model, f.name) != f.default]
     return f"crowdrank rank {shlex.quote(str(votes))} --model {name_of(model)} {' '.join(changed)}".rstrip()
-
-
-def explain_order(ranking: Ranking, judgments: Comparisons, above: str, below: str, query: str = "") -> str:
-    """Say how two items were compared, and how certain their order is."""
-    codes = {key: code for code, key in enumerate(item_keys(ranking))}
-    if (query, above) not in codes or (query, below) not in codes:
-        return "One of the two items has no votes yet."
-    a, b = codes[query, above], codes[query, below]
-    won, lost, tied = _direct_comparisons(judgments, a, b)
-    probability = ranking.uncertainty.probability_above(ranking.scores, a, b)
-    if won + lost + tied == 0:
-        evidence = "they were never compared directly, so the order follows from comparisons with other items"
-    elif won + lost == 0:
-        evidence = f"all direct comparisons were ties ({tied})"
-    else:
-        ties = f", and {tied} {'was a tie' if tied == 1 else 'were ties'}" if tied else ""
-        evidence = f"{above} won {won} of {won + lost} direct comparisons{ties}"
-    order = "above" if ranking.scores[a] >= ranking.scores[b] else "below"
-    certainty = probability if order == "above" else 1 - probability
-    return f"{above} is {order} {below} with {_percent(certainty)} probability: {evidence}."
-
-
-def _percent(probability: float) -> str:
-    return "more than 99 %" if probability > 0.99 else f"{probability:.0%}".replace("%", " %")
-
-
-def _direct_comparisons(judgments: Comparisons, a: int, b: int) -> tuple[int, int, int]:
-    """Return how often `a` won against `b`, lost and tied."""
-    forward, backward = (judgments.left == a) & (judgments.right == b), (judgments.left == b) & (judgments.right == a)
-    won = np.sum(judgments.outcome[forward] == LEFT) + np.sum(judgments.outcome[backward] == RIGHT)
-    lost = np.sum(judgments.outcome[forward] == RIGHT) + np.sum(judgments.outcome[backward] == LEFT)
-    both = int(np.sum(forward) + np.sum(backward))
-    return int(won), int(lost), both - int(won) - int(lost)
-
-
-def item_keys(ranking: Ranking) -> list[tuple[str, str]]:
-    """Return the query and the label of every item of a ranking."""
-    items = ranking.items
-    queries = items.queries[items.query] if items.has_queries else [""] * len(items)
-    return [(str(query), str(label)) for query, label in zip(queries, items.labels, strict=True)]
 
 
 def _row_without_votes(query: str, label: str, id_: int) -> BoardRow:
@@ -257,9 +245,11 @@ def _row_without_votes(query: str, label: str, id_: int) -> BoardRow:
 
 
 def _rows(
-    ranking: Ranking, judgments: Comparisons, visible: dict[tuple[str, str], int], min_appearances: int
+    ranking: Ranking, judgments: Judgments, visible: dict[tuple[str, str], int], min_appearances: int
 ) -> list[BoardRow]:
     keys, uncertainty = item_keys(ranking), ranking.uncertainty
+    if isinstance(judgments, Rankings):
+        judgments = judgments.to_comparisons()  # once for all explanations
     low, high = np.quantile(uncertainty.draws, (0.025, 0.975), axis=0)
     rank_low, rank_high = ranking.rank_intervals()
     order = [code for code in ranking.order.tolist() if keys[code] in visible]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from crowdrank.arrays import IntArray
 from crowdrank.errors import NothingToAskError
 from crowdrank.online import Beliefs, Vocabulary
 from crowdrank.online.moments import Triplet, fantasize
-from crowdrank.server.projection import Annotator, Projection
+from crowdrank.server.projection import Annotator, OpenAssignment, Projection
 from crowdrank.server.settings import QuestionSettings
 from crowdrank.storage import PendingPair
 
 GOLD, REPEAT = "gold", "repeat"
+Pending = OpenAssignment | PendingPair
 _REPEAT_DISTANCE = 5
 """Votes between a question and its repetition, at least."""
 
@@ -53,19 +55,19 @@ class ChosenPair:
 class PendingState:
     """The open assignments, and the beliefs expected once they are answered.
 
-    All annotators who are served together share it. A pair that is chosen for one of them is added, so that the next
-    one is asked about another pair.
+    All annotators who are served together share it. A question that is chosen for one of them is added, so that the
+    next one is asked something else.
     """
 
-    def __init__(self, projection: Projection, pending: Iterable[PendingPair]) -> None:
+    def __init__(self, projection: Projection, pending: Iterable[Pending]) -> None:
         with projection.lock:
-            self._projection, self.pairs = projection, list(pending)
+            self._projection, self.questions = projection, list(pending)
             self.triplets: list[Triplet] = []
             self.beliefs = beliefs = projection.beliefs
             self._variance, self._alpha, self._beta = (
                 column.copy() for column in (beliefs.variance, beliefs.alpha, beliefs.beta)
             )
-            self._anticipate(self.pairs)
+            self._anticipate(self.questions)
 
     @property
     def expected_beliefs(self) -> Beliefs:
@@ -76,30 +78,37 @@ class PendingState:
             annotator_columns={**beliefs.annotator_columns, "alpha": self._alpha.copy(), "beta": self._beta.copy()},
         )
 
-    def add(self, pair: PendingPair) -> None:
-        self.pairs.append(pair)
-        self._anticipate([pair])
+    def add(self, question: Pending) -> None:
+        self.questions.append(question)
+        self._anticipate([question])
 
     def without(self, annotator: int) -> PendingState:
         """Return the state for an annotator whose own open assignment will be replaced."""
-        others = [pair for pair in self.pairs if pair.annotator != annotator]
-        return self if len(others) == len(self.pairs) else PendingState(self._projection, others)
+        others = [question for question in self.questions if question.annotator != annotator]
+        return self if len(others) == len(self.questions) else PendingState(self._projection, others)
 
-    def _anticipate(self, pairs: list[PendingPair]) -> None:
-        new = [self._triplet(pair) for pair in pairs]
+    def item_counts(self) -> IntArray:
+        """Return in how many open assignments each item is, by code."""
+        codes = [self._projection.items[item].code for question in self.questions for item in question.items]
+        return np.bincount(np.array(codes, np.int64), minlength=len(self._projection.items))
+
+    def _anticipate(self, questions: list[Pending]) -> None:
+        new = [triplet for question in questions for triplet in self._triplets(question)]
         self.triplets += new
         if new:
             fantasize(np.array(new, np.int64), self.beliefs.mean, self._variance, self._alpha, self._beta)
 
-    def _triplet(self, pair: PendingPair) -> Triplet:
-        i, j = sorted(self._projection.items[item].code for item in (pair.left, pair.right))
-        return i, j, self._projection.annotators[pair.annotator].code
+    def _triplets(self, question: Pending) -> list[Triplet]:
+        """Return the comparisons that the answer will contain: of a larger set, those of neighbours."""
+        codes = [self._projection.items[item].code for item in question.items]
+        who = self._projection.annotators[question.annotator].code
+        return [(min(pair), max(pair), who) for pair in pairwise(codes)]
 
 
 def choose_pair(
     projection: Projection,
     annotator: Annotator,
-    pending: Iterable[PendingPair] | PendingState,
+    pending: Iterable[Pending] | PendingState,
     rng: np.random.Generator,
 ) -> ChosenPair:
     """Choose a pair: gold, a repetition, or whatever the policy of the settings picks.
@@ -107,7 +116,7 @@ def choose_pair(
     Raises NothingToAskError if no pair is left for this annotator.
     """
     with projection.lock:
-        settings, codes = projection.settings.questions, _available_items(projection, annotator)
+        settings, codes = projection.settings.questions, available_items(projection, annotator)
         gold, repeats = _unasked_gold(projection, annotator, codes), _repeatable(projection, annotator, codes)
         gold_share = settings.gold_share if len(gold) else 0.0
         repeat_share = settings.repeat_share if len(repeats) >= _REPEAT_DISTANCE else 0.0
@@ -118,9 +127,9 @@ def choose_pair(
         if draw < gold_share + repeat_share:
             one, other = repeats[int(rng.integers(len(repeats)))]
             return _place(projection, annotator, one, other, REPEAT, repeat_share / len(repeats), rng)
-        policy = _policy(settings)
+        policy = policy_of(settings)
         state = pending if isinstance(pending, PendingState) else PendingState(projection, pending)
-        view = _AnnotatorView(projection, annotator, codes, state.without(annotator.id))
+        view = AnnotatorView(projection, annotator, codes, state.without(annotator.id))
     # The view is a copy, so the search runs without the lock and others can choose at the same time.
     choice = view.pick(policy, rng)
     with projection.lock:
@@ -129,7 +138,7 @@ def choose_pair(
         return _place(projection, annotator, one, other, choice.policy, probability, rng)
 
 
-class _AnnotatorView:
+class AnnotatorView:
     """The items that one annotator may be asked about, with their own codes: hidden and own items are left out."""
 
     def __init__(self, projection: Projection, annotator: Annotator, codes: IntArray, state: PendingState) -> None:
@@ -156,7 +165,7 @@ class _AnnotatorView:
 class _AnnotatorHistory(QuestionHistory):
     """The question history of one view. Other annotators appear in it only by the pairs they hold."""
 
-    def __init__(self, view: _AnnotatorView) -> None:
+    def __init__(self, view: AnnotatorView) -> None:
         super().__init__(view.beliefs)
         self.item_counts = view.appearances + np.bincount(view.pending.ravel(), minlength=len(view.appearances))
         self.pending = Counter((i, j, EVERYONE) for i, j in view.pending.T.tolist())  # annotators do not matter here
@@ -193,13 +202,13 @@ def _restrict_items(items: Vocabulary, codes: bytes) -> Vocabulary:
     return Vocabulary(tuple(items.labels[n] for n in rows), tuple(items.queries[n] for n in rows))
 
 
-def _available_items(projection: Projection, annotator: Annotator) -> IntArray:
+def available_items(projection: Projection, annotator: Annotator, minimum: int = 2) -> IntArray:
     """Return the codes of items that are not hidden and not the annotator's own."""
     available = np.ones(len(projection.items), bool)
     available[list(projection.hidden | projection.owned.get(annotator.name, set()))] = False
     codes = np.flatnonzero(available)
-    if len(codes) < 2:
-        raise NothingToAskError("There are fewer than two items to compare.")
+    if len(codes) < minimum:
+        raise NothingToAskError(f"There are fewer than {minimum} items to ask about.")
     return codes
 
 
@@ -210,7 +219,7 @@ class _CompiledInformationGain(InformationGain):
 
 
 @lru_cache(maxsize=16)
-def _policy(settings: QuestionSettings) -> BasePolicy:
+def policy_of(settings: QuestionSettings) -> BasePolicy:
     kind: Any = by_name(settings.policy)
     if kind is InformationGain:
         return _CompiledInformationGain()

@@ -30,23 +30,11 @@ CONTENT_FIELDS = ("body", "kind", "context", "group", "owner")
 _BODY_COLUMNS = ("body", "text", "markdown", "image", "url", "link", "content", "answer")
 _KIND_BY_COLUMN = {"markdown": "markdown", "image": "image", "url": None, "link": "link"}
 _TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt")
-COLUMNS = (
-    "seq",
-    "time",
-    "annotator",
-    "query",
-    "left",
-    "right",
-    "winner",
-    "status",
-    "reason",
-    "response_ms",
-    "assignment",
-    "assigned_at",
-    "policy",
-    "probability",
-    "gold",
-)
+_JUDGED = {
+    "comparisons": ("left", "right", "winner"),
+    "ratings": ("item", "grade"),
+    "rankings": ("list", "item", "rank"),
+}
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _LINES_PER_CHUNK = 500
 
@@ -122,7 +110,14 @@ def as_jsonl(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     yield from _chunks(json.dumps(dict(row), ensure_ascii=False) + "\n" for row in rows)
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str] = COLUMNS) -> Iterator[str]:
+def columns_of(kind: str) -> tuple[str, ...]:
+    """Return the columns of an export of comparisons, ratings or rankings."""
+    start = ("seq", "time", "annotator", "query", *_JUDGED[kind], "status", "reason", "response_ms")
+    gold = ("gold",) if kind == "comparisons" else ()
+    return (*start, "assignment", "assigned_at", "policy", "probability", *gold, "criterion", "comment")
+
+
+def as_csv(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> Iterator[str]:
     """Iterate over lines of CSV. Text that a spreadsheet would read as a formula gets a leading apostrophe."""
     names = list(columns)
     yield _line(names)
@@ -154,19 +149,18 @@ def _chunks(lines: Iterable[str]) -> Iterator[str]:
         yield "".join(chunk)
 
 
-def counted(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Select the votes that count, from which the board is built."""
-    return (row for row in rows if row["status"] == "counts" and row["winner"] != "skip")
+def counted(rows: Iterable[dict[str, Any]], criterion: str | None = None) -> Iterator[dict[str, Any]]:
+    """Select the votes that count, from which the board is built: answers to the main question, or to a criterion."""
+    for row in rows:
+        judged = row["winner"] != "skip" if "winner" in row else row.get("grade", row.get("rank")) is not None
+        if judged and row["status"] == "counts" and row["criterion"] == criterion:
+            yield row
 
 
-def to_frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
-    """Return votes as a data frame."""
+def to_frame(rows: Iterable[dict[str, Any]], kind: str) -> pl.DataFrame:
+    """Return votes as a data frame: comparisons, ratings or rankings."""
     import polars as pl
 
-    kinds = {
-        "seq": pl.Int64,
-        "response_ms": pl.Int64,
-        "assignment": pl.Int64,
-        "probability": pl.Float64,
-    }
-    return pl.DataFrame(list(rows), schema={name: kinds.get(name, pl.String) for name in COLUMNS})
+    numbers = dict.fromkeys(("seq", "response_ms", "assignment", "list", "grade", "rank"), pl.Int64)
+    kinds = {**numbers, "probability": pl.Float64}
+    return pl.DataFrame(list(rows), schema={name: kinds.get(name, pl.String) for name in columns_of(kind)})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,17 @@ from crowdrank.arrays import IntArray
 from crowdrank.online import Beliefs, CrowdBT
 from crowdrank.server.beliefs import BeliefProjection
 from crowdrank.server.settings import Settings
-from crowdrank.storage import SKIPPED, AssignmentColumns, Batch, Collection, Event, PendingPair, VoteColumns
+from crowdrank.storage import (
+    SKIPPED,
+    TASK_TYPES,
+    AssignmentColumns,
+    Batch,
+    Collection,
+    Event,
+    Question,
+    VoteColumns,
+)
+from crowdrank.storage.tasks import implied_pairs
 
 _BATCH_SIZE = 10_000
 _STATES = {"paused": "paused", "resumed": "open", "closed": "closed"}
@@ -74,10 +86,14 @@ class Annotator:
         Whether their votes do not count.
     quarantined : bool, default False
         Whether they are excluded for now: their votes are set aside, and they may go on answering.
+    erased : bool, default False
+        Whether what identified them was removed.
     votes : list of int
         The indices of their votes among all votes.
     answered_pairs : set of int
-        Pairs that they have answered or skipped, packed into one integer each.
+        Pairs that they have answered or skipped, packed into one integer each; also pairs within larger sets of items.
+    answered_items : set of int
+        The codes of items that they have rated.
     left_surplus : Counter
         By item code: how often they saw it on the left minus how often on the right.
     """
@@ -88,8 +104,10 @@ class Annotator:
     metadata: dict[str, Any]
     excluded: bool = False
     quarantined: bool = False
+    erased: bool = False
     votes: list[int] = field(default_factory=list)
     answered_pairs: set[int] = field(default_factory=set)
+    answered_items: set[int] = field(default_factory=set)
     left_surplus: Counter[int] = field(default_factory=Counter)
 
     @property
@@ -99,15 +117,23 @@ class Annotator:
     @property
     def is_shut_out(self) -> bool:
         """Whether they may not answer any more."""
-        return self.excluded and not self.quarantined
+        return self.erased or (self.excluded and not self.quarantined)
 
 
 class OpenAssignment(NamedTuple):
-    """An assignment that is not answered yet."""
+    """An assignment that is not answered yet: its row and time, the annotator, and the ids of its items."""
 
     seq: int
     at: int
-    pair: PendingPair
+    annotator: int
+    items: tuple[int, ...]
+
+
+class TaskVote(NamedTuple):
+    """A vote on another task than a plain pair: what was asked, and the answer; None if it was skipped."""
+
+    question: Question
+    answer: Mapping[str, Any] | None
 
 
 class Projection:
@@ -139,6 +165,8 @@ class Projection:
         By vote: the item known to be better; 0 if unknown.
     response_ms : list of int
         By vote: the response time; -1 if it was not measured.
+    task_votes : dict of int to TaskVote
+        By vote: what was asked and answered, if it is more than a pair.
     open_assignments : dict of int to OpenAssignment
         By annotator.
     board_seq : int
@@ -164,12 +192,13 @@ class Projection:
         self.vote_gold: list[int] = []
         self.vote_times: list[int] = []
         self.response_ms: list[int] = []
+        self.task_votes: dict[int, TaskVote] = {}
         self.open_assignments: dict[int, OpenAssignment] = {}
         self.board_seq = 0
         self.last_revocation = 0
         self._n_reads = 0
         self._index_by_seq: dict[int, int] = {}
-        self._policy_and_gold: dict[int, tuple[str, int]] = {}
+        self._asked: dict[int, tuple[str, int, Question | None]] = {}
         self._setting_values: dict[str, Any] = {}
         self._withdrawn = np.zeros(0, bool)
 
@@ -200,10 +229,10 @@ class Projection:
         """The number of votes that count."""
         return int(np.count_nonzero(self.votes.counts))
 
-    def pending(self, now: int) -> list[PendingPair]:
-        """Return the pairs that someone is looking at, so that nobody else is asked about them meanwhile."""
+    def pending(self, now: int) -> list[OpenAssignment]:
+        """Return the questions that someone is looking at, so that nobody else is asked the same meanwhile."""
         since = now - self.settings.questions.lease_seconds * 1_000_000
-        return [assignment.pair for assignment in self.open_assignments.values() if assignment.at > since]
+        return [assignment for assignment in self.open_assignments.values() if assignment.at > since]
 
     def vote_index(self, seq: int) -> int:
         """Return the index of the vote with this row number among all votes."""
@@ -289,6 +318,17 @@ class Projection:
         annotator.excluded = annotator.quarantined = False
         self._update_counts(self.annotators[event.subject].votes)
 
+    def _annotator_erased(self, event: Event) -> None:
+        annotator, name = self.annotators[event.subject], str(event.detail["name"])
+        old, annotator.name, annotator.metadata, annotator.erased = annotator.name, name, {}, True
+        self.votes.rename_annotator(annotator.code, name)
+        self.open_assignments.pop(annotator.id, None)
+        for item in self.items.values():
+            if item.owner == old:
+                item.content["owner"] = name
+        if old != name and old in self.owned:
+            self.owned[name] = self.owned.pop(old)
+
     def _settings_changed(self, event: Event) -> None:
         self._setting_values |= event.detail
         self.settings = Settings.from_dict(
@@ -315,39 +355,59 @@ class Projection:
         for policy, seq, at, annotator, left, right, gold in zip(
             new.policy, *(column.tolist() for column in columns), strict=True
         ):
-            surplus = self.annotators[annotator].left_surplus
-            surplus[self.items[left].code] += 1
-            surplus[self.items[right].code] -= 1
-            self._policy_and_gold[seq] = (policy, gold)
-            self.open_assignments[annotator] = OpenAssignment(seq, at, PendingPair(annotator, left, right))
+            question = new.question.get(seq)
+            items = (left, right) if question is None else question.items
+            if question is None or question.is_pair:
+                surplus = self.annotators[annotator].left_surplus
+                surplus[self.items[left].code] += 1
+                surplus[self.items[right].code] -= 1
+            self._asked[seq] = (policy, gold, question)
+            self.open_assignments[annotator] = OpenAssignment(seq, at, annotator, items)
 
     def _apply_votes(self, new: VoteColumns) -> None:
         if not len(new):
             return
-        left, right = (
-            np.array([self.items[id_].code for id_ in side.tolist()], np.int64) for side in (new.left, new.right)
-        )
         annotators = [self.annotators[id_] for id_ in new.annotator.tolist()]
         start = len(self.votes)
-        rows = zip(annotators, pack_pair(left, right).tolist(), new.seq.tolist(), new.assignment.tolist(), strict=True)
-        for index, (annotator, pair, seq, assignment) in enumerate(rows, start):
+        left, right = (np.zeros(len(new), np.int64) for _ in range(2))
+        implied: dict[int, list[tuple[int, int]]] = {}
+        rows = zip(annotators, new.seq.tolist(), new.assignment.tolist(), strict=True)
+        sides = list(zip(new.left.tolist(), new.right.tolist(), strict=True))
+        for position, (annotator, seq, assignment) in enumerate(rows):
+            index = start + position
             annotator.votes.append(index)
-            annotator.answered_pairs.add(pair)
             self._index_by_seq[seq] = index
             self.vote_seqs.append(seq)
             last = self.open_assignments.get(annotator.id)
             if last is not None and last.seq == assignment:
                 del self.open_assignments[annotator.id]
-            policy, gold = self._policy_and_gold.pop(assignment)
+            policy, gold, question = self._asked.pop(assignment)
             self.vote_policies.append(policy)
             self.vote_gold.append(gold)
+            if question is not None:
+                self.task_votes[index] = TaskVote(question, new.answer.get(seq))
+            if question is None or question.is_pair:
+                left[position], right[position] = (self.items[id_].code for id_ in sides[position])
+                annotator.answered_pairs.add(int(pack_pair(left[position], right[position])))
+            else:
+                implied[position] = self._apply_task_vote(annotator, self.task_votes[index])
         self.vote_times += new.at.tolist()
         self.response_ms += new.response_ms.tolist()
         self._withdrawn = np.append(self._withdrawn, np.zeros(len(new), bool))
         counts = (new.outcome != SKIPPED) & ~np.array([annotator.excluded for annotator in annotators])
         codes = np.array([annotator.code for annotator in annotators])
-        self.votes.append(left, right, codes, new.outcome, counts)
+        self.votes.append(left, right, codes, new.outcome, counts, implied)
         self._count_appearances(np.arange(start, len(self.votes))[counts], 1)
+
+    def _apply_task_vote(self, annotator: Annotator, vote: TaskVote) -> list[tuple[int, int]]:
+        """Remember what the annotator has seen, and return the pairs (better, worse) that the vote implies."""
+        codes = [self.items[id_].code for id_ in vote.question.items]
+        annotator.answered_items.update(codes)
+        annotator.answered_pairs.update(int(pack_pair(one, other)) for one, other in combinations(codes, 2))
+        if vote.answer is None or vote.question.task == "rating":
+            return []
+        places = TASK_TYPES[vote.question.task].places(vote.answer["value"], vote.question)
+        return [(self.items[better].code, self.items[worse].code) for better, worse in implied_pairs(places)]
 
     def _update_counts(self, indices: list[int]) -> None:
         """Decide again whether votes count, after a withdrawal or an exclusion."""
@@ -363,5 +423,11 @@ class Projection:
         votes.set_counts(rows, counts)
 
     def _count_appearances(self, rows: IntArray, by: int) -> None:
+        tasks = [row for row in rows.tolist() if row in self.task_votes] if self.task_votes else []
+        sets = [row for row in tasks if not self.task_votes[row].question.is_pair]
+        pairs = rows[~np.isin(rows, sets)] if sets else rows
         for side in (self.votes.left, self.votes.right):
-            np.add.at(self.appearances, side[rows], by)
+            np.add.at(self.appearances, side[pairs], by)
+        for row in sets:
+            for id_ in self.task_votes[row].question.items:
+                self.appearances[self.items[id_].code] += by

@@ -13,7 +13,8 @@ import numpy as np
 
 from crowdrank.errors import muted_warnings
 from crowdrank.results import Ranking
-from crowdrank.server.boards import board_model, item_keys
+from crowdrank.server.boards import board_model
+from crowdrank.server.explanations import item_keys
 from crowdrank.server.projection import Annotator, Projection
 from crowdrank.server.service import Service
 

@@ -23,6 +23,7 @@ from crowdrank.server.content import image_hosts, render_markdown
 from crowdrank.server.errors import RequestError
 from crowdrank.server.middleware import content_security_policy
 from crowdrank.server.service import service_of
+from crowdrank.server.translation import language_names, translator
 
 PAGES = Path(__file__).parent / "pages"
 NOTICES = {
@@ -36,11 +37,12 @@ NOTICES = {
     "excluded": "Their votes no longer count.",
     "included": "Their votes count again.",
     "voided": "These votes no longer count.",
+    "erased": "Their data are erased.",
     "set_aside": "These votes are set aside. The board is computed without them.",
-    "undone": "Your last answer was undone.",
-    "not_stored": "The study is paused or closed: your last answer was not saved.",
 }
 """Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""
+TRANSLATED = ("join.html", "judge.html", "task.html", "finished.html")
+"""Pages for annotators, which are shown in the language of the settings."""
 Json = Mapping[str, Any]
 
 _DASH = "–"
@@ -64,6 +66,8 @@ def page(
 ) -> HTMLResponse:
     """Render a template as a response."""
     projection = service_of(request).projection
+    t = translator(projection.settings.language if template in TRANSLATED else "en")
+    notice = request.query_params.get("notice", "")
     html = (
         _environment()
         .get_template(template)
@@ -73,7 +77,8 @@ def page(
             admin=admin,
             csrf=csrf,
             path=request.scope["path"],
-            notice=NOTICES.get(request.query_params.get("notice", "")),
+            t=t,
+            notice=t(f"notice_{notice}") if t.has(f"notice_{notice}") else NOTICES.get(notice),
             **context,
         )
     )
@@ -237,6 +242,7 @@ GLOBALS: dict[str, Callable[..., Any]] = {
     "histogram": histogram,
     "history_chart": history_chart,
     "interval": interval,
+    "language_names": language_names,
     "number": number,
     "p_value": p_value,
     "percent": percent,

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from crowdrank.errors import SettingError
+from crowdrank.server.translation import LANGUAGES
+from crowdrank.storage import TASK_TYPES
 
 SKIP_REASONS = ("I cannot decide", "I do not know these items", "Something is broken", "I have a conflict of interest")
 WEBHOOK_EVENTS = ("vote", "milestone")
@@ -41,6 +43,48 @@ class QuestionSettings:
     repeat_share: float = 0.0
     gold_share: float = 0.05
     lease_seconds: int = 1800
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings:
+    """What annotators do with the items that they see.
+
+    Parameters
+    ----------
+    type : str, default "pair"
+        "pair": which of two items is better; "rating": a grade for one item; "ranking": put some items in order;
+        "best-worst": the best and the worst of some items; "choice": the best of some items.
+    size : int, default 4
+        How many items are shown at a time for a ranking, best-worst or a choice.
+    scale : tuple of str
+        The grades of a rating, the worst one first. They are exported as numbers from 1.
+    criteria : tuple of str
+        Further questions about the same items, answered in the same way: for pairs, ratings and choices.
+    """
+
+    type: str = "pair"
+    size: int = 4
+    scale: tuple[str, ...] = ("1", "2", "3", "4", "5")
+    criteria: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        kinds = tuple(TASK_TYPES)
+        if self.type not in kinds:
+            nearest = get_close_matches(self.type, kinds, n=1, cutoff=0.4)
+            hint = f"Did you mean {nearest[0]}?" if nearest else f"Known types: {', '.join(kinds)}."
+            raise SettingError(f"task.type: {self.type!r} is not a type of task. {hint}")
+        _check_range("task.size", self.size, 3, 10)
+        if not 2 <= len(self.scale) <= 11 or len(set(self.scale)) < len(self.scale):
+            raise SettingError(f"task.scale must have 2 to 11 different grades, got {len(self.scale)}.")
+        if self.criteria and self.type in ("ranking", "best-worst"):
+            raise SettingError(f"task.criteria can be used for pairs, ratings and choices, not for {self.type}.")
+        if len(self.criteria) > 10 or len(set(self.criteria)) < len(self.criteria):
+            raise SettingError("task.criteria must be at most 10 different questions.")
+
+    @property
+    def n_items(self) -> int:
+        """How many items a question shows."""
+        return {"pair": 2, "rating": 1}.get(self.type, self.size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,13 +179,20 @@ class Settings:
     instructions : str, default ""
         Markdown that is shown before the first question.
     ties, skips, undo : bool, default True
-        Whether annotators may answer with a tie, skip a question, and undo their last answer.
+        Whether annotators may answer with a tie (pairs only), skip a question, and undo their last answer.
+    both_bad : bool, default False
+        Whether annotators may say that both items of a pair are bad. It counts as a tie.
+    comments : bool, default False
+        Whether annotators may add a comment to their answer.
+    language : str, default "en"
+        The language of the pages for annotators: en, de, es, fr, zh or ar.
     skip_reasons : tuple of str
         The reasons for skipping that annotators choose from.
     board_public : bool, default False
         Whether everyone can see the board.
     gold : tuple of pairs of str
         Pairs of items whose order is known, the better one first.
+    task : TaskSettings
     questions : QuestionSettings
     budget : Budget
     joining : Joining
@@ -157,12 +208,16 @@ class Settings:
     title: str = "Which is better?"
     question: str = "Which of the two is better?"
     instructions: str = ""
+    language: str = "en"
     ties: bool = True
     skips: bool = True
     skip_reasons: tuple[str, ...] = SKIP_REASONS
     undo: bool = True
+    both_bad: bool = False
+    comments: bool = False
     board_public: bool = False
     gold: tuple[tuple[str, str], ...] = ()
+    task: TaskSettings = field(default_factory=TaskSettings)
     questions: QuestionSettings = field(default_factory=QuestionSettings)
     budget: Budget = field(default_factory=Budget)
     joining: Joining = field(default_factory=Joining)
@@ -173,6 +228,8 @@ class Settings:
         from crowdrank.active.policies import by_name
 
         by_name(self.questions.policy)
+        if self.language not in LANGUAGES:
+            raise SettingError(f"language must be one of {', '.join(LANGUAGES)}, got {self.language!r}.")
         if self.budget.decision is not None:
             decision(self.budget.decision)
         for name in ("random_share", "repeat_share", "gold_share"):

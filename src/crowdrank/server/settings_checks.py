@@ -43,6 +43,10 @@ def check_changes(
             raise SettingError(f"skip_reasons must be at most {_MAX_REASONS}, got {len(settings.skip_reasons)}.")
         for reason in settings.skip_reasons:
             _check_length("skip_reasons", reason, _MAX_REASON_LENGTH)
+    if "task" in changed:
+        for name, texts in (("scale", settings.task.scale), ("criteria", settings.task.criteria)):
+            for text in texts:
+                _check_length(f"task.{name}", text, _MAX_REASON_LENGTH)
     if "joining" in changed:
         _check_joining(settings.joining)
     if "gold" in changed:

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from crowdrank.server.projection import Projection
+from crowdrank.server.projection import Projection, TaskVote
 from crowdrank.server.settings import Webhook
 from crowdrank.server.settings_checks import is_internal
-from crowdrank.storage import Batch, Collection, Event
+from crowdrank.storage import TASK_TYPES, Batch, Collection, Event
 from crowdrank.storage.judgments import OUTCOME_CODES
 
 Json = dict[str, Any]
@@ -41,6 +41,17 @@ _BATCH_SIZE = 200
 _ATTEMPTS = 4
 _OUTCOMES = {code: name for name, code in OUTCOME_CODES.items()}
 _logger = logging.getLogger("crowdrank.server")
+
+
+def _judged(projection: Projection, vote: TaskVote) -> Json:
+    """Return what a vote on another task than a pair says: the items with their ranks, or the grade of one."""
+    items = [projection.items[id_].label for id_ in vote.question.items]
+    if vote.answer is None:
+        return {"task": vote.question.task, "items": items, "skipped": True}
+    places = TASK_TYPES[vote.question.task].places(vote.answer["value"], vote.question)
+    name = "grade" if vote.question.task == "rating" else "rank"
+    judged = [{"item": projection.items[id_].label, name: place} for id_, place in places]
+    return {"task": vote.question.task, "items": items, "judged": judged}
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
@@ -193,17 +204,20 @@ class WebhookSender:
             *(c.tolist() for c in (votes.seq, votes.at, votes.annotator, votes.left, votes.right, votes.outcome)),
             strict=True,
         ):
-            outcome = _OUTCOMES[code]
-            labels = {"left": projection.items[left].label, "right": projection.items[right].label}
-            index = projection.vote_index(seq)
+            outcome, index = _OUTCOMES[code], projection.vote_index(seq)
+            vote = projection.task_votes.get(index)
+            if vote is None or vote.question.is_pair:
+                labels = {"left": projection.items[left].label, "right": projection.items[right].label}
+                judged: Json = {**labels, "winner": labels.get(outcome, outcome)}
+            else:
+                judged, left = _judged(projection, vote), vote.question.items[0]
             rows.append(
                 {
                     "id": seq,
                     "event": "vote",
                     "at": at // 1000,
                     "annotator": projection.annotators[annotator].name,
-                    **labels,
-                    "winner": labels.get(outcome, outcome),
+                    **judged,
                     "query": projection.items[left].query,
                     "policy": projection.vote_policies[index],
                 }

@@ -18,14 +18,17 @@ from crowdrank.storage.database import (
     UnknownTokenError,
 )
 from crowdrank.storage.items import Item, NewItem
-from crowdrank.storage.log import SKIPPED, AssignmentColumns, Batch, Event, VoteColumns
-from crowdrank.storage.votes import Answer, Outcome, RecordedVote
+from crowdrank.storage.log import ANSWERED, BOTH_BAD, SKIPPED, AssignmentColumns, Batch, Event, VoteColumns
+from crowdrank.storage.tasks import TASK_TYPES, Question, TaskType, task_type
+from crowdrank.storage.votes import Outcome, RecordedVote
 from crowdrank.storage.writer import Job, Task
 
 __all__ = [
+    "ANSWERED",
+    "BOTH_BAD",
     "SKIPPED",
+    "TASK_TYPES",
     "Annotator",
-    "Answer",
     "Assignment",
     "AssignmentColumns",
     "Batch",
@@ -40,12 +43,15 @@ __all__ = [
     "PendingPair",
     "Principal",
     "Progress",
+    "Question",
     "QuotaReachedError",
     "RecordedVote",
     "StudyClosedError",
     "StudyPausedError",
     "Task",
+    "TaskType",
     "UnavailableError",
     "UnknownTokenError",
     "VoteColumns",
+    "task_type",
 ]

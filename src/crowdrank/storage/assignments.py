@@ -1,4 +1,4 @@
-"""Assign pairs of items to annotators. Each annotator holds one open assignment at a time, on a lease."""
+"""Assign questions about items to annotators. Each annotator holds one open assignment at a time, on a lease."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from crowdrank.storage.database import Database, QuotaReachedError, check_name, 
 from crowdrank.storage.keys import Keys
 from crowdrank.storage.schema import annotator as annotator_table
 from crowdrank.storage.schema import assignment, item, lease, vote, withdrawal
+from crowdrank.storage.tasks import Question
 from crowdrank.storage.writer import Clock, LogTransaction, Task, Writer
 
 LEASE_SECONDS = 900.0
@@ -29,6 +30,8 @@ _HELD = (
         assignment.c.policy,
         assignment.c.probability,
         assignment.c.gold_item,
+        assignment.c.task,
+        assignment.c.question,
         assignment.c.token_hash,
         lease.c.token.label("nonce"),
         lease.c.expires_at,
@@ -39,7 +42,7 @@ _HELD = (
 _PENDING = (
     select(lease.c.annotator, assignment.c.left_item, assignment.c.right_item)
     .select_from(_OPEN)
-    .where(vote.c.seq.is_(None), lease.c.expires_at > bindparam("now"))
+    .where(vote.c.seq.is_(None), lease.c.expires_at > bindparam("now"), assignment.c.task == "pair")
     .order_by(assignment.c.seq)
 )
 _IS_SKIP = vote.c.outcome == "skip"
@@ -59,21 +62,23 @@ _SET_LEASE = text(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assignment:
-    """A pair of items that is shown to one annotator.
+class Assignment(Question):
+    """A question that is put to one annotator.
 
     Parameters
     ----------
+    task, items, grades, criteria
+        What is asked, as in `Question`.
     seq : int
         The number of its row in the log.
     token : str
         A secret that the vote must present.
-    annotator, left, right : int
-        Who is asked, and the items on the two sides.
+    annotator : int
+        Who is asked.
     policy : str
-        What chose the pair.
+        What chose the items.
     probability : float
-        The probability with which it was chosen.
+        The probability with which they were chosen.
     expires_at : int
         When the lease ends, in microseconds since 1970.
     gold : int or None
@@ -85,8 +90,6 @@ class Assignment:
     seq: int
     token: str
     annotator: int
-    left: int
-    right: int
     policy: str
     probability: float
     expires_at: int
@@ -106,6 +109,10 @@ class PendingPair(NamedTuple):
     annotator: int
     left: int
     right: int
+
+    @property
+    def items(self) -> tuple[int, ...]:
+        return (self.left, self.right)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,13 +147,16 @@ class Assignments:
 
     def create(self, annotator: int, left: int, right: int, **options: Any) -> Assignment:
         """Assign a pair to an annotator. See `creation_task` for the options."""
-        return self._writer.run(self.creation_task(annotator, left, right, **options))
+        return self.ask(annotator, Question(items=(left, right)), **options)
+
+    def ask(self, annotator: int, question: Question, **options: Any) -> Assignment:
+        """Assign a question to an annotator. See `creation_task` for the options."""
+        return self._writer.run(self.creation_task(annotator, question, **options))
 
     def creation_task(
         self,
         annotator: int,
-        left: int,
-        right: int,
+        question: Question,
         *,
         policy: str,
         probability: float,
@@ -154,18 +164,20 @@ class Assignments:
         gold: int | None = None,
         quota: int | None = None,
     ) -> Task[Any, Any, Assignment]:
-        """Return a task that assigns a pair to an annotator, for `Writer.run_all`.
+        """Return a task that assigns a question to an annotator, for `Writer.run_all`.
 
         If the annotator already holds an assignment whose lease has not expired, the task returns that one.
 
         Parameters
         ----------
-        annotator, left, right : int
-            Who is asked, and the items on the two sides.
+        annotator : int
+            Who is asked.
+        question : Question
+            What is asked.
         policy : str
-            What chose the pair.
+            What chose the items.
         probability : float
-            The probability with which it was chosen.
+            The probability with which they were chosen.
         seconds : float, default 900
             The length of the lease.
         gold : int, optional
@@ -175,14 +187,13 @@ class Assignments:
         """
         check_name(policy, "The policy")
         if not 0 < probability <= 1:
-            raise DataError(f"The probability of a pair must be above 0 and at most 1, got {probability}.")
-        if gold is not None and gold not in (left, right):
-            raise DataError(f"The gold item must be {left} or {right}, got {gold}.")
+            raise DataError(f"The probability of a question must be above 0 and at most 1, got {probability}.")
+        if gold is not None and (not question.is_pair or gold not in question.items):
+            raise DataError(f"The gold item must be {' or '.join(map(str, question.items))}, got {gold}.")
         new = {
             "annotator": self._check_annotator(annotator),
-            "query": self._common_query(left, right),
-            "left_item": left,
-            "right_item": right,
+            "query": self._common_query(question.items),
+            **question.columns(),
             "policy": policy,
             "probability": float(probability),
             "gold_item": gold,
@@ -220,6 +231,10 @@ class Assignments:
         released = delete(lease).where(lease.c.annotator == annotator)
         self._writer.run(lambda transaction: transaction.execute(released))
 
+    def release_all(self) -> None:
+        """Withdraw all open assignments: something else is going to be asked."""
+        self._writer.run(lambda transaction: transaction.execute(delete(lease)))
+
     def progress(self, annotator: int, quota: int | None = None) -> Progress:
         """Return how many questions an annotator has answered."""
         counts = self._database.read(lambda connection: count_answers(connection, [annotator]))
@@ -242,19 +257,19 @@ class Assignments:
                 raise UnknownNameError("annotator", annotator, sorted(self._annotators)[:9])
         return annotator
 
-    def _common_query(self, left: int, right: int) -> str:
+    def _common_query(self, items: tuple[int, ...]) -> str:
         # Items never move to another query, so the cache never goes stale.
-        if left == right:
-            raise DataError(f"Item {left} cannot be compared with itself.")
-        if not {left, right} <= self._query_by_item.keys():
+        if len(set(items)) < len(items):
+            raise DataError(f"Item {items[0]} cannot be compared with itself.")
+        if not set(items) <= self._query_by_item.keys():
             query = select(item.c.id, item.c.query)
             self._query_by_item |= self._database.read(lambda connection: fetch_dict(connection, query))
-        for one in (left, right):
+        for one in items:
             if one not in self._query_by_item:
                 raise UnknownNameError("item", one, sorted(self._query_by_item)[:9])
-        if self._query_by_item[left] != self._query_by_item[right]:
-            raise DataError(f"Items {left} and {right} belong to different queries and cannot be compared.")
-        return self._query_by_item[left]
+            if self._query_by_item[one] != self._query_by_item[items[0]]:
+                raise DataError(f"Items {items[0]} and {one} belong to different queries and cannot be compared.")
+        return self._query_by_item[items[0]]
 
 
 def assign(
@@ -299,12 +314,15 @@ def count_answers(connection: Connection, annotators: Sequence[int]) -> dict[int
 
 
 def _from_row(row: Any, token: str, expires_at: int, *, already_held: bool = False) -> Assignment:
+    question = Question.of_columns(row["left_item"], row["right_item"], row["task"], row["question"])
     return Assignment(
+        task=question.task,
+        items=question.items,
+        grades=question.grades,
+        criteria=question.criteria,
         seq=row["seq"],
         token=token,
         annotator=row["annotator"],
-        left=row["left_item"],
-        right=row["right_item"],
         policy=row["policy"],
         probability=row["probability"],
         expires_at=expires_at,

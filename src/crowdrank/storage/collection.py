@@ -18,6 +18,7 @@ from crowdrank.storage.access import Access
 from crowdrank.storage.annotators import Annotators
 from crowdrank.storage.assignments import Assignments
 from crowdrank.storage.database import Database, check_name, schema_version, upgrade
+from crowdrank.storage.erasure import data_about, erase
 from crowdrank.storage.items import Items
 from crowdrank.storage.keys import load_identity, load_keys
 from crowdrank.storage.log import Log, read_events
@@ -121,6 +122,17 @@ class Collection:
         """Raise UnavailableError if the file of an SQLite database is damaged, or cannot be written."""
         self._database.check_integrity()
         self.health()
+
+    def erase_annotator(self, id: int, *, actor: str, keep_votes: bool = False) -> str:  # noqa: A002
+        """Erase what identifies an annotator, and return the name that replaces theirs. It cannot be reverted.
+
+        With `keep_votes` their votes go on counting, without a name.
+        """
+        return erase(self._database, self.writer, id, actor=actor, keep_votes=keep_votes)
+
+    def data_about(self, id: int) -> dict[str, Any]:  # noqa: A002
+        """Return everything that is stored about an annotator."""
+        return data_about(self._database, id, self.log.vote_rows)
 
     def health(self) -> dict[str, Any]:
         """Return the kind of database, its schema version and the last row of the log.

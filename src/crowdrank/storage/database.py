@@ -20,7 +20,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -120,10 +120,22 @@ class Database:
     @contextmanager
     def upgrading(self) -> Iterator[Connection]:
         """Open a transaction that changes the schema, one process at a time."""
-        with self._writer.begin() as connection:
-            if not self.is_sqlite:
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(current_schema()))")
-            yield connection
+        with self._writer.connect() as connection:
+            # SQLite replaces tables to change them. References are checked at the end, and cannot be in between.
+            self._check_references(connection, False)
+            try:
+                with connection.begin():
+                    if not self.is_sqlite:
+                        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(current_schema()))")
+                    yield connection
+            finally:
+                self._check_references(connection, True)
+
+    def _check_references(self, connection: Connection, check: bool) -> None:
+        """Switch foreign keys of SQLite on or off; outside of a transaction, or nothing happens."""
+        driver: Any = connection.connection.driver_connection
+        if self.is_sqlite and driver is not None:
+            driver.execute(f"PRAGMA foreign_keys = {'ON' if check else 'OFF'}")
 
     def write_temporary(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction outside the log, without waiting for the disk: a power cut may lose it."""
@@ -144,6 +156,29 @@ class Database:
                 return query(connection)
 
         return self.retry(run)
+
+    def purge(self, tables: Iterable[str]) -> None:
+        """Remove old versions of rows from the files of the database.
+
+        SQLite overwrites what is deleted, but its write-ahead log still has it. PostgreSQL keeps old versions in its
+        tables until they are rewritten. Its own write-ahead log and archives are not touched.
+        """
+        if self.is_sqlite:
+            self.retry(self._truncate_wal)
+            return
+        with self._readers.connect() as connection:
+            for table in tables:
+                connection.exec_driver_sql(f"VACUUM (FULL) {table}")
+
+    def _truncate_wal(self) -> None:
+        with self._writer.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise UnavailableError(
+                "The person is erased, but other programs are reading the database, so that old data are still in its "
+                "write-ahead log (the -wal file). They are removed when these programs are closed."
+            )
 
     def check_integrity(self) -> None:
         """Raise UnavailableError if the file of an SQLite database is damaged."""

@@ -97,7 +97,7 @@ class Items:
 
 def _validated(one: NewItem | str) -> NewItem:
     new = NewItem(label=one) if isinstance(one, str) else one
-    if check_name(new.label, "An item's label") in ("tie", "skip"):
+    if check_name(new.label, "An item's label") in ("tie", "skip", "both_bad"):
         raise DataError(f"An item cannot be called {new.label!r}, because that is an answer: choose another label.")
     check_name(new.query, "An item's query", may_be_empty=True)
     return new

@@ -12,16 +12,19 @@ import numpy.typing as npt
 from sqlalchemy import Connection, Select, bindparam, func, select, text
 
 from crowdrank.arrays import FloatArray, IntArray, ObjectArray
-from crowdrank.data import Comparisons
+from crowdrank.data import Judgments
 from crowdrank.storage import judgments
 from crowdrank.storage.database import Database, fetch_columns
 from crowdrank.storage.schema import IS_EVENT, assignment, log, vote
+from crowdrank.storage.tasks import Question
 from crowdrank.storage.writer import Writer
 
 PAGE_SIZE = 10_000
 """Rows read in one query."""
 SKIPPED = np.int8(judgments.OUTCOME_CODES["skip"])
 """The outcome code of a skip, next to those of comparisons (1 left, 0 tie, -1 right)."""
+BOTH_BAD, ANSWERED = (np.int8(judgments.OUTCOME_CODES[name]) for name in ("both_bad", "answered"))
+"""The outcome codes of a tie of two bad items, and of an answer to a task other than a pair."""
 
 _HEAD = select(func.coalesce(func.max(log.c.seq), 0))
 _IS_EVENT = text(f"log.{IS_EVENT}")
@@ -35,11 +38,13 @@ _ASSIGNMENTS = (
         assignment.c.seq,
         assignment.c.at,
         assignment.c.annotator,
-        assignment.c.left_item,
-        assignment.c.right_item,
+        func.coalesce(assignment.c.left_item, 0),
+        func.coalesce(assignment.c.right_item, 0),
         assignment.c.policy,
         assignment.c.probability,
         func.coalesce(assignment.c.gold_item, 0),
+        assignment.c.task,
+        assignment.c.question,
     )
     .where(assignment.c.seq > _AFTER, assignment.c.seq <= _LAST)
     .order_by(assignment.c.seq)
@@ -50,10 +55,11 @@ _VOTES = (
         vote.c.at,
         vote.c.assignment,
         vote.c.annotator,
-        vote.c.left_item,
-        vote.c.right_item,
+        func.coalesce(vote.c.left_item, 0),
+        func.coalesce(vote.c.right_item, 0),
         vote.c.outcome,
         func.coalesce(vote.c.response_ms, -1),
+        vote.c.answer,
     )
     .where(vote.c.seq > _AFTER, vote.c.seq <= _LAST)
     .order_by(vote.c.seq)
@@ -94,11 +100,13 @@ class AssignmentColumns:
     Parameters
     ----------
     seq, at, annotator, left, right : array of int
-        The number of the row, its time, the annotator, and the items on the two sides.
+        The number of the row, its time, the annotator, and the items on the two sides; 0 for other tasks than pairs.
     policy, probability : array
-        What chose the pair, and the probability with which it was chosen.
+        What chose the items, and the probability with which they were chosen.
     gold : array of int
         The item known to be better; 0 if unknown.
+    question : dict of int to Question
+        By row: what was asked, if it is more than a pair.
     """
 
     seq: IntArray
@@ -109,6 +117,7 @@ class AssignmentColumns:
     policy: ObjectArray
     probability: FloatArray
     gold: IntArray
+    question: Mapping[int, Question]
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -123,9 +132,12 @@ class VoteColumns:
     seq, at, assignment, annotator, left, right : array of int
         The number of the row, its time, the assignment that it answers, the annotator, and the items on the two sides.
     outcome : array of int8
-        1 if the left item won, -1 if the right one won, 0 for a tie, 2 for a skip.
+        1 if the left item won, -1 if the right one won, 0 for a tie, 2 for a skip, 3 if both are bad, 4 for an answer
+        to another task.
     response_ms : array of int
         The response time in milliseconds; -1 if it was not measured.
+    answer : dict of int to mapping
+        By row: the value of other tasks, and the answers to criteria.
     """
 
     seq: IntArray
@@ -136,6 +148,7 @@ class VoteColumns:
     right: IntArray
     outcome: npt.NDArray[np.int8]
     response_ms: IntArray
+    answer: Mapping[int, Mapping[str, Any]]
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -187,23 +200,43 @@ class Log:
         event = {**(detail or {}), "text": message}
         return self._writer.run(lambda transaction: transaction.append("noted", actor, detail=event))
 
-    def judgments(self, up_to: int | None = None, including: Collection[int] = ()) -> Comparisons:
+    def task(self, up_to: int | None = None) -> str:
+        """Return the type of the task of the last assignment, now or as of row `up_to`; "pair" if there is none."""
+        return self._database.read(lambda connection: judgments.task_of(connection, self._last(connection, up_to)))
+
+    def judgments(
+        self, up_to: int | None = None, including: Collection[int] = (), *, criterion: str | None = None
+    ) -> Judgments:
         """Return the votes that count, now or as of row `up_to`, in the order of the log.
 
-        Skips, withdrawn votes and votes of excluded annotators do not count. The features `policy` and `probability`
-        say how each pair was chosen. Durations are present if all response times were measured. The votes of the
-        annotators in `including` count even if these are excluded.
+        Pairs are comparisons, grades are ratings, and the other tasks are rankings: with ties for the items that were
+        not chosen. Skips, withdrawn votes and votes of excluded annotators do not count. In comparisons, the features
+        `policy` and `probability` say how each pair was chosen, and durations are present if all response times were
+        measured.
+
+        Parameters
+        ----------
+        up_to : int, optional
+            A row of the log; the last one by default.
+        including : collection of int
+            Annotators whose votes count even if they are excluded.
+        criterion : str, optional
+            The criterion whose answers to return; the main question by default.
         """
         return self._database.read(
-            lambda connection: judgments.read(connection, self._last(connection, up_to), including)
+            lambda connection: judgments.read(connection, self._last(connection, up_to), including, criterion)
         )
 
     def vote_rows(self, up_to: int | None = None, after: int = 0) -> Iterator[dict[str, Any]]:
-        """Iterate over all votes for an export, with the status of each; read page by page."""
+        """Iterate over all votes for an export, with the status of each; read page by page.
+
+        A vote of a pair or a rating is one row, any other vote one row per item. Each criterion has rows of its own.
+        """
         last = self.head() if up_to is None else up_to
         excluded = self._database.read(lambda connection: judgments.excluded_annotators(connection, last))
+        labels = self._database.read(judgments.item_labels)
         for row in self._pages(judgments.votes_query(last), vote.c.seq, after):
-            yield judgments.export_row(row._mapping, excluded)
+            yield from judgments.export_rows(row._mapping, excluded, labels)
 
     def assignment_rows(self, up_to: int | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over all assignments for an export, answered or not; read page by page."""
@@ -251,8 +284,8 @@ def _batch(connection: Connection, after: int, limit: int) -> Batch:
     rows = connection.execute(_KINDS, {"after": after, "limit": limit}).fetchall()
     last, kinds = (rows[-1][0] if rows else after), {kind for _, kind in rows}
     between = {"after": after, "last": last}
-    seq, at, annotator, left, right, policy, probability, gold = fetch_columns(
-        connection, _ASSIGNMENTS, 8, between if "assignment" in kinds else None
+    seq, at, annotator, left, right, policy, probability, gold, task, question = fetch_columns(
+        connection, _ASSIGNMENTS, 10, between if "assignment" in kinds else None
     )
     assignments = AssignmentColumns(
         seq=_integers(seq),
@@ -263,9 +296,14 @@ def _batch(connection: Connection, after: int, limit: int) -> Batch:
         policy=np.array(policy, dtype=object),
         probability=np.array(probability, np.float64),
         gold=_integers(gold),
+        question={
+            row: Question.of_columns(one, other, name, detail)
+            for row, one, other, name, detail in zip(seq, left, right, task, question, strict=True)
+            if detail is not None
+        },
     )
-    seq, at, answered, annotator, left, right, outcome, response_ms = fetch_columns(
-        connection, _VOTES, 8, between if "vote" in kinds else None
+    seq, at, answered, annotator, left, right, outcome, response_ms, answer = fetch_columns(
+        connection, _VOTES, 9, between if "vote" in kinds else None
     )
     votes = VoteColumns(
         seq=_integers(seq),
@@ -276,6 +314,7 @@ def _batch(connection: Connection, after: int, limit: int) -> Batch:
         right=_integers(right),
         outcome=np.array([judgments.OUTCOME_CODES[name] for name in outcome], np.int8),
         response_ms=_integers(response_ms),
+        answer={row: json.loads(text) for row, text in zip(seq, answer, strict=True) if text is not None},
     )
     events = read_events(connection, after=after, up_to=last) if kinds - {"assignment", "vote"} else []
     return Batch(last=last, assignments=assignments, votes=votes, events=events)

@@ -2,8 +2,8 @@
 
 `log` has one row per event, numbered without gaps. The frequent events, assignments and votes, have typed tables with
 the same key; a trigger writes their row of `log`. Triggers also reject every change to `log` and the typed tables (see
-`migrations/versions/first.py`). Only `lease`, `session`, `rate_limit` and `visit`
-change, because their rows are temporary.
+`migrations/versions/first.py`), except that texts are removed when a person is erased (`third.py`). Only `lease`,
+`session`, `rate_limit` and `visit` change, because their rows are temporary.
 Times are microseconds since 1970.
 """
 
@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA_VERSION = "0002"
+SCHEMA_VERSION = "0003"
 """The last migration of these tables."""
 
 SUBJECTS = {
@@ -36,6 +36,7 @@ SUBJECTS = {
     "annotator_edited": "annotator",
     "annotator_excluded": "annotator",
     "annotator_included": "annotator",
+    "annotator_erased": "annotator",
     "token_revoked": "token",
     "undo": "vote",
     "void": "vote",
@@ -58,7 +59,9 @@ MAX_NAME_LENGTH = 300
 """Characters of a label, a query or an annotator's name. A PostgreSQL index row must hold two of them."""
 IS_EVENT = "kind NOT IN ('assignment', 'vote')"
 """Selects everything except assignments and votes. Queries must use this text, or the partial index is not used."""
-OUTCOMES = ("left", "right", "tie", "skip")
+OUTCOMES = ("left", "right", "tie", "both_bad", "skip", "answered")
+"""Outcomes of a vote. The answer to a task other than a pair is in the column `answer`."""
+TASKS = ("pair", "rating", "ranking", "best-worst", "choice")
 ROLES = ("annotator", "admin", "join")
 
 metadata = MetaData(
@@ -157,8 +160,8 @@ assignment = Table(
     ),
     Column("annotator", _number, ForeignKey("annotator.id"), nullable=False),
     Column("query", Text, nullable=False),
-    Column("left_item", _number, nullable=False),
-    Column("right_item", _number, nullable=False),
+    Column("left_item", _number),
+    Column("right_item", _number),
     Column("policy", Text, CheckConstraint("policy <> ''", name="policy"), nullable=False),
     Column(
         "probability",
@@ -168,9 +171,22 @@ assignment = Table(
     ),
     Column("gold_item", _number),
     Column("replaces", _number, ForeignKey("assignment.seq"), unique=True),
+    Column(
+        "task",
+        Text,
+        CheckConstraint(_one_of("task", TASKS), name="task"),
+        nullable=False,
+        server_default=text("'pair'"),
+    ),
+    Column("question", Text),  # JSON: items, grades and criteria, as far as the other columns do not say them
     ForeignKeyConstraint(["left_item", "query"], ["item.id", "item.query"]),
     ForeignKeyConstraint(["right_item", "query"], ["item.id", "item.query"]),
     CheckConstraint("left_item <> right_item", name="two_items"),
+    CheckConstraint(
+        "CASE task WHEN 'pair' THEN left_item IS NOT NULL AND right_item IS NOT NULL "
+        "ELSE left_item IS NULL AND right_item IS NULL AND question IS NOT NULL END",
+        name="items",
+    ),
     CheckConstraint("gold_item IS NULL OR gold_item IN (left_item, right_item)", name="gold_item"),
     UniqueConstraint("seq", "annotator", "left_item", "right_item"),
     UniqueConstraint("seq", "annotator"),
@@ -183,12 +199,15 @@ vote = Table(
     Column("at", _number, nullable=False),
     Column("assignment", _number, nullable=False, unique=True),
     Column("annotator", _number, nullable=False),
-    Column("left_item", _number, nullable=False),
-    Column("right_item", _number, nullable=False),
+    Column("left_item", _number),
+    Column("right_item", _number),
     Column("outcome", Text, CheckConstraint(_one_of("outcome", OUTCOMES), name="outcome"), nullable=False),
     Column("winner_item", _number),
     Column("reason", Text, nullable=False, server_default=text("''")),
     Column("response_ms", _number, CheckConstraint("response_ms >= 0", name="response_ms")),
+    Column("answer", Text),  # JSON: the value, and the answers to further criteria
+    Column("comment", Text, nullable=False, server_default=text("''")),
+    ForeignKeyConstraint(["assignment", "annotator"], ["assignment.seq", "assignment.annotator"]),
     ForeignKeyConstraint(
         ["assignment", "annotator", "left_item", "right_item"],
         ["assignment.seq", "assignment.annotator", "assignment.left_item", "assignment.right_item"],
@@ -197,6 +216,11 @@ vote = Table(
         "CASE outcome WHEN 'left' THEN winner_item IS NOT NULL AND winner_item = left_item "
         "WHEN 'right' THEN winner_item IS NOT NULL AND winner_item = right_item ELSE winner_item IS NULL END",
         name="winner_item",
+    ),
+    CheckConstraint(
+        "CASE outcome WHEN 'answered' THEN left_item IS NULL AND answer IS NOT NULL WHEN 'skip' THEN answer IS NULL "
+        "ELSE left_item IS NOT NULL AND right_item IS NOT NULL END",
+        name="answer",
     ),
     Index("ix_vote_annotator_seq", "annotator", "seq"),
 )

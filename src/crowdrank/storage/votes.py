@@ -5,7 +5,8 @@ A withdrawn vote stays in the log and no longer counts. An annotator undoes thei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,11 +26,12 @@ from crowdrank.storage.database import (
 )
 from crowdrank.storage.keys import Keys
 from crowdrank.storage.schema import assignment, lease, vote, withdrawal
-from crowdrank.storage.writer import LogTransaction, Task, Writer
+from crowdrank.storage.tasks import TASK_TYPES, Question, check_criteria
+from crowdrank.storage.writer import LogTransaction, Task, Writer, to_json
 
-Outcome = Literal["left", "right", "tie", "skip"]
-Answer = int | Outcome
-"""The id of the winning item, or the side on which it was shown, or "tie" or "skip"."""
+Outcome = Literal["left", "right", "tie", "both_bad", "skip", "answered"]
+MAX_COMMENT_LENGTH = 5_000
+"""Characters of a comment."""
 
 _ASSIGNMENT_BY_TOKEN = (
     select(
@@ -38,11 +40,14 @@ _ASSIGNMENT_BY_TOKEN = (
         assignment.c.annotator,
         assignment.c.left_item,
         assignment.c.right_item,
+        assignment.c.task,
+        assignment.c.question,
         lease.c.annotator.label("holder"),
         vote.c.seq.label("vote"),
         vote.c.at,
         vote.c.outcome,
         vote.c.winner_item,
+        vote.c.answer,
     )
     .select_from(
         assignment.outerjoin(vote, vote.c.assignment == assignment.c.seq).outerjoin(
@@ -60,7 +65,9 @@ _LAST_VOTE = (
     .order_by(vote.c.seq.desc())
     .limit(1)
 )
-_COPIED_BY_UNDO = ("annotator", "query", "left_item", "right_item", "policy", "probability", "gold_item")
+_COPIED_BY_UNDO = (
+    *("annotator", "query", "left_item", "right_item", "policy", "probability", "gold_item", "task", "question"),
+)
 _MAX_PARAMETERS = 1000
 """Values in one statement, at most."""
 
@@ -77,9 +84,12 @@ class RecordedVote:
         When it was stored, in microseconds since 1970.
     assignment : int
         The assignment that it answers.
-    outcome : {"left", "right", "tie", "skip"}
+    outcome : {"left", "right", "tie", "both_bad", "skip", "answered"}
+        "answered" for tasks other than pairs.
     winner : int or None
-        The winning item; None for a tie or a skip.
+        The winning item; None for a tie, a skip, and tasks other than pairs.
+    answer : mapping, optional
+        The `value` of other tasks, and the answers to `criteria`; None for plain pairs and skips.
     replayed : bool, default False
         Whether it had been stored before, so that this was a retry.
     """
@@ -89,6 +99,7 @@ class RecordedVote:
     assignment: int
     outcome: Outcome
     winner: int | None
+    answer: Mapping[str, Any] | None = None
     replayed: bool = False
 
 
@@ -98,12 +109,20 @@ class Votes:
     def __init__(self, database: Database, writer: Writer, keys: Keys) -> None:
         self._database, self._writer, self._keys = database, writer, keys
 
-    def record(self, token: str, answer: Answer, *, annotator: int, **options: Any) -> RecordedVote:
+    def record(self, token: str, answer: Any, *, annotator: int, **options: Any) -> RecordedVote:
         """Store a vote. See `recording_task` for the options."""
         return self._writer.run(self.recording_task(token, answer, annotator=annotator, **options))
 
     def recording_task(
-        self, token: str, answer: Answer, *, annotator: int, reason: str = "", response_ms: int | None = None
+        self,
+        token: str,
+        answer: Any,
+        *,
+        annotator: int,
+        reason: str = "",
+        response_ms: int | None = None,
+        criteria: Mapping[str, Any] | None = None,
+        comment: str = "",
     ) -> Task[Any, Any, RecordedVote]:
         """Return a task that stores a vote, for `Writer.run_all`.
 
@@ -115,22 +134,30 @@ class Votes:
         ----------
         token : str
             The token of the assignment.
-        answer : int or str
-            The id of the winning item, "left", "right", "tie" or "skip".
+        answer : int, str, list or mapping
+            "skip", or for a pair "left", "right", "tie", "both_bad" or the id of the winning item, or what the type of
+            the task accepts (`TaskType.check`).
         annotator : int
             Who votes.
         reason : str, default ""
             Why the question was skipped.
         response_ms : int, optional
             The response time in milliseconds.
+        criteria : mapping, optional
+            The answers to the criteria of the question, by criterion.
+        comment : str, default ""
+            What the annotator wrote about the question.
         """
         check_text(reason, "The reason")
+        if len(check_text(comment, "The comment")) > MAX_COMMENT_LENGTH:
+            raise DataError(f"The comment must have at most {MAX_COMMENT_LENGTH:,} characters, got {len(comment):,}.")
         if response_ms is not None and check_integer(response_ms, "The response time") < 0:
             raise DataError(f"The response time must not be negative, got {response_ms} ms.")
-        details = {"reason": reason, "response_ms": response_ms}
+        details = {"reason": reason, "response_ms": response_ms, "comment": comment}
+        given = {} if criteria is None else criteria
 
         def decide(found: Any, transaction: LogTransaction) -> RecordedVote:
-            return _record(transaction, found, answer, annotator, details)
+            return _record(transaction, found, answer, given, annotator, details)
 
         return Task(annotator, _find_assignments, hash_token(token), decide)
 
@@ -139,7 +166,7 @@ class Votes:
         return self._database.read(lambda connection: _last_vote(connection, annotator))
 
     def undo(self, annotator: int, vote: int, *, seconds: float = LEASE_SECONDS) -> Assignment:
-        """Withdraw an annotator's last vote and assign the same pair again. Repeating it returns that assignment.
+        """Withdraw an annotator's last vote and ask the same question again. Repeating it returns that assignment.
 
         Votes stay as they are while the study is paused or closed, and when the annotator is excluded.
         """
@@ -166,18 +193,32 @@ def _find_assignments(connection: Connection, hashes: Sequence[bytes]) -> dict[b
 
 
 def _record(
-    transaction: LogTransaction, found: Any | None, answer: Answer, annotator: int, details: dict[str, Any]
+    transaction: LogTransaction,
+    found: Any | None,
+    answer: Any,
+    criteria: Mapping[str, Any],
+    annotator: int,
+    details: dict[str, Any],
 ) -> RecordedVote:
     """Write a vote, unless the same one is stored already."""
     if found is None or found.annotator != annotator:
         raise UnknownTokenError("This annotator has no assignment with this token.")
-    outcome = _outcome(answer, found.left_item, found.right_item)
+    question = Question.of_columns(found.left_item, found.right_item, found.task, found.question)
+    outcome, value = _parse(answer, criteria, question)
     winner = {"left": found.left_item, "right": found.right_item}.get(outcome)
+    stored = None if value is None else to_json(value)
     if found.vote is not None:
-        if found.outcome != outcome:
-            raise ConflictError(f"This question was already answered with {found.outcome!r}. Undo that vote first.")
+        if (found.outcome, found.answer) != (outcome, stored):
+            given = found.outcome if found.answer is None else json.loads(found.answer)
+            raise ConflictError(f"This question was already answered with {given!r}. Undo that vote first.")
         return RecordedVote(
-            seq=found.vote, at=found.at, assignment=found.seq, outcome=outcome, winner=winner, replayed=True
+            seq=found.vote,
+            at=found.at,
+            assignment=found.seq,
+            outcome=outcome,
+            winner=winner,
+            answer=value,
+            replayed=True,
         )
     transaction.check_admission(annotator)
     if found.holder is None:
@@ -191,16 +232,31 @@ def _record(
         "right_item": found.right_item,
         "outcome": outcome,
         "winner_item": winner,
+        "answer": stored,
         **details,
     }
     transaction.defer(_INSERT_VOTE, row)
-    return RecordedVote(seq=row["seq"], at=transaction.now, assignment=found.seq, outcome=outcome, winner=winner)
+    return RecordedVote(
+        seq=row["seq"], at=transaction.now, assignment=found.seq, outcome=outcome, winner=winner, answer=value
+    )
 
 
-def _outcome(answer: Answer, left: int, right: int) -> Outcome:
-    if isinstance(answer, str) and answer in ("left", "right", "tie", "skip"):
-        return answer
-    if isinstance(answer, bool) or answer not in (left, right):
+def _parse(answer: Any, criteria: Mapping[str, Any], question: Question) -> tuple[Outcome, dict[str, Any] | None]:
+    """Return the outcome of an answer, and what is stored beside it."""
+    if isinstance(answer, str) and answer == "skip":
+        return "skip", None
+    if not question.is_pair:
+        value = {"value": TASK_TYPES[question.task].check(answer, question)}
+        return "answered", value | ({"criteria": check_criteria(question, criteria)} if question.criteria else {})
+    outcome = _outcome(answer, question.left, question.right)
+    found = check_criteria(question, criteria)
+    return outcome, {"criteria": found} if found else None
+
+
+def _outcome(answer: Any, left: int, right: int) -> Outcome:
+    if isinstance(answer, str) and answer in ("left", "right", "tie", "both_bad"):
+        return answer  # type: ignore[return-value]
+    if type(answer) is not int or answer not in (left, right):
         raise DataError(f"The answer must be {left}, {right}, 'left', 'right', 'tie' or 'skip', got {answer!r}.")
     return "left" if answer == left else "right"
 
@@ -210,7 +266,7 @@ def _last_vote(connection: Connection, annotator: int) -> int | None:
 
 
 def _undo(transaction: LogTransaction, annotator: int, number: int, seconds: float, keys: Keys) -> Assignment:
-    """Withdraw a vote and assign its pair again, with the same sides, policy and probability."""
+    """Withdraw a vote and ask its question again, with the same sides, policy and probability."""
     transaction.check_admission(annotator)
     connection = transaction.connection
     found = connection.execute(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 from fastapi import APIRouter
@@ -11,15 +12,17 @@ from starlette.responses import Response
 from crowdrank.server import admin_actions, annotator_summaries, files, quarantine
 from crowdrank.server.errors import RequestError
 from crowdrank.server.files import uploaded_table
+from crowdrank.server.projection import Projection
 from crowdrank.server.rendering import page
 from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, is_checked, parse_integer, public_url, redirect
 from crowdrank.server.service import Service, admin_name, service_of
+from crowdrank.storage import TASK_TYPES
 from crowdrank.storage.judgments import OUTCOME_CODES, iso_time
 
 router = APIRouter(include_in_schema=False)
 _OUTCOMES = {code: name for name, code in OUTCOME_CODES.items()}
 _MAX_VOTES = 200
-_NOTICES = {"exclude": "excluded", "include": "included", "void": "voided", "quota": "saved"}
+_NOTICES = {"exclude": "excluded", "include": "included", "void": "voided", "quota": "saved", "erase": "erased"}
 
 
 @router.get("/admin/annotators")
@@ -59,6 +62,8 @@ def change_annotator(request: Request, id_: int, action: str, form: Form) -> Res
         admin_actions.void_all_votes(service, id_, actor, form["reason"])
     elif action == "quota":
         admin_actions.set_quota(service, id_, parse_integer(form["quota"], "The quota"), actor)
+    elif action == "erase":
+        admin_actions.erase_annotator(service, id_, actor, keep_votes=is_checked(form["keep_votes"]))
     else:
         raise RequestError(404, "This page does not exist.")
     path = f"/admin/annotators/{id_}" if form["return_to"] == "annotator" else "/admin/annotators"
@@ -162,16 +167,33 @@ def _names_and_quotas(form: SubmittedForm) -> list[tuple[str, int | None]]:
 def _latest_votes(service: Service, id_: int) -> list[dict[str, Any]]:
     """Return the last votes of an annotator, the latest first."""
     projection = service.projection
-    items, ids, votes = projection.items, projection.item_ids, projection.votes
     return [
         {
             "seq": projection.vote_seqs[row],
-            "left": items[ids[votes.left[row]]].label,
-            "right": items[ids[votes.right[row]]].label,
-            "outcome": _OUTCOMES[int(votes.outcome[row])],
+            **_described(projection, row),
             "at": iso_time(projection.vote_times[row]),
             "response_ms": None if projection.response_ms[row] < 0 else projection.response_ms[row],
             "withdrawn": projection.is_withdrawn(row),
         }
         for row in reversed(projection.annotators[id_].votes[-_MAX_VOTES:])
     ]
+
+
+def _described(projection: Projection, row: int) -> dict[str, str]:
+    """Return the items of a vote and its answer as text."""
+    votes, vote = projection.votes, projection.task_votes.get(row)
+    if vote is None or vote.question.is_pair:
+        left, right = (projection.items[projection.item_ids[side[row]]].label for side in (votes.left, votes.right))
+        answer = _OUTCOMES[int(votes.outcome[row])]
+        return {"items": f"{left} · {right}", "answer": {"left": left, "right": right}.get(answer, answer)}
+    shown = " · ".join(projection.items[id_].label for id_ in vote.question.items)
+    if vote.answer is None:
+        return {"items": shown, "answer": "skip"}
+    places = TASK_TYPES[vote.question.task].places(vote.answer["value"], vote.question)
+    if vote.question.task == "rating":
+        return {"items": shown, "answer": str(places[0][1])}
+    by_place = groupby(sorted(places, key=lambda one: one[1]), key=lambda one: one[1])
+    return {
+        "items": shown,
+        "answer": " > ".join(", ".join(projection.items[id_].label for id_, _ in tied) for _, tied in by_place),
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, File, Path, Query, UploadFile
@@ -17,7 +17,8 @@ from crowdrank.server.errors import RequestError
 from crowdrank.server.files import parse_item
 from crowdrank.server.routes import BOARD_WAIT
 from crowdrank.server.routes.judging_api import RequestBody, bearer, error_responses
-from crowdrank.server.service import service_of
+from crowdrank.server.service import Service, service_of
+from crowdrank.storage import task_type
 
 router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["admin"])
 _MAX_ID = 2**63 - 1
@@ -76,6 +77,10 @@ class VoidBody(RequestBody):
     )
     annotator: Annotated[int, Field(ge=1, le=_MAX_ID)] | None = None
     reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class ErasureBody(RequestBody):
+    keep_votes: bool = Field(False, description="Whether their votes go on counting, without a name.")
 
 
 class StateBody(RequestBody):
@@ -156,6 +161,23 @@ def change_annotator(request: Request, id_: Id, given: AnnotatorChangeBody) -> R
     return JSONResponse(result | {"name": annotator.name, "excluded": annotator.excluded, "quota": annotator.quota})
 
 
+@router.get("/annotators/{id_}/data", responses=_ERRORS_BY_ID)
+def annotator_data(request: Request, id_: Id) -> Response:
+    """Return everything that is stored about an annotator, for them to read."""
+    service = service_of(request)
+    data = admin_actions.data_about(service, id_, service.admin(request))
+    headers = {"Content-Disposition": f'attachment; filename="annotator-{id_}.json"'}
+    return JSONResponse(data, headers=headers)
+
+
+@router.post("/annotators/{id_}/erase", responses=_ERRORS_BY_ID)
+def erase_annotator(request: Request, id_: Id, given: ErasureBody) -> Response:
+    """Erase what identifies an annotator. It cannot be reverted."""
+    service = service_of(request)
+    name = admin_actions.erase_annotator(service, id_, service.admin(request), keep_votes=given.keep_votes)
+    return JSONResponse({"id": id_, "name": name})
+
+
 @router.get("/annotators/{id_}/ranks-without", responses=_ERRORS_BY_ID)
 def ranks_without(request: Request, id_: Id) -> Response:
     """Return the ranks of all items with and without one annotator."""
@@ -175,9 +197,11 @@ def votes(
     """Return votes in order, including those that do not count; `next` is the `after` of the next page."""
     service = service_of(request)
     service.admin(request)
-    rows = list(islice(service.collection.log.vote_rows(after=after), limit + 1))
-    more = len(rows) > limit
-    return JSONResponse({"votes": rows[:limit], "next": rows[limit - 1]["seq"] if more else None})
+    # A vote may have several rows, which are never split between pages.
+    by_vote = groupby(service.collection.log.vote_rows(after=after), key=lambda row: row["seq"])
+    page = [(seq, list(rows)) for seq, rows in islice(by_vote, limit + 1)]
+    following = page[limit - 1][0] if len(page) > limit else None
+    return JSONResponse({"votes": [row for _, rows in page[:limit] for row in rows], "next": following})
 
 
 @router.get("/votes.{suffix}", responses=_ERRORS_BY_ID)
@@ -192,9 +216,13 @@ def stream_votes(
     service.collection.log.note("votes exported", actor=actor, detail={"format": suffix})
     rows: Iterator[dict[str, Any]] = service.collection.log.vote_rows()
     selected = files.counted(rows) if counting else rows
-    lines = files.as_csv(selected) if suffix == "csv" else files.as_jsonl(selected)
+    lines = files.as_csv(selected, _columns(service)) if suffix == "csv" else files.as_jsonl(selected)
     headers = {"Content-Disposition": f'attachment; filename="votes.{suffix}"'}
     return StreamingResponse(lines, media_type=_FORMATS[f".{suffix}"], headers=headers)
+
+
+def _columns(service: Service) -> tuple[str, ...]:
+    return files.columns_of(task_type(service.projection.catch_up().settings.task.type).kind)
 
 
 @router.get("/export.parquet", responses=_ERRORS)
@@ -205,7 +233,8 @@ def parquet(request: Request, counting: bool = False) -> Response:
     service.collection.log.note("votes exported", actor=actor, detail={"format": "parquet"})
     rows: Iterator[dict[str, Any]] = service.collection.log.vote_rows()
     out = io.BytesIO()
-    files.to_frame(files.counted(rows) if counting else rows).write_parquet(out)
+    kind = task_type(service.projection.catch_up().settings.task.type).kind
+    files.to_frame(files.counted(rows) if counting else rows, kind).write_parquet(out)
     headers = {"Content-Disposition": 'attachment; filename="votes.parquet"'}
     return Response(out.getvalue(), media_type="application/vnd.apache.parquet", headers=headers)
 

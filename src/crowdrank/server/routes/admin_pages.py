@@ -198,6 +198,7 @@ def _settings_page(
         problem=problem,
         new_webhook=new_webhook,
         events=WEBHOOK_EVENTS,
+        task_is_fixed=len(service_of(request).projection.votes) > 0,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Query, Security
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -39,11 +39,38 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class BestWorstBody(RequestBody):
+    best: int = Field(ge=1, le=2**63 - 1)
+    worst: int = Field(ge=1, le=2**63 - 1)
+
+
+AnswerValue = (
+    Annotated[int, Field(ge=1, le=2**63 - 1)]
+    | Annotated[list[Annotated[int, Field(ge=1, le=2**63 - 1)]], Field(max_length=20)]
+    | BestWorstBody
+)
+
+
 class VoteBody(RequestBody):
     token: str = Field(min_length=1, max_length=200, description="The token of the assignment.")
-    outcome: Literal["left", "right", "tie", "skip"]
+    outcome: Literal["left", "right", "tie", "both_bad", "skip", "answered"] = Field(
+        "answered", description="The answer to a pair, or skip. Other tasks have an answer instead."
+    )
+    answer: AnswerValue | None = Field(
+        None, description="A grade, the id of the chosen item, the best and the worst, or all ids in order."
+    )
+    criteria: dict[str, str | int] = Field(
+        default_factory=dict, max_length=10, description="Answers to the criteria of the question, in the same form."
+    )
+    comment: str = Field("", max_length=5000)
     reason: str = Field("", max_length=500, description="Why the question was skipped.")
     response_ms: int | None = Field(None, ge=0, le=604_800_000, description="The response time in milliseconds.")
+
+    @model_validator(mode="after")
+    def _has_answer(self) -> Self:
+        if self.outcome == "answered" and self.answer is None:
+            raise ValueError("send an outcome, or an answer")
+        return self
 
 
 router = APIRouter(prefix="/api/v1", dependencies=[bearer], tags=["annotators"])
@@ -61,7 +88,8 @@ async def question(request: Request) -> Response:
 async def vote(request: Request, vote: VoteBody) -> Response:
     """Store a vote and return the next question. Repeating a vote is safe; a different answer is a conflict (409)."""
     service = service_of(request)
-    answer = Answer(vote.token, vote.outcome, vote.reason, vote.response_ms)
+    value = vote.answer.model_dump() if isinstance(vote.answer, BestWorstBody) else vote.answer
+    answer = Answer(vote.token, vote.outcome, vote.reason, vote.response_ms, value, vote.criteria, vote.comment)
     handled = await service.batcher.submit(service.judging_request(request, answer))
     return JSONResponse(handled.result())
 

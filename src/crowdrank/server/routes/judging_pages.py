@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -24,7 +24,7 @@ from crowdrank.server.content import IMAGE_TYPES, media_file
 from crowdrank.server.errors import RequestError
 from crowdrank.server.projection import Annotator
 from crowdrank.server.rendering import instructions_html, page
-from crowdrank.server.routes import Form, parse_integer, redirect
+from crowdrank.server.routes import Form, SubmittedForm, parse_integer, redirect
 from crowdrank.server.service import Service, service_of
 from crowdrank.storage import StudyClosedError, StudyPausedError
 
@@ -88,11 +88,14 @@ def judge_page(request: Request) -> Response:
     if question.get("finished"):
         return redirect("/finished")
     settings, done = service.projection.settings, question["progress"]["done"]
+    asked = question.get("assignment")
+    is_plain = asked is None or (asked["task"] == "pair" and not asked.get("criteria"))
     return page(
         request,
-        "judge.html",
+        "judge.html" if is_plain else "task.html",
         csrf=session.csrf,
-        question=question,
+        assignment=asked,
+        progress=question["progress"],
         first=done == 0,
         name=annotator.name,
         instructions=instructions_html(settings.instructions),
@@ -106,11 +109,7 @@ def vote(request: Request, form: Form) -> Response:
     service = service_of(request)
     annotator, _ = service.annotator(request, form.csrf)
     service.limit_votes(annotator)
-    outcome = form["outcome"]
-    if outcome not in ("left", "right", "tie", "skip"):
-        raise RequestError(422, "Choose one of the answers.")
-    response_ms = parse_integer(form["response_ms"], "The response time")
-    answer = Answer(form["token"], outcome, form["reason"][:500], response_ms)  # type: ignore[arg-type]
+    answer = _form_answer(form, service.projection.settings.task.criteria)
     try:
         service.assignments.vote(annotator, answer)
     except (StudyClosedError, StudyPausedError):
@@ -154,6 +153,39 @@ def media(request: Request, name: str, v: Annotated[str | None, Query()] = None)
     if path is None:
         raise RequestError(404, "This image does not exist.")
     return FileResponse(path, media_type=IMAGE_TYPES[path.suffix.lower()])
+
+
+def _form_answer(form: SubmittedForm, criteria: Sequence[str]) -> Answer:
+    """Return the answer in the form of a browser without JavaScript. Storage checks whether it fits the question."""
+    task, outcome = form["task"] or "pair", form["outcome"]
+    if outcome not in ("left", "right", "tie", "both_bad", "skip") and (outcome or task == "pair"):
+        raise RequestError(422, "Choose one of the answers.")
+    value, read = None, str if task == "pair" else _number
+    if not outcome:
+        outcome, value = "answered", _form_value(task, form)
+    names = {name: f"criterion-{n}" for n, name in enumerate(criteria)}
+    answers = {} if outcome == "skip" else {name: read(form[key]) for name, key in names.items() if form[key]}
+    response_ms = parse_integer(form["response_ms"], "The response time")
+    reason, comment = form["reason"][:500], form["comment"]
+    return Answer(form["token"], outcome, reason, response_ms, value, answers, comment)  # type: ignore[arg-type]
+
+
+def _form_value(task: str, form: SubmittedForm) -> Any:
+    if task == "best-worst":
+        return {"best": _number(form["best"]), "worst": _number(form["worst"])}
+    if task == "ranking":
+        places = [(form[name], name) for name in form.fields if name.startswith("place-")]
+        if len({place for place, _ in places}) < len(places):
+            raise RequestError(422, "Give every item another position.")
+        return [_number(name.removeprefix("place-")) for _, name in sorted(places, key=lambda one: _number(one[0]))]
+    return _number(form["answer"])
+
+
+def _number(text: str) -> int:
+    found = parse_integer(text, "The answer")
+    if found is None:
+        raise RequestError(422, "Answer every question, then submit.")
+    return found
 
 
 def _can_undo(service: Service, annotator: Annotator) -> bool:

@@ -1,4 +1,6 @@
 // Zoom two images and scroll them together.
+import { text } from "./sending.js";
+
 const LEVELS = [1, 1.5, 2, 3, 4, 6];
 const pair = document.getElementById("pair");
 const bodies = pair ? [...pair.querySelectorAll(".body")] : [];
@@ -27,7 +29,7 @@ function apply() {
   const widths = shown.map((image) => image.clientWidth);
   pair.classList.toggle("zoomed", level > 0);
   if (level > 0) shown.forEach((image, n) => { image.style.width = `${widths[n] * LEVELS[level]}px`; });
-  document.getElementById("zoom-level").textContent = level ? `${LEVELS[level] * 100} %` : "fit";
+  document.getElementById("zoom-level").textContent = level ? `${LEVELS[level] * 100} %` : text("fit");
 }
 
 // Scroll the other image by the same proportion, so that both show the same part.
@@ -49,6 +51,5 @@ export function setUpZoom() {
   }
   for (const body of bodies) {
     body.addEventListener("scroll", () => level > 0 && syncScroll(body), { passive: true });
-    body.addEventListener("dblclick", () => images().length && (level ? resetZoom() : zoom(2)));
   }
 }

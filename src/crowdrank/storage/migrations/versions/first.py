@@ -193,14 +193,14 @@ def for_sqlite(statement: str) -> str:
     return statement
 
 
-def sqlite_triggers() -> list[str]:
+def sqlite_triggers(wrong_subject: dict[str, str] | None = None) -> list[str]:
     def reject(conditions: dict[str, str]) -> str:
         return "".join(f"SELECT RAISE(ABORT, 'log: {message}') WHERE {when}; " for message, when in conditions.items())
 
     return [
         f"CREATE TRIGGER log_in_order BEFORE INSERT ON log BEGIN {reject(OUT_OF_ORDER)} END",
         f"CREATE TRIGGER log_subject BEFORE INSERT ON log WHEN NEW.subject IS NOT NULL "
-        f"BEGIN {reject(WRONG_SUBJECT)} END",
+        f"BEGIN {reject(wrong_subject or WRONG_SUBJECT)} END",
         *(
             f"CREATE TRIGGER {table}_logged BEFORE INSERT ON {table} BEGIN "
             f"INSERT INTO log (seq, at, kind, actor) VALUES (NEW.seq, NEW.at, '{table}', 'annotator'); END"
@@ -219,19 +219,12 @@ def postgresql_triggers() -> list[str]:
     def function(name: str, body: str) -> str:
         return f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$"
 
-    def error(message: str) -> str:
-        return f"RAISE EXCEPTION USING MESSAGE = {message}, ERRCODE = 'integrity_constraint_violation';"
-
-    def reject(conditions: dict[str, str]) -> str:
-        checks = (f"IF {when} THEN {error(repr('log: ' + message))} END IF; " for message, when in conditions.items())
-        return "".join(checks) + "RETURN NEW;"
-
     insert_log = "INSERT INTO log (seq, at, kind, actor) VALUES (NEW.seq, NEW.at, TG_TABLE_NAME, 'annotator');"
     return [
-        function("log_in_order", reject(OUT_OF_ORDER)),
-        function("log_subject", reject(WRONG_SUBJECT)),
+        function("log_in_order", reject_in_postgresql(OUT_OF_ORDER)),
+        function("log_subject", reject_in_postgresql(WRONG_SUBJECT)),
         function("row_logged", f"{insert_log} RETURN NEW;"),
-        function("never_changed", error("TG_TABLE_NAME || ': rows cannot be changed or deleted'")),
+        function("never_changed", error_in_postgresql("TG_TABLE_NAME || ': rows cannot be changed or deleted'")),
         "CREATE TRIGGER log_in_order BEFORE INSERT ON log FOR EACH ROW EXECUTE FUNCTION log_in_order()",
         "CREATE TRIGGER log_subject BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.subject IS NOT NULL) "
         "EXECUTE FUNCTION log_subject()",
@@ -245,3 +238,15 @@ def postgresql_triggers() -> list[str]:
             for table in APPEND_ONLY
         ),
     ]
+
+
+def error_in_postgresql(message: str) -> str:
+    return f"RAISE EXCEPTION USING MESSAGE = {message}, ERRCODE = 'integrity_constraint_violation';"
+
+
+def reject_in_postgresql(conditions: dict[str, str]) -> str:
+    checks = (
+        f"IF {when} THEN {error_in_postgresql(repr('log: ' + message))} END IF; "
+        for message, when in conditions.items()
+    )
+    return "".join(checks) + "RETURN NEW;"
