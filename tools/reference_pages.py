@@ -1,0 +1,130 @@
+"""Pages of the documentation site that are generated from the code: the Python API, the commands, and llms.txt."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import typer
+
+import crowdrank
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def packages() -> dict[str, ModuleType]:
+    """The public packages by name, and `pipeline`, whose functions are only exported from the top."""
+    names = sorted({*crowdrank._PACKAGES, "pipeline"})
+    return {name: importlib.import_module(f"crowdrank.{name}") for name in names}
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """What a package exports, classes and functions and constants alike."""
+    if hasattr(module, "__all__"):
+        return sorted(module.__all__, key=str.lower)
+    found = inspect.getmembers(module, inspect.isclass)
+    return [name for name, thing in found if thing.__module__ == module.__name__]
+
+
+def summary(thing: Any) -> str:
+    """The first paragraph of a docstring, on one line; empty for constants, whose docstring is that of their type."""
+    if not (inspect.isclass(thing) or callable(thing) or inspect.ismodule(thing)):
+        return ""
+    first, _, _ = (inspect.getdoc(thing) or "").partition("\n\n")
+    return " ".join(first.split())
+
+
+def api_index() -> str:
+    """One table with every name of `crowdrank`, each with a link to its entry."""
+    lines = [
+        "# Python API",
+        "",
+        "Import the package as `import crowdrank as cr`. These names are at the top; the packages have more.",
+        "",
+        "| name | what it is |",
+        "|---|---|",
+    ]
+    for name in crowdrank.__all__:
+        thing = getattr(crowdrank, name)
+        if inspect.ismodule(thing):
+            link = f"[`cr.{name}`]({name}.md)"
+        else:
+            link = f"[`cr.{name}`][{crowdrank._HOME[name]}.{name}]"
+        lines.append(f"| {link} | {_cell(summary(thing))} |")
+    return "\n".join(lines) + "\n"
+
+
+def api_page(name: str, module: ModuleType) -> str:
+    """The page of a package: its docstring, then an entry per public name."""
+    entries = "\n\n".join(_entry(module, entry) for entry in public_names(module))
+    return f"# crowdrank.{name}\n\n{inspect.getdoc(module) or ''}\n\n{entries}\n"
+
+
+def _entry(module: ModuleType, name: str) -> str:
+    path, thing = f"{module.__name__}.{name}", getattr(module, name)
+    if inspect.isclass(thing) or inspect.isfunction(thing):
+        return f"::: {path}"
+    # A constant or a type alias has no docstring that mkdocstrings could find: show its value.
+    names = f"{', '.join(map(str, thing))}" if isinstance(thing, dict) else repr(thing)
+    return f"## `{path}` {{#{path}}}\n\n```text\n{names}\n```"
+
+
+def commands() -> dict[str, Any]:
+    """Every command of the command line, by name."""
+    from crowdrank.cli import app
+
+    group = typer.main.get_command(app)
+    return dict(group.commands)
+
+
+def commands_page() -> str:
+    """Every command with its arguments and options, as `--help` shows them."""
+    lines = [
+        "# Commands",
+        "",
+        "All commands with their options, as `--help` prints them. [The command line](../cli.md) explains them with "
+        "examples.",
+        "",
+    ]
+    for name, command in commands().items():
+        lines += [f"## crowdrank {name}", "", _paragraphs(command.help), "", *_parameters_table(name, command), ""]
+    return "\n".join(lines) + "\n"
+
+
+def _parameters_table(name: str, command: Any) -> Iterator[str]:
+    context = command.context_class(command, info_name=f"crowdrank {name}")
+    usage = " ".join([f"crowdrank {name}", *command.collect_usage_pieces(context)])
+    yield from ("```text", usage, "```", "", "| argument or option | meaning |", "|---|---|")
+    for parameter in command.get_params(context):
+        # A parameter describes itself the same way in every version of Typer, unlike its type and default.
+        if record := parameter.get_help_record(context):
+            names, meaning = record
+            yield f"| `{_cell(names, code=True)}` | {_cell(meaning)} |"
+
+
+def _paragraphs(text: str | None) -> str:
+    return inspect.cleandoc(text or "").replace("\b\n", "")
+
+
+def _cell(text: str, code: bool = False) -> str:
+    """Text that cannot break a table or be taken for HTML or a link."""
+    text = " ".join(text.split()).replace("|", "\\|")
+    return text if code else text.replace("<", "&lt;").replace("[", "\\[")
+
+
+def model_names() -> list[str]:
+    """Names of the models, in the order of the registry."""
+    from crowdrank.models import REGISTRY
+
+    return list(REGISTRY)
+
+
+def generated_pages() -> dict[str, str]:
+    """Every generated page by its path in the documentation."""
+    pages = {"reference/commands.md": commands_page(), "reference/api/index.md": api_index()}
+    pages |= {f"reference/api/{name}.md": api_page(name, module) for name, module in packages().items()}
+    return pages
