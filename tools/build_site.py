@@ -26,7 +26,16 @@ import crowdrank
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "site"
 _LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
-_LOADING_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch", "prefetch", "manifest"}
+_LOADING_LINKS = {
+    "stylesheet",
+    "icon",
+    "preload",
+    "modulepreload",
+    "preconnect",
+    "dns-prefetch",
+    "prefetch",
+    "manifest",
+}
 _IN_CSS = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
 
 
@@ -116,8 +125,9 @@ def list_versions(site: Path) -> None:
     if versions:
         versions[0]["aliases"] = ["latest"]
     (site / "versions.json").write_text(json.dumps(versions, indent=1) + "\n", encoding="utf-8")
-    start = f'<!doctype html><html lang="en"><title>crowdrank</title><meta http-equiv="refresh" content="0; url={names[0]}/">'
-    (site / "index.html").write_text(f'{start}<a href="{names[0]}/">crowdrank {names[0]}</a></html>\n', encoding="utf-8")
+    refresh = f'<meta http-equiv="refresh" content="0; url={names[0]}/">'
+    start = f'<!doctype html><html lang="en"><title>crowdrank</title>{refresh}<a href="{names[0]}/">crowdrank</a></html>\n'
+    (site / "index.html").write_text(start, encoding="utf-8")
 
 
 def main() -> int:

@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from pprint import pformat
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "tutorials"
-_SHOWN = {"_repr_svg_": "image/svg+xml", "_repr_html_": "text/html"}
 
 
 def tutorials() -> list[Path]:
@@ -81,11 +81,14 @@ def _run_cell(source: str, where: str, names: dict[str, Any]) -> list[dict[str, 
 
 def _data_of(thing: Any) -> dict[str, list[str]]:
     """What Jupyter would show, in the richest form; text as well."""
-    data = {"text/plain": repr(thing)}
-    for method, kind in _SHOWN.items():
-        if show := getattr(thing, method, None):
-            data[kind] = show()
-            break
+    if type(thing).__module__.startswith("altair"):
+        drawn = StringIO()
+        thing.save(drawn, format="svg")
+        data = {"text/plain": "<a chart>", "image/svg+xml": drawn.getvalue()}
+    elif show := getattr(thing, "_repr_html_", None):
+        data = {"text/plain": repr(thing), "text/html": show()}
+    else:
+        data = {"text/plain": pformat(thing, width=110, sort_dicts=False)}
     return {kind: text.splitlines(keepends=True) for kind, text in data.items()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -123,8 +124,77 @@ def model_names() -> list[str]:
     return list(REGISTRY)
 
 
+def compact_page() -> str:
+    """The whole public API on one short page: a signature and a sentence per name, and every command with its options."""
+    lines = [
+        "# Compact reference",
+        "",
+        "For language models and quick look-ups: everything public in one place, without explanations.",
+        "",
+        "```text",
+        "import crowdrank as cr",
+        "",
+    ]
+    for name in crowdrank.__all__:
+        thing = getattr(crowdrank, name)
+        if inspect.ismodule(thing):
+            lines.append(f"cr.{name}: {', '.join(public_names(thing))}")
+        else:
+            lines.append(f"cr.{name}{_signature(thing)}: {summary(thing)}")
+    lines += ["```", "", "```text"]
+    for name, command in commands().items():
+        context = command.context_class(command, info_name=f"crowdrank {name}")
+        options = [parameter.opts[0] for parameter in command.get_params(context) if parameter.opts[0].startswith("--")]
+        usage = command.collect_usage_pieces(context)[1:]
+        lines.append(" ".join([f"crowdrank {name}", *usage, *(f"[{option}]" for option in options if option != "--help")]))
+    return "\n".join([*lines, "```", ""])
+
+
+def _signature(thing: Any) -> str:
+    """Parameters with their defaults, without types."""
+    parameters = inspect.signature(thing).parameters.values()
+    empty = inspect.Parameter.empty
+    return str(inspect.Signature([parameter.replace(annotation=empty) for parameter in parameters]))
+
+
+def llms_txt(at: str = "docs/") -> str:
+    """The index for language models (llmstxt.org): what this is, and which page answers what.
+
+    Parameters
+    ----------
+    at : str, default "docs/"
+        Where the pages are, relative to the file.
+    """
+    rows = re.findall(r"^\| (.+?) \| (.*?\]\(.+) \|$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE)
+    lines = [
+        "# crowdrank",
+        "",
+        "> A Python library, command line and server that ranks items from the judgments of unreliable annotators: "
+        "pairwise comparisons, ratings or ordered lists, by people or language models. It estimates scores, their "
+        "uncertainty, and how reliable each annotator is.",
+        "",
+        "Start with `crowdrank rank votes.csv`, or `import crowdrank as cr; ranking = cr.rank(data)` with a file, a data "
+        "frame or a dict of columns (annotator, left, right, winner).",
+        "",
+        "## Documentation",
+        "",
+    ]
+    for task, links in rows:
+        found = [(title, link) for title, link in re.findall(r"\[([^\]]+)\]\(([^)]+)\)", links) if "README" not in link]
+        lines += [f"- [{title.strip('`')}]({at}{link}): {task}" for title, link in found]
+    return "\n".join(lines) + "\n"
+
+
 def generated_pages() -> dict[str, str]:
     """Every generated page by its path in the documentation."""
-    pages = {"reference/commands.md": commands_page(), "reference/api/index.md": api_index()}
+    pages = {
+        "reference/commands.md": commands_page(),
+        "reference/api/index.md": api_index(),
+        "reference/compact.md": compact_page(),
+    }
     pages |= {f"reference/api/{name}.md": api_page(name, module) for name, module in packages().items()}
     return pages
+
+
+if __name__ == "__main__":
+    (ROOT / "llms.txt").write_text(llms_txt(), encoding="utf-8")

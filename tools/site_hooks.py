@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: generated pages, tutorials from notebooks, files outside docs/ that pages link to, and the navigation.
+"""Hooks of MkDocs: generated pages, tutorials from notebooks, files outside docs/ with links to them, the navigation.
 
 The pages are written to be read in the repository as well, so their links lead to files: to notebooks, and out of
 docs/. The site has a page for each.
@@ -38,7 +38,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     parts["Reference"] += [
         {"Commands": "reference/commands.md"},
         {"Models": ["models/index.md", *(f"models/{name}.md" for name in reference_pages.model_names())]},
-        {"Python API": ["reference/api/index.md", *(f"reference/api/{name}.md" for name in reference_pages.packages())]},
+        {
+            "Python API": [
+                "reference/api/index.md",
+                *(f"reference/api/{name}.md" for name in reference_pages.packages()),
+            ]
+        },
     ]
     written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     missing = sorted(written - set(_pages_in(config.nav)))
@@ -62,6 +67,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         _add(files, config, f"tutorials/{notebook.stem}.md", notebooks.to_markdown(notebook))
     for uri, text in reference_pages.generated_pages().items():
         _add(files, config, uri, text)
+    _add(files, config, "llms.txt", _as_site_links(reference_pages.llms_txt(at="")))
     waiting = [(path, path.relative_to(ROOT).as_posix()) for path in (ROOT / "docs").rglob("*.md")]
     seen: set[str] = set()
     while waiting:
@@ -79,6 +85,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def _add(files: Files, config: MkDocsConfig, uri: str, text: str) -> None:
     files.append(File.generated(config, uri, content=text))
+
+
+def _as_site_links(text: str) -> str:
+    """Links to source files as links to the pages made from them."""
+    return re.sub(r"(?:index)?\.(?:md|ipynb)(#[\w-]+)?\)", lambda found: f"/{found[1] or ''})", text).replace("//)", "/)")
 
 
 def _outside(text: str, name: str) -> set[str]:
