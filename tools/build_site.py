@@ -126,7 +126,9 @@ def list_versions(site: Path) -> None:
         versions[0]["aliases"] = ["latest"]
     (site / "versions.json").write_text(json.dumps(versions, indent=1) + "\n", encoding="utf-8")
     refresh = f'<meta http-equiv="refresh" content="0; url={names[0]}/">'
-    start = f'<!doctype html><html lang="en"><title>crowdrank</title>{refresh}<a href="{names[0]}/">crowdrank</a></html>\n'
+    start = (
+        f'<!doctype html><html lang="en"><title>crowdrank</title>{refresh}<a href="{names[0]}/">crowdrank</a></html>\n'
+    )
     (site / "index.html").write_text(start, encoding="utf-8")
 
 

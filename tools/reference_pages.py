@@ -125,7 +125,7 @@ def model_names() -> list[str]:
 
 
 def compact_page() -> str:
-    """The whole public API on one short page: a signature and a sentence per name, and every command with its options."""
+    """The whole public API on one page: a signature and a sentence per name, and every command with its options."""
     lines = [
         "# Compact reference",
         "",
@@ -146,7 +146,9 @@ def compact_page() -> str:
         context = command.context_class(command, info_name=f"crowdrank {name}")
         options = [parameter.opts[0] for parameter in command.get_params(context) if parameter.opts[0].startswith("--")]
         usage = command.collect_usage_pieces(context)[1:]
-        lines.append(" ".join([f"crowdrank {name}", *usage, *(f"[{option}]" for option in options if option != "--help")]))
+        lines.append(
+            " ".join([f"crowdrank {name}", *usage, *(f"[{option}]" for option in options if option != "--help")])
+        )
     return "\n".join([*lines, "```", ""])
 
 
@@ -173,8 +175,8 @@ def llms_txt(at: str = "docs/") -> str:
         "pairwise comparisons, ratings or ordered lists, by people or language models. It estimates scores, their "
         "uncertainty, and how reliable each annotator is.",
         "",
-        "Start with `crowdrank rank votes.csv`, or `import crowdrank as cr; ranking = cr.rank(data)` with a file, a data "
-        "frame or a dict of columns (annotator, left, right, winner).",
+        "Start with `crowdrank rank votes.csv`, or `import crowdrank as cr; ranking = cr.rank(data)` with a file, a "
+        "data frame or a dict of columns (annotator, left, right, winner).",
         "",
         "## Documentation",
         "",
@@ -194,7 +196,3 @@ def generated_pages() -> dict[str, str]:
     }
     pages |= {f"reference/api/{name}.md": api_page(name, module) for name, module in packages().items()}
     return pages
-
-
-if __name__ == "__main__":
-    (ROOT / "llms.txt").write_text(llms_txt(), encoding="utf-8")

@@ -89,7 +89,9 @@ def _add(files: Files, config: MkDocsConfig, uri: str, text: str) -> None:
 
 def _as_site_links(text: str) -> str:
     """Links to source files as links to the pages made from them."""
-    return re.sub(r"(?:index)?\.(?:md|ipynb)(#[\w-]+)?\)", lambda found: f"/{found[1] or ''})", text).replace("//)", "/)")
+    return re.sub(r"(?:index)?\.(?:md|ipynb)(#[\w-]+)?\)", lambda found: f"/{found[1] or ''})", text).replace(
+        "//)", "/)"
+    )
 
 
 def _outside(text: str, name: str) -> set[str]:
