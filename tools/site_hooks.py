@@ -37,6 +37,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     parts["Tutorials"] += [f"tutorials/{path.stem}.md" for path in notebooks.tutorials()]
     parts["Reference"] += [
         {"Commands": "reference/commands.md"},
+        {"Compact reference": "reference/compact.md"},
         {"Models": ["models/index.md", *(f"models/{name}.md" for name in reference_pages.model_names())]},
         {
             "Python API": [
