@@ -17,7 +17,7 @@ QUICK := $(addprefix tests/, architecture data golden inference io results simul
 	online/test_beliefs.py online/test_elo.py online/test_glicko.py active/test_history.py active/test_stopping.py \
 	conformance/test_promises.py::test_is_its_settings conformance/test_promises.py::test_names_every_item)
 
-.PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check calibration papers papers-quick docs docs-serve tutorials clean
+.PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check calibration papers papers-quick docs docs-serve tutorials package clean
 
 help:
 	@echo "make demo         rank the bundled example, print the result and write it to demo-output/"
@@ -32,6 +32,7 @@ help:
 	@echo "make docs         build the documentation site strictly into site/ and check its links (installed into $(DOCS_VENV))"
 	@echo "make docs-serve   serve the site while you edit it, at http://127.0.0.1:8000"
 	@echo "make tutorials    run the notebooks in docs/tutorials/ and store their output"
+	@echo "make package      build wheel and sdist, install each in a clean environment and run the README from it"
 	@echo "make clean        remove the environments, caches and demo-output/"
 
 $(VENV)/.ready: pyproject.toml tools/environment.sh
@@ -131,6 +132,9 @@ docs-serve: $(DOCS_VENV)/.ready
 
 tutorials: $(VENV)/.ready-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/notebooks.py
+
+package:
+	$${PYTHON:-python3} tools/check_package.py
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) $(PAPERS_VENV) $(DOCS_VENV) site demo-output .numba-other-cpu .pytest_cache .mypy_cache .ruff_cache .hypothesis

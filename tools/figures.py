@@ -196,7 +196,7 @@ def draw_choosing_a_model(path: Path) -> None:
     title = "Which model is the default: a flow chart"
     path.write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 950 565" width="950" height="565" role="img">'
-        f'<title>{title}</title><style>{style}</style>'
+        f"<title>{title}</title><style>{style}</style>"
         f'<defs>{tip}<path d="M0 0 L8 4 L0 8 z" fill="#666"/></marker></defs>'
         f'<rect width="950" height="565" fill="white"/>{"".join(parts)}</svg>\n',
         encoding="utf-8",

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from tools.figures import _ARROWS, _BOXES
 
 from crowdrank import AnnotatorDetails, Comparisons, Rankings, Ratings
 from crowdrank.models import REGISTRY
@@ -13,7 +14,6 @@ from crowdrank.models.selection import default_model
 from tests.docs.pages import DOCS, section, table
 from tests.models.jury.simulated import jury
 from tests.models.test_tastes import crowd
-from tools.figures import _ARROWS, _BOXES
 
 PAGE = DOCS / "explanation" / "choosing-a-model.md"
 ROWS = {row[0]: re.match(r"\[([\w-]+)\]", row[1])[1] for row in table(section(PAGE, "What you have"))[1:]}

@@ -8,10 +8,10 @@ import json
 import re
 
 import pytest
+from tools import build_site, reference_pages
 
 import crowdrank
 from tests.browser import browser, open_file  # noqa: F401  (a fixture)
-from tools import build_site, reference_pages
 
 COMMANDS = reference_pages.commands()
 needs_site = pytest.mark.skipif(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
-
 from tools import notebooks
 
 TUTORIALS = notebooks.tutorials()
@@ -73,8 +73,7 @@ def test_a_different_output_is_noticed():
 
 def test_a_notebook_becomes_a_page(tmp_path):
     path = tmp_path / "page.ipynb"
-    path.write_text(
-        '{"cells": [{"cell_type": "markdown", "source": "# Title"}, {"cell_type": "code", "source": ["1 + 1"], "outputs": '
-        '[{"output_type": "display_data", "data": {"text/plain": "2"}}]}]}'
-    )
+    shown = {"output_type": "display_data", "data": {"text/plain": "2"}}
+    code = {"cell_type": "code", "source": ["1 + 1"], "outputs": [shown]}
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": "# Title"}, code]}))
     assert notebooks.to_markdown(path) == "# Title\n\n```python\n1 + 1\n```\n\n```text\n2\n```\n"
