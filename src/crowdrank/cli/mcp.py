@@ -77,8 +77,9 @@ class FileTools:
 
         `query` names the query of both items, if the file has several.
         """
-        from crowdrank import evaluation, read
+        from crowdrank import evaluation
         from crowdrank.cli.explain import sentences
+        from crowdrank.io import read
 
         found = evaluation.explain(read(self._path(file)), item, above, query=query)
         return {"sentences": sentences(found), **found.as_dict()}
@@ -87,7 +88,8 @@ class FileTools:
         """Choose the most useful questions to ask next, and who should answer them, from the judgments so far."""
         import numpy as np
 
-        from crowdrank import active, models, online, read
+        from crowdrank import active, models, online
+        from crowdrank.io import read
         from crowdrank.models.selection import convert_for
 
         votes: Any = convert_for(models.BayesianCrowdBT(), read(self._path(file)))[0]
