@@ -2,6 +2,7 @@
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
 PAPERS_VENV ?= .venv-papers
+DOCS_VENV ?= .venv-docs
 BIN := $(VENV)/bin
 
 # Tests start many processes, which should share their bytecode.
@@ -16,7 +17,7 @@ QUICK := $(addprefix tests/, architecture data golden inference io results simul
 	online/test_beliefs.py online/test_elo.py online/test_glicko.py active/test_history.py active/test_stopping.py \
 	conformance/test_promises.py::test_is_its_settings conformance/test_promises.py::test_names_every_item)
 
-.PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check calibration papers papers-quick clean
+.PHONY: help demo quick test check lint types results tests test-other-cpu explore bench bench-quick bench-large bench-check calibration papers papers-quick docs docs-serve tutorials package clean
 
 help:
 	@echo "make demo         rank the bundled example, print the result and write it to demo-output/"
@@ -28,6 +29,10 @@ help:
 	@echo "make bench-check  check that nothing has become slower, by ratios within one run"
 	@echo "make calibration  count how often intervals and claims hold on simulated crowds (an hour; continues where it stopped)"
 	@echo "make papers       reproduce the tables and figures of the papers (four to five hours on two cores)"
+	@echo "make docs         build the documentation site strictly into site/ and check its links (installed into $(DOCS_VENV))"
+	@echo "make docs-serve   serve the site while you edit it, at http://127.0.0.1:8000"
+	@echo "make tutorials    run the notebooks in docs/tutorials/ and store their output"
+	@echo "make package      build wheel and sdist, install each in a clean environment and run the README from it"
 	@echo "make clean        remove the environments, caches and demo-output/"
 
 $(VENV)/.ready: pyproject.toml tools/environment.sh
@@ -44,6 +49,10 @@ $(BENCH_VENV)/.ready: pyproject.toml tools/environment.sh
 
 $(PAPERS_VENV)/.ready: pyproject.toml tools/environment.sh
 	tools/environment.sh $(PAPERS_VENV) papers
+	@touch $@
+
+$(DOCS_VENV)/.ready: pyproject.toml tools/environment.sh
+	tools/environment.sh $(DOCS_VENV) docs
 	@touch $@
 
 demo: $(VENV)/.ready
@@ -115,5 +124,17 @@ papers: $(PAPERS_VENV)/.ready
 papers-quick: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script --quick || exit 1; done
 
+docs: $(DOCS_VENV)/.ready
+	$(DOCS_VENV)/bin/python tools/build_site.py
+
+docs-serve: $(DOCS_VENV)/.ready
+	$(DOCS_VENV)/bin/python tools/build_site.py --serve
+
+tutorials: $(VENV)/.ready-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/notebooks.py
+
+package:
+	$${PYTHON:-python3} tools/check_package.py
+
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) $(PAPERS_VENV) demo-output .numba-other-cpu .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(PAPERS_VENV) $(DOCS_VENV) site demo-output .numba-other-cpu .pytest_cache .mypy_cache .ruff_cache .hypothesis

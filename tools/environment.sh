@@ -38,6 +38,9 @@ if [ ! -x "$folder/bin/python" ]; then
 fi
 echo "Installing crowdrank${extra:+ [$extra]} into $folder …" >&2
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -e ".${extra:+[$extra]}"
+if [ "$extra" = test ] && ! "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[docs,mcp]'; then
+    echo "The extras docs and mcp cannot be installed, so the tests of the site and of crowdrank mcp are skipped." >&2
+fi
 if [ "$extra" = test ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then
     install_package chromium "The browser tests need Chromium and will fail without it." || true
 fi

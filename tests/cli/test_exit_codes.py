@@ -83,7 +83,7 @@ def test_annotators_weighed_by_a_fit_that_stopped_short_are_0_and_said_so(crowdr
     assert answer["converged"] is False
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"start", "serve", "demo", "export", "backup"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"start", "serve", "demo", "export", "backup", "mcp"}))
 def test_every_command_that_answers_speaks_to_machines(name):
     """Every command except those that ask questions, serve pages or copy a collection to a file."""
     assert "--json" in {option for parameter in COMMANDS[name].params for option in parameter.opts}

@@ -24,6 +24,7 @@ class Command(NamedTuple):
 
 
 _RANK, _DATA, _COLLECT, _LEARN = "Rank", "Data", "Collect judgments", "Learn to rank"
+_MACHINES = "For language models"
 
 COMMANDS = {
     "start": Command(_RANK, "start:start", "Look at a file, ask what is unclear, and rank it."),
@@ -80,5 +81,10 @@ COMMANDS = {
     "learn": Command(_LEARN, "learn:learn", "Learn a ranking function for new items from features and ranked lists."),
     "predict": Command(
         _LEARN, "predict:predict", "Rank items by their features, with a ranking function from `crowdrank learn`."
+    ),
+    "mcp": Command(
+        _MACHINES,
+        "mcp:mcp",
+        "Serve rank, annotators, explain and next to language models, over the Model Context Protocol.",
     ),
 }

@@ -103,7 +103,9 @@ def _table(frame: pl.DataFrame, caption: str) -> str:
 
 
 def _cells(row: dict[str, Any], has_uncertainty: bool) -> list[str]:
-    cells = [str(row["rank"]), str(row["item"]), f"{row['score']:.3g}"]
+    score = row["score"]
+    # Elo points, without an exponent
+    cells = [str(row["rank"]), str(row["item"]), f"{score:.0f}" if abs(score) >= 1000 else f"{score:.3g}"]
     if has_uncertainty:
         low, high = row["rank_low"], row["rank_high"]
         interval = f"{low}–{high}" if low < high else str(low)
