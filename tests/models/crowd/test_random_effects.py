@@ -198,6 +198,39 @@ def test_coin_tosses_make_no_order():
     assert claims <= 1
 
 
+def thin_crowd(spread, seed, items=100, votes=1500, annotators=100):
+    """Few answers per item by annotators of quality from Beta(2, 1), and the true scores."""
+    rng = np.random.default_rng(seed)
+    truth, quality = spread * rng.standard_normal(items), rng.beta(2.0, 1.0, annotators)
+    left = rng.integers(items, size=votes)
+    right = (left + rng.integers(1, items, size=votes)) % items
+    who = rng.integers(annotators, size=votes)
+    left_won = (rng.random(votes) < expit(truth[left] - truth[right])) == (rng.random(votes) < quality[who])
+    names = np.array([f"i{n:03d}" for n in range(items)], dtype=object)
+    winner = np.where(left_won, names[left], names[right])
+    return Comparisons.of(names[left], names[right], winner, annotator=[f"w{k:03d}" for k in who]), truth - truth.mean()
+
+
+def test_intervals_hold_where_items_have_few_answers():
+    """At the mode the scores would be too close together, and their intervals hold about 60 %."""
+    held = []
+    for seed in range(3):
+        votes, truth = thin_crowd(3.0, seed, votes=4000)
+        ranking = CrowdBT().fit(votes)
+        low, high = np.quantile(ranking.uncertainty.draws, [0.025, 0.975], axis=0)
+        held.append(np.mean((low <= truth) & (truth <= high)))
+    assert np.mean(held) > 0.8
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_coin_tosses_among_many_items_make_no_order(seed):
+    """Half the annotators reversed would explain them too, with scores that differ."""
+    votes, _ = thin_crowd(0.0, seed)
+    ranking = CrowdBT().fit(votes)
+    assert np.std(ranking.scores) < 0.2
+    assert set(ranking.to_polars()["group"]) == {1}
+
+
 def test_orders_of_annotators_need_joint_estimation(with_reversed):
     names = [str(name) for name in with_reversed.judgments.annotators]
     known = SideInformation(better=[(names[0], names[1])])

@@ -99,7 +99,7 @@ class StarExplorer(Explorer):
     def _refined_if_skewed(self, mode: Mode) -> Mode | None:
         """The variational approximation and the hyperparameters that belong to it, if it differs from Laplace's."""
         assert mode.root is not None
-        if self.rows > _REFINED_ROWS:
+        if self.rows > _REFINED_ROWS or not self.free:  # with all hyperparameters given, the mode is the estimate
             return None
         first = self._refine(mode.hyper, mode.scores, mode.root)
         if first.shift < _SKEWED:
