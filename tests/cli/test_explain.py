@@ -14,7 +14,7 @@ def test_the_answer_comes_in_plain_words_first(crowdrank):
     code, out, err = crowdrank("explain", VOTES, "--item", "Tokyo", "--above", "Delhi")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0].startswith("Tokyo ranks above Delhi by 0.0")
+    assert lines[0].startswith("Tokyo ranks above Delhi by 0.")
     assert lines[1].startswith("Of the direct judgments, 1 chose Tokyo, 0 Delhi")
     assert "paula" in out
     assert "Tokyo – Mexico City – Delhi" in out
@@ -23,7 +23,7 @@ def test_the_answer_comes_in_plain_words_first(crowdrank):
 
 def test_the_lower_item_may_be_asked_about_too(crowdrank):
     out = crowdrank("explain", VOTES, "--item", "Delhi", "--above", "Tokyo").out
-    assert out.startswith("Tokyo ranks above Delhi by 0.0")
+    assert out.startswith("Tokyo ranks above Delhi by 0.")
 
 
 def test_machines_get_numbers_that_add_up(crowdrank):

@@ -43,7 +43,7 @@ COMMANDS = {
     "judges": Command(
         _RANK,
         "judges:judges",
-        "Audit a jury: agreement with gold or humans, flips, sides, shared errors, and which judges to pay for.",
+        "Audit a jury: agreement with gold or humans, flips, biases, shared errors, and which judges to pay for.",
     ),
     "explain": Command(
         _RANK,
