@@ -19,6 +19,7 @@ from crowdrank.inference.gaussian_variational import NormalApproximation, refine
 from crowdrank.inference.newton import maximize
 from crowdrank.models.crowd.hyperparameters import (
     IMPLAUSIBLE,
+    LARGEST_SCALE,
     MAX_STEP,
     QUALITY_PRIORS,
     SPREAD_PRIOR,
@@ -67,6 +68,7 @@ class StarExplorer(Explorer):
         found, log_volume = [centre], 0.0
         if self.rows <= _STAR_ROWS and self.free:
             found, log_volume = self._star(centre)
+            found[0] = replace(found[0], found=centre.found)  # which was searched for most closely
         null = self._null(found[0], log_volume)
         if refined is not None:
             found = [self._moved(mode, centre, refined) for mode in found]
@@ -192,6 +194,8 @@ class StarExplorer(Explorer):
         """
         (_, spread, width), (alpha, beta) = SPREAD_PRIOR[1], QUALITY_PRIORS
         if self.fixed[0] or shown_spread(coordinates(centre.hyper)) < spread + 2.0 * width:
+            return []
+        if self.largest_scale > LARGEST_SCALE:  # by Bradley-Terry, which sees that they differ
             return []
         given = coordinates(centre.hyper)
         log_alpha, log_beta = (given[n + 1] if self.fixed[n + 1] else prior[0] for n, prior in enumerate((alpha, beta)))
