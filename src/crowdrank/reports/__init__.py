@@ -78,7 +78,9 @@ if TYPE_CHECKING:
     from crowdrank.reports.html import Findings, report, write_report
     from crowdrank.reports.leaderboard_page import Leaderboard, check_leaderboard, leaderboard_html, write_leaderboard
     from crowdrank.reports.leaderboard_tables import (
+        correlations_table,
         covariates_table,
+        differences_table,
         drift_table,
         misfit_table,
         provisional_table,
