@@ -82,6 +82,7 @@ def test_a_whole_study_of_each_task(study, enter, photograph, look):
     opened, _ = judge(study, enter, f"Ann {look}", look)
     page = opened.page
     assert page.locator("input:checked").count() == 1  # the shortcuts, nothing else
+    page.wait_for_load_state("load")
     page.get_by_role("button", name="Submit").click()
     page.get_by_text("Answer every question").wait_for()
     photograph(page, f"{study.task}-{look}", full_page=True)

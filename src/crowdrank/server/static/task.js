@@ -48,8 +48,9 @@ function collect() {
 }
 
 async function answer(given) {
-  if (state.busy || performance.now() - state.shownAt < MIN_RESPONSE_MS) return;
+  if (state.busy) return;
   if (given === undefined) return showStatus(text("unanswered"), "waiting");
+  if (performance.now() - state.shownAt < MIN_RESPONSE_MS) return;
   const token = find("task").elements.token.value;
   await sendVote({ token, response_ms: Math.round(performance.now() - state.shownAt), ...given });
 }
