@@ -7,14 +7,13 @@ too small there, and variational inference takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray
+from crowdrank.inference.differences import derivatives
 from crowdrank.inference.gaussian_variational import NormalApproximation, refine
 from crowdrank.inference.newton import maximize
 from crowdrank.models.crowd.hyperparameters import (
@@ -164,7 +163,7 @@ class StarExplorer(Explorer):
             return found
 
         steps = self._difference_steps(len(centre.scores))[free]
-        gradient, curvature = _differences(lambda x: mode(x).log_weight, centre.log_weight, steps)
+        gradient, curvature = derivatives(lambda x: mode(x).log_weight, centre.log_weight, steps)
         values, axes = np.linalg.eigh(curvature)
         values = np.maximum(values, _LEAST_CURVATURE)
         middle = np.clip(axes @ ((axes.T @ gradient) / values), -steps, steps)
@@ -214,22 +213,6 @@ class StarExplorer(Explorer):
 
 def _reweighted(mode: Mode, log_share: float) -> Mode:
     return replace(mode, log_weight=mode.log_weight + log_share)
-
-
-def _differences(
-    function: Callable[[FloatArray], float], middle: float, steps: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Gradient and negative Hessian at zero by central and mixed differences."""
-    size = len(steps)
-    unit = np.diag(steps)
-    ahead = np.array([function(row) for row in unit])
-    behind = np.array([function(-row) for row in unit])
-    gradient = (ahead - behind) / (2.0 * steps)
-    hessian = np.diag((ahead + behind - 2.0 * middle) / steps**2)
-    for i, j in combinations(range(size), 2):
-        mixed = function(unit[i] + unit[j]) - ahead[i] - ahead[j] + middle
-        hessian[i, j] = hessian[j, i] = mixed / (steps[i] * steps[j])
-    return gradient, -hessian
 
 
 def _distance(one: Hyperparameters, other: Hyperparameters) -> float:

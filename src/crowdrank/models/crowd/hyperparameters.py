@@ -17,6 +17,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Items
 from crowdrank.engines.local import limit_blas_threads
+from crowdrank.inference.differences import maximize_within
 from crowdrank.inference.laplace import LaplaceApproximation
 from crowdrank.inference.laplace_mixture import LaplaceComponent
 from crowdrank.inference.newton import OptimizeResult, maximize
@@ -31,7 +32,7 @@ from crowdrank.models.crowd.marginal_objective import (
     marginal_curvature,
 )
 from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution
-from crowdrank.models.crowd.ties import fit_ties, maximize_within
+from crowdrank.models.crowd.ties import fit_ties
 
 QUALITY_PRIORS = ((2.0, 1.2), (-0.5, 0.7))
 """Normal priors on log α and log β, as (mean, standard deviation). Where annotators are alike, their quality and the

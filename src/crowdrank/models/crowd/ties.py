@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 
 from crowdrank.arrays import FloatArray
+from crowdrank.inference.differences import maximize_within
 from crowdrank.models.crowd.marginal_likelihood import tie_counts
 from crowdrank.models.crowd.marginal_objective import MarginalObjective
 from crowdrank.models.crowd.quality_priors import TieDistribution, grid_log_evidence
@@ -21,9 +20,6 @@ _SLOPE_FACTORS, _SLOPE_RANGE = (0.7, 1.0, 1.0 / 0.7), (0.05, 1.5)
 _MAX_ROUNDS, _EFFECT_STEPS = 5, 3
 # Spread of the item effects at first, and the least one.
 _FIRST_EFFECT_SPREAD, _LEAST_EFFECT_SPREAD = 0.5, 0.01
-# Newton's method by differences: steps, distance between points, the longest step, and one that ends the search.
-_MAX_NEWTON_STEPS, _DIFFERENCE, _LONGEST_STEP, _CLOSE = 15, 0.05, 0.5, 0.01
-_LEAST_CURVATURE = 1e-3
 
 
 def fit_ties(objective: MarginalObjective, scores: FloatArray) -> TieDistribution:
@@ -74,59 +70,3 @@ def _fit_distribution(objective: MarginalObjective, scores: FloatArray) -> TieDi
             best = tie._replace(mean=float(found[0]), scale=float(np.exp(found[1])), slope=slope)
             highest = value(found)
     return best
-
-
-def maximize_within(
-    function: Callable[[FloatArray], float],
-    start: FloatArray,
-    free: list[int],
-    bounds: tuple[tuple[float, float], ...],
-) -> FloatArray:
-    """Maximise a smooth function of some of the coordinates, within bounds: Newton's method by differences.
-
-    For two or three coordinates this is as fast as SciPy's methods, and small rankings need not wait for SciPy.
-    """
-    x = start.copy()
-    low, high = np.array(bounds).T
-    x[free] = np.clip(start, low, high)[free]
-    value = function(x)
-    for _ in range(_MAX_NEWTON_STEPS):
-        gradient, curvature = _derivatives(function, x, value, free)
-        outwards = ((x >= high) & (gradient > 0)) | ((x <= low) & (gradient < 0))
-        inner = [axis for axis in free if not outwards[axis]]
-        if not inner:
-            break
-        direction = np.zeros_like(x)
-        values, axes = np.linalg.eigh(curvature[np.ix_(inner, inner)])
-        direction[inner] = axes @ ((axes.T @ gradient[inner]) / np.maximum(np.abs(values), _LEAST_CURVATURE))
-        direction *= min(1.0, _LONGEST_STEP / max(float(np.max(np.abs(direction))), 1e-300))
-        for halvings in range(6):
-            candidate = x.copy()
-            candidate[free] = np.clip(x + 0.5**halvings * direction, low, high)[free]
-            reached = function(candidate)
-            if reached > value:
-                break
-        else:
-            break
-        moved, x, value = float(np.max(np.abs(candidate - x))), candidate, reached
-        if moved < _CLOSE:
-            break
-    return x
-
-
-def _derivatives(
-    function: Callable[[FloatArray], float], x: FloatArray, value: float, free: list[int]
-) -> tuple[FloatArray, FloatArray]:
-    """Gradient and negative Hessian by central and mixed differences; zero for coordinates that are not free."""
-    size, step = len(x), _DIFFERENCE
-    unit = step * np.eye(size)
-    gradient, hessian = np.zeros(size), np.zeros((size, size))
-    ahead = {axis: function(x + unit[axis]) for axis in free}
-    for axis in free:
-        behind = function(x - unit[axis])
-        gradient[axis] = (ahead[axis] - behind) / (2.0 * step)
-        hessian[axis, axis] = (ahead[axis] + behind - 2.0 * value) / step**2
-    for i, j in combinations(free, 2):
-        mixed = function(x + unit[i] + unit[j]) - ahead[i] - ahead[j] + value
-        hessian[i, j] = hessian[j, i] = mixed / step**2
-    return gradient, -hessian
