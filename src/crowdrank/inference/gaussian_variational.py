@@ -3,8 +3,8 @@
 Laplace's method takes the mode and the curvature there. Where a parameter has few data its posterior is skewed and
 wider than that. The normal distribution q = N(m, P⁻¹) that is closest to the posterior in the sense of
 KL(q ‖ posterior) has a zero mean gradient, and a precision P that is the mean curvature, both under q itself (Opper &
-Archambeau 2009). Here the means are taken over a few pairs of opposite draws. The draws are made from the same standard
-normal numbers in every round, so that the iteration converges.
+Archambeau 2009). Here the means are taken over a few pairs of opposite draws. The draws are made from the same random
+numbers in every round, so that the iteration converges.
 """
 
 from __future__ import annotations
@@ -47,11 +47,14 @@ class NormalApproximation:
         Cholesky factor L of its precision, LLᵀ.
     shift : float
         How far the last round moved the mean, in standard errors: √((m′−m)ᵀP(m′−m) / n).
+    evaluations : list of Evaluation
+        The log posterior at the draws of the last round.
     """
 
     mean: FloatArray
     root: FloatArray
     shift: float
+    evaluations: list[Evaluation]
 
 
 def refine(
@@ -73,7 +76,7 @@ def refine(
     mean, root : arrays of float
         The approximation so far.
     noise : array of float, pairs × parameters
-        Standard normal numbers; each row is used with both signs.
+        Random numbers of mean 0 and variance 1; each row is used with both signs.
     prior_precision : float
         Precision of the prior of each parameter. The approximation is nowhere wider than the prior.
     """
@@ -83,8 +86,8 @@ def refine(
         gradient, diagonal = np.zeros(size), np.zeros(size)
         matrix: FloatArray = np.zeros((size, size))
         share = 0.5 / len(noise)
-        for one in (*around, *-around):
-            found = objective(mean + one)
+        evaluations = [objective(mean + one) for one in (*around, *-around)]
+        for found in evaluations:
             curvature = curvature_of(found)
             gradient += share * found.gradient
             matrix += share * curvature.matrix
@@ -98,4 +101,4 @@ def refine(
         step = solve_factored(new_root, gradient)
         step *= min(1.0, _MAX_STEP / max(float(np.max(np.abs(step))), 1e-300))
         shift = float(np.linalg.norm(new_root.T @ step)) / size**0.5
-    return NormalApproximation(mean + step, new_root, shift)
+    return NormalApproximation(mean + step, new_root, shift, evaluations)

@@ -10,7 +10,7 @@ from scipy.stats import beta, norm
 
 from crowdrank.data.side_information import NO_SIDE_INFORMATION, EncodedSideInformation
 from crowdrank.engines import LOCAL
-from crowdrank.models.crowd import marginal_likelihood
+from crowdrank.models.crowd import marginal_likelihood, quality_priors
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, Answers
 from crowdrank.models.crowd.marginal_likelihood import GridPosterior, grid_tables, margin_terms, tables_of_draws
 from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective
@@ -160,12 +160,27 @@ def test_compiled_loops_agree_with_numpy(case, formula, monkeypatch):
         np.stack([posterior.tie, posterior.tie * rng.normal(size=posterior.tie.shape)]),
     )
     rows, terms = margin_terms(table, x, points, stacked, formula)
-    monkeypatch.setattr(marginal_likelihood, "COMPILE_MIN_ROWS", 1)
+    monkeypatch.setattr(marginal_likelihood, "_COMPILE_MIN_ROWS", 1)
     for one, other in zip(tables, grid_tables(table, x, points, formula), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
     other_rows, other_terms = margin_terms(table, x, points, stacked, formula)
     for one, other in zip((*rows, *terms), (*other_rows, *other_terms), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_compiled_weights_of_grids_agree_with_numpy(rank, monkeypatch):
+    rng = np.random.default_rng(8)
+    log_likelihood, grid_of = 5.0 * rng.normal(size=(9, 16)), np.array([0] * 7 + [1, 2], np.int32)
+    points, log_prior = np.sort(rng.random((3, 16)), axis=1), rng.normal(size=(3, 16))
+    points[2] = 1.0  # a known quality
+    weights, value = quality_priors.weigh_grids(log_likelihood, log_prior, points, grid_of, rank)
+    monkeypatch.setattr(quality_priors, "_COMPILE_MIN_CELLS", 1)
+    compiled, compiled_value = quality_priors.weigh_grids(log_likelihood, log_prior, points, grid_of, rank)
+    np.testing.assert_allclose(compiled, weights, rtol=1e-9, atol=1e-12)
+    assert compiled_value == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(weights[0].sum(axis=1), 1.0)
+    assert not weights[1:, 8].any()
 
 
 @every_formula

@@ -9,6 +9,7 @@ from scipy.special import expit
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, SideInformation
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy
+from crowdrank.models.crowd.hyperparameter_star import StarExplorer
 from crowdrank.simulation import mixed_crowd
 from tests.strategies import joint_crowd_bt
 
@@ -214,12 +215,24 @@ def thin_crowd(spread, seed, items=100, votes=1500, annotators=100):
 def test_intervals_hold_where_items_have_few_answers():
     """At the mode the scores would be too close together, and their intervals hold about 60 %."""
     held = []
-    for seed in range(3):
+    for seed in (30, 31, 32):
         votes, truth = thin_crowd(3.0, seed, votes=4000)
         ranking = CrowdBT().fit(votes)
         low, high = np.quantile(ranking.uncertainty.draws, [0.025, 0.975], axis=0)
         held.append(np.mean((low <= truth) & (truth <= high)))
     assert np.mean(held) > 0.8
+
+
+def test_many_items_with_few_answers_are_not_left_at_the_mode(monkeypatch):
+    votes, truth = thin_crowd(1.0, seed=11, items=820, votes=40_000, annotators=400)
+    ranking = CrowdBT().fit(votes)
+    monkeypatch.setattr(StarExplorer, "_smoothed", lambda explorer, mode: mode)
+    at_mode = CrowdBT().fit(votes)
+    assert scale_of(ranking.scores, truth) > scale_of(at_mode.scores, truth) + 0.03
+    held, held_at_mode = (
+        np.mean(np.abs(one.scores - truth) < 1.96 * one.uncertainty.std_error) for one in (ranking, at_mode)
+    )
+    assert held > held_at_mode
 
 
 @pytest.mark.parametrize("seed", range(3))

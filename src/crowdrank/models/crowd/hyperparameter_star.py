@@ -15,7 +15,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.inference.differences import derivatives
 from crowdrank.inference.gaussian_variational import NormalApproximation, refine
-from crowdrank.inference.newton import maximize
+from crowdrank.inference.newton import Evaluation, maximize
 from crowdrank.models.crowd.hyperparameters import (
     IMPLAUSIBLE,
     LARGEST_SCALE,
@@ -27,26 +27,55 @@ from crowdrank.models.crowd.hyperparameters import (
     coordinates,
     shown_spread,
 )
-from crowdrank.models.crowd.marginal_objective import Hyperparameters, marginal_curvature
+from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective, marginal_curvature
+from crowdrank.models.crowd.ties import fit_ties
 
 # Up to this many answers several points are used; beyond, the best one.
 _STAR_ROWS = 300_000
 # Rounds of maximisation over hyperparameters and scores in turn, and the change of a coordinate at which they end.
 _MAX_ROUNDS, _ROUND_TOLERANCE = 12, 0.1
-# Variational inference is used if it moves scores by this many standard errors, and up to this many answers.
-_SKEWED, _REFINED_ROWS = 0.1, 50_000
-# Its rounds, and the changes of a coordinate and of the scores, in standard errors, at which they end.
-_REFINED_ROUNDS, _REFINED_TOLERANCE, _REFINED_SHIFT = 8, 0.04, 0.1
-# If it changes a coordinate by more than this, Laplace's approximation led to the wrong place.
-_FAR = 0.7
-# It uses this many pairs of opposite draws, the fewer the more items there are.
-_PAIRS, _DRAWN_SCORES = (2, 8), 800
+# Each change is about a constant times the one before; ratios beyond these are not extrapolated, nor more than this.
+_RATIOS, _LONGEST_EXTRAPOLATION = (-1.0, 0.7), 0.6
+# Variational inference is used if it moves scores by this many standard errors, and a cheaper form of it beyond this
+# many items or answers.
+_SKEWED, _REFINED_ITEMS, _REFINED_ROWS = 0.1, 200, 50_000
+# Posteriors of items with this many answers are not skewed.
+_MANY_ANSWERS = 1_000
+# Steps of the hyperparameters, the distance to their best value, in standard errors, at which these end, and the
+# longest step; the same for the scores at each step.
+_REFINED_ROUNDS, _REFINED_TOLERANCE, _LONGEST_STEP = 10, 0.15, 0.3
+_MOST_REFINEMENTS, _REFINED_SHIFT = 6, 0.01
+# It uses this many pairs of opposite draws.
+_PAIRS = 8
+# With many items or answers there are fewer rounds; each ends at this many standard errors per item.
+_SMOOTHED_ROUNDS, _SMOOTHED_TOLERANCE = 2, 0.05
 # Newton's method is trusted to gain at most this many times what its first step predicts.
 _REVERSED_GAIN = 3.0
 # Largest distances between points from which the curvature of the evidence is computed, and its least plausible value.
 _DIFFERENCES, _LEAST_CURVATURE = np.array([0.3, 0.4, 0.6]), 0.15
 # Answers that tell as much about the distribution of quality as one annotator of known quality.
 _ANSWERS_PER_ANNOTATOR = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Star:
+    """Points that represent the posterior of the hyperparameters.
+
+    Parameters
+    ----------
+    modes : list of Mode
+        The mode of the scores at each point, that at the centre first.
+    curvature : array of float
+        Precision of the hyperparameters' posterior in the free coordinates.
+    """
+
+    modes: list[Mode]
+    curvature: FloatArray
+
+    @property
+    def log_volume(self) -> float:
+        """Half the log determinant of the covariance of the hyperparameters."""
+        return -0.5 * float(np.linalg.slogdet(self.curvature)[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +88,11 @@ class StarExplorer(Explorer):
         if (reflected := self.reflected(centre)) is not None:
             centre = self._alternate(reflected)
         if centre.root is None:
-            return [centre]
-        refined = self._refined_if_skewed(centre)
-        if refined is not None and _distance(refined.hyper, centre.hyper) > _FAR:
-            centre = self._alternate(self.mode(coordinates(refined.hyper), refined.scores, refined.hyper.tie))
-            refined = self._refined_if_skewed(centre)
-        found, log_volume = [centre], 0.0
-        if self.rows <= _STAR_ROWS and self.free:
-            found, log_volume = self._star(centre)
-            found[0] = replace(found[0], found=centre.found)  # which was searched for most closely
-        null = self._null(found[0], log_volume)
-        if refined is not None:
+            return [self._smoothed(centre) if self.free else centre]
+        star = self._star(centre) if self.rows <= _STAR_ROWS and self.free else Star([centre], np.eye(len(self.free)))
+        null = self._null(star)
+        found = star.modes
+        if (refined := self._refined_if_skewed(centre, star.curvature)) is not None:
             found = [self._moved(mode, centre, refined) for mode in found]
         if self._may_be_reversed(centre):
             reversed_mode = self.mode(coordinates(centre.hyper), -centre.scores, centre.hyper.tie)
@@ -81,12 +104,16 @@ class StarExplorer(Explorer):
 
     def _alternate(self, best: Mode) -> Mode:
         """Maximise over hyperparameters and scores in turn (EM; σ by MacKay's fixed point)."""
-        mode = best
+        mode, before = best, None
         for _ in range(min(_MAX_ROUNDS, self.max_steps)):
             hyper, stretch = self.improved(mode)
-            change = _distance(hyper, mode.hyper)
-            mode = self.mode(coordinates(hyper), stretch * mode.scores, hyper.tie)
-            if change < _ROUND_TOLERANCE:
+            distance = _distance(hyper, mode.hyper)
+            change = np.array(coordinates(hyper)) - coordinates(mode.hyper)
+            ahead = change * _extrapolation(change, before)
+            log_scale, log_alpha, log_beta = coordinates(hyper) + ahead
+            scores = float(stretch * np.exp(ahead[0])) * mode.scores
+            mode, before = self.mode((log_scale, log_alpha, log_beta), scores, hyper.tie), change
+            if distance < _ROUND_TOLERANCE:
                 break
         found = maximize(
             self.objective.at(mode.hyper),
@@ -97,26 +124,62 @@ class StarExplorer(Explorer):
         )
         return self.weighed(mode.hyper, found)
 
-    def _refined_if_skewed(self, mode: Mode) -> Mode | None:
-        """The variational approximation and the hyperparameters that belong to it, if it differs from Laplace's."""
+    def _refined_if_skewed(self, mode: Mode, curvature: FloatArray) -> Mode | None:
+        """The variational approximation and the hyperparameters that belong to it, if it differs from Laplace's.
+
+        The evidence is maximised by a quasi-Newton method (BFGS). Its curvature by Laplace's approximation is given,
+        without which it would take many steps: quality and the scale of the scores are hard to tell apart.
+        """
         assert mode.root is not None
-        if self.rows > _REFINED_ROWS or not self.free:  # with all hyperparameters given, the mode is the estimate
+        if not self.free:  # with all hyperparameters given, the mode is the estimate
             return None
-        first = self._refine(mode.hyper, mode.scores, mode.root)
-        if first.shift < _SKEWED:
+        if self.rows > _REFINED_ROWS or self.items > _REFINED_ITEMS:
+            return self._smoothed(mode) if self.rows < _MANY_ANSWERS * self.items else None
+        found = self._refine(mode.hyper, mode.scores, mode.root)
+        if found.shift < _SKEWED:
             return None
-        mode = replace(mode, scores=first.mean, root=first.root)
+        found = self._settled(mode.hyper, found)
+        step, last_gradient = None, np.zeros(len(self.free))
         for _ in range(min(_REFINED_ROUNDS, self.max_steps)):
-            assert mode.root is not None
-            hyper, stretch = self.improved(mode)
-            change = _distance(hyper, mode.hyper)
-            if hyper.scale == mode.hyper.scale:  # at its upper bound
-                stretch = 1.0
-            found = self._refine(hyper, stretch * mode.scores, mode.root / stretch)
-            mode = replace(mode, hyper=hyper, scores=found.mean, root=found.root)
-            if change < _REFINED_TOLERANCE and found.shift < _REFINED_SHIFT:
+            mode = replace(mode, scores=found.mean, root=found.root)
+            gradient = self.evidence_gradient(mode, [marginal_curvature(one).tables for one in found.evaluations])
+            if step is not None:
+                curvature = _updated(curvature, step, last_gradient, gradient)
+            hyper, distance = self._ahead(mode, np.asarray(np.linalg.solve(curvature, gradient)), gradient)
+            step = (np.array(coordinates(hyper)) - coordinates(mode.hyper))[self.free]
+            mode, last_gradient = replace(mode, hyper=hyper), gradient
+            found = self._settled(hyper, found)
+            if distance < _REFINED_TOLERANCE:
                 break
-        return mode
+        return replace(mode, scores=found.mean, root=found.root)
+
+    def _ahead(self, mode: Mode, step: FloatArray, gradient: FloatArray) -> tuple[Hyperparameters, float]:
+        """Hyperparameters after a step of limited length, and the length of the step in standard errors."""
+        at = np.array(coordinates(mode.hyper))
+        at[self.free] += step * min(1.0, _LONGEST_STEP / max(float(np.max(np.abs(step))), 1e-12))
+        tie = mode.hyper.tie
+        if len(self.objective.grids.nu):
+            tie = fit_ties(self.objective.at(mode.hyper), mode.scores)
+        return self.hyperparameters((at[0], at[1], at[2]), tie), float(gradient @ step) ** 0.5
+
+    def _settled(self, hyper: Hyperparameters, found: NormalApproximation) -> NormalApproximation:
+        """The variational approximation for these hyperparameters, found from another one."""
+        for _ in range(_MOST_REFINEMENTS):
+            found = self._refine(hyper, found.mean, found.root)
+            if found.shift < _REFINED_SHIFT:
+                break
+        return found
+
+    def _smoothed(self, mode: Mode) -> Mode:
+        """A cheaper refinement, for many items or answers: covariances are neglected."""
+        search, tolerance = mode.found, _SMOOTHED_TOLERANCE * self.items**0.5
+        for _ in range(_SMOOTHED_ROUNDS):
+            smoothed = _Smoothed(self.objective.at(mode.hyper), self._noise[0] / np.sqrt(mode.curvature.diagonal))
+            found = maximize(smoothed, mode.scores, tolerance=tolerance, max_steps=self.max_steps, max_step=MAX_STEP)
+            mode = self.weighed(mode.hyper, found)
+            hyper, stretch = self.improved(mode)
+            mode = replace(mode, hyper=hyper, scores=stretch * mode.scores)
+        return replace(mode, found=replace(search, evaluation=mode.found.evaluation))
 
     def _refine(self, hyper: Hyperparameters, scores: FloatArray, root: FloatArray) -> NormalApproximation:
         objective = self.objective.at(hyper)
@@ -124,10 +187,11 @@ class StarExplorer(Explorer):
 
     @cached_property
     def _noise(self) -> FloatArray:
-        """The standard normal numbers behind every variational approximation."""
-        size = self.items
-        pairs = int(np.clip(_DRAWN_SCORES // size, *_PAIRS))
-        return np.random.default_rng(size).standard_normal((pairs, size))
+        """The random signs behind every variational approximation.
+
+        Their variance is 1 in every sample, so that fewer of them are needed than of normal numbers.
+        """
+        return np.random.default_rng(self.items).choice([-1.0, 1.0], (_PAIRS, self.items))
 
     def _moved(self, mode: Mode, centre: Mode, refined: Mode) -> Mode:
         """A mode moved as the refinement moved the centre: hyperparameters, mean and precision."""
@@ -139,10 +203,8 @@ class StarExplorer(Explorer):
         root = refined.root @ np.linalg.solve(centre.root, mode.root)
         return replace(mode, hyper=hyper, scores=mode.scores + refined.scores - centre.scores, root=root)
 
-    def _star(self, centre: Mode) -> tuple[list[Mode], float]:
+    def _star(self, centre: Mode) -> Star:
         """The centre and two points along each principal axis of the hyperparameters' posterior, with their weights.
-
-        Also returns the log volume of that posterior, Σ log of its standard deviations.
 
         The points and weights are those of the unscented transform (Julier & Uhlmann 1997), with the evidence at each
         point in place of its normal approximation.
@@ -177,21 +239,22 @@ class StarExplorer(Explorer):
                 shift = middle + sign * radius * axes[:, n] / np.sqrt(values[n])
                 log_share = np.log(0.5 / (size + 1.0)) + 0.5 * radius**2
                 found.append(_reweighted(mode(shift), log_share))
-        return found, -0.5 * float(np.sum(np.log(values)))
+        found[0] = replace(found[0], found=centre.found)  # which was searched for most closely
+        return Star(found, axes * values @ axes.T)
 
     def _difference_steps(self, items: int) -> FloatArray:
         """About one standard deviation of log σ, log α and log β, given the numbers of items and of annotators."""
         people = min(len(self.objective.grids.grid_of), self.rows / _ANSWERS_PER_ANNOTATOR)
         return np.asarray(np.minimum(_DIFFERENCES, [1 / np.sqrt(2 * items), 2 / np.sqrt(people), 2 / np.sqrt(people)]))
 
-    def _null(self, centre: Mode, log_volume: float) -> list[Mode]:
+    def _null(self, star: Star) -> list[Mode]:
         """Items that do not differ, if that is a separate mode of the spread's posterior.
 
         The prior of the spread has two modes, and so may the posterior: the points around its highest mode miss the
         other one. Its weight is that at the centre of its prior, times the volume of the prior, relative to the volume
         of the posterior around the highest mode.
         """
-        (_, spread, width), (alpha, beta) = SPREAD_PRIOR[1], QUALITY_PRIORS
+        centre, ((_, spread, width), (alpha, beta)) = star.modes[0], (SPREAD_PRIOR[1], QUALITY_PRIORS)
         if self.fixed[0] or shown_spread(coordinates(centre.hyper)) < spread + 2.0 * width:
             return []
         if self.largest_scale > LARGEST_SCALE:  # by Bradley-Terry, which sees that they differ
@@ -201,7 +264,7 @@ class StarExplorer(Explorer):
         log_scale = spread - shown_spread((0.0, log_alpha, log_beta))
         null = self.mode((log_scale, log_alpha, log_beta), np.zeros(self.items), centre.hyper.tie)
         widths = [(width, alpha[1], beta[1])[axis] for axis in self.free]
-        null = _reweighted(null, float(np.sum(np.log(widths))) - log_volume)
+        null = _reweighted(null, float(np.sum(np.log(widths))) - star.log_volume)
         return [null] if null.log_weight > centre.log_weight - IMPLAUSIBLE else []
 
     def _may_be_reversed(self, mode: Mode) -> bool:
@@ -211,8 +274,41 @@ class StarExplorer(Explorer):
         return there.value + _REVERSED_GAIN * gain > mode.found.evaluation.value - IMPLAUSIBLE
 
 
+@dataclass(frozen=True, eq=False)
+class _Smoothed:
+    """The mean of an objective at two opposite distances from the parameters, with the curvature at one of them."""
+
+    objective: MarginalObjective
+    noise: FloatArray
+
+    def __call__(self, scores: FloatArray) -> Evaluation:
+        one, other = self.objective(scores + self.noise), self.objective(scores - self.noise)
+        return Evaluation(0.5 * (one.value + other.value), 0.5 * (one.gradient + other.gradient), one.curvature)
+
+
+def _updated(curvature: FloatArray, step: FloatArray, before: FloatArray, gradient: FloatArray) -> FloatArray:
+    """BFGS update of the negative Hessian of a function to be maximised, given a step and the gradients around it."""
+    change = before - gradient
+    if change @ step <= 0.1 * step @ curvature @ step:  # not concave along the step, or too little to be trusted
+        return curvature
+    product = curvature @ step
+    update = np.outer(change, change) / (change @ step) - np.outer(product, product) / (step @ product)
+    return np.asarray(curvature + update)
+
+
 def _reweighted(mode: Mode, log_share: float) -> Mode:
     return replace(mode, log_weight=mode.log_weight + log_share)
+
+
+def _extrapolation(change: FloatArray, before: FloatArray | None) -> float:
+    """How many more times the last change is still to come, if the ratio of two changes stays the same (Aitken).
+
+    Negative where the rounds oscillate.
+    """
+    if before is None or not np.any(before):
+        return 0.0
+    ratio = float(np.clip(change @ before / (before @ before), *_RATIOS))
+    return min(ratio / (1.0 - ratio), _LONGEST_EXTRAPOLATION / max(float(np.max(np.abs(change))), 1e-12))
 
 
 def _distance(one: Hyperparameters, other: Hyperparameters) -> float:

@@ -129,7 +129,7 @@ class _CollapsedPosterior:
         largest = quality.max(axis=2)
         relative = np.exp(quality - largest[:, :, None])
         squares = np.sum(draws**2, axis=1)
-        of_quality = {hyper.quality: objective.at(hyper).log_weights for hyper in self.hypers}
+        of_quality = {hyper.quality: objective.at(hyper).log_weights[objective.grids.grid_of] for hyper in self.hypers}
         likelihood = {
             name: np.sum(largest + np.log(np.einsum("nkg,kg->nk", relative, np.exp(weights)) + _TINY), axis=1)
             for name, weights in of_quality.items()

@@ -25,18 +25,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdrank.arrays import AnyArray, FloatArray, Int32Array
-from crowdrank.engines.compilation import COMPILE_MIN_ROWS, compiled
+from crowdrank.engines.compilation import compiled
 from crowdrank.inference.pair_curvature import PairCurvature
 from crowdrank.inference.special import HALF_LOG_TWO_PI, ROOT_HALF, log_normal_cdf
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers, sigmoid_pair
 
 # Rank of the covariance between grid points that is kept, per annotator: of the quality, and of the tendency to tie.
 QUALITY_RANK, TIE_RANK = 2, 1
-_MIN_VARIANCE = 1e-24
 # A product of this many probabilities of at least 1e-18 does not underflow.
 _FACTORS = 16
 # Up to this many numbers, the gradients of all annotators are held as a dense matrix.
 _MAX_DENSE_CELLS = 50_000
+# From this many answers on loops are compiled. Fewer than elsewhere, because one fit evaluates them a hundred times.
+_COMPILE_MIN_ROWS = 3_000
 
 
 class GridPoints(NamedTuple):
@@ -144,7 +145,7 @@ def grid_tables(shard: Answers, scores: FloatArray, points: GridPoints, formula:
     quality, tie = np.zeros((annotators, size)), np.zeros((annotators, len(points.nu)))
     won, lost, *_ = link_terms(margin, formula)
     tied = is_tie(shard)
-    if shard.rows >= COMPILE_MIN_ROWS:
+    if shard.rows >= _COMPILE_MIN_ROWS:
         weight = np.ascontiguousarray(shard.weight)
         _quality_table_loop(won, lost, tied, shard.annotator, weight, points.eta, points.grid_of, quality, _FACTORS)
         if len(points.nu):
@@ -252,30 +253,6 @@ class GridPosterior(NamedTuple):
     tie: FloatArray
 
 
-def with_polynomials(weights: FloatArray, values: FloatArray, rank: int) -> FloatArray:
-    """Stack p, p·z₁ and, for rank 2, p·z₂: polynomials of the values that are orthonormal under p, per row."""
-    found = np.empty((1 + rank, *weights.shape))
-    found[0] = weights
-    mean = np.einsum("kg,kg->k", weights, values)
-    centred = values - mean[:, None]
-    first = weights * centred
-    # an annotator whose posterior is a single point has no such direction
-    scale = _inverse_root(np.einsum("kg,kg->k", first, centred))[:, None]
-    linear = centred * scale
-    np.multiply(first, scale, out=found[1])
-    if rank == 2:
-        square = linear * linear
-        skewness = np.einsum("kg,kg->k", found[1], square)[:, None]
-        quadratic = np.where(scale > 0.0, square - 1.0 - skewness * linear, 0.0)
-        weighted = weights * quadratic
-        np.multiply(weighted, _inverse_root(np.einsum("kg,kg->k", weighted, quadratic))[:, None], out=found[2])
-    return found
-
-
-def _inverse_root(variance: FloatArray) -> FloatArray:
-    return np.asarray(np.where(variance > _MIN_VARIANCE, 1.0 / np.sqrt(np.maximum(variance, _MIN_VARIANCE)), 0.0))
-
-
 def margin_terms(
     shard: Answers, scores: FloatArray, points: GridPoints, posterior: GridPosterior, formula: int
 ) -> tuple[MarginRows, MarginalTerms]:
@@ -286,7 +263,7 @@ def margin_terms(
     rank = QUALITY_RANK + (TIE_RANK if len(points.nu) else 0)
     # sums over the grid per answer: mean gradient, gradients along the polynomials, and mean squared gradient
     sums = np.zeros((2 + rank, shard.rows))
-    if shard.rows >= COMPILE_MIN_ROWS:
+    if shard.rows >= _COMPILE_MIN_ROWS:
         weights = np.ascontiguousarray(posterior.quality.transpose(1, 0, 2))
         _quality_terms_loop(won, lost, slope, tied, who, points.eta, points.grid_of, weights, sums)
     else:

@@ -26,20 +26,22 @@ from crowdrank.models.crowd.marginal_likelihood import (
     grid_tables,
     margin_terms,
     project,
-    with_polynomials,
 )
 from crowdrank.models.crowd.quality_priors import (
     EffectGrids,
     QualityDistribution,
     TieDistribution,
+    WeighedGrids,
     grid_log_evidence,
     grid_posterior,
+    weigh_grids,
 )
 
 # Up to this many items the curvature is a matrix; beyond it, it is known by its products.
 MAX_DENSE_ITEMS = 800
 STRETCH = 0.25
 """Scores are stretched by a factor of at most e to this power in one step."""
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +162,8 @@ class MarginalObjective:
 
     @cached_property
     def log_weights(self) -> FloatArray:
-        """Log prior weights of the grid points of every annotator."""
-        return np.asarray(self.grids.log_weights(self.hyper.quality)[self.grids.grid_of])
+        """Log prior weights of the points of every grid."""
+        return self.grids.log_weights(self.hyper.quality)
 
     @cached_property
     def log_tie_weights(self) -> FloatArray:
@@ -170,17 +172,15 @@ class MarginalObjective:
     def __call__(self, scores: FloatArray) -> Evaluation:
         points = self.points
         tables = self.tables(scores)
-        value = self.log_likelihood(tables)
-        posterior = self.posterior(tables)
-        eta = points.eta[points.grid_of]
-        log_nu = np.broadcast_to(np.log(points.nu), posterior.tie.shape)
-        stacked = GridPosterior(
-            with_polynomials(posterior.quality, eta, QUALITY_RANK),
-            with_polynomials(posterior.tie, log_nu, TIE_RANK),
-        )
+        quality = weigh_grids(tables.quality, self.log_weights, points.eta, points.grid_of, QUALITY_RANK)
+        tie = WeighedGrids(np.zeros((1 + TIE_RANK, *tables.tie.shape)), 0.0)
+        if len(points.nu):
+            log_nu, same = np.log(points.nu)[None], np.zeros_like(points.grid_of)
+            tie = weigh_grids(tables.tie, self.log_tie_weights[None], log_nu, same, TIE_RANK)
+        stacked = GridPosterior(quality.weights, tie.weights)
         rows, terms = self.shards.map_and_sum(margin_terms, scores, points, stacked, self.formula)
         precision = self.hyper.scale**-2.0
-        value -= 0.5 * precision * float(scores @ scores)
+        value = quality.log_evidence + tie.log_evidence - 0.5 * precision * float(scores @ scores)
         curvature = MarginalCurvature(rows, terms, precision, len(points.grid_of), tables)
         return Evaluation(value, terms.gradient - precision * scores, curvature)
 
@@ -191,13 +191,55 @@ class MarginalObjective:
 
     def log_likelihood(self, tables: GridTables) -> float:
         """Marginal log-likelihood of the answers."""
-        value = grid_log_evidence(tables.quality, self.log_weights)
+        value = grid_log_evidence(tables.quality, self.log_weights[self.grids.grid_of])
         return value + (grid_log_evidence(tables.tie, self.log_tie_weights) if len(self.grids.nu) else 0.0)
 
     def posterior(self, tables: GridTables) -> GridTables:
         """Posterior weights of the grid points of every annotator."""
         tie = grid_posterior(tables.tie, self.log_tie_weights) if len(self.grids.nu) else tables.tie
-        return GridTables(grid_posterior(tables.quality, self.log_weights), tie)
+        return GridTables(grid_posterior(tables.quality, self.log_weights[self.grids.grid_of]), tie)
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedTables:
+    """Likelihoods of annotators at their grid points, for draws of the scores.
+
+    Parameters
+    ----------
+    likelihood : array of float, rows × points
+        Likelihood relative to the largest one of each row; a row is an annotator at one draw.
+    log_scale : float
+        Sum of the logs of those largest ones.
+    grid_of : array of int
+        Grid of each row.
+    share : float
+        Annotators that a row stands for: less than 1 if there are several draws of the scores.
+    """
+
+    likelihood: FloatArray
+    log_scale: float
+    grid_of: Int32Array
+    share: float
+
+    @classmethod
+    def of(cls, tables: FloatArray, grid_of: Int32Array, share: float) -> AveragedTables:
+        """From log-likelihoods (rows × points)."""
+        largest = np.max(tables, axis=1)
+        return cls(np.exp(tables - largest[:, None]), float(np.sum(largest)), grid_of, share)
+
+    def log_likelihood(self, log_weights: FloatArray) -> float:
+        """Marginal log-likelihood for prior weights of the points of every grid, averaged over the draws."""
+        largest = np.max(log_weights, axis=1)
+        weights = np.exp(log_weights - largest[:, None])
+        total = self.likelihood @ weights[0]
+        own = self._own_grids
+        total[own] = np.einsum("kg,kg->k", self.likelihood[own], weights[self.grid_of[own]])
+        logs = np.log(np.maximum(total, _TINY)) + largest[self.grid_of]
+        return self.share * (self.log_scale + float(np.sum(logs)))
+
+    @cached_property
+    def _own_grids(self) -> Int32Array:
+        return np.flatnonzero(self.grid_of).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,48 +248,43 @@ class StretchedTables:
 
     Parameters
     ----------
-    quality, tie : arrays of float, draws × coefficients × annotators × points
-        Coefficients of the parabola in u through three values, at two opposite draws of the scores.
+    coefficients : array of float, coefficients × rows × points
+        The parabola in u through three values. Every annotator has two rows, for two opposite draws of the scores.
     grid_of : array of int
-        Grid of each annotator.
-    repeats : float
-        Annotators that each of these stands for.
+        Grid of each row.
+    share : float
+        Annotators that a row stands for.
     """
 
-    quality: FloatArray
-    tie: FloatArray
+    coefficients: FloatArray
     grid_of: Int32Array
-    repeats: float
+    share: float
 
     @classmethod
     def around(
         cls, objective: MarginalObjective, scores: FloatArray, noise: FloatArray, repeats: float
     ) -> StretchedTables:
         """Tables at two opposite draws from the posterior of the scores, each stretched by three factors."""
-        quality, tie = [], []
-        for drawn in (scores + noise, scores - noise):
-            tables = [objective.tables(np.exp(u) * drawn) for u in (-STRETCH, 0.0, STRETCH)]
-            quality.append(_parabola([table.quality for table in tables]))
-            tie.append(_parabola([table.tie for table in tables]))
-        return cls(np.array(quality), np.array(tie), objective.grids.grid_of, repeats)
+        parabolas = [
+            _parabola([objective.tables(np.exp(u) * drawn).quality for u in (-STRETCH, 0.0, STRETCH)])
+            for drawn in (scores + noise, scores - noise)
+        ]
+        return cls(np.concatenate(parabolas, axis=1), np.tile(objective.grids.grid_of, 2), 0.5 * repeats)
 
-    def log_likelihood(self, log_weights: FloatArray, log_tie_weights: FloatArray, u: float) -> float:
-        """Marginal log-likelihood for these prior weights and this stretch, averaged over the draws."""
-        total = sum(grid_log_evidence(_at(one, u), log_weights[self.grid_of]) for one in self.quality)
-        return 0.5 * self.repeats * total + self.tie_log_likelihood(log_tie_weights, u)
+    def at(self, u: float) -> AveragedTables:
+        """The tables for one stretch. They are kept, because the weights change more often than the stretch."""
+        if u not in self._kept:
+            constant, linear, quadratic = self.coefficients
+            tables = constant + u * (linear + u * quadratic)
+            self._kept[u] = AveragedTables.of(tables, self.grid_of, self.share)
+        return self._kept[u]
 
-    def tie_log_likelihood(self, log_weights: FloatArray, u: float) -> float:
-        if not len(log_weights):
-            return 0.0
-        return 0.5 * self.repeats * sum(grid_log_evidence(_at(one, u), log_weights) for one in self.tie)
+    @cached_property
+    def _kept(self) -> dict[float, AveragedTables]:
+        return {}
 
 
 def _parabola(values: list[FloatArray]) -> FloatArray:
     """Coefficients of 1, u and u² of the parabola through the values at −STRETCH, 0 and STRETCH."""
     behind, middle, ahead = values
     return np.stack((middle, (ahead - behind) / (2.0 * STRETCH), 0.5 * (ahead + behind - 2.0 * middle) / STRETCH**2))
-
-
-def _at(coefficients: FloatArray, u: float) -> FloatArray:
-    constant, linear, quadratic = coefficients
-    return np.asarray(constant + u * (linear + u * quadratic))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
 
-from crowdrank.arrays import FloatArray, Int32Array
+from crowdrank.arrays import BoolArray, FloatArray, Int32Array
 from crowdrank.data import EncodedSideInformation
+from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
 from crowdrank.models.crowd.marginal_likelihood import GridPoints, GridTables
 
@@ -19,6 +21,9 @@ _FEWEST_POINTS, _MOST_POINTS = 16, 40
 # of 2·exp(−2π²/1.5²) = 3e-4 there.
 _SPACING = 1.5
 _TIE_POINTS, _TIE_RANGE = 24, (-5.0, 5.0)
+_MIN_VARIANCE = 1e-24
+# From this many numbers on, the sums over the grids of all annotators are compiled.
+_COMPILE_MIN_CELLS = 50_000
 
 
 class QualityDistribution(NamedTuple):
@@ -102,13 +107,18 @@ class EffectGrids:
     def log_weights(self, quality: QualityDistribution) -> FloatArray:
         """Log prior weight of every grid point (grids × points): Beta(α, β) in φ, times the step."""
         alpha, beta = quality.alpha, quality.beta
-        with np.errstate(divide="ignore"):
-            density = (2.0 * alpha - 1.0) * np.log(np.sin(self.angle)) + (2.0 * beta - 1.0) * np.log(np.cos(self.angle))
-            weights = density + np.log(2.0 * self.step)[:, None] - _log_beta(alpha, beta)
+        log_sin, log_cos, log_step, is_known = self._logarithms
+        weights = (2.0 * alpha - 1.0) * log_sin + (2.0 * beta - 1.0) * log_cos + (log_step - _log_beta(alpha, beta))
         # the common grid covers all qualities, so its weights sum to one; known qualities have no prior
         weights[0] -= _log_sum(weights[0])
-        weights[self.step == 0] = -np.log(self.angle.shape[1])
+        weights[is_known] = -np.log(self.angle.shape[1])
         return np.asarray(weights)
+
+    @cached_property
+    def _logarithms(self) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+        with np.errstate(divide="ignore"):
+            log_step = np.log(2.0 * self.step)[:, None]
+            return np.log(np.sin(self.angle)), np.log(np.cos(self.angle)), log_step, self.step == 0
 
     def log_tie_weights(self, tie: TieDistribution) -> FloatArray:
         """Log prior weight of every tendency to tie."""
@@ -198,3 +208,97 @@ def grid_quantiles(weights: FloatArray, values: FloatArray, levels: tuple[float,
     return [
         np.array([np.interp(level, own, points) for own, points in zip(order, values, strict=True)]) for level in levels
     ]
+
+
+class WeighedGrids(NamedTuple):
+    """Posterior weights of the grid points of every annotator, alone and times orthogonal polynomials.
+
+    Parameters
+    ----------
+    weights : array of float, (1 + rank) × annotators × points
+        Weights p, p·z₁ and, for rank 2, p·z₂ with polynomials z of the points that are orthonormal under p.
+    log_evidence : float
+        Sum over annotators of the log-likelihood with their grid summed out.
+    """
+
+    weights: FloatArray
+    log_evidence: float
+
+
+def weigh_grids(
+    log_likelihood: FloatArray, log_prior: FloatArray, points: FloatArray, grid_of: Int32Array, rank: int
+) -> WeighedGrids:
+    """Posterior weights, given the log-likelihood of every annotator and the log prior of every grid at its points."""
+    if log_likelihood.size >= _COMPILE_MIN_CELLS:
+        found = np.zeros((1 + rank, *log_likelihood.shape))
+        value = _weigh_loop(log_likelihood, log_prior, points, grid_of, found, _MIN_VARIANCE)
+        return WeighedGrids(found, float(value))
+    own = log_prior[grid_of]
+    weights = grid_posterior(log_likelihood, own)
+    found = with_polynomials(weights, points[grid_of], rank)
+    return WeighedGrids(found, grid_log_evidence(log_likelihood, own))
+
+
+def with_polynomials(weights: FloatArray, values: FloatArray, rank: int) -> FloatArray:
+    """Stack p, p·z₁ and, for rank 2, p·z₂: polynomials of the values that are orthonormal under p, per row."""
+    found = np.empty((1 + rank, *weights.shape))
+    found[0] = weights
+    mean = np.einsum("kg,kg->k", weights, values)
+    centred = values - mean[:, None]
+    first = weights * centred
+    # an annotator whose posterior is a single point has no such direction
+    scale = _inverse_root(np.einsum("kg,kg->k", first, centred))[:, None]
+    linear = centred * scale
+    np.multiply(first, scale, out=found[1])
+    if rank == 2:
+        square = linear * linear
+        skewness = np.einsum("kg,kg->k", found[1], square)[:, None]
+        quadratic = np.where(scale > 0.0, square - 1.0 - skewness * linear, 0.0)
+        weighted = weights * quadratic
+        np.multiply(weighted, _inverse_root(np.einsum("kg,kg->k", weighted, quadratic))[:, None], out=found[2])
+    return found
+
+
+def _inverse_root(variance: FloatArray) -> FloatArray:
+    return np.asarray(np.where(variance > _MIN_VARIANCE, 1.0 / np.sqrt(np.maximum(variance, _MIN_VARIANCE)), 0.0))
+
+
+@compiled()
+def _weigh_loop(log_likelihood, log_prior, points, grid_of, found, min_variance):  # type: ignore[no-untyped-def]
+    rank, size = found.shape[0] - 1, log_likelihood.shape[1]
+    value = 0.0
+    for k in range(len(grid_of)):
+        prior, x, weights = log_prior[grid_of[k]], points[grid_of[k]], found[0, k]
+        largest = -np.inf
+        for g in range(size):
+            largest = max(largest, log_likelihood[k, g] + prior[g])
+        total, mean, variance = 0.0, 0.0, 0.0
+        for g in range(size):
+            weights[g] = np.exp(log_likelihood[k, g] + prior[g] - largest)
+            total += weights[g]
+        value += largest + np.log(total)
+        for g in range(size):
+            weights[g] /= total
+            mean += weights[g] * x[g]
+        for g in range(size):
+            variance += weights[g] * (x[g] - mean) ** 2
+        if variance <= min_variance:
+            continue
+        scale = 1.0 / np.sqrt(variance)
+        skewness = 0.0
+        for g in range(size):
+            linear = (x[g] - mean) * scale
+            found[1, k, g] = weights[g] * linear
+            skewness += weights[g] * linear**3
+        if rank == 1:
+            continue
+        square = 0.0
+        for g in range(size):
+            linear = (x[g] - mean) * scale
+            quadratic = linear * linear - 1.0 - skewness * linear
+            found[2, k, g] = weights[g] * quadratic
+            square += weights[g] * quadratic * quadratic
+        scale = 1.0 / np.sqrt(square) if square > min_variance else 0.0
+        for g in range(size):
+            found[2, k, g] *= scale
+    return value
