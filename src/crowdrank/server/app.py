@@ -88,6 +88,7 @@ def create_app(database: str | Path | Collection, options: Options | None = None
     )
     app.state.service = service
     errors.install_handlers(app)
+    app.router.routes.extend(judging_api.direct_routes)  # before the same routes of FastAPI, which describe them
     # The last one has the route /admin/{token}, which must not shadow the other pages.
     for module in (board, judging_api, admin_api, quarantine, judging_pages, admin_annotator_pages):
         app.include_router(module.router)

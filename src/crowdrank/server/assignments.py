@@ -16,7 +16,8 @@ from crowdrank.server.choice import PendingState
 from crowdrank.server.content import question_view, render
 from crowdrank.server.drawing import draw
 from crowdrank.server.errors import RequestError
-from crowdrank.server.projection import Annotator, OpenAssignment, Projection
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import Annotator, OpenAssignment
 from crowdrank.storage import (
     Assignment,
     Collection,
@@ -167,7 +168,7 @@ class AssignmentService:
 
     def progress(self, annotator: Annotator) -> Json:
         """Return how many questions were answered, and of how many; null if there is no limit."""
-        decided, skipped = self._projection.answer_counts(annotator)
+        decided, skipped = annotator.decided, annotator.skipped
         quota, done = self.quota(annotator), decided + skipped
         remaining = None if quota is None else max(0, quota - done)
         return {"done": done, "decided": decided, "skipped": skipped, "quota": quota, "remaining": remaining}
@@ -262,11 +263,11 @@ class AssignmentService:
 
     def _reason_to_stop(self, annotator: Annotator, pending: PendingState) -> str | None:
         projection, budget = self._projection, self._projection.settings.budget
-        quota, answered = self.quota(annotator), sum(projection.answer_counts(annotator))
+        quota, answered = self.quota(annotator), annotator.decided + annotator.skipped
         if quota is not None and answered >= quota:
             return "quota"
         # Open assignments of others are counted as votes, so that the budget is never exceeded.
-        committed = projection.n_counted + sum(1 for one in pending.questions if one.annotator != annotator.id)
+        committed = projection.n_counted + len(pending.questions) - pending.holders[annotator.id]
         if budget.votes is not None and committed >= budget.votes:
             return "budget"
         if budget.money is not None and (committed + 1) * budget.price_per_vote > budget.money:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from crowdrank.errors import DataError
-from crowdrank.server.projection import Item
+from crowdrank.server.records import Item
 
 KINDS = ("text", "markdown", "image", "link")
 IMAGE_TYPES = {
@@ -35,6 +35,7 @@ _SIGNATURES: dict[str, Callable[[bytes], bool]] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def content_kind(body: str, kind: str | None = None) -> str:
     """Return the given kind, or detect it: an image or a link if the body is the URL of one, otherwise text."""
     if kind:

@@ -19,7 +19,8 @@ from crowdrank.server.assignments import Answer, AssignmentService, JudgingReque
 from crowdrank.server.authentication import Authenticator, RateLimit, RateLimiter, Session
 from crowdrank.server.boards import BoardPublisher
 from crowdrank.server.middleware import RequestMetrics
-from crowdrank.server.projection import Annotator, Projection
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import Annotator
 from crowdrank.server.webhooks import WebhookSender
 from crowdrank.storage import Collection
 
@@ -215,19 +216,26 @@ def _resolve(futures: list[asyncio.Future[None]]) -> None:
 
 def compile_ahead() -> None:
     """Compile the functions that choose a question, so that the first annotator does not wait for it."""
-    from crowdrank.active.information_gain import best_triplet
+    from crowdrank.active.branch_and_bound import QueryBlocks
+    from crowdrank.active.concurrent_choice import ConcurrentChoice
     from crowdrank.online import CrowdBT
     from crowdrank.online.moments import fantasize
     from crowdrank.server.beliefs import BeliefProjection
 
     projection = BeliefProjection(CrowdBT())
-    projection.add_labels([("", "a"), ("", "b"), ("", "c")], ["k"])
+    projection.add_labels([("", str(n)) for n in range(12)], ["k"])
     one = np.ones(1, np.int64)
     projection.append(0 * one, one, 0 * one, np.ones(1, np.int8), np.ones(1, bool))
     beliefs = projection.beliefs()
-    best_triplet(beliefs, exhaustive_up_to=0)
     columns = (beliefs.variance, beliefs.alpha, beliefs.beta)
     fantasize(np.array([[0, 1, 0]]), beliefs.mean, *(column.copy() for column in columns))
+    pairs = np.array([[0], [1]])
+    choice = ConcurrentChoice(
+        QueryBlocks.of(beliefs.items.query), beliefs.mean, beliefs.variance, np.zeros(12, int), pairs
+    )
+    for floor in (1, 0):
+        choice.choose(pairs, (2.0, 1.0), 0.5, floor, np.random.default_rng(0))
+    choice.add(0, 1, (0.5, 0.5))
 
 
 def admin_name(session: Session) -> str:

@@ -22,7 +22,7 @@ from crowdrank.server.authentication import (
 )
 from crowdrank.server.content import IMAGE_TYPES, media_file
 from crowdrank.server.errors import RequestError
-from crowdrank.server.projection import Annotator
+from crowdrank.server.records import Annotator
 from crowdrank.server.rendering import instructions_html, page
 from crowdrank.server.routes import Form, SubmittedForm, parse_integer, redirect
 from crowdrank.server.service import Service, service_of
