@@ -122,9 +122,16 @@ class AssignmentService:
     """Stores the votes of annotators and assigns them their next questions."""
 
     def __init__(
-        self, collection: Collection, projection: Projection, is_decided: Callable[[], bool], seed: int | None = None
+        self,
+        collection: Collection,
+        projection: Projection,
+        is_decided: Callable[[], bool],
+        seed: int | None = None,
+        *,
+        prefix: str = "",
     ) -> None:
         self._collection, self._projection, self._is_decided = collection, projection, is_decided
+        self._prefix = prefix
         # Processes must not share a random sequence.
         self._rng = np.random.default_rng([os.getpid(), time.time_ns()] if seed is None else seed)
 
@@ -292,7 +299,7 @@ class AssignmentService:
     def _question(self, annotator: Annotator, assignment: Assignment) -> Json:
         items = [self._projection.items[id_] for id_ in assignment.items]
         context = next((str(item.content["context"]) for item in items if item.content.get("context")), "")
-        views = [question_view(item) for item in items]
+        views = [question_view(item, self._prefix) for item in items]
         shown: Json = {"left": views[0], "right": views[1]} if assignment.is_pair else {"items": views}
         if assignment.grades:
             shown["scale"] = list(self._projection.settings.task.scale)

@@ -108,6 +108,32 @@ class SecurityHeadersMiddleware:
             headers.append((b"strict-transport-security", b"max-age=31536000"))
 
 
+class PrefixMiddleware:
+    """Serves an application under a path. Requests may have the prefix, or a proxy may have removed it.
+
+    The application itself sees paths without it. Pages and redirects get it back.
+    """
+
+    def __init__(self, app: ASGIApp, prefix: str) -> None:
+        self._app, self._prefix = app, prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(f"{self._prefix}/"):
+            path = scope["path"].removeprefix(self._prefix)
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+
+        async def send_with_prefix(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [self._located(*header) for header in message.get("headers", ())]
+            await send(message)
+
+        await self._app(scope, receive, send_with_prefix)
+
+    def _located(self, name: bytes, value: bytes) -> tuple[bytes, bytes]:
+        is_path = name.lower() == b"location" and value.startswith(b"/") and not value.startswith(b"//")
+        return name, self._prefix.encode() + value if is_path else value
+
+
 class _LimitedBody:
     """Receives a body up to a size and a time limit; beyond them, pretends that the client disconnected.
 

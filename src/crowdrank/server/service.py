@@ -40,6 +40,8 @@ class Options:
         The folder with the images of items.
     public_url : str, optional
         The URL that people use, if a proxy is in front of the server.
+    prefix : str, default ""
+        The path under which people reach the server, for example "/rank".
     trusted_proxies : int, default 0
         The number of proxies in front of the server whose X-Forwarded-For header is trusted.
     allow_internal_webhooks : bool, default False
@@ -54,6 +56,7 @@ class Options:
 
     media: Path | None = None
     public_url: str | None = None
+    prefix: str = ""
     trusted_proxies: int = 0
     allow_internal_webhooks: bool = False
     timeout: float = 10.0
@@ -86,7 +89,9 @@ class Service:
             trusted_proxies=self.options.trusted_proxies,
         )
         self.boards = BoardPublisher(self.collection, self.projection)
-        self.assignments = AssignmentService(self.collection, self.projection, self.boards.is_decided)
+        self.assignments = AssignmentService(
+            self.collection, self.projection, self.boards.is_decided, prefix=self.options.prefix
+        )
         self.batcher = RequestBatcher(lambda requests: self.assignments.handle(requests))
         self.metrics = RequestMetrics()
         self.public_board: tuple[object, bytes, str] | None = None
