@@ -17,6 +17,7 @@ from crowdrank.cli.output import print_json, require_extra
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
+    from crowdrank.server.backups import BackupSchedule
     from crowdrank.storage import Collection
 
 
@@ -104,6 +105,10 @@ def serve(
         int,
         typer.Option(help="Number of proxies whose X-Forwarded-For is trusted.", min=0, max=9, rich_help_panel=_SERVER),
     ] = 0,
+    backups: Annotated[
+        Path | None,
+        typer.Option(help="Folder for daily copies of the SQLite database; 14 are kept.", rich_help_panel=_SERVER),
+    ] = None,
     allow_internal_webhooks: Annotated[
         bool,
         typer.Option(
@@ -149,6 +154,7 @@ def serve(
         public_url=origin,
         prefix=prefix,
         trusted_proxies=trusted_proxies,
+        backups=_backup_schedule(backups, location),
         allow_internal_webhooks=allow_internal_webhooks,
     )
     serving = partial(
@@ -204,6 +210,16 @@ def _split_public_url(url: str | None) -> tuple[str | None, str]:
             f"--public-url must look like https://rank.example.org or https://example.org/rank, got {url!r}."
         )
     return found[1], found[2]
+
+
+def _backup_schedule(folder: Path | None, location: str) -> BackupSchedule | None:
+    from crowdrank.server.backups import BackupSchedule
+
+    if folder is None:
+        return None
+    if "://" in location:
+        raise SettingError("--backups copies SQLite files. For PostgreSQL, run pg_dump on a schedule.")
+    return BackupSchedule(folder=folder, name=Path(location).stem)
 
 
 def _certificate(certificate: Path | None, key: Path | None) -> tuple[str, str | None] | None:

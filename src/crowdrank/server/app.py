@@ -26,6 +26,7 @@ from starlette.types import ASGIApp
 from crowdrank import __version__
 from crowdrank.errors import SettingError
 from crowdrank.server import errors
+from crowdrank.server.backups import BackupSchedule
 from crowdrank.server.middleware import AccessLogMiddleware, PrefixMiddleware, SecurityHeadersMiddleware
 from crowdrank.server.routes import (
     admin_annotator_pages,
@@ -148,6 +149,8 @@ def serve(
         raise SettingError(f"processes must be at least 1, got {processes}.")
     check_port(host, port)
     values = asdict(options) | {"media": None if options.media is None else str(options.media)}
+    if options.backups is not None:
+        values["backups"] = asdict(options.backups) | {"folder": str(options.backups.folder)}
     os.environ[_ENVIRONMENT] = json.dumps(
         {"database": database, "options": values, "log_level": log_level, "studies": studies}
     )
@@ -192,13 +195,17 @@ def application() -> ASGIApp:
     """Create the app of one worker process."""
     values: dict[str, Any] = json.loads(os.environ[_ENVIRONMENT])
     configure_logging(values["log_level"])
-    options = values["options"]
-    media = None if options["media"] is None else Path(options["media"])
+    given = values["options"]
+    if given["media"] is not None:
+        given["media"] = Path(given["media"])
+    if given["backups"] is not None:
+        given["backups"] = BackupSchedule(**{**given["backups"], "folder": Path(given["backups"]["folder"])})
+    options = Options(**given)
     if values["studies"]:
         from crowdrank.server.studies import create_studies_app
 
-        return create_studies_app(Path(values["database"]), Options(**{**options, "media": media}))
-    return create_app(values["database"], Options(**{**options, "media": media}))
+        return create_studies_app(Path(values["database"]), options)
+    return create_app(values["database"], options)
 
 
 def check_port(host: str, port: int) -> None:

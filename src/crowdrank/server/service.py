@@ -17,6 +17,7 @@ from starlette.requests import Request
 
 from crowdrank.server.assignments import Answer, AssignmentService, JudgingRequest
 from crowdrank.server.authentication import Authenticator, RateLimit, RateLimiter, Session
+from crowdrank.server.backups import BackupSchedule
 from crowdrank.server.boards import BoardPublisher
 from crowdrank.server.middleware import RequestMetrics
 from crowdrank.server.projection import Projection
@@ -46,6 +47,8 @@ class Options:
         The number of proxies in front of the server whose X-Forwarded-For header is trusted.
     allow_internal_webhooks : bool, default False
         Whether webhooks may be sent to this machine and to the local network.
+    backups : BackupSchedule, optional
+        Where and how often to copy the collection; never by default. Only for SQLite.
     timeout : float, default 10
         How many seconds to retry while the database is busy or unreachable.
     durable : bool, default True
@@ -59,6 +62,7 @@ class Options:
     prefix: str = ""
     trusted_proxies: int = 0
     allow_internal_webhooks: bool = False
+    backups: BackupSchedule | None = None
     timeout: float = 10.0
     durable: bool = True
     background: bool = True
@@ -111,12 +115,16 @@ class Service:
             self._cleaner.start()
 
     def _clean(self) -> None:
-        """Forget addresses, sessions and rate limits once they have expired."""
-        while not self._stopping.wait(CLEANING_SECONDS):
+        """Forget addresses, sessions and rate limits once they have expired, and make backups when they are due."""
+        while True:
             try:
                 self.collection.access.delete_expired()
+                if self.options.backups is not None:
+                    self.options.backups.run_if_due(self.collection)
             except Exception as error:  # tried again in the next round
-                _logger.error("deleting expired rows failed", exc_info=error)
+                _logger.error("cleaning up or the backup failed", exc_info=error)
+            if self._stopping.wait(CLEANING_SECONDS):
+                return
 
     def stop(self) -> None:
         self._stopping.set()

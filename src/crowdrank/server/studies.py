@@ -136,7 +136,8 @@ class Studies:
     def _start(self, name: str) -> FastAPI:
         media = self._media(name)
         media.mkdir(mode=0o700, parents=True, exist_ok=True)
-        options = replace(self.options, media=media, prefix=f"{self.options.prefix}/s/{name}")
+        backups = None if self.options.backups is None else replace(self.options.backups, name=name)
+        options = replace(self.options, media=media, prefix=f"{self.options.prefix}/s/{name}", backups=backups)
         app = create_app(self._database(name), options)
         app.state.service.start()
         return app
