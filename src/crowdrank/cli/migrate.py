@@ -15,7 +15,10 @@ def migrate(
     target: Annotated[str, typer.Argument(help="New SQLite file, or URL of an empty PostgreSQL database.")],
     as_json: Json = False,
 ) -> None:
-    """Copy a collection to another database, and check that both are equal. Stop its server first."""
+    """Copy a collection from SQLite to PostgreSQL, or back.
+
+    Every row of both is compared. Stop the server of the collection first.
+    """
     require_extra("sqlalchemy")
     from crowdrank.storage.transfer import transfer
 
