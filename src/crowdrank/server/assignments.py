@@ -190,6 +190,20 @@ class AssignmentService:
             request.vote = request.attempt(job.result)
         if tasks:
             self._projection.catch_up()
+            for request in tasks:
+                self._apply_gold_rule(request)
+
+    def _apply_gold_rule(self, request: JudgingRequest) -> None:
+        """Exclude an annotator whose vote was one wrong answer to a gold question too many."""
+        most, vote, projection = self._projection.settings.questions.max_gold_failures, request.vote, self._projection
+        if most is None or vote is None or vote.replayed or request.annotator.excluded:
+            return
+        if projection.is_gold_failure(projection.vote_index(vote.seq)):
+            failures = sum(projection.is_gold_failure(index) for index in request.annotator.votes)
+            if failures >= most:
+                reason = f"{failures} gold questions wrong"
+                self._collection.annotators.exclude(request.annotator.id, actor="quality rule", reason=reason)
+                projection.catch_up()
 
     def _vote_task(self, request: JudgingRequest) -> Task[Any, Any, RecordedVote]:
         answer = request.answer
@@ -287,6 +301,8 @@ class AssignmentService:
         offered = joining.completion_code is not None or joining.completion_url is not None
         code = joining.completion_code if earned else None
         url = joining.completion_url if earned else None
+        if annotator.is_shut_out:
+            code, url, offered = joining.screen_out_code, joining.screen_out_url, False
         return {
             "finished": True,
             "reason": reason,

@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdrank.active.history import pack_pair
 from crowdrank.arrays import IntArray
+from crowdrank.data import LEFT, RIGHT
 from crowdrank.online import Beliefs, CrowdBT
 from crowdrank.server.beliefs import BeliefProjection
 from crowdrank.server.records import Annotator, GrowingColumn, Item, OpenAssignment, TaskVote
@@ -144,6 +145,14 @@ class Projection:
     def is_withdrawn(self, index: int) -> bool:
         """Return whether a vote was undone or voided."""
         return bool(self._withdrawn.values[index])
+
+    def is_gold_failure(self, index: int) -> bool:
+        """Return whether a vote chose the worse item of a gold pair, and was not withdrawn."""
+        gold, outcome = self.vote_gold[index], self.votes.outcome[index]
+        if not gold or outcome not in (LEFT, RIGHT) or self.is_withdrawn(index):
+            return False
+        winner = self.votes.left[index] if outcome == LEFT else self.votes.right[index]
+        return bool(self.item_ids[winner] != gold)
 
     def _apply(self, batch: Batch) -> None:
         # New items and annotators first, then assignments and votes, then the events that change how votes count.

@@ -42,7 +42,7 @@ NOTICES = {
     "set_aside": "These votes are set aside. The board is computed without them.",
 }
 """Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""
-TRANSLATED = ("join.html", "judge.html", "task.html", "finished.html")
+TRANSLATED = ("consent.html", "join.html", "judge.html", "task.html", "finished.html")
 """Pages for annotators, which are shown in the language of the settings."""
 Json = Mapping[str, Any]
 
