@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--task", default="pair", help="pair, rating, ranking, best-worst or choice")
     parser.add_argument(
         "--only", default="", help="sqlite:1, sqlite:4, postgresql:1, postgresql:4, database:1, database:4"
     )
@@ -39,7 +40,7 @@ def main() -> None:
             begin = time.monotonic()
             with tempfile.TemporaryDirectory() as folder:
                 if what == "sqlite":
-                    outcome = play(f"{folder}/c.db", processes, told.rounds, clients=told.clients)
+                    outcome = play(f"{folder}/c.db", processes, told.rounds, clients=told.clients, task=told.task)
                 else:
                     with running() as server:
                         outcome = play(
@@ -47,15 +48,17 @@ def main() -> None:
                             processes,
                             told.rounds,
                             clients=told.clients,
+                            task=told.task,
                             postgres=server if what == "database" else None,
                         )
             fine &= outcome.fine
             killed = "postgresql" if what == "database" else "server"
             where = "sqlite" if what == "sqlite" else "postgresql"
             row = {"database": where, "killed": killed, "processes": processes, "rounds": told.rounds}
+            row |= {} if told.task == "pair" else {"task": told.task}
             lines.append(json.dumps(row | asdict(outcome) | {"seconds": round(time.monotonic() - begin)}))
             print(lines[-1], flush=True)
-    if not told.only:
+    if not told.only and told.task == "pair":
         _RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
         record(Path(__file__), _RESULT.parent, _RESULT.stem)
     sys.exit(0 if fine else 1)

@@ -34,7 +34,9 @@ class Outcome:
         return not self.lost and not self.errors and self.boards_equal and self.acknowledged > 0
 
 
-def play(location, processes, rounds, *, clients=50, items=60, pause=(0.5, 1.5), postgres=None, seed=0, log=None):
+def play(
+    location, processes, rounds, *, clients=50, items=60, pause=(0.5, 1.5), postgres=None, seed=0, log=None, task="pair"
+):
     """Kill the server `rounds` times while clients vote; if a database server is given, kill that one instead."""
     chance = random.Random(seed)
     with Collection.open(location) as collection:
@@ -42,6 +44,8 @@ def play(location, processes, rounds, *, clients=50, items=60, pause=(0.5, 1.5),
         people = collection.annotators.add([f"p{n}" for n in range(clients)], actor="test")
         tokens = collection.access.issue(people, actor="test")
         secret = collection.access.issue_role("admin", actor="test")
+        if task != "pair":
+            collection.settings.change({"task": {"type": task, "size": 3}}, actor="test")
     served = Served(location, processes, log=log).start()
     going, crowd = threading.Event(), []
     going.set()
@@ -87,6 +91,17 @@ def kill_postgres(server):
 
 
 def _answer(asked):
+    """Answer by the token, so that a retry gives the same answer."""
+    chance = sum(asked["token"].encode())
+    if asked["task"] != "pair":
+        items = [item["id"] for item in asked["items"]]
+        items = items[chance % len(items) :] + items[: chance % len(items)]
+        return {
+            "rating": 1 + chance % 5,
+            "choice": items[0],
+            "ranking": items,
+            "best-worst": {"best": items[0], "worst": items[-1]},
+        }[asked["task"]]
     return ("left", "right", "tie", "skip", "left")[sum(asked["token"].encode()) % 5]
 
 
@@ -109,7 +124,13 @@ def _board(port, secret, patience=120.0):
 def _compare(location, crowd_log, shown):
     with Collection.open(location) as collection:
         rows = {row["seq"]: row for row in collection.log.vote_rows()}
-        lost = [seq for seq, outcome in crowd_log.acknowledged.values() if not _matches(rows.get(seq), outcome)]
+        tasks = Projection(collection).catch_up()
+        answers = {tasks.vote_seqs[index]: vote.answer["value"] for index, vote in tasks.task_votes.items()}
+        lost = [
+            seq
+            for seq, given in crowd_log.acknowledged.values()
+            if not (answers[seq] == given if seq in answers else _matches(rows.get(seq), given))
+        ]
         if len({seq for seq, _ in crowd_log.acknowledged.values()}) != len(crowd_log.acknowledged):
             lost.append(-1)  # one row for two answers
         projection = Projection(collection).catch_up()

@@ -87,7 +87,7 @@ class CrowdLog:
     """Acknowledged votes, latencies, retries and errors of a crowd."""
 
     acknowledged: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """By token: the number of the vote and its outcome, as the server confirmed them."""
+    """By token: the number of the vote and its outcome or answer, as the server confirmed them."""
     seconds: list[float] = field(default_factory=list)
     """Duration of each vote with its next question, from the first attempt on."""
     retries: int = 0
@@ -144,7 +144,8 @@ class Voter:
             asked = question["assignment"]
             outcome = self._answer(asked)
             start = time.perf_counter()
-            body = {"token": asked["token"], "outcome": outcome, "response_ms": 1000}
+            field = "outcome" if asked["task"] == "pair" or outcome == "skip" else "answer"
+            body = {"token": asked["token"], field: outcome, "response_ms": 1000}
             answer = await self._request_until_answered("POST", "/api/v1/votes", going, body)
             if answer is None:
                 break

@@ -51,7 +51,7 @@ def test_pages_are_in_the_language_of_the_study(start, language):
     (ann,) = played.join("ann")
     client, t = played.enter(ann), translator(language)
     judge = client.get("/judge").text
-    assert f'<html lang="{language}" dir="{t.direction}">' in judge
+    assert f'<html lang="{language}" dir="{t.direction}"' in judge
     for text in (t("choose", letter="A"), t("skip_why"), t.reason("I cannot decide")):
         assert text in judge
     assert "Choose A" not in judge

@@ -170,7 +170,8 @@ def search(tree: Tree, groups: AnnotatorGroups, exclusions: Exclusions, explorat
     return SearchResult(*_search(tree, groups, exclusions, exploration, of_groups, group_order, query_order))
 
 
-def _bound(tree: Any, one: int, other: int, alpha: float, beta: float, exploration: float, table: Any) -> Any:
+def box_bound(tree: Any, one: int, other: int, alpha: float, beta: float, exploration: float, table: Any) -> Any:
+    """Bound of the gain of the pairs between two nodes."""
     a, b = tree.box[one], tree.box[other]
     low, high = max(0.0, a[0] - b[1], b[0] - a[1]), max(a[1] - b[0], b[1] - a[0])
     return gain_bound(low, high, a[3], b[3], a[2] + b[2], a[3] + b[3], alpha, beta, exploration, table)
@@ -241,7 +242,7 @@ def _split_pair(tree: Any, one: int, other: int) -> Any:
     return ((one, first), (one, first + 1), (-1, -1))
 
 
-def _descend(
+def descend(
     tree: Any,
     roots: Any,
     alpha: float,
@@ -259,7 +260,7 @@ def _descend(
     depth = 0
     for root in roots:
         ones[depth] = others[depth] = root
-        bounds[depth] = _bound(tree, root, root, alpha, beta, exploration, table)
+        bounds[depth] = box_bound(tree, root, root, alpha, beta, exploration, table)
         depth += 1
     while depth > 0:
         depth -= 1
@@ -277,7 +278,7 @@ def _descend(
             if a < 0:
                 continue
             n_boxes += 1
-            bound = _bound(tree, a, b, alpha, beta, exploration, table)
+            bound = box_bound(tree, a, b, alpha, beta, exploration, table)
             if bound <= best * TIE:
                 continue
             # insertion sort: the largest bound ends on top of the stack
@@ -290,7 +291,11 @@ def _descend(
     return best, i, j, k, n_boxes, n_pairs
 
 
-@compiled(*BOUND_FORMULAS, _bound)
+SEARCH_FORMULAS = (box_bound, _gain_above, _is_point, _scan, _split_pair, descend)
+"""Functions that a compiled search calls."""
+
+
+@compiled(*BOUND_FORMULAS, box_bound)
 def _root_bounds(tree: Any, groups: Any, exploration: float) -> Any:
     """Bound of the gain per unit of price of each group of annotators, and of each query."""
     n_groups, table = len(groups.alpha), np.empty(N_KNOTS)
@@ -298,13 +303,13 @@ def _root_bounds(tree: Any, groups: Any, exploration: float) -> Any:
     for g in range(n_groups):
         table[:] = np.nan
         for root in range(tree.roots):
-            bound = _bound(tree, root, root, groups.alpha[g], groups.beta[g], exploration, table) / groups.price[g]
+            bound = box_bound(tree, root, root, groups.alpha[g], groups.beta[g], exploration, table) / groups.price[g]
             of_groups[g] = max(of_groups[g], bound)
             of_queries[root] = max(of_queries[root], bound)
     return of_groups, of_queries
 
 
-@compiled(*BOUND_FORMULAS, *questions.FORMULAS, _bound, _gain_above, _is_point, _scan, _split_pair, _descend)
+@compiled(*BOUND_FORMULAS, *questions.FORMULAS, *SEARCH_FORMULAS)
 def _search(
     tree: Any, groups: Any, exclusions: Any, exploration: float, bounds: Any, group_order: Any, query_order: Any
 ) -> Any:
@@ -317,7 +322,7 @@ def _search(
         alpha, beta, price = groups.alpha[g], groups.beta[g], groups.price[g]
         members = groups.members[groups.starts[g] : groups.starts[g + 1]]
         table[:] = np.nan
-        found = _descend(tree, query_order, alpha, beta, members, exclusions, exploration, table, best * price)
+        found = descend(tree, query_order, alpha, beta, members, exclusions, exploration, table, best * price)
         n_boxes, n_pairs = n_boxes + found[4], n_pairs + found[5]
         if found[3] >= 0:
             gain, i, j, k = found[0], found[1], found[2], found[3]

@@ -133,13 +133,14 @@ def best_triplet(
 def _search(
     beliefs: Beliefs, who: IntArray, price: FloatArray, exclusions: Exclusions, exploration: float
 ) -> SearchResult:
-    tree = build_tree(beliefs.mean, beliefs.variance, _query_blocks(beliefs.items))
+    tree = build_tree(beliefs.mean, beliefs.variance, query_blocks(beliefs.items))
     groups = group_annotators(who, beliefs.alpha[who], beliefs.beta[who], price)
     return search(tree, groups, exclusions, exploration)
 
 
 @lru_cache(maxsize=64)
-def _query_blocks(items: Vocabulary) -> QueryBlocks:
+def query_blocks(items: Vocabulary) -> QueryBlocks:
+    """Return the items sorted by query; cached."""
     return QueryBlocks.of(items.query)
 
 

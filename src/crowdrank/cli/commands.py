@@ -77,6 +77,7 @@ COMMANDS = {
     ),
     "export": Command(_COLLECT, "export:export", "Write the votes of a collection to a file."),
     "backup": Command(_COLLECT, "backup:backup", "Copy a collection, whether or not it is being served."),
+    "migrate": Command(_COLLECT, "migrate:migrate", "Copy a collection from SQLite to PostgreSQL, or back."),
     "demo": Command(_COLLECT, "demo:demo", "Start a demonstration server where simulated annotators vote live."),
     "learn": Command(_LEARN, "learn:learn", "Learn a ranking function for new items from features and ranked lists."),
     "predict": Command(

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from crowdrank.cli.output import print_json, require_extra
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
+    from crowdrank.server.backups import BackupSchedule
     from crowdrank.storage import Collection
 
 
@@ -56,6 +58,12 @@ def serve(
             rich_help_panel=_COLLECTION,
         ),
     ] = False,
+    studies: Annotated[
+        Path | None,
+        typer.Option(
+            help="Serve all studies of this folder; they are created in the browser.", rich_help_panel=_COLLECTION
+        ),
+    ] = None,
     database: Annotated[
         str | None,
         typer.Option(
@@ -84,12 +92,23 @@ def serve(
         int, typer.Option(help="Number of server processes.", min=1, max=64, rich_help_panel=_SERVER)
     ] = 1,
     public_url: Annotated[
-        str | None, typer.Option(help="Public address, if behind a proxy.", rich_help_panel=_SERVER)
+        str | None,
+        typer.Option(help="Public address, if behind a proxy; it may have a path.", rich_help_panel=_SERVER),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Certificate for HTTPS (.pem).", rich_help_panel=_SERVER)
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="Key of --tls-cert, if it is in another file.", rich_help_panel=_SERVER)
     ] = None,
     trusted_proxies: Annotated[
         int,
         typer.Option(help="Number of proxies whose X-Forwarded-For is trusted.", min=0, max=9, rich_help_panel=_SERVER),
     ] = 0,
+    backups: Annotated[
+        Path | None,
+        typer.Option(help="Folder for daily copies of the SQLite database; 14 are kept.", rich_help_panel=_SERVER),
+    ] = None,
     allow_internal_webhooks: Annotated[
         bool,
         typer.Option(
@@ -116,21 +135,34 @@ def serve(
     from crowdrank.server.service import Options
     from crowdrank.storage import Collection
 
-    if items is None and database is None:
-        raise SettingError("Name a file of items, or the --database of an earlier collection.")
+    _check_source(studies, items, database, config, gold, media, annotators)
     if log_level not in _LOG_LEVELS:
         raise SettingError(f"--log-level must be debug, info, warning or error, got {log_level!r}.")
     if annotators is not None and links is None:
         raise SettingError("Personal links are shown only once: pass --links FILE to write them to a file.")
-    if public_url is not None and not re.fullmatch(r"https?://[^/\s]+/?", public_url):
-        raise SettingError(f"--public-url must look like https://rank.example.org, got {public_url!r}.")
+    origin, prefix = _split_public_url(public_url)
+    certificate = _certificate(tls_cert, tls_key)
     if apply_config and config is None and gold is None:
         raise SettingError("--apply-config needs --config or --gold.")
     check_port(host, port)
-    location = database or f"{(items or Path()).stem}.crowdrank.db"
-    base = (public_url or f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0', '::') else host}:{port}").rstrip(
-        "/"
+    location = str(studies or database or f"{(items or Path()).stem}.crowdrank.db")
+    local = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::") else host
+    scheme = "http" if certificate is None else "https"
+    base = f"{origin or f'{scheme}://{local}:{port}'}{prefix}"
+    options = Options(
+        media=media,
+        public_url=origin,
+        prefix=prefix,
+        trusted_proxies=trusted_proxies,
+        backups=_backup_schedule(backups, location),
+        allow_internal_webhooks=allow_internal_webhooks,
     )
+    serving = partial(
+        run, location, options, host=host, port=port, processes=processes, log_level=log_level, certificate=certificate
+    )
+    if studies is not None:
+        serving(studies=True, when_ready=lambda: _announce_studies(studies, base, new_admin_link, as_json))
+        return
     with Collection.open(location) as collection:
         collection.check_integrity()
         _prepare(collection, items, config, gold, apply_config, allow_internal_webhooks)
@@ -158,20 +190,69 @@ def serve(
             _print_addresses(shown, is_local)
         sys.stdout.flush()
 
-    run(
-        location,
-        Options(
-            media=media,
-            public_url=public_url,
-            trusted_proxies=trusted_proxies,
-            allow_internal_webhooks=allow_internal_webhooks,
-        ),
-        host=host,
-        port=port,
-        processes=processes,
-        log_level=log_level,
-        when_ready=announce,
-    )
+    serving(when_ready=announce)
+
+
+def _check_source(studies: Path | None, items: Path | None, database: str | None, *others: Path | None) -> None:
+    if studies is not None and any(one is not None for one in (items, database, *others)):
+        raise SettingError("--studies takes no items, settings or database: create the studies in the browser.")
+    if studies is None and items is None and database is None:
+        raise SettingError("Name a file of items, or the --database of an earlier collection.")
+
+
+def _split_public_url(url: str | None) -> tuple[str | None, str]:
+    """Return the origin of the public address, and its path without the last slash."""
+    if url is None:
+        return None, ""
+    found = re.fullmatch(r"(https?://[^/\s]+)((?:/[A-Za-z0-9._~-]+)*)/?", url)
+    if found is None:
+        raise SettingError(
+            f"--public-url must look like https://rank.example.org or https://example.org/rank, got {url!r}."
+        )
+    return found[1], found[2]
+
+
+def _backup_schedule(folder: Path | None, location: str) -> BackupSchedule | None:
+    from crowdrank.server.backups import BackupSchedule
+
+    if folder is None:
+        return None
+    if "://" in location:
+        raise SettingError("--backups copies SQLite files. For PostgreSQL, run pg_dump on a schedule.")
+    return BackupSchedule(folder=folder, name=Path(location).stem)
+
+
+def _certificate(certificate: Path | None, key: Path | None) -> tuple[str, str | None] | None:
+    """Return the files of the certificate and its key, after checking that they can be used."""
+    import ssl
+
+    if certificate is None:
+        if key is not None:
+            raise SettingError("--tls-key needs --tls-cert.")
+        return None
+    files = (str(certificate), None if key is None else str(key))
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*files)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingError(f"--tls-cert {certificate}: the certificate or its key cannot be used ({error}).") from error
+    return files
+
+
+def _announce_studies(folder: Path, base: str, new_link: bool, as_json: bool) -> None:
+    from crowdrank.server.routes.studies import ensure_organiser
+
+    secret = ensure_organiser(folder, new=new_link)
+    link = None if secret is None else f"{base}/admin/{secret}"
+    if as_json:
+        print_json({"studies": str(folder), "organiser_link": link, "url": f"{base}/"})
+    else:
+        typer.echo(f"The studies are in {folder}.")
+        if link is None:
+            typer.echo(f"  organiser: {base}/    (--new-admin-link makes another link to sign in)")
+        else:
+            typer.echo(f"  organiser: {link}    (shown only once: keep it)")
+        typer.echo("Stop with Ctrl+C; the same command resumes all studies.")
+    sys.stdout.flush()
 
 
 def _prepare(

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.server.content import content_kind, item_body, item_view
 from crowdrank.server.files import CONTENT_FIELDS, save_image
-from crowdrank.server.projection import Annotator, Item, Projection
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import Annotator, Item
 from crowdrank.server.service import Service
 from crowdrank.server.settings import Settings
 from crowdrank.server.settings_checks import check_changes
@@ -236,7 +237,7 @@ def totals(service: Service) -> Json:
     return {
         "votes": len(projection.votes),
         "decided": counted,
-        "skipped": sum(projection.answer_counts(annotator)[1] for annotator in projection.annotators.values()),
+        "skipped": sum(annotator.skipped for annotator in projection.annotators.values()),
         "annotators": len(projection.annotators),
         "items": sum(not item.hidden for item in projection.items.values()),
         "money": round(counted * budget.price_per_vote, 2),

@@ -13,7 +13,8 @@ from crowdrank.errors import CrowdrankError, muted_warnings
 from crowdrank.evaluation import Verdicts, verdicts
 from crowdrank.results import Ranking
 from crowdrank.server.boards import Board, board_model
-from crowdrank.server.projection import Annotator, Projection
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import Annotator
 from crowdrank.storage import ANSWERED, BOTH_BAD, SKIPPED
 from crowdrank.storage.judgments import iso_time
 

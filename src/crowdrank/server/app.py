@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -15,16 +16,18 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
 import anyio.to_thread
 from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from crowdrank import __version__
 from crowdrank.errors import SettingError
 from crowdrank.server import errors
-from crowdrank.server.middleware import AccessLogMiddleware, SecurityHeadersMiddleware
+from crowdrank.server.backups import BackupSchedule
+from crowdrank.server.middleware import AccessLogMiddleware, PrefixMiddleware, SecurityHeadersMiddleware
 from crowdrank.server.routes import (
     admin_annotator_pages,
     admin_api,
@@ -88,15 +91,22 @@ def create_app(database: str | Path | Collection, options: Options | None = None
     )
     app.state.service = service
     errors.install_handlers(app)
+    app.router.routes.extend(judging_api.direct_routes)  # before the same routes of FastAPI, which describe them
     # The last one has the route /admin/{token}, which must not shadow the other pages.
     for module in (board, judging_api, admin_api, quarantine, judging_pages, admin_annotator_pages):
         app.include_router(module.router)
     for router in (quarantine.pages, admin_pages.router):
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static", check_dir=False), name="static")
+    add_middleware(app, options)
+    return app
+
+
+def add_middleware(app: FastAPI, options: Options) -> None:
     app.add_middleware(AccessLogMiddleware)
     app.add_middleware(SecurityHeadersMiddleware)
-    return app
+    if options.prefix:
+        app.add_middleware(PrefixMiddleware, prefix=options.prefix)
 
 
 def serve(
@@ -108,6 +118,8 @@ def serve(
     processes: int = 1,
     log_level: str = "info",
     when_ready: Callable[[], None] | None = None,
+    studies: bool = False,
+    certificate: tuple[str, str | None] | None = None,
 ) -> None:
     """Serve a collection until the process receives a signal to stop.
 
@@ -124,6 +136,10 @@ def serve(
         "debug", "info", "warning" or "error".
     when_ready : callable, optional
         Called once, from another thread, when the server answers.
+    studies : bool, default False
+        Whether `database` is a folder of studies.
+    certificate : tuple of str, optional
+        The files of the TLS certificate and of its key, for HTTPS; None if the key is in the same file.
     """
     import uvicorn
 
@@ -133,9 +149,14 @@ def serve(
         raise SettingError(f"processes must be at least 1, got {processes}.")
     check_port(host, port)
     values = asdict(options) | {"media": None if options.media is None else str(options.media)}
-    os.environ[_ENVIRONMENT] = json.dumps({"database": database, "options": values, "log_level": log_level})
+    if options.backups is not None:
+        values["backups"] = asdict(options.backups) | {"folder": str(options.backups.folder)}
+    os.environ[_ENVIRONMENT] = json.dumps(
+        {"database": database, "options": values, "log_level": log_level, "studies": studies}
+    )
     if when_ready is not None:
-        threading.Thread(target=_wait_until_ready, args=(host, port, when_ready), daemon=True).start()
+        scheme = "http" if certificate is None else "https"
+        threading.Thread(target=_wait_until_ready, args=(scheme, host, port, when_ready), daemon=True).start()
     uvicorn.run(
         "crowdrank.server.app:application",
         factory=True,
@@ -150,13 +171,17 @@ def serve(
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         ws="none",
         http=TimedProtocol,
+        ssl_certfile=None if certificate is None else certificate[0],
+        ssl_keyfile=None if certificate is None else certificate[1],
     )
 
 
-def _wait_until_ready(host: str, port: int, when_ready: Callable[[], None]) -> None:
+def _wait_until_ready(scheme: str, host: str, port: int, when_ready: Callable[[], None]) -> None:
     local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    address = f"http://{f'[{local}]' if ':' in local else local}:{port}/healthz"
-    direct = build_opener(ProxyHandler({}))
+    address = f"{scheme}://{f'[{local}]' if ':' in local else local}:{port}/healthz"
+    # The certificate is for the public name, and this asks whether the own process answers.
+    own = HTTPSHandler(context=ssl._create_unverified_context())
+    direct = build_opener(ProxyHandler({}), own)
     while True:
         try:
             with direct.open(address, timeout=5):
@@ -166,13 +191,21 @@ def _wait_until_ready(host: str, port: int, when_ready: Callable[[], None]) -> N
     when_ready()
 
 
-def application() -> FastAPI:
+def application() -> ASGIApp:
     """Create the app of one worker process."""
     values: dict[str, Any] = json.loads(os.environ[_ENVIRONMENT])
     configure_logging(values["log_level"])
-    options = values["options"]
-    media = None if options["media"] is None else Path(options["media"])
-    return create_app(values["database"], Options(**{**options, "media": media}))
+    given = values["options"]
+    if given["media"] is not None:
+        given["media"] = Path(given["media"])
+    if given["backups"] is not None:
+        given["backups"] = BackupSchedule(**{**given["backups"], "folder": Path(given["backups"]["folder"])})
+    options = Options(**given)
+    if values["studies"]:
+        from crowdrank.server.studies import create_studies_app
+
+        return create_studies_app(Path(values["database"]), options)
+    return create_app(values["database"], options)
 
 
 def check_port(host: str, port: int) -> None:

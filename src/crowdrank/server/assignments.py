@@ -16,7 +16,8 @@ from crowdrank.server.choice import PendingState
 from crowdrank.server.content import question_view, render
 from crowdrank.server.drawing import draw
 from crowdrank.server.errors import RequestError
-from crowdrank.server.projection import Annotator, OpenAssignment, Projection
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import Annotator, OpenAssignment
 from crowdrank.storage import (
     Assignment,
     Collection,
@@ -121,9 +122,16 @@ class AssignmentService:
     """Stores the votes of annotators and assigns them their next questions."""
 
     def __init__(
-        self, collection: Collection, projection: Projection, is_decided: Callable[[], bool], seed: int | None = None
+        self,
+        collection: Collection,
+        projection: Projection,
+        is_decided: Callable[[], bool],
+        seed: int | None = None,
+        *,
+        prefix: str = "",
     ) -> None:
         self._collection, self._projection, self._is_decided = collection, projection, is_decided
+        self._prefix = prefix
         # Processes must not share a random sequence.
         self._rng = np.random.default_rng([os.getpid(), time.time_ns()] if seed is None else seed)
 
@@ -167,7 +175,7 @@ class AssignmentService:
 
     def progress(self, annotator: Annotator) -> Json:
         """Return how many questions were answered, and of how many; null if there is no limit."""
-        decided, skipped = self._projection.answer_counts(annotator)
+        decided, skipped = annotator.decided, annotator.skipped
         quota, done = self.quota(annotator), decided + skipped
         remaining = None if quota is None else max(0, quota - done)
         return {"done": done, "decided": decided, "skipped": skipped, "quota": quota, "remaining": remaining}
@@ -182,6 +190,20 @@ class AssignmentService:
             request.vote = request.attempt(job.result)
         if tasks:
             self._projection.catch_up()
+            for request in tasks:
+                self._apply_gold_rule(request)
+
+    def _apply_gold_rule(self, request: JudgingRequest) -> None:
+        """Exclude an annotator whose vote was one wrong answer to a gold question too many."""
+        most, vote, projection = self._projection.settings.questions.max_gold_failures, request.vote, self._projection
+        if most is None or vote is None or vote.replayed or request.annotator.excluded:
+            return
+        if projection.is_gold_failure(projection.vote_index(vote.seq)):
+            failures = sum(projection.is_gold_failure(index) for index in request.annotator.votes)
+            if failures >= most:
+                reason = f"{failures} gold questions wrong"
+                self._collection.annotators.exclude(request.annotator.id, actor="quality rule", reason=reason)
+                projection.catch_up()
 
     def _vote_task(self, request: JudgingRequest) -> Task[Any, Any, RecordedVote]:
         answer = request.answer
@@ -262,11 +284,11 @@ class AssignmentService:
 
     def _reason_to_stop(self, annotator: Annotator, pending: PendingState) -> str | None:
         projection, budget = self._projection, self._projection.settings.budget
-        quota, answered = self.quota(annotator), sum(projection.answer_counts(annotator))
+        quota, answered = self.quota(annotator), annotator.decided + annotator.skipped
         if quota is not None and answered >= quota:
             return "quota"
         # Open assignments of others are counted as votes, so that the budget is never exceeded.
-        committed = projection.n_counted + sum(1 for one in pending.questions if one.annotator != annotator.id)
+        committed = projection.n_counted + len(pending.questions) - pending.holders[annotator.id]
         if budget.votes is not None and committed >= budget.votes:
             return "budget"
         if budget.money is not None and (committed + 1) * budget.price_per_vote > budget.money:
@@ -279,6 +301,8 @@ class AssignmentService:
         offered = joining.completion_code is not None or joining.completion_url is not None
         code = joining.completion_code if earned else None
         url = joining.completion_url if earned else None
+        if annotator.is_shut_out:
+            code, url, offered = joining.screen_out_code, joining.screen_out_url, False
         return {
             "finished": True,
             "reason": reason,
@@ -291,7 +315,7 @@ class AssignmentService:
     def _question(self, annotator: Annotator, assignment: Assignment) -> Json:
         items = [self._projection.items[id_] for id_ in assignment.items]
         context = next((str(item.content["context"]) for item in items if item.content.get("context")), "")
-        views = [question_view(item) for item in items]
+        views = [question_view(item, self._prefix) for item in items]
         shown: Json = {"left": views[0], "right": views[1]} if assignment.is_pair else {"items": views}
         if assignment.grades:
             shown["scale"] = list(self._projection.settings.task.scale)

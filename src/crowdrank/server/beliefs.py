@@ -15,6 +15,7 @@ from crowdrank.data import LEFT, TIE
 from crowdrank.engines.compilation import Compiled
 from crowdrank.online import Beliefs, CrowdBT, Vocabulary
 from crowdrank.online.sequential_model import Answers
+from crowdrank.server.records import GrowingColumn
 from crowdrank.storage import ANSWERED, BOTH_BAD
 
 SNAPSHOT_INTERVAL = 1_000
@@ -42,20 +43,42 @@ class BeliefProjection:
         to another task.
     counts : array of bool
         Whether a vote updates the beliefs: not a skip, not withdrawn, and its annotator is not excluded.
+    n_counted : int
+        The number of these votes.
     """
 
     def __init__(self, model: CrowdBT) -> None:
         self.model = model
         self.items, self.annotators = Vocabulary.of(()), Vocabulary.of(())
-        self.left = self.right = self.annotator = np.zeros(0, np.int32)
-        self.outcome = np.zeros(0, np.int8)
-        self.counts = np.zeros(0, bool)
+        self._left, self._right, self._annotator = (GrowingColumn(np.int32) for _ in range(3))
+        self._outcome, self._counts = GrowingColumn(np.int8), GrowingColumn(bool)
+        self.n_counted = 0
         self._implied: dict[int, Int32Array] = {}  # by vote on another task: pairs of a better and a worse item
         self._snapshots: list[tuple[int, Beliefs]] = [(0, model.empty())]
         self._current: tuple[int, Beliefs] = self._snapshots[0]
 
     def __len__(self) -> int:
         return len(self.left)
+
+    @property
+    def left(self) -> Int32Array:
+        return self._left.values
+
+    @property
+    def right(self) -> Int32Array:
+        return self._right.values
+
+    @property
+    def annotator(self) -> Int32Array:
+        return self._annotator.values
+
+    @property
+    def outcome(self) -> npt.NDArray[np.int8]:
+        return self._outcome.values
+
+    @property
+    def counts(self) -> BoolArray:
+        return self._counts.values
 
     def add_labels(self, items: list[tuple[str, str]], annotators: list[str]) -> None:
         """Add items, as (query, label), and annotators. They receive the next codes."""
@@ -83,15 +106,15 @@ class BeliefProjection:
         """Append votes. Votes on other tasks than pairs have `implied` pairs, by their position among these votes."""
         for position, pairs in implied.items():
             self._implied[len(self) + position] = np.array(pairs, np.int32).reshape(-1, 2)
-        self.left = np.append(self.left, left.astype(np.int32))
-        self.right = np.append(self.right, right.astype(np.int32))
-        self.annotator = np.append(self.annotator, annotator.astype(np.int32))
-        self.outcome = np.append(self.outcome, outcome)
-        self.counts = np.append(self.counts, counts)
+        columns = (self._left, self._right, self._annotator, self._outcome, self._counts)
+        for column, new in zip(columns, (left, right, annotator, outcome, counts), strict=True):
+            column.append(new)
+        self.n_counted += int(np.count_nonzero(counts))
 
     def set_counts(self, rows: IntArray, counts: BoolArray) -> None:
         """Change whether votes count. Snapshots after the first change are discarded."""
         changed = rows[self.counts[rows] != counts]
+        self.n_counted += int(np.count_nonzero(counts)) - int(np.count_nonzero(self.counts[rows]))
         self.counts[rows] = counts
         if len(changed):
             first = int(changed.min())

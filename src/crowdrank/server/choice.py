@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import pairwise
@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from crowdrank.active.candidates import Candidate, CandidateSet
+from crowdrank.active.concurrent_choice import ConcurrentChoice
 from crowdrank.active.history import QuestionHistory, pack_pair
+from crowdrank.active.information_gain import query_blocks
 from crowdrank.active.policies import BasePolicy, InformationGain, by_name
 from crowdrank.active.questions import EVERYONE
 from crowdrank.arrays import IntArray
 from crowdrank.errors import NothingToAskError
 from crowdrank.online import Beliefs, Vocabulary
 from crowdrank.online.moments import Triplet, fantasize
-from crowdrank.server.projection import Annotator, OpenAssignment, Projection
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import Annotator, OpenAssignment
 from crowdrank.server.settings import QuestionSettings
 from crowdrank.storage import PendingPair
 
@@ -62,11 +65,13 @@ class PendingState:
     def __init__(self, projection: Projection, pending: Iterable[Pending]) -> None:
         with projection.lock:
             self._projection, self.questions = projection, list(pending)
+            self.holders = Counter(question.annotator for question in self.questions)
             self.triplets: list[Triplet] = []
             self.beliefs = beliefs = projection.beliefs
             self._variance, self._alpha, self._beta = (
                 column.copy() for column in (beliefs.variance, beliefs.alpha, beliefs.beta)
             )
+            self._choices: dict[bytes, tuple[IntArray | None, ConcurrentChoice]] = {}
             self._anticipate(self.questions)
 
     @property
@@ -80,29 +85,84 @@ class PendingState:
 
     def add(self, question: Pending) -> None:
         self.questions.append(question)
-        self._anticipate([question])
+        self.holders[question.annotator] += 1
+        for first, second, _ in self._anticipate([question]):
+            for new_code, choice in self._choices.values():
+                one, other = (first, second) if new_code is None else new_code[[first, second]].tolist()
+                if one >= 0 and other >= 0:
+                    choice.add(one, other, (self._variance[first], self._variance[second]))
 
     def without(self, annotator: int) -> PendingState:
         """Return the state for an annotator whose own open assignment will be replaced."""
-        others = [question for question in self.questions if question.annotator != annotator]
-        return self if len(others) == len(self.questions) else PendingState(self._projection, others)
+        if not self.holders[annotator]:
+            return self
+        return PendingState(self._projection, [one for one in self.questions if one.annotator != annotator])
 
     def item_counts(self) -> IntArray:
         """Return in how many open assignments each item is, by code."""
         codes = [self._projection.items[item].code for question in self.questions for item in question.items]
         return np.bincount(np.array(codes, np.int64), minlength=len(self._projection.items))
 
-    def _anticipate(self, questions: list[Pending]) -> None:
+    def choose(
+        self, annotator: Annotator, codes: IntArray, settings: QuestionSettings, rng: np.random.Generator
+    ) -> Candidate | None:
+        """Choose a pair with arrays that all annotators share; None if the policy must look at this one's pairs.
+
+        The candidate has the positions of its items among `codes`.
+        """
+        shares = _EPSILON_GREEDY.get(settings.policy)
+        if shares is None:
+            return None
+        epsilon, floor = shares(settings)
+        new_code, choice = self._choice(codes)
+        packed = annotator.answered_array()
+        answered = np.stack((packed >> 32, packed & 0xFFFFFFFF))
+        if new_code is not None:
+            answered = new_code[answered]
+            answered = answered[:, (answered >= 0).all(axis=0)]
+        quality = (float(self._alpha[annotator.code]), float(self._beta[annotator.code]))
+        return choice.choose(answered, quality, epsilon, floor, rng)
+
+    def _choice(self, codes: IntArray) -> tuple[IntArray | None, ConcurrentChoice]:
+        """Return the choice among these items, and their positions by code; None if they are all items."""
+        beliefs = self.beliefs
+        is_complete = len(codes) == len(beliefs.items)
+        key = b"" if is_complete else codes.tobytes()
+        if key not in self._choices:
+            items = beliefs.items if is_complete else _restrict_items(beliefs.items, key)
+            pending = np.array(self.triplets, np.int64).reshape(-1, 3)[:, :2].T
+            counts = self._projection.appearances + np.bincount(pending.ravel(), minlength=len(beliefs.items))
+            new_code = None
+            if not is_complete:
+                new_code = np.full(len(beliefs.items), -1)
+                new_code[codes] = np.arange(len(codes))
+                pending = new_code[pending]
+                pending = pending[:, (pending >= 0).all(axis=0)]
+            of_items = (beliefs.mean[codes], self._variance[codes], counts[codes])
+            self._choices[key] = (new_code, ConcurrentChoice(query_blocks(items), *of_items, pending))
+        return self._choices[key]
+
+    def _anticipate(self, questions: list[Pending]) -> list[Triplet]:
         new = [triplet for question in questions for triplet in self._triplets(question)]
         self.triplets += new
         if new:
             fantasize(np.array(new, np.int64), self.beliefs.mean, self._variance, self._alpha, self._beta)
+        return new
 
     def _triplets(self, question: Pending) -> list[Triplet]:
         """Return the comparisons that the answer will contain: of a larger set, those of neighbours."""
         codes = [self._projection.items[item].code for item in question.items]
         who = self._projection.annotators[question.annotator].code
         return [(min(pair), max(pair), who) for pair in pairwise(codes)]
+
+
+_EPSILON_GREEDY: dict[str, Callable[[QuestionSettings], tuple[float, int]]] = {
+    "epsilon-greedy": lambda settings: (settings.random_share, settings.min_appearances),
+    "gain": lambda _: (0.0, 0),
+    "coverage": lambda _: (0.0, 2**62),
+    "random": lambda _: (1.0, 2**62),
+}
+"""Policies that are cases of one: their random share, and how often every item is shown first."""
 
 
 def choose_pair(
@@ -127,11 +187,14 @@ def choose_pair(
         if draw < gold_share + repeat_share:
             one, other = repeats[int(rng.integers(len(repeats)))]
             return _place(projection, annotator, one, other, REPEAT, repeat_share / len(repeats), rng)
-        policy = policy_of(settings)
         state = pending if isinstance(pending, PendingState) else PendingState(projection, pending)
-        view = AnnotatorView(projection, annotator, codes, state.without(annotator.id))
-    # The view is a copy, so the search runs without the lock and others can choose at the same time.
-    choice = view.pick(policy, rng)
+        state = state.without(annotator.id)
+        choice = state.choose(annotator, codes, settings, rng)
+        view = None if choice is not None else AnnotatorView(projection, annotator, codes, state)
+    if choice is None and view is not None:
+        # The view is a copy, so the search runs without the lock and others can choose at the same time.
+        choice = view.pick(policy_of(settings), rng)
+    assert choice is not None
     with projection.lock:
         probability = choice.probability * (1 - gold_share - repeat_share)
         one, other = int(codes[choice.first]), int(codes[choice.second])
@@ -146,7 +209,7 @@ class AnnotatorView:
             _restrict(beliefs, codes, annotator) for beliefs in (state.beliefs, state.expected_beliefs)
         )
         self.name, self.appearances = annotator.name, projection.appearances[codes]
-        self.answered = np.fromiter(annotator.answered_pairs, np.int64, len(annotator.answered_pairs))
+        self.answered = annotator.answered_array()
         pending = np.array(state.triplets, np.int64).reshape(-1, 3)[:, :2].T
         if len(codes) < len(state.beliefs.items):
             new_code = np.full(len(state.beliefs.items), -1)
@@ -155,7 +218,7 @@ class AnnotatorView:
             one, other = new_code[np.stack((self.answered // 2**32, self.answered % 2**32))]
             pending = pending[:, (pending >= 0).all(axis=0)]
             self.answered = pack_pair(one, other)[(one >= 0) & (other >= 0)]
-        self.answered.sort()
+        self.answered = np.sort(self.answered)
         self.pending = np.sort(pending, axis=0)  # pairs held by others, the smaller code first
 
     def pick(self, policy: BasePolicy, rng: np.random.Generator) -> Candidate:
@@ -204,9 +267,10 @@ def _restrict_items(items: Vocabulary, codes: bytes) -> Vocabulary:
 
 def available_items(projection: Projection, annotator: Annotator, minimum: int = 2) -> IntArray:
     """Return the codes of items that are not hidden and not the annotator's own."""
-    available = np.ones(len(projection.items), bool)
-    available[list(projection.hidden | projection.owned.get(annotator.name, set()))] = False
-    codes = np.flatnonzero(available)
+    left_out = projection.hidden | projection.owned.get(annotator.name, set())
+    codes = np.arange(len(projection.items))
+    if left_out:
+        codes = np.delete(codes, list(left_out))
     if len(codes) < minimum:
         raise NothingToAskError(f"There are fewer than {minimum} items to ask about.")
     return codes

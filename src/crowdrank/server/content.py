@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from crowdrank.errors import DataError
-from crowdrank.server.projection import Item
+from crowdrank.server.records import Item
 
 KINDS = ("text", "markdown", "image", "link")
 IMAGE_TYPES = {
@@ -35,6 +35,7 @@ _SIGNATURES: dict[str, Callable[[bytes], bool]] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def content_kind(body: str, kind: str | None = None) -> str:
     """Return the given kind, or detect it: an image or a link if the body is the URL of one, otherwise text."""
     if kind:
@@ -47,19 +48,19 @@ def content_kind(body: str, kind: str | None = None) -> str:
     return "link" if is_url else "text"
 
 
-def item_view(item: Item) -> dict[str, Any]:
+def item_view(item: Item, prefix: str = "") -> dict[str, Any]:
     """Return an item as pages and the API show it; `html` is safe to insert into a page."""
     body = item_body(item)
     kind = content_kind(body, item.content.get("kind"))
-    return {"id": item.id, "label": item.label, "kind": kind, "html": render(kind, body, item.label)}
+    return {"id": item.id, "label": item.label, "kind": kind, "html": render(kind, body, item.label, prefix)}
 
 
-def question_view(item: Item) -> dict[str, Any]:
+def question_view(item: Item, prefix: str = "") -> dict[str, Any]:
     """Return an item as annotators see it. Its label is often the name of a model, so it is left out unless shown."""
     body = item_body(item)
     kind = content_kind(body, item.content.get("kind"))
     label = item.label if body == item.label else None
-    return {"id": item.id, "label": label, "kind": kind, "html": render(kind, body, "Image")}
+    return {"id": item.id, "label": label, "kind": kind, "html": render(kind, body, "Image", prefix)}
 
 
 def item_body(item: Item) -> str:
@@ -80,12 +81,12 @@ def image_hosts(items: Iterable[Item]) -> set[str]:
 
 
 @lru_cache(maxsize=4096)
-def render(kind: str, body: str, label: str) -> str:
-    """Return content as HTML. Images that are not URLs are files in the media folder."""
+def render(kind: str, body: str, label: str, prefix: str = "") -> str:
+    """Return content as HTML. Images that are not URLs are files in the media folder of the server at `prefix`."""
     if kind == "markdown":
         return render_markdown(body)
     if kind == "image":
-        source = body if _is_url(body) else f"/media/{quote(body)}"
+        source = body if _is_url(body) else f"{prefix}/media/{quote(body)}"
         return f'<img src="{html.escape(source)}" alt="{html.escape(label)}">'
     if kind == "link" and _is_url(body):
         url = html.escape(body)

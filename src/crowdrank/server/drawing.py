@@ -15,7 +15,8 @@ from crowdrank.active.gain_formulas import expected_gain
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.errors import NothingToAskError
 from crowdrank.server.choice import AnnotatorView, PendingState, available_items, choose_pair, policy_of
-from crowdrank.server.projection import Annotator, Projection
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import Annotator
 from crowdrank.storage import Question
 
 RANDOM, COVERAGE = "random", "coverage"

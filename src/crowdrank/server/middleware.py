@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 import anyio.to_thread
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,6 +35,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 _REFUSALS = {
     status: json.dumps({"error": {"code": code, "message": message, "detail": None}}).encode()
     for status, code, message in (
@@ -65,7 +65,7 @@ class SecurityHeadersMiddleware:
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app, self._policy = app, content_security_policy()
+        self._app, self._policy = app, content_security_policy().encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -85,7 +85,8 @@ class SecurityHeadersMiddleware:
                     refused = True
                     await _refuse(send_with_headers, body.refusal)
                     return
-                self._add_headers(scope, MutableHeaders(scope=message))
+                message["headers"] = list(message.get("headers", ()))
+                self._add_headers(scope, message["headers"])
             elif refused and message.get("body") not in _REFUSALS.values():
                 return  # the app's own response to the truncated body
             await send(message)
@@ -95,14 +96,42 @@ class SecurityHeadersMiddleware:
             return
         await self._app(scope, body, send_with_headers)
 
-    def _add_headers(self, scope: Scope, headers: MutableHeaders) -> None:
-        for name, value in _HEADERS.items():
-            headers.setdefault(name, value)
-        headers.setdefault("Content-Security-Policy", self._policy)
-        is_static = scope["path"].startswith(("/static/", "/media/"))
-        headers.setdefault("Cache-Control", "public, max-age=3600" if is_static else "no-store")
+    def _add_headers(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> None:
+        present = {name.lower() for name, _ in headers}
+        headers += [header for header in _RAW_HEADERS if header[0] not in present]
+        if b"content-security-policy" not in present:
+            headers.append((b"content-security-policy", self._policy))
+        if b"cache-control" not in present:
+            is_static = scope["path"].startswith(("/static/", "/media/"))
+            headers.append((b"cache-control", b"public, max-age=3600" if is_static else b"no-store"))
         if scope.get("scheme") == "https":
-            headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+            headers.append((b"strict-transport-security", b"max-age=31536000"))
+
+
+class PrefixMiddleware:
+    """Serves an application under a path. Requests may have the prefix, or a proxy may have removed it.
+
+    The application itself sees paths without it. Pages and redirects get it back.
+    """
+
+    def __init__(self, app: ASGIApp, prefix: str) -> None:
+        self._app, self._prefix = app, prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith(f"{self._prefix}/"):
+            path = scope["path"].removeprefix(self._prefix)
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+
+        async def send_with_prefix(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [self._located(*header) for header in message.get("headers", ())]
+            await send(message)
+
+        await self._app(scope, receive, send_with_prefix)
+
+    def _located(self, name: bytes, value: bytes) -> tuple[bytes, bytes]:
+        is_path = name.lower() == b"location" and value.startswith(b"/") and not value.startswith(b"//")
+        return name, self._prefix.encode() + value if is_path else value
 
 
 class _LimitedBody:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from crowdrank.active.history import pack_pair
 from crowdrank.arrays import IntArray
+from crowdrank.data import LEFT, RIGHT
 from crowdrank.online import Beliefs, CrowdBT
 from crowdrank.server.beliefs import BeliefProjection
+from crowdrank.server.records import Annotator, GrowingColumn, Item, OpenAssignment, TaskVote
 from crowdrank.server.settings import Settings
 from crowdrank.storage import (
     SKIPPED,
@@ -38,102 +37,6 @@ _IRRELEVANT_FOR_BOARD = {
     "noted",
     *_STATES,
 }
-
-
-@dataclass(eq=False)
-class Item:
-    """An item in its current state.
-
-    Parameters
-    ----------
-    id : int
-        Its id in storage.
-    code : int
-        Its position among all items, which indexes arrays.
-    label, query : str
-    content : dict
-        What annotators see: body, kind, context, group, owner.
-    hidden : bool, default False
-        Whether it is left out of new questions.
-    """
-
-    id: int
-    code: int
-    label: str
-    query: str
-    content: dict[str, Any]
-    hidden: bool = False
-
-    @property
-    def owner(self) -> str:
-        return str(self.content.get("owner", ""))
-
-
-@dataclass(eq=False)
-class Annotator:
-    """An annotator in their current state.
-
-    Parameters
-    ----------
-    id : int
-        Their id in storage.
-    code : int
-        Their position among all annotators, which indexes arrays.
-    name : str
-    metadata : dict
-        Other values, for example their quota.
-    excluded : bool, default False
-        Whether their votes do not count.
-    quarantined : bool, default False
-        Whether they are excluded for now: their votes are set aside, and they may go on answering.
-    erased : bool, default False
-        Whether what identified them was removed.
-    votes : list of int
-        The indices of their votes among all votes.
-    answered_pairs : set of int
-        Pairs that they have answered or skipped, packed into one integer each; also pairs within larger sets of items.
-    answered_items : set of int
-        The codes of items that they have rated.
-    left_surplus : Counter
-        By item code: how often they saw it on the left minus how often on the right.
-    """
-
-    id: int
-    code: int
-    name: str
-    metadata: dict[str, Any]
-    excluded: bool = False
-    quarantined: bool = False
-    erased: bool = False
-    votes: list[int] = field(default_factory=list)
-    answered_pairs: set[int] = field(default_factory=set)
-    answered_items: set[int] = field(default_factory=set)
-    left_surplus: Counter[int] = field(default_factory=Counter)
-
-    @property
-    def quota(self) -> int | None:
-        return self.metadata.get("quota")
-
-    @property
-    def is_shut_out(self) -> bool:
-        """Whether they may not answer any more."""
-        return self.erased or (self.excluded and not self.quarantined)
-
-
-class OpenAssignment(NamedTuple):
-    """An assignment that is not answered yet: its row and time, the annotator, and the ids of its items."""
-
-    seq: int
-    at: int
-    annotator: int
-    items: tuple[int, ...]
-
-
-class TaskVote(NamedTuple):
-    """A vote on another task than a plain pair: what was asked, and the answer; None if it was skipped."""
-
-    question: Question
-    answer: Mapping[str, Any] | None
 
 
 class Projection:
@@ -197,10 +100,11 @@ class Projection:
         self.board_seq = 0
         self.last_revocation = 0
         self._n_reads = 0
+        self._annotator_ids: list[int] = []  # by code
         self._index_by_seq: dict[int, int] = {}
         self._asked: dict[int, tuple[str, int, Question | None]] = {}
         self._setting_values: dict[str, Any] = {}
-        self._withdrawn = np.zeros(0, bool)
+        self._withdrawn = GrowingColumn(bool)
 
     def catch_up(self, up_to: int | None = None) -> Projection:
         """Apply new rows of the log, all of them or up to row `up_to`."""
@@ -227,7 +131,7 @@ class Projection:
     @property
     def n_counted(self) -> int:
         """The number of votes that count."""
-        return int(np.count_nonzero(self.votes.counts))
+        return self.votes.n_counted
 
     def pending(self, now: int) -> list[OpenAssignment]:
         """Return the questions that someone is looking at, so that nobody else is asked the same meanwhile."""
@@ -240,14 +144,15 @@ class Projection:
 
     def is_withdrawn(self, index: int) -> bool:
         """Return whether a vote was undone or voided."""
-        return bool(self._withdrawn[index])
+        return bool(self._withdrawn.values[index])
 
-    def answer_counts(self, annotator: Annotator) -> tuple[int, int]:
-        """Return how many questions an annotator decided and skipped, without withdrawn votes."""
-        votes = np.array(annotator.votes, np.int64)
-        standing = votes[~self._withdrawn[votes]] if len(votes) else votes
-        skipped = int(np.count_nonzero(self.votes.outcome[standing] == SKIPPED))
-        return len(standing) - skipped, skipped
+    def is_gold_failure(self, index: int) -> bool:
+        """Return whether a vote chose the worse item of a gold pair, and was not withdrawn."""
+        gold, outcome = self.vote_gold[index], self.votes.outcome[index]
+        if not gold or outcome not in (LEFT, RIGHT) or self.is_withdrawn(index):
+            return False
+        winner = self.votes.left[index] if outcome == LEFT else self.votes.right[index]
+        return bool(self.item_ids[winner] != gold)
 
     def _apply(self, batch: Batch) -> None:
         # New items and annotators first, then assignments and votes, then the events that change how votes count.
@@ -288,6 +193,7 @@ class Projection:
 
     def _annotator_added(self, event: Event) -> None:
         name, metadata = str(event.detail["name"]), dict(event.detail.get("metadata", {}))
+        self._annotator_ids.append(event.seq)
         self.annotators[event.seq] = Annotator(event.seq, len(self.annotators), name, metadata)
 
     def _item_edited(self, event: Event) -> None:
@@ -345,7 +251,12 @@ class Projection:
 
     def _undo(self, event: Event) -> None:
         index = self._index_by_seq[event.subject]
-        self._withdrawn[index] = True
+        if not self.is_withdrawn(index):
+            annotator = self.annotators[self._annotator_ids[int(self.votes.annotator[index])]]
+            is_skip = bool(self.votes.outcome[index] == SKIPPED)
+            annotator.skipped -= is_skip
+            annotator.decided -= not is_skip
+        self._withdrawn.values[index] = True
         self._update_counts([index])
 
     _void = _undo
@@ -388,12 +299,15 @@ class Projection:
                 self.task_votes[index] = TaskVote(question, new.answer.get(seq))
             if question is None or question.is_pair:
                 left[position], right[position] = (self.items[id_].code for id_ in sides[position])
-                annotator.answered_pairs.add(int(pack_pair(left[position], right[position])))
+                annotator.add_answered(int(pack_pair(left[position], right[position])))
             else:
                 implied[position] = self._apply_task_vote(annotator, self.task_votes[index])
         self.vote_times += new.at.tolist()
         self.response_ms += new.response_ms.tolist()
-        self._withdrawn = np.append(self._withdrawn, np.zeros(len(new), bool))
+        self._withdrawn.append(np.zeros(len(new), bool))
+        for annotator, skipped in zip(annotators, (new.outcome == SKIPPED).tolist(), strict=True):
+            annotator.skipped += skipped
+            annotator.decided += not skipped
         counts = (new.outcome != SKIPPED) & ~np.array([annotator.excluded for annotator in annotators])
         codes = np.array([annotator.code for annotator in annotators])
         self.votes.append(left, right, codes, new.outcome, counts, implied)
@@ -403,7 +317,8 @@ class Projection:
         """Remember what the annotator has seen, and return the pairs (better, worse) that the vote implies."""
         codes = [self.items[id_].code for id_ in vote.question.items]
         annotator.answered_items.update(codes)
-        annotator.answered_pairs.update(int(pack_pair(one, other)) for one, other in combinations(codes, 2))
+        for one, other in combinations(codes, 2):
+            annotator.add_answered(int(pack_pair(one, other)))
         if vote.answer is None or vote.question.task == "rating":
             return []
         places = TASK_TYPES[vote.question.task].places(vote.answer["value"], vote.question)
@@ -416,7 +331,7 @@ class Projection:
             return
         votes = self.votes
         excluded = np.array([annotator.excluded for annotator in self.annotators.values()])[votes.annotator[rows]]
-        counts = (votes.outcome[rows] != SKIPPED) & ~self._withdrawn[rows] & ~excluded
+        counts = (votes.outcome[rows] != SKIPPED) & ~self._withdrawn.values[rows] & ~excluded
         changed = counts != votes.counts[rows]
         self._count_appearances(rows[changed & counts], 1)
         self._count_appearances(rows[changed & ~counts], -1)

@@ -15,7 +15,8 @@ from crowdrank.errors import muted_warnings
 from crowdrank.results import Ranking
 from crowdrank.server.boards import board_model
 from crowdrank.server.explanations import item_keys
-from crowdrank.server.projection import Annotator, Projection
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import Annotator
 from crowdrank.server.service import Service
 
 Json = dict[str, Any]

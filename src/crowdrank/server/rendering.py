@@ -5,6 +5,7 @@ The templates call the functions in GLOBALS: charts and QR codes as inline SVG w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -41,7 +42,7 @@ NOTICES = {
     "set_aside": "These votes are set aside. The board is computed without them.",
 }
 """Notices after a redirect, by the key in the URL. Text from a URL is never shown on a page."""
-TRANSLATED = ("join.html", "judge.html", "task.html", "finished.html")
+TRANSLATED = ("consent.html", "join.html", "judge.html", "task.html", "finished.html")
 """Pages for annotators, which are shown in the language of the settings."""
 Json = Mapping[str, Any]
 
@@ -65,7 +66,8 @@ def page(
     request: Request, template: str, /, status_code: int = 200, *, admin: bool = False, csrf: str = "", **context: Any
 ) -> HTMLResponse:
     """Render a template as a response."""
-    projection = service_of(request).projection
+    service = service_of(request)
+    projection, prefix = service.projection, service.options.prefix
     t = translator(projection.settings.language if template in TRANSLATED else "en")
     notice = request.query_params.get("notice", "")
     html = (
@@ -76,14 +78,23 @@ def page(
             state=projection.state,
             admin=admin,
             csrf=csrf,
+            prefix=prefix,
             path=request.scope["path"],
             t=t,
             notice=t(f"notice_{notice}") if t.has(f"notice_{notice}") else NOTICES.get(notice),
             **context,
         )
     )
+    html = _with_prefix(html, prefix)
     headers = {"Content-Security-Policy": content_security_policy(image_hosts(projection.items.values()))}
     return HTMLResponse(html, status_code, headers=headers)
+
+
+def _with_prefix(html: str, prefix: str) -> str:
+    """Put the prefix of the server before the paths of links, forms and resources that do not have it yet."""
+    if not prefix:
+        return html
+    return re.sub(rf'\b(href|src|action)="/(?!/|{re.escape(prefix[1:])}/)', rf'\1="{prefix}/', html)
 
 
 def error_page(request: Request, error: RequestError) -> HTMLResponse:

@@ -17,9 +17,11 @@ from starlette.requests import Request
 
 from crowdrank.server.assignments import Answer, AssignmentService, JudgingRequest
 from crowdrank.server.authentication import Authenticator, RateLimit, RateLimiter, Session
+from crowdrank.server.backups import BackupSchedule
 from crowdrank.server.boards import BoardPublisher
 from crowdrank.server.middleware import RequestMetrics
-from crowdrank.server.projection import Annotator, Projection
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import Annotator
 from crowdrank.server.webhooks import WebhookSender
 from crowdrank.storage import Collection
 
@@ -39,10 +41,14 @@ class Options:
         The folder with the images of items.
     public_url : str, optional
         The URL that people use, if a proxy is in front of the server.
+    prefix : str, default ""
+        The path under which people reach the server, for example "/rank".
     trusted_proxies : int, default 0
         The number of proxies in front of the server whose X-Forwarded-For header is trusted.
     allow_internal_webhooks : bool, default False
         Whether webhooks may be sent to this machine and to the local network.
+    backups : BackupSchedule, optional
+        Where and how often to copy the collection; never by default. Only for SQLite.
     timeout : float, default 10
         How many seconds to retry while the database is busy or unreachable.
     durable : bool, default True
@@ -53,8 +59,10 @@ class Options:
 
     media: Path | None = None
     public_url: str | None = None
+    prefix: str = ""
     trusted_proxies: int = 0
     allow_internal_webhooks: bool = False
+    backups: BackupSchedule | None = None
     timeout: float = 10.0
     durable: bool = True
     background: bool = True
@@ -85,7 +93,9 @@ class Service:
             trusted_proxies=self.options.trusted_proxies,
         )
         self.boards = BoardPublisher(self.collection, self.projection)
-        self.assignments = AssignmentService(self.collection, self.projection, self.boards.is_decided)
+        self.assignments = AssignmentService(
+            self.collection, self.projection, self.boards.is_decided, prefix=self.options.prefix
+        )
         self.batcher = RequestBatcher(lambda requests: self.assignments.handle(requests))
         self.metrics = RequestMetrics()
         self.public_board: tuple[object, bytes, str] | None = None
@@ -105,12 +115,16 @@ class Service:
             self._cleaner.start()
 
     def _clean(self) -> None:
-        """Forget addresses, sessions and rate limits once they have expired."""
-        while not self._stopping.wait(CLEANING_SECONDS):
+        """Forget addresses, sessions and rate limits once they have expired, and make backups when they are due."""
+        while True:
             try:
                 self.collection.access.delete_expired()
+                if self.options.backups is not None:
+                    self.options.backups.run_if_due(self.collection)
             except Exception as error:  # tried again in the next round
-                _logger.error("deleting expired rows failed", exc_info=error)
+                _logger.error("cleaning up or the backup failed", exc_info=error)
+            if self._stopping.wait(CLEANING_SECONDS):
+                return
 
     def stop(self) -> None:
         self._stopping.set()
@@ -215,19 +229,26 @@ def _resolve(futures: list[asyncio.Future[None]]) -> None:
 
 def compile_ahead() -> None:
     """Compile the functions that choose a question, so that the first annotator does not wait for it."""
-    from crowdrank.active.information_gain import best_triplet
+    from crowdrank.active.branch_and_bound import QueryBlocks
+    from crowdrank.active.concurrent_choice import ConcurrentChoice
     from crowdrank.online import CrowdBT
     from crowdrank.online.moments import fantasize
     from crowdrank.server.beliefs import BeliefProjection
 
     projection = BeliefProjection(CrowdBT())
-    projection.add_labels([("", "a"), ("", "b"), ("", "c")], ["k"])
+    projection.add_labels([("", str(n)) for n in range(12)], ["k"])
     one = np.ones(1, np.int64)
     projection.append(0 * one, one, 0 * one, np.ones(1, np.int8), np.ones(1, bool))
     beliefs = projection.beliefs()
-    best_triplet(beliefs, exhaustive_up_to=0)
     columns = (beliefs.variance, beliefs.alpha, beliefs.beta)
     fantasize(np.array([[0, 1, 0]]), beliefs.mean, *(column.copy() for column in columns))
+    pairs = np.array([[0], [1]])
+    choice = ConcurrentChoice(
+        QueryBlocks.of(beliefs.items.query), beliefs.mean, beliefs.variance, np.zeros(12, int), pairs
+    )
+    for floor in (1, 0):
+        choice.choose(pairs, (2.0, 1.0), 0.5, floor, np.random.default_rng(0))
+    choice.add(0, 1, (0.5, 0.5))
 
 
 def admin_name(session: Session) -> str:

@@ -35,6 +35,8 @@ class QuestionSettings:
         The share of questions with a known answer, if there are gold pairs.
     lease_seconds : int, default 1800
         How long a question is reserved for the annotator who sees it.
+    max_gold_failures : int, optional
+        Annotators who get this many gold questions wrong are excluded, with the reason in the log; never by default.
     """
 
     policy: str = "epsilon-greedy"
@@ -43,6 +45,7 @@ class QuestionSettings:
     repeat_share: float = 0.0
     gold_share: float = 0.05
     lease_seconds: int = 1800
+    max_gold_failures: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +134,8 @@ class Joining:
         Shown to annotators who have finished.
     completion_url : str, optional
         Where annotators who have finished are sent; "{code}" is replaced by the code.
+    screen_out_code, screen_out_url : str, optional
+        The same for annotators who were excluded.
     completion_min_answered : float, default 0.5
         The share of their questions that annotators must answer, not skip, to get the code and the URL.
     approval : bool, default False
@@ -145,6 +150,8 @@ class Joining:
     panel_parameters: tuple[str, ...] = ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID")
     completion_code: str | None = None
     completion_url: str | None = None
+    screen_out_code: str | None = None
+    screen_out_url: str | None = None
     completion_min_answered: float = 0.5
     approval: bool = False
     guests_per_address: int | None = 60
@@ -178,6 +185,8 @@ class Settings:
         The name of the study, and the question above every pair.
     instructions : str, default ""
         Markdown that is shown before the first question.
+    consent : str, default ""
+        Markdown that annotators must agree to before the first question; nothing by default.
     ties, skips, undo : bool, default True
         Whether annotators may answer with a tie (pairs only), skip a question, and undo their last answer.
     both_bad : bool, default False
@@ -208,6 +217,7 @@ class Settings:
     title: str = "Which is better?"
     question: str = "Which of the two is better?"
     instructions: str = ""
+    consent: str = ""
     language: str = "en"
     ties: bool = True
     skips: bool = True
@@ -239,6 +249,8 @@ class Settings:
                 "questions: repeat_share and gold_share must not add up to more than half of the questions."
             )
         _check_range("questions.min_appearances", self.questions.min_appearances, 0, 1_000)
+        if (failures := self.questions.max_gold_failures) is not None:
+            _check_range("questions.max_gold_failures", failures, 1, 1_000)
         _check_range("questions.lease_seconds", self.questions.lease_seconds, 10, 7 * 86_400)
         _check_range("budget.confidence", self.budget.confidence, 0.5, 0.9999)
         for name in ("votes", "per_annotator", "money", "price_per_vote"):

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from crowdrank.errors import SettingError
 from crowdrank.server.settings import Joining, Settings
 
-_MAX_LENGTHS = {"title": 200, "question": 500, "instructions": 50_000}
+_MAX_LENGTHS = {"title": 200, "question": 500, "instructions": 50_000, "consent": 50_000}
 _MAX_REASONS, _MAX_REASON_LENGTH = 20, 200
 _MAX_CODE_LENGTH, _MAX_URL_LENGTH = 200, 2_000
 
@@ -35,9 +35,10 @@ def check_changes(
     allow_internal : bool
         Whether webhooks may be sent to this machine and to the local network.
     """
-    for name in ("title", "question", "instructions"):
+    for name, most in _MAX_LENGTHS.items():
         if name in changed:
-            _check_length(name, getattr(settings, name), _MAX_LENGTHS[name], may_be_empty=name == "instructions")
+            may_be_empty = name in ("instructions", "consent")
+            _check_length(name, getattr(settings, name), most, may_be_empty=may_be_empty)
     if "skip_reasons" in changed:
         if len(settings.skip_reasons) > _MAX_REASONS:
             raise SettingError(f"skip_reasons must be at most {_MAX_REASONS}, got {len(settings.skip_reasons)}.")
@@ -97,19 +98,23 @@ def _check_length(name: str, value: str, most: int, *, may_be_empty: bool = Fals
 
 
 def _check_joining(joining: Joining) -> None:
-    if joining.completion_code is not None:
-        _check_length("joining.completion_code", joining.completion_code, _MAX_CODE_LENGTH)
-    url = joining.completion_url
-    if url is None:
-        return
-    _check_length("joining.completion_url", url, _MAX_URL_LENGTH)
+    for kind in ("completion", "screen_out"):
+        code, url = getattr(joining, f"{kind}_code"), getattr(joining, f"{kind}_url")
+        if code is not None:
+            _check_length(f"joining.{kind}_code", code, _MAX_CODE_LENGTH)
+        if url is not None:
+            _check_link(f"joining.{kind}_url", url)
+
+
+def _check_link(name: str, url: str) -> None:
+    _check_length(name, url, _MAX_URL_LENGTH)
     try:
         parts = urlsplit(url)
         is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
         is_web = False
     if not is_web or any(letter.isspace() for letter in url):
-        raise SettingError(f"joining.completion_url must start with https:// or http://, got {url[:60]!r}.")
+        raise SettingError(f"{name} must start with https:// or http://, got {url[:60]!r}.")
 
 
 def _check_gold(gold: tuple[tuple[str, str], ...], items: Iterable[tuple[str, str]]) -> None:

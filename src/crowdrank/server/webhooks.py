@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from crowdrank.server.projection import Projection, TaskVote
+from crowdrank.server.projection import Projection
+from crowdrank.server.records import TaskVote
 from crowdrank.server.settings import Webhook
 from crowdrank.server.settings_checks import is_internal
 from crowdrank.storage import TASK_TYPES, Batch, Collection, Event

@@ -373,7 +373,7 @@ def check_text(value: object, what: str) -> str:
     """Return `value` if it is text without NUL and without unpaired surrogates."""
     if not isinstance(value, str):
         raise DataError(f"{what} must be text, got {type(value).__name__}.")
-    if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
+    if "\x00" in value or not (value.isascii() or all(not "\ud800" <= letter <= "\udfff" for letter in value)):
         raise DataError(f"{what} contains a character that cannot be stored (NUL or an unpaired surrogate): remove it.")
     return value
 

@@ -97,6 +97,29 @@ def load_keys(database: Database) -> Keys:
     return Keys(_read_or_create(Path(f"{database.url.database}.key")))
 
 
+def key_of(database: Database) -> bytes | None:
+    """Return the secret key of a collection as it is stored; None if there is none, or if the environment has it."""
+    if os.environ.get(ENVIRONMENT):
+        return None
+    if database.is_sqlite:
+        path = Path(f"{database.url.database}.key")
+        return _read_or_create(path) if path.exists() else None
+    query = select(identity.c.value).where(identity.c.name == "key")
+    found = database.read(lambda connection: connection.scalar(query))
+    return None if found is None else bytes(found)
+
+
+def store_key(database: Database, key: bytes) -> None:
+    """Store the secret key of a collection that has none yet."""
+    if database.is_sqlite:
+        handle = os.open(f"{database.url.database}.key", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(key.hex() + "\n")
+    else:
+        new = {"name": "key", "value": key}
+        database.write_temporary(lambda connection: connection.execute(_INSERT, new))
+
+
 def load_identity(database: Database, name: str, size: int) -> bytes:
     """Return random bytes that belong to a collection, and create them if there are none."""
     query = select(identity.c.value).where(identity.c.name == name)

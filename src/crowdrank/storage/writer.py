@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Executable, insert, select
+from sqlalchemy import ClauseElement, Connection, Dialect, Executable, insert, select
 
 from crowdrank.errors import CrowdrankError, DataError
 from crowdrank.storage.admission import RELEVANT, Admission
@@ -50,7 +50,7 @@ class LogTransaction:
         self.last_seq, last_time = (0, 0) if last is None else (int(last.seq), int(last.at))
         # The clock may have been set back, or may belong to another machine: the log's time never goes backwards.
         self.now = max(clock(), last_time)
-        self._deferred: dict[Executable, list[dict[str, Any]]] = {}
+        self._deferred: dict[ClauseElement, list[dict[str, Any]]] = {}
         self._committed, self._admission = self.last_seq, admission or Admission()
         self._admitted: Admission | None = None
 
@@ -65,14 +65,16 @@ class LogTransaction:
         self.last_seq += 1
         return self.last_seq
 
-    def defer(self, statement: Executable, row: dict[str, Any]) -> None:
+    def defer(self, statement: ClauseElement, row: dict[str, Any]) -> None:
         """Queue a row, to be inserted together with the other rows of this statement."""
         self._deferred.setdefault(statement, []).append(row)
 
     def flush(self) -> None:
         """Execute the deferred statements."""
         for statement, rows in self._deferred.items():
-            self.connection.execute(statement, rows)
+            sql, names = _driver_statement(statement, self.connection.dialect, tuple(rows[0]))
+            values: Any = rows if names is None else [tuple(row[name] for name in names) for row in rows]
+            self.connection.exec_driver_sql(sql, values)
         self._deferred.clear()
 
     def execute(self, statement: Executable) -> None:
@@ -92,6 +94,19 @@ class LogTransaction:
             self._admitted = None if kind in RELEVANT else self._admitted
             self.connection.execute(_APPEND, [{"seq": seq, **row} for seq, row in zip(numbers, new, strict=True)])
         return numbers
+
+
+@lru_cache(maxsize=64)
+def _driver_statement(
+    statement: ClauseElement, dialect: Dialect, columns: tuple[str, ...]
+) -> tuple[str, tuple[str, ...] | None]:
+    """Return a statement as the driver executes it, with the order of its values; None if it takes them by name.
+
+    Rows of votes and assignments are plain values, which need none of what SQLAlchemy does with every single row.
+    """
+    compiled = statement.compile(dialect=dialect, column_keys=list(columns))
+    positions = getattr(compiled, "positiontup", None)
+    return str(compiled), None if positions is None else tuple(positions)
 
 
 def to_json(detail: Mapping[str, Any]) -> str:

@@ -40,6 +40,7 @@ async def _read_form(request: Request) -> SubmittedForm:
                 file = (value.filename, await value.read())
         else:
             fields[name] = value
+    await form.close()
     return SubmittedForm(fields, file)
 
 
@@ -67,5 +68,6 @@ def is_checked(text: str) -> bool:
 
 def public_url(request: Request, path: str) -> str:
     """Return the URL of a path as people use it, behind a proxy or not."""
-    base = service_of(request).options.public_url or str(request.base_url)
-    return f"{base.rstrip('/')}{path}"
+    options = service_of(request).options
+    base = options.public_url or str(request.base_url)
+    return f"{base.rstrip('/')}{options.prefix}{path}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
@@ -22,10 +23,11 @@ from crowdrank.server.authentication import (
 )
 from crowdrank.server.content import IMAGE_TYPES, media_file
 from crowdrank.server.errors import RequestError
-from crowdrank.server.projection import Annotator
+from crowdrank.server.records import Annotator
 from crowdrank.server.rendering import instructions_html, page
 from crowdrank.server.routes import Form, SubmittedForm, parse_integer, redirect
 from crowdrank.server.service import Service, service_of
+from crowdrank.server.translation import translator
 from crowdrank.storage import StudyClosedError, StudyPausedError
 
 router = APIRouter(include_in_schema=False)
@@ -84,6 +86,8 @@ def join(request: Request, form: Form) -> Response:
 def judge_page(request: Request) -> Response:
     service = service_of(request)
     annotator, session = service.annotator(request)
+    if not has_consented(service, annotator):
+        return redirect("/consent")
     question = service.assignments.question(annotator)
     if question.get("finished"):
         return redirect("/finished")
@@ -101,6 +105,31 @@ def judge_page(request: Request) -> Response:
         instructions=instructions_html(settings.instructions),
         can_undo=settings.undo and done > 0,
     )
+
+
+@router.get("/consent")
+def consent_page(request: Request) -> Response:
+    """Show what an annotator must agree to before the first question."""
+    service = service_of(request)
+    annotator, session = service.annotator(request)
+    if has_consented(service, annotator):
+        return redirect("/judge")
+    text = instructions_html(service.projection.settings.consent)
+    return page(request, "consent.html", csrf=session.csrf, text=text, version=consent_version(service))
+
+
+@router.post("/consent")
+def consent(request: Request, form: Form) -> Response:
+    """Record which text the annotator agreed to, and when: the time is that of the row of the log."""
+    service = service_of(request)
+    annotator, _ = service.annotator(request, form.csrf)
+    if form["agree"] != "yes":
+        raise RequestError(422, translator(service.projection.settings.language)("consent_needed"))
+    if form["version"] == consent_version(service):  # else the text has changed, and is shown again
+        metadata = {**annotator.metadata, "consent": form["version"]}
+        service.collection.annotators.edit(annotator.id, metadata, actor="annotator")
+        service.projection.catch_up()
+    return redirect("/judge")
 
 
 @router.post("/judge")
@@ -153,6 +182,18 @@ def media(request: Request, name: str, v: Annotated[str | None, Query()] = None)
     if path is None:
         raise RequestError(404, "This image does not exist.")
     return FileResponse(path, media_type=IMAGE_TYPES[path.suffix.lower()])
+
+
+def consent_version(service: Service) -> str:
+    """Return a short hash of the text that annotators must agree to; empty if there is none."""
+    text = service.projection.settings.consent.strip()
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
+
+
+def has_consented(service: Service, annotator: Annotator) -> bool:
+    """Return whether an annotator has agreed to the present text."""
+    version = consent_version(service)
+    return not version or annotator.metadata.get("consent") == version
 
 
 def _form_answer(form: SubmittedForm, criteria: Sequence[str]) -> Answer:

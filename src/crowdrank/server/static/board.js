@@ -10,7 +10,7 @@ function currentSeq() {
 }
 
 async function refresh() {
-  const latest = await fetch(`/api/v1/board?after=${currentSeq()}`, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+  const latest = await fetch(`${document.documentElement.dataset.prefix}/api/v1/board?after=${currentSeq()}`, { headers: { Accept: "application/json" }, credentials: "same-origin" });
   if (latest.status === 204 || latest.status === 304) return;
   if (!latest.ok) throw new Error(String(latest.status));
   if ((await latest.json()).seq <= currentSeq()) return;

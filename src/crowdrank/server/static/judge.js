@@ -1,7 +1,7 @@
 // The judging page of pairs: answers by key, click or tap. Every answer is kept until the server confirms it.
 import { resetZoom, setUpZoom, zoom } from "./zoom.js";
 import {
-  arrangeCards, chooseReason, choosesCard, closeMenus, find, load, openSkip, requestUntilAnswered, send, setUpMenus,
+  arrangeCards, chooseReason, choosesCard, closeMenus, find, load, openSkip, prefix, requestUntilAnswered, send, setUpMenus,
   showStatus, store, text, undoLast, unsentVote,
 } from "./sending.js";
 
@@ -33,7 +33,7 @@ async function sendVote(vote) {
 
 async function loadQuestion(message = "") {
   setBusy(true);
-  const { status, data } = await requestUntilAnswered("/api/v1/question", undefined, text("loading"));
+  const { status, data } = await requestUntilAnswered(`${prefix}/api/v1/question`, undefined, text("loading"));
   if (status === 200) show(data, { focus: true });
   const unsent = unsentVote();
   if (status === 200 && unsent && data.assignment?.token === unsent.token) return sendVote(unsent);
@@ -48,7 +48,7 @@ async function undo() {
 }
 
 function show(question, { focus = false } = {}) {
-  if (question.finished) return location.replace("/finished");
+  if (question.finished) return location.replace(`${prefix}/finished`);
   showProgress(question.progress);
   const paused = Boolean(question.paused);
   find("paused").hidden = !paused;

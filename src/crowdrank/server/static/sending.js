@@ -1,5 +1,6 @@
 // What the judging pages share: texts, storage, and requests that are repeated until the server answers.
 export const find = (id) => document.getElementById(id);
+export const { prefix } = document.documentElement.dataset; // the path of the server
 const { csrf, annotator, strings } = document.body.dataset;
 const TEXTS = JSON.parse(strings || "{}");
 const UNSENT_KEY = `crowdrank answer of ${annotator}`;
@@ -73,7 +74,7 @@ export function showStatus(message, kind = "", forScreenReaders = "") {
 export async function send(vote, { saved, again }) {
   store(UNSENT_KEY, vote);
   showStatus(text("sending"), "sending");
-  const { status, data } = await requestUntilAnswered("/api/v1/votes", vote, text("kept"));
+  const { status, data } = await requestUntilAnswered(`${prefix}/api/v1/votes`, vote, text("kept"));
   if (status === 200) {
     store(UNSENT_KEY, null);
     sessionStorage.removeItem(RELOADED_KEY);
@@ -95,7 +96,7 @@ export async function send(vote, { saved, again }) {
 // Not repeated automatically: a second request would undo a second answer.
 export async function undoLast(shown) {
   try {
-    const { status, data } = await request("/api/v1/undo", {});
+    const { status, data } = await request(`${prefix}/api/v1/undo`, {});
     if (status !== 200) return showStatus(data.error?.message ?? text("not_undone"));
     await shown(data.next);
     showStatus(text("undone"), "saved");

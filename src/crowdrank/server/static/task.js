@@ -1,7 +1,7 @@
 // The page of every task except plain pairs: a form that is sent when all questions are answered. The server renders the
 // next question, and its page replaces this one without a reload.
 import {
-  arrangeCards, chooseReason, choosesCard, closeMenus, find, openSkip, requestUntilAnswered, send, setUpMenus, showStatus,
+  arrangeCards, chooseReason, choosesCard, closeMenus, find, openSkip, prefix, requestUntilAnswered, send, setUpMenus, showStatus,
   text, undoLast, unsentVote,
 } from "./sending.js";
 import { place, setUpOrder } from "./order.js";
@@ -70,12 +70,12 @@ async function loadAgain(message = "") {
 // Asks for the page of the next question and shows it in place of this one.
 async function refresh() {
   const ask = async () => {
-    const response = await fetch("/judge", { credentials: "same-origin", headers: { Accept: "text/html" }, signal: AbortSignal.timeout(20_000) });
+    const response = await fetch(`${prefix}/judge`, { credentials: "same-origin", headers: { Accept: "text/html" }, signal: AbortSignal.timeout(20_000) });
     if (response.status >= 500 || response.status === 429) throw new Error("retry");
     return response;
   };
-  const response = await requestUntilAnswered("/judge", undefined, text("loading"), ask);
-  if (!response.ok || new URL(response.url).pathname !== "/judge") return location.replace(response.url);
+  const response = await requestUntilAnswered(`${prefix}/judge`, undefined, text("loading"), ask);
+  if (!response.ok || new URL(response.url).pathname !== `${prefix}/judge`) return location.replace(response.url);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   for (const id of ["main", "progress"]) find(id).replaceWith(page.getElementById(id));
   if (!find("task")) return waitForResume();
