@@ -11,7 +11,7 @@ FROM python:3.12-slim
 RUN useradd --create-home --uid 1000 crowdrank && mkdir /data && chown crowdrank /data
 COPY --from=build /opt/crowdrank /opt/crowdrank
 ENV PATH=/opt/crowdrank/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/tmp/numba OPENBLAS_NUM_THREADS=1
-USER crowdrank
+USER 1000
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000

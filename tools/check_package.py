@@ -28,6 +28,8 @@ low: int | None = ranking["a"].rank_low
 probability: float = ranking.probability("a", "b")
 votes: cr.Comparisons = cr.Comparisons.of(left=["a"], right=["b"], winner=["a"], annotator=["x"])
 fitted: cr.Ranking = cr.CrowdBT(prior_scale=2.0).fit(votes)
+licences: dict[str, str] = {name: info.licence for name, info in cr.datasets.CATALOGUE.items()}
+function: cr.ltr.RankingFunction = cr.ltr.CrowdRanker().fit(cr.Rankings.of(["a", "b"], [1, 2]), {"item": ["a", "b"]})
 """
 """What a user writes, which `mypy --strict` must understand."""
 

@@ -117,6 +117,8 @@ def _is_copied(target: str) -> bool:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point links to the pages of the site, and drop the words of code blocks that are meant for tests."""
     uri = page.file.src_uri
+    if uri == "index.md":  # the only page of its part
+        page.meta["hide"] = ["navigation"]
     name = uri.removeprefix(f"{_OUTSIDE}/") if uri.startswith(f"{_OUTSIDE}/") else f"docs/{uri}"
     parts = _FENCED.split(markdown)
     for index, part in enumerate(parts):

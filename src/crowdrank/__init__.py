@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _PACKAGES = (
     "active",
     "data",
+    "datasets",
     "engines",
     "errors",
     "evaluation",
@@ -76,6 +77,7 @@ __all__ = sorted([*_PACKAGES, *_HOME])
 if TYPE_CHECKING:
     from crowdrank import active as active
     from crowdrank import data as data
+    from crowdrank import datasets as datasets
     from crowdrank import engines as engines
     from crowdrank import errors as errors
     from crowdrank import evaluation as evaluation

@@ -104,7 +104,10 @@ def test_settings_are_passed_to_the_model(crowdrank, votes):
 
 def test_reversed_annotators_are_noted(crowdrank):
     out = crowdrank("rank", EXAMPLE / "votes.csv").out
-    assert "3 annotators appear to answer in reverse and were flipped: boris, dev, liam" in " ".join(out.split())
+    assert (
+        "3 annotators appear to answer in reverse, so their answers count in the opposite direction: boris, dev, liam"
+        in " ".join(out.split())
+    )
 
 
 def test_judgments_that_name_nobody_go_to_bradley_terry(crowdrank, tmp_path):

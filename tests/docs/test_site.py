@@ -26,6 +26,8 @@ MAIN_PAGES = (
     "models/crowd-bt/",
     "reference/commands/",
     "reference/api/pipeline/",
+    "reference/datasets/",
+    "guides/annotators/",
     "gallery/",
 )
 

@@ -309,7 +309,7 @@ def test_notes_name_reversed_annotators_and_failed_convergence(tmp_path):
     judgments, kind = crowd()
     names = ", ".join(map(str, judgments.annotators[kind == "reversed"]))
     found = CrowdBT().fit(judgments)
-    sentence = f"3 annotators appear to answer in reverse and were flipped: {names}."
+    sentence = f"3 annotators appear to answer in reverse, so their answers count in the opposite direction: {names}."
     assert found.notes[-1] == sentence
     found.save(tmp_path / "r.json")
     assert Ranking.load(tmp_path / "r.json").notes == found.notes

@@ -141,7 +141,7 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
     if result.has_uncertainty:
         together = " Rank intervals hold for all items together." if ranking.simultaneous else ""
         screen.print(
-            f"Errors by {ranking.uncertainty.method}.{together} Items of one group are not surely below its first.",
+            f"Errors by {ranking.uncertainty.method}.{together} Within a group, the order is uncertain.",
             style="dim",
         )
     if (result.options.simultaneous or result.options.cluster) and (best := best_items_of(result)):

@@ -46,6 +46,5 @@ def reversed_note(names: list[str]) -> list[str]:
     if not names:
         return []
     shown = ", ".join(names[:_NAMES_IN_NOTE]) + (", …" if len(names) > _NAMES_IN_NOTE else "")
-    if len(names) == 1:
-        return [f"1 annotator appears to answer in reverse and was flipped: {shown}."]
-    return [f"{len(names):,} annotators appear to answer in reverse and were flipped: {shown}."]
+    who = "1 annotator appears" if len(names) == 1 else f"{len(names):,} annotators appear"
+    return [f"{who} to answer in reverse, so their answers count in the opposite direction: {shown}."]
