@@ -4,14 +4,15 @@ python benchmarks/all_models.py                       every model on the three s
 python benchmarks/all_models.py --quick               reading_difficulty only, printed
 python benchmarks/all_models.py --only mpm,crowd-agg  some models, printed
 
-Times are those of the processor, relative to the simplest model with a likelihood of each kind of judgments: in one run,
-ratios do not depend on the load of the machine. Every model runs in a process of its own, warmed up on a few rows, and
-is ended after `--limit` seconds. Data are read from CROWDRANK_DATA, or from ../shared/data next to the checkout.
+Times are those of the processor, relative to the simplest model of each kind of judgments: in one run, ratios do not
+depend on the load of the machine. Every model runs in a process of its own, warmed up on a few rows, and is ended after
+`--limit` seconds. Data are read from CROWDRANK_DATA, or from ../shared/data next to the checkout.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -77,10 +78,8 @@ def _run(queue: Any, judgments: Any, name: str) -> None:
     try:
         converted, _ = convert_for(model, judgments)
         first = converted.take(slice(0, _WARM_ROWS))
-        try:
-            model.fit(first).uncertainty
-        except CrowdrankError:
-            pass  # too few judgments for this model: what follows says more
+        with contextlib.suppress(CrowdrankError):  # too few judgments for this model
+            assert model.fit(first).uncertainty
         begun = time.process_time()
         ranking = model.fit(converted)
         fitted = time.process_time()
