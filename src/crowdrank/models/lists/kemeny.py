@@ -134,7 +134,7 @@ def insertion_descent(margin: FloatArray, order: IntArray) -> IntArray:
 def descend_all(starts: Any, ends: Any, first: Any, second: Any, net: Any, rank: Any) -> Any:
     """Ranks within queries after insertion descent from `rank` in every query that contradicts a majority.
 
-    Query q has the items starts[q] … starts[q + 1] − 1 and the pairs ends[q] … ends[q + 1] − 1, with `net` the weight of
+    Query q has the items starts[q] … starts[q + 1] − 1 and the pairs ends[q] … ends[q + 1] − 1. `net` is the weight of
     the judgments for the first item minus that of those for the second.
     """
     found = rank.copy()
