@@ -27,8 +27,6 @@ from crowdrank.models.thurstonian.postprocess import TransferredPrior
 # Sweeps after each of which the preconditioners and the domain proposals are computed again.
 _TUNING_SWEEPS = (10, 8, 8)
 _NEWTON_ROUNDS = 6
-# With more judgments than this, proposals before the last tuning are from the rough evidence alone.
-_ROUGH_FROM = 100_000
 # Domains whose rough log evidence is within this distance of the best get the exact approximation.
 _EVIDENCE_RANGE = 20.0
 
@@ -104,11 +102,10 @@ class Sampler:
 
     def tune(self, rng: np.random.Generator, state: State) -> State:
         """Adapt the step size, the preconditioners and the domain proposals in some sweeps that are discarded."""
-        adapted, many = _copy(state), len(self.layout.winner_utility) > _ROUGH_FROM
-        for stage, sweeps in enumerate(_TUNING_SWEEPS, 1):
+        adapted = _copy(state)
+        for sweeps in _TUNING_SWEEPS:
             gibbs.update_preconditioners(self.layout, adapted)
-            rough = many and stage < len(_TUNING_SWEEPS)
-            adapted.domain_proposals[:] = domain_proposals(self.layout, adapted, rough)
+            adapted.domain_proposals[:] = domain_proposals(self.layout, adapted)
             gibbs.run(rng, self.layout, self._prior, adapted, sweeps, tune=True)
         return adapted
 
@@ -138,12 +135,11 @@ class Sampler:
         )
 
 
-def domain_proposals(layout: Layout, state: State, rough: bool = False) -> FloatArray:
+def domain_proposals(layout: Layout, state: State) -> FloatArray:
     """Probability of proposing each domain for each query: the square root of its approximate evidence, normalised.
 
     The square root spreads the proposals, because the evidence is approximate and depends on the state of the chain. A
-    rough evidence, with judgments treated as independent, decides for which domains the better one is computed. `rough`
-    stops there.
+    rough evidence, with judgments treated as independent, decides for which domains the better one is computed.
     """
     from scipy.special import log_ndtr
 
@@ -162,9 +158,8 @@ def domain_proposals(layout: Layout, state: State, rough: bool = False) -> Float
     evidence -= evidence.max(axis=1, keepdims=True)
     close = evidence > -_EVIDENCE_RANGE
     mask = close & (np.sum(close, axis=1, keepdims=True) > 1)
-    if not rough:
-        better = gibbs.log_evidence(layout, state, mask)
-        evidence = np.where(mask, better - np.fmax.reduce(better, axis=1, keepdims=True), evidence)
+    better = gibbs.log_evidence(layout, state, mask)
+    evidence = np.where(mask, better - np.fmax.reduce(better, axis=1, keepdims=True), evidence)
     weight = np.exp(0.5 * evidence) * state.domain_probs**0.5
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
