@@ -162,9 +162,9 @@ def _mc4(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
     """Draw any item of the query; move if a majority of the lists that order the two ranks it higher, else stay."""
     moving = []
     for table in moves.tables((moves.up_cells, weights[moves.list_of_up])):
-        chances = (table - table.T > _ROUNDING) / len(table)
-        np.fill_diagonal(chances, 1 - chances.sum(axis=1))
-        moving.append(chances)
+        transition = (table - table.T > _ROUNDING) / len(table)
+        np.fill_diagonal(transition, 1 - transition.sum(axis=1))
+        moving.append(transition)
     return moving
 
 
