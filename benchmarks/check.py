@@ -68,6 +68,18 @@ def of_reading() -> dict[str, float]:
     return {"reading 1,000,000 judgments of Parquet, over polars": round(ours / theirs, 2)}
 
 
+def of_models() -> dict[str, float]:
+    """Processor time of a fit with its default uncertainty, relative to bradley-terry's."""
+    votes, _ = crowd_bt.draw(300, 300, 12_000)
+    names = ("bradley-terry", "rank-centrality", "crowd-agg", "mpm", "em-elo")
+    seconds = {}
+    for name in names:
+        model = cr.models.REGISTRY[name]()
+        seconds[name] = _least_processor_time(lambda model=model: model.fit(votes).uncertainty)
+    base = seconds.pop(names[0])
+    return {f"{name}, 12,000 judgments, over bradley-terry": round(each / base, 2) for name, each in seconds.items()}
+
+
 def _least_processor_time(work: Callable[[], Any]) -> float:
     least = float("inf")
     for _ in range(4):
@@ -78,7 +90,7 @@ def _least_processor_time(work: Callable[[], Any]) -> float:
 
 
 def measured() -> dict[str, float]:
-    return of_kernels() | of_fits() | of_passes() | of_reading()
+    return of_kernels() | of_fits() | of_passes() | of_reading() | of_models()
 
 
 def grown(found: dict[str, float], kept: dict[str, float]) -> dict[str, float]:

@@ -59,6 +59,15 @@ def test_a_seed_needs_a_model_that_draws():
         parse_settings(Toy, {}, 1)
 
 
+def test_columns_can_be_named_by_the_former_option(crowdrank, tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("p,q,r\nx,y,x\ny,z,z\nz,x,z\n")
+    former = crowdrank("rank", file, "--map", "left=p", "--map=right=q", "--map", "winner=r")
+    present = crowdrank("rank", file, "--column", "left=p", "--column", "right=q", "--column", "winner=r")
+    assert former.code == 0
+    assert former.out == present.out
+
+
 def test_an_empty_column_means_there_is_none():
     assert parse_columns(["annotator=who", "query="], None) == {"annotator": "who", "query": None}
     assert parse_columns(None, "topic") == {"query": "topic"}

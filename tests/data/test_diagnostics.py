@@ -42,12 +42,18 @@ def reach(votes, both_ways):
     return found
 
 
-@pytest.mark.parametrize("largest", [500, 0], ids=["by a table", "by a graph"])
+ways = pytest.mark.parametrize(
+    ("largest", "searched"), [(500, 20_000), (0, 20_000), (0, 0)], ids=["by a table", "by a search", "by a graph"]
+)
+
+
+@ways
 @quick
 @given(votes=scattered())
-def test_components_are_what_no_chain_of_comparisons_joins(largest, votes):
+def test_components_are_what_no_chain_of_comparisons_joins(largest, searched, votes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MAX_DENSE_ITEMS", largest)
+        patch.setattr(module, "_MAX_SEARCHED", searched)
         diagnostics = DataDiagnostics(votes)
         components = [set(group.tolist()) for group in diagnostics.disconnected_components]
     joined = reach(votes, both_ways=True)
@@ -60,12 +66,13 @@ def test_components_are_what_no_chain_of_comparisons_joins(largest, votes):
     assert [len(group) for group in components] == sorted((len(group) for group in components), reverse=True)
 
 
-@pytest.mark.parametrize("largest", [500, 0], ids=["by a table", "by a graph"])
+@ways
 @quick
 @given(votes=scattered())
-def test_separated_items_are_outside_the_largest_strong_component(largest, votes):
+def test_separated_items_are_outside_the_largest_strong_component(largest, searched, votes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MAX_DENSE_ITEMS", largest)
+        patch.setattr(module, "_MAX_SEARCHED", searched)
         diagnostics = DataDiagnostics(votes)
         separated, sound = set(diagnostics.separated.tolist()), diagnostics.strongly_connected
     beats, joined = reach(votes, both_ways=False), reach(votes, both_ways=True)

@@ -8,6 +8,7 @@ import pytest
 from crowdrank.models.lists.kemeny import (
     _LARGEST_DENSE_CLOSURE,
     _strong_components,
+    descend_all,
     disagreement,
     exact_order,
     insertion_descent,
@@ -108,3 +109,18 @@ def test_circles_are_those_that_scipy_finds(monkeypatch):
 def crowd(size, theta):
     place = np.argsort(sample_lists(np.random.default_rng(1), np.full(15, theta), size), axis=1)
     return np.sum(place[:, :, None] < place[:, None, :], axis=0).astype(float)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_compiled_descent_ends_where_the_other_does(seed: int) -> None:
+    """Two queries at once: one that contradicts a majority, and one in the order of all majorities."""
+    rng = np.random.default_rng(seed)
+    first, second = np.triu_indices(12, 1)
+    net = np.concatenate((rng.integers(-3, 4, len(first)), np.ones(3))).astype(float)
+    margin = np.zeros((12, 12))
+    margin[first, second], margin[second, first] = net[:66], -net[:66]
+    pairs = [np.append(side, last).astype(np.int32) for side, last in ((first, [12, 12, 13]), (second, [13, 14, 14]))]
+    rank = np.append(np.arange(12), np.arange(3))
+    found = descend_all(np.array([0, 12, 15]), np.array([0, 66, 69]), *pairs, net, rank)
+    assert np.argsort(found[:12]).tolist() == insertion_descent(margin, np.arange(12)).tolist()
+    assert found[12:].tolist() == [0, 1, 2]

@@ -52,6 +52,10 @@ SHAPES = {
     "columns.json": '{"left":{"0":"x","1":"y"},"right":{"0":"y","1":"z"},"winner":{"0":"x","1":"z"}}',
     "colons.dat": "".join(f"{n % 3}::{n % 5}::{1 + n % 4}::97830{n:02d}\n" for n in range(15)),
     "order.csv": 'who,ranking\nann,"tea, milk, juice"\nbob,"milk, tea, juice"\ncy,"juice, tea, milk"\n',
+    "orders.txt": "tea>milk>juice\nmilk>tea>juice\njuice>tea>milk\n",
+    "bars.txt": "ann|bob|0,1,0\nbob|cy|1,1,-1\ncy|ann|-1,1,1\n",
+    "reasons.jsonl": '{"model_a":"x","model_b":"y","judgment":"I think ... [[A]]"}\n'
+    '{"model_a":"y","model_b":"z","judgment":"so [[C]]"}\n',
     "shiny.csv": 'judge_id,decision,time_taken\n1,"p4,p2 -> p2,p4",2500\n1,"p4,p7 -> p4,p7",900\n',
 }
 STRAYS = [

@@ -121,6 +121,17 @@ def test_a_grid_can_be_named(tmp_path: Path, pattern: str) -> None:
     assert ranked.to_polars().filter(pl.col("rank") == 1)["item"].to_list() == ["c2", "c3"]
 
 
+def test_annotators_may_be_abbreviated(tmp_path: Path) -> None:
+    found, _ = load("model_a,model_b,ann_1,ann_2\nx,y,A,T\ny,z,B,A\n", tmp_path)
+    assert said(found) == "x>y x=y y<z y>z"
+
+
+def test_the_verdict_of_a_language_model_follows_its_reasons() -> None:
+    words = ["[[B]] has flaws, but A errs.\nFinal verdict: [[A]].", "so [[B]]", "[[C]]"]
+    found = read({"left": ["x"] * 3, "right": ["y"] * 3, "judgment": words})
+    assert found.outcome.tolist() == [1, -1, 0]
+
+
 def test_numbers_that_are_no_grid_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no column for"):
         load("height,width,depth\n170,33,0.5\n180,44,0.25\n", tmp_path)
@@ -317,6 +328,7 @@ def test_a_title_above_the_header_is_skipped_and_it_is_said(tmp_path: Path) -> N
     "text",
     [
         '{"n": 2, "data": [{"left": "x", "right": "y", "winner": "x"}, {"left": "y", "right": "z", "winner": "z"}]}',
+        '{"battles": [{"left": "x", "right": "y", "winner": "x"}, {"left": "y", "right": "z", "winner": "z"}]}',
         '{"left": {"0": "x", "1": "y"}, "right": {"0": "y", "1": "z"}, "winner": {"0": "x", "1": "z"}}',
         '{"left": ["x", "y"], "right": ["y", "z"], "winner": ["x", "z"]}',
     ],

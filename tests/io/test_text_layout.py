@@ -32,6 +32,18 @@ def test_a_last_column_that_repeats_an_item_is_the_winner(tmp_path: Path) -> Non
     assert len(read(save(tmp_path, "\n".join(rows)))) == 4
 
 
+def test_lines_of_orders_are_lists(tmp_path: Path) -> None:
+    found, report = read_with_report(save(tmp_path, "tea>milk>juice\nmilk>tea\njuice>tea>milk\n"))
+    assert (len(found), report.columns) == (3, {"order": "1"})
+    assert any("looks like data" in note for note in report.notes)
+
+
+def test_a_bar_separates_fields_beside_several_answers(tmp_path: Path) -> None:
+    columns = {"left": "1", "right": "2", "winner": "3:1=left,0=tie,-1=right"}
+    path = save(tmp_path, "ann|bob|0,1,-1\nbob|cy|1,1,-1\ncy|ann|-1,1,1\n")
+    assert len(read(path, columns=columns, header=False)) == 9
+
+
 def test_a_table_that_could_mean_several_things_is_refused_with_the_call(tmp_path: Path) -> None:
     rows = [f"w{n % 4}\t{100 + n % 7}\t{n % 2}" for n in range(30)]
     path = save(tmp_path, "\n".join(rows), "labels.tsv")

@@ -124,7 +124,7 @@ def test_any_model_can_be_bootstrapped():
     model = BradleyTerry()
     ranking = model.fit(judgments)
     again = with_bootstrap(model, judgments, ranking, replicates=60)
-    assert again.uncertainty.method == "bootstrap over 120 judgments"
+    assert again.uncertainty.method == "bootstrap over 120 judgments, 60 resamples"
     assert again.uncertainty.draws.shape == (1000, 5)
     np.testing.assert_array_equal(again.scores, ranking.scores)
     np.testing.assert_allclose(again.uncertainty.std_error, ranking.uncertainty.std_error, rtol=0.4)

@@ -39,7 +39,7 @@ def by_eigenvector(votes):
     return votes.items.centre(scores)
 
 
-@pytest.mark.parametrize("solved", [300, 0], ids=["solved", "followed"])
+@pytest.mark.parametrize("solved", [2_000, 0], ids=["solved", "followed"])
 @quick
 @given(votes=comparisons())
 def test_scores_are_the_log_of_the_walks_eigenvector(solved, votes):
@@ -78,7 +78,8 @@ def test_a_valley_between_two_peaks_is_crossed(size, times):
     np.testing.assert_allclose(found.scores, by_balance(votes), atol=1e-8)
 
 
-def test_a_walk_that_cannot_cross_does_not_call_itself_settled():
+def test_a_walk_that_cannot_cross_does_not_call_itself_settled(monkeypatch):
+    monkeypatch.setattr(file, "_LARGEST_SOLVED", 300)
     votes = two_peaks(310)
     with pytest.warns(ConvergenceWarning, match="rank-centrality did not converge in 3000 steps"):
         found = RankCentrality(max_steps=3_000).fit(votes)
@@ -90,10 +91,30 @@ def test_many_items_are_followed_to_what_solving_gives(monkeypatch):
     left = np.concatenate((np.arange(319), rng.integers(320, size=2_500)))
     right = np.concatenate((np.arange(1, 320), (left[319:] + rng.integers(1, 320, size=2_500)) % 320))
     votes = comparisons_of(None, left, right, rng.choice([1, -1], len(left)))
+    monkeypatch.setattr(file, "_LARGEST_SOLVED", 300)
     followed = RankCentrality(tolerance=1e-10).fit(votes)
     assert followed.convergence.steps > 10
     monkeypatch.setattr(file, "_LARGEST_SOLVED", 400)
     np.testing.assert_allclose(followed.scores, RankCentrality().fit(votes).scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("solved", [2_000, 0], ids=["solved", "followed"])
+@quick
+@given(votes=comparisons())
+def test_resamples_are_solved_as_the_judgments_are(solved, votes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file, "_LARGEST_SOLVED", solved)
+        model = RankCentrality(tolerance=1e-8, max_steps=1_000_000)
+        patch.setattr(file, "_RESAMPLED_TOLERANCE", 1e-8)
+        expected = model._stationary(votes.counts, votes.items)[0]
+        found = model._resampled_stationary(votes.counts, votes.items, np.zeros(len(votes.items)))
+    np.testing.assert_allclose(votes.items.centre(found), votes.items.centre(expected), atol=1e-4)
+
+
+def test_a_valley_is_crossed_by_resamples():
+    votes = two_peaks(150, 3)
+    found = RankCentrality()._resampled_stationary(votes.counts, votes.items, np.zeros(150))
+    np.testing.assert_allclose(votes.items.centre(found), by_balance(votes), atol=1e-8)
 
 
 def test_many_judgments_lead_to_bradley_terrys_scores():

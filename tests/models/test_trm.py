@@ -9,6 +9,7 @@ from crowdrank import TRM, Borda, Rankings
 from crowdrank.errors import ConvergenceWarning, DataError, DataWarning, SettingError
 from crowdrank.evaluation import kendall_distance
 from crowdrank.inference.mcmc import sample
+from crowdrank.models.thurstonian import trm
 from crowdrank.models.thurstonian.trm import _state_to_draw, difficulty_estimates
 
 ITEMS, QUERIES = 8, 6
@@ -48,6 +49,14 @@ def test_chains_converge_and_report_it():
     assert ranking.convergence.converged
     assert ranking.parameters["r_hat"] < 1.05
     assert ranking.parameters["effective_size"] > 150
+
+
+def test_long_lists_end_when_chains_have_converged(monkeypatch):
+    monkeypatch.setattr(trm, "_MOST_UPDATES", 200 * 8 * 12 * QUERIES)
+    ranking = TRM().fit(crowd(0)[0])
+    assert ranking.convergence.converged
+    assert ranking.convergence.steps < 500
+    assert np.mean(np.abs(ranking.scores - fitted(0)[0].scores) < 0.3) > 0.9
 
 
 def test_chains_that_have_not_converged_are_warned_of():

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
+_FORMER_NAMES = {"--map": "--column", "--gold-map": "--gold-column"}
+
 
 def main() -> None:
     """Run the `crowdrank` command."""
@@ -70,7 +72,13 @@ def _run_command(words: list[str], completing: bool) -> None:
     # Completion, and errors about unknown commands, need all of them.
     alone = words and words[0] in COMMANDS and not completing
     app = build_app(words[:1]) if alone else build_app()
-    app(prog_name="crowdrank")
+    app([_present_name(word) for word in words], prog_name="crowdrank")
+
+
+def _present_name(word: str) -> str:
+    """An option by its present name: `--map` is what `--column` was called, in older guides and scripts."""
+    option, equals, value = word.partition("=")
+    return _FORMER_NAMES.get(option, option) + equals + value
 
 
 def _screen(words: list[str]) -> str:

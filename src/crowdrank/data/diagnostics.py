@@ -15,6 +15,8 @@ from crowdrank.data.labels import Items
 
 # Up to this many items a dense table of who beat whom is faster than a sparse graph.
 _MAX_DENSE_ITEMS = 500
+# Up to this many items and comparisons a search in Python takes less time than importing SciPy.
+_MAX_SEARCHED = 20_000
 _MAX_NAME = 60
 
 
@@ -195,9 +197,57 @@ def _reaches_all(beat: BoolArray) -> bool:
 
 
 def _components(size: int, source: Int32Array, target: Int32Array, connection: str) -> Int32Array:
+    if size + len(source) <= _MAX_SEARCHED:
+        if connection == "weak":
+            source, target = np.concatenate((source, target)), np.concatenate((target, source))
+        return _strong_components(size, source, target)
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     graph = coo_array((np.ones(len(source), np.int8), (source, target)), shape=(size, size))
     _, label = connected_components(graph.tocsr(), directed=True, connection=connection)
     return np.asarray(label, np.int32)
+
+
+def _strong_components(size: int, source: Int32Array, target: Int32Array) -> Int32Array:
+    """Tarjan's depth-first search, without recursion. Components are numbered by their first item."""
+    order = np.argsort(source, kind="stable")
+    ends = np.cumsum(np.bincount(source, minlength=size)).tolist()
+    targets = target[order].tolist()
+    position = [0, *ends[:-1]]  # of the next edge of each node
+    found = [0] * size  # when a node was found, from 1
+    lowest = [0] * size  # earliest open node that is reached; beyond all once the component of a node is known
+    label = [0] * size
+    time = count = 0
+    path: list[int] = []
+    open_nodes: list[int] = []
+    for root in range(size):
+        if found[root]:
+            continue
+        path.append(root)
+        while path:
+            node = path[-1]
+            if not found[node]:
+                time += 1
+                found[node] = lowest[node] = time
+                open_nodes.append(node)
+            low, edge, end = lowest[node], position[node], ends[node]
+            while edge < end and found[targets[edge]]:
+                # An edge to a node below on the path is seen again when that node is done: its `lowest` counts then.
+                low = min(low, lowest[targets[edge]])
+                edge += 1
+            lowest[node], position[node] = low, edge
+            if edge < end:
+                path.append(targets[edge])
+                continue
+            path.pop()
+            if low == found[node]:
+                while True:
+                    member = open_nodes.pop()
+                    lowest[member], label[member] = size + 1, count
+                    if member == node:
+                        break
+                count += 1
+    first = np.full(count, size)
+    np.minimum.at(first, label, np.arange(size))
+    return np.argsort(np.argsort(first))[label].astype(np.int32)

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 
-SCIPY_MIN_SIZE = 128
+SCIPY_MIN_SIZE = 256
 """Matrices of at least this many rows are solved by SciPy, which uses that they are symmetric or triangular."""
 
 

@@ -1,7 +1,8 @@
 """Guess the roles of columns from their cells, when their names do not say enough.
 
 A guess is used on its own only where the cells leave no doubt and the source has no names (two columns of the same
-items, or a last column that repeats one of them). Otherwise it is shown to the user as a suggestion.
+items, a last column that repeats one of them, or lists such as a>b>c). Otherwise it is shown to the user as a
+suggestion.
 """
 
 from __future__ import annotations
@@ -110,8 +111,10 @@ def sample_columns(table: SourceTable) -> list[ColumnSample]:
 def guess_unnamed(table: SourceTable) -> Mapping[str, str]:
     """Return the roles of columns without names, if the cells leave no doubt; else nothing."""
     columns = sample_columns(table)
-    if len(columns) != len(table.columns) or not 2 <= len(columns) <= 4:
+    if len(columns) != len(table.columns) or not 1 <= len(columns) <= 4:
         return {}
+    if len(columns) == 1:
+        return {"order": columns[0].name} if columns[0].cells.str.contains(">").all() else {}
     if len(columns) == 2:
         return {"winner": columns[0].name, "loser": columns[1].name} if _same_items(*columns) else {}
     left, right, winner = columns[-3:]

@@ -46,7 +46,8 @@ def unwrap_records(data: bytes) -> bytes:
         content = json.loads(data)
     except (ValueError, RecursionError):  # objects on lines of their own, or broken: read as such
         return data
-    inner = [value for key, value in content.items() if key.casefold() in _WRAPPERS and _is_records(value)]
+    alone = len(content) == 1
+    inner = [value for key, value in content.items() if (alone or key.casefold() in _WRAPPERS) and _is_records(value)]
     if len(inner) == 1:
         return json.dumps(inner[0]).encode()
     columns = list(content.values())

@@ -17,7 +17,7 @@ SKIP, UNKNOWN, BOTH_BAD = np.int8(2), np.int8(3), np.int8(4)
 
 _TIES = each(
     "= == ~ - ½ tie ties tied tievote draw drawn drew equal equals equallygood both bothequal same bothgood "
-    "bothgoodvote undecided nopreference nodifference indifferent c"
+    "bothgoodvote undecided nopreference nodifference indifferent c t"
 )
 _BOTH_BADS = each(
     "bothbad botharebad bothbadvote tiebothbad equallybad bothpoor botharepoor neither neitherisgood neithergood"
@@ -56,6 +56,8 @@ _RARE = 0.05
 _MAX_CODES_SHOWN = 6
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
 _VERDICT = re.compile(r"([AB12])\s*(>+|<+|=+|~)\s*([AB12])", re.IGNORECASE)
+# The verdict of a language model at the end of its reasons: "… so the first is better. [[A]]".
+_REASONED = re.compile(r".*\[\[([^\[\]]{1,20})\]\]\W*", re.DOTALL)
 _SCORE = re.compile(r"(\d+(?:[.,]\d+)?|½|1/2)\s*[-–:]\s*(\d+(?:[.,]\d+)?|½|1/2)")
 
 
@@ -140,6 +142,8 @@ def _words_of(sides: tuple[str, str]) -> Mapping[str, np.int8]:
 
 def _word_outcome(text: str, known: Mapping[str, np.int8]) -> np.int8 | None:
     """Return what a cell that is not a number stands for."""
+    if (reasoned := _REASONED.fullmatch(text)) is not None:
+        text = reasoned[1]
     bare = text.strip().strip("[](){}\"'* ")
     if (verdict := _VERDICT.fullmatch(bare)) is not None:
         return _verdict_outcome(*verdict.groups())

@@ -294,7 +294,8 @@ def _match_shape(
     if not defining and not table.has_header and (unnamed := _guess_unnamed(table)):
         said = ", ".join(f"column {column} as the {role}" for role, column in unnamed.items())
         other = dict(zip(unnamed, reversed([*unnamed.values()]), strict=True))
-        note = f"They were read by their cells: {said}. If this is wrong, say so: columns={other!r}."
+        remedy = f" If this is wrong, say so: columns={other!r}." if len(other) > 1 else ""
+        note = f"They were read by their cells: {said}.{remedy}"
         found = replace(table, notes=(*table.notes, note))
         return found, match_roles(found, kind, {**unnamed, **given})
     try:

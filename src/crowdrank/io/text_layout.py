@@ -72,9 +72,11 @@ def find_delimiter(body: bytes, prefer: str) -> tuple[bytes, str]:
         counts = {len(line.split()) for line in lines}
         by_space = len(lines) > 1 and len(counts) == 1 and min(counts) > 1
         return (_with_tabs(body, rb"[ \t]+"), "\t") if by_space else (body, best)
-    # Decimal commas, or several answers in one cell: the semicolon separates fields.
-    if best == "," and not _names_columns(lines[0].split(",")) and _count_fields(lines, ";") > 1:
-        return body, ";"
+    # Decimal commas, or several answers in one cell: another sign separates fields.
+    if best == "," and not _names_columns(lines[0].split(",")):
+        other = next((sign for sign in ";|\t" if _count_fields(lines, sign) > 1), best)
+        if other != best:
+            return body, other
     if _count_fields(lines, best) == 0:
         for sign in DELIMITERS:
             if _count_fields(lines, sign) > 1:
@@ -120,7 +122,7 @@ def has_header(body: bytes, delimiter: str) -> bool:
     except csv.Error:
         return True
     if len(rows) < 2 or len(rows[0]) < 2:
-        return True
+        return len(rows) < 2 or not all(len(row) == 1 and ">" in row[0] for row in rows)  # lines such as a>b>c
     columns = [[row[n].strip() for row in rows[1:] if n < len(row) and row[n].strip()] for n in range(len(rows[0]))]
     first = [field.strip() for field in rows[0]]
     pairs = list(zip(first, columns, strict=True))

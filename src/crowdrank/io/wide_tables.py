@@ -177,7 +177,7 @@ def _annotator_columns(table: SourceTable) -> list[str]:
     groups: dict[str, list[str]] = {}
     for column in table.columns:
         name = normalize_name(column)
-        if (found := re.fullmatch(r"(\D+?)(?:id)?(\d+|[a-e])", name)) and found[1] in ANNOTATOR_WORDS:
+        if (found := re.fullmatch(r"(\D+?)(?:id)?(\d+|[a-e])", name)) and found[1] in (*ANNOTATOR_WORDS, "ann"):
             groups.setdefault(found[1], []).append(column)
     sides = RoleMatcher(table, {}).pair(("left", "right"))
     return next((group for group in groups.values() if len(group) > 1 and sides), [])

@@ -107,11 +107,11 @@ def _default_model(judgments: Judgments, win_probabilities: bool) -> ModelChoice
 
 def _default_for_humans_and_models(judgments: Judgments, people: Mapping[str, AnnotatorDetails]) -> ModelChoice | None:
     """commensurate-bt if some annotators are human and some are language models; None otherwise."""
+    if not people or judgments.annotator is None or not isinstance(judgments, Comparisons):
+        return None
     from crowdrank.models.commensurate.commensurate_bt import MAX_ITEMS
     from crowdrank.models.commensurate.judge_scores import count_kinds
 
-    if not people or judgments.annotator is None or not isinstance(judgments, Comparisons):
-        return None
     names = [str(name) for name in judgments.annotators]
     named = {code: people[name] for code, name in enumerate(names) if name in people}
     humans, models = count_kinds(named, len(names))
@@ -138,12 +138,12 @@ _MAX_ROWS_OF_LISTS = 500_000
 
 
 def _default_for_lists(lists: Rankings, win_probabilities: bool) -> ModelChoice:
-    from crowdrank.models.lists.crowd_plackett_luce import MAX_ITEMS
-
     if win_probabilities or lists.annotator is None or len(lists.annotators) < 2:
         unnamed = "The lists do not name several annotators, so all count alike."
         reason = "Its scores say how often one item beats another." if win_probabilities else unnamed
         return ModelChoice("plackett-luce", reason)
+    from crowdrank.models.lists.crowd_plackett_luce import MAX_ITEMS
+
     if len(lists.item) > _MAX_ROWS_OF_LISTS or int(np.diff(lists.items.starts).max()) > MAX_ITEMS:
         return ModelChoice(
             "plackett-luce", "There are too many lists, or items in a query, to estimate the quality of each annotator."

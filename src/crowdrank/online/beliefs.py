@@ -193,6 +193,28 @@ class Beliefs:
         """Return a copy with some fields replaced."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
+    def after_one(
+        self,
+        item_columns: Mapping[str, FloatArray],
+        annotator_columns: Mapping[str, FloatArray],
+        n_ties_dropped: int = 0,
+    ) -> Beliefs:
+        """Return beliefs with these columns, of the same names and lengths, after one more judgment."""
+        for columns in (item_columns, annotator_columns):
+            for column in columns.values():
+                column.flags.writeable = False
+        # Nothing can be wrong, so the checks and the slow assignments of a frozen class are left out.
+        after = object.__new__(Beliefs)
+        after.__dict__.update(
+            items=self.items,
+            annotators=self.annotators,
+            item_columns=item_columns,
+            annotator_columns=annotator_columns,
+            n_judgments=self.n_judgments + 1,
+            n_ties_dropped=self.n_ties_dropped + n_ties_dropped,
+        )
+        return after
+
     def save(self, path: str | Path) -> None:
         """Write the beliefs as JSON; `load` restores every number exactly."""
         from crowdrank.online.sequential_mcmc import save

@@ -15,7 +15,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.errors import DataError, DataWarning, SettingError, issue_warning
 from crowdrank.online import moments
 from crowdrank.online.beliefs import Beliefs, Vocabulary
-from crowdrank.online.sequential_model import Answers, ColumnarModel, check_positive
+from crowdrank.online.sequential_model import Answers, ColumnarModel, OneAnswer, check_positive
 from crowdrank.results import Domains, Ranking
 
 _MAX_CLOSED_VARIANCE = 2.0
@@ -96,7 +96,10 @@ class CrowdBT(ColumnarModel):
         return {"alpha": self.quality_prior[0], "beta": self.quality_prior[1]}
 
     def update_columns(
-        self, answers: Answers, item_columns: Mapping[str, FloatArray], annotator_columns: Mapping[str, FloatArray]
+        self,
+        answers: Answers | OneAnswer,
+        item_columns: Mapping[str, FloatArray],
+        annotator_columns: Mapping[str, FloatArray],
     ) -> int:
         outside = answers.loop(moments.fold)(
             *answers,
@@ -115,7 +118,7 @@ class CrowdBT(ColumnarModel):
                 DataWarning,
                 stacklevel=4,
             )
-        return int((answers.outcome == 0).sum()) if self.ties == "drop" else 0
+        return answers.n_ties if self.ties == "drop" else 0
 
 
 def beliefs_from_ranking(ranking: Ranking, query: object) -> Beliefs:

@@ -24,7 +24,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
 from crowdrank.models.pairwise import elo
-from crowdrank.online.sequential_model import Answers, ColumnarModel, check_finite, check_positive
+from crowdrank.online.sequential_model import Answers, ColumnarModel, OneAnswer, check_finite, check_positive
 
 _POINTS = 400.0 / math.log(10.0)
 _TOLERANCE = 1e-6  # Glickman's ε
@@ -69,7 +69,10 @@ class Elo(ColumnarModel):
         return {"mean": self.initial}
 
     def update_columns(
-        self, answers: Answers, item_columns: Mapping[str, FloatArray], annotator_columns: Mapping[str, FloatArray]
+        self,
+        answers: Answers | OneAnswer,
+        item_columns: Mapping[str, FloatArray],
+        annotator_columns: Mapping[str, FloatArray],
     ) -> int:
         answers.loop(elo.update_ratings)(
             answers.left,
@@ -224,7 +227,10 @@ class Glicko2(ColumnarModel):
         return {"mean": self.initial, "variance": self.prior_scale**2, "volatility": self.volatility}
 
     def update_columns(
-        self, answers: Answers, item_columns: Mapping[str, FloatArray], annotator_columns: Mapping[str, FloatArray]
+        self,
+        answers: Answers | OneAnswer,
+        item_columns: Mapping[str, FloatArray],
+        annotator_columns: Mapping[str, FloatArray],
     ) -> int:
         rows = answers.left, answers.right, answers.outcome, answers.weight
         columns = item_columns["mean"], item_columns["variance"], item_columns["volatility"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -48,9 +49,30 @@ class Answers(NamedTuple):
     annotator: Int32Array
     weight: FloatArray
 
+    @property
+    def n_ties(self) -> int:
+        return int((self.outcome == 0).sum())
+
     def loop(self, fold: Compiled) -> Callable[..., Any]:
         """Return the loop to run over these rows: compiled if there are many, plain Python otherwise."""
         return fold if self.weight.sum() > COMPILE_ABOVE else fold.function
+
+
+class OneAnswer(NamedTuple):
+    """A single judgment with the fields of `Answers`, as tuples: making five arrays takes longer than an update."""
+
+    left: tuple[int]
+    right: tuple[int]
+    outcome: tuple[int]
+    annotator: tuple[int]
+    weight: tuple[float] = (1.0,)
+
+    @property
+    def n_ties(self) -> int:
+        return int(self.outcome[0] == 0)
+
+    def loop(self, fold: Compiled) -> Callable[..., Any]:
+        return fold.function
 
 
 class SequentialModel(ABC):
@@ -131,9 +153,16 @@ class ColumnarModel(SequentialModel):
         """The prior of an annotator, by column; no columns by default."""
         return {}
 
+    @cached_property
+    def _item_columns(self) -> frozenset[str]:
+        return frozenset(self.new_item)
+
     @abstractmethod
     def update_columns(
-        self, answers: Answers, item_columns: Mapping[str, FloatArray], annotator_columns: Mapping[str, FloatArray]
+        self,
+        answers: Answers | OneAnswer,
+        item_columns: Mapping[str, FloatArray],
+        annotator_columns: Mapping[str, FloatArray],
     ) -> int:
         """Update the columns in place, row by row. Returns the number of ties that were dropped."""
 
@@ -144,6 +173,19 @@ class ColumnarModel(SequentialModel):
             item_columns=dict.fromkeys(self.new_item, np.zeros(0)),
             annotator_columns=dict.fromkeys(self.new_annotator, np.zeros(0)),
         )
+
+    def update(self, beliefs: Beliefs, judgment: Comparison) -> Beliefs:
+        """Return the beliefs after one more judgment."""
+        items, annotators, query = beliefs.items, beliefs.annotators, judgment.query
+        left, right = items.find(judgment.left, query), items.find(judgment.right, query)
+        who = annotators.find(judgment.annotator)
+        if left is None or right is None or who is None or beliefs.item_columns.keys() != self._item_columns:
+            return super().update(beliefs, judgment)
+        answer = OneAnswer((left,), (right,), (_outcome(judgment),), (who,))
+        item_columns = {name: column.copy() for name, column in beliefs.item_columns.items()}
+        annotator_columns = {name: column.copy() for name, column in beliefs.annotator_columns.items()}
+        dropped = self.update_columns(answer, item_columns, annotator_columns)
+        return beliefs.after_one(item_columns, annotator_columns, dropped)
 
     def apply(self, beliefs: Beliefs, items: Vocabulary, annotators: Vocabulary, answers: Answers) -> Beliefs:
         item_columns = _extended(beliefs.item_columns, self.new_item, len(items), self)

@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 from crowdrank.arrays import FloatArray
 from crowdrank.engines.compilation import compiled
 from crowdrank.errors import SettingError
 from crowdrank.inference.special import ROOT_HALF
-from crowdrank.online.sequential_model import Answers, ColumnarModel, check_finite, check_positive
+from crowdrank.online.sequential_model import Answers, ColumnarModel, OneAnswer, check_finite, check_positive
 
 _ROOT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 
@@ -121,7 +122,7 @@ class TrueSkill(ColumnarModel):
         if not 0 <= self.tie_probability < 1:
             raise SettingError(f"tie_probability must be at least 0 and below 1, got {self.tie_probability!r}.")
 
-    @property
+    @cached_property
     def margin(self) -> float:
         """ε: the largest difference in performance that is a tie."""
         return NormalDist(sigma=2**0.5 * self.noise).inv_cdf(0.5 + 0.5 * self.tie_probability)
@@ -131,7 +132,10 @@ class TrueSkill(ColumnarModel):
         return {"mean": self.initial, "variance": self.prior_scale**2}
 
     def update_columns(
-        self, answers: Answers, item_columns: Mapping[str, FloatArray], annotator_columns: Mapping[str, FloatArray]
+        self,
+        answers: Answers | OneAnswer,
+        item_columns: Mapping[str, FloatArray],
+        annotator_columns: Mapping[str, FloatArray],
     ) -> int:
         answers.loop(fold)(
             answers.left,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from crowdrank.engines.protocol import add
+from crowdrank.models.crowd import mpm_likelihood
 from crowdrank.models.crowd.mpm_likelihood import (
     ChoiceSets,
     evaluate,
@@ -76,12 +77,21 @@ def test_gradients_agree_with_finite_differences(x):
     np.testing.assert_allclose(gradient_at(sets, x), expected, atol=1e-8)
 
 
-def test_curvature_agrees_with_differences_of_gradients(x):
-    sets = sets_by_hand()
+def full_sets():
+    """Two annotators, three sets of all five items."""
+    item, weight = np.tile(np.arange(5), 3), np.array([3.0, 2.0, 1.5])
+    net = np.random.default_rng(1).normal(size=15)
+    return ChoiceSets(5, 2, np.array([0, 1, 1]), weight, np.array([0, 5, 10]), np.repeat(np.arange(3), 5), item, net)
+
+
+@pytest.mark.parametrize("sets", [sets_by_hand(), full_sets()], ids=["some items", "all items"])
+@pytest.mark.parametrize("dense", [0, 10, 1_000_000])
+def test_curvature_agrees_with_differences_of_gradients(x, sets, dense, monkeypatch):
+    monkeypatch.setattr(mpm_likelihood, "_MOST_DENSE", dense)
     (seen, _), expected = evaluate(sets, x[:5], x[5:]), curvature_by_differences(sets, x)
     own, across = hessian_blocks(seen)
     np.testing.assert_allclose(own, expected[:5, :5], atol=1e-8)
-    np.testing.assert_allclose(across.toarray(), expected[:5, 5:], atol=1e-8)
+    np.testing.assert_allclose(across.toarray() if dense == 0 else across, expected[:5, 5:], atol=1e-8)
     np.testing.assert_allclose(np.concatenate(hessian_diagonal(seen)), np.diag(expected), atol=1e-8)
     columns = [np.concatenate(hessian_product(seen, e[:5], e[5:])) for e in np.eye(7)]
     np.testing.assert_allclose(np.array(columns).T, expected, atol=1e-8)
@@ -107,4 +117,4 @@ def test_shards_are_whole_sets_and_add_up(x):
         add(hessian_blocks(evaluate(part, x[:5], x[5:])[0]) for part in parts),
     )
     np.testing.assert_allclose(in_parts[0], whole[0], atol=1e-12)
-    np.testing.assert_allclose(in_parts[1].toarray(), whole[1].toarray(), atol=1e-12)
+    np.testing.assert_allclose(in_parts[1], whole[1], atol=1e-12)

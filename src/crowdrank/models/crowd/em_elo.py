@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from crowdrank.data import Comparisons, Items, Judgments
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, require_kind, with_annotators
-from crowdrank.models.bootstrap import bootstrap
+from crowdrank.models.bootstrap import affordable_replicates, bootstrap
 from crowdrank.models.crowd import Ties, check_ties
 from crowdrank.models.crowd.answer_counts import is_reversed
 from crowdrank.models.crowd.encoding import encode_answers
@@ -21,6 +22,8 @@ from crowdrank.results import Convergence, Ranking
 
 # In a bootstrap resample, EM stops when no quality changes by more.
 _RESAMPLE_TOLERANCE = 1e-4
+# Of one refit, roughly: some fifty steps of EM and a hundred passes of Elo, bound by memory.
+_OPERATIONS_PER_ANSWER = 16_000.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +103,12 @@ class EMElo(Model):
             centred=False,
             log_likelihood=log_likelihood(votes, result.quality),
             convergence=result.convergence,
-            measure=lambda: bootstrap(comparisons, self._refit, seed=self.seed),
+            measure=lambda: bootstrap(
+                comparisons,
+                self._refit,
+                seed=self.seed,
+                replicates=affordable_replicates(_OPERATIONS_PER_ANSWER * len(comparisons)),
+            ),
         )
         return with_annotators(ranking, comparisons, lambda: {"quality": self._quality_interval(votes, result)})
 
@@ -188,22 +196,23 @@ class PairVotes:
     side: FloatArray
     weight: FloatArray
 
-    @property
+    @cached_property
     def first(self) -> IntArray:
         return self.pairs // self.items
 
-    @property
+    @cached_property
     def second(self) -> IntArray:
         return self.pairs % self.items
 
-    @property
+    @cached_property
     def judged(self) -> FloatArray:
         """Weight of each annotator's answers."""
         return np.asarray(np.bincount(self.who, self.weight, self.annotators), np.float64)
 
     def agreed(self, p_first: FloatArray) -> FloatArray:
         """Expected weight of each annotator's right answers, if the first items are better with these probabilities."""
-        right = np.where(self.side > 0, p_first[self.pair], 1.0 - p_first[self.pair])
+        first = p_first[self.pair]
+        right = np.where(self.side > 0, first, 1.0 - first)
         return np.asarray(np.bincount(self.who, self.weight * right, self.annotators), np.float64)
 
 

@@ -255,7 +255,7 @@ class Curvature:
         own, across = self.rows.sum(mpm_likelihood.hessian_blocks)
         full, items = np.diag(self.diagonal), self.items
         full[:items, :items] = own + np.diag(self.prior[:items])
-        full[:items, items:] = across.toarray()
+        full[:items, items:] = across if isinstance(across, np.ndarray) else across.toarray()
         full[items:, :items] = full[:items, items:].T
         return full
 
@@ -269,15 +269,19 @@ class Curvature:
         own.flat[:: items + 1] += self.prior[:items]
         for damping in DAMPINGS:
             damped = damping * self.diagonal
-            shrunk = across.multiply(1.0 / (self.diagonal + damped)[items:]).tocsr()
-            rest = own + np.diag(damped[:items]) - (shrunk @ across.T).toarray()
+            scale = 1.0 / (self.diagonal + damped)[items:]
+            shrunk = across * scale if isinstance(across, np.ndarray) else across.multiply(scale).tocsr()
+            removed = shrunk @ across.T
+            rest = own + np.diag(damped[:items]) - (removed if isinstance(removed, np.ndarray) else removed.toarray())
             try:
                 np.linalg.cholesky(rest)
                 break
             except np.linalg.LinAlgError:
                 continue
         covariance = np.linalg.inv(rest)
-        from_scores = np.asarray(shrunk.multiply((shrunk.T @ covariance).T).sum(axis=0)).ravel()
+        spread = (shrunk.T @ covariance).T
+        explained = shrunk * spread if isinstance(shrunk, np.ndarray) else shrunk.multiply(spread)
+        from_scores = np.asarray(explained.sum(axis=0)).ravel()
         return covariance, np.sqrt(1.0 / (self.diagonal + damped)[items:] + from_scores)
 
 

@@ -17,6 +17,9 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 
+# Up to this many cells, matrices of items and annotators are full.
+_MOST_DENSE = 2_000_000
+
 
 class ChoiceSets(NamedTuple):
     """Sets of items among which an annotator expressed preferences. The items of a set stand side by side.
@@ -140,6 +143,8 @@ def hessian_product(
 ) -> tuple[FloatArray, FloatArray]:
     """Negative Hessian times a vector, which is given in two parts."""
     sets = shard.sets
+    if sets.rows == len(sets.annotator) * sets.items:
+        return _product_of_full_sets(shard, by_score, by_adherence)
     who = sets.annotator[sets.set_of]
     theta, at = shard.adherence[who], shard.scores[sets.item]
     along_score, along_theta = by_score[sets.item], by_adherence[who]
@@ -148,6 +153,25 @@ def hessian_product(
         _sum_at(sets.item, theta * product - shard.residual * along_theta, sets.items),
         _sum_at(who, at * product - shard.residual * along_score, sets.annotators),
     )
+
+
+def _product_of_full_sets(
+    shard: ChoiceCurvature, by_score: FloatArray, by_adherence: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same where every set has all items, as it is with one query: products of matrices and vectors."""
+    who, at, w = shard.sets.annotator, shard.scores, shard.weight
+    d, e, f, p, residual = (
+        values.reshape(len(who), -1) for values in (shard.d, shard.e, shard.f, shard.p, shard.residual)
+    )
+    theta, along_theta = shard.adherence[who], by_adherence[who]
+    e_at, f_at, p_at = e @ at, f @ at, p @ at
+    e_sum, f_sum, p_sum = (
+        theta * (table @ by_score) + along_theta * total for table, total in ((e, e_at), (f, f_at), (p, p_at))
+    )
+    own = by_score * ((theta**2 * w) @ d) + at * ((theta * w * along_theta) @ d) - along_theta @ residual
+    crossed = (theta * w * f_sum) @ e + (theta * w * e_sum) @ f + (theta * w * p_sum) @ p
+    product = theta * (d @ (at * by_score)) + along_theta * (d @ at**2) - f_sum * e_at - e_sum * f_at - p_sum * p_at
+    return own - crossed, _sum_at(who, w * product - residual @ by_score, shard.sets.annotators)
 
 
 def hessian_diagonal(shard: ChoiceCurvature) -> tuple[FloatArray, FloatArray]:
@@ -161,7 +185,9 @@ def hessian_diagonal(shard: ChoiceCurvature) -> tuple[FloatArray, FloatArray]:
 
 
 def hessian_blocks(shard: ChoiceCurvature) -> tuple[FloatArray, Any]:
-    """Blocks of the negative Hessian: items × items, items × annotators (sparse). That of annotators is diagonal."""
+    """Blocks of the negative Hessian: items × items, items × annotators (sparse if large). The third is diagonal."""
+    if is_dense(shard.sets.items, shard.sets.annotators):
+        return _dense_blocks(shard)
     from scipy.sparse import coo_array
 
     sets = shard.sets
@@ -177,6 +203,32 @@ def hessian_blocks(shard: ChoiceCurvature) -> tuple[FloatArray, Any]:
     own.flat[:: sets.items + 1] += np.bincount(sets.item, theta**2 * (shard.weight[sets.set_of] * shard.d), sets.items)
     across = theta * shard.weight[sets.set_of] * _f_product(shard, at) - shard.residual
     return own, coo_array((across, (sets.item, who)), shape=(sets.items, sets.annotators)).tocsr()
+
+
+def is_dense(items: int, annotators: int) -> bool:
+    """Whether the block of items and annotators is a full matrix."""
+    return items * annotators <= _MOST_DENSE
+
+
+def _dense_blocks(shard: ChoiceCurvature) -> tuple[FloatArray, FloatArray]:
+    """Sums over sets as products of matrices, some sets at a time."""
+    sets, own = shard.sets, np.zeros((shard.sets.items, shard.sets.items))
+    who = sets.annotator[sets.set_of]
+    theta, at = shard.adherence[who], shard.scores[sets.item]
+    ends, at_once = np.append(sets.start, sets.rows), max(1, _MOST_DENSE // sets.items)
+    for first in range(0, len(sets.annotator), at_once):
+        last = min(first + at_once, len(sets.annotator))
+        rows = slice(ends[first], ends[last])
+        e, f, p = np.zeros((3, last - first, sets.items))
+        for table, values in ((e, shard.e), (f, shard.f), (p, shard.p)):
+            table[sets.set_of[rows] - first, sets.item[rows]] = values[rows] * theta[rows]
+        weight = shard.weight[first:last, None]
+        crossed = e.T @ (weight * f)
+        own -= crossed + crossed.T + p.T @ (weight * p)
+    own.flat[:: sets.items + 1] += np.bincount(sets.item, theta**2 * (shard.weight[sets.set_of] * shard.d), sets.items)
+    across = theta * shard.weight[sets.set_of] * _f_product(shard, at) - shard.residual
+    cells = _sum_at(sets.item * sets.annotators + who, across, sets.items * sets.annotators)
+    return own, cells.reshape(sets.items, sets.annotators)
 
 
 def _f_product(shard: ChoiceCurvature, vector: FloatArray) -> FloatArray:

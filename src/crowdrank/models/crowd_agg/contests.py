@@ -15,7 +15,7 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items, Ratings
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.models.crowd_agg.rank_distributions import (
-    expected_utilities,
+    BackwardInduction,
     fair_binomial,
     rank_distribution,
     terminal_utilities,
@@ -96,12 +96,13 @@ class ExpectedUtilities:
         # Utilities are at most 1, so an item's sum is at most the weight of its views.
         self.size = np.bincount(contests.item, contests.weight, len(contests.items)).astype(np.float64)
         # Views with the same numbers of items and contests share a table of terminal utilities.
-        kinds, self._kind = np.unique(contests.size * (widest + 1) + contests.compared, return_inverse=True)
+        kinds, kind = np.unique(contests.size * (widest + 1) + contests.compared, return_inverse=True)
         size, compared = np.divmod(kinds, widest + 1)
-        self._terminal = np.zeros((len(kinds), widest + 1))
+        terminal = np.zeros((len(kinds), widest + 1))
         for row, (n, c) in enumerate(zip(size.tolist(), compared.tolist(), strict=True)):
-            self._terminal[row, : c + 1] = terminal_utilities(utility, n - 1 - c, c)
-        self._uninformed = np.array([terminal_utilities(utility, n - 1, 0)[0] for n in size.tolist()])[self._kind]
+            terminal[row, : c + 1] = terminal_utilities(utility, n - 1 - c, c)
+        self._expected = BackwardInduction(contests.offsets, terminal, kind)
+        self._uninformed = np.array([terminal_utilities(utility, n - 1, 0)[0] for n in size.tolist()])[kind]
 
     def __call__(self, quality: FloatArray, multiplicity: FloatArray | None = None) -> FloatArray:
         """Gain of each item over an item that was not compared, so that a missing view adds nothing.
@@ -109,9 +110,7 @@ class ExpectedUtilities:
         In a bootstrap replicate, `multiplicity` says how often each unit was drawn.
         """
         contests = self.contests
-        expected = expected_utilities(
-            contests.losing_given_quality(quality), contests.offsets, self._terminal, self._kind
-        )
+        expected = self._expected(contests.losing_given_quality(quality))
         weight = contests.weight if multiplicity is None else contests.weight * multiplicity[contests.unit]
         gain = weight * (expected - self._uninformed)
         return np.bincount(contests.item, gain, len(contests.items)).astype(np.float64)

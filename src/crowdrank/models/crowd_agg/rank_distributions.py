@@ -120,19 +120,41 @@ def expected_utilities(losing: FloatArray, offsets: IntArray, terminal: FloatArr
     -----
     Backward induction: before the last contest, the utility of k losses is (1 − ℓ)·u(k) + ℓ·u(k + 1).
     """
-    counts = np.diff(offsets)
-    widest = int(counts.max(initial=0))
-    if len(counts) * widest**2 > _PLAIN_UP_TO * 10:
-        expected = np.empty(len(counts))
-        _expected_utilities_loop(losing, offsets, terminal, kind, expected)
+    return BackwardInduction(offsets, terminal, kind)(losing)
+
+
+class BackwardInduction:
+    """`expected_utilities` as a function of the loss probabilities, with everything else laid out once."""
+
+    def __init__(self, offsets: IntArray, terminal: FloatArray, kind: IntArray):
+        counts = np.diff(offsets)
+        self._arguments = offsets, terminal, kind
+        self._widest = int(counts.max(initial=0))
+        steps, cells = float(np.sum(counts.astype(np.float64) ** 2)), len(counts) * (self._widest + 1)
+        self._is_long = steps > _PLAIN_UP_TO * 10 or cells > _PLAIN_UP_TO * 100
+        if self._is_long:
+            return
+        # Long distributions first: those with a contest number `last` are then the first ones.
+        self._order = np.argsort(-counts, kind="stable")
+        begins, longest_first = offsets[self._order], counts[self._order]
+        ends = [int(np.searchsorted(-longest_first, -last, side="right")) for last in range(self._widest + 1)]
+        self._contests = [begins[:end] + last - 1 for last, end in enumerate(ends)]
+        self._terminal = np.ascontiguousarray(terminal.T[: self._widest + 1, kind[self._order]])
+
+    def __call__(self, losing: FloatArray) -> FloatArray:
+        """The expected utility of each distribution."""
+        offsets, _, _ = self._arguments
+        expected = np.empty(len(offsets) - 1)
+        if self._is_long:
+            _expected_utilities_loop(losing, *self._arguments, expected)
+            return expected
+        utility = self._terminal.copy()
+        for last in range(self._widest, 0, -1):
+            probability = losing[self._contests[last]]
+            now, after = utility[:last, : len(probability)], utility[1 : last + 1, : len(probability)]
+            now += probability * (after - now)
+        expected[self._order] = utility[0]
         return expected
-    probability = np.zeros((widest, len(counts)))
-    column = np.repeat(np.arange(len(counts)), counts)
-    probability[np.arange(len(losing)) - offsets[column], column] = losing
-    utility = terminal.T[: widest + 1, kind]
-    for last in range(widest, 0, -1):
-        utility = utility[:-1] + probability[last - 1] * (utility[1:] - utility[:-1])
-    return np.asarray(utility[0])
 
 
 @compiled()

@@ -10,7 +10,6 @@ from crowdrank.data import Comparisons, Judgments
 from crowdrank.data.side_information import NO_SIDE_INFORMATION, AnnotatorDetails
 from crowdrank.models.jury.cells import make_cells
 from crowdrank.models.jury.item_scores import MAX_ITEMS
-from crowdrank.models.jury.jury import fit_jury
 
 _MIN_JUDGES, _MAX_ROWS = 3, 500_000
 # Share of the pairs of judges that must have been shown in both orders, equally often.
@@ -48,7 +47,7 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
         return "Every judge saw the pairs in both orders, so its consistency with itself tells how far to believe it."
     if "llm" in kinds:
         return "The judges are language models, which tend to err together."
-    if gold and fit_jury(judgments, NO_SIDE_INFORMATION).errs_together:
+    if gold and _shared_errors(judgments):
         return "The judges err together, so the gold pairs decide whom to believe."
     return ""
 
@@ -64,5 +63,13 @@ def shared_error_notes(judgments: Judgments) -> list[str]:
     """A warning if these are judgments of a jury whose judges err together."""
     if not isinstance(judgments, Comparisons) or not why_jury(judgments):
         return []
-    found = fit_jury(judgments, NO_SIDE_INFORMATION)
-    return [found.warning] if found.errs_together else []
+    warning = _shared_errors(judgments)
+    return [warning] if warning else []
+
+
+def _shared_errors(comparisons: Comparisons) -> str:
+    """A warning if the judges err together; empty if they do not."""
+    from crowdrank.models.jury.jury import fit_jury
+
+    found = fit_jury(comparisons, NO_SIDE_INFORMATION)
+    return found.warning if found.errs_together else ""

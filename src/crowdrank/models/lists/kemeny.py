@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
+from crowdrank.engines.compilation import compiled
 
 # Improvements below this fraction of the largest pair weight are rounding.
 _ROUNDING = 1e-9
@@ -127,6 +128,53 @@ def insertion_descent(margin: FloatArray, order: IntArray) -> IntArray:
             if cost[there] < cost[here] - tolerance:
                 order, moved = np.concatenate((others[:there], [item], others[there:])), True
     return order
+
+
+@compiled()
+def descend_all(starts: Any, ends: Any, first: Any, second: Any, net: Any, rank: Any) -> Any:
+    """Ranks within queries after insertion descent from `rank` in every query that contradicts a majority.
+
+    Query q has the items starts[q] … starts[q + 1] − 1 and the pairs ends[q] … ends[q + 1] − 1. `net` is the weight of
+    the judgments for the first item minus that of those for the second.
+    """
+    found = rank.copy()
+    for query in range(len(starts) - 1):
+        begin, size = starts[query], starts[query + 1] - starts[query]
+        largest, contradicted = 0.0, False
+        for p in range(ends[query], ends[query + 1]):
+            largest = max(largest, abs(net[p]))
+            contradicted |= net[p] * (rank[second[p]] - rank[first[p]]) < 0
+        if not contradicted:
+            continue
+        margin = np.zeros((size, size))
+        for p in range(ends[query], ends[query + 1]):
+            margin[rank[first[p]], rank[second[p]]] = net[p]
+            margin[rank[second[p]], rank[first[p]]] = -net[p]
+        order, before, moved = np.arange(size), np.empty(size, np.int64), True
+        while moved:
+            moved = False
+            for n in range(size):
+                before[n] = order[n]
+            for item in before:
+                cost, least, stay, here, there = 0.0, 0.0, 0.0, 0, 0
+                for n in range(size):
+                    if order[n] == item:
+                        here, stay = n, cost
+                    cost += margin[item, order[n]]
+                    if cost < least:
+                        least, there = cost, n + 1
+                if least < stay - _ROUNDING * largest:
+                    moved = True
+                    for n in range(here, there - 1):
+                        order[n] = order[n + 1]
+                    for n in range(here, there, -1):
+                        order[n] = order[n - 1]
+                    order[there - (there > here)] = item
+        for n in range(size):
+            before[order[n]] = n
+        for item in range(begin, begin + size):
+            found[item] = before[rank[item]]
+    return found
 
 
 def _shuffled_segment(order: IntArray, rng: np.random.Generator) -> IntArray:

@@ -15,7 +15,7 @@ from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import DataError, SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap_counts, bootstrap_weights
-from crowdrank.models.lists.kemeny import kemeny_order
+from crowdrank.models.lists.kemeny import descend_all, kemeny_order
 from crowdrank.models.lists.mallows_likelihood import estimate_theta, log_normaliser, pair_count
 from crowdrank.results import Ranking, Uncertainty
 
@@ -23,6 +23,8 @@ from crowdrank.results import Ranking, Uncertainty
 _MAX_EXACT_UP_TO = 20
 # Bootstrap replicates solve only smaller components exactly, and search the rest without restarts: each must be quick.
 _EXACT_IN_REPLICATES = 10
+# From this many cells in the tables of all queries, replicates are found by compiled insertion descent alone.
+_COMPILED_CELLS = 50_000
 # Items per query up to which a table of all pairs fits into memory.
 MAX_ITEMS = 5_000
 
@@ -119,8 +121,18 @@ class Mallows(Model):
 
     def _replicate_score(self, items: Items) -> Callable[[PairCounts], FloatArray]:
         """Break ties at random in bootstrap replicates: broken by label every time, they would look like certainty."""
-        rng = np.random.default_rng(self.seed)
-        return lambda counts: items.centre(-self._consensus(counts, items, rng.permutation(len(items)), quick=True)[0])
+        rng, starts = np.random.default_rng(self.seed), items.starts.astype(np.int64)
+
+        def search(counts: PairCounts) -> FloatArray:
+            tie_breaker = rng.permutation(len(items))
+            if int(np.sum(np.diff(starts) ** 2)) < _COMPILED_CELLS:
+                return items.centre(-self._consensus(counts, items, tie_breaker, quick=True)[0])
+            _, rank = _borda_order(counts, items, tie_breaker)
+            ends = np.searchsorted(counts.first, starts)
+            found = descend_all(starts, ends, counts.first, counts.second, counts.net, rank)
+            return items.centre(-found.astype(np.float64))
+
+        return search
 
     def _consensus(
         self, counts: PairCounts, items: Items, tie_breaker: IntArray, quick: bool = False
@@ -130,9 +142,7 @@ class Mallows(Model):
         exact, restarts = (
             (min(self.exact_up_to, _EXACT_IN_REPLICATES), 0) if quick else (self.exact_up_to, self.restarts)
         )
-        borda = np.lexsort((tie_breaker, -counts.net_win_levels, items.query))
-        rank, optimal = np.empty(len(items), np.int64), np.ones(len(items.queries), bool)
-        rank[borda] = np.arange(len(items)) - items.starts[items.query]
+        (borda, rank), optimal = _borda_order(counts, items, tie_breaker), np.ones(len(items.queries), bool)
         # Borda's order is optimal in queries where it follows every majority.
         contradicted = counts.net * (rank[counts.second] - rank[counts.first]) < 0
         for query in np.unique(items.query[counts.first[contradicted]]):
@@ -142,6 +152,14 @@ class Mallows(Model):
             rank[borda[block][consensus.order]] = np.arange(len(above))
             optimal[query] = consensus.optimal
         return rank.astype(np.float64), optimal
+
+
+def _borda_order(counts: PairCounts, items: Items, tie_breaker: IntArray) -> tuple[IntArray, IntArray]:
+    """The items of each query in Borda's order, and the rank of each item in its query."""
+    borda = np.lexsort((tie_breaker, -counts.net_win_levels, items.query))
+    rank = np.empty(len(items), np.int64)
+    rank[borda] = np.arange(len(items)) - items.starts[items.query]
+    return borda, rank
 
 
 def _pair_table(counts: PairCounts, block: slice, rank: IntArray) -> FloatArray:

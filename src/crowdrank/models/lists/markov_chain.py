@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from crowdrank.data.conversions import pairs_within
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
-from crowdrank.models.bootstrap import bootstrap_weights
+from crowdrank.models.bootstrap import affordable_replicates, bootstrap_weights
 from crowdrank.models.lists.mallows import check_pair_table_size, tie_sizes
 from crowdrank.results import Ranking
 
@@ -76,7 +77,15 @@ class MarkovChain(Model):
             return lists.items.centre(np.concatenate(logs))
 
         return build_ranking(
-            self, lists, score(lists.weights), measure=lambda: bootstrap_weights(lists, score, seed=self.seed)
+            self,
+            lists,
+            score(lists.weights),
+            measure=lambda: bootstrap_weights(
+                lists,
+                score,
+                seed=self.seed,
+                replicates=affordable_replicates(float(np.sum(np.diff(lists.items.starts).astype(np.float64) ** 3))),
+            ),
         )
 
 
@@ -102,30 +111,43 @@ class Transitions:
         self.n_not_below, self.n_higher = np.repeat(after, counts), np.repeat(after - counts, counts)
         self.list_of_row, self.length = lists.list_of_row, lists.lengths[lists.list_of_row]
         self.item, self.items = lists.item, lists.items
+        self.list_of_up = self.list_of_row[self.up[0]]
 
-    def tables(self, *parts: tuple[tuple[IntArray, IntArray], FloatArray]) -> list[FloatArray]:
+        sizes = np.diff(self.items.starts)
+        self._ends = np.cumsum(sizes**2)
+        self.up_cells, self.stay_cells = self._cells(self.up), self._cells(self.stay)
+
+    @cached_property
+    def not_down_cells(self) -> IntArray:
+        return self._cells(self.not_down)
+
+    def _cells(self, moves: tuple[IntArray, IntArray]) -> IntArray:
+        """Where moves are counted: tables of source and target item, those of all queries in one array."""
+        source, target = (self.item[rows] for rows in moves)
+        starts, query = self.items.starts, self.items.query[source]
+        size = np.diff(starts)[query]
+        return np.asarray(self._ends[query] - size**2 + (source - starts[query]) * size + target - starts[query])
+
+    def tables(self, *parts: tuple[IntArray, FloatArray]) -> list[FloatArray]:
         """Sum values of moves by source and target item: one table per query."""
-        starts, sizes = self.items.starts, np.diff(self.items.starts)
-        ends = np.cumsum(sizes**2)
-        total = np.zeros(ends[-1])
-        for (source, target), value in parts:
-            query = self.items.query[self.item[source]]
-            begin, end = self.item[source] - starts[query], self.item[target] - starts[query]
-            total += np.bincount((ends - sizes**2)[query] + begin * sizes[query] + end, value, len(total))
-        return [part.reshape(n, n) for part, n in zip(np.split(total, ends[:-1]), sizes, strict=True)]
+        total = np.zeros(self._ends[-1])
+        for cells, value in parts:
+            total += np.bincount(cells, value, len(total))
+        sizes = np.diff(self.items.starts)
+        return [part.reshape(n, n) for part, n in zip(np.split(total, self._ends[:-1]), sizes, strict=True)]
 
 
 def _mc1(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
     """To an item that some list ranks at least as high, in proportion to the lists that do."""
     source, _ = moves.not_down
-    return _row_normalised(moves.tables((moves.not_down, weights[moves.list_of_row[source]])))
+    return _row_normalised(moves.tables((moves.not_down_cells, weights[moves.list_of_row[source]])))
 
 
 def _mc2(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
     """Draw a list, then an item that it ranks at least as high."""
     source, _ = moves.not_down
     value = weights[moves.list_of_row[source]] / moves.n_not_below[source]
-    return _row_normalised(moves.tables((moves.not_down, value)))
+    return _row_normalised(moves.tables((moves.not_down_cells, value)))
 
 
 def _mc3(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
@@ -133,15 +155,17 @@ def _mc3(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
     value = weights[moves.list_of_row] / moves.length
     source, _ = moves.up
     staying = value * (moves.length - moves.n_higher)
-    return _row_normalised(moves.tables((moves.up, value[source]), (moves.stay, staying)))
+    return _row_normalised(moves.tables((moves.up_cells, value[source]), (moves.stay_cells, staying)))
 
 
 def _mc4(moves: Transitions, weights: FloatArray) -> list[FloatArray]:
     """Draw any item of the query; move if a majority of the lists that order the two ranks it higher, else stay."""
-    source, _ = moves.up
-    tables = moves.tables((moves.up, weights[moves.list_of_row[source]]))
-    moving = [(table - table.T > _ROUNDING) / len(table) for table in tables]
-    return _row_normalised([table + np.diag(1 - table.sum(axis=1)) for table in moving])
+    moving = []
+    for table in moves.tables((moves.up_cells, weights[moves.list_of_up])):
+        transition = (table - table.T > _ROUNDING) / len(table)
+        np.fill_diagonal(transition, 1 - transition.sum(axis=1))
+        moving.append(transition)
+    return moving
 
 
 _CHAINS: dict[str, Callable[[Transitions, FloatArray], list[FloatArray]]] = {

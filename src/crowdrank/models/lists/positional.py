@@ -12,7 +12,7 @@ from crowdrank.arrays import FloatArray, Int32Array, IntArray
 from crowdrank.data import Judgments, Rankings
 from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
-from crowdrank.models.bootstrap import bootstrap, bootstrap_weights
+from crowdrank.models.bootstrap import affordable_replicates, bootstrap, bootstrap_weights
 from crowdrank.models.lists.mallows import check_pair_table_size, tie_sizes
 from crowdrank.results import Ranking
 
@@ -90,6 +90,10 @@ def weighted_medians(group: Int32Array, value: FloatArray, weight: FloatArray, s
 
 # Added to the costs to choose between equally good orders: in total far less than one position in one list.
 _TIE_BREAK = 1e-6
+# An assignment of n items takes roughly this many times n³ operations.
+_ASSIGNMENT_OPERATIONS = 4
+# From this many items in a query, replicates start from the prices of the estimate.
+_PRICED_FROM = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,13 +134,22 @@ class Footrule(Model):
             lists,
             -position,
             parameters={"distance": distance},
-            measure=lambda: bootstrap_weights(lists, self._replicate_score(lists), seed=self.seed),
+            measure=lambda: bootstrap_weights(
+                lists,
+                self._replicate_score(lists),
+                seed=self.seed,
+                replicates=affordable_replicates(
+                    _ASSIGNMENT_OPERATIONS * float(np.sum(np.diff(lists.items.starts).astype(np.float64) ** 3))
+                ),
+            ),
         )
 
     def _replicate_score(self, lists: Rankings) -> Callable[[FloatArray], FloatArray]:
         """Break ties at random in bootstrap replicates: broken by label every time, they would look like certainty."""
         rng, rows, items = np.random.default_rng(self.seed), RowsByItem(lists), lists.items
-        return lambda weights: items.centre(-footrule_order(rows, weights, rng.permutation(len(items)))[0])
+        many = int(np.diff(items.starts).max()) >= _PRICED_FROM
+        known = footrule_potentials(rows, lists.weights) if many else None
+        return lambda weights: items.centre(-footrule_order(rows, weights, rng.permutation(len(items)), known)[0])
 
 
 class RowsByItem:
@@ -149,8 +162,13 @@ class RowsByItem:
         self.borda_points = lists.lengths[self.list_of_row] * (1 - 2 * self.position)
 
 
-def footrule_order(listed: RowsByItem, weights: FloatArray, tie_breaker: IntArray) -> tuple[FloatArray, float]:
-    """The position of each item in the optimal order of its query, and the total distance to the lists."""
+def footrule_order(
+    listed: RowsByItem, weights: FloatArray, tie_breaker: IntArray, potentials: FloatArray | None = None
+) -> tuple[FloatArray, float]:
+    """The position of each item in the optimal order of its query, and the total distance to the lists.
+
+    `potentials` of similar weights make the search shorter: they leave the best assignment as it is.
+    """
     from scipy.optimize import linear_sum_assignment
 
     items, weight = listed.items, weights[listed.list_of_row]
@@ -166,10 +184,35 @@ def footrule_order(listed: RowsByItem, weights: FloatArray, tie_breaker: IntArra
         # A tiny quadratic cost of leaving the Borda order decides between equally good assignments.
         shift = (np.arange(size) - np.arange(size)[:, None]) / size
         smallest = weight[rows].min(initial=1.0, where=weight[rows] > 0)
-        _, position = linear_sum_assignment(np.round(cost, 9) + _TIE_BREAK * smallest * shift**2)
+        total = np.round(cost, 9) + _TIE_BREAK * smallest * shift**2
+        if potentials is not None:
+            total -= potentials[block]
+            total -= total.min(axis=1, keepdims=True)
+        _, position = linear_sum_assignment(total)
         positions[borda[block]] = position
         distance += float(cost[np.arange(size), position].sum())
     return positions, distance
+
+
+def footrule_potentials(listed: RowsByItem, weights: FloatArray) -> FloatArray:
+    """Prices of the positions of each query: an item cannot gain by another position at the price of the two."""
+    items, weight = listed.items, weights[listed.list_of_row]
+    order, _ = footrule_order(listed, weights, np.arange(len(items)))
+    prices = np.zeros(len(items))
+    for query in range(len(items.queries)):
+        block = items.of_query(query)
+        size, rows = block.stop - block.start, slice(*np.searchsorted(listed.item, (block.start, block.stop)))
+        cost = footrule_costs(listed.item[rows] - block.start, listed.position[rows], weight[rows], size)
+        position = order[block].astype(np.int64)
+        dearer = cost - cost[np.arange(size), position][:, None]
+        price = np.zeros(size)
+        for _ in range(size):  # Bellman and Ford's shortest paths
+            lower = np.minimum(price, (dearer + price[position][:, None]).min(axis=0))
+            if np.all(price - lower <= 1e-9):
+                break
+            price = lower
+        prices[block] = price
+    return prices
 
 
 def footrule_costs(item: IntArray, position: FloatArray, weight: FloatArray, size: int) -> FloatArray:

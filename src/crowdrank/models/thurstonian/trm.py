@@ -12,7 +12,7 @@ from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.data import Items, Judgments, Rankings
 from crowdrank.engines import Engine
 from crowdrank.errors import DataError, SettingError
-from crowdrank.inference.mcmc import Samples, sample
+from crowdrank.inference.mcmc import Samples, r_hat, sample, sample_until
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_connected, diagnose, require_kind
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.thurstonian import trm_kernels
@@ -23,6 +23,8 @@ from crowdrank.results import Convergence, Domains, Ranking, Uncertainty
 _R_HAT = 1.1
 # Sweeps per draw.
 _THIN = 3
+# With more updates of rows (sweeps × rows of lists) than this, chains run in rounds, the first of half as many.
+_MOST_UPDATES, _MIN_SWEEPS = 40_000_000, 60
 # EM has converged if no score changes by more than this, in units of the noise.
 _EM_TOLERANCE = 0.1
 # Sweeps of one E-step that are discarded, and that are kept.
@@ -43,11 +45,13 @@ class TRM(Model):
     inference : {"posterior", "mcem"}, default "posterior"
         Posterior means by Gibbs sampling, or maximum likelihood by the published Monte Carlo EM, without a prior.
     chains : int, default 4
-        Number of Markov chains; at least 2. Warns if R̂ of any score or difficulty is 1.1 or more.
+        Number of Markov chains; at least 2. Warns if R̂ of any score or difficulty is 1.1 or more (with more than
+        40,000 rows of lists: of more than 5 % of them).
     draws : int, default 250
         Draws kept per chain, one in three sweeps; at least 10.
     warmup : int, default 250
-        Sweeps discarded at the start of each chain.
+        Sweeps discarded at the start of each chain. With more than 40,000 rows of lists, chains instead run in rounds
+        that become longer, and end as soon as they have converged.
     rounds : int, default 100
         Iterations of EM, at least 4. Scores are means over the last quarter of them, because each is noisy.
     seed : int, default 0
@@ -115,25 +119,15 @@ class TRM(Model):
         return Sampler(lists, rankings.items)
 
     def _sample(self, rankings: Rankings, sampler: Sampler, engine: Engine) -> Ranking:
-        samples = sample(
-            sampler.init,
-            sampler.run,
-            partial(_state_to_draw, sampler),
-            chains=self.chains,
-            warmup=self.warmup,
-            draws=self.draws,
-            thin=_THIN,
-            seed=self.seed,
-            engine=engine,
-        )
+        samples, sweeps = self._samples(sampler, engine)
+        reached = _typical_r_hat(samples) if self._in_rounds(sampler) else samples.r_hat
         scores = samples.pooled[:, : len(rankings.items)]
-        sweeps = self.warmup + _THIN * self.draws
         unit = "of R̂ above 1, so the chains have not converged"
-        convergence = Convergence(samples.r_hat < _R_HAT, sweeps, samples.r_hat - 1.0, unit, "raise draws and warmup")
+        convergence = Convergence(reached < _R_HAT, sweeps, reached - 1.0, unit, "raise draws and warmup")
         method = f"{len(scores):,} draws from the posterior, of scores and difficulties together"
         parameters = {
             "prior_scale": float(np.exp(samples.pooled[:, -1].mean())),
-            "r_hat": samples.r_hat,
+            "r_hat": reached,
             "effective_size": samples.effective_sample_size,
         }
         ranking = build_ranking(
@@ -147,6 +141,39 @@ class TRM(Model):
         if len(rankings.items.queries) == 1:  # the difficulty of a single query is the unit
             return ranking
         return ranking.with_parts(domains=lambda: _domains(samples, rankings.items))
+
+    def _samples(self, sampler: Sampler, engine: Engine) -> tuple[Samples, int]:
+        """Draws, and sweeps per chain. Where a sweep is long, chains end as soon as they have converged."""
+        sweeps, extract, chains = self.warmup + _THIN * self.draws, partial(_state_to_draw, sampler), self.chains
+        if not self._in_rounds(sampler):
+            samples = sample(
+                sampler.init,
+                sampler.run,
+                extract,
+                chains=chains,
+                warmup=self.warmup,
+                draws=self.draws,
+                thin=_THIN,
+                seed=self.seed,
+                engine=engine,
+            )
+            return samples, sweeps
+        return sample_until(
+            sampler.init,
+            _unchanged,
+            sampler.run,
+            extract,
+            converged=lambda so_far: _typical_r_hat(so_far) < _R_HAT,
+            chains=chains,
+            initial_sweeps=max(_MIN_SWEEPS, _MOST_UPDATES // (2 * len(sampler.lists.item))),
+            max_sweeps=sweeps,
+            draws=self.draws,
+            seed=self.seed,
+            engine=engine,
+        )
+
+    def _in_rounds(self, sampler: Sampler) -> bool:
+        return (self.warmup + _THIN * self.draws) * len(sampler.lists.item) > _MOST_UPDATES
 
     def _fit_em(self, rankings: Rankings, sampler: Sampler) -> Ranking:
         scores, change = em_scores(sampler, self.rounds, self.seed)
@@ -278,6 +305,17 @@ def em_scores(sampler: Sampler, rounds: int, seed: int) -> tuple[FloatArray, flo
         elif remaining <= 2 * quarter:
             earlier += sampler.items.centre(state.scores) / quarter
     return scores, float(np.max(np.abs(last - earlier)))
+
+
+def _typical_r_hat(samples: Samples) -> float:
+    """R̂ that 95 % of the scores and difficulties stay below: the largest of thousands is large by chance."""
+    values = r_hat(samples.draws)
+    return 1.0 if np.all(np.isnan(values)) else float(np.nanquantile(values, 0.95))
+
+
+def _unchanged(_: np.random.Generator, state: State) -> State:
+    """This sampler has nothing to tune."""
+    return state
 
 
 def _state_to_draw(sampler: Sampler, state: State) -> FloatArray:
