@@ -1,7 +1,7 @@
 """Crowd-BT, Table 5: number of votes to get close to the best accuracy, by the exploration weight γ.
 
-From the pool of the reading levels (pass the authors' file, as for table3.py) or, without it, of the country_population
-judgments, if they are found. Also from simulated crowds: 400 pairs × 10 votes with logistic labels.
+From the pool of the reading levels (reading_difficulty, or the authors' file as for table3.py) or, without them, of the
+country_population judgments, if they are found. Also from simulated crowds: 400 pairs × 10 votes with logistic labels.
 """
 
 from __future__ import annotations
