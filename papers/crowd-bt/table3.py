@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -76,7 +76,9 @@ def read_passages(file: Path) -> tuple[Comparisons, Gold]:
     return votes, Gold.of(levels["item"], levels["level"], graded=False)
 
 
-def judgments(votes: Path | None, gold: Path | None) -> tuple[str, Comparisons, Gold]:
+def judgments(
+    votes: Path | None, gold: Path | None, known_folders: Sequence[str] = KNOWN
+) -> tuple[str, Comparisons, Gold]:
     """What is ranked, what was said, and what is true."""
     if votes is not None and gold is None:
         return votes.name, *read_passages(votes)
@@ -85,9 +87,12 @@ def judgments(votes: Path | None, gold: Path | None) -> tuple[str, Comparisons, 
         if folder is None:
             print("Nothing to rank: name the file of the reading levels, or set CROWDRANK_DATA.", file=sys.stderr)
             sys.exit()  # no failure: the other tables are not to wait for a file
-        place = next((folder / name for name in KNOWN if (folder / name).is_dir()), None)
+        place = next((folder / name for name in known_folders if (folder / name).is_dir()), None)
         if place is None:
-            print(f"Nothing to rank: {folder} has none of {', '.join(KNOWN)}.", file=sys.stderr)
+            print(
+                f"Nothing to rank: {folder} has none of {', '.join(known_folders)}: set CROWDRANK_DATA.",
+                file=sys.stderr,
+            )
             sys.exit()
         votes, gold = place / "pairwise.csv", place / "gold.csv"
     known, said = read_gold(gold), read(votes, kind="comparisons")

@@ -111,6 +111,6 @@ def checks(found: Mapping[Key, list[float]]) -> Iterator[Check]:
 
 
 if __name__ == "__main__":
-    told = options(__file__, __doc__, trials=3)
+    told = options(__file__, __doc__, trials=5)
     found = over_seeds(trial, [(figure, share) for figure in FIGURES for share in SHARES], told)
     report(told, f"{NOTES}\n{drawn(told)}", list(tables(found)), list(checks(found)))
