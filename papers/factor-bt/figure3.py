@@ -41,8 +41,10 @@ otherwise answer by position and brand, with weights from N(.7, 1): they like th
 *worse* system, as in the paper's first data set. Spammers, as a percentage of the annotators, answer as many tasks as
 an annotator does: left, or half of them left and half the brand. Cells are the probability that the better system
 wins, the mean over queries of f(difference of scores). The paper's figures have no numbers; above .5 is right. The
-lead was chosen on other seeds, so that the published procedure is between .54 and .65. *published* stops after 200
-steps of conjugate gradients: without priors it does not converge. *spread 1* was the default before.
+level depends on the lead, which is not known of the paper's pages: with a lead of .5, tried first on seeds 1 to 3, the
+better system wins with .55, .54, .53 and .52 at 0, 40, 80 and 100 % mixed spammers (factor-bt with a spread of 4) and
+.54, .53, .52 and .51 (published), so the aim below would be missed there. *published* stops after 200 steps of
+conjugate gradients: without priors it does not converge. *spread 1* was the default before.
 """
 
 
@@ -95,7 +97,11 @@ def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float
     return {(row, name): better_wins(model.fit(votes)) for row, model in MODELS.items()} | {("truth", name): truth}
 
 
-SHOWS = {**MODELS, "pages": partial(trial, ("Figure 3, left and brand", 60), FIRST_SEED, True)}
+SHOWS = {
+    DEFAULT: FactorBT(),
+    NARROW: FactorBT(feature_weight_scale=1.0),
+    "pages": partial(trial, ("Figure 3, left and brand", 60), FIRST_SEED, True),
+}
 
 
 def tables(found: Mapping[Key, list[float]]) -> Iterator[Table]:
