@@ -116,8 +116,8 @@ class FactorBT(IterativeModel):
         check_ties(self.ties)
         for name in ("prior_scale", "feature_weight_scale"):
             value = getattr(self, name)
-            learnt = value == "auto" and name == "feature_weight_scale"
-            if not learnt and (isinstance(value, str) or not 0 < value < np.inf):
+            from_data = value == "auto" and name == "feature_weight_scale"
+            if not from_data and (isinstance(value, str) or not 0 < value < np.inf):
                 raise SettingError(f"{name} must be positive, got {value}.")
         if len(self.attention_prior) != 2 or not 0 < self.attention_prior[1] < np.inf:
             raise SettingError(
@@ -153,8 +153,8 @@ class FactorBT(IterativeModel):
             return found
 
         sizes = {f"{FEATURE_UNIT_PREFIX}{name}": unit for name, unit in units.items() if unit != 1}
-        learnt = {} if spread == self.feature_weight_scale else {"feature_weight_scale": spread}
-        return replace(build_crowd_ranking(self, estimate, estimates), parameters=sizes | learnt)
+        estimated = {} if spread == self.feature_weight_scale else {"feature_weight_scale": spread}
+        return replace(build_crowd_ranking(self, estimate, estimates), parameters=sizes | estimated)
 
     def _fit_published(self, comparisons: Comparisons, encoder: ScaledFeatures) -> Ranking:
         """The paper's procedure; uncertainty by resampling."""
