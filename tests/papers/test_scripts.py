@@ -41,7 +41,6 @@ NEEDS_DATA = (
     "tpp/figure4.py",
     "crowd-agg/real.py",
     "ltr-crowds/mq2008.py",
-    "ltr-crowds/systems.py",
 )
 
 OF_PAIRS = ("condorcet-fuse", "greedy-order", "borda", "bradley-terry", "mpm", "em-elo", "crowd-bt")
