@@ -144,7 +144,7 @@ def score_held_out(
 
 
 def prefers_pooled(crowd: CrowdLists, by_em: FloatArray, pooled: FloatArray) -> bool:
-    """Whether scores by pooling predict the lists of held-out queries better than scores by EM: by a standard error.
+    """Whether scores by pooling predict the lists of held-out queries better than those by EM, by two standard errors.
 
     Every list counts alike here. EM weights annotators by how well they agree with the lists that it infers from them,
     so annotators who copy one another, or share their errors, gain weight by agreeing; weighting the held-out lists in
@@ -155,7 +155,7 @@ def prefers_pooled(crowd: CrowdLists, by_em: FloatArray, pooled: FloatArray) -> 
     ahead = np.array([theirs - ours for ours, theirs in found if np.isfinite(ours) and np.isfinite(theirs)])
     if len(ahead) < 2:
         return False
-    return float(ahead.mean()) > float(np.std(ahead, ddof=1) / np.sqrt(len(ahead)))
+    return float(ahead.mean()) > 2 * float(np.std(ahead, ddof=1) / np.sqrt(len(ahead)))
 
 
 def _mean_taus(query: QueryLists, *functions: FloatArray) -> list[float]:
