@@ -2,15 +2,17 @@
 
 Which of two passages is harder to read: 491 passages of known level, 624 annotators, 12,728 comparisons. Pass the
 authors' file (wsdm_rankagg_2013_readability_crowdflower_data.csv), or any file of comparisons and one of gold.
-Otherwise the country_population judgments are ranked, if they are found.
+Otherwise the reading_difficulty judgments are ranked if they are found, else those of country_population. Figure 4, the
+estimated η of the annotators, is the second table.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the processes share the cores
@@ -18,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import polars as pl
-from measure import Key, Table, data_folder, options, report
+from measure import Check, Key, Table, data_folder, decimals, options, report
 
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, Gold, MajorityBT, VarianceBT, read, read_gold
 from crowdrank.evaluation import evaluate_scores
@@ -47,6 +49,11 @@ variance-bt has a normal prior on scores, with the variance 2/λ that matches λ
 annotators has a prior too, unlike in the paper.
 """
 
+KNOWN = ("reading_difficulty", "country_population")
+"""Folders with a file of comparisons and one of gold; the first is the paper's own data."""
+# Figure 4's bins, which has no numbers; the text says that about half of the annotators are perfect.
+BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
+FIGURE4, PERFECT = "share of annotators", "η from 0.95 to 1"
 ANSWER, GRADED = "please_decide_which_passage_is_more_difficult", ("label_level_a", "label_level_b")
 
 
@@ -69,7 +76,9 @@ def read_passages(file: Path) -> tuple[Comparisons, Gold]:
     return votes, Gold.of(levels["item"], levels["level"], graded=False)
 
 
-def judgments(votes: Path | None, gold: Path | None) -> tuple[str, Comparisons, Gold]:
+def judgments(
+    votes: Path | None, gold: Path | None, known_folders: Sequence[str] = KNOWN
+) -> tuple[str, Comparisons, Gold]:
     """What is ranked, what was said, and what is true."""
     if votes is not None and gold is None:
         return votes.name, *read_passages(votes)
@@ -78,7 +87,14 @@ def judgments(votes: Path | None, gold: Path | None) -> tuple[str, Comparisons, 
         if folder is None:
             print("Nothing to rank: name the file of the reading levels, or set CROWDRANK_DATA.", file=sys.stderr)
             sys.exit()  # no failure: the other tables are not to wait for a file
-        votes, gold = folder / "country_population" / "pairwise.csv", folder / "country_population" / "gold.csv"
+        place = next((folder / name for name in known_folders if (folder / name).is_dir()), None)
+        if place is None:
+            print(
+                f"Nothing to rank: {folder} has none of {', '.join(known_folders)}: set CROWDRANK_DATA.",
+                file=sys.stderr,
+            )
+            sys.exit()
+        votes, gold = place / "pairwise.csv", place / "gold.csv"
     known, said = read_gold(gold), read(votes, kind="comparisons")
     assert isinstance(said, Comparisons)
     return f"{votes.parent.name}/{votes.name}", said, Gold.of(known.item, known.value, graded=False)
@@ -106,13 +122,38 @@ def by_cell(found: Mapping[float, Mapping[str, float]]) -> dict[Key, list[float]
     return {(name, f"λ={weight:g}"): [found[weight][name]] for name in names for weight in found}
 
 
+def shares_of_quality(votes: Comparisons, weight: float) -> dict[Key, list[float]]:
+    """Figure 4: how many annotators have an estimated η in each bin."""
+    quality = replace(BY_THE_PAPER, virtual_weight=weight).fit(votes).annotators.estimate("quality")
+    counts, _ = np.histogram(quality, BINS)
+    names = [f"η from {low:g} to {high:g}" for low, high in pairwise(BINS)]
+    return {(FIGURE4, name): [count / len(quality)] for name, count in zip(names, counts, strict=True)}
+
+
+def checks(found: Mapping[Key, list[float]], paper: Mapping[Key, float]) -> Iterator[Check]:
+    """Each cell of the three methods whose settings the paper gives, to .001."""
+    for (row, column), number in paper.items():
+        if row != "Variance-BT":
+            ours = found[row, column][0]
+            yield Check(f"{row}, {column}", f"{decimals(number)} to .001", decimals(ours), abs(ours - number) < 0.00105)
+
+
 if __name__ == "__main__":
     told = options(__file__, __doc__, "votes", "gold")
     name, votes, gold = judgments(told.votes, told.gold)
     found = by_cell({weight: accuracies(votes, gold, weight) for weight in WEIGHTS})
-    paper = {(row, f"λ={w:g}"): n for row, ns in PAPER.items() for w, n in zip(WEIGHTS, ns, strict=True)}
     passages = len(votes.items) in (490, 491)
+    paper = {(row, f"λ={w:g}"): n for row, ns in PAPER.items() for w, n in zip(WEIGHTS, ns, strict=True)}
+    half = {(FIGURE4, PERFECT): 0.5}
     which = (
         "" if passages else " These are not the passages of the paper: only the order of the methods can be compared."
     )
-    report(told, f"{NOTES}\nRanked here: {name}, {votes!r}.{which}", [Table(found, paper)])
+    report(
+        told,
+        f"{NOTES}\nRanked here: {name}, {votes!r}.{which}",
+        [
+            Table(found, paper, title="Table 3"),
+            Table(shares_of_quality(votes, WEIGHTS[1]), half, title="Figure 4: estimated η of annotators, λ=0.5"),
+        ],
+        list(checks(found, paper)) if passages else [],
+    )

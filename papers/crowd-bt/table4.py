@@ -1,7 +1,7 @@
 """Crowd-BT, Table 4: Crowd-BT and TrueSkill, updated one judgment at a time.
 
-Over 50 random orders of the reading levels (pass the authors' file, as for table3.py) or, without it, of the
-country_population judgments, if they are found. Also on simulated crowds: 400 pairs × 10 votes with logistic labels.
+Over 50 random orders of the reading levels (reading_difficulty, or the authors' file as for table3.py) or, without
+them, of the country_population judgments, if they are found. Also on simulated crowds: 400 pairs × 10 votes, logistic.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Crowd-BT, Table 5: number of votes to get close to the best accuracy, by the exploration weight γ.
 
-From the pool of the reading levels (pass the authors' file, as for table3.py) or, without it, of the country_population
-judgments, if they are found. Also from simulated crowds: 400 pairs × 10 votes with logistic labels.
+From the pool of the authors' file (as for table3.py) or, without it, of the country_population judgments, if they are
+found; figure5.py has the reading levels. Also from simulated crowds: 400 pairs × 10 votes with logistic labels.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ with N(0, 1) and Beta(10, 1). Random are the order of the policy *random* and th
 @cache
 def given(files: Files) -> tuple[str, Comparisons, Gold]:
     """Ties teach online Crowd-BT nothing, and are not asked for."""
-    name, votes, gold = judgments(*files)
+    name, votes, gold = judgments(*files, known_folders=("country_population",))
     return name, votes.take(np.flatnonzero(votes.outcome != 0)), gold
 
 

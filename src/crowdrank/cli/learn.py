@@ -59,8 +59,9 @@ def learn(
     features_columns: options.FeatureTable = None,
     missing_features: options.MissingFeatureCells = options.MissingFeatures.REFUSE,
     method: Annotated[
-        str, typer.Option(metavar="NAME", help="Learning method: ltr-crowds, or a baseline.", rich_help_panel=MODEL)
-    ] = "ltr-crowds",
+        str,
+        typer.Option(metavar="NAME", help="Learning method: auto, ltr-crowds, or a baseline.", rich_help_panel=MODEL),
+    ] = "auto",
     ranker: Annotated[
         str, typer.Option(metavar="NAME", help="Kind of ranking function: linear or lightgbm.", rich_help_panel=MODEL)
     ] = "linear",

@@ -86,6 +86,10 @@ def rank(
             rich_help_panel=MODEL,
         ),
     ] = False,
+    measure: Annotated[
+        str | None,
+        typer.Option(metavar="ndcg", help="Order items for the largest expected NDCG.", rich_help_panel=MODEL),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", rich_help_panel=MODEL)] = None,
     items: Annotated[
         Path | None,
@@ -195,6 +199,7 @@ def rank(
         uncertainty=uncertainty,
         level=level,
         simultaneous=simultaneous,
+        measure=measure,
     )
     if heat_map is not None:
         _check_domains(chosen)

@@ -8,20 +8,34 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import EncodedSideInformation, Rankings, SideInformation
 from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
+from crowdrank.ltr.baselines import NO_EXPERTISE
 from crowdrank.ltr.e_step import EStep, Sampler
 from crowdrank.ltr.em import EM, EMResult
 from crowdrank.ltr.expertise import AnnotatorExpertise, annotator_expertise
 from crowdrank.ltr.features import Features
 from crowdrank.ltr.list_posterior import MAX_EXACT_ITEMS
-from crowdrank.ltr.methods import HeldOutScores, Method, by_name, learn_by_em, score_held_out, split_queries
+from crowdrank.ltr.methods import (
+    AUTO,
+    EM_METHOD,
+    POOLED,
+    HeldOutScores,
+    Method,
+    by_name,
+    learn_by_em,
+    prefers_pooled,
+    score_held_out,
+    split_queries,
+)
 from crowdrank.ltr.rankers.boosted import Boosted
-from crowdrank.ltr.rankers.linear import Linear, Ranker
+from crowdrank.ltr.rankers.linear import Linear, Ranker, Scorer
 from crowdrank.ltr.ranking_function import RankingFunction
 from crowdrank.ltr.training_set import CrowdLists, TrainingSet, build_training_set
+from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 
 Labels = Literal["auto", "map", "expected"]
 Progress = Callable[[int], None]
@@ -37,8 +51,10 @@ class CrowdRanker:
     ----------
     ranker : str or Ranker, default "linear"
         Kind of ranking function: "linear", "lightgbm", or an object with a `fit` method (see `Ranker`).
-    method : str, default "ltr-crowds"
-        How the function is learned, see `crowdrank.ltr.METHODS`.
+    method : str, default "auto"
+        How the function is learned, see `crowdrank.ltr.METHODS`. "auto" is "ltr-crowds", or "pooled" if that predicts
+        the lists of held-out queries better by two standard errors, as it does if annotators err together; it is
+        always "ltr-crowds" with side information, with true lists, or without held-out queries.
     side_information : SideInformation, optional
         Facts about the expertise θ of annotators. Lower θ is better; 0 means random lists.
     labels : {"auto", "map", "expected"}, default "auto"
@@ -87,7 +103,7 @@ class CrowdRanker:
     """
 
     ranker: str | Ranker = "linear"
-    method: str = "ltr-crowds"
+    method: str = AUTO
     side_information: SideInformation = field(default_factory=SideInformation)
     labels: Labels = "auto"
     sampler: Sampler = "auto"
@@ -155,20 +171,21 @@ class CrowdRanker:
         em = self._em(known, engine)
         if method.linear_only and not isinstance(em.ranker, Linear):
             raise SettingError(f"The method {self.method} works only with ranker='linear'.")
-        labels, held_out = self._validate(method, em, data, progress)
-        result = method.run(replace(em, labels=labels), data.crowd, data.features, progress)
-        result.convergence.warn(self.method)
-        chose_labels = held_out is not None and self._chooses_labels(method)
-        choice = (f"Trained on {_LABEL_WORDS[labels]}, which did better on held-out queries.",) if chose_labels else ()
+        may_pool = self.method == AUTO and truth is None and not known.has_annotators
+        name, labels, held_out = self._validate(method, em, data, may_pool, progress)
+        result = by_name(name).run(replace(em, labels=labels), data.crowd, data.features, progress)
+        result.convergence.warn(name)
+        if name == POOLED and method.models_annotators:
+            result = result._replace(theta=self._theta_given(result.scorer, em, data))
         return RankingFunction(
             scorer=result.scorer,
             names=given.names,
-            method=self.method,
-            settings=self._settings(labels),
+            method=name,
+            settings=self._settings(name, labels),
             expertise=self._expertise(lists, data.crowd, result, known) if method.models_annotators else None,
             validation=held_out.validation() if held_out else None,
             convergence=result.convergence,
-            notes=(*data.notes, *choice),
+            notes=(*data.notes, *self._choices(name, labels, held_out)),
         )
 
     def _check_sizes(self, crowd: CrowdLists) -> None:
@@ -188,25 +205,53 @@ class CrowdRanker:
         return self.labels == "auto" and method.run is learn_by_em
 
     def _validate(
-        self, method: Method, em: EM, data: TrainingSet, progress: Progress
-    ) -> tuple[Literal["map", "expected"], HeldOutScores | None]:
-        """The labels to train on, and their performance on held-out queries."""
+        self, method: Method, em: EM, data: TrainingSet, may_pool: bool, progress: Progress
+    ) -> tuple[str, Literal["map", "expected"], HeldOutScores | None]:
+        """The method and the labels to train with, and their performance on held-out queries."""
+        name = EM_METHOD if self.method == AUTO else self.method
         parts = split_queries(len(data.crowd.queries), self.held_out, self.seed)
         if parts is None:
-            return em.labels, None
+            return name, em.labels, None
         train, test = (data.crowd.subset(part) for part in parts)
         tried: dict[Literal["map", "expected"], HeldOutScores] = {}
+        scores: dict[str, FloatArray] = {}
         for labels in ("expected", "map") if self._chooses_labels(method) else (em.labels,):
             result = method.run(replace(em, labels=labels), train, data.features, progress)
-            tried[labels] = score_held_out(test, result.scorer.scores(data.features), result.theta, data.grades)
+            scores[labels] = result.scorer.scores(data.features)
+            tried[labels] = score_held_out(test, scores[labels], result.theta, data.grades)
         best = max(tried, key=lambda labels: tried[labels].mean)
-        return best, tried[best]
+        if may_pool:
+            alike = by_name(POOLED).run(em, train, data.features, progress).scorer.scores(data.features)
+            if prefers_pooled(test, scores[best], alike):
+                return POOLED, best, score_held_out(test, alike, NO_EXPERTISE, data.grades)
+        return name, best, tried[best]
 
-    def _settings(self, labels: str) -> dict[str, Any]:
-        """All settings as plain values, with the labels that were chosen."""
+    def _choices(self, name: str, labels: str, held_out: HeldOutScores | None) -> tuple[str, ...]:
+        """What was chosen on held-out queries, in words."""
+        if held_out is None:
+            return ()
+        if name == POOLED and self.method == AUTO:
+            return (_POOLED_NOTE,)
+        if not self._chooses_labels(by_name(name)):
+            return ()
+        return (f"Trained on {_LABEL_WORDS[labels]}, which did better on held-out queries.",)
+
+    def _theta_given(self, scorer: Scorer, em: EM, data: TrainingSet) -> FloatArray:
+        """Expertise of the annotators given a function that did not need it."""
+        given = replace(em, ranker=FixedRanker(scorer), iterations=min(self.iterations, _ROUNDS_GIVEN_FUNCTION))
+        return given.run(data.crowd, data.features).theta
+
+    def _settings(self, method: str, labels: str) -> dict[str, Any]:
+        """All settings as plain values, with the method and the labels that were chosen."""
         settings: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         ranker = self.ranker if isinstance(self.ranker, str) else repr(self.ranker)
-        return {**settings, "ranker": ranker, "labels": labels, "side_information": repr(self.side_information)}
+        return {
+            **settings,
+            "ranker": ranker,
+            "method": method,
+            "labels": labels,
+            "side_information": repr(self.side_information),
+        }
 
     def _expertise(
         self, lists: Rankings, crowd: CrowdLists, result: EMResult, known: EncodedSideInformation
@@ -224,6 +269,24 @@ class CrowdRanker:
             native=lists.frame_backend,
         )
 
+
+@dataclass(frozen=True)
+class FixedRanker:
+    """A ranker that returns a function that was trained before."""
+
+    scorer: Scorer
+
+    def fit(self, lists: RankedLists, features: FloatArray, starts: IntArray, init: Scorer | None = None) -> Scorer:
+        return self.scorer
+
+
+# Iterations of θ and true lists for a given function.
+_ROUNDS_GIVEN_FUNCTION = 5
+
+_POOLED_NOTE = (
+    "Trained on all lists with equal weights, which predicted the lists of held-out queries better than weights by "
+    "expertise: the annotators may err together, and agreement among them is then no sign of expertise."
+)
 
 _LABEL_WORDS = {
     "map": "the most probable list of each query",

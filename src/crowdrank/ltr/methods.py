@@ -70,7 +70,10 @@ class Method:
             )
 
 
+AUTO, EM_METHOD, POOLED = "auto", "ltr-crowds", "pooled"
+
 METHODS: dict[str, Method] = {
+    AUTO: Method(learn_by_em, "ltr-crowds, or pooled where that predicts held-out lists better", True),
     "ltr-crowds": Method(learn_by_em, "true lists, expertise and function by EM (LTRMA-MLE)", True),
     "ltrma-s1": Method(learn_by_em, "the same, with known annotators or true lists", True, "known"),
     "ltrma-s2": Method(learn_by_em, "the same, with annotators known within a range", True, "between"),
@@ -138,6 +141,38 @@ def score_held_out(
         [_weighted_tau(query, scores[part], weight) for query, part in zip(crowd.queries, parts, strict=True)]
     )
     return HeldOutScores("Kendall's tau", "the annotators' own lists", found[np.isfinite(found)])
+
+
+def prefers_pooled(crowd: CrowdLists, by_em: FloatArray, pooled: FloatArray) -> bool:
+    """Whether scores by pooling predict the lists of held-out queries better than those by EM, by two standard errors.
+
+    Every list counts alike here. EM weights annotators by how well they agree with the lists that it infers from them,
+    so annotators who copy one another, or share their errors, gain weight by agreeing; weighting the held-out lists in
+    the same way would confirm it. If errors are independent, the better function also predicts equally weighted lists
+    better.
+    """
+    found = [_mean_taus(query, by_em, pooled) for query in crowd.queries]
+    ahead = np.array([theirs - ours for ours, theirs in found if np.isfinite(ours) and np.isfinite(theirs)])
+    if len(ahead) < 2:
+        return False
+    return float(ahead.mean()) > 2 * float(np.std(ahead, ddof=1) / np.sqrt(len(ahead)))
+
+
+def _mean_taus(query: QueryLists, *functions: FloatArray) -> list[float]:
+    """For each function, the mean Kendall's tau with the annotators' lists of a query; nan if none has two items."""
+    found = []
+    for n in np.flatnonzero(query.annotator >= 0):
+        rows = slice(query.offsets[n], query.offsets[n + 1])
+        place = np.full(query.size, -1)
+        place[query.item[rows]] = query.place[rows]
+        if query.top is not None:
+            place[place < 0] = query.size  # items that a top-k list leaves out come after it
+        seen = np.flatnonzero(place >= 0)
+        order = np.sign(place[seen] - place[seen, None])
+        if pairs := np.count_nonzero(order):
+            own = [scores[query.start + seen] for scores in functions]
+            found.append([float(np.sum(np.sign(s[:, None] - s) * order)) / pairs for s in own])
+    return np.mean(found, axis=0).tolist() if found else [np.nan] * len(functions)
 
 
 def _weighted_tau(query: QueryLists, scores: FloatArray, theta: FloatArray) -> float:

@@ -47,6 +47,7 @@ def rank(
     uncertainty: Literal["model", "bootstrap", "none"] = "model",
     level: float = 0.95,
     simultaneous: bool = False,
+    measure: Literal["ndcg", "rbp"] | None = None,
     missing: Literal["unknown", "worse"] | None = None,
     exclude: str | Sequence[str] | None = None,
     aliases: Mapping[str, str] | None = None,
@@ -122,6 +123,9 @@ def rank(
         Level of the intervals in the comparison of systems. `Ranking.table` has a level of its own.
     simultaneous : bool, default False
         Whether rank intervals hold for all items of a query together, as for a published table, instead of one by one.
+    measure : {"ndcg", "rbp"}, optional
+        Order the items for the largest expected NDCG, from the draws of any model; see
+        `crowdrank.results.order_for_ndcg`. With crowd-agg it is the model's own setting, and "rbp" is possible.
     missing : {"unknown", "worse"}, optional
         How to treat items missing from a ranked list: ignore them, or rank them below the listed ones.
     exclude : str or sequence of str, optional
@@ -207,6 +211,7 @@ def rank(
         uncertainty=uncertainty,
         level=level,
         simultaneous=simultaneous,
+        measure=measure,
         exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude or ()),
         aliases=aliases or {},
         by=by,

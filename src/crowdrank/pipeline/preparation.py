@@ -181,6 +181,10 @@ def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
     if options.model != AUTO or has_setting(cls, "features"):  # a comparison of models may find features useless
         settings |= feature_settings(cls, choice.name, options)
     settings |= pooling_settings(cls, choice.name, options)
+    if options.measure is not None and has_setting(cls, "measure"):  # crowd-agg orders by it in its own way
+        settings["measure"] = options.measure
+    elif options.measure == "rbp":
+        raise SettingError(f"measure='rbp' needs crowd-agg; {choice.name} can be ordered for ndcg.")
     return cls(**settings) if given is None else replace(given, **settings)
 
 

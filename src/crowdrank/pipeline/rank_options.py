@@ -21,6 +21,8 @@ ColumnRoles: TypeAlias = Mapping[str, str | None]
 AUTO = "auto"
 UNCERTAINTY_METHODS = ("model", "bootstrap", "none")
 MISSING_RULES = ("unknown", "worse")
+MEASURES = ("ndcg", "rbp")
+_NOT_WITH_MEASURE = ("by", "criteria", "control", "time", "system", "score_scale", "anchors", "link_to")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,7 @@ class RankOptions(LeaderboardOptions):
     uncertainty: str = "model"
     level: float = 0.95
     simultaneous: bool = False
+    measure: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,6 +69,8 @@ class RankOptions(LeaderboardOptions):
             raise SettingError("control=True needs bradley-terry or thurstone; model='auto' compares others too.")
         if self.by or self.criteria or self.weights:
             _check_combinable(self)
+        if self.measure is not None:
+            _check_measure(self)
         if not 0 < self.level < 1:
             raise SettingError(f"level must be between 0 and 1, got {self.level}.")
         if self.engine is None or isinstance(self.engine, str):
@@ -93,6 +98,15 @@ def _check_combinable(options: RankOptions) -> None:
 
     names_query = bool(options.query or options.columns.get("query"))
     check_combinable(options, options.uncertainty, options.model == AUTO, names_query)
+
+
+def _check_measure(options: RankOptions) -> None:
+    if options.measure not in MEASURES:
+        raise SettingError(f"measure must be ndcg or rbp, got {options.measure!r}.")
+    if options.uncertainty == "none":
+        raise SettingError(f"measure={options.measure!r} counts ranks in draws: leave uncertainty='none' out.")
+    if other := next((name for name in _NOT_WITH_MEASURE if getattr(options, name)), None):
+        raise SettingError(f"measure={options.measure!r} replaces scores by expected gains: leave {other}= out.")
 
 
 def _names_query(cluster: str) -> bool:

@@ -15,11 +15,11 @@ from crowdrank.leaderboard.control import with_uncontrolled_ranks
 from crowdrank.leaderboard.publishing import check_link, publish
 from crowdrank.models import Model
 from crowdrank.models.base import model_settings
-from crowdrank.models.selection import models_that
+from crowdrank.models.selection import has_setting, models_that
 from crowdrank.pipeline.preparation import PreparedData, opening_notes, prepare
 from crowdrank.pipeline.rank_options import RankOptions, Stage, silent
 from crowdrank.pipeline.sources import load_gold, load_init
-from crowdrank.results import Ranking
+from crowdrank.results import Ranking, order_for_ndcg
 
 if TYPE_CHECKING:
     from crowdrank.evaluation import Evaluation, Gold
@@ -97,6 +97,8 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         ranking = replace(ranking, simultaneous=options.simultaneous)
         if options.criteria:
             ranking = with_weighted_overall(ranking, options.weights)
+        if options.measure == "ndcg" and not has_setting(type(prepared.model), "measure"):
+            ranking = order_for_ndcg(ranking)
         ranking = _compute_lazy_parts(ranking)  # inside the block, which records their warnings and holds the engine
         evaluation = None if gold is None else _evaluate(ranking.overall or ranking, gold)
         systems = None

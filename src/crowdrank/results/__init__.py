@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from crowdrank.results.covariates import CovariateEffect, covariate_effects, rank_changes
     from crowdrank.results.domains import Domains
     from crowdrank.results.drift import Drift
+    from crowdrank.results.expected_gain import order_for_ndcg
     from crowdrank.results.systems import Systems, compare_systems
 
 # Imported on first use.
@@ -40,6 +41,7 @@ _HOME = {
     "compare_systems": "systems",
     "covariate_effects": "covariates",
     "criterion_correlations": "categories",
+    "order_for_ndcg": "expected_gain",
     "rank_changes": "covariates",
 }
 
@@ -69,6 +71,7 @@ __all__ = [
     "covariate_effects",
     "criterion_correlations",
     "make_scale",
+    "order_for_ndcg",
     "rank_changes",
 ]
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 
 from crowdrank import BradleyTerry, Comparisons, FactorBT, Ranking
-from crowdrank.errors import DataError, UnknownNameError
+from crowdrank.errors import ConvergenceWarning, DataError, UnknownNameError
 from crowdrank.evaluation import accuracy, cross_validate, log_probabilities
 from crowdrank.results import bias_effects
 
@@ -95,8 +95,8 @@ def test_a_feature_may_be_measured_in_any_unit(fitted):
         np.testing.assert_allclose(1000 * part, same, rtol=1e-3, atol=1e-6)
     np.testing.assert_allclose(ALL.predict(again, finer), ALL.predict(ranking, votes), atol=1e-5)
     rms = np.sqrt(np.mean(votes.features["length"] ** 2))
-    assert ranking.parameters == {"unit_of_length": pytest.approx(rms)}
-    assert again.parameters == {"unit_of_length": pytest.approx(1000 * rms)}
+    assert ranking.parameters["unit_of_length"] == pytest.approx(rms)
+    assert again.parameters["unit_of_length"] == pytest.approx(1000 * rms)
 
 
 def test_a_weight_counts_as_repetition_in_the_unit_too(fitted):
@@ -112,7 +112,7 @@ def test_a_weight_counts_as_repetition_in_the_unit_too(fitted):
 def test_columns_of_one_and_nought_are_left_as_they_are():
     votes, *_ = crowd()
     signs = np.sign(votes.features["length"])
-    assert FactorBT(features=("sign",)).fit(replace(votes, features={"sign": signs})).parameters == {}
+    assert "unit_of_sign" not in FactorBT(features=("sign",)).fit(replace(votes, features={"sign": signs})).parameters
 
 
 @pytest.mark.parametrize("column", [np.zeros(60), np.full(60, 7.0), np.full(60, 1e200), np.full(60, 1e-200)])
@@ -185,3 +185,51 @@ def test_the_effect_of_position_is_the_excess_of_left_answers():
 def test_models_without_features_have_no_effects():
     votes, *_ = crowd()
     assert bias_effects(BradleyTerry().fit(votes)) == []
+
+
+def determined(spammers):
+    """Eight items in their order by 20 honest annotators, and spammers for the left side or for the worse half."""
+    rng = np.random.default_rng(4)
+    who = np.repeat(np.arange(20 + spammers), 16)
+    left, right = np.array([rng.choice(8, 2, replace=False) for _ in who]).T
+    brand = (left > 3) * 1.0 - (right > 3)
+    spam = np.where(who % 2, True, np.where(brand == 0, rng.random(len(who)) < 0.5, brand > 0))
+    says_left = np.where(who < 20, rng.random(len(who)) < expit(right - left), spam)
+    names = [np.array(list("abcdefgh"))[side] for side in (left, right)]
+    return Comparisons.of(*names, np.where(says_left, *names), annotator=who.astype(str), features={"brand": brand})
+
+
+def test_the_spread_of_feature_weights_makes_room_for_determined_spammers():
+    model, votes = FactorBT(features=("position", "brand")), determined(40)
+    found, narrow = model.fit(votes), replace(model, feature_weight_scale=1.0).fit(votes)
+    right = -np.arange(8.0)
+    assert accuracy(found.scores, right) > max(0.9, accuracy(narrow.scores, right) + 0.2)
+    assert found.parameters["feature_weight_scale"] > 3
+    assert FactorBT().fit(determined(0)).parameters["feature_weight_scale"] < 3
+
+
+def test_the_published_procedure_has_no_priors():
+    model = FactorBT(features=("position", "brand"), inference="published", max_steps=60)
+    with pytest.warns(ConvergenceWarning):
+        ranking = model.fit(determined(20))
+    assert accuracy(ranking.scores, -np.arange(8.0)) > 0.8
+    attention = ranking.annotators.estimate("attention")
+    honest = np.array([int(label) < 20 for label in ranking.annotators.labels])
+    assert attention[honest].mean() > attention[~honest].mean() + 0.2
+
+
+def test_the_published_gradient_is_that_of_its_target():
+    from scipy.optimize import check_grad
+
+    from crowdrank.models.crowd import published_factor_bt as published
+
+    rng = np.random.default_rng(1)
+    answers = published.Answers(
+        *rng.integers(3, size=(2, 30)), rng.integers(4, size=30), np.ones(30), rng.normal(size=(30, 2)), np.ones(30)
+    )
+    known = (answers, 3, 4, 0.5)
+    at = rng.normal(size=4 + 4 + 8)
+    error = check_grad(
+        lambda x: published._negative_target(x, *known)[0], lambda x: published._negative_target(x, *known)[1], at
+    )
+    assert error < 1e-4

@@ -94,8 +94,10 @@ MODELS = {
     "crowd-bt probit": joint_crowd_bt(tolerance=1e-7, link="probit"),
     "crowd-bt alternating": joint_crowd_bt(tolerance=1e-6, solver="alternating"),
     "crowd-bt virtual item": joint_crowd_bt(tolerance=1e-7, virtual_weight=0.5),
-    "factor-bt": FactorBT(tolerance=1e-7),
-    "factor-bt by conjugate gradients": FactorBT(tolerance=1e-5, solver="conjugate-gradients"),
+    "factor-bt": FactorBT(tolerance=1e-7, feature_weight_scale=1.0),
+    "factor-bt by conjugate gradients": FactorBT(
+        tolerance=1e-5, feature_weight_scale=1.0, solver="conjugate-gradients"
+    ),
     "variance-bt": VarianceBT(tolerance=1e-7),
 }
 every_model = pytest.mark.parametrize("model", list(MODELS.values()), ids=list(MODELS))

@@ -262,7 +262,7 @@ def test_curvature_of_priors_agrees_with_differences_of_gradients(formula):
     ("model", "formula", "of_logits"),
     [
         (CrowdBT(tolerance=1e-8), CROWD_BT, {"quality": (3.0, 0.5)}),
-        (FactorBT(tolerance=1e-8), FACTOR_BT, {"logit": (2.0, 1.5), "feature_weight": 1.0}),
+        (FactorBT(tolerance=1e-8, feature_weight_scale=1.0), FACTOR_BT, {"logit": (2.0, 1.5), "feature_weight": 1.0}),
         (VarianceBT(tolerance=1e-8), VARIANCE_BT, {"logit": (0.0, 1.0)}),
     ],
     ids=["crowd-bt", "factor-bt", "variance-bt"],

@@ -12,7 +12,16 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.data.features import feature_columns, typical_size
 from crowdrank.errors import SettingError
-from crowdrank.models.base import FitOptions, IterativeModel, check_connected, diagnose, require_kind
+from crowdrank.models.base import (
+    FitOptions,
+    IterativeModel,
+    build_ranking,
+    check_connected,
+    diagnose,
+    require_kind,
+    with_annotators,
+)
+from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.crowd import (
     Priors,
     Ties,
@@ -24,7 +33,8 @@ from crowdrank.models.crowd import (
     select_judgments,
 )
 from crowdrank.models.crowd.likelihood import FACTOR_BT, sigmoid
-from crowdrank.results import Ranking
+from crowdrank.models.crowd.published_factor_bt import Answers, PublishedFit, fit_published
+from crowdrank.results import Convergence, Ranking
 from crowdrank.results.bias_effects import FEATURE_UNIT_PREFIX, FEATURE_WEIGHT_PREFIX
 
 
@@ -42,12 +52,20 @@ class FactorBT(IterativeModel):
     attention_prior : (float, float), default (2.0, 4.0)
         Mean and standard deviation of the normal prior on γ, the logit of the attention. The default is wide enough for
         annotators who never look at the items.
-    feature_weight_scale : float, default 1.0
+    feature_weight_scale : float or "auto", default "auto"
         Standard deviation of the normal prior on the weight of a feature of typical size (its root mean square).
+        "auto" is 1, or more if some annotators nearly always answer by a feature: a prior too narrow for them would
+        take their answers for opinions about the items.
     ties : "drop" or "half", default "drop"
         Whether ties are ignored or count as half an answer each way.
     solver : "joint" or "conjugate-gradients", default "joint"
         Newton's method on all parameters, or nonlinear conjugate gradients as in the paper.
+    inference : "map" or "published", default "map"
+        The posterior mode, or the paper's own procedure: no priors but a virtual item that every item wins and loses
+        against, the paper's starting values, and conjugate gradients. Attention and feature weights then diverge
+        slowly for annotators who only follow a feature, so it seldom converges.
+    virtual_weight : float, default 0.5
+        λ of the published procedure, the weight of the virtual item's wins and losses.
     tolerance : float, default 1e-4
         Stop when no combination of parameters is further from the optimum than this, in standard errors.
     max_steps : int, default 200
@@ -87,20 +105,28 @@ class FactorBT(IterativeModel):
     features: tuple[str, ...] = ("position",)
     prior_scale: float = 3.0
     attention_prior: tuple[float, float] = (2.0, 4.0)
-    feature_weight_scale: float = 1.0
+    feature_weight_scale: float | Literal["auto"] = "auto"
     ties: Ties = "drop"
     solver: Literal["joint", "conjugate-gradients"] = "joint"
+    inference: Literal["map", "published"] = "map"
+    virtual_weight: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_ties(self.ties)
         for name in ("prior_scale", "feature_weight_scale"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise SettingError(f"{name} must be positive, got {getattr(self, name)}.")
+            value = getattr(self, name)
+            from_data = value == "auto" and name == "feature_weight_scale"
+            if not from_data and (isinstance(value, str) or not 0 < value < np.inf):
+                raise SettingError(f"{name} must be positive, got {value}.")
         if len(self.attention_prior) != 2 or not 0 < self.attention_prior[1] < np.inf:
             raise SettingError(
                 f"attention_prior must be a mean and a positive standard deviation, got {self.attention_prior!r}."
             )
+        if self.inference not in ("map", "published"):
+            raise SettingError(f"inference must be map or published, got {self.inference!r}.")
+        if not 0 <= self.virtual_weight < np.inf:
+            raise SettingError(f"virtual_weight must be zero or more, got {self.virtual_weight}.")
         if self.solver not in ("joint", "conjugate-gradients"):
             raise SettingError(f"solver must be joint or conjugate-gradients, got {self.solver!r}.")
         if not self.features:
@@ -109,10 +135,14 @@ class FactorBT(IterativeModel):
     def _fit(self, judgments: Judgments, options: FitOptions) -> Ranking:
         comparisons = require_kind(Comparisons, judgments, self)
         check_connected(diagnose(select_judgments(comparisons, self.ties)), has_prior=True)
-        priors = Priors(scale=self.prior_scale, logit=self.attention_prior, feature_weight=self.feature_weight_scale)
         columns = feature_columns(comparisons, self.features)
         units = {name: typical_size(column, comparisons.weights) for name, column in columns.items()}
         encoder = ScaledFeatures(self.features, units)
+        if self.inference == "published":
+            return self._fit_published(comparisons, encoder)
+        spread = self.feature_weight_scale
+        spread = weight_spread(comparisons, columns) if spread == "auto" else spread
+        priors = Priors(scale=self.prior_scale, logit=self.attention_prior, feature_weight=spread)
         estimate = fit_map(self, comparisons, FACTOR_BT, priors, options, encoder, ties=self.ties, solver=self.solver)
 
         def estimates() -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
@@ -123,7 +153,43 @@ class FactorBT(IterativeModel):
             return found
 
         sizes = {f"{FEATURE_UNIT_PREFIX}{name}": unit for name, unit in units.items() if unit != 1}
-        return replace(build_crowd_ranking(self, estimate, estimates), parameters=sizes)
+        estimated = {} if spread == self.feature_weight_scale else {"feature_weight_scale": spread}
+        return replace(build_crowd_ranking(self, estimate, estimates), parameters=sizes | estimated)
+
+    def _fit_published(self, comparisons: Comparisons, encoder: ScaledFeatures) -> Ranking:
+        """The paper's procedure; uncertainty by resampling."""
+        fit = self._run_published(comparisons, encoder)
+        names = [f"{FEATURE_WEIGHT_PREFIX}{name}" for name in encoder.units]
+        units = np.array(list(encoder.units.values()))
+
+        def estimates() -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
+            found = {"attention": sigmoid(fit.logits)}
+            found |= dict(zip(names, (fit.feature_weights / units).T, strict=True))
+            return {name: (value, value, value) for name, value in found.items()}  # without priors: no curvature
+
+        ranking = build_ranking(
+            self,
+            comparisons,
+            fit.scores,
+            log_likelihood=fit.value,
+            convergence=Convergence(fit.converged, fit.steps, fit.gradient, "the largest derivative left"),
+            measure=lambda: bootstrap(
+                comparisons,
+                lambda drawn: drawn.items.centre(self._run_published(drawn, encoder).scores),
+                seed=self.seed,
+            ),
+        )
+        return with_annotators(ranking, comparisons, estimates)
+
+    def _run_published(self, comparisons: Comparisons, encoder: ScaledFeatures) -> PublishedFit:
+        votes = select_judgments(comparisons, "drop")
+        left_won = votes.outcome > 0
+        winner, loser = np.where(left_won, (votes.left, votes.right), (votes.right, votes.left)).astype(np.int64)
+        who = np.zeros(len(votes), np.int64) if votes.annotator is None else votes.annotator.astype(np.int64)
+        seen = encoder(votes) * np.where(left_won, 1.0, -1.0)[:, None]
+        answers = Answers(winner, loser, who, votes.weights, seen, left_won.astype(np.float64))
+        people = max(1, len(votes.annotators))
+        return fit_published(answers, len(votes.items), people, self.virtual_weight, self.max_steps)
 
     def predict(self, ranking: Ranking, comparisons: Comparisons) -> FloatArray:
         """Probabilities of left, tie and right for each comparison, as columns. Ties have probability 0.
@@ -140,6 +206,38 @@ class FactorBT(IterativeModel):
             logit = np.log(attention) - np.log1p(-attention)
         left, right, *_ = likelihood.FORMULAS[FACTOR_BT](margin, logit, bias)
         return np.stack((left, np.zeros(len(margin)), right), axis=1)
+
+
+def weight_spread(comparisons: Comparisons, columns: Mapping[str, FloatArray]) -> float:
+    """Standard deviation of feature weights that leaves room for the annotators who follow a feature most.
+
+    For every annotator and feature, how often the answers followed the feature, as a smoothed logit: at most the weight
+    of someone who answers by that feature alone. The spread is 1.25 times the 95 % quantile of its size over
+    annotators, for the feature where it is largest, so a few lucky streaks do not widen it. It is at least 1.
+    """
+    if comparisons.annotator is None:
+        return _SMALLEST_SPREAD
+    spread, people = _SMALLEST_SPREAD, len(comparisons.annotators)
+    decided = comparisons.outcome != 0
+    for column in columns.values():
+        shown = decided & (column != 0)
+        who, weight = comparisons.annotator[shown], comparisons.weights[shown]
+        followed = weight * (np.sign(column[shown]) == np.sign(comparisons.outcome[shown]))
+        total = np.bincount(who, weight, people)
+        agreed = np.bincount(who, followed, people)[total >= _MIN_ANSWERS]
+        answers = total[total >= _MIN_ANSWERS]
+        if len(answers):
+            logit = np.log((agreed + 0.5) / (answers - agreed + 0.5))
+            spread = max(spread, _ROOM * float(np.quantile(np.abs(logit), _QUANTILE)))
+    return spread
+
+
+# The spread of feature weights is at least this …
+_SMALLEST_SPREAD = 1.0
+# … and is read off annotators with this many answers, at this quantile.
+_MIN_ANSWERS, _QUANTILE = 8, 0.95
+# A prior only as wide as the largest weights would still shrink them.
+_ROOM = 1.25
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,84 @@
+"""The order with the largest expected NDCG, from the draws behind any ranking."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from crowdrank.arrays import FloatArray
+from crowdrank.data import Items
+from crowdrank.errors import DataError
+from crowdrank.results.parts import Uncertainty
+from crowdrank.results.ranking import Ranking
+
+# The grade of the best item, as in CrowdAgg's relevance judgments; ranks are spread evenly from here down to grade 0.
+_TOP_GRADE = 4
+
+
+def order_for_ndcg(ranking: Ranking) -> Ranking:
+    """Return the ranking in the order with the largest expected NDCG.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        A ranking with uncertainty, by any model.
+
+    Returns
+    -------
+    Ranking
+        Its scores are expected gains from 0 to 1, its draws the gains in each draw of the scores, and
+        `parameters["expected_ndcg"]` the NDCG that is expected of the order, the mean over queries.
+
+    Notes
+    -----
+    Each draw of the scores is a possible truth. The item of rank r among n has the gain 2^g − 1 there, with the grade
+    g = 4 (n − r) / (n − 1), so that grades are spread evenly from 4 to 0. All draws have the same ideal order, so the
+    sum of gains over log₂(1 + position) is largest if items are sorted by their mean gain over the draws, and so is
+    NDCG at every cut-off. An item that may be among the best comes before one of the same mean score that surely is
+    average: gains grow faster than ranks. CrowdAgg sorts by expected gains too, with the discount of the rank as gain.
+
+    Reference: Niu et al. (2015), Listwise approach for rank aggregation in crowdsourcing.
+
+    Examples
+    --------
+    >>> from crowdrank import BradleyTerry, Comparisons
+    >>> votes = Comparisons.of(["a", "b", "a"] * 9, ["b", "c", "c"] * 9, ["a", "b", "a"] * 6 + ["b", "c", "a"] * 3)
+    >>> ordered = order_for_ndcg(BradleyTerry().fit(votes))
+    >>> list(ordered), ordered.parameters["expected_ndcg"] > 0.9
+    (['a', 'b', 'c'], True)
+    """
+    if not ranking.has_uncertainty:
+        raise DataError("The order with the largest expected NDCG needs uncertainty, and this ranking has none.")
+    known = ranking.uncertainty
+    gains = _gains(known, ranking.items)
+    expected = gains.mean(axis=0)
+    parameters = {**ranking.parameters, "expected_ndcg": _expected_ndcg(expected, ranking.items)}
+    method = f"ranks in {len(gains):,} draws by {known.method}"
+    # counted, because gains are far from normal
+    drawn = Uncertainty(gains, gains.std(axis=0), method, sampled=True)
+    ordered = replace(ranking, scores=expected, parameters=parameters, scale=None)
+    return ordered.with_parts(uncertainty=lambda: drawn, notes=lambda: [*ranking.notes, _NOTE])
+
+
+_NOTE = "Ordered by expected NDCG: scores are expected gains between 0 and 1, from the ranks of each item in the draws."
+
+
+def _gains(known: Uncertainty, items: Items) -> FloatArray:
+    """The gain of every item in every draw, between 0 and 1; items that are tied have the rank in the middle."""
+    best, worst = known.ranks(items)
+    last = np.maximum(np.diff(items.starts)[items.query] - 1, 1)
+    grade = _TOP_GRADE * (1 - ((best + worst) / 2 - 1) / last)
+    return np.asarray(np.expm1(grade * np.log(2)) / (2**_TOP_GRADE - 1))
+
+
+def _expected_ndcg(expected: FloatArray, items: Items) -> float:
+    """Expected NDCG of the items in the order of their expected gains, the mean over queries of two items or more."""
+    found = []
+    for query in range(len(items.queries)):
+        own = np.sort(expected[items.of_query(query)])[::-1]
+        if len(own) > 1:
+            ideal = np.expm1(np.linspace(_TOP_GRADE, 0, len(own)) * np.log(2)) / (2**_TOP_GRADE - 1)
+            discount = 1 / np.log2(np.arange(2, len(own) + 2))
+            found.append(float(own @ discount / (ideal @ discount)))
+    return float(np.mean(found)) if found else 1.0
