@@ -267,9 +267,11 @@ def _beliefs(
     known = SideInformation(people=people, gold=gold)
     judges = 0 if comparisons.annotator is None else len(comparisons.annotators)
     can_be_jury = judges >= _MIN_JUDGES and int(np.diff(comparisons.items.starts).max()) <= MAX_ITEMS
-    choice = default_model(comparisons, people=people, gold=gold is not None).name
-    if can_be_jury and (choice == "jury" or GOLD in names):
+    choice = "jury" if GOLD in names else default_model(comparisons, people=people, gold=gold is not None).name
+    if can_be_jury and choice == "jury":
         return JuryBeliefs(fit_jury(comparisons, known.encode(comparisons)), seed)
+    if choice == "jury":
+        choice = default_model(comparisons, people=people, gold=gold is not None).name
     cls = by_name(choice)
     used = known if cls.accepts_side_information else None
     if cls.accepts_people:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -124,6 +124,11 @@ class JuryFit:
     direction: TruthDirection
     known: EncodedSideInformation
 
+    def knowing(self, known: EncodedSideInformation) -> JuryFit:
+        """The same answers with other gold pairs: only the direction of the truth is found anew."""
+        direction = _direction(self.cells, self.factors, self.item_factors, known)
+        return replace(self, direction=direction, known=known)
+
     @cached_property
     def effective_judges(self) -> float:
         weight = self.factors.answer_weight(self.cells)
@@ -239,9 +244,12 @@ def fit_jury(comparisons: Comparisons, known: EncodedSideInformation) -> JuryFit
     cells = make_cells(comparisons)
     factors = fit_factors(cells)
     items = fit_items(cells, comparisons.items, *factors.evidence(cells))
+    return JuryFit(cells, comparisons.items, factors, items, _direction(cells, factors, items, known), known)
+
+
+def _direction(cells: Cells, factors: Factors, items: ItemFactors, known: EncodedSideInformation) -> TruthDirection:
     gold = items.mean[known.gold_better] - items.mean[known.gold_worse]
-    direction = find_direction(factors, cells.reliability, known, gold)
-    return JuryFit(cells, comparisons.items, factors, items, direction, known)
+    return find_direction(factors, cells.reliability, known, gold)
 
 
 def _gold_answers(cells: Cells, known: EncodedSideInformation) -> FloatArray:
