@@ -68,7 +68,7 @@ def gold_pairs(truth: dict[str, str], queries: Sequence[str]) -> cr.Comparisons 
 
 def accuracy(fit: JuryFit, votes: cr.Comparisons, truth: dict[str, str], known: Sequence[str], test: set[str]) -> float:
     """Share of right orders on the other half. Only the direction of the truth depends on gold."""
-    scores = fit.knowing(cr.SideInformation(gold=gold_pairs(truth, known)).encode(votes)).scores
+    scores = fit.with_side_information(cr.SideInformation(gold=gold_pairs(truth, known)).encode(votes)).scores
     items = votes.items
     right = []
     for code, query in enumerate(map(str, items.queries)):

@@ -333,7 +333,9 @@ def main() -> None:
     given = options.parse_args()
     warnings.simplefilter("ignore", CrowdrankWarning)
     begin, when, data = time.monotonic(), made(), folder()
-    sets = [one for one in DATA if given.only is None or one.name in (given.only, *given.only.split(","))]
+    # a name may hold a comma
+    only = [given.only] if given.only in [one.name for one in DATA] else (given.only or "").split(",")
+    sets = [one for one in DATA if given.only is None or one.name in only]
     for missing in [one for one in sets if not (data / one.path).exists()]:
         print(f"{missing.name} is left out: there is no {missing.path} in the data folder.", file=sys.stderr)
         sets.remove(missing)

@@ -124,7 +124,7 @@ class JuryFit:
     direction: TruthDirection
     known: EncodedSideInformation
 
-    def knowing(self, known: EncodedSideInformation) -> JuryFit:
+    def with_side_information(self, known: EncodedSideInformation) -> JuryFit:
         """The same answers with other gold pairs: only the direction of the truth is found anew."""
         direction = _direction(self.cells, self.factors, self.item_factors, known)
         return replace(self, direction=direction, known=known)
