@@ -333,7 +333,9 @@ def main() -> None:
     given = options.parse_args()
     warnings.simplefilter("ignore", CrowdrankWarning)
     begin, when, data = time.monotonic(), made(), folder()
-    sets = [one for one in DATA if given.only is None or one.name in given.only.split(",")]
+    # a name may hold a comma
+    only = [given.only] if given.only in [one.name for one in DATA] else (given.only or "").split(",")
+    sets = [one for one in DATA if given.only is None or one.name in only]
     for missing in [one for one in sets if not (data / one.path).exists()]:
         print(f"{missing.name} is left out: there is no {missing.path} in the data folder.", file=sys.stderr)
         sets.remove(missing)
@@ -353,7 +355,7 @@ def main() -> None:
         print(f"{one.name}, after {time.monotonic() - begin:.0f} s: {shown}", file=sys.stderr, flush=True)
     text = "# Rankings from unreliable judges\n\n" + page(found, sets, given.draws)
     print(text)
-    if given.only is None and given.methods is None and given.draws == _DRAWS and len(sets) == len(DATA):
+    if given.only is None and given.methods is None and given.draws > 1 and len(sets) == len(DATA):
         text += f"\nMade by `benchmarks/unreliable_judges.py` in {time.monotonic() - begin:.0f} s.\n\n{when}\n"
         _OUT.write_text(text, encoding="utf-8")
         record(Path(__file__), _OUT.parent, _OUT.stem, when=when)

@@ -121,3 +121,23 @@ def test_a_value_that_is_not_a_choice_is_a_usage_error(crowdrank, votes):
     ended = crowdrank("next", votes, "--beliefs", "magic")
     assert ended.code == 2
     assert "'auto', 'mcmc', 'online'" in ended.err
+
+
+def test_answers_to_buy_have_a_gain_per_price(crowdrank, votes, tmp_path):
+    prices, out = tmp_path / "prices.csv", tmp_path / "buy.csv"
+    prices.write_text("annotator,kind,price\ngold,,4\n")
+    ended = crowdrank("next", votes, "--ask", "gold", "--people", prices, "--count", 2, "--out", out)
+    assert ended.code == 0, ended.err
+    assert "2 answers for 8" in ended.out
+    bought = pl.read_csv(out)
+    assert bought.columns == ["annotator", "left", "right", "gain", "price", "gain_per_price"]
+    assert bought["annotator"].to_list() == ["gold", "gold"]
+    assert bought["gain_per_price"].to_list() == pytest.approx((bought["gain"] / 4).to_list())
+    listed = json.loads(crowdrank("next", votes, "--ask", "gold", "--count", 1, "--json").out)
+    assert set(listed[0]) == set(bought.columns)
+
+
+def test_ask_needs_votes_and_known_names(crowdrank, votes, people):
+    assert "--ask needs a file" in crowdrank("next", "--ask", "gold").err
+    assert "did you mean 'ann'" in crowdrank("next", votes, "--ask", "annn").err
+    assert "--people and --gold-pairs are for --ask" in crowdrank("next", votes, "--people", people).err

@@ -1,6 +1,7 @@
 """Control of covariates: effects next to the scores of bradley-terry and thurstone."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from crowdrank import BradleyTerry, Comparisons, Thurstone
 from crowdrank.errors import DataError, SettingError
 from crowdrank.models.pairwise.covariates import CovariateObjective, encode_pairs
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, PROBIT, THRESHOLD
+from crowdrank.pipeline import RankOptions, run
 from crowdrank.results import Ranking, covariate_effects, rank_changes
 from tests.leaderboard.arenas import NAMES, styled_arena
 
@@ -127,6 +129,18 @@ def test_rank_shows_what_the_control_changes(tmp_path):
     again = Ranking.load(tmp_path / "board.json")
     assert covariate_effects(again) == covariate_effects(ranking)
     assert rank_changes(again).equals(rank_changes(ranking))
+
+
+def test_the_choice_of_the_model_says_why_annotators_count_alike():
+    votes = styled_arena(1, votes=300)
+    names = np.array(["ann", "bob", "cat"], object)
+    votes = replace(votes, annotators=names, annotator=(np.arange(len(votes)) % 3).astype(np.int32))
+    found = run(votes, RankOptions(features=("style",), control=True, uncertainty="none"))
+    assert found.ranking.model == "bradley-terry"
+    assert "crowd-bt, otherwise the default here, does not. All annotators count alike." in found.choice.reason
+    kinds = {name: cr.AnnotatorDetails(kind=kind) for name, kind in zip(names, ("human", "llm", "llm"), strict=True)}
+    found = run(votes, RankOptions(features=("style",), control=True, people=kinds, uncertainty="none"))
+    assert "Without control=True, commensurate-bt removes how far the features bias" in found.choice.reason
 
 
 def test_the_columns_of_two_sides_are_subtracted(crowdrank, tmp_path):

@@ -1,5 +1,6 @@
 """Active collection: what to ask next and who to ask, when to stop, and how reliable the result is."""
 
+from crowdrank.active.buying import Purchase, choose_answers
 from crowdrank.active.collection import AnswerLog, Budget, SimulatedCollection, run_collection
 from crowdrank.active.forecasting import Forecast, forecast, forecast_from_draws
 from crowdrank.active.history import QuestionHistory
@@ -40,6 +41,7 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyComparison",
+    "Purchase",
     "Question",
     "QuestionHistory",
     "Random",
@@ -52,6 +54,7 @@ __all__ = [
     "best_pair",
     "best_triplet",
     "by_name",
+    "choose_answers",
     "compare_policies",
     "decision",
     "expected_gain",

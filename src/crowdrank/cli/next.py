@@ -15,7 +15,7 @@ from crowdrank.errors import SettingError
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdrank.active import Question, Rules
+    from crowdrank.active import Purchase, Question, Rules
     from crowdrank.data import Comparisons, Items
     from crowdrank.io import AnnotatorTable, ItemTable
 
@@ -42,6 +42,24 @@ def next_questions(
         typer.Option(metavar="COLUMN", help="Column of the judgments that holds the query.", rich_help_panel=INPUT),
     ] = None,
     count: Annotated[int, typer.Option(help="Number of questions.", min=1, rich_help_panel=_QUESTIONS)] = 20,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="gold|human|NAME",
+            help="Whose answers to buy, by expected gain per price: gold (an expert's), any human, or an annotator. "
+            "Repeatable.",
+            rich_help_panel=_QUESTIONS,
+        ),
+    ] = None,
+    people: options.People = None,
+    gold_pairs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Pairs whose better item is known already, for --ask.",
+            rich_help_panel=options.SIDE_INFORMATION,
+        ),
+    ] = None,
     annotator: Annotated[
         str | None, typer.Option(metavar="NAME", help="Questions for this annotator only.", rich_help_panel=_QUESTIONS)
     ] = None,
@@ -100,17 +118,22 @@ def next_questions(
     from crowdrank.models.selection import parse_settings
 
     check_table(out)
+    if ask:
+        _buy(file, parse_columns(columns, query), ask, count, people, gold_pairs, seed, out, as_json, wide)
+        return
+    if people is not None or gold_pairs is not None:
+        raise SettingError("--people and --gold-pairs are for --ask; the annotators of other questions: --annotators.")
     policy_class = active.by_name(policy)
     chooser = policy_class(**parse_settings(policy_class, parse_set(settings)))
     item_table = None if items is None else io.read_items(items)
-    people = None if annotators is None else io.read_annotators(annotators)
+    table = None if annotators is None else io.read_annotators(annotators)
     votes = None if file is None else _comparisons(file, parse_columns(columns, query))
     if item_table is None and votes is None:
         raise SettingError("Nothing to ask about: give a file of judgments, or items with --items.")
-    names = _annotators(votes, people, annotator)
+    names = _annotators(votes, table, annotator)
     with spinner("Updating beliefs"):
         model, state = _beliefs(beliefs, votes, item_table, names, seed)
-        asked = active.QuestionHistory(state, _rules(item_table, people, quota, repeats), votes)
+        asked = active.QuestionHistory(state, _rules(item_table, table, quota, repeats), votes)
         decided, status = _decision_status(until, level, model, state)
     if decided:
         count = 0
@@ -124,6 +147,62 @@ def next_questions(
         return
     name = "posterior sampling" if isinstance(model, online.SequentialMCMC) else "online updates"
     _show(frame, chosen, count, [f"{_facts(votes, state)}; beliefs from {name}.", *status], out, wide)
+
+
+def _buy(
+    file: Path | None,
+    roles: dict[str, str | None],
+    ask: list[str],
+    count: int,
+    people: Path | None,
+    gold_pairs: Path | None,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+    wide: bool,
+) -> None:
+    """Choose answers by expected gain per price."""
+    from crowdrank import io
+    from crowdrank.active import choose_answers
+    from crowdrank.data.annotator_names import people_from_names
+
+    if file is None:
+        raise SettingError("--ask needs a file of judgments: it weighs what an answer adds to them.")
+    votes = _comparisons(file, roles)
+    known = people_from_names(map(str, votes.annotators)) if people is None else io.read_people(people)
+    gold: Any = None
+    if gold_pairs is not None:
+        gold = io.read(gold_pairs, kind="comparisons", columns={k: v for k, v in roles.items() if k == "query"})
+    with spinner(f"Choosing {count:,} answers"):
+        chosen = choose_answers(votes, ask, count, people=known, gold=gold, seed=seed)
+    frame = _purchases(chosen)
+    if out is not None:
+        io.write_table(frame, out)
+    if as_json:
+        print_json(frame.to_dicts())
+        return
+    screen = console(wide=wide)
+    if len(chosen) < count:
+        screen.print(f"Only {len(chosen):,} answers are left to buy.", style="yellow")
+    if chosen:
+        gain, price = sum(one.gain for one in chosen), sum(one.price for one in chosen)
+        answers = "1 answer" if len(chosen) == 1 else f"{len(chosen):,} answers"
+        screen.print(f"{answers} for {price:g}: expected to put {gain:.1f} more pairs of items in the right order.\n")
+        from crowdrank.reports import questions_table
+
+        screen.print(questions_table(frame))
+    if out is not None:
+        screen.print(f"Written to {out}{'' if chosen else ' (no questions)'}.", soft_wrap=True)
+
+
+def _purchases(chosen: list[Purchase]) -> pl.DataFrame:
+    """One row per answer. With a column `winner` filled in, it is a file of judgments, or of gold pairs."""
+    import polars as pl
+
+    text = dict.fromkeys(("annotator", "query", "left", "right"), pl.String)
+    schema = {**text, "gain": pl.Float64, "price": pl.Float64, "gain_per_price": pl.Float64}
+    frame = pl.DataFrame([(*one, one.gain_per_price) for one in chosen], schema, orient="row")
+    return frame if frame["query"].is_not_null().any() else frame.drop("query")
 
 
 def _comparisons(file: Path, roles: dict[str, str | None]) -> Comparisons:

@@ -25,14 +25,29 @@ def models_with(setting: str) -> list[str]:
     return [name for name, model in REGISTRY.items() if has_setting(model, setting)]
 
 
-def default_choice(judgments: Judgments, options: LeaderboardOptions) -> ModelChoice | None:
-    """The model of a ranking with control, or over time, where the user names none; otherwise None."""
+def default_choice(judgments: Judgments, options: LeaderboardOptions, default: str) -> ModelChoice | None:
+    """The model of a ranking with control, or over time, where the user names none; otherwise None.
+
+    Parameters
+    ----------
+    judgments : Comparisons, Ratings or Rankings
+        The judgments.
+    options : LeaderboardOptions
+        Whether there is control, or time.
+    default : str
+        The model that would be chosen without them; the reason says why it is not.
+    """
     if not options.control and not options.time:
         return None
+    what = "effects of features next to the scores" if options.control else "strengths that drift over time"
     several = judgments.annotator is not None and len(judgments.annotators) > 1
-    alike = " All annotators count alike." if several else ""
-    what = "Effects of features are estimated next to the scores." if options.control else "Strengths drift over time."
-    return ModelChoice(_DEFAULT, f"{what}{alike}")
+    if default == _DEFAULT or not several:
+        alike = " All annotators count alike." if several else ""
+        return ModelChoice(_DEFAULT, f"It has {what}.{alike}")
+    reason = f"It has {what}; {default}, otherwise the default here, does not. All annotators count alike."
+    if options.control and has_setting(REGISTRY[default], "features"):
+        reason += f" Without control=True, {default} removes how far the features bias the judges."
+    return ModelChoice(_DEFAULT, reason)
 
 
 def feature_settings(model: type[Model], name: str, options: LeaderboardOptions) -> dict[str, tuple[str, ...]]:

@@ -145,7 +145,7 @@ def _choose_model(
         gold=options.gold_pairs is not None and not are_agreed(options.gold_pairs),
     )
     if options.model is None:
-        return default_choice(judgments, options) or default_for_categories(judgments, options) or default
+        return default_choice(judgments, options, default.name) or default_for_categories(judgments, options) or default
     from crowdrank.evaluation import compare_models
 
     if isinstance(judgments, Comparisons):  # the compared models get the requested features and no others

@@ -225,7 +225,7 @@ def questions_table(frame: pl.DataFrame, top: int = 20) -> Table:
     """Return a table of the first questions, one per row."""
     table = Table(box=None, pad_edge=False)
     for name in frame.columns:
-        table.add_column(name, justify="right" if name == "probability" else "left")
+        table.add_column(name, justify="right" if frame.schema[name].is_numeric() else "left")
     for row in frame.head(top).iter_rows(named=True):
         table.add_row(*(f"{v:.2g}" if isinstance(v, float) else label(v) for v in row.values()))
     if frame.height > top:

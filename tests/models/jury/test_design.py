@@ -8,7 +8,7 @@ import crowdrank as cr
 from crowdrank import AnnotatorDetails
 from crowdrank.evaluation import compare_models, verdicts
 from crowdrank.models.selection import default_model
-from tests.models.jury.simulated import gold_pairs, jury, share_right
+from tests.models.jury.simulated import gold_pairs, graded_gold, graded_jury, jury, share_right
 
 
 def llm(votes, **kinds):
@@ -32,6 +32,28 @@ def test_one_order_needs_to_be_told():
 def test_ordinary_crowds_are_no_jury_even_with_gold():
     votes = cr.simulation.crowd_bt(items=12, annotators=8, pairs=60, votes=6, seed=3).judgments
     assert default_model(votes, gold=True).name == "crowd-bt"
+
+
+@pytest.mark.parametrize("kind", ["ratings", "lists"])
+def test_gold_decides_whom_to_believe_about_grades_and_lists(kind):
+    judged, truth = graded_jury(kind)
+
+    def right(ranking):
+        scores = ranking.scores.reshape(truth.shape)[12:]  # queries without gold
+        first, second = np.triu_indices(truth.shape[1], 1)
+        return np.mean((scores[:, first] > scores[:, second]) == (truth[12:, first] > truth[12:, second]))
+
+    assert right(cr.rank(judged, uncertainty="none")) < 0.65
+    ranking = cr.rank(judged, gold_pairs=graded_gold(truth, 12), uncertainty="none")
+    assert ranking.model == "jury"
+    assert right(ranking) > 0.78
+    assert any("Gold pairs decide whom to believe" in note for note in ranking.notes)
+
+
+def test_gold_pairs_of_an_ordinary_crowd_that_grades_are_used():
+    judged, truth = graded_jury("ratings", good=6, bad=0, queries=8)
+    ranking = cr.rank(judged, gold_pairs=graded_gold(truth, 5), uncertainty="none")
+    assert ranking.model == "crowd-bt"
 
 
 def test_rank_warns_of_shared_errors_whatever_the_model():

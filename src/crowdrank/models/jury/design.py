@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from crowdrank.data import Comparisons, Judgments
+from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.data.side_information import NO_SIDE_INFORMATION, AnnotatorDetails
 from crowdrank.models.jury.cells import make_cells
 from crowdrank.models.jury.item_scores import MAX_ITEMS
@@ -26,7 +26,8 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
     people : mapping from annotator to AnnotatorDetails, optional
         Kinds of annotators.
     gold : bool, default False
-        Whether gold pairs are given. Then judges who err together are a jury, whatever they are.
+        Whether gold pairs are given. Then judges who err together are a jury, whatever they are, and whether they
+        compare, grade or list items.
 
     Examples
     --------
@@ -34,8 +35,9 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
     >>> why_jury(both)
     'Every judge saw the pairs in both orders, so its consistency with itself tells how far to believe it.'
     """
-    if not isinstance(judgments, Comparisons) or judgments.annotator is None:
-        return ""
+    if judgments.annotator is None or not isinstance(judgments, Comparisons):
+        pairs = as_comparisons(judgments) if gold else None
+        return "" if pairs is None else _why_gold_decides(pairs)
     if len(judgments.annotators) < _MIN_JUDGES or len(judgments) > _MAX_ROWS:
         return ""
     if int(np.diff(judgments.items.starts).max()) > MAX_ITEMS:
@@ -47,9 +49,24 @@ def why_jury(judgments: Judgments, people: Mapping[str, AnnotatorDetails] | None
         return "Every judge saw the pairs in both orders, so its consistency with itself tells how far to believe it."
     if "llm" in kinds:
         return "The judges are language models, which tend to err together."
-    if gold and _shared_errors(judgments):
-        return "The judges err together, so the gold pairs decide whom to believe."
-    return ""
+    return _why_gold_decides(judgments) if gold else ""
+
+
+def as_comparisons(judgments: Judgments) -> Comparisons | None:
+    """Grades or lists of annotators as the comparisons of a jury; None if they are too many, or of nobody."""
+    if judgments.annotator is None or len(judgments.annotators) < _MIN_JUDGES:
+        return None
+    sizes = np.diff(judgments.items.starts)
+    if int(sizes.max()) > MAX_ITEMS or len(judgments) * int(sizes.max()) > _MAX_ROWS:
+        return None
+    if isinstance(judgments, Ratings):
+        return judgments.to_comparisons(ties="keep")
+    return judgments.to_comparisons(ties="above_last") if isinstance(judgments, Rankings) else judgments
+
+
+def _why_gold_decides(comparisons: Comparisons) -> str:
+    decides = "The judges err together, so the gold pairs decide whom to believe."
+    return decides if _shared_errors(comparisons) else ""
 
 
 def _share_balanced(comparisons: Comparisons) -> float:

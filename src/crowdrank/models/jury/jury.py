@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -55,7 +55,8 @@ class Jury(Model):
     β has a normal prior: without gold, λ_a·β (agreement of judge a with the truth) is expected to be
     0.8 (r_a / max r)³ ± 0.35, where r_a is the correlation between two answers of judge a to one pair. Judges who
     contradict themselves are not believed; consistent ones are, which is an assumption. If nobody answered a pair
-    twice, it is 0.5 for all. Gold pairs are observations 1 = β·(Fᵢ − Fⱼ) ± 0.7, so ten of them outweigh the prior.
+    twice, it is 0.5 for all. Gold pairs are observations β·(Fᵢ − Fⱼ) ± 0.5 > 0, so ten of them outweigh the prior; if
+    nobody answered a pair twice, the prior is twice as wide beside gold, since it is a guess.
     Loadings are estimated by EM, with two factors, or one if there are fewer than three judges or judges share fewer
     than 30 pairs on average.
 
@@ -123,6 +124,11 @@ class JuryFit:
     direction: TruthDirection
     known: EncodedSideInformation
 
+    def with_side_information(self, known: EncodedSideInformation) -> JuryFit:
+        """The same answers with other gold pairs: only the direction of the truth is found anew."""
+        direction = _direction(self.cells, self.factors, self.item_factors, known)
+        return replace(self, direction=direction, known=known)
+
     @cached_property
     def effective_judges(self) -> float:
         weight = self.factors.answer_weight(self.cells)
@@ -170,7 +176,7 @@ class JuryFit:
             root = np.linalg.cholesky(covariance)
             noise = rng.standard_normal((count, len(root))) @ root.T
             factors[:, own] = self.item_factors.mean[own] + noise.reshape(count, -1, self.factors.count)
-        hidden = np.sqrt((1 - (direction**2).sum(axis=1))[:, None] * self._hidden_share)
+        hidden = np.sqrt((1 - (direction**2).sum(axis=1))[:, None] * self.hidden_share)
         draws = np.einsum("dik,dk->di", factors, direction) + hidden * rng.standard_normal((count, size))
         draws = self.items.centre(self._condition_on_gold(draws))
         return Uncertainty(draws, draws.std(axis=0), "the posterior of the factors of the judges", sampled=True)
@@ -181,7 +187,7 @@ class JuryFit:
         return self.factors.count == 1 and not self.known.has_gold
 
     @cached_property
-    def _hidden_share(self) -> FloatArray:
+    def hidden_share(self) -> FloatArray:
         """Variance of what no judge sees, per item: independent in each pair, so the mean over its pairs has less."""
         if self._consensus_is_truth:
             return np.zeros(len(self.items))
@@ -192,7 +198,7 @@ class JuryFit:
         """Move scores (rows) so that the gold pairs hold, by Matheron's rule: normal prior, linear observations."""
         better, worse = self.known.gold_better, self.known.gold_worse
         draws = draws.copy()
-        hidden = self.direction.unexplained * self._hidden_share
+        hidden = self.direction.unexplained * self.hidden_share
         for code in np.unique(self.items.query[better]):
             own = self.items.of_query(int(code))
             rows = np.flatnonzero(self.items.query[better] == code)
@@ -238,9 +244,12 @@ def fit_jury(comparisons: Comparisons, known: EncodedSideInformation) -> JuryFit
     cells = make_cells(comparisons)
     factors = fit_factors(cells)
     items = fit_items(cells, comparisons.items, *factors.evidence(cells))
+    return JuryFit(cells, comparisons.items, factors, items, _direction(cells, factors, items, known), known)
+
+
+def _direction(cells: Cells, factors: Factors, items: ItemFactors, known: EncodedSideInformation) -> TruthDirection:
     gold = items.mean[known.gold_better] - items.mean[known.gold_worse]
-    direction = find_direction(factors, cells.reliability, known, gold)
-    return JuryFit(cells, comparisons.items, factors, items, direction, known)
+    return find_direction(factors, cells.reliability, known, gold)
 
 
 def _gold_answers(cells: Cells, known: EncodedSideInformation) -> FloatArray:

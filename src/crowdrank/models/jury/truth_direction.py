@@ -10,14 +10,18 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import EncodedSideInformation
 from crowdrank.data.side_information import AnnotatorDetails
+from crowdrank.inference.special import inverse_mills
 from crowdrank.models.jury.factors import Factors
 
 # Prior belief without gold: the most consistent judge agrees with the truth as 0.8 (1 is always, 0 is chance, −1 is
 # never), others less by the cube of their relative reliability, each give or take 0.35.
 _BEST_AGREEMENT, _POWER, _SPREAD = 0.8, 3, 0.35
 _UNKNOWN_AGREEMENT = 0.5
-# Standard deviation of the truth (1 or −1) around what the factors predict.
-_GOLD_SPREAD = 0.7
+# Without answers to one pair twice, the belief is a guess: gold answers count against it as if it were this much wider.
+_GUESS_WIDTH = 2.0
+# The better item of a gold pair is ahead by β·z ± this much: what no judge sees may decide.
+GOLD_SPREAD = 0.5
+_MAX_STEPS, _SMALL_STEP = 50, 1e-9
 _KNOWN_SPREAD = 0.1
 _MAX_NORM = 0.95
 
@@ -51,7 +55,7 @@ class TruthDirection:
 def find_direction(
     factors: Factors, reliability: FloatArray, known: EncodedSideInformation, gold_factors: FloatArray
 ) -> TruthDirection:
-    """Combine the prior belief about judges with the gold answers.
+    """Combine the prior belief about judges with the gold answers: a probit regression with a normal prior on β.
 
     Parameters
     ----------
@@ -71,10 +75,42 @@ def find_direction(
         expected[code], weight[code] = 2 * quality - 1, 1 / _KNOWN_SPREAD**2
     precision = np.eye(count) + (weight[:, None] * loadings).T @ loadings
     target = loadings.T @ (weight * expected)
-    precision = precision + gold_factors.T @ gold_factors / _GOLD_SPREAD**2
-    target = target + gold_factors.sum(axis=0) / _GOLD_SPREAD**2
-    covariance = np.linalg.inv(precision)
-    return TruthDirection(_bounded(covariance @ target), (covariance + covariance.T) / 2)
+    covariance = np.asarray(np.linalg.inv(precision), float)
+    mean = _bounded(covariance @ target)
+    if len(gold_factors):
+        mean, covariance = learn_from_gold(mean, gold_prior(covariance, reliability), gold_factors)
+    return TruthDirection(_bounded(mean), (covariance + covariance.T) / 2)
+
+
+def gold_prior(covariance: FloatArray, reliability: FloatArray) -> FloatArray:
+    """The prior covariance of β beside gold: wider if it is a guess, since nobody answered a pair twice."""
+    return covariance if np.isfinite(reliability).any() else covariance * _GUESS_WIDTH**2
+
+
+def learn_from_gold(
+    mean: FloatArray, covariance: FloatArray, gold_factors: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mode and covariance of β given P(the better item of a gold pair is ahead) = Φ(β·z / 0.5), by Newton's method.
+
+    Parameters
+    ----------
+    mean, covariance : array
+        Normal prior of β.
+    gold_factors : array, gold pairs × factors
+        Factors z of the better item minus those of the worse one.
+    """
+    precision = np.linalg.inv(covariance)
+    rows = gold_factors / GOLD_SPREAD
+    found = mean
+    for _ in range(_MAX_STEPS):
+        ahead = rows @ found
+        ratio = inverse_mills(ahead)
+        information = precision + (rows * (ratio * (ratio + ahead))[:, None]).T @ rows
+        step = np.linalg.solve(information, rows.T @ ratio - precision @ (found - mean))
+        found = found + step
+        if np.abs(step).max() < _SMALL_STEP:
+            break
+    return found, np.asarray(np.linalg.inv(information))
 
 
 def expected_agreement(reliability: FloatArray) -> FloatArray:
