@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdrank.arrays import BoolArray, Int32Array, IntArray
+from crowdrank.arrays import AnyArray, BoolArray, Int32Array, IntArray
 from crowdrank.data import LEFT, TIE
 from crowdrank.engines.compilation import Compiled
 from crowdrank.online import Beliefs, CrowdBT, Vocabulary
@@ -107,7 +107,8 @@ class BeliefProjection:
         for position, pairs in implied.items():
             self._implied[len(self) + position] = np.array(pairs, np.int32).reshape(-1, 2)
         columns = (self._left, self._right, self._annotator, self._outcome, self._counts)
-        for column, new in zip(columns, (left, right, annotator, outcome, counts), strict=True):
+        values: tuple[AnyArray, ...] = (left, right, annotator, outcome, counts)
+        for column, new in zip(columns, values, strict=True):
             column.append(new)
         self.n_counted += int(np.count_nonzero(counts))
 
