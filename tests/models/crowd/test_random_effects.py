@@ -223,6 +223,21 @@ def test_intervals_hold_where_items_have_few_answers():
     assert np.mean(held) > 0.8
 
 
+def test_annotators_of_two_minds_are_in_the_middle():
+    """Good on half of the queries and reversed on the others: at the mode of the scores they seem always reversed."""
+    rng = np.random.default_rng(3)
+    left, right = rng.integers(6, size=(2, 1600))
+    left, right, query = left[left != right], right[left != right], rng.integers(30, size=np.sum(left != right))
+    truth, who = rng.standard_normal((30, 6)), rng.integers(8, size=len(left))
+    is_reversed = (who == 0) & (query < 15) | (who == 1) & (query >= 15)
+    left_won = (rng.random(len(left)) < expit(4.0 * (truth[query, left] - truth[query, right]))) != is_reversed
+    names = [[f"i{n}" for n in side] for side in (left, right, np.where(left_won, left, right))]
+    votes = Comparisons.of(*names, annotator=[f"w{k}" for k in who], query=[f"q{n:02d}" for n in query])
+    quality = CrowdBT().fit(votes).annotators["quality"]
+    assert np.all((quality[:2] > 0.3) & (quality[:2] < 0.7))
+    assert np.all(quality[2:] > 0.9)
+
+
 def test_many_items_with_few_answers_are_not_left_at_the_mode(monkeypatch):
     votes, truth = thin_crowd(1.0, seed=11, items=820, votes=40_000, annotators=400)
     ranking = CrowdBT().fit(votes)

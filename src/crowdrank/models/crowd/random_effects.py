@@ -27,7 +27,7 @@ from crowdrank.models.crowd.hyperparameter_star import StarExplorer
 from crowdrank.models.crowd.hyperparameters import LARGEST_SCALE, Mode
 from crowdrank.models.crowd.importance import MAX_ITEMS, MAX_ROWS, WeightedDraws, sample_posterior
 from crowdrank.models.crowd.likelihood import Answers, sigmoid, sigmoid_pair
-from crowdrank.models.crowd.marginal_likelihood import weight_of_ties
+from crowdrank.models.crowd.marginal_likelihood import GridTables, weight_of_ties
 from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective
 from crowdrank.models.crowd.quality_priors import (
     NO_TIES,
@@ -47,6 +47,8 @@ _MIN_DRAWS, _MAX_DRAWS, _MAX_CELLS = 200, 2000, 4_000_000
 _NEAR_BOUND = 0.9
 # Odds that a gold pair is wrong, when gold pairs decide between a reading of the crowd and its mirror image.
 _GOLD_ERROR = 0.05
+# Between these numbers of answers, annotators' posteriors are averaged over this many pairs of opposite draws.
+_MIN_AVERAGED, _MAX_AVERAGED, _AVERAGED_DRAWS = MAX_ROWS, 50_000, 8
 # A probability that the whole order is reversed from which on a note says so.
 _NOTEWORTHY = 0.05
 
@@ -160,13 +162,26 @@ class RandomEffectsEstimate:
         """Quality of each annotator, and their tendency to tie: posterior means and 95 % intervals."""
         people = max(1, len(self.comparisons.annotators))
         objective = self.objective.at(self.best.hyper)
-        posterior = objective.posterior(self.best.curvature.tables)
+        posterior = self._annotator_weights(objective)
         grids = objective.grids
         eta = objective.points.eta[grids.grid_of]
         found = {"quality": _summary(posterior.quality[:people], eta[:people])}
         if len(grids.nu):
             found["tie_tendency"] = _summary(posterior.tie[:people], np.broadcast_to(grids.nu, (people, len(grids.nu))))
         return found
+
+    def _annotator_weights(self, objective: MarginalObjective) -> GridTables:
+        """Posterior weights of the grid points of every annotator, averaged over the scores where these are uncertain.
+
+        At the mode alone, annotators would look too good or too bad.
+        """
+        root = self.best.root
+        if root is None or not self.integrated or not _MIN_AVERAGED < len(self.comparisons) <= _MAX_AVERAGED:
+            return objective.posterior(self.best.curvature.tables)
+        noise = np.random.default_rng(self.seed).standard_normal((_AVERAGED_DRAWS, len(root)))
+        around = np.linalg.solve(root.T, noise.T).T
+        found = [objective.posterior(objective.tables(self.best.scores + one)) for one in (*around, *-around)]
+        return GridTables(np.mean([one.quality for one in found], axis=0), np.mean([one.tie for one in found], axis=0))
 
     def ranking(self, model: IterativeModel) -> Ranking:
         """The result of the fit."""
