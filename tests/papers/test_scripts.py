@@ -197,7 +197,7 @@ ROWS = {
     },
 }
 
-NO_ACCURACY = re.compile("less |: votes|distance|number of|RMSE", re.IGNORECASE)
+NO_ACCURACY = re.compile("less |: votes|distance|number of|RMSE|gain:", re.IGNORECASE)
 """Tables of differences, of counts, and of errors."""
 
 
