@@ -100,6 +100,7 @@ def trial(column: tuple[str, int], seed: int, quick: bool) -> Mapping[Key, float
 SHOWS = {
     DEFAULT: FactorBT(),
     NARROW: FactorBT(feature_weight_scale=1.0),
+    PLAIN: MODELS[PLAIN],
     "pages": partial(trial, ("Figure 3, left and brand", 60), FIRST_SEED, True),
 }
 

@@ -74,6 +74,8 @@ def test_a_whole_study(stones, enter, photograph):
     cleo = enter(f"{stones.base}/join").page
     cleo.get_by_label("Your name").fill("Cleo")
     cleo.get_by_role("button", name="Start").click()
+    cleo.wait_for_url("**/judge")
+    cleo.wait_for_load_state()
     press(cleo, honest_key(cleo))
     cleo.context.set_offline(True)
     cleo.wait_for_timeout(300)
