@@ -220,10 +220,7 @@ def test_rank_and_its_options_have_the_same_names_and_defaults():
 
 
 def test_no_setting_of_a_model_is_hidden_by_an_option():
-    options = {entry.name for entry in fields(RankOptions)} - {
-        "seed",
-        "features",
-        "measure",
-    }  # which are passed on to models that have them
+    passed_on = {"seed", "features", "measure"}
+    options = {entry.name for entry in fields(RankOptions)} - passed_on
     for model in cr.models.REGISTRY.values():
         assert not options & {entry.name for entry in fields(model)}
