@@ -112,8 +112,8 @@ def contenders(source: Source, judgments: int) -> dict[str, Any]:
     return found
 
 
-def foretell(model: Any, votes: cr.Comparisons) -> tuple[Vector, float]:
-    """The log chance given to each decided judgment by a fit without it, in the order of the rows."""
+def log_scores(model: Any, votes: cr.Comparisons) -> tuple[Vector, float]:
+    """Log probability of each decided judgment by a fit without it, in the order of the rows."""
     fold = assign_folds(votes, _FOLDS, "judgment", np.random.default_rng(_SEED))
     found = np.full(len(votes), np.nan)
     began = time.perf_counter()
@@ -136,7 +136,7 @@ def foretold(models: dict[str, Any], votes: cr.Comparisons) -> Foretold:
     """Log chances by every model, and the seconds it took."""
     found = {}
     for name, model in models.items():
-        found[name] = foretell(model, votes)
+        found[name] = log_scores(model, votes)
         print(f"  {name:<18} {found[name][0].mean():.4f}", flush=True)
     return found
 
