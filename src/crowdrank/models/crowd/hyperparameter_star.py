@@ -39,8 +39,9 @@ _RATIOS, _LONGEST_EXTRAPOLATION = (-1.0, 0.7), 0.6
 # Variational inference is used if it moves scores by this many standard errors, and a cheaper form of it beyond this
 # many items or answers.
 _SKEWED, _REFINED_ITEMS, _REFINED_ROWS = 0.1, 200, 50_000
-# Posteriors of items with this many answers are not skewed.
-_MANY_ANSWERS = 1_000
+# The cheaper form is used between these numbers of answers per item. With more, posteriors are not skewed; with fewer,
+# it predicts held-out answers worse than the mode.
+_SOME_ANSWERS, _MANY_ANSWERS = 10, 1_000
 # Steps of the hyperparameters, the distance to their best value, in standard errors, at which these end, and the
 # longest step; the same for the scores at each step.
 _REFINED_ROUNDS, _REFINED_TOLERANCE, _LONGEST_STEP = 10, 0.15, 0.3
@@ -88,7 +89,7 @@ class StarExplorer(Explorer):
         if (reflected := self.reflected(centre)) is not None:
             centre = self._alternate(reflected)
         if centre.root is None:
-            return [self._smoothed(centre) if self.free else centre]
+            return [self._smoothed(centre) if self.free and self._has_some_answers else centre]
         star = self._star(centre) if self.rows <= _STAR_ROWS and self.free else Star([centre], np.eye(len(self.free)))
         null = self._null(star)
         found = star.modes
@@ -134,7 +135,7 @@ class StarExplorer(Explorer):
         if not self.free:  # with all hyperparameters given, the mode is the estimate
             return None
         if self.rows > _REFINED_ROWS or self.items > _REFINED_ITEMS:
-            return self._smoothed(mode) if self.rows < _MANY_ANSWERS * self.items else None
+            return self._smoothed(mode) if self._has_some_answers else None
         found = self._refine(mode.hyper, mode.scores, mode.root)
         if found.shift < _SKEWED:
             return None
@@ -169,6 +170,10 @@ class StarExplorer(Explorer):
             if found.shift < _REFINED_SHIFT:
                 break
         return found
+
+    @property
+    def _has_some_answers(self) -> bool:
+        return _SOME_ANSWERS * self.items <= self.rows < _MANY_ANSWERS * self.items
 
     def _smoothed(self, mode: Mode) -> Mode:
         """A cheaper refinement, for many items or answers: covariances are neglected."""
