@@ -29,7 +29,7 @@ from crowdrank.errors import CrowdrankWarning
 from crowdrank.evaluation.interval_coverage import Counts, Coverage, count_held, finite
 from crowdrank.models import BradleyTerry, CrowdBT, by_name
 from crowdrank.models.base import Model
-from crowdrank.simulation.sampling import bernoulli, codes, draw, logistic, numbered_labels, outcomes, spawn_generators
+from crowdrank.simulation.crowd import bernoulli, codes, draw, logistic, numbered_labels, outcomes, spawn_generators
 
 Vector = npt.NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from machine import made, record
 
 import crowdrank as cr
 from crowdrank.errors import CrowdrankWarning
-from crowdrank.evaluation.rank_correlation import kendall_correlation
+from crowdrank.evaluation.metrics import kendall_correlation
 
 Vector = npt.NDArray[np.float64]
 _HERE = Path(__file__).resolve().parent

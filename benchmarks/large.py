@@ -35,7 +35,7 @@ from machine import describe, record, sentence
 from scipy.special import expit
 from scipy.stats import kendalltau
 
-from crowdrank.engines.memory import parse_bytes
+from crowdrank.engines.out_of_core import parse_bytes
 
 _RESULTS = Path(__file__).parent / "results"
 _ROWS_PER_FILE = 2_000_000

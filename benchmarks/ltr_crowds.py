@@ -21,8 +21,7 @@ from machine import made, record
 from report import duration
 
 from crowdrank.data.side_information import NOTHING_KNOWN
-from crowdrank.ltr.e_step import EStep
-from crowdrank.ltr.em import EM
+from crowdrank.ltr.em import EM, EStep
 from crowdrank.ltr.rankers.linear import Linear
 from crowdrank.ltr.training_set import CrowdLists, build_crowd_lists
 from crowdrank.models.lists.mallows_likelihood import estimate_theta

@@ -14,11 +14,11 @@ from topics import p_value
 
 from crowdrank import Gold, Rankings, SideInformation
 from crowdrank.data import Items
-from crowdrank.evaluation.relevance import Gain, ndcg
+from crowdrank.evaluation.metrics import Gain, ndcg
 from crowdrank.ltr import CrowdRanker, Features, RankingFunction
 from crowdrank.simulation import Crowd, list_crowd
+from crowdrank.simulation.crowd import draw, items_in_queries, numbered_labels
 from crowdrank.simulation.lists import mallows_lists
-from crowdrank.simulation.sampling import draw, items_in_queries, numbered_labels
 
 OURS, DIRECT, TRUTH = "ltr-crowds", "ltrma-d", "truth"
 WITH_SIDE = ("ltrma-s1", "ltrma-s2", "ltrma-s3")

@@ -22,8 +22,7 @@ from measure import Check, Key, Table, drawn, options, over_seeds, report
 from crowdrank.data.side_information import NO_SIDE_INFORMATION
 from crowdrank.engines import LOCAL
 from crowdrank.ltr import CrowdRanker, Linear
-from crowdrank.ltr.e_step import EStep, Sampler, distribute
-from crowdrank.ltr.em import EM
+from crowdrank.ltr.em import EM, EStep, Sampler, distribute
 from crowdrank.ltr.training_set import build_training_set
 
 CROWDS = {

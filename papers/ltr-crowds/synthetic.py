@@ -44,8 +44,7 @@ from measure import FIRST_SEED, Check, Key, Table, drawn, options, over_seeds, r
 from crowdrank.data import SideInformation
 from crowdrank.engines import ShardedData
 from crowdrank.ltr import CrowdRanker, Linear
-from crowdrank.ltr.e_step import EStep, ListPosterior
-from crowdrank.ltr.em import EM
+from crowdrank.ltr.em import EM, EStep, ListPosterior
 from crowdrank.ltr.training_set import build_training_set
 from crowdrank.simulation import list_crowd
 

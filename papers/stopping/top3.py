@@ -22,8 +22,7 @@ from measure import FIRST_SEED, Check, Key, Sampled, Table, options, over_seeds,
 from crowdrank import Comparisons
 from crowdrank.active import Adaptive
 from crowdrank.active.collection import SimulatedCollection
-from crowdrank.active.forecasting import forecast
-from crowdrank.active.stopping import Top, is_confirmed
+from crowdrank.active.stopping import Top, forecast, is_confirmed
 from crowdrank.online import Posterior, SequentialMCMC
 from crowdrank.simulation import crowd_bt
 from crowdrank.simulation.crowd import Respondents, respondents

@@ -3,8 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from crowdrank.active.forecasting import HORIZON, Forecast, forecast
-from crowdrank.active.stopping import Accuracy, Kendall, Order, Pair, Top
+from crowdrank.active.stopping import HORIZON, Accuracy, Forecast, Kendall, Order, Pair, Top, forecast
 from crowdrank.errors import DataError, SettingError
 from crowdrank.online import SequentialMCMC, Vocabulary
 from crowdrank.online.sequential_mcmc import Draws
@@ -80,8 +79,8 @@ def test_nothing_is_forecast_beyond_a_hundred_times_the_votes():
 
 def test_for_two_items_the_probability_of_a_decision_agrees_with_normal_theory(monkeypatch):
     """At exponent 1, four times the votes leave a quarter of the variance, and the mean has moved by three quarters."""
-    monkeypatch.setattr("crowdrank.active.forecasting._FACTORS", [4.0])
-    monkeypatch.setattr("crowdrank.active.forecasting._EXPONENT_SPREAD", 0.0)
+    monkeypatch.setattr("crowdrank.active.stopping._FACTORS", [4.0])
+    monkeypatch.setattr("crowdrank.active.stopping._EXPONENT_SPREAD", 0.0)
     beliefs = believing((1.0, 0.0), draws=1000)
     lead = beliefs.draws.scores[:, 0] - beliefs.draws.scores[:, 1]
     sure = np.quantile((lead - lead.mean()) / lead.std(), 0.95) * np.sqrt(0.25)

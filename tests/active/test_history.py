@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crowdrank.active import Question, QuestionHistory, Rules
-from crowdrank.active.history import pack_pair
+from crowdrank.active.questions import pack_pair
 from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import DataError, SettingError
 from crowdrank.online import CrowdBT

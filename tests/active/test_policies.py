@@ -18,7 +18,7 @@ from crowdrank.active import (
 )
 from crowdrank.active.candidates import CandidateSet
 from crowdrank.active.information_gain import all_gains
-from crowdrank.active.strategies import z_scores
+from crowdrank.active.policies import z_scores
 from crowdrank.data import Comparison
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.online import CrowdBT, SequentialMCMC

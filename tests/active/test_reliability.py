@@ -9,9 +9,8 @@ import crowdrank as cr
 from crowdrank.active import Adaptive, Random, Thompson, Uncertainty
 from crowdrank.active.collection import AnswerLog
 from crowdrank.active.null_simulation import random_annotators, run_collection
-from crowdrank.active.prequential import prequential_score
 from crowdrank.active.questions import Question
-from crowdrank.active.reliability import Estimate, Reliability, fit_quietly, reliability
+from crowdrank.active.reliability import Estimate, Reliability, fit_quietly, prequential_score, reliability
 from crowdrank.errors import DataError, SettingError
 from crowdrank.online import CrowdBT as OnlineCrowdBT
 from crowdrank.simulation.crowd import respondents

@@ -182,11 +182,9 @@ def test_a_small_ranking_does_not_wait_for_scipy():
 NOT_NEEDED_TO_RANK = {
     "crowdrank.engines.dask",
     "crowdrank.engines.out_of_core",
-    "crowdrank.io.annotator_table",
+    "crowdrank.io.item_tables",
     "crowdrank.io.formats.base",
     "crowdrank.io.guesses",
-    "crowdrank.io.guide",
-    "crowdrank.io.item_tables",
     "crowdrank.io.json_records",
     "crowdrank.io.scanner",
     "crowdrank.io.spreadsheets",

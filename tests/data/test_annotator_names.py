@@ -3,7 +3,7 @@
 import pytest
 
 import crowdrank as cr
-from crowdrank.data.annotator_names import describe_kinds, model_family, people_from_names
+from crowdrank.data.side_information import describe_kinds, model_family, people_from_names
 
 
 @pytest.mark.parametrize(

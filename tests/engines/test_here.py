@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdrank.engines import LOCAL, LocalEngine
-from crowdrank.engines.local import MAX_SHARDS
-from crowdrank.engines.protocol import add
+from crowdrank.engines.local import MAX_SHARDS, add
 
 
 class Column(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 
 from crowdrank.data.chunks import ChunkedTable
 from crowdrank.engines import OutOfCore
-from crowdrank.engines.memory import MemoryBudget, Slot, parse_bytes, resident_memory, size_of
+from crowdrank.engines.out_of_core import MemoryBudget, Slot, parse_bytes, resident_memory, size_of
 from crowdrank.errors import SettingError
 from tests.engines.test_here import Column, doubled, moments
 
@@ -151,7 +151,7 @@ def test_memory_in_use_is_known():
 FREED = """
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-from crowdrank.engines.memory import release_freed_memory, resident_memory
+from crowdrank.engines.out_of_core import release_freed_memory, resident_memory
 release_freed_memory()
 del (large := [np.ones(1 << 21)])[:]  # the C library learns from this that 16 MB come and go
 before = resident_memory()

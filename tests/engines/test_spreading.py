@@ -13,7 +13,7 @@ from crowdrank.engines.local import MAX_PIECES, piece_ranges
 from crowdrank.errors import SettingError
 from crowdrank.ltr import CrowdRanker, Features
 from crowdrank.models import REGISTRY
-from crowdrank.models.crowd_agg import query_blocks
+from crowdrank.models.crowd_agg import crowd_agg
 from crowdrank.models.selection import convert_for
 from crowdrank.simulation import list_crowd, preference_crowd
 from tests.docs.pages import DOCS
@@ -93,7 +93,7 @@ def test_a_watched_engine_counts_what_is_spread():
 def test_crowd_agg_goes_through_its_queries_anywhere(pooled, topics, place, monkeypatch):
     model = cr.CrowdAgg(pooled=pooled)
     whole = model.fit(topics)
-    monkeypatch.setattr(query_blocks, "_MIN_ROWS", len(topics) // 5)
+    monkeypatch.setattr(crowd_agg, "_MIN_ROWS", len(topics) // 5)
     blocks, there = model.fit(topics), model.fit(topics, engine=place)
     np.testing.assert_allclose(blocks.scores, whole.scores, atol=1e-12)
     np.testing.assert_array_equal(there.scores, blocks.scores)
@@ -103,13 +103,13 @@ def test_crowd_agg_goes_through_its_queries_anywhere(pooled, topics, place, monk
 
 def test_crowd_agg_is_as_sure_in_blocks_as_in_one_piece(topics, monkeypatch):
     whole = cr.CrowdAgg().fit(topics).uncertainty
-    monkeypatch.setattr(query_blocks, "_MIN_ROWS", len(topics) // 5)
+    monkeypatch.setattr(crowd_agg, "_MIN_ROWS", len(topics) // 5)
     np.testing.assert_allclose(cr.CrowdAgg().fit(topics).uncertainty.std_error, whole.std_error, atol=1e-12)
 
 
 def test_queries_without_answers_make_no_block_of_their_own(topics, monkeypatch):
     some = topics.take(np.flatnonzero(topics.items.query[topics.left] < 3))
-    monkeypatch.setattr(query_blocks, "_MIN_ROWS", 5)
+    monkeypatch.setattr(crowd_agg, "_MIN_ROWS", 5)
     blocks = cr.CrowdAgg().fit(some).scores
     monkeypatch.undo()
     np.testing.assert_allclose(blocks, cr.CrowdAgg().fit(some).scores, atol=1e-12)

@@ -18,7 +18,7 @@ from crowdrank.evaluation.annotator_tests import (
     response_time_test,
     typical_slope,
 )
-from crowdrank.results.multiple_tests import benjamini_hochberg
+from crowdrank.results.ranks import benjamini_hochberg
 
 
 def answers_of(answer, expected, annotator=None):

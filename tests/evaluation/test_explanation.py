@@ -8,7 +8,7 @@ import pytest
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, Ratings
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import explain
-from crowdrank.evaluation.influence import judgment_influence, widest_chains
+from crowdrank.evaluation.explanation import judgment_influence, widest_chains
 from crowdrank.simulation import mixed_crowd
 
 VOTES = mixed_crowd(items=10, kinds={"good": 6, "noisy": 3, "reversed": 1, "left": 1}, votes_each=30, seed=2).judgments

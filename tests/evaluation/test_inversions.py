@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdrank.evaluation.rank_correlation import count_inversions
+from crowdrank.evaluation.metrics import count_inversions
 
 
 @given(st.integers(0, 40).flatmap(lambda n: st.permutations(range(n))))

@@ -11,7 +11,7 @@ from crowdrank.data import AnnotatorDetails
 from crowdrank.errors import DataError, SettingError
 from crowdrank.evaluation import effective_number, kappa
 from crowdrank.evaluation.judge_agreement import error_correlations, pair_answers
-from crowdrank.evaluation.juries import compare_juries, recommend_jury
+from crowdrank.evaluation.judge_audit import compare_juries, recommend_jury
 from crowdrank.evaluation.psychometrics import OUTCOME_DISTANCE, alpha_of_counts
 
 N = 200

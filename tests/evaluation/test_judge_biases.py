@@ -7,7 +7,7 @@ import pytest
 
 import crowdrank as cr
 from crowdrank.data import AnnotatorDetails, Comparisons, people_from_names
-from crowdrank.evaluation.judge_biases import LEFT_SIDE, OWN_FAMILY, judge_biases
+from crowdrank.evaluation.judge_agreement import LEFT_SIDE, OWN_FAMILY, judge_biases
 
 ITEMS = np.array([f"gpt-{n}" for n in range(4)] + [f"system {n}" for n in range(12)])
 OWN = np.array([1.0] * 4 + [0.0] * 12)

@@ -10,10 +10,9 @@ import pytest
 from crowdrank import Comparisons, Gold, Rankings, Ratings
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.evaluation import compare_models, cross_validate
-from crowdrank.evaluation.candidates import SLOW_MAX_JUDGMENTS, Candidates, select_candidates
 from crowdrank.evaluation.cross_validation import clustered_mean
 from crowdrank.evaluation.model_comparison import ModelScore
-from crowdrank.evaluation.recommendation import recommend
+from crowdrank.evaluation.recommendation import SLOW_MAX_JUDGMENTS, Candidates, recommend, select_candidates
 from crowdrank.models import BradleyTerry, CrowdBT
 from crowdrank.models.selection import default_model
 from crowdrank.simulation import crowd_bt, factor_crowd, list_crowd, mixed_crowd

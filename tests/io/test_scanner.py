@@ -11,7 +11,7 @@ from crowdrank import data
 from crowdrank.data import chunks, pair_counts
 from crowdrank.data.comparisons import MAX_CELLS
 from crowdrank.errors import DataWarning, FormatError
-from crowdrank.io import containers, needs_scan, read, scan, scan_with_report, scanner
+from crowdrank.io import needs_scan, read, scan, scan_with_report, scanner, sources
 
 ROWS = {
     "worker": ["eve", "bob", "ann", "bob", "eve", "ann", "cid"],
@@ -63,7 +63,7 @@ def test_a_file_and_a_pattern_will_do(tmp_path, monkeypatch):
     assert len(scan(folder / "part-0.parquet")) == 3
     assert len(scan(str(folder / "part-*.parquet"))) == 6
     assert not needs_scan(folder)  # small enough to be read
-    monkeypatch.setattr(containers, "MAX_FOLDER_BYTES", 100)
+    monkeypatch.setattr(sources, "MAX_FOLDER_BYTES", 100)
     assert needs_scan(folder)
     assert needs_scan(str(folder / "*.parquet"))
     assert not needs_scan(folder / "part-0.parquet")

@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from crowdrank.judging.budget import Budget, Prices, most_tokens
-from crowdrank.judging.journal import Journal
+from crowdrank.judging.journal import Budget, Journal, Prices, most_tokens
 from tests.judging.fake_endpoint import Response, completion, verdict
 
 PRICE = {"price_in": 1000.0, "price_out": 1000.0}

@@ -10,7 +10,7 @@ import crowdrank as cr
 from crowdrank import BradleyTerry, Ratings, Thurstone
 from crowdrank.errors import DataError, DataWarning
 from crowdrank.models import with_bootstrap
-from crowdrank.models.pairwise.clusters import with_sandwich
+from crowdrank.models.pairwise.covariates import with_sandwich
 from crowdrank.results import covariate_effects
 from tests.leaderboard.arenas import clustered_arena, mean_quality, styled_arena
 

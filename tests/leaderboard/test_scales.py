@@ -8,7 +8,7 @@ import pytest
 import crowdrank as cr
 from crowdrank import BradleyTerry, Comparisons, Rankings, Ratings, Thurstone
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
-from crowdrank.leaderboard.names import with_aliases, without_annotators
+from crowdrank.leaderboard.publishing import with_aliases, without_annotators
 from crowdrank.results import Ranking, best_items, make_scale
 from tests.leaderboard.arenas import styled_arena
 

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 from crowdrank.errors import DataWarning, FormatError, SettingError
-from crowdrank.ltr.rankers.boosted import Boosted, drop_unlisted_queries, fraction_below, grades_from_lists
+from crowdrank.ltr.rankers.boosted import (
+    Boosted,
+    TreeEnsemble,
+    drop_unlisted_queries,
+    ensemble_of_booster,
+    fraction_below,
+    grades_from_lists,
+)
 from crowdrank.ltr.rankers.linear import Linear
-from crowdrank.ltr.rankers.tree_ensemble import TreeEnsemble, ensemble_of_booster
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 
 

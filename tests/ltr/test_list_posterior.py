@@ -5,8 +5,15 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from crowdrank.ltr.list_posterior import exact_posterior, expected_distances, log_joint, pair_weights
-from crowdrank.ltr.list_sampling import gibbs, local_mode, metropolis_swaps
+from crowdrank.ltr.list_posterior import (
+    exact_posterior,
+    expected_distances,
+    gibbs,
+    local_mode,
+    log_joint,
+    metropolis_swaps,
+    pair_weights,
+)
 from crowdrank.models.lists.mallows_likelihood import estimate_theta, sample_lists
 
 

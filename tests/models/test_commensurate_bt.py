@@ -13,9 +13,16 @@ import crowdrank as cr
 from crowdrank.cli import app
 from crowdrank.errors import DataError, DataWarning, SettingError
 from crowdrank.models import selection
-from crowdrank.models.commensurate.judge_scores import MOST_JUDGES, OTHERS, UNKNOWN, find_sources, fit_judge
-from crowdrank.models.commensurate.vote_likelihood import Votes
-from crowdrank.models.commensurate.worth import Worth, describe_worths
+from crowdrank.models.commensurate.judge_scores import (
+    MOST_JUDGES,
+    OTHERS,
+    UNKNOWN,
+    Worth,
+    describe_worths,
+    find_sources,
+    fit_judge,
+)
+from crowdrank.models.commensurate.posterior import Votes
 from crowdrank.results.parts import Interval
 
 ITEMS = 16

@@ -11,7 +11,7 @@ import crowdrank as cr
 from crowdrank.data import Comparisons, Items
 from crowdrank.evaluation import find_tastes
 from crowdrank.models.selection import default_model
-from crowdrank.models.taste_mixture import AnswerTable, fit_mixture
+from crowdrank.models.tastes import AnswerTable, fit_mixture
 
 
 def crowd(sizes, likeness=-1.0, votes=30, items=12, scale=2.0, quality=1.0, spammers=0, seed=0):

@@ -5,7 +5,8 @@ import pytest
 
 from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import SettingError
-from crowdrank.online import Glicko2, sequential_model
+from crowdrank.online import Glicko2
+from crowdrank.online import beliefs as beliefs_module
 from crowdrank.online.rating_systems import new_volatility, volatility_equation
 
 OTHERS = {"one": (1400.0, 30.0, 1.0), "two": (1550.0, 100.0, 0.0), "three": (1700.0, 300.0, 0.0)}
@@ -25,7 +26,7 @@ def games():
 
 @pytest.mark.parametrize("compile_above", [0, 2_000], ids=["compiled", "plain"])
 def test_the_worked_example_comes_out(compile_above, monkeypatch):
-    monkeypatch.setattr(sequential_model, "COMPILE_ABOVE", compile_above)
+    monkeypatch.setattr(beliefs_module, "COMPILE_ABOVE", compile_above)
     model = Glicko2(system_constant=0.5, period="call")
     after = model.fold(example(model), games())
     assert after.mean[0] == pytest.approx(1464.06, abs=0.01)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import DataError
-from crowdrank.online import Beliefs, CrowdBT, Elo, Glicko2, TrueSkill, sequential_model
+from crowdrank.online import Beliefs, CrowdBT, Elo, Glicko2, TrueSkill
+from crowdrank.online import beliefs as beliefs_module
 from tests.strategies import comparisons
 
 MODELS = {
@@ -68,7 +69,7 @@ def test_a_fold_is_its_updates(model, compile_above, monkeypatch):
     votes = random_votes()
     begun = model.update(model.start(["z"], ["zoe", "3"]), Comparison("5", "1", "5", "2", "0"))
     single = after(model, one_by_one(votes), begun)
-    monkeypatch.setattr(sequential_model, "COMPILE_ABOVE", compile_above)
+    monkeypatch.setattr(beliefs_module, "COMPILE_ABOVE", compile_above)
     assert believed(model.fold(begun, votes)) == pytest.approx(believed(single), rel=1e-12, abs=1e-12)
 
 

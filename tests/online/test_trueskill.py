@@ -9,7 +9,7 @@ from scipy.stats import norm
 from crowdrank.data import Comparison
 from crowdrank.errors import SettingError
 from crowdrank.online import TrueSkill
-from crowdrank.online.trueskill import after_tie, after_win, inverse_mills_ratio
+from crowdrank.online.rating_systems import after_tie, after_win, inverse_mills_ratio
 
 
 def truncated(low, high):

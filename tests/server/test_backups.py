@@ -2,7 +2,7 @@
 
 import os
 
-from crowdrank.server.backups import KEPT, BackupSchedule
+from crowdrank.server.service import KEPT, BackupSchedule
 from crowdrank.storage import Collection
 
 

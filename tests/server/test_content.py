@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdrank.errors import DataError
-from crowdrank.server.content import (
+from crowdrank.server.files import (
     IMAGE_TYPES,
     MAX_IMAGE_SIZE,
     check_image,

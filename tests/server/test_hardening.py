@@ -143,14 +143,14 @@ def test_cookies_of_two_servers_on_one_host_do_not_clash(start, new_location):
 def test_half_sent_requests_are_ended(start, monkeypatch, sent):
     import uvicorn
 
-    from crowdrank.server import protocol
+    from crowdrank.server import app
 
     monkeypatch.setattr(middleware, "BODY_SECONDS", 0.3)
-    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(app, "HEADER_SECONDS", 0.3)
     app = start().app
 
     async def main():
-        config = uvicorn.Config(app, port=0, log_config=None, http=protocol.TimedProtocol, lifespan="off")
+        config = uvicorn.Config(app, port=0, log_config=None, http=app.TimedProtocol, lifespan="off")
         server = uvicorn.Server(config)
         task = asyncio.create_task(server.serve())
         while not server.started:
@@ -226,7 +226,7 @@ def test_settings_that_cannot_work_are_refused(played, given, words):
 
 
 def test_webhooks_are_not_sent_to_names_that_lead_to_the_local_network(monkeypatch):
-    from crowdrank.server.settings_checks import is_internal
+    from crowdrank.server.settings import is_internal
 
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(0, 0, 0, "", ("10.0.0.1", 0))])
     assert is_internal("https://rebound.example/", resolve=True)

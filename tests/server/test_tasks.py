@@ -15,7 +15,7 @@ from crowdrank.errors import DataError, SettingError
 from crowdrank.server.admin_actions import change_settings
 from crowdrank.server.settings import Settings
 from crowdrank.storage import Collection, Question, task_type
-from crowdrank.storage.tasks import implied_pairs
+from crowdrank.storage.judgments import implied_pairs
 from tests.server.conftest import bearer
 
 LABELS = tuple(f"stone {n}" for n in range(1, 9))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.simulation.sampling import draw, parse_distribution
+from crowdrank.simulation.crowd import draw, parse_distribution
 
 MOMENTS = [
     ("beta(2,1)", 2 / 3, np.sqrt(1 / 18)),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from crowdrank.errors import SettingError
-from crowdrank.simulation.sampling import (
+from crowdrank.simulation.crowd import (
     logistic,
     numbered_labels,
     pair_at_index,

@@ -14,8 +14,8 @@ from sqlalchemy import text
 import crowdrank.storage.migrations
 from crowdrank.errors import CrowdrankError, SettingError
 from crowdrank.storage import Collection, UnavailableError
+from crowdrank.storage.access import Keys
 from crowdrank.storage.database import Database
-from crowdrank.storage.keys import Keys
 
 
 def mode(path):

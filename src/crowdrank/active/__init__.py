@@ -2,8 +2,6 @@
 
 from crowdrank.active.buying import Purchase, choose_answers
 from crowdrank.active.collection import AnswerLog, Budget, SimulatedCollection, run_collection
-from crowdrank.active.forecasting import Forecast, forecast, forecast_from_draws
-from crowdrank.active.history import QuestionHistory
 from crowdrank.active.information_gain import best_pair, best_triplet, expected_gain
 from crowdrank.active.null_simulation import NullSimulation, simulate_null
 from crowdrank.active.planning import Plan, plan
@@ -22,9 +20,9 @@ from crowdrank.active.policies import (
     by_name,
 )
 from crowdrank.active.policy_comparison import PolicyComparison, compare_policies
-from crowdrank.active.questions import Question, Rules
+from crowdrank.active.questions import Question, QuestionHistory, Rules
 from crowdrank.active.reliability import Reliability, reliability
-from crowdrank.active.stopping import Decision, decision, is_confirmed
+from crowdrank.active.stopping import Decision, Forecast, decision, forecast, forecast_from_draws, is_confirmed
 
 __all__ = [
     "POLICIES",

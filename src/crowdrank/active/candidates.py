@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdrank.active.history import QuestionHistory, pack_pair
-from crowdrank.active.questions import EVERYONE, Exclusions, Question
+from crowdrank.active.questions import EVERYONE, Exclusions, Question, QuestionHistory, pack_pair
 from crowdrank.arrays import BoolArray, IntArray
 from crowdrank.errors import NothingToAskError
 from crowdrank.online import Beliefs, Posterior, Vocabulary

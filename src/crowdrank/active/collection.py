@@ -9,9 +9,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from crowdrank.active.history import QuestionHistory
 from crowdrank.active.policies import Policy, batch
-from crowdrank.active.questions import Question, Rules
+from crowdrank.active.questions import Question, QuestionHistory, Rules
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.errors import SettingError

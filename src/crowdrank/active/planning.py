@@ -16,7 +16,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.errors import SettingError
 from crowdrank.evaluation import accuracy, kendall_correlation, top_k_overlap
 from crowdrank.online import Beliefs, Posterior, SequentialMCMC, Vocabulary
-from crowdrank.online.sequential_model import Answers
+from crowdrank.online.beliefs import Answers
 from crowdrank.simulation.crowd import respondents
 
 Progress = Callable[[int, int], None]

@@ -164,7 +164,7 @@ def _buy(
     """Choose answers by expected gain per price."""
     from crowdrank import io
     from crowdrank.active import choose_answers
-    from crowdrank.data.annotator_names import people_from_names
+    from crowdrank.data.side_information import people_from_names
 
     if file is None:
         raise SettingError("--ask needs a file of judgments: it weighs what an answer adds to them.")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdrank.cli import leaderboard_options, options
-from crowdrank.cli.board_tables import boards_as_dict
 from crowdrank.cli.options import (
     INPUT,
     MODEL,
@@ -25,6 +24,7 @@ from crowdrank.cli.rank_tables import (
     ITEMS_SHOWN,
     best_items_of,
     bias_effects_of,
+    boards_as_dict,
     control_as_dict,
     print_tables,
     provisional_of,

@@ -17,7 +17,7 @@ from crowdrank.cli.output import print_json, require_extra
 from crowdrank.errors import SettingError
 
 if TYPE_CHECKING:
-    from crowdrank.server.backups import BackupSchedule
+    from crowdrank.server.service import BackupSchedule
     from crowdrank.storage import Collection
 
 
@@ -213,7 +213,7 @@ def _split_public_url(url: str | None) -> tuple[str | None, str]:
 
 
 def _backup_schedule(folder: Path | None, location: str) -> BackupSchedule | None:
-    from crowdrank.server.backups import BackupSchedule
+    from crowdrank.server.service import BackupSchedule
 
     if folder is None:
         return None

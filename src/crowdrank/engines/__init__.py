@@ -7,8 +7,16 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from crowdrank.engines.local import LOCAL, LocalEngine, available_cores
-from crowdrank.engines.protocol import Engine, ProgressEngine, ShardedData, StreamedTable, Table
+from crowdrank.engines.local import (
+    LOCAL,
+    Engine,
+    LocalEngine,
+    ProgressEngine,
+    ShardedData,
+    StreamedTable,
+    Table,
+    available_cores,
+)
 from crowdrank.errors import SettingError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -45,7 +53,7 @@ def check_engine(name: str | None, scheduler: str | None = None, memory: str | i
     if scheduler is not None and name != "dask":
         raise SettingError("scheduler= is the address of a Dask cluster: also pass engine='dask'.")
     if memory is not None:
-        from crowdrank.engines.memory import parse_bytes
+        from crowdrank.engines.out_of_core import parse_bytes
 
         parse_bytes(memory)
         if name == "local" or scheduler is not None:
@@ -87,7 +95,7 @@ def open_engine(name: str | None, scheduler: str | None = None, memory: str | in
 def _dask_client(scheduler: str | None, memory: str | int | None) -> Iterator[Any]:
     import logging
 
-    from crowdrank.engines.memory import parse_bytes
+    from crowdrank.engines.out_of_core import parse_bytes
 
     try:
         distributed: Any = import_module("distributed")

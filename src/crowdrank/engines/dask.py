@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crowdrank.engines.local import split_table
-from crowdrank.engines.protocol import ShardedData, StreamedTable, Table, add
+from crowdrank.engines.local import ShardedData, StreamedTable, Table, add, split_table
 
 # Number of partial sums that one task adds.
 _BRANCHING = 8

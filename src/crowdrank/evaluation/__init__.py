@@ -14,21 +14,22 @@ from crowdrank.evaluation.explanation import Explanation, explain
 from crowdrank.evaluation.fragility import Fragility, fragility
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evaluate_scores
 from crowdrank.evaluation.interval_coverage import Coverage, count_held
-from crowdrank.evaluation.judge_agreement import effective_number, kappa
-from crowdrank.evaluation.judge_audit import JudgeAudit, audit_judges
-from crowdrank.evaluation.judge_biases import judge_biases
-from crowdrank.evaluation.juries import CandidateJury
-from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, compare_models
-from crowdrank.evaluation.psychometrics import Reliability, krippendorff_alpha, reliability
-from crowdrank.evaluation.rank_correlation import (
+from crowdrank.evaluation.judge_agreement import effective_number, judge_biases, kappa
+from crowdrank.evaluation.judge_audit import CandidateJury, JudgeAudit, audit_judges
+from crowdrank.evaluation.metrics import (
     accuracy,
+    average_precision,
     kendall_correlation,
     kendall_distance,
+    ndcg,
+    precision_at,
+    rbp,
     spearman_correlation,
     top_k_overlap,
 )
+from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, compare_models
+from crowdrank.evaluation.psychometrics import Reliability, krippendorff_alpha, reliability
 from crowdrank.evaluation.recommendation import Recommendation
-from crowdrank.evaluation.relevance import average_precision, ndcg, precision_at, rbp
 from crowdrank.evaluation.self_check import Check, check_design
 from crowdrank.evaluation.verdicts import VERDICTS, Verdict, Verdicts, verdicts
 from crowdrank.evaluation.vote_stuffing import StuffingAlarm, StuffingTest, find_stuffing

@@ -13,7 +13,7 @@ from crowdrank.arrays import BoolArray
 from crowdrank.data import Judgments, SideInformation
 from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.evaluation.cross_validation import fit_quietly
-from crowdrank.evaluation.rank_correlation import kendall_correlation
+from crowdrank.evaluation.metrics import kendall_correlation
 from crowdrank.models.base import Model
 from crowdrank.results import Ranking
 from crowdrank.results.parts import Tabular

@@ -17,8 +17,8 @@ from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import DataError, muted_warnings
 from crowdrank.evaluation.cross_validation import require_predictions
 from crowdrank.models.cross_validation import assign_folds
-from crowdrank.results.multiple_tests import benjamini_hochberg
 from crowdrank.results.parts import as_native
+from crowdrank.results.ranks import benjamini_hochberg
 
 _MIN_EFFECTIVE_SIZE = 25.0
 """With less information from pairs shown in both orders than this, position bias is not reported."""

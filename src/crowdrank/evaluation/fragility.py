@@ -18,7 +18,7 @@ import polars as pl
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.data import LEFT, TIE, Comparisons, Items, Judgments
 from crowdrank.errors import DataError, SettingError, muted_warnings
-from crowdrank.evaluation.influence import MAX_ITEMS, RELIABILITY_ESTIMATE, derivatives
+from crowdrank.evaluation.explanation import MAX_ITEMS, RELIABILITY_ESTIMATE, derivatives
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import convert_for, default_model
 from crowdrank.results import Ranking

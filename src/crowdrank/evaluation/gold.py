@@ -18,16 +18,20 @@ from crowdrank.data.labels import Items, encode_items
 from crowdrank.data.tables import freeze, number_column
 from crowdrank.errors import DataError
 from crowdrank.evaluation.cross_validation import Estimate
-from crowdrank.evaluation.rank_correlation import (
+from crowdrank.evaluation.metrics import (
+    Gain,
     accuracy,
+    average_precision,
     check_column,
     check_k,
     kendall_correlation,
     kendall_distance,
+    ndcg,
+    precision_at,
+    rbp,
     spearman_correlation,
     top_k_overlap,
 )
-from crowdrank.evaluation.relevance import Gain, average_precision, ndcg, precision_at, rbp
 from crowdrank.results import Ranking
 from crowdrank.results.parts import Tabular
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.data import Items
-from crowdrank.evaluation.rank_correlation import kendall_correlation
+from crowdrank.evaluation.metrics import kendall_correlation
 from crowdrank.results import Ranking
 
 MAX_PAIRS = 2_000

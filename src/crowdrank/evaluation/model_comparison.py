@@ -12,7 +12,6 @@ import polars as pl
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.evaluation.candidates import Candidates, select_candidates
 from crowdrank.evaluation.cross_validation import (
     Estimate,
     Fold,
@@ -25,7 +24,7 @@ from crowdrank.evaluation.cross_validation import (
     predict_held_out,
 )
 from crowdrank.evaluation.gold import Evaluation, Gold, accuracy_gains, evaluate_all
-from crowdrank.evaluation.recommendation import Recommendation, recommend
+from crowdrank.evaluation.recommendation import Candidates, Recommendation, recommend, select_candidates
 from crowdrank.models.base import model_settings
 from crowdrank.results import Ranking
 from crowdrank.results.parts import Tabular

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
-from crowdrank.engines.local import limit_blas_threads
-from crowdrank.engines.protocol import ShardedData
+from crowdrank.engines.local import ShardedData, limit_blas_threads
 from crowdrank.inference.curvature import conjugate_gradients
 from crowdrank.inference.pair_curvature import (
     count_rows,

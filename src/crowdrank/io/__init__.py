@@ -9,22 +9,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from crowdrank.data.tables import ImportReport, MalformedRow
-from crowdrank.io.containers import needs_scan
 from crowdrank.io.reader import explain, read, read_with_report
+from crowdrank.io.sources import needs_scan
 
 if TYPE_CHECKING:
-    from crowdrank.io.annotator_table import AnnotatorTable, read_annotators, read_people
     from crowdrank.io.appending import Addition, check_addition
     from crowdrank.io.formats.base import Format
     from crowdrank.io.formats.registry import list_formats
     from crowdrank.io.item_tables import (
+        AnnotatorTable,
         GoldTable,
         ItemTable,
         as_labels,
         column_names,
         find_side_columns,
+        read_annotators,
         read_gold,
         read_items,
+        read_people,
     )
     from crowdrank.io.scanner import scan, scan_with_report
     from crowdrank.io.writer import write, write_table

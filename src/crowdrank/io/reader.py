@@ -12,19 +12,17 @@ import polars as pl
 from crowdrank.data import ImportReport, Judgments, Rankings
 from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
-from crowdrank.io.choice_columns import read_choices
 from crowdrank.io.column_roles import DEFINING_ROLES, RoleMatch, UnmatchedColumnsError, find_column, match_roles
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
-from crowdrank.io.rating_words import with_numbers_for_words
+from crowdrank.io.outcomes import with_numbers_for_words
 from crowdrank.io.rows import Rows
 from crowdrank.io.source_table import SourceTable, combine_tables
 from crowdrank.io.sources import Source, open_sources
 from crowdrank.io.synonyms import normalize_name
-from crowdrank.io.tallies import read_tallies
-from crowdrank.io.wide_tables import read_lists, read_wide, spread_roles
+from crowdrank.io.wide_tables import read_choices, read_lists, read_tallies, read_wide, spread_roles
 
 if TYPE_CHECKING:
-    from crowdrank.io.guide import Guide
+    from crowdrank.io.guesses import Guide
 
 # Columns with personal data or secrets. They are never read: annotators are known by an id alone.
 PERSONAL_COLUMNS = frozenset(
@@ -235,7 +233,7 @@ def _guide(
     encoding: str | None,
 ) -> Guide:
     """Return a guide whose call was tried on the table."""
-    from crowdrank.io.guide import make_guide
+    from crowdrank.io.guesses import make_guide
 
     def attempt(roles: Mapping[str, str | None]) -> None:
         shaped, match = _match_shape(table, kind, roles)
@@ -271,7 +269,7 @@ def explain(source: Any, **options: Unpack[ReadOptions]) -> str:
     the columns: comparisons from the columns left, right, winner.
     2 rows read, 2 kept.
     """
-    from crowdrank.io.guide import describe_columns
+    from crowdrank.io.guesses import describe_columns
 
     try:
         found = read(source, warn=False, **options)

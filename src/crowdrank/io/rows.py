@@ -16,8 +16,7 @@ import polars as pl
 from crowdrank.arrays import AnyArray, BoolArray, FloatArray
 from crowdrank.data.tables import MAX_LISTED, MAX_WEIGHT, MIN_WEIGHT, MalformedRow, valid_weights
 from crowdrank.errors import FormatError
-from crowdrank.io.column_expressions import load_expressions
-from crowdrank.io.column_roles import RoleMatch, columns_error
+from crowdrank.io.column_roles import RoleMatch, columns_error, load_expressions
 from crowdrank.io.source_table import SourceTable, text_series
 
 _DATES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M%#z", "%Y-%m-%d")

@@ -20,12 +20,12 @@ from crowdrank.data.comparisons import stored_columns
 from crowdrank.data.tables import MAX_LISTED, ImportReport, MalformedRow
 from crowdrank.errors import DataWarning, FormatError, issue_warning
 from crowdrank.io.builders import build_comparisons
-from crowdrank.io.column_expressions import stored_columns as stored_columns_of
 from crowdrank.io.column_roles import RoleMatch, match_roles
-from crowdrank.io.containers import PARQUET_SUFFIXES
+from crowdrank.io.column_roles import stored_columns as stored_columns_of
+from crowdrank.io.delimited import DELIMITERS
 from crowdrank.io.rows import Rows, too_few_usable
 from crowdrank.io.source_table import SourceTable, dedupe_names, table_from_frame
-from crowdrank.io.text_layout import DELIMITERS
+from crowdrank.io.sources import PARQUET_SUFFIXES
 
 # Rows read at a time: about fifty megabytes of labels.
 ROWS_PER_BATCH = 1 << 18

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import polars as pl
 
 from crowdrank.errors import FormatError
+from crowdrank.io.delimited import title_notes
 from crowdrank.io.source_table import RowLocation, SourceTable, dedupe_names, table_from_frame
-from crowdrank.io.text_layout import title_notes
 
 _SHEET = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
 # Built-in number formats that show dates.

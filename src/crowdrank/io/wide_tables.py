@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
 
@@ -16,9 +17,8 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray
-from crowdrank.errors import FormatError
-from crowdrank.io.column_expressions import split_codes
-from crowdrank.io.column_roles import RoleMatcher, find_column
+from crowdrank.errors import CrowdrankError, FormatError
+from crowdrank.io.column_roles import RoleMatcher, find_column, split_codes
 from crowdrank.io.rows import parse_labels, parse_numbers
 from crowdrank.io.source_table import RowLocation, SourceTable, with_columns_computed
 from crowdrank.io.synonyms import (
@@ -343,3 +343,202 @@ def list_names(columns: Sequence[str]) -> str:
     """Return names for a message, the first and last of many."""
     names = [repr(column) for column in columns]
     return ", ".join(names) if len(names) <= _MIN_LISTED else f"{names[0]}, …, {names[-1]}"
+
+
+# Rankings whose columns are places: 1st choice, 2nd choice …; and choices of the best (and worst) of a few items.
+
+_ORDINALS = {word: n for n, word in enumerate("first second third fourth fifth sixth seventh eighth".split(), 1)}  # noqa: SIM905
+_PLACE = re.compile(
+    r"(?:(?:rank|choice|preference|pref|place|vote|option|pick)(\d+)|(\d+)(?:st|nd|rd|th)?"
+    r"(?:choice|preference|pref|place|pick|rank)|(first|second|third|fourth|fifth|sixth|seventh|eighth)"
+    r"(?:choice|preference|place|pick))"
+)
+_BEST = frozenset(["best", "bestitem", "most", "mostitem", "bestchoice", "mostpreferred"])
+_WORST = frozenset(["worst", "worstitem", "least", "leastitem", "worstchoice", "leastpreferred"])
+_CHOSEN = frozenset([*_BEST, "choice", "chosen", "winner", "pick", "picked", "selected", "selection", "preferred"])
+_SETS = frozenset(["items", "options", "alternatives", "choices", "shown", "candidates", "choiceset", "set"])
+_MOST_NUMBERS = 0.5
+_MOST_SHOWN = 0.9
+"""Share of the rows whose choice must be one of the items that were shown."""
+
+
+def read_choices(table: SourceTable) -> SourceTable | None:
+    """Return one list per row if columns are places with an item in each cell, or name the chosen of a few items."""
+    return _by_place(table) or _best_and_worst(table) or _one_of_several(table)
+
+
+def _by_place(table: SourceTable) -> SourceTable | None:
+    places: dict[int, str] = {}
+    for column in table.columns:
+        if (found := _PLACE.fullmatch(normalize_name(column))) is not None:
+            number = _ORDINALS[found[3]] if found[3] else int(found[1] or found[2])
+            if places.setdefault(number, column) != column:
+                return None
+    if len(places) < 2 or sorted(places) != list(range(1, len(places) + 1)):
+        return None
+    columns = [places[n] for n in sorted(places)]
+    cells = _labels(table, columns)
+    if cells is None or any(_are_numbers(series) for series in cells):
+        return None
+    lists = [[[item] for item in row if item] for row in zip(*(series.to_list() for series in cells), strict=True)]
+    note = f"Each row is a list, best first: {list_names(columns)}."
+    return with_order(table, free_name(table, "order"), _as_places(lists), note, "")
+
+
+def _best_and_worst(table: SourceTable) -> SourceTable | None:
+    best, worst = (_column(table, names) for names in (_BEST, _WORST))
+    shown = _shown(table) if best and worst else None
+    cells = None if shown is None else _labels(table, [best, worst])
+    if shown is None or cells is None:
+        return None
+    lists = []
+    for top, bottom, items in zip(*(_chosen(series, shown[1]) for series in cells), shown[1], strict=True):
+        rest = [item for item in dict.fromkeys(items) if item not in (top, bottom)]
+        lists.append([place for place in ([top], rest, [bottom]) if place] if top and bottom and top != bottom else [])
+    note = f"Each row is a list: {best!r} first, {worst!r} last, and the other items of {shown[0]} tied between."
+    return with_order(table, free_name(table, "order"), _as_places(lists), note, "")
+
+
+def _one_of_several(table: SourceTable) -> SourceTable | None:
+    """Choices of one among three or more items: the chosen one first, the others tied behind it."""
+    best = _column(table, _CHOSEN)
+    shown = _shown(table) if best else None
+    cells = None if shown is None else _labels(table, [best])
+    if shown is None or cells is None:
+        return None
+    chosen = _chosen(cells[0], shown[1])
+    known = [top in items for top, items in zip(chosen, shown[1], strict=True) if top]
+    if not known or sum(known) < _MOST_SHOWN * len(known):
+        return None
+    lists = []
+    for top, items in zip(chosen, shown[1], strict=True):
+        rest = [item for item in dict.fromkeys(items) if item != top]
+        lists.append([[top], rest] if top in items and rest else [])
+    note = f"Each row is a choice: {best!r} first, and the other items of {shown[0]} tied behind it."
+    return with_order(table, free_name(table, "order"), _as_places(lists), note, "")
+
+
+def _column(table: SourceTable, names: frozenset[str]) -> str:
+    return next((column for column in table.columns if normalize_name(column) in names), "")
+
+
+def _shown(table: SourceTable) -> tuple[str, list[list[str]]] | None:
+    """The items that each row shows, from three or more columns or from one column of lists, and their columns."""
+    numbered = rf"(?:{'|'.join(ITEM_WORDS)})(?:\d|[a-h])"
+    columns = [column for column in table.columns if re.fullmatch(numbered, normalize_name(column))]
+    if len(columns) >= 3:
+        cells = _labels(table, columns)
+        if cells is None:
+            return None
+        rows = zip(*(series.to_list() for series in cells), strict=True)
+        return list_names(columns), [[item for item in row if item] for row in rows]
+    if not (column := _column(table, _SETS)) or (cells := _labels(table, [column])) is None:
+        return None
+    texts = [text or "" for text in cells[0].to_list()]
+    mark = max(";|,/", key=lambda sign: sum(sign in text for text in texts))
+    items = [[part.strip() for part in text.split(mark) if part.strip()] for text in texts]
+    return (repr(column), items) if sum(len(row) > 2 for row in items) > len(items) / 2 else None
+
+
+def _chosen(cells: pl.Series, shown: Sequence[Sequence[str]]) -> list[str]:
+    """The chosen item of each row; it may be named by its number or letter among the items shown."""
+    found = []
+    for text, items in zip(cells.to_list(), shown, strict=True):
+        place = -1
+        if text and text not in items:
+            place = int(text) - 1 if text.isdigit() else "abcdefgh".find(text.lower()) if len(text) == 1 else -1
+        found.append(items[place] if 0 <= place < len(items) else text or "")
+    return found
+
+
+def _labels(table: SourceTable, columns: Sequence[str]) -> list[pl.Series] | None:
+    frame = table.load(columns, None)
+    if any(kind.is_nested() or kind == pl.Object for kind in frame.dtypes):
+        return None
+    return [parse_labels(frame[column], strip_spaces=True) for column in columns]
+
+
+def _are_numbers(cells: pl.Series) -> bool:
+    return bool((cells.str.contains(r"^[+-]?\d+(\.\d+)?$").mean() or 0) > _MOST_NUMBERS)  # type: ignore[operator]
+
+
+def _as_places(lists: Sequence[Sequence[Sequence[str]]]) -> pl.Series:
+    return pl.Series("item", lists, dtype=pl.List(pl.List(pl.String)))
+
+
+# Tables of totals: how often each side of a pair won, or the grades of an item by several annotators in one row.
+
+_WINS = re.compile(r"(?:wins?|count|votes|n)(a|b|1|2|left|right)|(a|b|left|right)(?:wins?|count|votes)")
+_FIRST = ("a", "1", "left")
+_RATER = re.compile(rf"(?:{'|'.join(ANNOTATOR_WORDS)}|participant|subject|subj|sub|user|student|obs)(?:id)?\d+")
+_MIN_RATERS = 2
+
+
+def read_tallies(table: SourceTable, kind: str | None) -> SourceTable | None:
+    """Return one row per side with its wins as the weight, or one row per grade; None if the columns are neither."""
+    if kind in (None, "comparisons") and (found := _wins(table)) is not None:
+        return found
+    return _raters(table) if kind in (None, "ratings") else None
+
+
+def _wins(table: SourceTable) -> SourceTable | None:
+    sides: dict[str, str] = {}
+    for column in table.columns:
+        if (match := _WINS.fullmatch(normalize_name(column))) is not None:
+            side = "left" if (match[1] or match[2]) in _FIRST else "right"
+            if sides.setdefault(side, column) != column:
+                return None
+    pair = _named_sides(table)
+    group = [sides[side] for side in ("left", "right") if side in sides]
+    if len(group) < 2 or not pair or not all(is_numeric(table, column) for column in group):
+        return None
+    winner, weight = free_name(table, "winner"), free_name(table, "weight")
+    names = {column: side for side, column in sides.items()}
+    found = unpivot(table, group, names, winner, weight)
+    never = np.nan_to_num(parse_numbers(found.load([weight], None)[weight]), nan=1.0) == 0
+    note = f"{list_names(group)} were read as how often each side won."
+    return replace(
+        found,
+        blank_rows=never if found.blank_rows is None else found.blank_rows | never,
+        roles={**table.roles, **pair, "winner": winner, "weight": weight},
+        notes=(*table.notes, note),
+    )
+
+
+def _named_sides(table: SourceTable) -> dict[str, str] | None:
+    with suppress(CrowdrankError):
+        return RoleMatcher(table, {}).pair(("left", "right"))
+    return {}
+
+
+def _raters(table: SourceTable) -> SourceTable | None:
+    if _named_sides(table) is not None:  # answers to comparisons, not grades
+        return None
+    group = [column for column in table.columns if _RATER.fullmatch(normalize_name(column))]
+    item = _item_column(table, [column for column in table.columns if column not in group])
+    if len(group) < _MIN_RATERS or not item or not all(is_numeric(table, column) for column in group):
+        return None
+    who, grade = free_name(table, "annotator"), free_name(table, "grade")
+    note = (
+        f"Each row is an item, and its grades by {len(group)} annotators are in {list_names(group)}: larger is better."
+    )
+    found = unpivot(table, group, {column: column for column in group}, who, grade)
+    roles = {**table.roles, "item": item, "annotator": who, "grade": grade}
+    return replace(found, roles=roles, notes=(*table.notes, note))
+
+
+def _item_column(table: SourceTable, columns: Sequence[str]) -> str:
+    """Return the column that names the item of each row: known by its name, or the only one with a value per row."""
+    if not table.rows:
+        return ""
+    named = {normalize_name(column): column for column in columns}
+    found = [named[name] for word in ITEM_WORDS for name in (f"{word}name", word, f"{word}id") if name in named]
+    if found:
+        return found[0]
+    cells = table.load(columns, None) if columns else pl.DataFrame()
+    plain = [c for c in columns if not _holds_objects(cells[c]) and cells[c].n_unique() == table.rows]
+    return plain[0] if len(plain) == 1 else ""
+
+
+def _holds_objects(column: pl.Series) -> bool:
+    return column.dtype.is_nested() or column.dtype == pl.Object

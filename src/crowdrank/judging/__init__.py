@@ -3,8 +3,7 @@
 from crowdrank.judging.asking import LLMJudge
 from crowdrank.judging.endpoint import Endpoint
 from crowdrank.judging.journal import Journal
-from crowdrank.judging.parsing import Verdict, parse_answer
-from crowdrank.judging.prompts import Template
+from crowdrank.judging.prompts import Template, Verdict, parse_answer
 from crowdrank.judging.run import judge
 from crowdrank.judging.votes import JudgeRun
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crowdrank.errors import CrowdrankError, EndpointError, SettingError
-from crowdrank.judging.budget import Budget, Prices, RateLimit, most_tokens, pause
 from crowdrank.judging.endpoint import Dialect, Endpoint, RefusedError, Reply, TransientError
-from crowdrank.judging.journal import Journal
-from crowdrank.judging.parsing import parse_answer
+from crowdrank.judging.journal import Budget, Journal, Prices, RateLimit, most_tokens, pause
+from crowdrank.judging.prompts import parse_answer
 from crowdrank.judging.questions import Pair
 
 ShowProgress = Callable[[int, int, str], None]

@@ -14,8 +14,7 @@ from crowdrank.engines import LOCAL, Engine
 from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.evaluation import Gold
 from crowdrank.ltr.baselines import NO_EXPERTISE
-from crowdrank.ltr.e_step import EStep, Sampler
-from crowdrank.ltr.em import EM, EMResult
+from crowdrank.ltr.em import EM, EMResult, EStep, Sampler
 from crowdrank.ltr.expertise import AnnotatorExpertise, annotator_expertise
 from crowdrank.ltr.features import Features
 from crowdrank.ltr.list_posterior import MAX_EXACT_ITEMS

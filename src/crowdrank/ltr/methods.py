@@ -11,7 +11,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import EncodedSideInformation
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.evaluation.relevance import ndcg
+from crowdrank.evaluation.metrics import ndcg
 from crowdrank.ltr import baselines
 from crowdrank.ltr.em import EM, EMResult, training_lists
 from crowdrank.ltr.list_posterior import pair_weights

@@ -21,8 +21,8 @@ from crowdrank.data.tables import FRAME_BACKENDS
 from crowdrank.errors import DataError, FormatError
 from crowdrank.ltr.expertise import AnnotatorExpertise
 from crowdrank.ltr.features import Features
+from crowdrank.ltr.rankers.boosted import TreeEnsemble
 from crowdrank.ltr.rankers.linear import LinearScorer, Scorer
-from crowdrank.ltr.rankers.tree_ensemble import TreeEnsemble
 from crowdrank.results import CLOSED_FORM, Convergence
 from crowdrank.results.parts import as_native
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.engines.compilation import compiled
-from crowdrank.ltr.list_sampling import _insert_item, _remove_item, _strengths
+from crowdrank.ltr.list_posterior import _insert_item, _remove_item, _strengths
 
 
 class Potentials(NamedTuple):

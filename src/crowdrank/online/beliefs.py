@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from crowdrank.arrays import FloatArray, Int32Array
-from crowdrank.data import Items
-from crowdrank.errors import DataError, UnknownNameError
+from crowdrank.data import Comparison, Comparisons, Items
+from crowdrank.engines.compilation import Compiled
+from crowdrank.errors import DataError, SettingError, UnknownNameError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,3 +237,235 @@ def _column(columns: Mapping[str, FloatArray], name: str, of: str, remedy: str) 
         kept = ", ".join(columns) or "their names"
         raise DataError(f"These beliefs have no {name} of {of}, only {kept}: {remedy}.")
     return columns[name]
+
+
+# Base classes of the online models: judgments are checked, new labels are added, and labels become codes.
+
+COMPILE_ABOVE = 2_000
+"""Number of answers (rows times weight) above which a loop is worth loading the compiler."""
+
+
+class OnlineModel(Protocol):
+    """A model that updates beliefs with one judgment at a time.
+
+    The model holds settings only. Its methods take beliefs and return new ones. A label that is new in a judgment is
+    added with the model's prior.
+    """
+
+    def start(self, items: Items | Iterable[object] = (), annotators: Iterable[object] = ()) -> Beliefs:
+        """Return the beliefs before any judgment."""
+        ...
+
+    def update(self, beliefs: Beliefs, judgment: Comparison) -> Beliefs:
+        """Return the beliefs after one more judgment."""
+        ...
+
+    def fold(self, beliefs: Beliefs, comparisons: Comparisons) -> Beliefs:
+        """Return the beliefs after a table of judgments, in order of time if there are times."""
+        ...
+
+
+class Answers(NamedTuple):
+    """Judgments in the order in which they came, one row each, in the codes of the beliefs."""
+
+    left: Int32Array
+    right: Int32Array
+    outcome: npt.NDArray[np.int8]
+    annotator: Int32Array
+    weight: FloatArray
+
+    @property
+    def n_ties(self) -> int:
+        return int((self.outcome == 0).sum())
+
+    def loop(self, fold: Compiled) -> Callable[..., Any]:
+        """Return the loop to run over these rows: compiled if there are many, plain Python otherwise."""
+        return fold if self.weight.sum() > COMPILE_ABOVE else fold.function
+
+
+class OneAnswer(NamedTuple):
+    """A single judgment with the fields of `Answers`, as tuples: making five arrays takes longer than an update."""
+
+    left: tuple[int]
+    right: tuple[int]
+    outcome: tuple[int]
+    annotator: tuple[int]
+    weight: tuple[float] = (1.0,)
+
+    @property
+    def n_ties(self) -> int:
+        return int(self.outcome[0] == 0)
+
+    def loop(self, fold: Compiled) -> Callable[..., Any]:
+        return fold.function
+
+
+class SequentialModel(ABC):
+    """An online model, defined by its empty beliefs and by how it applies answers."""
+
+    @abstractmethod
+    def empty(self) -> Beliefs:
+        """Return beliefs without items and annotators."""
+
+    @abstractmethod
+    def apply(self, beliefs: Beliefs, items: Vocabulary, annotators: Vocabulary, answers: Answers) -> Beliefs:
+        """Return the beliefs after the answers, about all of these items and annotators, new ones included."""
+
+    def start(self, items: Items | Iterable[object] = (), annotators: Iterable[object] = ()) -> Beliefs:
+        """Return the beliefs before any judgment.
+
+        Parameters
+        ----------
+        items : Items or iterable of labels, optional
+            The items. Others may be added later.
+        annotators : iterable of labels, optional
+            The annotators. Others may be added later.
+        """
+        known = Vocabulary.of(items).check_unique(), Vocabulary.of(annotators).check_unique()
+        return self.apply(self.empty(), *known, _NO_ANSWERS)
+
+    def update(self, beliefs: Beliefs, judgment: Comparison) -> Beliefs:
+        """Return the beliefs after one more judgment."""
+        outcome = _outcome(judgment)
+        items = beliefs.items.with_labels((judgment.left, judgment.right), judgment.query)
+        annotators = beliefs.annotators.with_labels((judgment.annotator,))
+        left, right = (items.index(label, judgment.query) for label in (judgment.left, judgment.right))
+        annotator = annotators.index(judgment.annotator)
+        answer = Answers(
+            np.array([left], np.int32),
+            np.array([right], np.int32),
+            np.array([outcome], np.int8),
+            np.array([annotator], np.int32),
+            np.ones(1),
+        )
+        return self.apply(beliefs, items, annotators, answer)
+
+    def fold(self, beliefs: Beliefs, comparisons: Comparisons) -> Beliefs:
+        """Return the beliefs after a table of judgments, in order of time if there are times.
+
+        Judgments without annotators are treated as those of one annotator named ``""``.
+        """
+        comparisons = comparisons.sorted_by_time()
+        anonymous = comparisons.annotator is None
+        new_items = Vocabulary.of(comparisons.items)
+        new_annotators = Vocabulary.of(("",) if anonymous else comparisons.annotators)
+        items, annotators = beliefs.items.union(new_items), beliefs.annotators.union(new_annotators)
+        item_code, annotator_code = items.codes(new_items), annotators.codes(new_annotators)
+        rows = np.zeros(len(comparisons), np.int32) if comparisons.annotator is None else comparisons.annotator
+        answers = Answers(
+            item_code[comparisons.left],
+            item_code[comparisons.right],
+            np.array(comparisons.outcome),
+            annotator_code[rows],
+            np.array(comparisons.weights),
+        )
+        return self.apply(beliefs, items, annotators, answers)
+
+
+class ColumnarModel(SequentialModel):
+    """An online model whose beliefs are columns of numbers, updated row by row.
+
+    A subclass says what it believes about a new item and a new annotator, and updates the columns.
+    """
+
+    @property
+    @abstractmethod
+    def new_item(self) -> Mapping[str, float]:
+        """The prior of an item, by column."""
+
+    @property
+    def new_annotator(self) -> Mapping[str, float]:
+        """The prior of an annotator, by column; no columns by default."""
+        return {}
+
+    @cached_property
+    def _item_columns(self) -> frozenset[str]:
+        return frozenset(self.new_item)
+
+    @abstractmethod
+    def update_columns(
+        self,
+        answers: Answers | OneAnswer,
+        item_columns: Mapping[str, FloatArray],
+        annotator_columns: Mapping[str, FloatArray],
+    ) -> int:
+        """Update the columns in place, row by row. Returns the number of ties that were dropped."""
+
+    def empty(self) -> Beliefs:
+        return Beliefs(
+            items=Vocabulary.of(()),
+            annotators=Vocabulary.of(()),
+            item_columns=dict.fromkeys(self.new_item, np.zeros(0)),
+            annotator_columns=dict.fromkeys(self.new_annotator, np.zeros(0)),
+        )
+
+    def update(self, beliefs: Beliefs, judgment: Comparison) -> Beliefs:
+        """Return the beliefs after one more judgment."""
+        items, annotators, query = beliefs.items, beliefs.annotators, judgment.query
+        left, right = items.find(judgment.left, query), items.find(judgment.right, query)
+        who = annotators.find(judgment.annotator)
+        if left is None or right is None or who is None or beliefs.item_columns.keys() != self._item_columns:
+            return super().update(beliefs, judgment)
+        answer = OneAnswer((left,), (right,), (_outcome(judgment),), (who,))
+        item_columns = {name: column.copy() for name, column in beliefs.item_columns.items()}
+        annotator_columns = {name: column.copy() for name, column in beliefs.annotator_columns.items()}
+        dropped = self.update_columns(answer, item_columns, annotator_columns)
+        return beliefs.after_one(item_columns, annotator_columns, dropped)
+
+    def apply(self, beliefs: Beliefs, items: Vocabulary, annotators: Vocabulary, answers: Answers) -> Beliefs:
+        item_columns = _extended(beliefs.item_columns, self.new_item, len(items), self)
+        annotator_columns = _extended(beliefs.annotator_columns, self.new_annotator, len(annotators), self)
+        dropped = self.update_columns(answers, item_columns, annotator_columns)
+        return Beliefs(
+            items=items,
+            annotators=annotators,
+            item_columns=item_columns,
+            annotator_columns=annotator_columns,
+            n_judgments=beliefs.n_judgments + len(answers.left),
+            n_ties_dropped=beliefs.n_ties_dropped + dropped,
+        )
+
+
+_NO_CODES = np.zeros(0, np.int32)
+_NO_ANSWERS = Answers(_NO_CODES, _NO_CODES, np.zeros(0, np.int8), _NO_CODES, np.zeros(0))
+
+
+def check_positive(model: object, *names: str) -> None:
+    """Raise SettingError unless these settings are positive and finite."""
+    for name in names:
+        value = getattr(model, name)
+        if not 0 < value < np.inf:
+            raise SettingError(f"{name} must be positive, got {value!r}.")
+
+
+def check_finite(model: object, *names: str) -> None:
+    """Raise SettingError unless these settings are finite."""
+    for name in names:
+        value = getattr(model, name)
+        if not np.isfinite(value):
+            raise SettingError(f"{name} must be a finite number, got {value!r}.")
+
+
+def _outcome(judgment: Comparison) -> int:
+    left, right, winner = str(judgment.left), str(judgment.right), str(judgment.winner)
+    if left == right:
+        raise DataError(f"{left!r} is compared with itself.")
+    if winner not in (left, right, "tie", "both_bad"):
+        raise DataError(f"winner must be {left!r}, {right!r}, 'tie' or 'both_bad', got {winner!r}.")
+    return 1 if winner == left else -1 if winner == right else 0
+
+
+def _extended(
+    columns: Mapping[str, FloatArray], prior: Mapping[str, float], size: int, model: object
+) -> dict[str, FloatArray]:
+    """Return writable copies of the columns, extended to `size` by the prior."""
+    if columns.keys() != prior.keys():
+        kept, held = (" and ".join(names) or "nothing" for names in (prior, columns))
+        raise DataError(
+            f"{type(model).__name__} keeps {kept}, but these beliefs hold {held}: they are another model's. "
+            f"Begin with {type(model).__name__}().start()."
+        )
+    extended = {name: np.full(size, float(value)) for name, value in prior.items()}
+    for name, column in columns.items():
+        extended[name][: len(column)] = column
+    return extended

@@ -14,8 +14,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.errors import DataError, DataWarning, SettingError, issue_warning
 from crowdrank.online import moments
-from crowdrank.online.beliefs import Beliefs, Vocabulary
-from crowdrank.online.sequential_model import Answers, ColumnarModel, OneAnswer, check_positive
+from crowdrank.online.beliefs import Answers, Beliefs, ColumnarModel, OneAnswer, Vocabulary, check_positive
 from crowdrank.results import Domains, Ranking
 
 _MAX_CLOSED_VARIANCE = 2.0

@@ -22,8 +22,7 @@ from crowdrank.models.crowd.likelihood import CROWD_BT
 from crowdrank.models.crowd.priors import QualityBounds
 from crowdrank.models.crowd.sampler import Sampler, State
 from crowdrank.models.crowd.sampler_kernels import ALPHA_MEDIAN, BETA_MEDIAN, SCALE_MEDIAN
-from crowdrank.online.beliefs import Beliefs, Vocabulary
-from crowdrank.online.sequential_model import Answers, SequentialModel
+from crowdrank.online.beliefs import Answers, Beliefs, SequentialModel, Vocabulary
 
 _NO_CODES = np.zeros(0, np.int32)
 _COLD_START_WARMUP = 500

@@ -5,11 +5,10 @@ reports show: the import report, the reason for the model, the evaluation agains
 """
 
 from crowdrank.pipeline.entry_points import check, check_result, rank
-from crowdrank.pipeline.items import ItemInformation
 from crowdrank.pipeline.preparation import PreparedData, describe_side_information, opening_notes, prepare
 from crowdrank.pipeline.rank_options import RankOptions, Stage, silent
 from crowdrank.pipeline.running import RankResult, run
-from crowdrank.pipeline.sources import load_gold
+from crowdrank.pipeline.sources import ItemInformation, load_gold
 
 __all__ = [
     "ItemInformation",

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, Rankings, SideInformation
-from crowdrank.data.annotator_names import describe_kinds
+from crowdrank.data.side_information import describe_kinds
 from crowdrank.errors import DataError, DataWarning, SettingError
 from crowdrank.io import ImportReport
 from crowdrank.leaderboard.categories import check_boards, default_for_categories, pooling_settings
 from crowdrank.leaderboard.control import default_choice, feature_settings, with_feature_sides
-from crowdrank.leaderboard.names import with_aliases, without_annotators
-from crowdrank.leaderboard.publishing import check_publishable
+from crowdrank.leaderboard.publishing import check_publishable, with_aliases, without_annotators
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import (
     ModelChoice,
@@ -25,9 +24,8 @@ from crowdrank.models.selection import (
     notes_for,
     parse_settings,
 )
-from crowdrank.pipeline.items import ItemInformation
 from crowdrank.pipeline.rank_options import AUTO, RankOptions, Stage, silent
-from crowdrank.pipeline.sources import are_agreed, load_people, read_gold_pairs, read_judgments
+from crowdrank.pipeline.sources import ItemInformation, are_agreed, load_people, read_gold_pairs, read_judgments
 
 # Judgments are refused if at least this share of at least so many items was compared once, with each other.
 _LONE_SHARE, _FEWEST_LONE_ITEMS = 0.95, 10
@@ -86,7 +84,7 @@ def prepare(
         choice = replace(choice, notes=(describe_kinds(people), *choice.notes))
     check_publishable(options, model, judgments.items)
     if options.time:
-        from crowdrank.leaderboard.over_time import check_drift
+        from crowdrank.leaderboard.options import check_drift
 
         check_drift(options, model, judgments)
     filled, filling = _fill_missing(judgments, options.missing)

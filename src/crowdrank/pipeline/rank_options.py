@@ -110,7 +110,7 @@ def _check_measure(options: RankOptions) -> None:
 
 
 def _names_query(cluster: str) -> bool:
-    from crowdrank.leaderboard.clusters import names_query
+    from crowdrank.leaderboard.options import names_query
 
     return names_query(cluster)
 

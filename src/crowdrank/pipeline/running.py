@@ -91,7 +91,7 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         engine = resources.enter_context(_engine(options, label, stage))
         ranking = _fit(prepared, engine, init, options.uncertainty, options.cluster)
         if options.time:
-            from crowdrank.leaderboard.over_time import with_drift
+            from crowdrank.leaderboard.options import with_drift
 
             ranking = with_drift(prepared.model, prepared.converted, ranking, options)
         ranking = replace(ranking, simultaneous=options.simultaneous)
@@ -148,7 +148,7 @@ def _fit(
     engine = engine if model.distributable else LOCAL
     ranking = model.fit(data, engine=engine, init=init, side_information=known)
     if cluster is not None and uncertainty != "none":
-        from crowdrank.leaderboard.clusters import with_cluster_errors
+        from crowdrank.leaderboard.options import with_cluster_errors
 
         return with_cluster_errors(model, data, ranking, cluster, uncertainty, known)
     if uncertainty == "bootstrap":

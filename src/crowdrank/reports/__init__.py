@@ -9,7 +9,7 @@ _MODULES = {
     "crowdrank.reports.figures": ("check_drawable", "check_report", "draw_curves", "draw_heat_map", "draw_ranking"),
     "crowdrank.reports.html": ("Findings", "report", "write_report"),
     "crowdrank.reports.leaderboard_page": ("Leaderboard", "check_leaderboard", "leaderboard_html", "write_leaderboard"),
-    "crowdrank.reports.leaderboard_tables": (
+    "crowdrank.reports.terminal": (
         "correlations_table",
         "covariates_table",
         "differences_table",
@@ -17,8 +17,6 @@ _MODULES = {
         "misfit_table",
         "provisional_table",
         "rank_changes_table",
-    ),
-    "crowdrank.reports.terminal": (
         "annotators_table",
         "bias_effects_table",
         "curves_tables",
@@ -77,27 +75,25 @@ if TYPE_CHECKING:
     from crowdrank.reports.figures import check_drawable, check_report, draw_curves, draw_heat_map, draw_ranking
     from crowdrank.reports.html import Findings, report, write_report
     from crowdrank.reports.leaderboard_page import Leaderboard, check_leaderboard, leaderboard_html, write_leaderboard
-    from crowdrank.reports.leaderboard_tables import (
-        correlations_table,
-        covariates_table,
-        differences_table,
-        drift_table,
-        misfit_table,
-        provisional_table,
-        rank_changes_table,
-    )
     from crowdrank.reports.terminal import (
         annotators_table,
         bias_effects_table,
+        correlations_table,
+        covariates_table,
         curves_tables,
+        differences_table,
         domains_report,
+        drift_table,
         evaluation_table,
         facts,
         label,
+        misfit_table,
         models_table,
         number_column,
         plan_table,
+        provisional_table,
         questions_table,
+        rank_changes_table,
         ranking_tables,
         short,
         systems_table,

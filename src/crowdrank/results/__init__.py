@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from crowdrank.results.bias_effects import BiasEffect, bias_effects
+from crowdrank.results.covariates import BiasEffect, bias_effects
 from crowdrank.results.parts import (
     CLOSED_FORM,
     AnnotatorRow,

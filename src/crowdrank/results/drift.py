@@ -12,8 +12,8 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items
-from crowdrank.results.multiple_tests import benjamini_hochberg
 from crowdrank.results.parts import Tabular
+from crowdrank.results.ranks import benjamini_hochberg
 from crowdrank.results.scales import Scale
 
 FALSE_DISCOVERY_RATE = 0.05

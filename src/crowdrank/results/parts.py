@@ -13,8 +13,7 @@ import polars as pl
 from crowdrank.arrays import FloatArray, Int32Array, IntArray, ObjectArray
 from crowdrank.data import Items, Judgments
 from crowdrank.errors import ConvergenceWarning, SettingError, UnknownNameError, issue_warning
-from crowdrank.results.multiple_tests import benjamini_hochberg
-from crowdrank.results.ranks import ranks_in_draws, shortest_intervals, simultaneous_intervals
+from crowdrank.results.ranks import benjamini_hochberg, ranks_in_draws, shortest_intervals, simultaneous_intervals
 
 if TYPE_CHECKING:
     from crowdrank.results.domains import Domains

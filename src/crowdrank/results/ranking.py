@@ -15,6 +15,7 @@ import polars as pl
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Judgments
 from crowdrank.errors import AmbiguousNameError, DataError, UnknownNameError
+from crowdrank.results.display import check_level, ranking_frame, reversed_note
 from crowdrank.results.parts import (
     CLOSED_FORM,
     Annotators,
@@ -24,7 +25,6 @@ from crowdrank.results.parts import (
     Uncertainty,
     as_native,
 )
-from crowdrank.results.ranking_table import check_level, ranking_frame, reversed_note
 from crowdrank.results.ranks import tie_groups
 from crowdrank.results.scales import Scale
 

@@ -123,3 +123,20 @@ def _leaders(columns: FloatArray, best_below: FloatArray, needed: int) -> IntArr
 def _count_needed(probability: float, draws: int) -> int:
     """Number of draws that must agree. A share of few draws is smoothed, so that it is never 1; then all must agree."""
     return min(int(np.ceil(probability * (draws + 1) - 0.5 - 1e-9)), draws)
+
+
+# Adjustment of p-values for the number of tests.
+
+
+def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
+    """Adjust p-values for the false discovery rate (Benjamini and Hochberg 1995); nan is kept and not counted.
+
+    >>> benjamini_hochberg(np.array([0.01, 0.5, 0.02, np.nan])).tolist()
+    [0.03, 0.5, 0.03, nan]
+    """
+    known = np.flatnonzero(~np.isnan(p_values))
+    order = known[np.argsort(p_values[known])]
+    scaled = p_values[order] * len(known) / np.arange(1, len(known) + 1)
+    adjusted = np.full(len(p_values), np.nan)
+    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
+    return adjusted

@@ -12,9 +12,9 @@ import polars as pl
 from crowdrank.arrays import AnyArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import Items
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.results.links import link_of
 from crowdrank.results.parts import Tabular, as_native
 from crowdrank.results.ranking import Ranking
+from crowdrank.results.scales import link_of
 
 _MAX_CELLS = 4_000_000
 """Size of the arrays that are held at once while the draws are processed."""

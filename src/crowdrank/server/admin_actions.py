@@ -8,13 +8,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.server.content import content_kind, item_body, item_view
-from crowdrank.server.files import CONTENT_FIELDS, save_image
+from crowdrank.server.files import CONTENT_FIELDS, content_kind, item_body, item_view, save_image
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator, Item
 from crowdrank.server.service import Service
-from crowdrank.server.settings import Settings
-from crowdrank.server.settings_checks import check_changes
+from crowdrank.server.settings import Settings, check_changes
 from crowdrank.storage import Collection, Event
 from crowdrank.storage.judgments import iso_time
 

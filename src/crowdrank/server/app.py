@@ -1,7 +1,8 @@
-"""Create the web application for one collection, and run it as one process or several that share a socket."""
+"""The HTTP protocol of the server: connections that do not finish their headers in time are closed."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -22,11 +23,11 @@ import anyio.to_thread
 from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from crowdrank import __version__
 from crowdrank.errors import SettingError
 from crowdrank.server import errors
-from crowdrank.server.backups import BackupSchedule
 from crowdrank.server.middleware import AccessLogMiddleware, PrefixMiddleware, SecurityHeadersMiddleware
 from crowdrank.server.routes import (
     admin_annotator_pages,
@@ -37,8 +38,49 @@ from crowdrank.server.routes import (
     judging_pages,
     quarantine,
 )
-from crowdrank.server.service import Options, Service
+from crowdrank.server.service import BackupSchedule, Options, Service
 from crowdrank.storage import Collection
+
+HEADER_SECONDS = 20.0
+"""How long a client may take to send the headers of a request, from its first byte on."""
+
+
+class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """uvicorn's protocol with a time limit for headers. The time limit for bodies is in `middleware.py`."""
+
+    _header_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._start_timer()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._start_timer()  # not restarted by every byte, or a slow client would hold the connection for ever
+        else:
+            self._stop_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _start_timer(self) -> None:
+        if self._header_timer is None:
+            self._header_timer = self.loop.call_later(HEADER_SECONDS, self._close_if_waiting)
+
+    def _stop_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _close_if_waiting(self) -> None:
+        self._header_timer = None
+        if (self.cycle is None or self.cycle.response_complete) and not self.transport.is_closing():
+            self.transport.close()
+
+
+# Create the web application for one collection, and run it as one process or several that share a socket.
 
 THREADS = 64
 """Requests handled at the same time. Most of them wait for the disk, and are written in one transaction."""
@@ -142,8 +184,6 @@ def serve(
         The files of the TLS certificate and of its key, for HTTPS; None if the key is in the same file.
     """
     import uvicorn
-
-    from crowdrank.server.protocol import TimedProtocol
 
     if processes < 1:
         raise SettingError(f"processes must be at least 1, got {processes}.")

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from crowdrank.errors import NothingToAskError
-from crowdrank.server.choice import PendingState
-from crowdrank.server.content import question_view, render
-from crowdrank.server.drawing import draw
+from crowdrank.server.choice import PendingState, draw
 from crowdrank.server.errors import RequestError
+from crowdrank.server.files import question_view, render
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator, OpenAssignment
 from crowdrank.storage import (

@@ -14,7 +14,7 @@ from crowdrank.arrays import AnyArray, BoolArray, Int32Array, IntArray
 from crowdrank.data import LEFT, TIE
 from crowdrank.engines.compilation import Compiled
 from crowdrank.online import Beliefs, CrowdBT, Vocabulary
-from crowdrank.online.sequential_model import Answers
+from crowdrank.online.beliefs import Answers
 from crowdrank.server.records import GrowingColumn
 from crowdrank.storage import ANSWERED, BOTH_BAD
 

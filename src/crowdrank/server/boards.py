@@ -1,12 +1,10 @@
-"""Build the board: a fit of all votes that count, up to a row of the log. The same row gives the same board.
-
-The latest board is kept, and the next one is built in a background thread when someone looks.
-"""
+"""Statistics that a board shows next to the ranking: decision status, reliability and history."""
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import shlex
 import threading
 import time
@@ -17,18 +15,200 @@ from typing import Any
 
 import numpy as np
 
-from crowdrank.data import Comparisons, Judgments, Rankings
-from crowdrank.errors import muted_warnings
-from crowdrank.evaluation.candidates import model_of
+from crowdrank.active import decision, reliability
+from crowdrank.active.stopping import forecast_from_draws
+from crowdrank.data import LEFT, RIGHT, Comparisons, Judgments, Rankings, Ratings
+from crowdrank.errors import CrowdrankError, muted_warnings
+from crowdrank.evaluation.recommendation import model_of
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import default_model
+from crowdrank.online import Vocabulary
 from crowdrank.results import Ranking
-from crowdrank.server.board_statistics import DecisionStatus, board_history, decision_status, reliability_summary
-from crowdrank.server.explanations import explain_order, item_keys
 from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
 
 Json = dict[str, Any]
+
+_HISTORY_POINTS = 8
+_FORECAST_PATHS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionStatus:
+    """Whether the decision that a collection is for has been reached.
+
+    Parameters
+    ----------
+    target : str
+        The decision, for example "top 3".
+    confidence : float
+        The probability with which it must be right.
+    decided : bool
+    probability : float
+        The probability that the current answer is right.
+    more_votes : int or None
+        The expected (median) number of further votes; None if it is decided or cannot be predicted.
+    summary : str
+        One sentence for people.
+    """
+
+    target: str
+    confidence: float
+    decided: bool
+    probability: float
+    more_votes: int | None
+    summary: str
+
+
+def decision_status(ranking: Ranking, target: str, confidence: float, n_votes: int) -> DecisionStatus:
+    """Return the status of a decision, from the posterior draws behind a board."""
+    wanted, items = decision(target), ranking.items
+    queries = items.queries[items.query] if items.has_queries else [""] * len(items)
+    vocabulary = Vocabulary(tuple(str(label) for label in items.labels), tuple(str(query) for query in queries))
+    draws = ranking.uncertainty.draws
+    try:
+        probability = wanted.probability(draws, vocabulary)
+        decided = probability >= wanted.threshold(confidence)
+        more = 0.0
+        if not decided:
+            predicted = forecast_from_draws(draws, vocabulary, wanted, n_votes, confidence, paths=_FORECAST_PATHS)
+            more = predicted.votes - n_votes
+    except CrowdrankError as error:  # the decision names an item that has no votes yet
+        return DecisionStatus(
+            target=target, confidence=confidence, decided=False, probability=0.0, more_votes=None, summary=str(error)
+        )
+    more_votes = None if decided or math.isinf(more) else int(more)
+    return DecisionStatus(
+        target=target,
+        confidence=confidence,
+        decided=decided,
+        probability=round(probability, 4),
+        more_votes=more_votes,
+        summary=_summary(target, confidence, decided, probability, more_votes),
+    )
+
+
+def _summary(target: str, confidence: float, decided: bool, probability: float, more_votes: int | None) -> str:
+    if decided:
+        return f"{target.capitalize()}: decided with {confidence:.0%} confidence.".replace("%", " %")
+    expectation = (
+        "more votes are needed, but how many cannot be predicted yet"
+        if more_votes is None
+        else f"about {more_votes:,} more votes needed"
+    )
+    return f"{target.capitalize()}: not decided yet ({probability:.0%} sure); {expectation}.".replace("%", " %")
+
+
+def reliability_summary(judgments: Comparisons, model: Model) -> Json | None:
+    """Return the reliability measured on the questions that were chosen at random; None if it cannot be measured."""
+    try:
+        found = reliability(judgments, model=model)
+    except CrowdrankError:
+        return None
+
+    def estimate(one: Any) -> Json | None:
+        return None if one is None else {"value": one.value, "low": one.low, "high": one.high}
+
+    return {
+        "model": found.model,
+        "judgments": found.judgments,
+        "random": found.random,
+        "too_few": found.too_few,
+        "of_all": estimate(found.projected),
+        "separation": estimate(found.separation),
+        "split_half": estimate(found.split_half),
+        "lines": found.lines(),
+    }
+
+
+def board_history(judgments: Judgments, current: Ranking, model: Model) -> tuple[Json, ...]:
+    """Fit the first eighth, quarter, … of the votes: mean standard error, and Kendall's τ with the current order."""
+    if len(judgments) < 2 * _HISTORY_POINTS:
+        return ()
+    from crowdrank.evaluation import kendall_correlation
+
+    points = []
+    for part in range(1, _HISTORY_POINTS + 1):
+        count = len(judgments) * part // _HISTORY_POINTS
+        early = judgments.take(np.arange(count))
+        board = model.fit(early)
+        seen = early.n_judgments_per_item > 0
+        tau = kendall_correlation(board.scores[seen], current.scores[seen]) if seen.sum() > 1 else float("nan")
+        error = float(np.mean(board.uncertainty.std_error[seen]))
+        points.append(
+            {"votes": count, "uncertainty": round(error, 4), "agreement": None if np.isnan(tau) else round(tau, 4)}
+        )
+    return tuple(points)
+
+
+# Explain in one sentence why an item is above another on the board.
+
+
+def explain_order(ranking: Ranking, judgments: Judgments, above: str, below: str, query: str = "") -> str:
+    """Say how two items were compared, and how certain their order is."""
+    codes = {key: code for code, key in enumerate(item_keys(ranking))}
+    if (query, above) not in codes or (query, below) not in codes:
+        return "One of the two items has no votes yet."
+    a, b = codes[query, above], codes[query, below]
+    probability = ranking.uncertainty.probability_above(ranking.scores, a, b)
+    if isinstance(judgments, Ratings):
+        evidence = _compare_grades(judgments, above, below, a, b)
+    else:
+        evidence = _compare_directly(judgments, above, a, b)
+    order = "above" if ranking.scores[a] >= ranking.scores[b] else "below"
+    certainty = probability if order == "above" else 1 - probability
+    return f"{above} is {order} {below} with {_percent(certainty)} probability: {evidence}."
+
+
+def _compare_grades(ratings: Ratings, above: str, below: str, a: int, b: int) -> str:
+    one, other = (ratings.grade[ratings.item == code] for code in (a, b))
+    return (
+        f"{above} has a mean grade of {one.mean():.2f} ({_count(len(one))}), "
+        f"{below} one of {other.mean():.2f} ({_count(len(other))})"
+    )
+
+
+def _count(ratings: int) -> str:
+    return f"{ratings} rating{'' if ratings == 1 else 's'}"
+
+
+def _compare_directly(judgments: Comparisons | Rankings, above: str, a: int, b: int) -> str:
+    won, lost, tied = _direct_comparisons(judgments, a, b)
+    if won + lost + tied == 0:
+        evidence = "they were never compared directly, so the order follows from comparisons with other items"
+    elif won + lost == 0:
+        evidence = f"all direct comparisons were ties ({tied})"
+    else:
+        ties = f", and {tied} {'was a tie' if tied == 1 else 'were ties'}" if tied else ""
+        evidence = f"{above} won {won} of {won + lost} direct comparisons{ties}"
+    return evidence
+
+
+def _percent(probability: float) -> str:
+    return "more than 99 %" if probability > 0.99 else f"{probability:.0%}".replace("%", " %")
+
+
+def _direct_comparisons(judgments: Comparisons | Rankings, a: int, b: int) -> tuple[int, int, int]:
+    """Return how often `a` won against `b`, lost and tied."""
+    if isinstance(judgments, Rankings):
+        judgments = judgments.to_comparisons()  # items that share a place were not compared
+    forward, backward = (judgments.left == a) & (judgments.right == b), (judgments.left == b) & (judgments.right == a)
+    won = np.sum(judgments.outcome[forward] == LEFT) + np.sum(judgments.outcome[backward] == RIGHT)
+    lost = np.sum(judgments.outcome[forward] == RIGHT) + np.sum(judgments.outcome[backward] == LEFT)
+    both = int(np.sum(forward) + np.sum(backward))
+    return int(won), int(lost), both - int(won) - int(lost)
+
+
+def item_keys(ranking: Ranking) -> list[tuple[str, str]]:
+    """Return the query and the label of every item of a ranking."""
+    items = ranking.items
+    queries = items.queries[items.query] if items.has_queries else [""] * len(items)
+    return [(str(query), str(label)) for query, label in zip(queries, items.labels, strict=True)]
+
+
+# Build the board: a fit of all votes that count, up to a row of the log. The same row gives the same board.
+#
+# The latest board is kept, and the next one is built in a background thread when someone looks.
 
 _REST = 4.0
 """After each board the thread rests this many times as long as it took, because votes come first."""

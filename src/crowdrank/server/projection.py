@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdrank.active.history import pack_pair
+from crowdrank.active.questions import pack_pair
 from crowdrank.arrays import IntArray
 from crowdrank.data import LEFT, RIGHT
 from crowdrank.online import Beliefs, CrowdBT
@@ -25,7 +25,7 @@ from crowdrank.storage import (
     Question,
     VoteColumns,
 )
-from crowdrank.storage.tasks import implied_pairs
+from crowdrank.storage.judgments import implied_pairs
 
 _BATCH_SIZE = 10_000
 _STATES = {"paused": "paused", "resumed": "open", "closed": "closed"}

@@ -13,8 +13,7 @@ import numpy as np
 
 from crowdrank.errors import muted_warnings
 from crowdrank.results import Ranking
-from crowdrank.server.boards import board_model
-from crowdrank.server.explanations import item_keys
+from crowdrank.server.boards import board_model, item_keys
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator
 from crowdrank.server.service import Service

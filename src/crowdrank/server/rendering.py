@@ -17,11 +17,10 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from crowdrank.reports.html.markup import Html, join, tag
-from crowdrank.reports.html.svg import Axis, Point, linear, numbers, scatter
+from crowdrank.reports.html.markup import Axis, Html, Point, join, linear, numbers, scatter, tag
 from crowdrank.server.annotator_summaries import HISTOGRAM_EDGES
-from crowdrank.server.content import image_hosts, render_markdown
 from crowdrank.server.errors import RequestError
+from crowdrank.server.files import image_hosts, render_markdown
 from crowdrank.server.middleware import content_security_policy
 from crowdrank.server.service import service_of
 from crowdrank.server.translation import language_names, translator

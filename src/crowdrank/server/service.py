@@ -1,4 +1,4 @@
-"""Everything that one process needs to serve one collection."""
+"""Backups on a schedule: copies of an SQLite collection in a folder, the oldest of which are deleted."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 import gc
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +19,54 @@ from starlette.requests import Request
 
 from crowdrank.server.assignments import Answer, AssignmentService, JudgingRequest
 from crowdrank.server.authentication import Authenticator, RateLimit, RateLimiter, Session
-from crowdrank.server.backups import BackupSchedule
 from crowdrank.server.boards import BoardPublisher
 from crowdrank.server.middleware import RequestMetrics
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator
 from crowdrank.server.webhooks import WebhookSender
 from crowdrank.storage import Collection
+
+KEPT = 14
+"""Backups that are kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackupSchedule:
+    """Where and how often a collection is copied.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the copies. Several processes may share it.
+    name : str
+        What the names of the copies start with; their time follows.
+    hours : float, default 24
+        How many hours lie between two copies.
+    """
+
+    folder: Path
+    name: str
+    hours: float = 24.0
+
+    def run_if_due(self, collection: Collection, now: float | None = None) -> Path | None:
+        """Copy the collection if the last copy is old enough, and return the new file."""
+        now = time.time() if now is None else now
+        copies = self.copies()
+        if copies and now - copies[-1].stat().st_mtime < 3600 * self.hours:
+            return None
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = self.folder / f"{self.name}-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}.db"
+        collection.backup(new)
+        for old in self.copies()[:-KEPT]:
+            old.unlink(missing_ok=True)
+        return new
+
+    def copies(self) -> list[Path]:
+        """Return the copies, oldest first."""
+        return sorted(self.folder.glob(f"{self.name}-????????T??????Z.db"))
+
+
+# Everything that one process needs to serve one collection.
 
 CLEANING_SECONDS = 600.0
 _logger = logging.getLogger("crowdrank.server")

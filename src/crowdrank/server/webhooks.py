@@ -21,8 +21,7 @@ from typing import Any
 
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import TaskVote
-from crowdrank.server.settings import Webhook
-from crowdrank.server.settings_checks import is_internal
+from crowdrank.server.settings import Webhook, is_internal
 from crowdrank.storage import TASK_TYPES, Batch, Collection, Event
 from crowdrank.storage.judgments import OUTCOME_CODES
 

@@ -9,8 +9,8 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.simulation.crowd import Crowd
-from crowdrank.simulation.sampling import (
+from crowdrank.simulation.crowd import (
+    Crowd,
     bernoulli,
     check_at_least,
     check_positive,

@@ -10,8 +10,8 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.errors import SettingError
-from crowdrank.simulation.crowd import Crowd
-from crowdrank.simulation.sampling import (
+from crowdrank.simulation.crowd import (
+    Crowd,
     check_at_least,
     check_choice,
     codes,

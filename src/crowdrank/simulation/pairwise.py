@@ -10,8 +10,8 @@ import numpy as np
 from crowdrank.data import LEFT, RIGHT, Comparisons, Items
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import SettingError
-from crowdrank.simulation.crowd import Crowd
-from crowdrank.simulation.sampling import (
+from crowdrank.simulation.crowd import (
+    Crowd,
     bernoulli,
     check_at_least,
     check_choice,

@@ -7,8 +7,8 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Ratings
 from crowdrank.errors import SettingError
-from crowdrank.simulation.crowd import Crowd
-from crowdrank.simulation.sampling import (
+from crowdrank.simulation.crowd import (
+    Crowd,
     bernoulli,
     check_at_least,
     codes,

@@ -18,8 +18,8 @@ from crowdrank.storage.database import (
     UnknownTokenError,
 )
 from crowdrank.storage.items import Item, NewItem
+from crowdrank.storage.judgments import TASK_TYPES, Question, TaskType, task_type
 from crowdrank.storage.log import ANSWERED, BOTH_BAD, SKIPPED, AssignmentColumns, Batch, Event, VoteColumns
-from crowdrank.storage.tasks import TASK_TYPES, Question, TaskType, task_type
 from crowdrank.storage.votes import Outcome, RecordedVote
 from crowdrank.storage.writer import Job, Task
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 
 from crowdrank.errors import DataError, UnknownNameError
+from crowdrank.storage.access import Keys
 from crowdrank.storage.database import Database, QuotaReachedError, check_name, fetch_dict, hash_token, new_token
-from crowdrank.storage.keys import Keys
+from crowdrank.storage.judgments import Question
 from crowdrank.storage.schema import annotator as annotator_table
 from crowdrank.storage.schema import assignment, item, lease, vote, withdrawal
-from crowdrank.storage.tasks import Question
 from crowdrank.storage.writer import Clock, LogTransaction, Task, Writer
 
 LEASE_SECONDS = 900.0

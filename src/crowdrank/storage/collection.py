@@ -14,13 +14,12 @@ from typing import Any, Literal
 from sqlalchemy import URL
 
 from crowdrank.errors import SettingError
-from crowdrank.storage.access import Access
+from crowdrank.storage.access import Access, load_identity, load_keys
 from crowdrank.storage.annotators import Annotators
 from crowdrank.storage.assignments import Assignments
 from crowdrank.storage.database import Database, check_name, schema_version, upgrade
 from crowdrank.storage.erasure import data_about, erase
 from crowdrank.storage.items import Items
-from crowdrank.storage.keys import load_identity, load_keys
 from crowdrank.storage.log import Log, read_events
 from crowdrank.storage.votes import Votes
 from crowdrank.storage.writer import Clock, Writer, microseconds

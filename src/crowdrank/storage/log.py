@@ -15,8 +15,8 @@ from crowdrank.arrays import FloatArray, IntArray, ObjectArray
 from crowdrank.data import Judgments
 from crowdrank.storage import judgments
 from crowdrank.storage.database import Database, fetch_columns
+from crowdrank.storage.judgments import Question
 from crowdrank.storage.schema import IS_EVENT, assignment, log, vote
-from crowdrank.storage.tasks import Question
 from crowdrank.storage.writer import Writer
 
 PAGE_SIZE = 10_000

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, insert, select
 
 from crowdrank.errors import SettingError
+from crowdrank.storage.access import ENVIRONMENT, key_of, store_key
 from crowdrank.storage.database import Database, UnavailableError, upgrade
-from crowdrank.storage.keys import ENVIRONMENT, key_of, store_key
 from crowdrank.storage.schema import (
     APPEND_ONLY,
     annotator,

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, bindparam, insert, select
 
 from crowdrank.errors import DataError, UnknownNameError
+from crowdrank.storage.access import Keys
 from crowdrank.storage.assignments import LEASE_SECONDS, Assignment, assign, open_assignments
 from crowdrank.storage.database import (
     ConflictError,
@@ -24,9 +25,8 @@ from crowdrank.storage.database import (
     fetch_dict,
     hash_token,
 )
-from crowdrank.storage.keys import Keys
+from crowdrank.storage.judgments import TASK_TYPES, Question, check_criteria
 from crowdrank.storage.schema import assignment, lease, vote, withdrawal
-from crowdrank.storage.tasks import TASK_TYPES, Question, check_criteria
 from crowdrank.storage.writer import LogTransaction, Task, Writer, to_json
 
 Outcome = Literal["left", "right", "tie", "both_bad", "skip", "answered"]

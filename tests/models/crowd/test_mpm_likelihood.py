@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdrank.engines.protocol import add
+from crowdrank.engines.local import add
 from crowdrank.models.crowd import mpm_likelihood
 from crowdrank.models.crowd.mpm_likelihood import (
     ChoiceSets,

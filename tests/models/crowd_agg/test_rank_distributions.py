@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdrank.models.crowd_agg import rank_distributions
-from crowdrank.models.crowd_agg.rank_distributions import (
+from crowdrank.models.crowd_agg import contests
+from crowdrank.models.crowd_agg.contests import (
     by_convolution,
     by_divide_and_conquer,
     expected_utilities,
@@ -61,8 +61,8 @@ def test_uncompared_items_equal_fair_contests():
 def test_very_many_contests_use_divide_and_conquer(monkeypatch):
     losing = np.random.default_rng(0).random(300)
     expected = by_divide_and_conquer(losing)
-    monkeypatch.setattr(rank_distributions, "_DIVIDE_FROM", 300)
-    monkeypatch.setattr(rank_distributions, "by_convolution", lambda *_: pytest.fail("not divided"))
+    monkeypatch.setattr(contests, "_DIVIDE_FROM", 300)
+    monkeypatch.setattr(contests, "by_convolution", lambda *_: pytest.fail("not divided"))
     np.testing.assert_array_equal(rank_distribution(losing), expected)
 
 
@@ -92,7 +92,7 @@ def cells(rng, sizes, items):
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "compiled"])
 def test_expected_utilities_equal_those_from_distributions(monkeypatch, plain):
     if not plain:
-        monkeypatch.setattr(rank_distributions, "_PLAIN_UP_TO", 0)
+        monkeypatch.setattr(contests, "_PLAIN_UP_TO", 0)
     arguments, expected = cells(np.random.default_rng(1), [3, 1, 7, 3, 29, 1], 30)
     np.testing.assert_allclose(expected_utilities(*arguments), expected, rtol=1e-13)
 

@@ -6,8 +6,7 @@ import pytest
 
 from crowdrank import AnnotatorDetails, Comparisons, CrowdBT, Jury, SideInformation
 from crowdrank.errors import SettingError
-from crowdrank.models.jury.cells import make_cells
-from crowdrank.models.jury.factors import fit_factors
+from crowdrank.models.jury.factors import fit_factors, make_cells
 from tests.models.jury.simulated import QUESTIONS, gold_pairs, jury, share_right
 
 

@@ -12,8 +12,7 @@ from crowdrank.data import Rankings
 from crowdrank.errors import DataError, SettingError
 from crowdrank.models import CrowdPlackettLuce, PlackettLuce
 from crowdrank.models.lists import crowd_plackett_luce
-from crowdrank.models.lists.annotator_classes import PRECISION, Population
-from crowdrank.models.lists.crowd_likelihood import SIDE_WEIGHT, CrowdLists
+from crowdrank.models.lists.crowd_likelihood import PRECISION, SIDE_WEIGHT, CrowdLists, Population
 from tests.strategies import disconnected_allowed, rankings
 
 quick = settings(max_examples=15, deadline=None)

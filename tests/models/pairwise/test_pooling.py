@@ -12,9 +12,9 @@ from crowdrank import BradleyTerry, Comparisons, Thurstone
 from crowdrank.data import Items
 from crowdrank.engines import LOCAL
 from crowdrank.errors import DataError, SettingError
-from crowdrank.models.pairwise.effects import EffectObjective, Layout
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, THRESHOLD
 from crowdrank.models.pairwise.paired import pairs_of_rows
+from crowdrank.models.pairwise.pooling import EffectObjective, Layout
 from crowdrank.results import category_differences
 from tests.leaderboard.arenas import NAMES, QUALITY, arena_by_category
 

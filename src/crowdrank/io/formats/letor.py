@@ -18,10 +18,9 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
 from crowdrank.errors import FormatError
-from crowdrank.io.containers import decompress, read_file
 from crowdrank.io.formats.base import Format, assign_roles
 from crowdrank.io.source_table import RowLocation, SourceTable, table_from_frame
-from crowdrank.io.sources import Source, as_utf8
+from crowdrank.io.sources import Source, as_utf8, decompress, read_file
 
 _SUFFIXES = (".letor", ".svmlight", ".libsvm", ".svm")
 _POSSIBLE_SUFFIXES = (".txt", ".dat", "")

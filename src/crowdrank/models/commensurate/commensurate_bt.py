@@ -26,15 +26,16 @@ from crowdrank.models.base import (
 from crowdrank.models.commensurate.judge_scores import (
     Judge,
     Sources,
+    Worth,
+    describe_worths,
     find_sources,
     fit_judge,
+    judges_worth,
     log_prior_of_discrepancy,
     own_items,
     predict,
 )
-from crowdrank.models.commensurate.posterior import Prediction, ScalePosterior, Solver
-from crowdrank.models.commensurate.vote_likelihood import Votes, item_means
-from crowdrank.models.commensurate.worth import Worth, describe_worths, judges_worth
+from crowdrank.models.commensurate.posterior import Prediction, ScalePosterior, Solver, Votes, item_means
 from crowdrank.models.pairwise.bradley_terry import BradleyTerry
 from crowdrank.models.pairwise.likelihood import DAVIDSON, LOGISTIC, outcome_probabilities
 from crowdrank.models.pairwise.paired import check_ties

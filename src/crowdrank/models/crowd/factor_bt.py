@@ -35,7 +35,7 @@ from crowdrank.models.crowd import (
 from crowdrank.models.crowd.likelihood import FACTOR_BT, sigmoid
 from crowdrank.models.crowd.published_factor_bt import Answers, PublishedFit, fit_published
 from crowdrank.results import Convergence, Ranking
-from crowdrank.results.bias_effects import FEATURE_UNIT_PREFIX, FEATURE_WEIGHT_PREFIX
+from crowdrank.results.covariates import FEATURE_UNIT_PREFIX, FEATURE_WEIGHT_PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,7 @@ import numpy as np
 
 from crowdrank.data import Comparisons, Judgments, Rankings, Ratings
 from crowdrank.data.side_information import NO_SIDE_INFORMATION, AnnotatorDetails
-from crowdrank.models.jury.cells import make_cells
-from crowdrank.models.jury.item_scores import MAX_ITEMS
+from crowdrank.models.jury.factors import MAX_ITEMS, make_cells
 
 _MIN_JUDGES, _MAX_ROWS = 3, 500_000
 # Share of the pairs of judges that must have been shown in both orders, equally often.

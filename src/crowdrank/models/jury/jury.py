@@ -20,10 +20,17 @@ from crowdrank.models.base import (
     require_kind,
     with_annotators,
 )
-from crowdrank.models.jury.cells import Cells, make_cells
-from crowdrank.models.jury.factors import Factors, fit_factors
-from crowdrank.models.jury.item_scores import ItemFactors, fit_items
-from crowdrank.models.jury.truth_direction import TruthDirection, effective_number, find_direction
+from crowdrank.models.jury.factors import (
+    Cells,
+    Factors,
+    ItemFactors,
+    TruthDirection,
+    effective_number,
+    find_direction,
+    fit_factors,
+    fit_items,
+    make_cells,
+)
 from crowdrank.results import Ranking, Uncertainty
 
 _MAX_DRAWS, _DRAWN_SCORES = 1000, 4_000_000

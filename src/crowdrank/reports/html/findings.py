@@ -14,7 +14,7 @@ from crowdrank.data import Comparisons, DataDiagnostics, Judgments, Rankings, Ra
 from crowdrank.data.conversions import rankings_to_links, ratings_to_links
 from crowdrank.errors import CrowdrankError, DataError
 from crowdrank.evaluation import Calibration, Evaluation, Reliability, Verdicts, calibration, verdicts
-from crowdrank.evaluation.candidates import model_of
+from crowdrank.evaluation.recommendation import model_of
 from crowdrank.results import Ranking, Systems
 
 _MAX_PAIRS = 3_000_000

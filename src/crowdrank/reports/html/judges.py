@@ -11,10 +11,24 @@ import numpy as np
 from crowdrank.arrays import IntArray
 from crowdrank.evaluation import JudgeAudit
 from crowdrank.evaluation.judge_audit import REFERENCES
-from crowdrank.reports.html.markup import Html, Section, count, items, join, paragraph, percent, section, table, tag
+from crowdrank.reports.html.markup import (
+    Html,
+    Point,
+    Section,
+    count,
+    heat_map,
+    items,
+    join,
+    paragraph,
+    percent,
+    percentages,
+    scatter,
+    section,
+    table,
+    tag,
+)
+from crowdrank.reports.html.markup import level as level_line
 from crowdrank.reports.html.page import whole_page, write_page
-from crowdrank.reports.html.svg import Point, heat_map, percentages, scatter
-from crowdrank.reports.html.svg import level as level_line
 
 _MAX_HEAT_MAP = 80
 

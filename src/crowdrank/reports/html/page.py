@@ -10,15 +10,12 @@ from crowdrank.errors import SettingError
 from crowdrank.reports.figures import check_report
 from crowdrank.reports.html.findings import Findings
 from crowdrank.reports.html.markup import Html, Section, items, join, paragraph, tag
-from crowdrank.reports.html.sections.agreement import calibration, disagreement
-from crowdrank.reports.html.sections.annotator_table import annotators
-from crowdrank.reports.html.sections.boards import overall
+from crowdrank.reports.html.sections.agreement import calibration, disagreement, position
+from crowdrank.reports.html.sections.annotator_table import annotators, reliability
 from crowdrank.reports.html.sections.change_over_time import drift
 from crowdrank.reports.html.sections.context import domains, gold, import_report, method, systems
 from crowdrank.reports.html.sections.coverage import coverage
-from crowdrank.reports.html.sections.misfit import reliability
-from crowdrank.reports.html.sections.position_bias import position
-from crowdrank.reports.html.sections.ranking import headline, order
+from crowdrank.reports.html.sections.ranking import headline, order, overall
 
 _SECTIONS: tuple[Callable[[Findings], Section | None], ...] = (
     overall,

@@ -21,8 +21,8 @@ from crowdrank.server.authentication import (
     RateLimit,
     csrf_token,
 )
-from crowdrank.server.content import IMAGE_TYPES, media_file
 from crowdrank.server.errors import RequestError
+from crowdrank.server.files import IMAGE_TYPES, media_file
 from crowdrank.server.records import Annotator
 from crowdrank.server.rendering import instructions_html, page
 from crowdrank.server.routes import Form, SubmittedForm, parse_integer, redirect

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.evaluation import Tastes, Verdicts
 from crowdrank.reports.html.findings import AnnotatorEstimate, Findings
 from crowdrank.reports.html.markup import (
+    Axis,
     Html,
+    Point,
     Section,
     between,
+    columns,
     count,
     enumerate_names,
     fold,
     items,
     join,
+    level,
+    linear,
+    numbers,
     paragraph,
+    scatter,
     section,
     table,
     tag,
 )
-from crowdrank.reports.html.svg import Axis, Point, columns, level, linear, numbers, scatter
-from crowdrank.reports.html.svg import counts as count_axis
+from crowdrank.reports.html.markup import counts as count_axis
 
 _MEANING = {
     "reversed": "answers in reverse",
@@ -208,3 +216,45 @@ def _table(findings: Findings, estimate: AnnotatorEstimate, found: Verdicts | No
         head += ["verdict", "reason"]
     cut = f" (the first {_MAX_ROWS:,}; crowdrank annotators --out has all)" if len(best) > _MAX_ROWS else ""
     return fold(f"All annotators, best first{cut}", table(head, rows, caption="All annotators", numbers=right))
+
+
+# Reliability as psychometricians report it, with the misfit of judges and items.
+
+_MAX_MISFIT_ROWS = 500
+
+
+def reliability(findings: Findings) -> Section | None:
+    found = findings.reliability
+    if found is None:
+        return None
+    numbers = (
+        (
+            "Scale separation reliability",
+            found.scale_separation,
+            "share of the variance of the scores that is not error",
+        ),
+        ("Split-half reliability", found.split_half, "correlation of the scores of two halves, stepped up"),
+        ("Krippendorff’s α", found.alpha, "agreement of answers to the same pair beyond chance"),
+    )
+    rows = [(name, "unknown" if math.isnan(value) else f"{value:.2f}", meaning) for name, value, meaning in numbers]
+    shown = table(("", "value", "meaning"), rows, caption="Reliability; 1 is perfect, 0 is chance", numbers=(1,))
+    note = "Infit and outfit are mean squared residuals: 1 is expected, larger values are misfit."
+    return section(
+        "reliability",
+        "Reliability",
+        shown,
+        paragraph(note),
+        _misfits(found.judges, "Judges"),
+        _misfits(found.items, "Items"),
+    )
+
+
+def _misfits(frame: pl.DataFrame, title: str) -> Html:
+    if not frame.height:
+        return Html("")
+    rows = [
+        (name, f"{infit:.2f}", f"{outfit:.2f}", f"{count:,}")
+        for name, infit, outfit, count in frame.head(_MAX_MISFIT_ROWS).iter_rows()
+    ]
+    shown = table(frame.columns, rows, caption=f"Misfit of {title.lower()}", numbers=(1, 2, 3))
+    return fold(f"{title}, largest infit first", shown)

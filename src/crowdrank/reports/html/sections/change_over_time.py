@@ -8,8 +8,20 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.reports.html.findings import Findings
-from crowdrank.reports.html.markup import Html, Section, decimals, fold, join, paragraph, section, table, tag
-from crowdrank.reports.html.svg import Axis, frame_figure, linear
+from crowdrank.reports.html.markup import (
+    Axis,
+    Html,
+    Section,
+    decimals,
+    fold,
+    frame_figure,
+    join,
+    linear,
+    paragraph,
+    section,
+    table,
+    tag,
+)
 from crowdrank.results.drift import Drift, period_label
 from crowdrank.results.scales import Scale
 

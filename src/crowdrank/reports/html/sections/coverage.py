@@ -12,18 +12,20 @@ from crowdrank.reports.html.findings import Findings
 from crowdrank.reports.html.markup import (
     Html,
     Section,
+    columns,
     count,
     enumerate_names,
     fold,
+    heat_map,
     items,
     join,
+    numbers,
     paragraph,
     percent,
     section,
     table,
     tag,
 )
-from crowdrank.reports.html.svg import columns, heat_map, numbers
 
 _MAX_DRAWN, _BANDS = 60, 30
 """Up to the first number, items are drawn one by one; more are grouped into the second number of bands of ranks."""
