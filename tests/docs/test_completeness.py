@@ -9,8 +9,7 @@ import typer
 
 import crowdrank
 from crowdrank.cli import app
-from crowdrank.io.column_roles import SHAPES
-from crowdrank.io.synonyms import DURATIONS, SYNONYMS, normalize_name
+from crowdrank.io.column_roles import DURATIONS, SHAPES, SYNONYMS, normalize_name
 from crowdrank.models import REGISTRY
 from crowdrank.models.selection import kinds_read
 from tests.docs.pages import DOCS, prose, section, table

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from crowdrank.models.lists.kemeny import (
+from crowdrank.models.lists.mallows import (
     _LARGEST_DENSE_CLOSURE,
     _strong_components,
     descend_all,
@@ -101,7 +101,7 @@ def test_circles_are_those_that_scipy_finds(monkeypatch):
         majority = np.triu(rng.random((size, size)) < 0.5, 1) | (rng.random((size, size)) < 1 / size**1.5)
         ours = _strong_components(majority)
         with monkeypatch.context() as patch:
-            patch.setattr("crowdrank.models.lists.kemeny._LARGEST_DENSE_CLOSURE", 0)
+            patch.setattr("crowdrank.models.lists.mallows._LARGEST_DENSE_CLOSURE", 0)
             theirs = _strong_components(majority)
         np.testing.assert_array_equal(ours[:, None] == ours, theirs[:, None] == theirs)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crowdrank.errors import SettingError, UnknownNameError
-from crowdrank.judging.prompts import Template
-from crowdrank.judging.questions import Item
+from crowdrank.judging.prompts import Item, Template
 
 LEFT = Item(label="a", query="q", text="{right} {{", columns={"length": "3"})
 RIGHT = Item(label="b", query="q", text="two", columns={"length": "5"})

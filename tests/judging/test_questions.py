@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from crowdrank.errors import DataError, FormatError, SettingError, UnknownNameError
-from crowdrank.judging.questions import choose_pairs, read_texts
+from crowdrank.judging.prompts import choose_pairs, read_texts
 
 
 def items(n, queries=1):

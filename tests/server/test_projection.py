@@ -93,7 +93,7 @@ def test_the_projection_and_storage_agree_on_what_counts(collection):
 
 
 def test_withdrawing_an_early_vote_replays_the_later_ones(collection, monkeypatch):
-    monkeypatch.setattr("crowdrank.server.beliefs.SNAPSHOT_INTERVAL", 8)
+    monkeypatch.setattr("crowdrank.server.records.SNAPSHOT_INTERVAL", 8)
     projection = played_collection(collection, 60)
     projection.beliefs  # noqa: B018
     (first,) = projection.vote_seqs[:1]

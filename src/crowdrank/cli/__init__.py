@@ -83,11 +83,11 @@ def _present_name(word: str) -> str:
 
 def _screen(words: list[str]) -> str:
     """The text to show if no command is needed for it."""
-    from crowdrank.cli import screens
+    from crowdrank.cli import commands
 
     if not words:
-        return screens.first_screen()
-    shown = {"--version": screens.version_line, "--help": screens.help_screen}
+        return commands.first_screen()
+    shown = {"--version": commands.version_line, "--help": commands.help_screen}
     return shown[words[0]]() if words[0] in shown else ""
 
 

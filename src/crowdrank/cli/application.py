@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from crowdrank.cli.commands import COMMANDS
-from crowdrank.cli.screens import first_screen, help_screen, version_line
+from crowdrank.cli.commands import COMMANDS, first_screen, help_screen, version_line
 
 
 def _show_version(wanted: bool) -> None:

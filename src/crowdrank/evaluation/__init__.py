@@ -1,6 +1,5 @@
 """Evaluation: metrics against gold, cross-validation, comparison of models, verdicts on annotators, explanations."""
 
-from crowdrank.evaluation.annotator_removal import RankChanges, remove_annotators
 from crowdrank.evaluation.cross_validation import CrossValidation, cross_validate
 from crowdrank.evaluation.diagnostics import (
     Calibration,
@@ -11,7 +10,7 @@ from crowdrank.evaluation.diagnostics import (
     position_bias,
 )
 from crowdrank.evaluation.explanation import Explanation, explain
-from crowdrank.evaluation.fragility import Fragility, fragility
+from crowdrank.evaluation.fragility import Fragility, RankChanges, fragility, remove_annotators
 from crowdrank.evaluation.gold import Evaluation, Gold, Measure, evaluate, evaluate_scores
 from crowdrank.evaluation.interval_coverage import Coverage, count_held
 from crowdrank.evaluation.judge_agreement import effective_number, judge_biases, kappa

@@ -1,14 +1,8 @@
-"""How fragile the first place is: the fewest votes or annotators whose removal gives it to another item.
-
-Removing judgment k changes the scores by about −H⁻¹xₖ·wₖgₖ/(1 − hₖ): a Newton step, with H the curvature of the log
-posterior, x = e_left − e_right, g the derivative of the judgment's log probability in the margin, and h = w·I·xᵀH⁻¹x
-its leverage (Cook & Weisberg 1982). The judgments that widen the lead of the first item most are removed, half of the
-number that seems necessary at a time, and the model is fitted again, until another item is first (Broderick, Giordano
-& Meager 2023). A bisection over the last step finds the smallest set in this order that is enough.
-"""
+"""How a ranking changes without some of the annotators."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,12 +10,146 @@ import numpy as np
 import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray, IntArray
-from crowdrank.data import LEFT, TIE, Comparisons, Items, Judgments
-from crowdrank.errors import DataError, SettingError, muted_warnings
+from crowdrank.data import LEFT, TIE, Comparisons, Items, Judgments, SideInformation
+from crowdrank.errors import DataError, SettingError, UnknownNameError, muted_warnings
+from crowdrank.evaluation.cross_validation import fit_quietly
 from crowdrank.evaluation.explanation import MAX_ITEMS, RELIABILITY_ESTIMATE, derivatives
+from crowdrank.evaluation.metrics import kendall_correlation
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import convert_for, default_model
 from crowdrank.results import Ranking
+from crowdrank.results.parts import Tabular
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RankChanges(Tabular):
+    """Rankings of the same items with and without some annotators.
+
+    Parameters
+    ----------
+    excluded : tuple of str
+        The annotators left out.
+    n_judgments : int
+        Number of judgments left out.
+    before, after : Ranking
+        The rankings with and without these annotators.
+    still_judged : array of bool
+        Whether an item is judged by anyone else; without judgments its new rank means nothing.
+    converged : bool
+        Whether both fits converged.
+    """
+
+    excluded: tuple[str, ...]
+    n_judgments: int
+    before: Ranking
+    after: Ranking
+    still_judged: BoolArray
+    converged: bool
+
+    def __repr__(self) -> str:
+        return (
+            f"<RankChanges without {len(self.excluded):,} annotators: "
+            f"{self.n_moved:,} of {len(self.still_judged):,} items>"
+        )
+
+    @property
+    def native(self) -> str:  # type: ignore[override]
+        """Data frame library of `frame`."""
+        return self.before.native
+
+    @property
+    def n_moved(self) -> int:
+        """Number of items that change their rank."""
+        return int(np.count_nonzero((self.before.rank != self.after.rank) & self.still_judged))
+
+    @property
+    def correlation(self) -> float:
+        """Kendall's tau-b between the two rankings; the mean over queries in which it is defined."""
+        blocks = [self.before.items.of_query(code) for code in range(len(self.before.items.queries))]
+        values = [kendall_correlation(self.after.scores[block], self.before.scores[block]) for block in blocks]
+        defined = [value for value in values if value == value]
+        return float(np.mean(defined)) if defined else np.nan
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return one row per item in the order of `before`; `moved` counts ranks, positive for up."""
+        order, items = self.before.order, self.before.items
+        without = pl.Series(np.where(self.still_judged, self.after.rank, 0)[order]).replace(0, None)
+        columns: dict[str, Any] = {"query": items.queries[items.query[order]].tolist()} if items.has_queries else {}
+        columns |= {
+            "item": items.labels[order].tolist(),
+            "rank": self.before.rank[order],
+            "rank_without": without,
+            "score": self.before.scores[order],
+            "score_without": self.after.scores[order],
+        }
+        return pl.DataFrame(columns).with_columns((pl.col("rank") - pl.col("rank_without")).alias("moved"))
+
+
+def remove_annotators(
+    model: Model,
+    judgments: Judgments,
+    annotators: Iterable[str],
+    *,
+    side_information: SideInformation | None = None,
+) -> RankChanges:
+    """Fit a model with and without some annotators.
+
+    Parameters
+    ----------
+    model : Model
+        The model to fit.
+    judgments : Judgments
+        Judgments with annotators.
+    annotators : iterable of str
+        Annotators to leave out.
+    side_information : SideInformation, optional
+        Given to both fits.
+
+    Returns
+    -------
+    RankChanges
+        Both rankings, and how far each item moves.
+
+    Examples
+    --------
+    >>> from crowdrank import BradleyTerry, Comparisons
+    >>> votes = Comparisons.of(["a", "a", "b"], ["b", "b", "a"], ["a", "b", "b"], annotator=["ann", "bob", "bob"])
+    >>> remove_annotators(BradleyTerry(), votes, ["bob"]).frame()["moved"].to_list()
+    [-1, 1]
+    """
+    if judgments.annotator is None:
+        raise DataError("Cannot leave out annotators: these judgments do not name them.")
+    names = tuple(dict.fromkeys(annotators))
+    codes = {str(label): code for code, label in enumerate(judgments.annotators)}
+    for name in names:
+        if name not in codes:
+            raise UnknownNameError("annotator", name, codes)
+    removed = np.isin(judgments.annotator, [codes[name] for name in names])
+    if removed.all():
+        raise DataError("Cannot leave out all annotators: no judgments would remain.")
+    rest = judgments.take(np.flatnonzero(~removed))
+    (before, converged), (after, converged_without) = (
+        fit_quietly(model, judgments, side_information),
+        fit_quietly(model, rest, side_information),
+    )
+    return RankChanges(
+        excluded=names,
+        n_judgments=int(np.count_nonzero(removed)),
+        before=before,
+        after=after,
+        still_judged=rest.n_judgments_per_item > 0,
+        converged=converged and converged_without,
+    )
+
+
+# How fragile the first place is: the fewest votes or annotators whose removal gives it to another item.
+#
+# Removing judgment k changes the scores by about −H⁻¹xₖ·wₖgₖ/(1 − hₖ): a Newton step, with H the curvature of the log
+# posterior, x = e_left − e_right, g the derivative of the judgment's log probability in the margin, and h =
+# w·I·xᵀH⁻¹x its leverage (Cook & Weisberg 1982). The judgments that widen the lead of the first item most are
+# removed, half of the number that seems necessary at a time, and the model is fitted again, until another item is
+# first (Broderick, Giordano & Meager 2023). A bisection over the last step finds the smallest set in this order that
+# is enough.
 
 _MAX_CHALLENGERS, _MAX_SEARCHED = 20, 4
 """Items that may be next: so many by how far they are behind in squared standard errors, and so many are searched."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Addition": "appending",
-    "AnnotatorTable": "annotator_table",
+    "AnnotatorTable": "item_tables",
     "Format": "formats.base",
     "GoldTable": "item_tables",
     "ItemTable": "item_tables",
@@ -42,10 +42,10 @@ _HOME = {
     "column_names": "item_tables",
     "find_side_columns": "item_tables",
     "list_formats": "formats.registry",
-    "read_annotators": "annotator_table",
+    "read_annotators": "item_tables",
     "read_gold": "item_tables",
     "read_items": "item_tables",
-    "read_people": "annotator_table",
+    "read_people": "item_tables",
     "scan": "scanner",
     "scan_with_report": "scanner",
     "write": "writer",

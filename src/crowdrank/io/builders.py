@@ -13,7 +13,7 @@ from crowdrank.arrays import AnyArray, FloatArray, Int32Array, IntArray
 from crowdrank.data import LEFT, TIE, Comparisons, Rankings, Ratings
 from crowdrank.data.labels import encode_annotators, encode_items
 from crowdrank.errors import FormatError
-from crowdrank.io.column_roles import RoleMatcher, columns_error
+from crowdrank.io.column_roles import DURATIONS, RoleMatcher, columns_error, normalize_name
 from crowdrank.io.outcomes import BOTH_BAD, SKIP, UNKNOWN, list_codes, normalize_names, parse_outcomes
 from crowdrank.io.rows import (
     Explain,
@@ -24,7 +24,6 @@ from crowdrank.io.rows import (
     parse_timestamps,
     show_cell,
 )
-from crowdrank.io.synonyms import DURATIONS, normalize_name
 
 # A column of this name says where its item was shown, even in rows marked as swapped.
 _LEFT_PREFIXES = ("left", "lhs")

@@ -15,8 +15,8 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray
 from crowdrank.errors import FormatError
+from crowdrank.io.column_roles import NAMES_BY_ROLE, normalize_name
 from crowdrank.io.source_table import UNKNOWN_LOCATION, RowLocation, SourceTable, dedupe_names, table_from_frame
-from crowdrank.io.synonyms import NAMES_BY_ROLE, normalize_name
 
 DELIMITERS = ",;\t|"
 _HEAD_BYTES, _HEAD_LINES, _MOST_LINES = 1 << 16, 50, 0.5

@@ -16,6 +16,7 @@ from crowdrank.errors import FormatError
 from crowdrank.io.column_roles import (
     RoleMatch,
     RoleMatcher,
+    each,
     find_column,
     refuse_repeated_name,
     require_role,
@@ -25,7 +26,6 @@ from crowdrank.io.formats.letor import looks_like_letor, read_letor
 from crowdrank.io.rows import Rows, parse_numbers
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import open_table
-from crowdrank.io.synonyms import each
 
 _ROLES = ("item", "query", "grade")
 _GRADES = each("grade relevance label gold truth")

@@ -20,11 +20,10 @@ import polars as pl
 
 from crowdrank.data import LEFT, RIGHT
 from crowdrank.errors import CrowdrankError
-from crowdrank.io.column_roles import JOIN, RoleMatcher
+from crowdrank.io.column_roles import JOIN, NAMES_BY_ROLE, NOT_ITEMS, SYNONYMS, RoleMatcher, normalize_name
 from crowdrank.io.outcomes import UNKNOWN, parse_outcomes
 from crowdrank.io.rows import parse_labels, parse_numbers, parse_timestamps
 from crowdrank.io.source_table import SourceTable
-from crowdrank.io.synonyms import NAMES_BY_ROLE, NOT_ITEMS, SYNONYMS, normalize_name
 
 _SAMPLE_ROWS = 2_000
 _MAX_COLUMNS = 60

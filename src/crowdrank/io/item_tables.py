@@ -16,13 +16,14 @@ from crowdrank.errors import DataError, FormatError, UnknownNameError
 from crowdrank.io.column_roles import (
     RoleMatch,
     RoleMatcher,
+    each,
+    normalize_name,
     refuse_repeated_name,
     require_role,
     resolve_columns,
 )
 from crowdrank.io.rows import Rows, parse_labels, parse_numbers, parse_numbers_or_text
 from crowdrank.io.sources import open_table
-from crowdrank.io.synonyms import each, normalize_name
 
 _ITEM_ROLES = ("item", "query")
 _MAX_SHOWN = 3

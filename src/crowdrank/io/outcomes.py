@@ -12,10 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from crowdrank.data import LEFT, RIGHT, TIE
-from crowdrank.io.column_roles import load_expressions
+from crowdrank.io.column_roles import SIDE_PAIRS, each, load_expressions, normalize_name
 from crowdrank.io.rows import parse_labels
 from crowdrank.io.source_table import SourceTable, with_columns_computed
-from crowdrank.io.synonyms import SIDE_PAIRS, each, normalize_name
 
 SKIP, UNKNOWN, BOTH_BAD = np.int8(2), np.int8(3), np.int8(4)
 

@@ -12,13 +12,19 @@ import polars as pl
 from crowdrank.data import ImportReport, Judgments, Rankings
 from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
 from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
-from crowdrank.io.column_roles import DEFINING_ROLES, RoleMatch, UnmatchedColumnsError, find_column, match_roles
+from crowdrank.io.column_roles import (
+    DEFINING_ROLES,
+    RoleMatch,
+    UnmatchedColumnsError,
+    find_column,
+    match_roles,
+    normalize_name,
+)
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
 from crowdrank.io.outcomes import with_numbers_for_words
 from crowdrank.io.rows import Rows
 from crowdrank.io.source_table import SourceTable, combine_tables
 from crowdrank.io.sources import Source, open_sources
-from crowdrank.io.synonyms import normalize_name
 from crowdrank.io.wide_tables import read_choices, read_lists, read_tallies, read_wide, spread_roles
 
 if TYPE_CHECKING:

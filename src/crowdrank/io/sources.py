@@ -22,6 +22,7 @@ from typing import Any, NoReturn, TextIO, TypeVar
 import polars as pl
 
 from crowdrank.errors import FormatError
+from crowdrank.io.column_roles import normalize_name
 from crowdrank.io.delimited import read_delimited
 from crowdrank.io.source_table import (
     SourceTable,
@@ -31,7 +32,6 @@ from crowdrank.io.source_table import (
     read_frame,
     table_from_frame,
 )
-from crowdrank.io.synonyms import normalize_name
 
 STANDARD_INPUT = "-"
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")

@@ -18,17 +18,19 @@ import polars as pl
 
 from crowdrank.arrays import BoolArray, FloatArray
 from crowdrank.errors import CrowdrankError, FormatError
-from crowdrank.io.column_roles import RoleMatcher, find_column, split_codes
-from crowdrank.io.rows import parse_labels, parse_numbers
-from crowdrank.io.source_table import RowLocation, SourceTable, with_columns_computed
-from crowdrank.io.synonyms import (
+from crowdrank.io.column_roles import (
     ANNOTATOR_WORDS,
     GRID_ANNOTATORS,
     ITEM_WORDS,
     NOT_ITEMS,
     SYNONYMS,
+    RoleMatcher,
+    find_column,
     normalize_name,
+    split_codes,
 )
+from crowdrank.io.rows import parse_labels, parse_numbers
+from crowdrank.io.source_table import RowLocation, SourceTable, with_columns_computed
 
 Columns = Mapping[str, str | None]
 # Roles that may be spread over several columns: grades or ranks of several items, answers of several annotators.

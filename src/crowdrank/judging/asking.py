@@ -16,8 +16,7 @@ from typing import Any
 from crowdrank.errors import CrowdrankError, EndpointError, SettingError
 from crowdrank.judging.endpoint import Dialect, Endpoint, RefusedError, Reply, TransientError
 from crowdrank.judging.journal import Budget, Journal, Prices, RateLimit, most_tokens, pause
-from crowdrank.judging.prompts import parse_answer
-from crowdrank.judging.questions import Pair
+from crowdrank.judging.prompts import Pair, parse_answer
 
 ShowProgress = Callable[[int, int, str], None]
 

@@ -17,8 +17,14 @@ from crowdrank.io.writer import DATA_SUFFIXES
 from crowdrank.judging.asking import Asker, AskingRules, ShowProgress, check_at_least
 from crowdrank.judging.endpoint import Endpoint, check_url, is_local, read_key
 from crowdrank.judging.journal import Budget, Journal, RateLimit
-from crowdrank.judging.prompts import DEFAULT_TEMPLATE, DEFAULT_TEMPLATE_WITH_QUERY, Template, answer_schema
-from crowdrank.judging.questions import choose_pairs, read_texts
+from crowdrank.judging.prompts import (
+    DEFAULT_TEMPLATE,
+    DEFAULT_TEMPLATE_WITH_QUERY,
+    Template,
+    answer_schema,
+    choose_pairs,
+    read_texts,
+)
 from crowdrank.judging.votes import JudgeRun, JudgingPlan, collect_run, make_judges, request_settings, write_whole
 
 

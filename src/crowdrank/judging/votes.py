@@ -13,12 +13,11 @@ import polars as pl
 
 from crowdrank.errors import SettingError
 from crowdrank.io import write_table
+from crowdrank.io.column_roles import normalize_name
 from crowdrank.io.source_table import replace_surrogates
-from crowdrank.io.synonyms import normalize_name
 from crowdrank.judging.asking import LLMJudge, Question, check_at_least, make_question
 from crowdrank.judging.journal import Journal, Prices, expected_tokens
-from crowdrank.judging.prompts import Template, answer_instruction, answer_schema
-from crowdrank.judging.questions import ItemTexts, Pair
+from crowdrank.judging.prompts import ItemTexts, Pair, Template, answer_instruction, answer_schema
 
 _RESERVED_SETTINGS = ("model", "messages", "n", "stream", "response_format", "max_tokens", "max_completion_tokens")
 

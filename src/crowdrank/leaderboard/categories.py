@@ -12,8 +12,7 @@ import polars as pl
 from crowdrank.arrays import IntArray
 from crowdrank.data import Comparisons, Items, Judgments
 from crowdrank.errors import DataError, SettingError, UnknownNameError
-from crowdrank.leaderboard.control import models_with
-from crowdrank.leaderboard.options import LeaderboardOptions
+from crowdrank.leaderboard.options import LeaderboardOptions, models_with
 from crowdrank.models import Model
 from crowdrank.models.selection import ModelChoice, has_setting
 from crowdrank.results import LazyParts, Ranking, Uncertainty

@@ -29,7 +29,13 @@ from crowdrank.results.parts import LazyParts
 
 Kind = TypeVar("Kind", Comparisons, Rankings, Ratings)
 
+AUTO = "auto"
 _COUNTED_IN = {Comparisons: "comparisons", Rankings: "lists", Ratings: "ratings"}
+
+
+def is_auto(value: object) -> bool:
+    """Whether a setting is to be learnt from the data."""
+    return isinstance(value, str) and value == AUTO
 
 
 @dataclass(frozen=True, kw_only=True)

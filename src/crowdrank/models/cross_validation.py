@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import AnyArray, FloatArray, IntArray
 from crowdrank.data import Comparisons
 from crowdrank.errors import SettingError, muted_warnings
-from crowdrank.models.base import FitOptions
+from crowdrank.models.base import FitOptions, is_auto
 from crowdrank.results import Ranking
 
 
@@ -46,8 +46,6 @@ def assign_folds(
     return np.asarray(rng.permutation(np.arange(units) % folds)[of_row])
 
 
-AUTO = "auto"
-
 CANDIDATES: dict[str, tuple[Any, ...]] = {
     "virtual_weight": (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
     "prior_scale": (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0),
@@ -57,10 +55,6 @@ _FIRST = {"virtual_weight": 0.5, "prior_scale": 3.0, "quality_prior": (3.0, 0.5)
 _FOLDS = 5
 # With more judgments than this, one fold is enough.
 _MANY = 100_000
-
-
-def is_auto(value: object) -> bool:
-    return isinstance(value, str) and value == AUTO
 
 
 def tune_settings(model: Any, comparisons: Comparisons, options: FitOptions) -> Any:

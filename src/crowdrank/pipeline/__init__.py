@@ -5,10 +5,8 @@ reports show: the import report, the reason for the model, the evaluation agains
 """
 
 from crowdrank.pipeline.entry_points import check, check_result, rank
-from crowdrank.pipeline.preparation import PreparedData, describe_side_information, opening_notes, prepare
-from crowdrank.pipeline.rank_options import RankOptions, Stage, silent
-from crowdrank.pipeline.running import RankResult, run
-from crowdrank.pipeline.sources import ItemInformation, load_gold
+from crowdrank.pipeline.running import PreparedData, RankResult, describe_side_information, opening_notes, prepare, run
+from crowdrank.pipeline.sources import ItemInformation, RankOptions, Stage, load_gold, silent
 
 __all__ = [
     "ItemInformation",

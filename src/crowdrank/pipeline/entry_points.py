@@ -11,8 +11,8 @@ from crowdrank.data import Comparisons
 from crowdrank.engines import Engine
 from crowdrank.errors import DataError, DataWarning, issue_warning
 from crowdrank.models import Model
-from crowdrank.pipeline.rank_options import ColumnRoles, RankOptions
 from crowdrank.pipeline.running import RankResult, run
+from crowdrank.pipeline.sources import ColumnRoles, RankOptions
 from crowdrank.results import Ranking
 
 if TYPE_CHECKING:

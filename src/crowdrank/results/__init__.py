@@ -21,12 +21,11 @@ from crowdrank.results.ranking import Ranking
 from crowdrank.results.scales import SCALES, Scale, make_scale
 
 if TYPE_CHECKING:
-    from crowdrank.results.best import best_items
     from crowdrank.results.categories import board_table, category_differences, criterion_correlations
     from crowdrank.results.covariates import CovariateEffect, covariate_effects, rank_changes
+    from crowdrank.results.decisions import best_items, order_for_ndcg
     from crowdrank.results.domains import Domains
     from crowdrank.results.drift import Drift
-    from crowdrank.results.expected_gain import order_for_ndcg
     from crowdrank.results.systems import Systems, compare_systems
 
 # Imported on first use.
@@ -35,13 +34,13 @@ _HOME = {
     "Domains": "domains",
     "Drift": "drift",
     "Systems": "systems",
-    "best_items": "best",
+    "best_items": "decisions",
     "board_table": "categories",
     "category_differences": "categories",
     "compare_systems": "systems",
     "covariate_effects": "covariates",
     "criterion_correlations": "categories",
-    "order_for_ndcg": "expected_gain",
+    "order_for_ndcg": "decisions",
     "rank_changes": "covariates",
 }
 

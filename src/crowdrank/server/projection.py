@@ -12,8 +12,7 @@ from crowdrank.active.questions import pack_pair
 from crowdrank.arrays import IntArray
 from crowdrank.data import LEFT, RIGHT
 from crowdrank.online import Beliefs, CrowdBT
-from crowdrank.server.beliefs import BeliefProjection
-from crowdrank.server.records import Annotator, GrowingColumn, Item, OpenAssignment, TaskVote
+from crowdrank.server.records import Annotator, BeliefProjection, GrowingColumn, Item, OpenAssignment, TaskVote
 from crowdrank.server.settings import Settings
 from crowdrank.storage import (
     SKIPPED,

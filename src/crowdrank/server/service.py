@@ -276,7 +276,7 @@ def compile_ahead() -> None:
     from crowdrank.active.concurrent_choice import ConcurrentChoice
     from crowdrank.online import CrowdBT
     from crowdrank.online.moments import fantasize
-    from crowdrank.server.beliefs import BeliefProjection
+    from crowdrank.server.records import BeliefProjection
 
     projection = BeliefProjection(CrowdBT())
     projection.add_labels([("", str(n)) for n in range(12)], ["k"])

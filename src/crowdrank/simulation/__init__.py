@@ -2,10 +2,9 @@
 
 from crowdrank.simulation.annotator_types import mixed_crowd
 from crowdrank.simulation.crowd import Crowd, Respondents, respondents
-from crowdrank.simulation.domains import domain_crowd, named_domain_crowd
+from crowdrank.simulation.domains import domain_crowd, named_domain_crowd, preference_crowd, rating_crowd
 from crowdrank.simulation.lists import list_crowd
 from crowdrank.simulation.pairwise import crowd_bt, factor_crowd, with_spammers
-from crowdrank.simulation.topics import preference_crowd, rating_crowd
 
 __all__ = [
     "Crowd",

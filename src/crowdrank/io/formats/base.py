@@ -18,11 +18,11 @@ import polars as pl
 from crowdrank.arrays import BoolArray
 from crowdrank.data import LEFT, TIE, Comparisons
 from crowdrank.errors import FormatError
+from crowdrank.io.column_roles import ROLES, normalize_name
 from crowdrank.io.json_records import Lines, read_records
 from crowdrank.io.rows import parse_labels
 from crowdrank.io.source_table import RowLocation, SourceTable, table_from_frame, with_columns_computed
 from crowdrank.io.sources import Source
-from crowdrank.io.synonyms import ROLES, normalize_name
 
 
 @dataclass(frozen=True)

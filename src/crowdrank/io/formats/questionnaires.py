@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import polars as pl
 
+from crowdrank.io.column_roles import normalize_name
 from crowdrank.io.formats.base import Format, words
 from crowdrank.io.source_table import RowLocation, SourceTable, dedupe_names, table_from_frame
 from crowdrank.io.sources import Source
-from crowdrank.io.synonyms import normalize_name
 
 # What Qualtrics adds to the answers. ResponseId stays, because it stands for the annotator.
 _METADATA = frozenset(

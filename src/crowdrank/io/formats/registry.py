@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from crowdrank.errors import FormatError, SettingError
+from crowdrank.io.column_roles import normalize_name
 from crowdrank.io.sources import Source
-from crowdrank.io.synonyms import normalize_name
 
 if TYPE_CHECKING:
     from crowdrank.io.formats.base import Format

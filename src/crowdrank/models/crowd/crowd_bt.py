@@ -10,8 +10,15 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Judgments
 from crowdrank.errors import SettingError
-from crowdrank.models.base import FitOptions, IterativeModel, check_choice, check_connected, diagnose, require_kind
-from crowdrank.models.cross_validation import is_auto, tune_settings
+from crowdrank.models.base import (
+    FitOptions,
+    IterativeModel,
+    check_choice,
+    check_connected,
+    diagnose,
+    is_auto,
+    require_kind,
+)
 from crowdrank.models.crowd.encoding import Start, select_judgments
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, sigmoid
 from crowdrank.models.crowd.marginal_likelihood import link_terms
@@ -173,6 +180,8 @@ class CrowdBT(IterativeModel):
 
         model: Any = self._with_usual_priors()
         if self.estimation == "joint":
+            from crowdrank.models.cross_validation import tune_settings
+
             model = tune_settings(self, comparisons, options)
         priors = Priors(scale=model.prior_scale, virtual=model.virtual_weight, quality=model.quality_prior)
         estimate = fit_map(
