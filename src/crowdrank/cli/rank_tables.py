@@ -96,9 +96,13 @@ def rank_file(file: Path) -> None:
 
 def bias_effects_of(result: RankResult) -> list[Any]:
     """Effects of features on the answers, if the model has features and the uncertainty is known."""
+    from crowdrank.models.selection import has_setting
+
+    if not result.has_uncertainty or not has_setting(type(result.model), "features"):
+        return []
     from crowdrank.results import bias_effects
 
-    return bias_effects(result.ranking) if result.has_uncertainty else []
+    return bias_effects(result.ranking)
 
 
 def control_as_dict(result: RankResult) -> dict[str, Any]:
@@ -169,7 +173,7 @@ def print_tables(
 
 def _print_input(screen: Console, result: RankResult) -> None:
     from crowdrank.pipeline import describe_side_information
-    from crowdrank.reports import facts
+    from crowdrank.reports.terminal import facts
 
     screen.print(f"{facts(result.judgments)}.")
     for line in [] if result.report is None else result.report.lines():
@@ -185,7 +189,7 @@ def _print_input(screen: Console, result: RankResult) -> None:
 def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
     from rich.measure import Measurement
 
-    from crowdrank.reports import ranking_tables
+    from crowdrank.reports.terminal import ranking_tables
 
     ranking = result.ranking
     print_overall(screen, result, top)

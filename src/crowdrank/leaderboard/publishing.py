@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,13 +114,6 @@ def _recoded(judgments: Any, labels: ObjectArray, used: BoolArray) -> Judgments:
 
 _DRIFT_FDR = 0.05
 _MAX_NAMES = 5
-
-
-def check_link(options: LeaderboardOptions) -> Ranking | None:
-    """The earlier ranking to link to, loaded before anything is computed."""
-    if options.link_to is None or isinstance(options.link_to, Ranking):
-        return options.link_to
-    return Ranking.load(Path(options.link_to))
 
 
 def check_publishable(options: LeaderboardOptions, model: Model, items: Items) -> None:
