@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from crowdrank.models.thurstonian.initialization import (
     initial_values_from_prior,
     majority_scores,
     marginal_slope,
+    recluster,
 )
 from crowdrank.models.thurstonian.layout import Layout, judgment_counts, layout_from_comparisons
 from crowdrank.models.thurstonian.postprocess import TransferredPrior
@@ -27,6 +28,10 @@ from crowdrank.models.thurstonian.postprocess import TransferredPrior
 # Sweeps after each of which the preconditioners and the domain proposals are computed again.
 _TUNING_SWEEPS = (10, 8, 8)
 _NEWTON_ROUNDS = 6
+# Rounds of a pilot chain, after each of which the domains are searched again.
+_PILOT_ROUNDS = 3
+# A pilot chain is worth its time up to this number of judgments and of queries.
+_MAX_PILOT_JUDGMENTS, _MAX_PILOT_QUERIES = 10_000, 400
 # Domains whose rough log evidence is within this distance of the best get the exact approximation.
 _EVIDENCE_RANGE = 20.0
 
@@ -68,10 +73,27 @@ class Sampler:
             grid_prior = GridPrior.normal(prior.expertise_mean, prior.expertise_std)
             n_annotators = max(1, len(comparisons.annotators))
             start = initial_values(rng, layout, majority, n_annotators, grid_prior, count)
-            return cls(layout, items, start, prior)
+            return cls(layout, items, start, prior)._after_pilot(rng, grid_prior, count)
         prior = transferred.for_annotators(comparisons.annotators)
         start = initial_values_from_prior(layout, majority, prior, transferred.variance)
         return cls(layout, items, start, prior, orientation_known=True)
+
+    def _after_pilot(self, rng: np.random.Generator, grid_prior: GridPrior, count: int | None) -> Sampler:
+        """The same sampler with starting values from a pilot chain, and domains searched again given its scores.
+
+        Scores fitted to the judgments one by one are rough where annotators judged little, and may leave a domain too
+        many. Chains take long to empty it, and each may move its queries to other domains.
+        """
+        sampler, few = self, len(self.items.queries) <= _MAX_PILOT_QUERIES
+        if not few or len(self.layout.winner_utility) > _MAX_PILOT_JUDGMENTS:
+            return self
+        for _ in range(_PILOT_ROUNDS):
+            if sampler.start.expertise.shape[1] == 1:
+                break
+            state = sampler.tune(rng, sampler.init(rng))
+            reached = InitialValues(state.scores, state.domain, state.expertise, float(state.score_variance[0]))
+            sampler = replace(sampler, start=recluster(rng, self.layout, reached, grid_prior, count))
+        return sampler
 
     @cached_property
     def _judgment_counts(self) -> IntArray:
