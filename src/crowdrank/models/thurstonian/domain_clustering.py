@@ -112,25 +112,22 @@ class QueryClustering:
         return self
 
     def divide_anew(self, rng: np.random.Generator, count: int | None = None) -> QueryClustering:
-        """Reassign queries, and divide pairs of clusters that are alike anew, where that raises the evidence.
+        """Divide pairs of clusters that are alike anew, where that raises the evidence, or until there are `count`.
 
         Queries that together belong to the other cluster of a pair stay where they are if they are reassigned one by
-        one: the expertise there fits them worse until the others have left. There are no more clusters than before,
-        and fewer only if one becomes empty, but as many as `count`.
+        one: the expertise there fits them worse until the others have left. The number of clusters stays.
         """
-        self._reassign()
         for _ in range(_MAX_PASSES):
             pairs = sorted(self._merges(), key=lambda merge: -merge[0])[:_DIVIDED_PAIRS]
             if not any([self._divide_pair(rng, *pair, mirror) for _, pair, mirror in pairs]):
                 break
-            self._reassign()
         self._fill(rng, count)
         return self
 
     def _divide_pair(self, rng: np.random.Generator, one: int, other: int, mirror: bool) -> bool:
         """Divide the queries of two clusters anew. Returns whether that raised the evidence."""
         members = np.flatnonzero((self.cluster == one) | (self.cluster == other))
-        if len(members) < 3 or max(one, other) >= self.count:
+        if len(members) < 3:
             return False
         second = self.cluster[members] == other
         current = ClusterScorer(self._oriented[members], self.prior).log_evidence(second.astype(np.int64), 2)
