@@ -28,6 +28,12 @@ from crowdrank.models.thurstonian.postprocess import TransferredPrior
 # Sweeps after each of which the preconditioners and the domain proposals are computed again.
 _TUNING_SWEEPS = (10, 8, 8)
 _NEWTON_ROUNDS = 6
+# With more judgments, chains are tuned in one round only, as these sweeps cost as much as those that are kept.
+_MAX_TUNED_JUDGMENTS, _SHORT_TUNING_SWEEPS = 200_000, (5,)
+# Number of judgments times domains up to which domains are proposed by their evidence, and above uniformly.
+_MAX_COMPARED = 20_000_000
+# Items judged per annotator up to which the exact approximation of the evidence is worth its time.
+_MAX_EXACT_ITEMS = 40
 # Rounds of a pilot chain, after each of which the domains are searched again.
 _PILOT_ROUNDS = 3
 # A pilot chain is worth its time up to this number of judgments and of queries.
@@ -124,10 +130,11 @@ class Sampler:
 
     def tune(self, rng: np.random.Generator, state: State) -> State:
         """Adapt the step size, the preconditioners and the domain proposals in some sweeps that are discarded."""
-        adapted = _copy(state)
-        for sweeps in _TUNING_SWEEPS:
+        adapted, judgments = _copy(state), len(self.layout.winner_utility)
+        for sweeps in _TUNING_SWEEPS if judgments <= _MAX_TUNED_JUDGMENTS else _SHORT_TUNING_SWEEPS:
             gibbs.update_preconditioners(self.layout, adapted)
-            adapted.domain_proposals[:] = domain_proposals(self.layout, adapted)
+            if judgments * len(state.domain_probs) <= _MAX_COMPARED:
+                adapted.domain_proposals[:] = domain_proposals(self.layout, adapted)
             gibbs.run(rng, self.layout, self._prior, adapted, sweeps, tune=True)
         return adapted
 
@@ -179,7 +186,10 @@ def domain_proposals(layout: Layout, state: State) -> FloatArray:
         evidence[:, domain] = by_judgment + np.bincount(item_query, log_prior, len(evidence))
     evidence -= evidence.max(axis=1, keepdims=True)
     close = evidence > -_EVIDENCE_RANGE
-    mask = close & (np.sum(close, axis=1, keepdims=True) > 1)
+    # A complete list of n items gives (n − 1) / 2 judgments per item, and the approximation takes n³ operations.
+    utilities = np.diff(layout.utility_starts[layout.item_starts])
+    short = 2.0 * np.diff(layout.judgment_starts) <= (_MAX_EXACT_ITEMS - 1) * utilities
+    mask = close & short[:, None] & (np.sum(close, axis=1, keepdims=True) > 1)
     better = gibbs.log_evidence(layout, state, mask)
     evidence = np.where(mask, better - np.fmax.reduce(better, axis=1, keepdims=True), evidence)
     weight = np.exp(0.5 * evidence) * state.domain_probs**0.5
