@@ -119,7 +119,8 @@ class QueryClustering:
         """
         for _ in range(_MAX_PASSES):
             pairs = sorted(self._merges(), key=lambda merge: -merge[0])[:_DIVIDED_PAIRS]
-            if not any([self._divide_pair(rng, *pair, mirror) for _, pair, mirror in pairs]):
+            better = [self._divide_pair(rng, *pair, mirror) for _, pair, mirror in pairs]
+            if not any(better):
                 break
         self._fill(rng, count)
         return self

@@ -197,9 +197,7 @@ def _assemble(layout: Any, slopes: Any, sites: Any, q: Any) -> None:
     q.mean[:] = q.covariance @ q.mean
 
 
-def _block_moments(
-    layout: Any, q: Any, start: Any, covariance: Any, joint: Any, product: Any, block_mean: Any
-) -> None:
+def _block_moments(layout: Any, q: Any, start: Any, covariance: Any, joint: Any, product: Any, block_mean: Any) -> None:
     """Covariance and mean of the perceived utilities of a block, with the scores integrated out.
 
     Once per block instead of once per judgment: an annotator who ranks n items gives n (n − 1) / 2 judgments.
@@ -208,8 +206,9 @@ def _block_moments(
     for one in range(size):
         own = layout.utility_item[q.blocks.order[start + one]] - q.first
         block_mean[one] = q.mean[own] / q.noise_variance + q.linear[start + one]
-        for other in range(size):
-            product[one, other] = q.covariance[own, layout.utility_item[q.blocks.order[start + other]] - q.first] / scale
+        for k in range(size):
+            other = layout.utility_item[q.blocks.order[start + k]] - q.first
+            product[one, k] = q.covariance[own, other] / scale
     joint[:] = covariance + covariance @ product @ covariance
     block_mean[:] = covariance @ block_mean
 

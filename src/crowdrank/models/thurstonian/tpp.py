@@ -29,8 +29,8 @@ from crowdrank.results import Convergence, Ranking, Uncertainty
 _DIAGNOSED_SHARE = 0.95
 # Sweeps of the first round: fewer if there are many judgments, to limit the number of updates of judgments.
 _MAX_INITIAL_SWEEPS, _MIN_INITIAL_SWEEPS, _INITIAL_JUDGMENT_UPDATES = 400, 100, 4_000_000
-# Sweeps in all by default: up to this number, and this number of updates of judgments, of a third of a microsecond each.
-# Queries are compared with every domain now and then, which costs as much as a sweep with this number of domains.
+# Default limits: sweeps of a chain, and updates of judgments, of a third of a microsecond each. Looking at all domains
+# of a query now and then costs as much as a sweep if there are this many domains.
 _MAX_SWEEPS, _MIN_SWEEPS, _MAX_JUDGMENT_UPDATES, _DOMAINS_PER_UPDATE = 3_000, 10, 75_000_000, 40
 # Target R̂ if the first round has the maximum number of sweeps, and if it has fewer.
 _R_HAT, _R_HAT_LARGE = 1.05, 1.2
