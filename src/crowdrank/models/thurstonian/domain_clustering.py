@@ -19,6 +19,10 @@ from crowdrank.arrays import AnyArray, FloatArray, IntArray
 GRID = np.array([-4.0, -2.5, -1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6, 2.5, 4.0])
 """Grid of expertise. It is symmetric, so that a reversed curve belongs to the reversed query."""
 _SPLIT_TRIALS = 8
+# Pairs of clusters that are divided anew: those that lose least if they are merged.
+_DIVIDED_PAIRS, _DIVISION_TRIALS = 4, 16
+# Gain in log evidence that is more than a rounding error.
+_LEAST_GAIN = 1e-6
 _MAX_REASSIGNMENTS = 6
 _MAX_PASSES = 10
 
@@ -104,15 +108,54 @@ class QueryClustering:
             self._merge(count)
             if np.array_equal(before, self.cluster):
                 break
-        while count is not None and self.count < min(count, len(self.cluster)):
-            self._force_split(rng)
+        self._fill(rng, count)
         return self
+
+    def divide_anew(self, rng: np.random.Generator, count: int | None = None) -> QueryClustering:
+        """Divide pairs of clusters that are alike anew, where that raises the evidence, or until there are `count`.
+
+        Queries that together belong to the other cluster of a pair stay where they are if they are reassigned one by
+        one: the expertise there fits them worse until the others have left. The number of clusters stays.
+        """
+        for _ in range(_MAX_PASSES):
+            pairs = sorted(self._merges(), key=lambda merge: -merge[0])[:_DIVIDED_PAIRS]
+            better = [self._divide_pair(rng, *pair, mirror) for _, pair, mirror in pairs]
+            if not any(better):
+                break
+        self._fill(rng, count)
+        return self
+
+    def _divide_pair(self, rng: np.random.Generator, one: int, other: int, mirror: bool) -> bool:
+        """Divide the queries of two clusters anew. Returns whether that raised the evidence."""
+        members = np.flatnonzero((self.cluster == one) | (self.cluster == other))
+        if len(members) < 3:
+            return False
+        second = self.cluster[members] == other
+        current = ClusterScorer(self._oriented[members], self.prior).log_evidence(second.astype(np.int64), 2)
+        sign = np.where(second & mirror, -self.sign[members], self.sign[members])
+        curves = self.log_likelihoods[members]
+        scorer = ClusterScorer(np.where(sign[:, None, None] > 0, curves, curves[:, :, ::-1]), self.prior)
+        splits = [scorer.random_split(rng) for _ in range(_DIVISION_TRIALS)]
+        halves = [half for evidence, half in splits if evidence > -np.inf]
+        if not halves:
+            return False
+        evidence, half, flips = max((scorer.oriented_log_evidence(half) for half in halves), key=lambda one: one[0])
+        if evidence <= current + _LEAST_GAIN:
+            return False
+        self.cluster[members] = np.where(half == 1, other, one)
+        self.sign[members] = sign * flips[half]
+        return True
 
     def _split(self, rng: np.random.Generator) -> None:
         for number in range(self.count):
             gain, leaving = self._best_split(rng, number)
             if gain > 0:
                 self.cluster[leaving] = self.count
+
+    def _fill(self, rng: np.random.Generator, count: int | None) -> None:
+        """Split clusters until there are `count`, or one for each query."""
+        while count is not None and self.count < min(count, len(self.cluster)):
+            self._force_split(rng)
 
     def _force_split(self, rng: np.random.Generator) -> None:
         """Split the cluster that loses least by it; if none can be split, halve the largest."""
@@ -156,18 +199,21 @@ class QueryClustering:
 
     def _best_merge(self) -> tuple[float, tuple[int, int], bool]:
         """Largest gain in log evidence from a merge, the two clusters, and whether to mirror the second."""
+        return max(self._merges())
+
+    def _merges(self) -> list[tuple[float, tuple[int, int], bool]]:
+        """Gain in log evidence from each merge, the two clusters, and whether to mirror the second."""
         summed, sizes = self.cluster_log_likelihoods, self.sizes
         separate = self.prior.log_evidence(summed) + self.prior.log_cluster_prior(sizes)
-        best: tuple[float, tuple[int, int], bool] = (-np.inf, (0, 0), False)
+        merges = []
         for one in range(self.count - 1):
             rest = slice(one + 1, None)
             cluster_prior = self.prior.log_cluster_prior(sizes[one] + sizes[rest])
             for mirror in (False, True):
                 others = summed[rest, :, ::-1] if mirror else summed[rest]
                 gains = self.prior.log_evidence(summed[one] + others) + cluster_prior - separate[one] - separate[rest]
-                index = int(np.argmax(gains))
-                best = max(best, (float(gains[index]), (one, one + 1 + index), mirror))
-        return best
+                merges += [(float(gain), (one, one + 1 + k), mirror) for k, gain in enumerate(gains)]
+        return merges
 
 
 class ClusterScorer:
@@ -186,6 +232,13 @@ class ClusterScorer:
         summed = _sum_by_cluster(self.log_likelihoods, cluster, count)
         sizes = np.bincount(cluster, minlength=count)
         return float(np.sum(self.prior.log_evidence(summed) + self.prior.log_cluster_prior(sizes)))
+
+    def oriented_log_evidence(self, half: IntArray) -> tuple[float, IntArray, FloatArray]:
+        """Log evidence of a partition in two with each half mirrored if that raises it, the halves, and their signs."""
+        summed = _sum_by_cluster(self.log_likelihoods, half, 2)
+        by_sign = np.stack((self.prior.log_evidence(summed), self.prior.log_evidence(summed[:, :, ::-1])))
+        sizes = self.prior.log_cluster_prior(np.bincount(half, minlength=2))
+        return float(np.sum(by_sign.max(axis=0) + sizes)), half, np.where(by_sign[0] >= by_sign[1], 1.0, -1.0)
 
     def log_probabilities(self, summed: FloatArray, cluster: IntArray) -> FloatArray:
         """Log probability of each query in each cluster, given the other queries there; queries × clusters."""

@@ -93,6 +93,21 @@ def initial_values(
     return InitialValues(scores, domain, (posterior @ GRID).T, float(np.mean(scores**2 + 1 / curvature)))
 
 
+def recluster(
+    rng: np.random.Generator, layout: Layout, values: InitialValues, grid_prior: GridPrior, count: int | None = None
+) -> InitialValues:
+    """The same values with queries assigned to domains again, given these scores; empty domains are dropped."""
+    grid = _GridLikelihood(layout, len(values.expertise), grid_prior)
+    queries = np.arange(grid.queries)
+    _, cluster = np.unique(values.domain, return_inverse=True)
+    log_likelihoods = grid.log_likelihoods(values.scores, queries)
+    found = QueryClustering(log_likelihoods, grid_prior, cluster.astype(np.int64), np.ones(len(queries)))
+    found.divide_anew(rng, count)
+    expertise = grid_prior.posterior(found.cluster_log_likelihoods) @ GRID
+    scores = grid.per_item(found.sign) * values.scores
+    return InitialValues(scores, found.cluster, expertise.T, values.variance)
+
+
 def initial_values_from_prior(layout: Layout, majority: FloatArray, prior: Prior, variance: float) -> InitialValues:
     """Starting values with known domains and annotators: each query in its most probable domain."""
     uniform = GridPrior(np.full(len(GRID), 1.0 / len(GRID)))
