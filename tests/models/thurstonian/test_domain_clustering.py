@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, log_ndtr, ndtr
 
-from crowdrank.models.thurstonian.domain_clustering import GRID, ClusterScorer, GridPrior, QueryClustering
+from crowdrank.models.thurstonian.initialization import GRID, ClusterScorer, GridPrior, QueryClustering
 
 PRIOR = GridPrior.normal(1.0, 1.5)
 

@@ -8,9 +8,9 @@ from scipy.special import log_ndtr, ndtr
 
 from crowdrank import Comparisons
 from crowdrank.evaluation import kendall_distance
-from crowdrank.models.thurstonian.domain_clustering import GridPrior
 from crowdrank.models.thurstonian.gibbs import Prior
 from crowdrank.models.thurstonian.initialization import (
+    GridPrior,
     InitialValues,
     expertise_log_likelihoods,
     fit_scores,

@@ -11,9 +11,9 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.models.thurstonian import gibbs
-from crowdrank.models.thurstonian.domain_clustering import GridPrior
 from crowdrank.models.thurstonian.gibbs import Prior, State
 from crowdrank.models.thurstonian.initialization import (
+    GridPrior,
     InitialValues,
     fit_scores,
     initial_values,
