@@ -21,7 +21,7 @@ from crowdrank.inference.differences import maximize_within
 from crowdrank.inference.laplace import LaplaceApproximation
 from crowdrank.inference.laplace_mixture import LaplaceComponent
 from crowdrank.inference.newton import OptimizeResult, maximize
-from crowdrank.models.crowd.marginal_likelihood import GridTables, pair_curvature
+from crowdrank.models.crowd.marginal_likelihood import pair_curvature
 from crowdrank.models.crowd.marginal_objective import (
     MAX_DENSE_ITEMS,
     STRETCH,
@@ -255,17 +255,17 @@ class Explorer:
             log_scale = self._scale_by_mackay(mode) + log_stretch
         return self.hyperparameters((log_scale, float(log_alpha), float(log_beta)), tie), float(np.exp(log_stretch))
 
-    def evidence_gradient(self, mode: Mode, tables: list[GridTables]) -> FloatArray:
-        """Gradient of the log evidence by the free coordinates, given tables at draws from the posterior of the scores.
+    def evidence_gradient(self, mode: Mode, tables: FloatArray) -> FloatArray:
+        """Gradient of the log evidence by the free coordinates, given annotators' tables at draws of the scores.
 
         By Fisher's identity it is the posterior mean of the gradient of the log-likelihood and the log prior.
         """
         assert mode.root is not None
         hyper, grids, size = mode.hyper, self.objective.grids, len(mode.scores)
-        step = self._sample[0]
-        stacked = np.concatenate([table.quality[::step] for table in tables])
-        grid_of = np.tile(grids.grid_of[::step], len(tables))
-        averaged = AveragedTables.of(stacked, grid_of, step / len(tables))
+        step, people = self._sample[0], len(grids.grid_of)
+        draws = len(tables) // people
+        sample = tables.reshape(draws, people, -1)[:, ::step].reshape(-1, tables.shape[1])
+        averaged = AveragedTables.of(sample, np.tile(grids.grid_of[::step], draws), step / draws)
         square = float(mode.scores @ mode.scores) + float(np.sum(np.linalg.inv(mode.root) ** 2))
 
         def expected(at: FloatArray) -> float:

@@ -22,8 +22,6 @@ _FEWEST_POINTS, _MOST_POINTS = 16, 40
 _SPACING = 1.5
 _TIE_POINTS, _TIE_RANGE = 24, (-5.0, 5.0)
 _MIN_VARIANCE = 1e-24
-# From this many numbers on, the sums over the grids of all annotators are compiled.
-_COMPILE_MIN_CELLS = 50_000
 
 
 class QualityDistribution(NamedTuple):
@@ -226,10 +224,15 @@ class WeighedGrids(NamedTuple):
 
 
 def weigh_grids(
-    log_likelihood: FloatArray, log_prior: FloatArray, points: FloatArray, grid_of: Int32Array, rank: int
+    log_likelihood: FloatArray,
+    log_prior: FloatArray,
+    points: FloatArray,
+    grid_of: Int32Array,
+    rank: int,
+    compile_loops: bool,
 ) -> WeighedGrids:
     """Posterior weights, given the log-likelihood of every annotator and the log prior of every grid at its points."""
-    if log_likelihood.size >= _COMPILE_MIN_CELLS:
+    if compile_loops:
         found = np.zeros((1 + rank, *log_likelihood.shape))
         value = _weigh_loop(log_likelihood, log_prior, points, grid_of, found, _MIN_VARIANCE)
         return WeighedGrids(found, float(value))

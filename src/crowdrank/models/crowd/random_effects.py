@@ -27,7 +27,7 @@ from crowdrank.models.crowd.hyperparameter_star import StarExplorer
 from crowdrank.models.crowd.hyperparameters import LARGEST_SCALE, Mode
 from crowdrank.models.crowd.importance import MAX_ITEMS, MAX_ROWS, WeightedDraws, sample_posterior
 from crowdrank.models.crowd.likelihood import Answers, sigmoid, sigmoid_pair
-from crowdrank.models.crowd.marginal_likelihood import GridTables, weight_of_ties
+from crowdrank.models.crowd.marginal_likelihood import COMPILE_MIN_ROWS, GridTables, weight_of_ties
 from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective
 from crowdrank.models.crowd.quality_priors import (
     NO_TIES,
@@ -262,7 +262,7 @@ def fit_random_effects(
     ties = _first_ties(shards, len(comparisons.items)) if has_ties else NO_TIES
     counts = _FIRST_QUALITY if quality is None else QualityDistribution(quality[0] / sum(quality), sum(quality))
     hyper = Hyperparameters(scale or first_scale, counts, ties)
-    objective = MarginalObjective(shards, grids, hyper, formula)
+    objective = MarginalObjective(shards, grids, hyper, formula, len(comparisons) >= COMPILE_MIN_ROWS)
     explorer = (LatticeExplorer if _are_few(comparisons) else StarExplorer)(
         objective,
         (scale is not None, quality is not None, quality is not None),
