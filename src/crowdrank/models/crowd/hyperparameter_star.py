@@ -51,8 +51,6 @@ _MOST_REFINEMENTS, _REFINED_SHIFT = 6, 0.01
 _PAIRS, _FEWER_PAIRS, _THICK, _REPLICATED_ROWS = 12, 3, 100, 16_384
 # With many items or answers there are fewer rounds; each ends at this many standard errors per item.
 _SMOOTHED_ROUNDS, _SMOOTHED_TOLERANCE = 2, 0.05
-# Newton's method is trusted to gain at most this many times what its first step predicts.
-_REVERSED_GAIN = 3.0
 # Largest distances between points from which the curvature of the evidence is computed, and its least plausible value.
 _DIFFERENCES, _LEAST_CURVATURE = np.array([0.3, 0.4, 0.6]), 0.15
 # Answers that tell as much about the distribution of quality as one annotator of known quality.
@@ -96,7 +94,7 @@ class StarExplorer(Explorer):
         found = star.modes
         if (refined := self._refined_if_skewed(centre, star.curvature)) is not None:
             found = [self._moved(mode, centre, refined) for mode in found]
-        if self._may_be_reversed(centre):
+        if self.may_be_reversed(centre):
             reversed_mode = self.mode(coordinates(centre.hyper), -centre.scores, centre.hyper.tie)
             behind = reversed_mode.log_weight - centre.log_weight
             if centre.distance_to(reversed_mode.scores) > 1.0 and behind > -IMPLAUSIBLE:
@@ -281,12 +279,6 @@ class StarExplorer(Explorer):
         widths = [(width, alpha[1], beta[1])[axis] for axis in self.free]
         null = _reweighted(null, float(np.sum(np.log(widths))) - star.log_volume)
         return [null] if null.log_weight > centre.log_weight - IMPLAUSIBLE else []
-
-    def _may_be_reversed(self, mode: Mode) -> bool:
-        """Whether the opposite scores may lead to a mode of similar height: a cheap bound by one evaluation."""
-        there = self.objective.at(mode.hyper)(-mode.scores)
-        gain = float(there.gradient @ there.curvature.solve(there.gradient, 0.1))
-        return there.value + _REVERSED_GAIN * gain > mode.found.evaluation.value - IMPLAUSIBLE
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,19 +49,21 @@ annotators of low quality explain all errors, answers depend on the order of the
 scores is then far from normal."""
 IMPLAUSIBLE = 8.0
 """A mode is dropped if the log of its weight is this much below that of the best one."""
+QUALITY_BOUNDS = ((-0.7, 6.0), (-2.5, 2.0))
+"""Bounds of log α and log β when they are maximised over."""
 MAX_STEP = 2.0
 """No score moves further in one Newton step, because the objective is not concave."""
 # Distance in standard errors at which the search for a mode stops; the gain that is left is added to the evidence.
 _ROUGH_TOLERANCE = 0.2
 _SMALLEST_SCALE = 0.02
+# Newton's method is trusted to gain at most this many times what its first step predicts.
+_REVERSED_GAIN = 3.0
 # Starting scores with at least this correlation lead to the same mode; with many answers only one start is used.
 _ALIKE, _ONE_START = 0.95, 300_000
 # The distribution of quality is estimated from about this many annotators.
 _MOST_ANNOTATORS = 2_000
 # Distance between points by which derivatives of the evidence are taken.
 _DIFFERENCE = 0.02
-# Bounds of log α and log β when they are maximised over.
-_BOUNDS = ((-0.7, 6.0), (-2.5, 2.0))
 
 Coordinates = tuple[float, float, float]
 
@@ -214,7 +216,7 @@ class Explorer:
         return Mode(hyper, found, found.parameters, evidence + log_prior, root, log_prior)
 
     def _log_prior(self, at: Coordinates) -> float:
-        log_prior = sum(_log_normal(at[axis], *QUALITY_PRIORS[axis - 1]) for axis in self.free if axis > 0)
+        log_prior = sum(log_normal(at[axis], *QUALITY_PRIORS[axis - 1]) for axis in self.free if axis > 0)
         return log_prior if self.fixed[0] else log_prior + _log_prior_of_spread(at)
 
     def reflected(self, mode: Mode) -> Mode | None:
@@ -246,7 +248,7 @@ class Explorer:
             return stretched.at(float(x[2])).log_likelihood(weights) + self._log_prior(at)
 
         free = [axis - 1 for axis in self.free if axis > 0] + ([] if self.fixed[0] else [2])
-        start, bounds = np.array([*quality, 0.0]), (*_BOUNDS, (-STRETCH, STRETCH))
+        start, bounds = np.array([*quality, 0.0]), (*QUALITY_BOUNDS, (-STRETCH, STRETCH))
         log_alpha, log_beta, log_stretch = maximize_within(of_quality, start, free, bounds)
         tie = hyper.tie
         if len(grids.nu):
@@ -278,6 +280,12 @@ class Explorer:
         at, steps = np.array(coordinates(hyper)), _DIFFERENCE * np.eye(3)[self.free]
         return np.array([expected(at + one) - expected(at - one) for one in steps]) / (2.0 * _DIFFERENCE)
 
+    def may_be_reversed(self, mode: Mode) -> bool:
+        """Whether the opposite scores may lead to a mode of similar height: a cheap bound by one evaluation."""
+        there = self.objective.at(mode.hyper)(-mode.scores)
+        gain = float(there.gradient @ there.curvature.solve(there.gradient, 0.1))
+        return there.value + _REVERSED_GAIN * gain > mode.found.evaluation.value - IMPLAUSIBLE
+
     def _scale_by_mackay(self, mode: Mode) -> float:
         """log of σ² = Σ s² / (N − tr(A⁻¹)/σ²), with A the curvature: MacKay 1992."""
         scale, scores = mode.hyper.scale, mode.scores
@@ -308,9 +316,9 @@ def shown_spread(at: Coordinates) -> float:
 
 def _log_prior_of_spread(at: Coordinates) -> float:
     shown = shown_spread(at)
-    parts = [np.log(weight) + _log_normal(shown, mean, scale) for weight, mean, scale in SPREAD_PRIOR]
+    parts = [np.log(weight) + log_normal(shown, mean, scale) for weight, mean, scale in SPREAD_PRIOR]
     return float(np.logaddexp.reduce(parts))
 
 
-def _log_normal(x: float, mean: float, scale: float) -> float:
+def log_normal(x: float, mean: float, scale: float) -> float:
     return -0.5 * ((x - mean) / scale) ** 2 - float(np.log(scale))

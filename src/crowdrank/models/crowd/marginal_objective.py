@@ -13,6 +13,7 @@ from crowdrank.engines import ShardedData
 from crowdrank.inference.curvature import DampedCurvature
 from crowdrank.inference.newton import Evaluation
 from crowdrank.models.crowd.marginal_likelihood import (
+    COMPILE_MIN_ROWS,
     QUALITY_RANK,
     TIE_RANK,
     GridPoints,
@@ -34,6 +35,7 @@ from crowdrank.models.crowd.quality_priors import (
     TieDistribution,
     WeighedGrids,
     grid_log_evidence,
+    grid_log_evidences,
     grid_posterior,
     weigh_grids,
 )
@@ -140,12 +142,15 @@ class MeanEvaluation(NamedTuple):
         Mean curvature, and a positive diagonal for damping.
     tables : array of float, (draws · annotators) × points
         Log-likelihoods of the annotators at their grid points, for every draw.
+    values : array of float
+        Log posterior density of every draw.
     """
 
     gradient: FloatArray
     matrix: FloatArray
     diagonal: FloatArray
     tables: FloatArray
+    values: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,14 +203,15 @@ class MarginalObjective:
         """The objective of several vectors of scores in a row: evaluating them together takes less time."""
         if count == 1:
             return self
-        shards, _ = self.shards.map_and_sum(replicate, count, items, len(self.grids.grid_of))
-        return replace(self, shards=shards, replicates=count)
+        shards, (weight,) = self.shards.map_and_sum(replicate, count, items, len(self.grids.grid_of))
+        compile_loops = self.compile_loops or float(weight[0]) >= COMPILE_MIN_ROWS
+        return replace(self, shards=shards, replicates=count, compile_loops=compile_loops)
 
     def mean_over(self, draws: FloatArray) -> MeanEvaluation:
         """Means over vectors of scores (draws × items), as many as there are replicates or a multiple of that."""
         count, items = draws.shape
         gradient, diagonal, matrix = np.zeros(items), np.zeros(items), np.zeros((items, items))
-        tables = []
+        tables, values = [], []
         for scores in draws.reshape(-1, self.replicates * items):
             evaluation = self(scores)
             curvature = marginal_curvature(evaluation)
@@ -213,7 +219,9 @@ class MarginalObjective:
             diagonal += curvature.diagonal.reshape(-1, items).sum(axis=0)
             matrix += curvature.matrix
             tables.append(curvature.tables.quality)
-        return MeanEvaluation(gradient / count, matrix / count, diagonal / count, np.concatenate(tables))
+            values.append(self._log_likelihoods(curvature.tables))
+        value = np.concatenate(values) - 0.5 * self.hyper.scale**-2.0 * np.sum(draws**2, axis=1)
+        return MeanEvaluation(gradient / count, matrix / count, diagonal / count, np.concatenate(tables), value)
 
     @cached_property
     def log_weights(self) -> FloatArray:
@@ -250,6 +258,14 @@ class MarginalObjective:
         """Marginal log-likelihood of the answers."""
         value = grid_log_evidence(tables.quality, self.log_weights[self.grids.grid_of])
         return value + (grid_log_evidence(tables.tie, self.log_tie_weights) if len(self.grids.nu) else 0.0)
+
+    def _log_likelihoods(self, tables: GridTables) -> FloatArray:
+        """Marginal log-likelihood of each replicate."""
+        grid_of = np.tile(self.grids.grid_of, self.replicates)
+        value = grid_log_evidences(tables.quality, self.log_weights[grid_of])
+        if len(self.grids.nu):
+            value = value + grid_log_evidences(tables.tie, self.log_tie_weights)
+        return np.asarray(value.reshape(self.replicates, -1).sum(axis=1))
 
     def posterior(self, tables: GridTables) -> GridTables:
         """Posterior weights of the grid points of every annotator."""

@@ -195,9 +195,14 @@ def grid_posterior(log_likelihood: FloatArray, log_prior: FloatArray) -> FloatAr
 
 def grid_log_evidence(log_likelihood: FloatArray, log_prior: FloatArray) -> float:
     """Sum over annotators of the log-likelihood with their grid summed out."""
+    return float(np.sum(grid_log_evidences(log_likelihood, log_prior)))
+
+
+def grid_log_evidences(log_likelihood: FloatArray, log_prior: FloatArray) -> FloatArray:
+    """Log-likelihood of each annotator with their grid summed out."""
     joint = log_likelihood + log_prior
     largest = joint.max(axis=1)
-    return float(np.sum(largest + np.log(np.sum(np.exp(joint - largest[:, None]), axis=1))))
+    return np.asarray(largest + np.log(np.sum(np.exp(joint - largest[:, None]), axis=1)))
 
 
 def grid_quantiles(weights: FloatArray, values: FloatArray, levels: tuple[float, ...]) -> list[FloatArray]:

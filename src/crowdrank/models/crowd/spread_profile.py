@@ -1,0 +1,236 @@
+"""Integration over the hyperparameters of Crowd-BT where items have few answers: points along the spread of the scores.
+
+The posterior of the spread is then broad and skewed, and may have a second mode at which items do not differ. At each
+point the scores have their own variational approximation, and quality among annotators has its best distribution.
+Points are weighted by a lower bound of their evidence. Laplace's approximation of the evidence is far too small where
+scores are uncertain, and would prefer items that do not differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from crowdrank.arrays import FloatArray
+from crowdrank.inference.differences import derivatives, maximize_within
+from crowdrank.inference.gaussian_variational import (
+    gauss_hermite_draws,
+    log_evidence_bound,
+    refine,
+)
+from crowdrank.inference.newton import OptimizeResult
+from crowdrank.models.crowd.hyperparameters import (
+    IMPLAUSIBLE,
+    LARGEST_SCALE,
+    QUALITY_BOUNDS,
+    QUALITY_PRIORS,
+    SPREAD_PRIOR,
+    Coordinates,
+    Explorer,
+    Mode,
+    coordinates,
+    log_normal,
+    shown_spread,
+)
+from crowdrank.models.crowd.marginal_objective import AveragedTables, MarginalObjective
+from crowdrank.models.crowd.quality_priors import TieDistribution
+from crowdrank.models.crowd.ties import fit_ties
+
+THIN, MAX_PROFILED_ITEMS = 100, 200
+"""Answers per item below which this is used, and up to how many items."""
+# Distance between points along log σ, and the lowest of them.
+_STEP, _LOWEST = 0.4, float(np.log(0.12))
+# Where the posterior is narrower than this, points are this many of its standard deviations apart.
+_NARROW, _SPACING = 0.27, 1.5
+# The walk along log σ ends at points with less than e⁻³·⁵ of the best weight.
+_NEGLIGIBLE = 3.5
+# Rounds at each point, and the changes of the scores, in standard errors, and of log α and log β that end them.
+_MAX_ROUNDS, _SHIFT, _CHANGE = 8, 0.05, 0.05
+# Pairs of opposite draws (a multiple of three); up to about this many answers are evaluated at a time.
+_PAIRS, _REPLICATED_ROWS = 12, 16_384
+_QUALITY_DIFFERENCE, _LEAST_CURVATURE = 0.1, 0.15
+
+
+class _State(NamedTuple):
+    """Where the search at a point starts: mean and precision root of the scores, and the coordinates they are for."""
+
+    scores: FloatArray
+    root: FloatArray
+    at: Coordinates
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileExplorer(Explorer):
+    """Finds the points along the spread of the scores that matter, and approximates the scores at each."""
+
+    def explore(self, starts: list[FloatArray]) -> list[Mode]:
+        """Approximations at these points, the most probable one first, then items that do not differ."""
+        first = self.best_start(starts)
+        found = self._profile(first)
+        if found[0].hyper.quality.mean < 0.5 and not self.fixed[1] and self.is_allowed(-found[0].scores):
+            log_scale, log_alpha, log_beta = coordinates(found[0].hyper)
+            mirrored = self._profile(self.mode((log_scale, log_beta, log_alpha), -found[0].scores))
+            found = max(found, mirrored, key=lambda modes: modes[0].log_weight)
+        best, null = found[0], self._null(first)
+        if self.may_be_reversed(best):
+            at, tie = coordinates(best.hyper), best.hyper.tie
+            upright, mirrored = self.mode(at, best.scores, tie), self.mode(at, -best.scores, tie)
+            behind = mirrored.log_weight - upright.log_weight
+            if upright.distance_to(mirrored.scores) > 1.0 and behind > -IMPLAUSIBLE:
+                total = np.logaddexp.reduce([mode.log_weight for mode in found])
+                found.append(replace(mirrored, log_weight=float(total) + behind, is_reversed=True))
+        return found + [mode for mode in null if mode.log_weight > best.log_weight - IMPLAUSIBLE]
+
+    def _profile(self, start: Mode) -> list[Mode]:
+        """Points along log σ from a first mode, the best one first."""
+        assert start.root is not None
+        state = _State(start.scores, start.root, coordinates(start.hyper))
+        tie = start.hyper.tie
+        if len(self.objective.grids.nu):
+            tie = fit_ties(self.objective.at(start.hyper), start.scores)
+        if self.fixed[0]:
+            return [self._point(state.at[0], state, tie)]
+        found = self._walk(state, tie, state.at[0], _STEP)
+        peak = _parabola_through_best(found)
+        if peak is not None and peak[1] < _NARROW:
+            best = max(found, key=lambda mode: mode.log_weight)
+            found = self._walk(_state(best), tie, peak[0], _SPACING * peak[1])
+        return sorted(found, key=lambda mode: -mode.log_weight)
+
+    def _walk(self, state: _State, tie: TieDistribution, first: float, step: float) -> list[Mode]:
+        """Points at equal distances in both directions, until their weights are negligible."""
+        highest = float(np.log(self.largest_scale))
+        found = [self._weighted_point(min(first, highest), state, tie, step)]
+        for direction in (1.0, -1.0):
+            mode = found[0]
+            while self._matters(mode, found):
+                log_scale = coordinates(mode.hyper)[0] + direction * step
+                if log_scale < _LOWEST or log_scale > highest + 0.5 * step:
+                    break
+                mode = self._weighted_point(min(log_scale, highest), _state(mode), tie, step)
+                found.append(mode)
+        return found
+
+    def _matters(self, mode: Mode, found: list[Mode]) -> bool:
+        return mode.log_weight > max(one.log_weight for one in found) - _NEGLIGIBLE
+
+    def _weighted_point(self, log_scale: float, state: _State, tie: TieDistribution, step: float) -> Mode:
+        mode = self._point(log_scale, state, tie)
+        return replace(mode, log_weight=mode.log_weight + float(np.log(step)))
+
+    def _point(self, log_scale: float, state: _State, tie: TieDistribution) -> Mode:
+        """Scores and quality at one spread: variational inference and maximisation over α and β in turn (EM)."""
+        stretch, items = float(np.exp(log_scale - state.at[0])), self.items
+        scores, root, at = stretch * state.scores, state.root / stretch, (log_scale, *state.at[1:])
+        for steps in range(1, min(_MAX_ROUNDS, self.max_steps) + 1):
+            hyper = self.hyperparameters(at, tie)
+            found = refine(self._replicas.at(hyper).mean_over, scores, root, self._noise, hyper.scale**-2.0)
+            bound = log_evidence_bound(found.evaluation.values, root, self._noise)
+            scores, root = found.mean, found.root
+            expected = _Expected(self, at, self._averaged(found.evaluation.tables))
+            log_alpha, log_beta = expected.best
+            change = max(abs(log_alpha - at[1]), abs(log_beta - at[2]))
+            at = (log_scale, log_alpha, log_beta)
+            if converged := found.shift < _SHIFT and change < _CHANGE:
+                break
+        log_prior = self._slab_log_prior(at)
+        log_weight = bound - items * np.log(hyper.scale) + log_prior + expected.log_volume
+        evaluation = self.objective.at(hyper)(scores)
+        result = OptimizeResult(scores, evaluation, steps, found.shift, converged)
+        return Mode(self.hyperparameters(at, tie), result, scores, float(log_weight), root, log_prior)
+
+    def _averaged(self, tables: FloatArray) -> AveragedTables:
+        grid_of = self.objective.grids.grid_of
+        draws = len(tables) // len(grid_of)
+        return AveragedTables.of(tables, np.tile(grid_of, draws), 1.0 / draws)
+
+    def _slab_log_prior(self, at: Coordinates) -> float:
+        """Log prior density of hyperparameters, given that items differ."""
+        log_prior = sum(log_normal(at[axis], *QUALITY_PRIORS[axis - 1]) for axis in self.free if axis > 0)
+        if self.fixed[0]:
+            return log_prior
+        weight, mean, scale = SPREAD_PRIOR[0]
+        return log_prior + float(np.log(weight)) + log_normal(shown_spread(at), mean, scale)
+
+    def _null(self, first: Mode) -> list[Mode]:
+        """Items that do not differ: the other part of the prior of the spread."""
+        if self.fixed[0] or self.largest_scale > LARGEST_SCALE:  # by Bradley-Terry, which sees that they differ
+            return []
+        weight, spread, _ = SPREAD_PRIOR[1]
+        given = coordinates(first.hyper)
+        log_alpha, log_beta = (given[n] if self.fixed[n] else QUALITY_PRIORS[n - 1][0] for n in (1, 2))
+        log_scale = spread - shown_spread((0.0, log_alpha, log_beta))
+        null = self.mode((log_scale, log_alpha, log_beta), np.zeros(self.items), first.hyper.tie)
+        # so little is known about quality and the spread then that their prior is their posterior
+        volume = float(np.log(weight) + 0.5 * np.log(2.0 * np.pi))
+        return [replace(null, log_weight=null.log_weight - null.log_prior + volume)]
+
+    @cached_property
+    def _replicas(self) -> MarginalObjective:
+        """The objective at several draws of the scores at once."""
+        draws, most = 2 * len(self._noise), max(1, _REPLICATED_ROWS // self.rows)
+        count = max(n for n in range(1, draws + 1) if draws % n == 0 and n <= most)
+        return self.objective.replicated(count, self.items)
+
+    @cached_property
+    def _noise(self) -> FloatArray:
+        return gauss_hermite_draws(_PAIRS, self.items, np.random.default_rng(self.items))
+
+
+@dataclass(frozen=True, eq=False)
+class _Expected:
+    """The log posterior of log α and log β, with the log-likelihood averaged over draws of the scores."""
+
+    explorer: ProfileExplorer
+    at: Coordinates
+    averaged: AveragedTables
+
+    def __call__(self, place: FloatArray) -> float:
+        explorer, at = self.explorer, (self.at[0], float(place[0]), float(place[1]))
+        quality = explorer.hyperparameters(at, explorer.objective.hyper.tie).quality
+        log_weights = explorer.objective.grids.log_weights(quality)
+        return self.averaged.log_likelihood(log_weights) + explorer._slab_log_prior(at)
+
+    @property
+    def _free(self) -> list[int]:
+        return [axis - 1 for axis in self.explorer.free if axis > 0]
+
+    @cached_property
+    def best(self) -> tuple[float, float]:
+        start = np.array(self.at[1:])
+        if not self._free:
+            return self.at[1:]
+        log_alpha, log_beta = maximize_within(self, start, self._free, QUALITY_BOUNDS)
+        return float(log_alpha), float(log_beta)
+
+    @property
+    def log_volume(self) -> float:
+        """Half the log determinant of the covariance of log α and log β."""
+        free, best = self._free, np.array(self.best)
+        if not free:
+            return 0.0
+        steps = np.full(len(free), _QUALITY_DIFFERENCE)
+        _, curvature = derivatives(lambda shift: self(best + shift), self(best), steps)
+        return -0.5 * float(np.sum(np.log(np.maximum(np.linalg.eigvalsh(curvature), _LEAST_CURVATURE))))
+
+
+def _state(mode: Mode) -> _State:
+    assert mode.root is not None
+    return _State(mode.scores, mode.root, coordinates(mode.hyper))
+
+
+def _parabola_through_best(modes: list[Mode]) -> tuple[float, float] | None:
+    """Mean and standard deviation of log σ by the parabola through the best point and its neighbours."""
+    ordered = sorted(modes, key=lambda mode: mode.hyper.scale)
+    place = int(np.argmax([mode.log_weight for mode in ordered]))
+    if not 0 < place < len(ordered) - 1:
+        return None
+    near = ordered[place - 1 : place + 2]
+    x = np.log([mode.hyper.scale for mode in near])
+    second, first, _ = np.polyfit(x - x[1], [mode.log_weight for mode in near], 2)
+    if second >= 0:
+        return None
+    return float(x[1] - 0.5 * first / second), float((-2.0 * second) ** -0.5)
