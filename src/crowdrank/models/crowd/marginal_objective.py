@@ -142,15 +142,12 @@ class MeanEvaluation(NamedTuple):
         Mean curvature, and a positive diagonal for damping.
     tables : array of float, (draws · annotators) × points
         Log-likelihoods of the annotators at their grid points, for every draw.
-    values : array of float
-        Log posterior density of every draw.
     """
 
     gradient: FloatArray
     matrix: FloatArray
     diagonal: FloatArray
     tables: FloatArray
-    values: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +208,7 @@ class MarginalObjective:
         """Means over vectors of scores (draws × items), as many as there are replicates or a multiple of that."""
         count, items = draws.shape
         gradient, diagonal, matrix = np.zeros(items), np.zeros(items), np.zeros((items, items))
-        tables, values = [], []
+        tables = []
         for scores in draws.reshape(-1, self.replicates * items):
             evaluation = self(scores)
             curvature = marginal_curvature(evaluation)
@@ -219,9 +216,7 @@ class MarginalObjective:
             diagonal += curvature.diagonal.reshape(-1, items).sum(axis=0)
             matrix += curvature.matrix
             tables.append(curvature.tables.quality)
-            values.append(self._log_likelihoods(curvature.tables))
-        value = np.concatenate(values) - 0.5 * self.hyper.scale**-2.0 * np.sum(draws**2, axis=1)
-        return MeanEvaluation(gradient / count, matrix / count, diagonal / count, np.concatenate(tables), value)
+        return MeanEvaluation(gradient / count, matrix / count, diagonal / count, np.concatenate(tables))
 
     @cached_property
     def log_weights(self) -> FloatArray:
@@ -258,6 +253,12 @@ class MarginalObjective:
         """Marginal log-likelihood of the answers."""
         value = grid_log_evidence(tables.quality, self.log_weights[self.grids.grid_of])
         return value + (grid_log_evidence(tables.tie, self.log_tie_weights) if len(self.grids.nu) else 0.0)
+
+    def log_densities(self, draws: FloatArray) -> FloatArray:
+        """Log posterior density of vectors of scores (draws × items), a multiple of the number of replicates."""
+        rows = draws.reshape(-1, self.replicates * draws.shape[1])
+        value = np.concatenate([self._log_likelihoods(self.tables(scores)) for scores in rows])
+        return np.asarray(value - 0.5 * self.hyper.scale**-2.0 * np.sum(draws**2, axis=1))
 
     def _log_likelihoods(self, tables: GridTables) -> FloatArray:
         """Marginal log-likelihood of each replicate."""

@@ -16,11 +16,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.inference.differences import derivatives, maximize_within
-from crowdrank.inference.gaussian_variational import (
-    gauss_hermite_draws,
-    log_evidence_bound,
-    refine,
-)
+from crowdrank.inference.gaussian_variational import gauss_hermite_draws, log_evidence, refine
 from crowdrank.inference.newton import OptimizeResult
 from crowdrank.models.crowd.hyperparameters import (
     IMPLAUSIBLE,
@@ -45,12 +41,12 @@ THIN, MAX_PROFILED_ITEMS = 100, 200
 _STEP, _LOWEST = 0.4, float(np.log(0.12))
 # Where the posterior is narrower than this, points are this many of its standard deviations apart.
 _NARROW, _SPACING = 0.27, 1.5
-# The walk along log σ ends at points with less than e⁻³·⁵ of the best weight.
-_NEGLIGIBLE = 3.5
+# The walk along log σ goes on beyond points with e⁻¹·⁵ of the best weight or more.
+_NEGLIGIBLE = 1.5
 # Rounds at each point, and the changes of the scores, in standard errors, and of log α and log β that end them.
 _MAX_ROUNDS, _SHIFT, _CHANGE = 8, 0.05, 0.05
 # Pairs of opposite draws (a multiple of three); up to about this many answers are evaluated at a time.
-_PAIRS, _REPLICATED_ROWS = 12, 16_384
+_PAIRS, _EVIDENCE_PAIRS, _REPLICATED_ROWS = 6, 30, 16_384
 _QUALITY_DIFFERENCE, _LEAST_CURVATURE = 0.1, 0.15
 
 
@@ -93,42 +89,27 @@ class ProfileExplorer(Explorer):
             tie = fit_ties(self.objective.at(start.hyper), start.scores)
         if self.fixed[0]:
             return [self._point(state.at[0], state, tie)]
-        found = self._walk(state, tie, state.at[0], _STEP)
-        peak = _parabola_through_best(found)
+        walk = _Walk(self, tie, _STEP, [self._point(min(state.at[0], self._highest), state, tie)])
+        walk.ascend()
+        peak = walk.parabola
         if peak is not None and peak[1] < _NARROW:
-            best = max(found, key=lambda mode: mode.log_weight)
-            found = self._walk(_state(best), tie, peak[0], _SPACING * peak[1])
-        return sorted(found, key=lambda mode: -mode.log_weight)
+            best = walk.best
+            first = self._point(min(peak[0], self._highest), _state(best), tie)
+            walk = _Walk(self, tie, _SPACING * peak[1], [first])
+        walk.extend()
+        return sorted(walk.modes, key=lambda mode: -mode.log_weight)
 
-    def _walk(self, state: _State, tie: TieDistribution, first: float, step: float) -> list[Mode]:
-        """Points at equal distances in both directions, until their weights are negligible."""
-        highest = float(np.log(self.largest_scale))
-        found = [self._weighted_point(min(first, highest), state, tie, step)]
-        for direction in (1.0, -1.0):
-            mode = found[0]
-            while self._matters(mode, found):
-                log_scale = coordinates(mode.hyper)[0] + direction * step
-                if log_scale < _LOWEST or log_scale > highest + 0.5 * step:
-                    break
-                mode = self._weighted_point(min(log_scale, highest), _state(mode), tie, step)
-                found.append(mode)
-        return found
-
-    def _matters(self, mode: Mode, found: list[Mode]) -> bool:
-        return mode.log_weight > max(one.log_weight for one in found) - _NEGLIGIBLE
-
-    def _weighted_point(self, log_scale: float, state: _State, tie: TieDistribution, step: float) -> Mode:
-        mode = self._point(log_scale, state, tie)
-        return replace(mode, log_weight=mode.log_weight + float(np.log(step)))
+    @property
+    def _highest(self) -> float:
+        return float(np.log(self.largest_scale))
 
     def _point(self, log_scale: float, state: _State, tie: TieDistribution) -> Mode:
         """Scores and quality at one spread: variational inference and maximisation over α and β in turn (EM)."""
-        stretch, items = float(np.exp(log_scale - state.at[0])), self.items
+        stretch = float(np.exp(log_scale - state.at[0]))
         scores, root, at = stretch * state.scores, state.root / stretch, (log_scale, *state.at[1:])
         for steps in range(1, min(_MAX_ROUNDS, self.max_steps) + 1):
             hyper = self.hyperparameters(at, tie)
             found = refine(self._replicas.at(hyper).mean_over, scores, root, self._noise, hyper.scale**-2.0)
-            bound = log_evidence_bound(found.evaluation.values, root, self._noise)
             scores, root = found.mean, found.root
             expected = _Expected(self, at, self._averaged(found.evaluation.tables))
             log_alpha, log_beta = expected.best
@@ -137,10 +118,11 @@ class ProfileExplorer(Explorer):
             if converged := found.shift < _SHIFT and change < _CHANGE:
                 break
         log_prior = self._slab_log_prior(at)
-        log_weight = bound - items * np.log(hyper.scale) + log_prior + expected.log_volume
-        evaluation = self.objective.at(hyper)(scores)
-        result = OptimizeResult(scores, evaluation, steps, found.shift, converged)
-        return Mode(self.hyperparameters(at, tie), result, scores, float(log_weight), root, log_prior)
+        hyper = self.hyperparameters(at, tie)
+        value = log_evidence(self._replicas.at(hyper).log_densities, scores, root, self._normal_noise)
+        log_weight = value - self.items * float(np.log(hyper.scale)) + log_prior + expected.log_volume
+        result = OptimizeResult(scores, self.objective.at(hyper)(scores), steps, found.shift, converged)
+        return Mode(hyper, result, scores, log_weight, root, log_prior)
 
     def _averaged(self, tables: FloatArray) -> AveragedTables:
         grid_of = self.objective.grids.grid_of
@@ -174,6 +156,11 @@ class ProfileExplorer(Explorer):
         draws, most = 2 * len(self._noise), max(1, _REPLICATED_ROWS // self.rows)
         count = max(n for n in range(1, draws + 1) if draws % n == 0 and n <= most)
         return self.objective.replicated(count, self.items)
+
+    @cached_property
+    def _normal_noise(self) -> FloatArray:
+        """The same for every point, so that the points can be compared."""
+        return np.random.default_rng(self.items).standard_normal((_EVIDENCE_PAIRS, self.items))
 
     @cached_property
     def _noise(self) -> FloatArray:
@@ -222,15 +209,68 @@ def _state(mode: Mode) -> _State:
     return _State(mode.scores, mode.root, coordinates(mode.hyper))
 
 
-def _parabola_through_best(modes: list[Mode]) -> tuple[float, float] | None:
-    """Mean and standard deviation of log σ by the parabola through the best point and its neighbours."""
-    ordered = sorted(modes, key=lambda mode: mode.hyper.scale)
-    place = int(np.argmax([mode.log_weight for mode in ordered]))
-    if not 0 < place < len(ordered) - 1:
-        return None
-    near = ordered[place - 1 : place + 2]
-    x = np.log([mode.hyper.scale for mode in near])
-    second, first, _ = np.polyfit(x - x[1], [mode.log_weight for mode in near], 2)
-    if second >= 0:
-        return None
-    return float(x[1] - 0.5 * first / second), float((-2.0 * second) ** -0.5)
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    """Points at equal distances along log σ.
+
+    Parameters
+    ----------
+    explorer : ProfileExplorer
+        Approximates the posterior at each point.
+    tie : TieDistribution
+        Distribution of the tendency to tie.
+    step : float
+        The distance.
+    points : list of Mode
+        The points so far, in order. Their weights are densities.
+    """
+
+    explorer: ProfileExplorer
+    tie: TieDistribution
+    step: float
+    points: list[Mode]
+
+    @property
+    def best(self) -> Mode:
+        return max(self.points, key=lambda mode: mode.log_weight)
+
+    @property
+    def modes(self) -> list[Mode]:
+        """The points, weighted by the stretch of log σ that each stands for."""
+        return [replace(mode, log_weight=mode.log_weight + float(np.log(self.step))) for mode in self.points]
+
+    def ascend(self) -> None:
+        """Go uphill until the best point has neighbours on both sides, or lies at a bound."""
+        for is_up in (True, False):
+            while self.points[-1 if is_up else 0] is self.best and self._go(is_up):
+                pass
+
+    def extend(self) -> None:
+        """Go on in both directions until weights are negligible."""
+        for is_up in (True, False):
+            while self._matters(self.points[-1 if is_up else 0]) and self._go(is_up):
+                pass
+
+    def _matters(self, mode: Mode) -> bool:
+        return mode.log_weight > self.best.log_weight - _NEGLIGIBLE
+
+    def _go(self, is_up: bool) -> bool:
+        """Add a point at one end; False at a bound."""
+        end, highest = self.points[-1 if is_up else 0], self.explorer._highest
+        log_scale = coordinates(end.hyper)[0] + (self.step if is_up else -self.step)
+        if log_scale < _LOWEST or log_scale > highest + 0.5 * self.step:
+            return False
+        point = self.explorer._point(min(log_scale, highest), _state(end), self.tie)
+        self.points.insert(len(self.points) if is_up else 0, point)
+        return True
+
+    @property
+    def parabola(self) -> tuple[float, float] | None:
+        """Mean and standard deviation of log σ by the parabola through the best point and its neighbours."""
+        place = self.points.index(self.best)
+        if not 0 < place < len(self.points) - 1:
+            return None
+        near = self.points[place - 1 : place + 2]
+        x = np.log([mode.hyper.scale for mode in near])
+        second, first, _ = np.polyfit(x - x[1], [mode.log_weight for mode in near], 2)
+        return (float(x[1] - 0.5 * first / second), float((-2.0 * second) ** -0.5)) if second < 0 else None
