@@ -105,8 +105,8 @@ def log_evidence(
 
     The mean of that is the evidence lower bound; half its variance is most of what the bound lacks, as long as that is
     a few units. The draws must not be those that the approximation was found with, to which it is fitted too well.
-    Gauss-Hermite draws of three points would not do either: the third Hermite polynomial, which is what skewness adds to
-    the log density, is zero there.
+    Gauss-Hermite draws of three points would not do either: skewness adds the third Hermite polynomial to the log
+    density, which is zero there.
 
     Parameters
     ----------

@@ -43,8 +43,9 @@ _STEP, _LOWEST = 0.4, float(np.log(0.12))
 _NARROW, _SPACING = 0.27, 1.5
 # The walk along log σ goes on beyond points with e⁻¹·⁵ of the best weight or more.
 _NEGLIGIBLE = 1.5
-# Rounds at each point, and the changes of the scores, in standard errors, and of log α and log β that end them.
-_MAX_ROUNDS, _SHIFT, _CHANGE = 8, 0.05, 0.05
+# Rounds at each point, and the changes of the scores, in standard errors, and of log α and log β that end them. Where
+# items hardly differ, α and β converge slowly, and matter little: after some rounds they are no longer waited for.
+_MAX_ROUNDS, _QUALITY_ROUNDS, _SHIFT, _CHANGE = 40, 6, 0.05, 0.05
 # Pairs of opposite draws (a multiple of three); up to about this many answers are evaluated at a time.
 _PAIRS, _EVIDENCE_PAIRS, _REPLICATED_ROWS = 6, 30, 16_384
 _QUALITY_DIFFERENCE, _LEAST_CURVATURE = 0.1, 0.15
@@ -65,12 +66,14 @@ class ProfileExplorer(Explorer):
     def explore(self, starts: list[FloatArray]) -> list[Mode]:
         """Approximations at these points, the most probable one first, then items that do not differ."""
         first = self.best_start(starts)
-        found = self._profile(first)
+        null = self._null(first)
+        least = max((mode.log_weight for mode in null), default=-np.inf) - IMPLAUSIBLE
+        found = self._profile(first, least)
         if found[0].hyper.quality.mean < 0.5 and not self.fixed[1] and self.is_allowed(-found[0].scores):
             log_scale, log_alpha, log_beta = coordinates(found[0].hyper)
-            mirrored = self._profile(self.mode((log_scale, log_beta, log_alpha), -found[0].scores))
+            mirrored = self._profile(self.mode((log_scale, log_beta, log_alpha), -found[0].scores), least)
             found = max(found, mirrored, key=lambda modes: modes[0].log_weight)
-        best, null = found[0], self._null(first)
+        best = found[0]
         if self.may_be_reversed(best):
             at, tie = coordinates(best.hyper), best.hyper.tie
             upright, mirrored = self.mode(at, best.scores, tie), self.mode(at, -best.scores, tie)
@@ -80,8 +83,8 @@ class ProfileExplorer(Explorer):
                 found.append(replace(mirrored, log_weight=float(total) + behind, is_reversed=True))
         return found + [mode for mode in null if mode.log_weight > best.log_weight - IMPLAUSIBLE]
 
-    def _profile(self, start: Mode) -> list[Mode]:
-        """Points along log σ from a first mode, the best one first."""
+    def _profile(self, start: Mode, least: float) -> list[Mode]:
+        """Points along log σ from a first mode, the best one first. Peaks below the least weight are not resolved."""
         assert start.root is not None
         state = _State(start.scores, start.root, coordinates(start.hyper))
         tie = start.hyper.tie
@@ -92,6 +95,8 @@ class ProfileExplorer(Explorer):
         walk = _Walk(self, tie, _STEP, [self._point(min(state.at[0], self._highest), state, tie)])
         walk.ascend()
         peak = walk.parabola
+        if walk.best.log_weight < least:
+            return sorted(walk.modes, key=lambda mode: -mode.log_weight)
         if peak is not None and peak[1] < _NARROW:
             best = walk.best
             first = self._point(min(peak[0], self._highest), _state(best), tie)
@@ -107,7 +112,7 @@ class ProfileExplorer(Explorer):
         """Scores and quality at one spread: variational inference and maximisation over α and β in turn (EM)."""
         stretch = float(np.exp(log_scale - state.at[0]))
         scores, root, at = stretch * state.scores, state.root / stretch, (log_scale, *state.at[1:])
-        for steps in range(1, min(_MAX_ROUNDS, self.max_steps) + 1):
+        for rounds in range(1, min(_MAX_ROUNDS, self.max_steps) + 1):
             hyper = self.hyperparameters(at, tie)
             found = refine(self._replicas.at(hyper).mean_over, scores, root, self._noise, hyper.scale**-2.0)
             scores, root = found.mean, found.root
@@ -115,13 +120,14 @@ class ProfileExplorer(Explorer):
             log_alpha, log_beta = expected.best
             change = max(abs(log_alpha - at[1]), abs(log_beta - at[2]))
             at = (log_scale, log_alpha, log_beta)
-            if converged := found.shift < _SHIFT and change < _CHANGE:
+            converged = found.shift < _SHIFT
+            if converged and (change < _CHANGE or rounds >= _QUALITY_ROUNDS):
                 break
         log_prior = self._slab_log_prior(at)
         hyper = self.hyperparameters(at, tie)
         value = log_evidence(self._replicas.at(hyper).log_densities, scores, root, self._normal_noise)
         log_weight = value - self.items * float(np.log(hyper.scale)) + log_prior + expected.log_volume
-        result = OptimizeResult(scores, self.objective.at(hyper)(scores), steps, found.shift, converged)
+        result = OptimizeResult(scores, self.objective.at(hyper)(scores), rounds, found.shift, converged)
         return Mode(hyper, result, scores, log_weight, root, log_prior)
 
     def _averaged(self, tables: FloatArray) -> AveragedTables:
