@@ -2,8 +2,9 @@
 
 The hyperparameters are the spread of the scores σ and the distribution Beta(α, β) of quality among annotators. Their
 coordinates are log σ, log α and log β. For each value, the posterior of the scores is approximated by a normal
-distribution at its mode (Laplace), which also gives the evidence of that value. Two ways to integrate over the values
-are in `hyperparameter_lattice`, where data are few, and in `hyperparameter_star`, where they are more.
+distribution at its mode (Laplace), which also gives the evidence of that value. Three ways to integrate over the values
+are in `hyperparameter_lattice`, where data are few, in `spread_profile`, where items have few answers, and in
+`hyperparameter_star`, where they have more.
 """
 
 from __future__ import annotations
