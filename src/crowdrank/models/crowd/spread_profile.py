@@ -80,11 +80,11 @@ class ProfileExplorer(Explorer):
         best = found[0]
         if self.may_be_reversed(best):
             at, tie = coordinates(best.hyper), best.hyper.tie
-            upright, mirrored = self.mode(at, best.scores, tie), self.mode(at, -best.scores, tie)
-            behind = mirrored.log_weight - upright.log_weight
-            if upright.distance_to(mirrored.scores) > 1.0 and behind > -IMPLAUSIBLE:
+            upright, turned = self.mode(at, best.scores, tie), self.mode(at, -best.scores, tie)
+            behind = turned.log_weight - upright.log_weight
+            if upright.distance_to(turned.scores) > 1.0 and behind > -IMPLAUSIBLE:
                 total = np.logaddexp.reduce([mode.log_weight for mode in found])
-                found.append(replace(mirrored, log_weight=float(total) + behind, is_reversed=True))
+                found.append(replace(turned, log_weight=float(total) + behind, is_reversed=True))
         return found + [mode for mode in null if mode.log_weight > best.log_weight - IMPLAUSIBLE]
 
     def _profile(self, start: Mode, least: float) -> list[Mode]:
