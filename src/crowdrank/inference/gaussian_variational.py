@@ -17,8 +17,7 @@ import numpy as np
 
 from crowdrank.arrays import FloatArray
 from crowdrank.engines.local import limit_blas_threads
-from crowdrank.inference.curvature import DampedCurvature
-from crowdrank.inference.positive_definite import solve_factored, solve_transposed
+from crowdrank.inference.curvature import DampedCurvature, solve_factored, solve_transposed
 
 # The largest change of a parameter in one round.
 _MAX_STEP = 1.0

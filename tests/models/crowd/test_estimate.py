@@ -1,4 +1,4 @@
-"""MAP estimates of the Crowd-BT family: the optimum, what is recovered, standard errors."""
+"""MAP fitting of the Crowd-BT family: the optimum, what is recovered, standard errors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
 from crowdrank.evaluation import accuracy, cross_validate
 from crowdrank.models.base import FitOptions
-from crowdrank.models.crowd import Priors, fit_map
-from crowdrank.models.crowd import estimate as estimates
+from crowdrank.models.crowd import Priors, fit_map, fitting
 from crowdrank.models.crowd.factor_bt import ScaledFeatures
 from crowdrank.models.crowd.likelihood import CROWD_BT, FACTOR_BT, VARIANCE_BT
 from crowdrank.simulation import crowd_bt, factor_crowd, mixed_crowd, with_spammers
@@ -85,7 +84,7 @@ def test_intervals_of_quality_hold_the_truth():
         crowd = crowd_bt(
             items=20, annotators=25, pairs=120, votes=10, quality="beta(4,1.5)", labels="logistic", seed=seed
         )
-        _, low, high = joint_crowd_bt(quality_prior=(4.0, 1.5)).fit(crowd.judgments).annotators.estimates["quality"]
+        _, low, high = joint_crowd_bt(quality_prior=(4.0, 1.5)).fit(crowd.judgments).annotators.fitting["quality"]
         truth = crowd.annotators["quality"]
         inside.append(np.mean((low <= truth) & (truth <= high)))
     assert 0.88 < np.mean(inside) <= 1.0
@@ -132,7 +131,7 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model):
 
 def test_many_items_are_measured_given_the_annotators(crowd, monkeypatch):
     exact = joint_crowd_bt().fit(crowd.judgments).uncertainty
-    monkeypatch.setattr(estimates, "MAX_INVERTED_ITEMS", 1)
+    monkeypatch.setattr(fitting, "MAX_INVERTED_ITEMS", 1)
     ranking = joint_crowd_bt().fit(crowd.judgments)
     assert "given the annotators" in ranking.uncertainty.method
     ratio = ranking.uncertainty.std_error / exact.std_error
@@ -207,7 +206,7 @@ def test_settings_that_mean_nothing_are_refused(wrong):
 
 
 def test_models_without_annotators_say_so(crowd):
-    with pytest.raises(DataError, match="has no estimates of annotators"):
+    with pytest.raises(DataError, match="has no fitting of annotators"):
         _ = BradleyTerry().fit(crowd.judgments).annotators
 
 

@@ -13,9 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.inference.differences import derivatives
 from crowdrank.inference.gaussian_variational import NormalApproximation, gauss_hermite_draws, refine
-from crowdrank.inference.newton import Evaluation, maximize
+from crowdrank.inference.newton import Evaluation, derivatives, maximize
 from crowdrank.models.crowd.hyperparameters import (
     IMPLAUSIBLE,
     LARGEST_SCALE,

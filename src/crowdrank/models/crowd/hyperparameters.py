@@ -18,10 +18,8 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Items
 from crowdrank.engines.local import limit_blas_threads
-from crowdrank.inference.differences import maximize_within
-from crowdrank.inference.laplace import LaplaceApproximation
-from crowdrank.inference.laplace_mixture import LaplaceComponent
-from crowdrank.inference.newton import OptimizeResult, maximize
+from crowdrank.inference.laplace import LaplaceApproximation, LaplaceComponent
+from crowdrank.inference.newton import OptimizeResult, maximize, maximize_within
 from crowdrank.models.crowd.marginal_likelihood import pair_curvature
 from crowdrank.models.crowd.marginal_objective import (
     MAX_DENSE_ITEMS,

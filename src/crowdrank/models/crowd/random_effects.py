@@ -13,15 +13,15 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.data.side_information import EncodedSideInformation
 from crowdrank.engines import ShardedData
-from crowdrank.inference.laplace_mixture import LaplaceMixture
+from crowdrank.inference.laplace import LaplaceMixture
 from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, with_annotators
-from crowdrank.models.crowd.answer_counts import (
+from crowdrank.models.crowd.encoding import (
     agreement_counts,
     agreement_logits,
+    answer_table,
     initial_scores,
     weight_by_annotator,
 )
-from crowdrank.models.crowd.encoding import answer_table
 from crowdrank.models.crowd.hyperparameter_lattice import LatticeExplorer
 from crowdrank.models.crowd.hyperparameter_star import StarExplorer
 from crowdrank.models.crowd.hyperparameters import LARGEST_SCALE, Mode
