@@ -220,7 +220,7 @@ class JudgeAudit:
                 "right here, and shared errors cannot be seen."
             )
         elif self.n_reference < _MIN_PAIRS:
-            sentences.append(f"Only {self.n_reference:,} pairs have an answer of {REFERENCES[self.reference]}.")
+            sentences.append(f"Only {self.n_reference:,} pairs have an answer from {REFERENCES[self.reference]}.")
         if self.n_effective < _SHARED_ERRORS * len(self.judges):
             sentences.append(
                 f"The judges err together: the {len(self.judges):,} judges answer as if they were "

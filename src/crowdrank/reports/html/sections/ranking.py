@@ -209,7 +209,7 @@ def _differences(findings: Findings) -> Html:
     found = category_differences(findings.ranking, findings.level)
     sure = found.filter(found["sure"]).head(_MAX_DIFFERENCES)
     if not sure.height:
-        return paragraph("No item surely differs between categories.")
+        return paragraph("No item differs significantly between categories.")
     digits = 0 if float(sure["std_error"].max()) > 1 else 2  # type: ignore[arg-type]
     rows = [
         (category, item, f"{difference:+.{digits}f}", f"± {error:.{digits}f}", rank, "" if above is None else above)
