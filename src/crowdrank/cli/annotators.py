@@ -150,11 +150,11 @@ def annotators(
 
 
 def _shared_errors(ranking: Ranking, judgments: Judgments) -> list[str]:
-    """The warning that the judges err together."""
+    """The warning that the judges share errors."""
     from crowdrank.models.jury.design import shared_error_notes
 
     notes = ranking.notes if ranking.model == "jury" else shared_error_notes(judgments)
-    return [with_flags(note) for note in notes if "err together" in note]
+    return [with_flags(note) for note in notes if "share errors" in note]
 
 
 def _check_models_annotators(cls: type[Any], name: str) -> None:

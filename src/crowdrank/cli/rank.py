@@ -82,7 +82,7 @@ def rank(
         bool,
         typer.Option(
             "--simultaneous",
-            help="Simultaneous rank intervals: all are right at once with this probability. For publishing.",
+            help="Simultaneous rank intervals, which are all right at once. For publishing.",
             rich_help_panel=MODEL,
         ),
     ] = False,
