@@ -216,7 +216,7 @@ def _differences(findings: Findings) -> Html:
         for category, item, difference, error, _, rank, above in sure.iter_rows()
     ]
     heads = ("category", "item", "difference", "error", "rank", "overall rank")
-    return table(heads, rows, caption="Items that surely differ from their overall score", numbers=(2, 3, 4, 5))
+    return table(heads, rows, caption="Items that differ significantly from their overall score", numbers=(2, 3, 4, 5))
 
 
 def _correlations(findings: Findings) -> Html:
