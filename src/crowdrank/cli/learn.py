@@ -74,7 +74,8 @@ def learn(
     labels: Annotated[
         TrainingLabels,
         typer.Option(
-            help="Train on the most likely true list (map) or on all lists, weighted by probability (expected).",
+            help="Train on the most likely true list (map) or on all lists, weighted by probability (expected); "
+            "auto tries both.",
             rich_help_panel=MODEL,
         ),
     ] = TrainingLabels.AUTO,
