@@ -202,7 +202,7 @@ def link_scale(ranking: Ranking, earlier: Ranking, name: str | None) -> LinkedSc
         moved = _moved((difference - shift) / np.sqrt(np.maximum(variance, 1e-12)))
         names = [str(ranking.items.labels[now[n]]) for n in np.flatnonzero(moved)]
         shown = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
-        note += f" Their scores have surely changed: {shown}." if names else " None of them has surely changed."
+        note += f" Significant changes: {shown}." if names else " None of them changed significantly."
     return LinkedScale(replace(scale, shift=shift), note)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdrank.models.crowd import likelihood
+from crowdrank.models.crowd import likelihood, objective
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, FACTOR_BT, FORMULAS, Answers, evaluate
 from crowdrank.models.crowd.objective import hessian_matrix, hessian_product, margin_curvature
 
