@@ -91,11 +91,11 @@ def test_every_question_is_answered_in_spite_of(trouble, ask, endpoint):
 
 
 def test_an_endpoint_that_stalls_is_given_up_and_asked_again(ask, endpoint):
-    slow = verdict("A")._replace(delay=2.0)
+    slow = verdict("A")._replace(delay=60.0)
     endpoint.behaviour = lambda number, body: slow if number == 0 else verdict("A")
     start = time.monotonic()
-    run = ask(timeout=0.2)
-    assert time.monotonic() - start < 2.0
+    run = ask(timeout=1.0)
+    assert time.monotonic() - start < 60.0
     assert (run.n_answered, len(endpoint.requests)) == (6, 7)
 
 
