@@ -209,9 +209,9 @@ def test_requests_in_flight_are_bounded(ask, endpoint):
 
 
 def test_the_rate_is_kept(ask, endpoint):
-    ask(rate=600, concurrency=6)
-    times = [request.time for request in endpoint.requests]
-    assert times[-1] - times[0] > 0.95 * 5 * 0.1
+    start = time.monotonic()  # not when the first request arrives, which may be late on a busy machine
+    ask(rate=300, concurrency=6)
+    assert endpoint.requests[-1].time - start > 0.95 * 5 * 0.2
 
 
 def test_two_items_with_one_text_are_asked_about_once(ask, endpoint):
