@@ -67,6 +67,7 @@ def refine(
     root: FloatArray,
     noise: FloatArray,
     prior_precision: float,
+    damping: float = 0.0,
 ) -> NormalApproximation[E]:
     """One round of variational inference.
 
@@ -80,12 +81,14 @@ def refine(
         Random numbers of mean 0 and variance 1; each row is used with both signs.
     prior_precision : float
         Precision of the prior of each parameter. The approximation is nowhere wider than the prior.
+    damping : float, default 0
+        Share of the former precision that is kept, and by which the step is shortened, for rounds that oscillate.
     """
     size = len(mean)
     with limit_blas_threads(size):
         around = np.linalg.solve(root.T, noise.T).T
         evaluation = mean_over(mean + np.concatenate((around, -around)))
-        matrix = evaluation.matrix.copy()
+        matrix = (1.0 - damping) * evaluation.matrix + damping * (root @ root.T)
         matrix.flat[:: size + 1] -= 0.99 * prior_precision
         of_likelihood = DampedCurvature(lambda x: matrix @ x, evaluation.diagonal, lambda: matrix).cholesky()
         precision = of_likelihood @ of_likelihood.T
@@ -94,7 +97,7 @@ def refine(
         step = solve_factored(new_root, evaluation.gradient)
         step *= min(1.0, _MAX_STEP / max(float(np.max(np.abs(step))), 1e-300))
         shift = float(np.linalg.norm(new_root.T @ step)) / size**0.5
-    return NormalApproximation(mean + step, new_root, shift, evaluation)
+    return NormalApproximation(mean + (1.0 - damping) * step, new_root, shift, evaluation)
 
 
 def log_evidence(

@@ -1,4 +1,4 @@
-"""MAP fitting of the Crowd-BT family: the optimum, what is recovered, standard errors."""
+"""MAP estimates of the Crowd-BT family: the optimum, what is recovered, standard errors."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_intervals_of_quality_hold_the_truth():
         crowd = crowd_bt(
             items=20, annotators=25, pairs=120, votes=10, quality="beta(4,1.5)", labels="logistic", seed=seed
         )
-        _, low, high = joint_crowd_bt(quality_prior=(4.0, 1.5)).fit(crowd.judgments).annotators.fitting["quality"]
+        _, low, high = joint_crowd_bt(quality_prior=(4.0, 1.5)).fit(crowd.judgments).annotators.estimates["quality"]
         truth = crowd.annotators["quality"]
         inside.append(np.mean((low <= truth) & (truth <= high)))
     assert 0.88 < np.mean(inside) <= 1.0
@@ -206,7 +206,7 @@ def test_settings_that_mean_nothing_are_refused(wrong):
 
 
 def test_models_without_annotators_say_so(crowd):
-    with pytest.raises(DataError, match="has no fitting of annotators"):
+    with pytest.raises(DataError, match="has no estimates of annotators"):
         _ = BradleyTerry().fit(crowd.judgments).annotators
 
 

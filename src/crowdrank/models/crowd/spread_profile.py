@@ -45,6 +45,8 @@ _NEGLIGIBLE = 1.5
 # Rounds at each point, and the changes of the scores, in standard errors, and of log α and log β that end them. Where
 # items hardly differ, α and β converge slowly, and matter little: after some rounds they are no longer waited for.
 _MAX_ROUNDS, _QUALITY_ROUNDS, _SHIFT, _CHANGE = 40, 6, 0.05, 0.05
+# Scores that have not settled after some rounds may oscillate: from then on rounds are damped.
+_UNDAMPED_ROUNDS, _DAMPING = 12, 0.5
 # Pairs of opposite draws for the approximation (a multiple of three), and for its evidence (a multiple of those). Up to
 # about this many answers are evaluated at a time.
 _PAIRS, _EVIDENCE_PAIRS, _REPLICATED_ROWS = 6, 30, 16_384
@@ -117,7 +119,8 @@ class ProfileExplorer(Explorer):
         scores, root, at = stretch * state.scores, state.root / stretch, (log_scale, *state.at[1:])
         for rounds in range(1, min(_MAX_ROUNDS, self.max_steps) + 1):
             hyper = self.hyperparameters(at, tie)
-            found = refine(self._replicas.at(hyper).mean_over, scores, root, self._noise, hyper.scale**-2.0)
+            damping = _DAMPING if rounds > _UNDAMPED_ROUNDS else 0.0
+            found = refine(self._replicas.at(hyper).mean_over, scores, root, self._noise, hyper.scale**-2.0, damping)
             scores, root = found.mean, found.root
             expected = _Expected(self, at, self._averaged(found.evaluation.tables))
             log_alpha, log_beta = expected.best
