@@ -13,7 +13,6 @@ from crowdrank.engines import ShardedData
 from crowdrank.inference.curvature import DampedCurvature
 from crowdrank.inference.newton import Evaluation
 from crowdrank.models.crowd.marginal_likelihood import (
-    COMPILE_MIN_ROWS,
     QUALITY_RANK,
     TIE_RANK,
     GridPoints,
@@ -200,9 +199,8 @@ class MarginalObjective:
         """The objective of several vectors of scores in a row: evaluating them together takes less time."""
         if count == 1:
             return self
-        shards, (weight,) = self.shards.map_and_sum(replicate, count, items, len(self.grids.grid_of))
-        compile_loops = self.compile_loops or float(weight[0]) >= COMPILE_MIN_ROWS
-        return replace(self, shards=shards, replicates=count, compile_loops=compile_loops)
+        shards, _ = self.shards.map_and_sum(replicate, count, items, len(self.grids.grid_of))
+        return replace(self, shards=shards, replicates=count)
 
     def mean_over(self, draws: FloatArray) -> MeanEvaluation:
         """Means over vectors of scores (draws × items), as many as there are replicates or a multiple of that."""
