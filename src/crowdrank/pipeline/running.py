@@ -1,4 +1,4 @@
-"""Everything before the fit: read the judgments, choose the model, convert the judgments to what it reads."""
+"""One run of `rank`: read, choose the model, convert the judgments to what it reads, fit, uncertainty, evaluation."""
 
 from __future__ import annotations
 
