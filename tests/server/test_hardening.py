@@ -147,10 +147,10 @@ def test_half_sent_requests_are_ended(start, monkeypatch, sent):
 
     monkeypatch.setattr(middleware, "BODY_SECONDS", 0.3)
     monkeypatch.setattr(app, "HEADER_SECONDS", 0.3)
-    app = start().app
+    served = start().app
 
     async def main():
-        config = uvicorn.Config(app, port=0, log_config=None, http=app.TimedProtocol, lifespan="off")
+        config = uvicorn.Config(served, port=0, log_config=None, http=app.TimedProtocol, lifespan="off")
         server = uvicorn.Server(config)
         task = asyncio.create_task(server.serve())
         while not server.started:
