@@ -91,7 +91,9 @@ def test_the_site_builds_strictly_and_stands_on_its_own(site):
     assert 'id="crowdrank.models.CrowdBT"' in reference
     assert "prior_scale" in reference
     assert "](guides/annotators/)" in (site / "llms.txt").read_text(encoding="utf-8")
-    assert "crowd-bt" in (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    searched = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert "guides/annotators/" in searched
+    assert "repository/papers/" not in searched
 
 
 @needs_site
