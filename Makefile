@@ -23,7 +23,7 @@ help:
 	@echo "make demo         rank the bundled example, print the result and write it to demo-output/"
 	@echo "make quick        run linters, type checker and the fast tests, before each commit (within a minute)"
 	@echo "make test         run linters, type checker and all tests; rounding-sensitive tests also as on another processor"
-	@echo "make explore      run the tests with new random examples"
+	@echo "make explore      run the tests with new and more random examples"
 	@echo "make bench        compare the speed with other libraries (installed into $(BENCH_VENV))"
 	@echo "make bench-large  rank a hundred million judgments within 4 GB, on one core and on several (2.5 GB of disk)"
 	@echo "make bench-all    time every model on three real sets: fit and default uncertainty, as ratios (needs CROWDRANK_DATA)"

@@ -27,8 +27,8 @@ from machine import describe, record
 
 from crowdrank.engines.local import LocalEngine
 from crowdrank.inference import pair_curvature
-from crowdrank.models.crowd import hessian as crowd_hessian
 from crowdrank.models.crowd import likelihood as crowd_likelihood
+from crowdrank.models.crowd import objective as crowd_objective
 from crowdrank.models.crowd.likelihood import CROWD_BT, Answers
 from crowdrank.models.pairwise import likelihood as pairwise_likelihood
 from crowdrank.models.pairwise.likelihood import LOGISTIC, Pairs
@@ -116,7 +116,9 @@ def measure(items: int, annotators: int, rows: int, threads: int) -> list[Entry]
         "crowd-bt, gradient and curvature": lambda shard: crowd_likelihood.evaluate(
             shard, scores, logits, none, CROWD_BT
         ),
-        "crowd-bt, curvature times a vector": lambda shard: crowd_hessian.hessian_product(shard, scores, logits, none),
+        "crowd-bt, curvature times a vector": lambda shard: crowd_objective.hessian_product(
+            shard, scores, logits, none
+        ),
         "bradley-terry, gradient and curvature": lambda shard: pairwise_likelihood.evaluate(
             shard, scores, 0.0, LOGISTIC
         ),

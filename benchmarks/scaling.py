@@ -35,7 +35,7 @@ from crowdrank.data import Comparisons
 from crowdrank.data.chunks import TemporaryFolder, write_columns
 from crowdrank.data.comparisons import stored_columns
 from crowdrank.engines import LOCAL, Dask, Engine, ProgressEngine
-from crowdrank.models.crowd import hessian, likelihood
+from crowdrank.models.crowd import likelihood, objective
 from crowdrank.models.crowd.encoding import answer_table
 
 _RESULTS = Path(__file__).parent / "results"
@@ -146,7 +146,7 @@ def message_sizes(items: int, annotators: int) -> list[str]:
     shard = kernels.draw(items, annotators, 10_000)
     parameters = np.zeros(items), np.zeros(annotators), np.zeros((annotators, 0))
     rows, slopes = likelihood.evaluate(shard, *parameters, likelihood.CROWD_BT)
-    sums = hessian.hessian_product(rows, *parameters)
+    sums = objective.hessian_product(rows, *parameters)
     real = [len(pickle.dumps(message, protocol=5)) for message in (parameters, slopes, sums)]
     said = messages.parameters_of(items, annotators), messages.sums_of(items, annotators)
     reckoned = (said[0], said[1], said[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ from hypothesis import strategies as st
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import ConvergenceWarning, DataWarning
 from crowdrank.models import CrowdBT
+
+EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
+"""Whether `make explore` runs, which has time for more examples."""
 
 # Sums of such weights are exact in any order, so that rounding never makes or breaks a tie.
 EXACT_WEIGHTS = st.sampled_from([0.5, 1.0, 2.0, 3.0])

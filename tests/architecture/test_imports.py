@@ -190,7 +190,7 @@ NOT_NEEDED_TO_RANK = {
     "crowdrank.io.spreadsheets",
     "crowdrank.io.writer",
     "crowdrank.models.bootstrap",
-    "crowdrank.models.crowd.estimate",
+    "crowdrank.models.crowd.fitting",
     "crowdrank.models.crowd.objective",
     "crowdrank.results.systems",
     "dask",

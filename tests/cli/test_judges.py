@@ -29,7 +29,7 @@ def test_the_audit_is_shown_and_written(crowdrank, files):
     known = ("--people", files / "people.csv", "--gold-pairs", files / "gold.csv")
     ended = crowdrank("judges", files / "votes.csv", *known, "--report", page, "--out", table)
     assert ended.code == 0, ended.err
-    assert "3 judges, 20 pairs, 20 of them with an answer of gold." in ended.out
+    assert "3 judges, 20 pairs, 20 of them with an answer from gold." in ended.out
     assert "2 judges are inconsistent" in ended.out
     assert "Recommended jury: right." in ended.out
     assert table.read_text().startswith("annotator,kind,family,price,votes,pairs,agreement")

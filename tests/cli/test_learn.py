@@ -127,7 +127,7 @@ def test_ratings_are_made_lists(crowdrank: Command, lesson: Path) -> None:
         (("lists.csv", "--features", "items.csv", "--lists", "lists.csv"), "learning needs both"),
         (("lists.csv", "--features", "items.csv", "--method", "ltr-crowd"), "did you mean 'ltr-crowds'"),
         (("lists.csv", "--features", "items.csv", "--ranker", "forest"), "No ranker named 'forest'"),
-        (("lists.csv", "--features", "items.csv", "--set", "top=3"), "--set top=… has an option of its own: --top."),
+        (("lists.csv", "--features", "items.csv", "--set", "top=3"), "--set top=… is not possible: use --top."),
         (("lists.csv", "--features", "items.csv", "--annotator-quality", "zoe=-1"), "No annotator named 'zoe'"),
         (
             ("lists.csv", "--features", "items.csv", "--annotator-quality", "annotator1=good"),

@@ -62,7 +62,7 @@ def test_simultaneous_rank_intervals_are_wider(crowdrank):
     assert sum(widths[1]) > 1.2 * sum(widths[0])
     code, out, _ = crowdrank(*command[:-1], "--simultaneous")
     assert code == 0
-    assert "hold for all items together" in " ".join(out.split())
+    assert "hold simultaneously for all items" in " ".join(out.split())
 
 
 def test_gold_of_which_less_is_better_is_noticed_and_can_be_said(crowdrank, votes, tmp_path):

@@ -106,7 +106,7 @@ def test_copies_of_one_judge_count_as_one(truth):
     assert together.n_effective == pytest.approx(1.0)
     assert apart.n_effective > 5.5
     assert 3 < mixed.n_effective < 4.5
-    assert any("as if they were 1.0" in note for note in together.notes())
+    assert any("worth only 1.0" in note for note in together.notes())
     assert not apart.notes()
 
 
@@ -227,5 +227,5 @@ def test_the_judges_of_llmbar_err_together(data_folder):
     assert audit.n_reference == 207
     assert audit.frame()["agreement"][0] == pytest.approx(0.867, abs=0.001)
     assert 4 < audit.n_effective < 7
-    assert "the 65 judges answer as if they were 5" in audit.notes()[0]
+    assert "The 65 judges share errors and are worth only 5" in audit.notes()[0]
     assert audit.recommended.accuracy > 0.84

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdrank.inference.differences import derivatives, maximize_within
+from crowdrank.inference.newton import derivatives, maximize_within
 
 BOUNDS = ((-1.0, 0.5), (-3.0, 3.0), (-2.0, 2.0))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture, allocate
+from crowdrank.inference.laplace import LaplaceComponent, LaplaceMixture, allocate
 
 
 def component(log_weight: float, mode: list[float], sd: float) -> LaplaceComponent:

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from crowdrank.inference import positive_definite
-from crowdrank.inference.positive_definite import invert_triangular, solve_factored, solve_positive, solve_transposed
+from crowdrank.inference import curvature
+from crowdrank.inference.curvature import invert_triangular, solve_factored, solve_positive, solve_transposed
 
 
 @pytest.fixture(params=[0, 1000], ids=["scipy", "numpy"], autouse=True)
 def library(request, monkeypatch):
-    monkeypatch.setattr(positive_definite, "SCIPY_MIN_SIZE", request.param)
+    monkeypatch.setattr(curvature, "SCIPY_MIN_SIZE", request.param)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from crowdrank.inference.scale_evidence import SCALES, QuadraticExpansion
+from crowdrank.inference.laplace import SCALES, QuadraticExpansion
 
 EXPANSION = QuadraticExpansion(np.array([4.0, 0.5]), np.array([3.0, -0.2]))
 

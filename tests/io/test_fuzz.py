@@ -17,10 +17,13 @@ from hypothesis import strategies as st
 from crowdrank.data import Comparisons, Rankings, Ratings
 from crowdrank.errors import CrowdrankError
 from crowdrank.io import MalformedRow, list_formats, read_with_report
+from tests.strategies import EXPLORING
 
 pytestmark = pytest.mark.slow
 
-few = settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(
+    max_examples=70 if EXPLORING else 25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 NAMES = st.sampled_from(
     [
@@ -224,7 +227,9 @@ FIXTURES = sorted((Path(__file__).parent / "fixtures").iterdir())
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150 if EXPLORING else 50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_exports_with_pieces_missing_or_doubled_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     """A cut or a stray word in any export raises nothing but a CrowdrankError."""
     fixture = data.draw(st.sampled_from(FIXTURES))
@@ -239,7 +244,9 @@ def test_exports_with_pieces_missing_or_doubled_are_read_or_refused(tmp_path: Pa
 
 
 @given(data=st.data())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100 if EXPLORING else 40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_json_exports_with_odd_values_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     fixture = data.draw(st.sampled_from([f for f in FIXTURES if f.suffix in (".json", ".jsonl")]))
     lines = fixture.read_text().splitlines() if fixture.suffix == ".jsonl" else []

@@ -29,7 +29,7 @@ def ask(endpoint: FakeEndpoint, tmp_path: Path):
 
     def run(**settings: Any) -> cr.judging.JudgeRun:
         items = settings.pop("items", {"item": ["a", "b", "c", "d"], "text": ["one", "two", "three", "four"]})
-        usual = {"endpoint": endpoint.url, "llm": "m", "out": tmp_path / "votes.csv", "backoff": 0.01, "timeout": 5.0}
+        usual = {"endpoint": endpoint.url, "llm": "m", "out": tmp_path / "votes.csv", "backoff": 0.01, "timeout": 60.0}
         return cr.judge(items, **{"question": "Which is longer?", **usual, **settings})
 
     return run

@@ -59,7 +59,7 @@ class FakeEndpoint:
         self.requests: list[Request] = []
         self.answered: list[str] = []
         self.in_flight = self.most_in_flight = 0
-        self._lock = threading.Lock()
+        self._lock, self._gone = threading.Lock(), threading.Event()
 
     def __enter__(self) -> FakeEndpoint:
         handler = type("Handler", (_Handler,), {"endpoint": self})
@@ -73,6 +73,7 @@ class FakeEndpoint:
         self.go_away()
 
     def go_away(self) -> None:
+        self._gone.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -92,7 +93,7 @@ class FakeEndpoint:
             self.in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
         response = self.behaviour(number, body)
-        time.sleep(response.delay)
+        self._gone.wait(response.delay)
         with self._lock:
             self.in_flight -= 1
             if response.status == 200 and not response.closes:

@@ -91,11 +91,11 @@ def test_every_question_is_answered_in_spite_of(trouble, ask, endpoint):
 
 
 def test_an_endpoint_that_stalls_is_given_up_and_asked_again(ask, endpoint):
-    slow = verdict("A")._replace(delay=2.0)
+    slow = verdict("A")._replace(delay=60.0)
     endpoint.behaviour = lambda number, body: slow if number == 0 else verdict("A")
     start = time.monotonic()
-    run = ask(timeout=0.2)
-    assert time.monotonic() - start < 2.0
+    run = ask(timeout=1.0)
+    assert time.monotonic() - start < 60.0
     assert (run.n_answered, len(endpoint.requests)) == (6, 7)
 
 
@@ -209,9 +209,9 @@ def test_requests_in_flight_are_bounded(ask, endpoint):
 
 
 def test_the_rate_is_kept(ask, endpoint):
-    ask(rate=600, concurrency=6)
-    times = [request.time for request in endpoint.requests]
-    assert times[-1] - times[0] > 0.95 * 5 * 0.1
+    start = time.monotonic()  # not when the first request arrives, which may be late on a busy machine
+    ask(rate=300, concurrency=6)
+    assert endpoint.requests[-1].time - start > 0.95 * 5 * 0.2
 
 
 def test_two_items_with_one_text_are_asked_about_once(ask, endpoint):

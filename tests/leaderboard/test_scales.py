@@ -75,7 +75,7 @@ def test_a_session_is_linked_to_the_scale_of_another():
     common = [f"m{n}" for n in range(7)]
     assert np.mean([after[name].score - before[name].score for name in common]) == pytest.approx(0, abs=3)
     assert after["new"].score == pytest.approx(before["m7"].score, abs=60)
-    assert "Linked to the earlier ranking by 7 items. None of them has surely changed." in after.notes
+    assert "Linked to the earlier ranking by 7 items. None of them changed significantly." in after.notes
 
 
 def test_a_link_names_the_items_that_have_changed(tmp_path):
@@ -83,7 +83,7 @@ def test_a_link_names_the_items_that_have_changed(tmp_path):
     swapped = {"m1": "m6", "m6": "m1"}
     later = Comparisons.of(*([swapped.get(name, name) for name in c] for c in columns_of(styled_arena(2, effect=0.0))))
     after = cr.rank(later, link_to=tmp_path / "before.json")
-    assert any("surely changed: m1, m6." in note for note in after.notes)
+    assert any("Significant changes: m1, m6." in note for note in after.notes)
     with pytest.raises(SettingError, match="on the scale 'score', not 'elo'"):
         cr.rank(later, link_to=tmp_path / "before.json", score_scale="elo")
     with pytest.raises(DataError, match="there are none"):

@@ -40,7 +40,7 @@ def test_equal_weights_are_named_and_the_annotators_are_known_all_the_same(monke
     monkeypatch.setattr("crowdrank.ltr.crowd_ranker.prefers_pooled", lambda *scores: True)
     function = CrowdRanker().fit(*lists_of(copies=3))
     assert (function.method, function.settings["method"]) == ("pooled", "pooled")
-    assert any("err together" in note for note in function.notes)
+    assert any("share errors" in note for note in function.notes)
     assert len(function.annotators["expertise"]) == ANNOTATORS
 
 

@@ -339,3 +339,11 @@ def test_domains_survive_a_round_trip(tmp_path):
     np.testing.assert_allclose(
         TPP().predict(loaded, crowd().judgments), TPP().predict(ranking(), crowd().judgments), atol=1e-6
     )
+
+
+def test_the_default_number_of_sweeps_is_bounded_by_cost():
+    model = TPP()
+    assert [model._max_sweeps(judgments, 10) for judgments in (0, 5_000, 20_000)] == [3000, 3000, 3000]
+    assert model._max_sweeps(2_000_000, 40) == 18
+    assert model._max_sweeps(10**9, 40) == 10
+    assert TPP(max_sweeps=500)._max_sweeps(10**9, 40) == 500

@@ -6,8 +6,15 @@ import pytest
 from crowdrank.data import Items
 from crowdrank.errors import SettingError
 from crowdrank.models.thurstonian.layout import build_layout
-from crowdrank.models.thurstonian.mcem import MonteCarloEM, _rescale
-from crowdrank.models.thurstonian.mcem_kernels import MAX_EXPERTISE, Draws, Latent, Parameters, log_joint
+from crowdrank.models.thurstonian.mcem import (
+    MAX_EXPERTISE,
+    Draws,
+    Latent,
+    MonteCarloEM,
+    Parameters,
+    _rescale,
+    log_joint,
+)
 from crowdrank.simulation import domain_crowd
 
 

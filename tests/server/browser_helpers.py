@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import Opened, browser  # noqa: F401  (a fixture)
+from tests.browser import STILL, Opened, browser  # noqa: F401  (a fixture)
 from tests.serving import serving
 
 DESK, PHONE = {"width": 1100, "height": 760}, {"width": 375, "height": 740}
@@ -43,7 +43,7 @@ def enter(browser):  # noqa: F811
     opened = []
 
     def come(address, look="light", **how):
-        context = browser.new_context(**LOOKS[look], **how)
+        context = browser.new_context(**STILL, **LOOKS[look], **how)
         made = Opened(context.new_page(), address)
         opened.append(context)
         return made

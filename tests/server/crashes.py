@@ -80,7 +80,8 @@ def kill_postgres(server):
     """Kill the main process of PostgreSQL, wait for its children to end, and start it again."""
     number = int((server.data / "postmaster.pid").read_text().split()[0])
     os.kill(number, signal.SIGKILL)
-    for _ in range(50):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         time.sleep(0.1)
         try:
             server.start()

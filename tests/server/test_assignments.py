@@ -120,7 +120,7 @@ def test_requests_that_arrive_during_a_batch_form_the_next_batch():
 
     def handle(requests):
         served.append(len(requests))
-        first.wait(5)
+        first.wait(60)
 
     async def main():
         waiting = [asyncio.create_task(batcher.submit(JudgingRequest(unauthenticated)))]
@@ -158,7 +158,7 @@ def test_a_disconnected_client_does_not_block_the_others():
         held.set()
         return await batcher.submit(JudgingRequest(unauthenticated))
 
-    batcher = RequestBatcher(lambda requests: held.wait(5))
+    batcher = RequestBatcher(lambda requests: held.wait(60))
     assert not asyncio.run(main()).failed
     batcher.stop()
 
@@ -167,7 +167,7 @@ def test_a_stopped_batcher_handles_what_is_queued():
     held, served = threading.Event(), []
 
     def handle(requests):
-        held.wait(5)
+        held.wait(60)
         served.extend(requests)
 
     async def main():
@@ -188,11 +188,11 @@ def test_a_closed_event_loop_does_not_stop_the_batcher():
 
     def handle(requests):
         served.set()
-        held.wait(5)
+        held.wait(60)
 
     async def leave():
         gone = asyncio.create_task(batcher.submit(JudgingRequest(unauthenticated)))
-        await asyncio.to_thread(served.wait, 5)
+        await asyncio.to_thread(served.wait, 60)
         gone.cancel()
 
     batcher = RequestBatcher(handle)

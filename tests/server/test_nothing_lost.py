@@ -27,5 +27,5 @@ def test_killing_the_server_loses_nothing_on_postgresql(new_location):
 @pytest.mark.slow
 def test_killing_postgresql_loses_nothing(tmp_path):
     with running() as server:
-        outcome = play(server.create("collection"), 1, rounds=2, clients=20, items=20, postgres=server)
+        outcome = play(server.create("collection"), 1, rounds=1, clients=20, items=20, postgres=server)
     assert outcome.fine, outcome

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import pytest
 
-from tests.browser import Opened
+from tests.browser import STILL, Opened
 from tests.server.browser_helpers import LOOKS, honest, judge, new_people, play, press, served_number, then, votes_of
 from tests.serving import serving
 
@@ -50,7 +50,7 @@ def enter(browser, windows):
 
     def come(address, look="light"):
         if used[look] == len(windows[look]):
-            windows[look].append(browser.new_context(**LOOKS[look]).new_page())
+            windows[look].append(browser.new_context(**STILL, **LOOKS[look]).new_page())
         used[look] += 1
         return Opened(windows[look][used[look] - 1], address)
 

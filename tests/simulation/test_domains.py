@@ -103,9 +103,9 @@ def test_perceived_scores_are_shared_by_the_answers_of_one_annotator():
 
 
 def test_the_largest_data_set_takes_well_under_a_second():
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert len(named_domain_crowd("ANNO200SR0.02").judgments) == 160_000
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 def test_the_same_seed_gives_the_same_crowd_and_demographics_change_the_people_only():

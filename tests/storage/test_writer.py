@@ -78,7 +78,7 @@ def test_every_writer_gets_its_own_result(collection, crowd):
 
 @pytest.fixture
 def writer(location, collection):
-    database = Database(location, timeout=1, durable=False)
+    database = Database(location, timeout=30, durable=False)
     yield Writer(database, microseconds)
     database.close()
 
@@ -88,7 +88,7 @@ def test_a_failed_write_does_not_affect_the_others(writer, collection):
 
     def slow(transaction):
         waiting.set()
-        hold.wait(5)
+        hold.wait(60)
         return transaction.append("paused", "admin")
 
     def half(transaction):
@@ -102,7 +102,7 @@ def test_a_failed_write_does_not_affect_the_others(writer, collection):
     ]
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(writer.run, slow)
-        waiting.wait(5)
+        waiting.wait(60)
         queued = [pool.submit(writer.run, work) for work in works]
         while len(writer._queue) < len(works):
             time.sleep(0.001)
@@ -130,7 +130,7 @@ def test_tasks_of_one_annotator_see_each_others_rows(writer):
         return threading.Thread(target=writer.run, args=(work,))
 
     hold = threading.Event()
-    threads = [run(lambda _: hold.wait(5)), run(task(1)), run(task(1)), run(task(2))]
+    threads = [run(lambda _: hold.wait(60)), run(task(1)), run(task(1)), run(task(2))]
     for n, thread in enumerate(threads):
         thread.start()
         while n and len(writer._queue) < n:

@@ -28,7 +28,7 @@ Exclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Show the ranking without an annotator, or without all of a verdict, e.g. reversed. Repeatable.",
+        help="Show the ranking without an annotator, or without all with a verdict, e.g. reversed. Repeatable.",
         rich_help_panel=INPUT,
     ),
 ]
@@ -49,7 +49,7 @@ def annotators(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Model that estimates the quality of annotators. Default: that of `crowdrank rank`, if it does.",
+            help="Model that estimates the quality of annotators. Default: as `crowdrank rank`, if possible.",
             autocompletion=options.complete_model,
             rich_help_panel=MODEL,
         ),
@@ -73,7 +73,7 @@ def annotators(
     exclude_file: ExcludeFile = None,
     top: Annotated[
         int,
-        typer.Option(help="How many of the best and of the worst annotators to show.", min=1, rich_help_panel=OUTPUT),
+        typer.Option(help="Number of annotators to show at the top and at the bottom.", min=1, rich_help_panel=OUTPUT),
     ] = 10,
     wide: options.Wide = False,
     out: options.TableOut = None,
@@ -150,11 +150,11 @@ def annotators(
 
 
 def _shared_errors(ranking: Ranking, judgments: Judgments) -> list[str]:
-    """The warning that the judges err together."""
+    """The warning that the judges share errors."""
     from crowdrank.models.jury.design import shared_error_notes
 
     notes = ranking.notes if ranking.model == "jury" else shared_error_notes(judgments)
-    return [with_flags(note) for note in notes if "err together" in note]
+    return [with_flags(note) for note in notes if "share errors" in note]
 
 
 def _check_models_annotators(cls: type[Any], name: str) -> None:

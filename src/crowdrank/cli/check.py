@@ -48,7 +48,7 @@ def check(
     seed: Annotated[int, typer.Option(help="Seed of the simulations.", min=0, rich_help_panel=SIMULATION)] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Check on simulated answers to the same questions how often intervals, groups and verdicts hold."""
+    """Simulate answers to the same questions, and count how often intervals, groups and verdicts are right."""
     from crowdrank.pipeline import RankOptions, check_result, run
     from crowdrank.reports import facts
 

@@ -39,7 +39,7 @@ COMMANDS = {
     "check": Command(
         _RANK,
         "check:check",
-        "Check on simulated answers to the same questions how often intervals, groups and verdicts hold.",
+        "Simulate answers to the same questions, and count how often intervals, groups and verdicts are right.",
     ),
     "annotators": Command(
         _RANK, "annotators:annotators", "Show how reliable each annotator is: estimate, interval, verdict and reason."

@@ -54,7 +54,7 @@ _SETTINGS = {
     "title": "A demonstration",
     "question": "Which river is longer?",
     "board_public": True,
-    "instructions": "Simulated annotators answer the same questions while you look. Join them if you like.",
+    "instructions": "Simulated annotators answer the same questions while you watch. Join them if you like.",
     "budget": {"decision": "top 3"},
 }
 # Standard deviation of the true scores: the larger, the easier the comparisons.

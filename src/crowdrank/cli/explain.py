@@ -31,7 +31,7 @@ def explain(
         bool,
         typer.Option("--stuffing", help="Test for vote stuffing: campaigns for one item, copies, bursts in time."),
     ] = False,
-    within: Annotated[str | None, typer.Option(help="Query of both items, if there are several.")] = None,
+    within: Annotated[str | None, typer.Option(help="Query of the two items, if there are several queries.")] = None,
     columns: options.Columns = None,
     query: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column that holds the query.", rich_help_panel=INPUT)
@@ -45,7 +45,7 @@ def explain(
         typer.Option(metavar="NAME", help="Model: crowd-bt, bradley-terry or factor-bt.", rich_help_panel=MODEL),
     ] = None,
     top: Annotated[
-        int, typer.Option(help="How many annotators and chains to show.", min=1, rich_help_panel=OUTPUT)
+        int, typer.Option(help="Number of annotators and of chains to show.", min=1, rich_help_panel=OUTPUT)
     ] = 5,
     wide: options.Wide = False,
     as_json: options.Json = False,

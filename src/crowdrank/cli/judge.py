@@ -120,7 +120,8 @@ def _show_estimate(run: JudgeRun, budget: float | None) -> None:
     screen.print()
     screen.print(_counts(run))
     if run.most_cost:
-        screen.print(f"Cost of the rest: about {_money(run.expected_cost)}, at most {_money(run.most_cost)} per ask.")
+        most = f"at most {_money(run.most_cost)} if each is asked once"
+        screen.print(f"Cost of the rest: about {_money(run.expected_cost)}, {most}.")
         if budget is not None and run.spent + run.expected_cost > budget:
             screen.print(f"That is more than the budget: {_money(budget)}, of which {_money(run.spent)} is spent.")
     else:

@@ -42,7 +42,9 @@ BothOrders = Annotated[
     bool,
     typer.Option("--both-orders", help="Ask each pair twice, with sides swapped.", rich_help_panel=_QUESTIONS),
 ]
-Ties = Annotated[bool, typer.Option("--ties/--no-ties", help="Whether a tie is an answer.", rich_help_panel=_QUESTIONS)]
+Ties = Annotated[
+    bool, typer.Option("--ties/--no-ties", help="Whether a tie is a valid answer.", rich_help_panel=_QUESTIONS)
+]
 Reasons = Annotated[
     bool, typer.Option("--reasons", help="Ask for a reason before the verdict.", rich_help_panel=_QUESTIONS)
 ]
@@ -51,26 +53,29 @@ ItemColumns = Annotated[
     typer.Option(
         "--column",
         metavar="ROLE=COLUMN",
-        help="Column of a role of the items: item, query or text. Repeatable; ROLE= if there is none.",
+        help="Column for a role of the items: item, query or text; ROLE= means no column. Repeatable.",
         rich_help_panel=INPUT,
     ),
 ]
 AnnotatorName = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Name in the votes. Default: the model.", rich_help_panel=_QUESTIONS),
+    typer.Option(
+        metavar="NAME", help="Name of the annotator in the votes. Default: the model.", rich_help_panel=_QUESTIONS
+    ),
 ]
 Temperature = Annotated[
-    float, typer.Option(help="Temperature; negative for the default of the endpoint.", rich_help_panel=MODEL)
+    float, typer.Option(help="Temperature. If negative, the endpoint's default.", rich_help_panel=MODEL)
 ]
 MaxTokens = Annotated[
-    int, typer.Option(help="Most tokens of an answer. Models that think need more.", min=1, rich_help_panel=MODEL)
+    int,
+    typer.Option(help="Maximum number of tokens per answer. Reasoning models need more.", min=1, rich_help_panel=MODEL),
 ]
 RequestSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="More parameters of a request, e.g. reasoning_effort=low. Repeatable.",
+        help="Additional request parameter, e.g. reasoning_effort=low. Repeatable.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -92,22 +97,26 @@ PriceOut = Annotated[
 ]
 Budget = Annotated[
     float | None,
-    typer.Option(help="Most money to spend, with earlier runs of this journal.", rich_help_panel=_LIMITS),
+    typer.Option(help="Maximum total cost, including earlier runs with this journal.", rich_help_panel=_LIMITS),
 ]
-Rate = Annotated[float | None, typer.Option(help="Most requests per minute.", rich_help_panel=_LIMITS)]
-Concurrency = Annotated[int, typer.Option(help="Most requests in flight.", min=1, rich_help_panel=_LIMITS)]
+Rate = Annotated[float | None, typer.Option(help="Maximum number of requests per minute.", rich_help_panel=_LIMITS)]
+Concurrency = Annotated[
+    int, typer.Option(help="Maximum number of requests at the same time.", min=1, rich_help_panel=_LIMITS)
+]
 Asks = Annotated[
     int,
-    typer.Option(help="How often a question is asked until its answer is understood.", min=1, rich_help_panel=_LIMITS),
+    typer.Option(
+        help="How often to ask a question before giving up on a valid answer.", min=1, rich_help_panel=_LIMITS
+    ),
 ]
 Retries = Annotated[
-    int, typer.Option(help="How often a request is sent again after an error.", min=0, rich_help_panel=_LIMITS)
+    int, typer.Option(help="How often to send a request again after an error.", min=0, rich_help_panel=_LIMITS)
 ]
 Backoff = Annotated[
     float,
-    typer.Option(help="Seconds before the first retry; they double each time.", min=0, rich_help_panel=_LIMITS),
+    typer.Option(help="Seconds before the first retry. They double with each retry.", min=0, rich_help_panel=_LIMITS),
 ]
-Timeout = Annotated[float, typer.Option(help="Seconds after which a request is given up.", rich_help_panel=_LIMITS)]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for a response.", rich_help_panel=_LIMITS)]
 Seed = Annotated[
     int, typer.Option(help="Seed of the pairs, their order and their sides.", min=0, rich_help_panel=_QUESTIONS)
 ]
@@ -118,7 +127,9 @@ JournalFile = Annotated[
 PeopleOut = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Table of the models to write: annotator, kind, family, price.", rich_help_panel=OUTPUT
+        metavar="FILE",
+        help="File to write, with a table of the models: annotator, kind, family, price.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 DryRun = Annotated[

@@ -32,7 +32,7 @@ def judges(
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(help="Most that a question may cost, for the recommended jury.", rich_help_panel=SIDE_INFORMATION),
+        typer.Option(help="Maximum cost per question of the recommended jury.", rich_help_panel=SIDE_INFORMATION),
     ] = None,
     features: Annotated[
         str | None,
@@ -41,7 +41,7 @@ def judges(
     level: Annotated[float, typer.Option(help="Coverage of the intervals.", rich_help_panel=OUTPUT)] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0, rich_help_panel=OUTPUT)] = 0,
     top: Annotated[
-        int, typer.Option(help="How many of the best and of the worst judges to show.", min=1, rich_help_panel=OUTPUT)
+        int, typer.Option(help="Number of judges to show at the top and at the bottom.", min=1, rich_help_panel=OUTPUT)
     ] = 10,
     report: Annotated[
         Path | None, typer.Option(help="Write the audit as an HTML page (.html).", rich_help_panel=OUTPUT)
@@ -87,7 +87,7 @@ def _show(audit: JudgeAudit, top: int, wide: bool, paths: list[Path | None]) -> 
     from crowdrank.evaluation.judge_audit import REFERENCES
 
     screen = console(wide=wide)
-    known = f"{audit.n_reference:,} of them with an answer of {REFERENCES[audit.reference]}"
+    known = f"{audit.n_reference:,} of them with an answer from {REFERENCES[audit.reference]}"
     screen.print(f"{len(audit.judges):,} judges, {audit.n_pairs:,} pairs, {known}.")
     for name, alpha in audit.alpha.items():
         screen.print(f"Krippendorff's α of {name}: {alpha.value:.2f} ({alpha.low:.2f} to {alpha.high:.2f}).")
@@ -96,14 +96,14 @@ def _show(audit: JudgeAudit, top: int, wide: bool, paths: list[Path | None]) -> 
     screen.print()
     screen.print(_table(audit, top))
     if len(biases := audit.clear_biases()):
-        screen.print("\nBiases as log odds, those whose interval does not hold 0:\n")
+        screen.print("\nBiases in log odds whose interval does not contain 0:\n")
         screen.print(_bias_table(biases.head(top)))
     if (jury := audit.recommended) is not None:
         members = ", ".join(audit.judges[n] for n in jury.members)
         price = f", {jury.price:.3g} per question" if jury.price == jury.price else ""
         screen.print(
-            f"\nRecommended jury: {members}. Accuracy {jury.accuracy:.1%} ± {jury.std_error:.1%} on pairs that did not "
-            f"choose it{price}."
+            f"\nRecommended jury: {members}. Accuracy {jury.accuracy:.1%} ± {jury.std_error:.1%} "
+            f"(cross-validated){price}."
         )
     print_written(paths)
 

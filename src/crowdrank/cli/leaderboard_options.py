@@ -47,7 +47,7 @@ Aliases = Annotated[
     typer.Option(
         "--alias",
         metavar="OLD=NEW",
-        help="Rename an item; two items with one name become one. Repeatable.",
+        help="Rename an item; items with the same name are merged. Repeatable.",
         rich_help_panel=INPUT,
     ),
 ]
@@ -55,7 +55,7 @@ By = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="One leaderboard per category, drawn towards the overall, and the overall: column, e.g. language.",
+        help="Column of categories, e.g. language: one leaderboard each, shrunk towards an overall one.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
@@ -63,7 +63,7 @@ Criteria = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="One leaderboard per criterion: column of criteria, or several columns of winners (A,B,C).",
+        help="Column of criteria, or several columns of winners (A,B,C): one leaderboard each.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
@@ -72,7 +72,7 @@ Weights = Annotated[
     typer.Option(
         "--weight",
         metavar="NAME=VALUE",
-        help="Weight of a criterion in the overall, e.g. helpful=2; others have 1. Repeatable.",
+        help="Weight of a criterion in the overall ranking, e.g. helpful=2. Default: 1. Repeatable.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
@@ -80,14 +80,14 @@ Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Votes of one cluster belong together, e.g. of one prompt: column, or `annotator`.",
+        help="Column that says which votes belong together, e.g. prompt, or `annotator`.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
 ScaleOption = Annotated[
     ScaleName | None,
     typer.Option(
-        help="Scale of the scores: Elo points, JOD, or the probability to beat the average item.",
+        help="Scale of the scores: Elo points, JOD, or the probability of beating the average item.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
@@ -95,7 +95,7 @@ Append = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="New judgments: rank them too, from where --out was, and append them to the file of judgments.",
+        help="New judgments: rank them with the others, starting from --out, and append them to the file.",
         rich_help_panel=INPUT,
     ),
 ]
@@ -112,7 +112,7 @@ LinkTo = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Earlier result (.json of --out) whose scale is kept: items in both keep their mean.",
+        help="Earlier result (.json from --out) whose scale to keep: items in both keep their mean.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
@@ -120,7 +120,7 @@ MinComparisons = Annotated[
     int,
     typer.Option(
         metavar="N",
-        help="Items with fewer judgments are listed apart, as provisional.",
+        help="List items with fewer judgments separately, as provisional.",
         min=0,
         rich_help_panel=LEADERBOARD,
     ),
@@ -129,7 +129,7 @@ OverTime = Annotated[
     bool,
     typer.Option(
         "--time",
-        help="Strengths that drift over time: the ranking at the end, curves, and a test of change.",
+        help="Let strengths drift over time: shows the final ranking, curves, and a test for change.",
         rich_help_panel=LEADERBOARD,
     ),
 ]
@@ -137,7 +137,7 @@ Period = Annotated[
     str | None,
     typer.Option(
         metavar="LENGTH",
-        help="Periods of --time: hour, day, week, month, or a number of periods. Default: by the votes.",
+        help="Periods of --time: hour, day, week, month, or their number. Default: by the number of votes.",
         rich_help_panel=LEADERBOARD,
     ),
 ]

@@ -74,7 +74,8 @@ def learn(
     labels: Annotated[
         TrainingLabels,
         typer.Option(
-            help="Train on the most likely true list (map) or on all lists by probability (expected); auto tries both.",
+            help="Train on the most likely true list (map) or on all lists, weighted by probability (expected); "
+            "auto tries both.",
             rich_help_panel=MODEL,
         ),
     ] = TrainingLabels.AUTO,
@@ -88,7 +89,7 @@ def learn(
         typer.Option(
             "--truth-column",
             metavar="ROLE=COLUMN",
-            help="Column of a role in the truth: item, query, value (larger is better) or rank (smaller is better).",
+            help="Column for a role in the truth: item, query, value (larger is better) or rank (smaller is better).",
             rich_help_panel=SIDE_INFORMATION,
         ),
     ] = None,
@@ -126,7 +127,7 @@ def learn(
     }
     given = parse_settings(CrowdRanker, parse_set(settings), seed)
     if twice := sorted(set(chosen) & set(given)):
-        raise SettingError(f"--set {twice[0]}=… has an option of its own: --{twice[0]}.")
+        raise SettingError(f"--set {twice[0]}=… is not possible: use --{twice[0]}.")
     learner = CrowdRanker(**chosen, **given)
     known_truth = load_gold(truth, parse_columns(truth_columns, option="--truth-column"))
     with warnings.catch_warnings(record=True) as caught:
@@ -188,7 +189,7 @@ def _read(
         judgments, report = read_with_report(lists, columns=roles)
     converted, conversion = convert_for(PlackettLuce, judgments)
     assert isinstance(converted, Rankings)
-    ignored = f"Ignored columns of {features.name} that hold no numbers: {', '.join(found.left_out)}."
+    ignored = f"Ignored columns of {features.name} without numbers: {', '.join(found.left_out)}."
     notes = [*([ignored] if found.left_out else []), *found.notes, *filter(None, [report.dropped_summary()])]
     return _TrainingData(converted, known, conversion, notes)
 

@@ -59,7 +59,7 @@ class FileTools:
     def annotators(self, file: str) -> dict[str, Any]:
         """Show how reliable each annotator is: estimated quality, a verdict and its reason.
 
-        "too few to say" is not an accusation: it means that the answers show nothing.
+        "too few to say" is not an accusation: it means that the answers are inconclusive.
         """
         from crowdrank.data import Comparisons
         from crowdrank.models.selection import models_that

@@ -46,8 +46,8 @@ def next_questions(
         list[str] | None,
         typer.Option(
             metavar="gold|human|NAME",
-            help="Whose answers to buy, by expected gain per price: gold (an expert's), any human, or an annotator. "
-            "Repeatable.",
+            help="Whose answers to buy, by expected gain per unit of price: gold (an expert's), any human, or an "
+            "annotator. Repeatable.",
             rich_help_panel=_QUESTIONS,
         ),
     ] = None,
@@ -65,7 +65,9 @@ def next_questions(
     ] = None,
     quota: Annotated[
         int | None,
-        typer.Option(help="Most questions per annotator, including answered ones.", rich_help_panel=_QUESTIONS),
+        typer.Option(
+            help="Maximum number of questions per annotator, including answered ones.", rich_help_panel=_QUESTIONS
+        ),
     ] = None,
     repeats: Annotated[
         bool,
@@ -187,7 +189,9 @@ def _buy(
     if chosen:
         gain, price = sum(one.gain for one in chosen), sum(one.price for one in chosen)
         answers = "1 answer" if len(chosen) == 1 else f"{len(chosen):,} answers"
-        screen.print(f"{answers} for {price:g}: expected to put {gain:.1f} more pairs of items in the right order.\n")
+        screen.print(
+            f"{answers} at a price of {price:g}: expected to put {gain:.1f} more pairs of items in the right order.\n"
+        )
         from crowdrank.reports import questions_table
 
         screen.print(questions_table(frame))
@@ -313,7 +317,7 @@ def _decision_status(until: str | None, level: float, model: Any, state: Any) ->
     probability = target.probability(longer.draws.scores, longer.items)
     needed = target.threshold(level)
     expectation = forecast(longer, target, level)
-    return False, [f"{until}: not decided, probability {probability:.2f} of {needed:.2f} needed; {expectation}."]
+    return False, [f"{until}: not decided, probability {probability:.2f}, needs {needed:.2f}; {expectation}."]
 
 
 def _show(

@@ -115,7 +115,7 @@ Columns = Annotated[
     typer.Option(
         "--column",
         metavar="ROLE=COLUMN",
-        help="Column of a role, e.g. annotator=who. Repeatable; ROLE= if there is none.",
+        help="Column for a role, e.g. annotator=who; ROLE= means no column. Repeatable.",
         rich_help_panel=INPUT,
     ),
 ]
@@ -126,7 +126,7 @@ Query = Annotated[
     ),
 ]
 KindOfRows = Annotated[
-    Kind | None, typer.Option(help="Kind of judgments, if the columns allow several.", rich_help_panel=INPUT)
+    Kind | None, typer.Option(help="Kind of judgments, if the columns fit several.", rich_help_panel=INPUT)
 ]
 FormatName = Annotated[
     str | None,
@@ -164,14 +164,16 @@ Missing = Annotated[
 ]
 MissingFeatureCells = Annotated[
     MissingFeatures,
-    typer.Option(help="How to treat cells that are not numbers: refuse the file, or read zero.", rich_help_panel=INPUT),
+    typer.Option(
+        help="How to treat cells that are not numbers: refuse the file, or read them as zero.", rich_help_panel=INPUT
+    ),
 ]
 FeatureTable = Annotated[
     list[str] | None,
     typer.Option(
         "--features-column",
         metavar="ROLE=COLUMN",
-        help="Column of a role in the features: item, query or grade. Repeatable; ROLE= if there is none.",
+        help="Column for a role in the features: item, query or grade; ROLE= means no column. Repeatable.",
         rich_help_panel=INPUT,
     ),
 ]
@@ -193,7 +195,7 @@ GoldTable = Annotated[
     typer.Option(
         "--gold-column",
         metavar="ROLE=COLUMN",
-        help="Column of a role in the gold: item, query, value (larger is better) or rank (smaller is better).",
+        help="Column for a role in the gold: item, query, value (larger is better) or rank (smaller is better).",
         rich_help_panel=SIDE_INFORMATION,
     ),
 ]
@@ -230,13 +232,13 @@ People = Annotated[
 ]
 Engine = Annotated[
     EngineName | None,
-    typer.Option(help="Where to compute: this machine's memory, from disk, or a Dask cluster.", rich_help_panel=ENGINE),
+    typer.Option(help="Where to compute: in memory, from disk, or on a Dask cluster.", rich_help_panel=ENGINE),
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Running Dask scheduler, e.g. tcp://host:8786; by default a cluster is started on this machine.",
+        help="Running Dask scheduler, e.g. tcp://host:8786. Default: start a cluster on this machine.",
         rich_help_panel=ENGINE,
     ),
 ]
@@ -256,12 +258,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables
 Wide = Annotated[
     bool,
     typer.Option(
-        "--wide", help="Show long names whole, instead of cut to the width of the terminal.", rich_help_panel=OUTPUT
+        "--wide",
+        help="Show long names in full instead of cutting them to the width of the terminal.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Processes = Annotated[
     int | None,
-    typer.Option(help="Simulations that run at the same time. Default: one per core.", min=1, rich_help_panel=ENGINE),
+    typer.Option(
+        help="Number of simulations to run in parallel. Default: one per core.", min=1, rich_help_panel=ENGINE
+    ),
 ]
 
 

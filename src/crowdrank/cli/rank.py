@@ -82,7 +82,7 @@ def rank(
         bool,
         typer.Option(
             "--simultaneous",
-            help="Rank intervals that hold for all items together, for publishing.",
+            help="Simultaneous rank intervals, which are all right at once. For publishing.",
             rich_help_panel=MODEL,
         ),
     ] = False,
@@ -100,7 +100,7 @@ def rank(
         typer.Option(
             "--items-column",
             metavar="ROLE=COLUMN",
-            help="Column of a role in the file about items: item or query.",
+            help="Column for a role in the file about items: item or query.",
             rich_help_panel=INPUT,
         ),
     ] = None,
@@ -148,7 +148,9 @@ def rank(
     memory: options.Memory = None,
     warm_start: Annotated[
         Path | None,
-        typer.Option(help="Earlier result (.json of --out) to start the solver from.", rich_help_panel=options.ENGINE),
+        typer.Option(
+            help="Earlier result (.json from --out) that the solver starts from.", rich_help_panel=options.ENGINE
+        ),
     ] = None,
 ) -> None:
     """Rank the items of a file of judgments."""

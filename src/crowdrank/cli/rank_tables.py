@@ -47,7 +47,7 @@ def print_differences(screen: Console, result: RankResult) -> None:
         shares = [
             f"{value:.0%} {name.removeprefix('weight_of_')}" for name, value in ranking.overall.parameters.items()
         ]
-        screen.print(f"Correlations are those of true scores. The overall is {', '.join(shares)}.", style="dim")
+        screen.print(f"Correlations are between true scores. The overall score is {', '.join(shares)}.", style="dim")
         return
     found = category_differences(ranking, options.level)
     sure = found.filter(found["sure"])
@@ -55,9 +55,9 @@ def print_differences(screen: Console, result: RankResult) -> None:
     if sure.height:
         screen.print(reports.differences_table(sure, _MAX_DIFFERENCES_SHOWN))
     else:
-        screen.print("No item surely differs between categories.")
+        screen.print("No item differs significantly between categories.")
     screen.print(
-        f"Deviations of a category from the overall have a spread of {spread:.2f}, the overall scores of "
+        f"Deviations from the overall scores have a spread of {spread:.2f}; the overall scores have a spread of "
         f"{ranking.parameters['prior_scale']:.2f}.",
         style="dim",
     )
@@ -96,9 +96,13 @@ def rank_file(file: Path) -> None:
 
 def bias_effects_of(result: RankResult) -> list[Any]:
     """Effects of features on the answers, if the model has features and the uncertainty is known."""
+    from crowdrank.models.selection import has_setting
+
+    if not result.has_uncertainty or not has_setting(type(result.model), "features"):
+        return []
     from crowdrank.results import bias_effects
 
-    return bias_effects(result.ranking) if result.has_uncertainty else []
+    return bias_effects(result.ranking)
 
 
 def control_as_dict(result: RankResult) -> dict[str, Any]:
@@ -169,7 +173,7 @@ def print_tables(
 
 def _print_input(screen: Console, result: RankResult) -> None:
     from crowdrank.pipeline import describe_side_information
-    from crowdrank.reports import facts
+    from crowdrank.reports.terminal import facts
 
     screen.print(f"{facts(result.judgments)}.")
     for line in [] if result.report is None else result.report.lines():
@@ -185,7 +189,7 @@ def _print_input(screen: Console, result: RankResult) -> None:
 def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
     from rich.measure import Measurement
 
-    from crowdrank.reports import ranking_tables
+    from crowdrank.reports.terminal import ranking_tables
 
     ranking = result.ranking
     print_overall(screen, result, top)
@@ -197,13 +201,13 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
         screen.print(table)
         screen.print()
     if is_cut:
-        screen.print("Long names are cut: --wide shows them whole.", style="dim")
+        screen.print("Long names are cut: --wide shows them in full.", style="dim")
     _print_provisional(screen, result)
     if (more := len(ranking.items.queries) - _MAX_QUERIES_SHOWN) > 0:
         queries = "1 more query" if more == 1 else f"{more:,} more queries"
         screen.print(f"… and {queries}: --out writes them all.\n", style="dim")
     if result.has_uncertainty:
-        together = " Rank intervals hold for all items together." if ranking.simultaneous else ""
+        together = " Rank intervals hold simultaneously for all items." if ranking.simultaneous else ""
         screen.print(
             f"Errors by {ranking.uncertainty.method}.{together} Within a group, the order is uncertain.",
             style="dim",
@@ -211,7 +215,10 @@ def _print_ranking(screen: Console, result: RankResult, top: int) -> None:
     if (result.options.simultaneous or result.options.cluster) and (best := best_items_of(result)):
         others = f", … ({len(best):,} items)" if len(best) > _MAX_BEST_SHOWN else ""
         shown = ", ".join(best[:_MAX_BEST_SHOWN])
-        screen.print(f"Best with {result.options.level:.0%}: {shown}{others}.", style="dim")
+        one_of = "one of " if len(best) > 1 else ""
+        screen.print(
+            f"With {result.options.level:.0%} probability, the best item is {one_of}{shown}{others}.", style="dim"
+        )
 
 
 def _print_provisional(screen: Console, result: RankResult) -> None:
@@ -239,7 +246,7 @@ def _print_details(screen: Console, result: RankResult) -> None:
     if effects := bias_effects_of(result):
         screen.print()
         screen.print(reports.bias_effects_table(effects))
-        screen.print("How far a feature moves the probability that an average annotator answers left.", style="dim")
+        screen.print("Effect: change in the probability that an average annotator answers left.", style="dim")
     if result.options.control:
         _print_control(screen, result)
     if result.ranking.overall is not None:
@@ -269,7 +276,7 @@ def _print_control(screen: Console, result: RankResult) -> None:
     if any(changes["change"]):
         screen.print(reports.rank_changes_table(changes, ITEMS_SHOWN))
     else:
-        screen.print("The control changes no rank.")
+        screen.print("The control does not change any rank.")
 
 
 def print_reliability(screen: Console, found: Reliability) -> None:

@@ -121,7 +121,7 @@ def serve(
         str,
         typer.Option(
             metavar="|".join(_LOG_LEVELS),
-            help="How much to log.",
+            help="Level of logging.",
             autocompletion=lambda incomplete: [name for name in _LOG_LEVELS if name.startswith(incomplete)],
             rich_help_panel=_SERVER,
         ),
@@ -248,7 +248,7 @@ def _announce_studies(folder: Path, base: str, new_link: bool, as_json: bool) ->
     else:
         typer.echo(f"The studies are in {folder}.")
         if link is None:
-            typer.echo(f"  organiser: {base}/    (--new-admin-link makes another link to sign in)")
+            typer.echo(f"  organiser: {base}/    (--new-admin-link creates a new link to sign in)")
         else:
             typer.echo(f"  organiser: {link}    (shown only once: keep it)")
         typer.echo("Stop with Ctrl+C; the same command resumes all studies.")

@@ -60,7 +60,8 @@ def simulate(
     labels: Annotated[
         str | None,
         typer.Option(
-            help="How answers arise: order or logistic; for lists distance or mallows.", rich_help_panel=_SETTINGS
+            help="How answers are generated: order or logistic; for lists, distance or mallows.",
+            rich_help_panel=_SETTINGS,
         ),
     ] = None,
     queries: Annotated[int | None, typer.Option(help="Number of queries.", rich_help_panel=_SETTINGS)] = None,

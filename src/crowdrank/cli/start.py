@@ -35,7 +35,7 @@ _SHAPES = {
 
 def start(
     file: Annotated[
-        Path | None, typer.Argument(help="Judgments, in any file. Without one, an example is simulated.")
+        Path | None, typer.Argument(help="File of judgments, in any format. Default: a simulated example.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Take the default answer to every question.")] = False,
 ) -> None:
@@ -151,7 +151,7 @@ def _ask_for_roles(file: Path, error: FormatError, questions: Questions) -> list
     frame = _first_rows(file)
     if frame is None or not frame.columns:
         raise error
-    typer.echo(f"{file.name} is a table, but not one whose columns explain themselves:")
+    typer.echo(f"{file.name} is a table, but its column names do not say what they contain:")
     _show_columns(frame, frame.columns)
     shape = questions.ask("What is one row: a comparison of two items, a grade, or a list?", "comparison", _parse_shape)
     roles, question = _SHAPES[shape]

@@ -220,11 +220,11 @@ class JudgeAudit:
                 "right here, and shared errors cannot be seen."
             )
         elif self.n_reference < _MIN_PAIRS:
-            sentences.append(f"Only {self.n_reference:,} pairs have an answer of {REFERENCES[self.reference]}.")
+            sentences.append(f"Only {self.n_reference:,} pairs have an answer from {REFERENCES[self.reference]}.")
         if self.n_effective < _SHARED_ERRORS * len(self.judges):
             sentences.append(
-                f"The judges err together: the {len(self.judges):,} judges answer as if they were "
-                f"{self.n_effective:.1f}. Their majority may be wrong where they agree."
+                f"The {len(self.judges):,} judges share errors and are worth only {self.n_effective:.1f} independent "
+                "ones. Where they agree, their majority may be wrong."
             )
         poor = self.table.filter(pl.col("agreement_high") < 0.5)["annotator"].to_list()
         if poor and self.reference != "others":

@@ -188,7 +188,7 @@ _REASONS = {
     "borda": "counting does as well as a model",
 }
 _NOT_BY_PREDICTION = (
-    "The predictions above do not tell which model is right: judges who err together predict each other's errors."
+    "The predictions above do not show which model is right: judges who share errors predict each other's errors."
 )
 _ADVANTAGE = {
     "log_likelihood": "predicts held-out answers clearly better than",

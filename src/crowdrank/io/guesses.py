@@ -20,8 +20,8 @@ import polars as pl
 
 from crowdrank.data import LEFT, RIGHT
 from crowdrank.errors import CrowdrankError
+from crowdrank.io.builders import UNKNOWN, parse_outcomes
 from crowdrank.io.column_roles import JOIN, NAMES_BY_ROLE, NOT_ITEMS, SYNONYMS, RoleMatcher, normalize_name
-from crowdrank.io.outcomes import UNKNOWN, parse_outcomes
 from crowdrank.io.rows import parse_labels, parse_numbers, parse_timestamps
 from crowdrank.io.source_table import SourceTable
 

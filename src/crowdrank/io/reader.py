@@ -11,7 +11,7 @@ import polars as pl
 
 from crowdrank.data import ImportReport, Judgments, Rankings
 from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
-from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings
+from crowdrank.io.builders import build_comparisons, build_rankings, build_ratings, with_numbers_for_words
 from crowdrank.io.column_roles import (
     DEFINING_ROLES,
     RoleMatch,
@@ -21,7 +21,6 @@ from crowdrank.io.column_roles import (
     normalize_name,
 )
 from crowdrank.io.formats.registry import TIDY, check_format_name, detect_format, get_format
-from crowdrank.io.outcomes import with_numbers_for_words
 from crowdrank.io.rows import Rows
 from crowdrank.io.source_table import SourceTable, combine_tables
 from crowdrank.io.sources import Source, open_sources

@@ -100,15 +100,15 @@ class AskingRules:
     Parameters
     ----------
     ties : bool
-        Whether a tie is an answer.
+        Whether a tie is a valid answer.
     schema : mapping
         The form of the answer as a JSON schema.
     concurrency : int
         The most requests in flight.
     asks : int
-        How often a question is asked until its answer is understood.
+        How often to ask a question before giving up on a valid answer.
     retries : int
-        How often a request is sent again after an error.
+        How often to send a request again after an error.
     backoff : float
         The seconds before the first retry. They double with each retry.
     """

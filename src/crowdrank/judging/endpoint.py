@@ -122,7 +122,7 @@ class Endpoint:
     key : str
         The API key, "" if none is needed.
     timeout : float
-        Seconds after which a request is given up.
+        Seconds to wait for a response.
     """
 
     def __init__(self, url: str, key: str, timeout: float):

@@ -117,7 +117,7 @@ def judge(
     backoff : float, default 1.0
         The seconds before the first retry. They double with each retry, up to a minute.
     timeout : float, default 120.0
-        Seconds after which a request is given up.
+        Seconds to wait for a response.
     key_env : str, optional
         The environment variable that holds the API key. By default CROWDRANK_API_KEY, and for OpenAI's endpoints
         also OPENAI_API_KEY.

@@ -45,7 +45,7 @@ class JudgingPlan:
     ties, reasons : bool
         Whether a tie is an answer, and whether a reason is part of it.
     asks : int
-        How often a question is asked until its answer is understood.
+        How often to ask a question before giving up on a valid answer.
     """
 
     items: ItemTexts

@@ -44,30 +44,19 @@ def check_combinable(options: LeaderboardOptions, uncertainty: str, compares_mod
         raise SettingError("by= needs bradley-terry or thurstone; model='auto' compares others too.")
 
 
-def default_for_categories(judgments: Judgments, options: LeaderboardOptions) -> ModelChoice | None:
-    """The model of leaderboards by category where the user names none; None without categories."""
-    if options.by is None:
-        return None
+def default_for_categories(judgments: Judgments) -> ModelChoice:
+    """The model of leaderboards by category where the user names none."""
     several = judgments.annotator is not None and len(judgments.annotators) > 1
     alike = " The quality of annotators is not modelled: all count alike." if several else ""
     return ModelChoice(_DEFAULT, f"Categories are drawn towards the overall as far as they are alike.{alike}")
 
 
-def pooling_settings(model: type[Model], name: str, options: LeaderboardOptions) -> dict[str, Any]:
+def pooling_settings(model: type[Model], name: str) -> dict[str, Any]:
     """Partial pooling as a setting of the model; raises if it cannot pool categories."""
-    if options.by is None:
-        return {}
     if has_setting(model, "pooling"):
         return {"pooling": "partial"}
     able = " or ".join(models_with("pooling"))
     raise SettingError(f"{name} does not pool categories: by= needs {able}, in which all annotators count alike.")
-
-
-def category_notes(conversion: str, options: LeaderboardOptions) -> list[str]:
-    """A note if comparisons were made of lists or grades, which makes them dependent."""
-    if options.by is None or not conversion:
-        return []
-    return ["Comparisons of one list are not independent, so differences between categories may be overstated."]
 
 
 def as_boards(judgments: Judgments, column: str) -> Judgments:

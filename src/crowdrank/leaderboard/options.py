@@ -44,6 +44,17 @@ class LeaderboardOptions:
         """The column whose values are leaderboards of their own; None without one, or with several of winners."""
         return self.by or (self.criteria[0] if len(self.criteria) == 1 else None)
 
+    @property
+    def has_boards(self) -> bool:
+        """Whether there are several leaderboards: one per category or criterion."""
+        return bool(self.by or self.criteria)
+
+    @property
+    def changes_publication(self) -> bool:
+        """Whether scores are shown on another scale, or some items apart as provisional."""
+        scaled = self.score_scale is not None or bool(self.anchors) or self.link_to is not None
+        return scaled or self.min_comparisons > 0 or self.has_boards
+
     def __post_init__(self) -> None:
         if self.control and not self.features:
             raise SettingError("control=True needs features= whose effect is to be removed.")
@@ -61,9 +72,6 @@ class LeaderboardOptions:
             raise SettingError("time= cannot be combined with control=, cluster=, by= or criteria=.")
         if self.min_comparisons < 0:
             raise SettingError(f"min_comparisons must be zero or more, got {self.min_comparisons}.")
-
-
-_FEWEST, _FEW = 5, 20
 
 
 # Control of covariates: which features a model uses, where they come from, and what their control changes.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,13 +116,6 @@ _DRIFT_FDR = 0.05
 _MAX_NAMES = 5
 
 
-def check_link(options: LeaderboardOptions) -> Ranking | None:
-    """The earlier ranking to link to, loaded before anything is computed."""
-    if options.link_to is None or isinstance(options.link_to, Ranking):
-        return options.link_to
-    return Ranking.load(Path(options.link_to))
-
-
 def check_publishable(options: LeaderboardOptions, model: Model, items: Items) -> None:
     """Raise before the fit if the scores of the model have no such scale, or an anchor is not an item."""
     if options.score_scale is not None:
@@ -210,7 +202,7 @@ def link_scale(ranking: Ranking, earlier: Ranking, name: str | None) -> LinkedSc
         moved = _moved((difference - shift) / np.sqrt(np.maximum(variance, 1e-12)))
         names = [str(ranking.items.labels[now[n]]) for n in np.flatnonzero(moved)]
         shown = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
-        note += f" Their scores have surely changed: {shown}." if names else " None of them has surely changed."
+        note += f" Significant changes: {shown}." if names else " None of them changed significantly."
     return LinkedScale(replace(scale, shift=shift), note)
 
 

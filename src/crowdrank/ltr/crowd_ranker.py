@@ -284,7 +284,7 @@ _ROUNDS_GIVEN_FUNCTION = 5
 
 _POOLED_NOTE = (
     "Trained on all lists with equal weights, which predicted the lists of held-out queries better than weights by "
-    "expertise: the annotators may err together, and agreement among them is then no sign of expertise."
+    "expertise: the annotators may share errors, and their agreement is then not a sign of expertise."
 )
 
 _LABEL_WORDS = {

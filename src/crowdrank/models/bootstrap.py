@@ -18,7 +18,7 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items, Judgments, PairCounts, SideInformation
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.errors import DataError, DataWarning, DisconnectedError, SeparationError, muted_warnings
-from crowdrank.inference.laplace_mixture import allocate
+from crowdrank.inference.laplace import allocate
 from crowdrank.models.base import Model, model_settings
 from crowdrank.results import Ranking, Uncertainty
 

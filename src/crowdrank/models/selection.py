@@ -176,7 +176,7 @@ def notes_for(judgments: Judgments, model: str) -> tuple[str, ...]:
 
     if why_jury(judgments):
         notes = [] if model == "jury" else shared_error_notes(judgments)
-        return (*notes, f"{model} takes the judges for independent: use jury.") if notes else ()
+        return (*notes, f"{model} assumes that judges are independent: use jury.") if notes else ()
     return () if (tastes := tastes_of(judgments)) is None else taste_notes(tastes, model)
 
 

@@ -1,4 +1,4 @@
-"""One run of `rank`: read, choose the model, convert the judgments to what it reads, fit, uncertainty, evaluation."""
+"""From a source of judgments to a ranking: `prepare` does everything before the fit, `run` the rest."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdrank.data import AnnotatorDetails, Comparisons, Judgments, Rankings, SideInformation
@@ -13,15 +14,7 @@ from crowdrank.data.side_information import describe_kinds
 from crowdrank.engines import LOCAL, Engine, ProgressEngine, open_engine
 from crowdrank.errors import CrowdrankWarning, DataError, DataWarning, SettingError
 from crowdrank.io import ImportReport
-from crowdrank.leaderboard.categories import (
-    category_notes,
-    check_boards,
-    default_for_categories,
-    pooling_settings,
-    with_weighted_overall,
-)
 from crowdrank.leaderboard.options import default_choice, feature_settings, with_feature_sides, with_uncontrolled_ranks
-from crowdrank.leaderboard.publishing import check_link, check_publishable, publish, with_aliases, without_annotators
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.base import model_settings
 from crowdrank.models.selection import (
@@ -97,10 +90,15 @@ def prepare(
     """Read the judgments, choose the model (one of `among`, if given), and convert the judgments to what it reads."""
     items = ItemInformation.read(source, options)
     judgments, report = read_judgments(source, options, items.columns_to_read, stage)
-    if options.by or options.criteria:
+    if options.has_boards:
+        from crowdrank.leaderboard.categories import check_boards
+
         check_boards(judgments, options)
     judgments = with_feature_sides(judgments, items.feature_sides)
-    judgments = with_aliases(without_annotators(judgments, options.exclude), options.aliases)
+    if options.exclude or options.aliases:
+        from crowdrank.leaderboard.publishing import with_aliases, without_annotators
+
+        judgments = with_aliases(without_annotators(judgments, options.exclude), options.aliases)
     if options.system is None and options.by is None:
         _check_connected(judgments)
     people = load_people(options, judgments)
@@ -108,7 +106,10 @@ def prepare(
     model = _make_model(choice, options)
     if people and options.people is None and model.accepts_people:
         choice = replace(choice, notes=(describe_kinds(people), *choice.notes))
-    check_publishable(options, model, judgments.items)
+    if options.changes_publication:
+        from crowdrank.leaderboard.publishing import check_publishable
+
+        check_publishable(options, model, judgments.items)
     if options.time:
         from crowdrank.leaderboard.over_time import check_drift
 
@@ -169,7 +170,12 @@ def _choose_model(
         gold=options.gold_pairs is not None and not are_agreed(options.gold_pairs),
     )
     if options.model is None:
-        return default_choice(judgments, options, default.name) or default_for_categories(judgments, options) or default
+        choice = default_choice(judgments, options, default.name)
+        if choice is None and options.by is not None:
+            from crowdrank.leaderboard.categories import default_for_categories
+
+            choice = default_for_categories(judgments)
+        return choice or default
     from crowdrank.evaluation import compare_models
 
     if isinstance(judgments, Comparisons):  # the compared models get the requested features and no others
@@ -204,7 +210,10 @@ def _make_model(choice: ModelChoice, options: RankOptions) -> Model:
     settings = parse_settings(cls, options.settings, options.seed)
     if options.model != AUTO or has_setting(cls, "features"):  # a comparison of models may find features useless
         settings |= feature_settings(cls, choice.name, options)
-    settings |= pooling_settings(cls, choice.name, options)
+    if options.by is not None:
+        from crowdrank.leaderboard.categories import pooling_settings
+
+        settings |= pooling_settings(cls, choice.name)
     if options.measure is not None and has_setting(cls, "measure"):  # crowd-agg orders by it in its own way
         settings["measure"] = options.measure
     elif options.measure == "rbp":
@@ -275,10 +284,11 @@ def opening_notes(prepared: PreparedData) -> list[str]:
     return [note for note in found if note]
 
 
-# `run`: prepare, fit, quantify uncertainty, evaluate, and collect the notes.
-
 # Standard deviation of the prior on scores for comparing systems, where the model would learn it.
 _WIDE_PRIOR = 3.0
+_DEPENDENT_COMPARISONS = (
+    "Comparisons of one list are not independent, so differences between categories may be overstated."
+)
 # A ranking correlated with its gold below this is probably graded upside down.
 _REVERSED_GOLD = -0.2
 
@@ -333,7 +343,7 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         It holds the warnings that were raised, and its notes have their text; none is issued.
     """
     # Files are opened before the fit, so that a wrong name fails before a long computation.
-    gold, init, earlier = load_gold(options.gold, options.gold_columns), load_init(options), check_link(options)
+    gold, init, earlier = load_gold(options.gold, options.gold_columns), load_init(options), _load_earlier(options)
     with warnings.catch_warnings(record=True) as caught, ExitStack() as resources:
         warnings.simplefilter("always", CrowdrankWarning)
         prepared = prepare(source, options, stage)
@@ -347,6 +357,8 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
             ranking = with_drift(prepared.model, prepared.converted, ranking, options)
         ranking = replace(ranking, simultaneous=options.simultaneous)
         if options.criteria:
+            from crowdrank.leaderboard.categories import with_weighted_overall
+
             ranking = with_weighted_overall(ranking, options.weights)
         if options.measure == "ndcg" and not has_setting(type(prepared.model), "measure"):
             ranking = order_for_ndcg(ranking)
@@ -360,8 +372,10 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
             ranking = with_uncontrolled_ranks(ranking, _fit_uncontrolled(prepared, engine, ranking))
     raised = tuple(found.message for found in caught if isinstance(found.message, CrowdrankWarning))
     notes = [*opening_notes(prepared), *_collect_notes(ranking, raised, evaluation)]
-    published, more = publish(ranking, options, earlier)
-    notes += more + category_notes(prepared.conversion, options)
+    published, more = _publish(ranking, options, earlier)
+    notes += more
+    if options.by is not None and prepared.conversion:
+        notes.append(_DEPENDENT_COMPARISONS)
     return RankResult(
         **{name: getattr(prepared, name) for name in PreparedData.__dataclass_fields__},
         ranking=published.with_parts(notes=lambda: notes),
@@ -371,6 +385,22 @@ def run(source: Any, options: RankOptions, stage: Stage = silent) -> RankResult:
         warnings=raised,
         options=options,
     )
+
+
+def _load_earlier(options: RankOptions) -> Ranking | None:
+    """The earlier ranking whose scale is kept."""
+    if options.link_to is None or isinstance(options.link_to, Ranking):
+        return options.link_to
+    return Ranking.load(Path(options.link_to))
+
+
+def _publish(ranking: Ranking, options: RankOptions, earlier: Ranking | None) -> tuple[Ranking, list[str]]:
+    """The ranking as it is published, and notes."""
+    if not options.changes_publication:
+        return ranking, []
+    from crowdrank.leaderboard.publishing import publish
+
+    return publish(ranking, options, earlier)
 
 
 def _check_warm_start(model: Model, init: Ranking | None) -> None:

@@ -86,7 +86,7 @@ class Drift(Tabular):
             return f"No change over time is visible ({p})."
         names = self.changed
         if not names:
-            return f"Strengths changed over time ({p}), but no single item surely did."
+            return f"Strengths changed over time ({p}), but no single item changed significantly."
         shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
         return f"Strengths changed over time ({p}): {shown}."
 

@@ -75,7 +75,7 @@ def _normal_cdf(margin: FloatArray) -> FloatArray:
     return np.asarray(ndtr(margin / np.sqrt(2)))
 
 
-# Scales on which scores are shown: Elo points, JOD, and the probability to beat the average item.
+# Scales on which scores are shown: Elo points, JOD, and the probability of beating the average item.
 #
 # A scale changes what tables show. `Ranking.scores` and the draws stay in the unit of the model.
 
@@ -135,7 +135,7 @@ def make_scale(ranking: Ranking, name: str, anchors: Mapping[str, float] | None 
     name : {"elo", "jod", "probability"}
         "elo": 400 points are odds of 10 to 1, and the average item has 1000. "jod": one unit (just-objectionable
         difference) means that the better item wins three times in four, and the average item has 0. "probability":
-        the probability to beat the average item.
+        the probability of beating the average item.
     anchors : mapping of str to float, optional
         Values of items on the scale. With several, the mean of their differences is zero.
 

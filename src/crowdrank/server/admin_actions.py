@@ -78,7 +78,7 @@ def add_annotators(service: Service, names_and_quotas: Sequence[tuple[str, int |
 def replace_token(service: Service, id_: int, actor: str) -> str:
     """Revoke the tokens of an annotator and issue a new one."""
     if get_annotator(service, id_).erased:
-        raise DataError("This annotator was erased, which cannot be reverted.")
+        raise DataError("This annotator was erased, which cannot be undone.")
     service.collection.access.revoke_all(id_, actor=actor)
     token = service.collection.access.issue([id_], actor=actor)[0]
     service.projection.catch_up()
@@ -103,7 +103,7 @@ def set_quota(service: Service, id_: int, quota: int | None, actor: str) -> None
 def set_excluded(service: Service, id_: int, excluded: bool, actor: str, reason: str = "") -> None:
     annotator = get_annotator(service, id_)
     if annotator.erased:
-        raise DataError("This annotator was erased, which cannot be reverted.")
+        raise DataError("This annotator was erased, which cannot be undone.")
     if annotator.excluded == excluded and not annotator.quarantined:
         return
     if excluded:

@@ -93,7 +93,7 @@ class Studies:
             Copy the settings and items of this study, without annotators and votes.
         """
         if not _NAME.fullmatch(name) or name == ORGANISER:
-            raise SettingError(f"The name of a study has lower-case letters, digits and hyphens, got {name[:60]!r}.")
+            raise SettingError(f"Name studies with lower-case letters, digits and hyphens only, got {name[:60]!r}.")
         if self._database(name).exists():
             raise SettingError(f"There is a study {name!r} already: choose another name.")
         source = None if copy_of is None else self.service(copy_of)

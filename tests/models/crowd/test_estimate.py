@@ -14,8 +14,7 @@ from crowdrank import BradleyTerry, Comparisons, CrowdBT, FactorBT, VarianceBT
 from crowdrank.errors import DataError, DataWarning, SettingError, UnknownNameError
 from crowdrank.evaluation import accuracy, cross_validate
 from crowdrank.models.base import FitOptions
-from crowdrank.models.crowd import Priors, fit_map
-from crowdrank.models.crowd import estimate as estimates
+from crowdrank.models.crowd import Priors, fit_map, fitting
 from crowdrank.models.crowd.factor_bt import ScaledFeatures
 from crowdrank.models.crowd.likelihood import CROWD_BT, FACTOR_BT, VARIANCE_BT
 from crowdrank.simulation import crowd_bt, factor_crowd, mixed_crowd, with_spammers
@@ -132,7 +131,7 @@ def test_errors_are_those_of_the_whole_inverse(crowd, model):
 
 def test_many_items_are_measured_given_the_annotators(crowd, monkeypatch):
     exact = joint_crowd_bt().fit(crowd.judgments).uncertainty
-    monkeypatch.setattr(estimates, "MAX_INVERTED_ITEMS", 1)
+    monkeypatch.setattr(fitting, "MAX_INVERTED_ITEMS", 1)
     ranking = joint_crowd_bt().fit(crowd.judgments)
     assert "given the annotators" in ranking.uncertainty.method
     ratio = ranking.uncertainty.std_error / exact.std_error

@@ -221,7 +221,7 @@ def test_the_published_procedure_has_no_priors():
 def test_the_published_gradient_is_that_of_its_target():
     from scipy.optimize import check_grad
 
-    from crowdrank.models.crowd import published_factor_bt as published
+    from crowdrank.models.crowd import factor_bt as published
 
     rng = np.random.default_rng(1)
     answers = published.Answers(

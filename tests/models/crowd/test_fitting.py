@@ -15,8 +15,7 @@ from crowdrank.evaluation import accuracy
 from crowdrank.models.base import FitOptions
 from crowdrank.models.cross_validation import CANDIDATES, assign_folds, log_probabilities, tune_settings
 from crowdrank.models.crowd import Priors, fit_map
-from crowdrank.models.crowd.answer_counts import gold_accuracy
-from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.encoding import encode_answers, gold_accuracy
 from crowdrank.models.crowd.fitting import StartingValues, best_logits
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT
 from crowdrank.models.crowd.objective import Layout, Objective

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdrank.models.crowd import hessian, likelihood
-from crowdrank.models.crowd.hessian import hessian_matrix, hessian_product, margin_curvature
+from crowdrank.models.crowd import likelihood, objective
 from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, FACTOR_BT, FORMULAS, Answers, evaluate
+from crowdrank.models.crowd.objective import hessian_matrix, hessian_product, margin_curvature
 
 ITEMS, PEOPLE, ROWS = 6, 4, 150
 every_formula = pytest.mark.parametrize("formula", range(len(FORMULAS)), ids=[f.__name__ for f in FORMULAS])
@@ -70,7 +70,7 @@ def test_the_compiled_loop_gives_the_same_numbers(formula, monkeypatch):
     way = [rng.normal(size=a.shape) for a in at]
     product = hessian_product(rows, *way)
     monkeypatch.setattr(likelihood, "COMPILE_MIN_ROWS", 1)
-    monkeypatch.setattr(hessian, "COMPILE_MIN_ROWS", 1)
+    monkeypatch.setattr(objective, "COMPILE_MIN_ROWS", 1)
     fast_rows, fast = evaluate(shard, *at, formula)
     for one, other in zip(plain, fast, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
@@ -148,7 +148,7 @@ def test_derivatives_by_quality_are_finite_near_0_and_1(formula):
 def test_margin_curvature_is_the_same_compiled(formula, monkeypatch):
     shard, at, _ = drawn(formula)
     plain, _ = margin_curvature(shard, *at, formula)
-    monkeypatch.setattr(hessian, "COMPILE_MIN_ROWS", 0)
+    monkeypatch.setattr(objective, "COMPILE_MIN_ROWS", 0)
     np.testing.assert_allclose(margin_curvature(shard, *at, formula)[0].curvature, plain.curvature, rtol=1e-6)
 
 

@@ -148,7 +148,7 @@ def test_the_grid_integrates_the_tendency_to_tie_out():
 
 @every_formula
 @every_case
-def test_compiled_loops_agree_with_numpy(case, formula, monkeypatch):
+def test_compiled_loops_agree_with_numpy(case, formula):
     case = {name: value for name, value in case.items() if name != "known"}
     table, x = answers(**case), scores_for()
     objective = objective_of(table, formula)
@@ -159,24 +159,22 @@ def test_compiled_loops_agree_with_numpy(case, formula, monkeypatch):
         np.stack([posterior.quality, *(posterior.quality * rng.normal(size=(2, *posterior.quality.shape)))]),
         np.stack([posterior.tie, posterior.tie * rng.normal(size=posterior.tie.shape)]),
     )
-    rows, terms = margin_terms(table, x, points, stacked, formula)
-    monkeypatch.setattr(marginal_likelihood, "_COMPILE_MIN_ROWS", 1)
-    for one, other in zip(tables, grid_tables(table, x, points, formula), strict=True):
+    rows, terms = margin_terms(table, x, points, stacked, formula, False)
+    for one, other in zip(tables, grid_tables(table, x, points, formula, True), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
-    other_rows, other_terms = margin_terms(table, x, points, stacked, formula)
+    other_rows, other_terms = margin_terms(table, x, points, stacked, formula, True)
     for one, other in zip((*rows, *terms), (*other_rows, *other_terms), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
-def test_compiled_weights_of_grids_agree_with_numpy(rank, monkeypatch):
+def test_compiled_weights_of_grids_agree_with_numpy(rank):
     rng = np.random.default_rng(8)
     log_likelihood, grid_of = 5.0 * rng.normal(size=(9, 16)), np.array([0] * 7 + [1, 2], np.int32)
     points, log_prior = np.sort(rng.random((3, 16)), axis=1), rng.normal(size=(3, 16))
     points[2] = 1.0  # a known quality
-    weights, value = quality_priors.weigh_grids(log_likelihood, log_prior, points, grid_of, rank)
-    monkeypatch.setattr(quality_priors, "_COMPILE_MIN_CELLS", 1)
-    compiled, compiled_value = quality_priors.weigh_grids(log_likelihood, log_prior, points, grid_of, rank)
+    weights, value = quality_priors.weigh_grids(log_likelihood, log_prior, points, grid_of, rank, False)
+    compiled, compiled_value = quality_priors.weigh_grids(log_likelihood, log_prior, points, grid_of, rank, True)
     np.testing.assert_allclose(compiled, weights, rtol=1e-9, atol=1e-12)
     assert compiled_value == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(weights[0].sum(axis=1), 1.0)
@@ -193,6 +191,20 @@ def test_tables_of_draws_are_tables_of_each_draw(case, formula):
         expected = objective.tables(x)
         np.testing.assert_allclose(quality[n], expected.quality, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(tie[n], expected.tie, rtol=1e-9, atol=1e-9)
+
+
+@every_formula
+@every_case
+def test_replicates_are_evaluated_as_if_each_was_alone(case, formula):
+    objective = objective_in(case, formula)
+    draws = np.random.default_rng(6).normal(size=(4, ITEMS))
+    together = objective.replicated(2, ITEMS)
+    each = [objective(x) for x in draws]
+    found = together.mean_over(draws)
+    np.testing.assert_allclose(found.gradient, np.mean([one.gradient for one in each], axis=0), rtol=1e-8, atol=1e-9)
+    matrices = [one.curvature.matrix for one in each]
+    np.testing.assert_allclose(found.matrix, np.mean(matrices, axis=0), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(together.log_densities(draws), [one.value for one in each], rtol=1e-10)
 
 
 def test_answers_need_no_order():

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from crowdrank import BradleyTerry, Comparisons, CrowdBT, SideInformation
-from crowdrank.errors import SettingError
+from crowdrank.errors import ConvergenceWarning, SettingError
 from crowdrank.evaluation import accuracy
 from crowdrank.models.crowd.hyperparameter_star import StarExplorer
 from crowdrank.simulation import mixed_crowd
@@ -221,6 +221,36 @@ def test_intervals_hold_where_items_have_few_answers():
         low, high = np.quantile(ranking.uncertainty.draws, [0.025, 0.975], axis=0)
         held.append(np.mean((low <= truth) & (truth <= high)))
     assert np.mean(held) > 0.8
+
+
+def test_items_with_few_answers_are_not_taken_for_equal():
+    """By Laplace's approximation of the evidence these crowds look like coin tosses."""
+    slopes, held = [], []
+    for seed in (30, 31, 32):
+        votes, truth = thin_crowd(1.0, seed, annotators=40)
+        ranking = CrowdBT().fit(votes)
+        slopes.append(scale_of(ranking.scores, truth))
+        held.append(np.mean(np.abs(ranking.scores - truth) < 1.96 * ranking.uncertainty.std_error))
+    assert np.mean(slopes) > 0.2
+    assert np.mean(held) > 0.7
+
+
+@pytest.mark.parametrize("settings", [{"prior_scale": 1.0}, {"quality_prior": (2.0, 1.0)}], ids=str)
+def test_settings_are_kept_where_items_have_few_answers(settings):
+    votes, truth = thin_crowd(1.0, seed=33)
+    ranking = CrowdBT(**settings).fit(votes)
+    found = ranking.parameters
+    assert scale_of(ranking.scores, truth) > 0.1
+    if "prior_scale" in settings:
+        assert found["prior_scale"] == pytest.approx(1.0)
+    else:
+        assert found["quality_mean"] == pytest.approx(2.0 / 3.0)
+
+
+def test_an_unfinished_fit_of_few_answers_says_so():
+    votes, _ = thin_crowd(1.0, seed=33)
+    with pytest.warns(ConvergenceWarning):
+        CrowdBT(max_steps=1).fit(votes)
 
 
 def test_annotators_of_two_minds_are_in_the_middle():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crowdrank.models.crowd.answer_counts import annotator_votes, is_reversed
+from crowdrank.models.crowd.encoding import annotator_votes, is_reversed
 
 
 def test_a_few_certain_annotators_do_not_outvote_many():

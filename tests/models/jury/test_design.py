@@ -60,9 +60,9 @@ def test_rank_warns_of_shared_errors_whatever_the_model():
     votes, truth = jury()
     ranking = cr.rank(votes, gold_pairs=gold_pairs(truth, 10))
     assert ranking.model == "jury"
-    assert "they err together. Gold pairs decide" in ranking.notes[0]
+    assert "independent ones. Gold pairs decide" in ranking.notes[0]
     notes = " ".join(cr.rank(votes, model="crowd-bt", uncertainty="none").notes)
-    assert "they err together. crowd-bt takes the judges for independent: use jury." in notes
+    assert "independent ones. crowd-bt assumes that judges are independent: use jury." in notes
     assert "camps" not in notes
 
 
@@ -70,7 +70,7 @@ def test_compare_recommends_jury_and_says_why():
     votes, _ = jury(questions=40)
     found = compare_models(votes, ["bradley-terry", "factor-bt"], folds=2).recommendation
     assert found.model == "jury"
-    assert "err together" in found.notes[0]
+    assert "share errors" in found.notes[0]
 
 
 def test_no_judge_is_reliable_for_agreeing_with_the_wrong_ones():
@@ -115,6 +115,6 @@ def test_language_models_on_llmbar(data_folder, gold, least):
             pairs = cr.Comparisons.of(chosen["gold"], worse, chosen["gold"], query=chosen["query"])
         ranking = cr.rank(judged, gold_pairs=pairs, uncertainty="none")
         assert ranking.model == "jury"
-        assert "they err together" in ranking.notes[0]
+        assert "share errors" in ranking.notes[0]
         found.append(share_right(ranking, np.where(truth["gold"] == "1", 1, -1)))
     assert np.mean(found) >= least

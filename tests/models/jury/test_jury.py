@@ -40,14 +40,14 @@ def test_copies_of_a_judge_count_once():
     ranking = Jury().fit(votes)
     assert share_right(ranking, truth) > 0.85
     assert ranking.parameters["effective_judges"] < 8
-    assert "The 26 judges answer as if they were" in ranking.notes[0]
+    assert "The 26 judges share errors and are worth only about" in ranking.notes[0]
 
 
 def test_independent_judges_are_as_many_as_they_are():
     votes, _ = jury(good=8, bad=0)
     ranking = Jury().fit(votes)
     assert ranking.parameters["effective_judges"] > 5
-    assert not any("err together" in note for note in ranking.notes)
+    assert not any("share errors" in note for note in ranking.notes)
 
 
 def test_a_judge_who_always_chooses_left_says_nothing():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, log_ndtr, ndtr
 
-from crowdrank.models.thurstonian.domain_clustering import GRID, ClusterScorer, GridPrior, QueryClustering
+from crowdrank.models.thurstonian.initialization import GRID, ClusterScorer, GridPrior, QueryClustering
 
 PRIOR = GridPrior.normal(1.0, 1.5)
 
@@ -143,3 +143,36 @@ def test_far_apart_likelihoods_stay_finite():
         )
     )
     assert found.count <= 18
+
+
+SIGNS = [[2, -2], [2, -2], [-2, 2], [-2, 2], [2, 1], [1, 2]]
+
+
+def divided(log_likelihoods, cluster, sign=None, seed=0, **settings):
+    sign = np.ones(len(cluster)) if sign is None else sign
+    one = QueryClustering(log_likelihoods, PRIOR, np.array(cluster, np.int64), sign)
+    return one.divide_anew(np.random.default_rng(seed), **settings)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_queries_that_only_fit_another_cluster_together_are_divided_anew(seed):
+    domain = np.repeat([0, 1], [13, 7])
+    found = divided(planted(seed, SIGNS, domain, judgments=8), (np.arange(20) >= 10) * 1, seed=seed)
+    np.testing.assert_array_equal(same_cluster(found.cluster), same_cluster(domain))
+    assert found.sizes.sum() == 20
+
+
+def test_dividing_anew_raises_the_evidence_and_keeps_the_number_of_clusters():
+    log_likelihoods, cluster = planted(6, THREE, DOMAIN, judgments=8), np.arange(18) // 6
+    found, scorer = divided(log_likelihoods, cluster), ClusterScorer(log_likelihoods, PRIOR)
+    after = np.sum(PRIOR.log_evidence(found.cluster_log_likelihoods) + PRIOR.log_cluster_prior(found.sizes))
+    assert found.count == 3
+    assert after > scorer.log_evidence(cluster, 3)
+
+
+def test_dividing_anew_fills_up_to_the_number_asked_for():
+    assert divided(planted(6, THREE, DOMAIN), DOMAIN, count=5).count == 5
+
+
+def test_one_cluster_cannot_be_divided_anew():
+    assert divided(planted(6, THREE, DOMAIN), np.zeros(18, int)).count == 1

@@ -116,3 +116,14 @@ def test_a_query_without_judgments_has_its_prior():
     nothing = approximate(layout, 1, SLOPE, SCORE_VARIANCE, NOISE_VARIANCE)
     np.testing.assert_allclose(nothing.mean, np.zeros(2))
     np.testing.assert_allclose(nothing.covariance, SCORE_VARIANCE * np.eye(2))
+
+
+def test_large_blocks_by_lapack_agree_with_plain_loops(monkeypatch):
+    pairs = np.array([(one, other, 0) for one in range(18) for other in range(one)], np.int32)
+    layout, parts = build_layout(*pairs.T, np.array([0, 18])), []
+    for limit in (16, 100):
+        monkeypatch.setattr(expectation_propagation, "_SMALL", limit)
+        found = approximate(layout, 0, np.array([0.8]), 2.0, 0.5)
+        parts.append((found.mean, found.covariance, found.linear, np.tril(found.factor)))
+    for one, other in zip(*parts, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)

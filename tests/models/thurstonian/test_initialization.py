@@ -8,15 +8,17 @@ from scipy.special import log_ndtr, ndtr
 
 from crowdrank import Comparisons
 from crowdrank.evaluation import kendall_distance
-from crowdrank.models.thurstonian.domain_clustering import GridPrior
 from crowdrank.models.thurstonian.gibbs import Prior
 from crowdrank.models.thurstonian.initialization import (
+    GridPrior,
+    InitialValues,
     expertise_log_likelihoods,
     fit_scores,
     initial_values,
     initial_values_from_prior,
     majority_scores,
     marginal_slope,
+    recluster,
 )
 from crowdrank.models.thurstonian.layout import build_layout, layout_from_comparisons
 from crowdrank.simulation import domain_crowd
@@ -160,3 +162,18 @@ def test_fitting_leaves_its_start_unchanged():
     start = np.ones(7)
     fit_scores(LAYOUT, start, SLOPES, DOMAIN, 3.0)
     np.testing.assert_array_equal(start, 1.0)
+
+
+def test_reclustering_drops_empty_domains_and_repairs_wrong_ones():
+    planted, truth = crowd(), crowd().queries["domain"]
+    layout = layout_from_comparisons(planted.judgments)
+    start = initial_values(
+        np.random.default_rng(0), layout, majority_scores(layout, planted.judgments.items), 10, GRID_PRIOR
+    )
+    wrong = start.domain.copy()
+    wrong[np.flatnonzero(start.domain == 0)[:6]] = 2
+    values = InitialValues(start.scores, np.where(wrong == 2, 1, wrong) + 1, np.ones((10, 3)), start.variance)
+    found = recluster(np.random.default_rng(1), layout, values, GRID_PRIOR)
+    assert found.expertise.shape == (10, 2)
+    agreement = np.mean(found.domain == truth)
+    assert max(agreement, 1 - agreement) > 0.9

@@ -6,7 +6,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from crowdrank.models.thurstonian.layout import build_layout
-from crowdrank.models.thurstonian.mcem_kernels import (
+from crowdrank.models.thurstonian.mcem import (
     MAX_EXPERTISE,
     MIN_EXPERTISE,
     Draws,

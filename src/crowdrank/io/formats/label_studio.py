@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from crowdrank.data import LEFT, TIE, Comparisons
+from crowdrank.io.builders import is_outcome_word
 from crowdrank.io.column_roles import columns_error
 from crowdrank.io.formats.base import (
     Format,
@@ -26,7 +27,6 @@ from crowdrank.io.formats.base import (
     optional,
     words,
 )
-from crowdrank.io.outcomes import is_outcome_word
 from crowdrank.io.rows import parse_numbers
 from crowdrank.io.source_table import SourceTable
 from crowdrank.io.sources import Source

@@ -11,10 +11,9 @@ import numpy as np
 from crowdrank.arrays import AnyArray, FloatArray, IntArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.data.features import POSITION, feature_columns, typical_size
-from crowdrank.inference.curvature import DenseCurvature
-from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
+from crowdrank.inference.curvature import DenseCurvature, invert_triangular
+from crowdrank.inference.laplace import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
-from crowdrank.inference.positive_definite import invert_triangular
 from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, LOGISTIC
 
 # Standard deviations of the priors on the tie parameter θ and on effects β of the side and of features.

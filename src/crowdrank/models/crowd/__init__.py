@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crowdrank.models.crowd.encoding import Start, Ties, check_ties, select_judgments
-    from crowdrank.models.crowd.estimate import MapEstimate, build_crowd_ranking, interval
-    from crowdrank.models.crowd.fitting import Solver, fit_map
+    from crowdrank.models.crowd.fitting import MapEstimate, Solver, build_crowd_ranking, fit_map, interval
     from crowdrank.models.crowd.priors import Priors
 
 _HOME = {
-    "MapEstimate": "estimate",
+    "MapEstimate": "fitting",
     "Priors": "priors",
     "Solver": "fitting",
     "Start": "encoding",
     "Ties": "encoding",
-    "build_crowd_ranking": "estimate",
+    "build_crowd_ranking": "fitting",
     "check_ties": "encoding",
     "fit_map": "fitting",
-    "interval": "estimate",
+    "interval": "fitting",
     "select_judgments": "encoding",
 }
 

@@ -15,8 +15,7 @@ from crowdrank.errors import SettingError
 from crowdrank.models.base import FitOptions, Model, build_ranking, check_solver, require_kind, with_annotators
 from crowdrank.models.bootstrap import affordable_replicates, bootstrap
 from crowdrank.models.crowd import Ties, check_ties
-from crowdrank.models.crowd.answer_counts import is_reversed
-from crowdrank.models.crowd.encoding import encode_answers
+from crowdrank.models.crowd.encoding import encode_answers, is_reversed
 from crowdrank.models.crowd.likelihood import sigmoid
 from crowdrank.results import Convergence, Ranking
 

@@ -13,9 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.inference.differences import derivatives
-from crowdrank.inference.gaussian_variational import NormalApproximation, refine
-from crowdrank.inference.newton import Evaluation, maximize
+from crowdrank.inference.gaussian_variational import NormalApproximation, gauss_hermite_draws, refine
+from crowdrank.inference.newton import Evaluation, derivatives, maximize
 from crowdrank.models.crowd.hyperparameters import (
     IMPLAUSIBLE,
     LARGEST_SCALE,
@@ -27,7 +26,7 @@ from crowdrank.models.crowd.hyperparameters import (
     coordinates,
     shown_spread,
 )
-from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective, marginal_curvature
+from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective, MeanEvaluation
 from crowdrank.models.crowd.ties import fit_ties
 
 # Up to this many answers several points are used; beyond, the best one.
@@ -38,7 +37,7 @@ _MAX_ROUNDS, _ROUND_TOLERANCE = 12, 0.1
 _RATIOS, _LONGEST_EXTRAPOLATION = (-1.0, 0.7), 0.6
 # Variational inference is used if it moves scores by this many standard errors, and a cheaper form of it beyond this
 # many items or answers.
-_SKEWED, _REFINED_ITEMS, _REFINED_ROWS = 0.1, 200, 50_000
+_SKEWED, _REFINED_ITEMS, _REFINED_ROWS = 0.05, 200, 50_000
 # The cheaper form is used between these numbers of answers per item. With more, posteriors are not skewed; with fewer,
 # it predicts held-out answers worse than the mode.
 _SOME_ANSWERS, _MANY_ANSWERS = 10, 1_000
@@ -46,12 +45,11 @@ _SOME_ANSWERS, _MANY_ANSWERS = 10, 1_000
 # longest step; the same for the scores at each step.
 _REFINED_ROUNDS, _REFINED_TOLERANCE, _LONGEST_STEP = 10, 0.15, 0.3
 _MOST_REFINEMENTS, _REFINED_SHIFT = 6, 0.01
-# It uses this many pairs of opposite draws.
-_PAIRS = 8
+# It uses this many pairs of opposite draws (multiples of three); fewer if each item has this many answers. Up to about
+# this many answers are evaluated at a time.
+_PAIRS, _FEWER_PAIRS, _THICK, _REPLICATED_ROWS = 12, 3, 100, 16_384
 # With many items or answers there are fewer rounds; each ends at this many standard errors per item.
 _SMOOTHED_ROUNDS, _SMOOTHED_TOLERANCE = 2, 0.05
-# Newton's method is trusted to gain at most this many times what its first step predicts.
-_REVERSED_GAIN = 3.0
 # Largest distances between points from which the curvature of the evidence is computed, and its least plausible value.
 _DIFFERENCES, _LEAST_CURVATURE = np.array([0.3, 0.4, 0.6]), 0.15
 # Answers that tell as much about the distribution of quality as one annotator of known quality.
@@ -95,7 +93,7 @@ class StarExplorer(Explorer):
         found = star.modes
         if (refined := self._refined_if_skewed(centre, star.curvature)) is not None:
             found = [self._moved(mode, centre, refined) for mode in found]
-        if self._may_be_reversed(centre):
+        if self.may_be_reversed(centre):
             reversed_mode = self.mode(coordinates(centre.hyper), -centre.scores, centre.hyper.tie)
             behind = reversed_mode.log_weight - centre.log_weight
             if centre.distance_to(reversed_mode.scores) > 1.0 and behind > -IMPLAUSIBLE:
@@ -143,7 +141,7 @@ class StarExplorer(Explorer):
         step, last_gradient = None, np.zeros(len(self.free))
         for _ in range(min(_REFINED_ROUNDS, self.max_steps)):
             mode = replace(mode, scores=found.mean, root=found.root)
-            gradient = self.evidence_gradient(mode, [marginal_curvature(one).tables for one in found.evaluations])
+            gradient = self.evidence_gradient(mode, found.evaluation.tables)
             if step is not None:
                 curvature = _updated(curvature, step, last_gradient, gradient)
             hyper, distance = self._ahead(mode, np.asarray(np.linalg.solve(curvature, gradient)), gradient)
@@ -163,7 +161,9 @@ class StarExplorer(Explorer):
             tie = fit_ties(self.objective.at(mode.hyper), mode.scores)
         return self.hyperparameters((at[0], at[1], at[2]), tie), float(gradient @ step) ** 0.5
 
-    def _settled(self, hyper: Hyperparameters, found: NormalApproximation) -> NormalApproximation:
+    def _settled(
+        self, hyper: Hyperparameters, found: NormalApproximation[MeanEvaluation]
+    ) -> NormalApproximation[MeanEvaluation]:
         """The variational approximation for these hyperparameters, found from another one."""
         for _ in range(_MOST_REFINEMENTS):
             found = self._refine(hyper, found.mean, found.root)
@@ -178,25 +178,32 @@ class StarExplorer(Explorer):
     def _smoothed(self, mode: Mode) -> Mode:
         """A cheaper refinement, for many items or answers: covariances are neglected."""
         search, tolerance = mode.found, _SMOOTHED_TOLERANCE * self.items**0.5
+        signs = np.random.default_rng(self.items).choice([-1.0, 1.0], self.items)
         for _ in range(_SMOOTHED_ROUNDS):
-            smoothed = _Smoothed(self.objective.at(mode.hyper), self._noise[0] / np.sqrt(mode.curvature.diagonal))
+            smoothed = _Smoothed(self.objective.at(mode.hyper), signs / np.sqrt(mode.curvature.diagonal))
             found = maximize(smoothed, mode.scores, tolerance=tolerance, max_steps=self.max_steps, max_step=MAX_STEP)
             mode = self.weighed(mode.hyper, found)
             hyper, stretch = self.improved(mode)
             mode = replace(mode, hyper=hyper, scores=stretch * mode.scores)
         return replace(mode, found=replace(search, evaluation=mode.found.evaluation))
 
-    def _refine(self, hyper: Hyperparameters, scores: FloatArray, root: FloatArray) -> NormalApproximation:
-        objective = self.objective.at(hyper)
-        return refine(objective, marginal_curvature, scores, root, self._noise, hyper.scale**-2.0)
+    def _refine(
+        self, hyper: Hyperparameters, scores: FloatArray, root: FloatArray
+    ) -> NormalApproximation[MeanEvaluation]:
+        return refine(self._replicas.at(hyper).mean_over, scores, root, self._noise, hyper.scale**-2.0)
+
+    @cached_property
+    def _replicas(self) -> MarginalObjective:
+        """The objective at several draws of the scores at once."""
+        draws, most = 2 * len(self._noise), max(1, _REPLICATED_ROWS // self.rows)
+        count = max(n for n in range(1, draws + 1) if draws % n == 0 and n <= most)
+        return self.objective.replicated(count, self.items)
 
     @cached_property
     def _noise(self) -> FloatArray:
-        """The random signs behind every variational approximation.
-
-        Their variance is 1 in every sample, so that fewer of them are needed than of normal numbers.
-        """
-        return np.random.default_rng(self.items).choice([-1.0, 1.0], (_PAIRS, self.items))
+        """The draws behind every variational approximation."""
+        pairs = _PAIRS if self.rows < _THICK * self.items else _FEWER_PAIRS
+        return gauss_hermite_draws(pairs, self.items, np.random.default_rng(self.items))
 
     def _moved(self, mode: Mode, centre: Mode, refined: Mode) -> Mode:
         """A mode moved as the refinement moved the centre: hyperparameters, mean and precision."""
@@ -271,12 +278,6 @@ class StarExplorer(Explorer):
         widths = [(width, alpha[1], beta[1])[axis] for axis in self.free]
         null = _reweighted(null, float(np.sum(np.log(widths))) - star.log_volume)
         return [null] if null.log_weight > centre.log_weight - IMPLAUSIBLE else []
-
-    def _may_be_reversed(self, mode: Mode) -> bool:
-        """Whether the opposite scores may lead to a mode of similar height: a cheap bound by one evaluation."""
-        there = self.objective.at(mode.hyper)(-mode.scores)
-        gain = float(there.gradient @ there.curvature.solve(there.gradient, 0.1))
-        return there.value + _REVERSED_GAIN * gain > mode.found.evaluation.value - IMPLAUSIBLE
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,9 @@
 
 The hyperparameters are the spread of the scores σ and the distribution Beta(α, β) of quality among annotators. Their
 coordinates are log σ, log α and log β. For each value, the posterior of the scores is approximated by a normal
-distribution at its mode (Laplace), which also gives the evidence of that value. Two ways to integrate over the values
-are in `hyperparameter_lattice`, where data are few, and in `hyperparameter_star`, where they are more.
+distribution at its mode (Laplace), which also gives the evidence of that value. Three ways to integrate over the values
+are in `hyperparameter_lattice`, where data are few, in `spread_profile`, where items have few answers, and in
+`hyperparameter_star`, where they have more.
 """
 
 from __future__ import annotations
@@ -17,11 +18,9 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Items
 from crowdrank.engines.local import limit_blas_threads
-from crowdrank.inference.differences import maximize_within
-from crowdrank.inference.laplace import LaplaceApproximation
-from crowdrank.inference.laplace_mixture import LaplaceComponent
-from crowdrank.inference.newton import OptimizeResult, maximize
-from crowdrank.models.crowd.marginal_likelihood import GridTables, pair_curvature
+from crowdrank.inference.laplace import LaplaceApproximation, LaplaceComponent
+from crowdrank.inference.newton import OptimizeResult, maximize, maximize_within
+from crowdrank.models.crowd.marginal_likelihood import pair_curvature
 from crowdrank.models.crowd.marginal_objective import (
     MAX_DENSE_ITEMS,
     STRETCH,
@@ -49,19 +48,21 @@ annotators of low quality explain all errors, answers depend on the order of the
 scores is then far from normal."""
 IMPLAUSIBLE = 8.0
 """A mode is dropped if the log of its weight is this much below that of the best one."""
+QUALITY_BOUNDS = ((-0.7, 6.0), (-2.5, 2.0))
+"""Bounds of log α and log β when they are maximised over."""
 MAX_STEP = 2.0
 """No score moves further in one Newton step, because the objective is not concave."""
 # Distance in standard errors at which the search for a mode stops; the gain that is left is added to the evidence.
 _ROUGH_TOLERANCE = 0.2
 _SMALLEST_SCALE = 0.02
+# Newton's method is trusted to gain at most this many times what its first step predicts.
+_REVERSED_GAIN = 3.0
 # Starting scores with at least this correlation lead to the same mode; with many answers only one start is used.
 _ALIKE, _ONE_START = 0.95, 300_000
 # The distribution of quality is estimated from about this many annotators.
 _MOST_ANNOTATORS = 2_000
 # Distance between points by which derivatives of the evidence are taken.
 _DIFFERENCE = 0.02
-# Bounds of log α and log β when they are maximised over.
-_BOUNDS = ((-0.7, 6.0), (-2.5, 2.0))
 
 Coordinates = tuple[float, float, float]
 
@@ -214,7 +215,7 @@ class Explorer:
         return Mode(hyper, found, found.parameters, evidence + log_prior, root, log_prior)
 
     def _log_prior(self, at: Coordinates) -> float:
-        log_prior = sum(_log_normal(at[axis], *QUALITY_PRIORS[axis - 1]) for axis in self.free if axis > 0)
+        log_prior = sum(log_normal(at[axis], *QUALITY_PRIORS[axis - 1]) for axis in self.free if axis > 0)
         return log_prior if self.fixed[0] else log_prior + _log_prior_of_spread(at)
 
     def reflected(self, mode: Mode) -> Mode | None:
@@ -246,7 +247,7 @@ class Explorer:
             return stretched.at(float(x[2])).log_likelihood(weights) + self._log_prior(at)
 
         free = [axis - 1 for axis in self.free if axis > 0] + ([] if self.fixed[0] else [2])
-        start, bounds = np.array([*quality, 0.0]), (*_BOUNDS, (-STRETCH, STRETCH))
+        start, bounds = np.array([*quality, 0.0]), (*QUALITY_BOUNDS, (-STRETCH, STRETCH))
         log_alpha, log_beta, log_stretch = maximize_within(of_quality, start, free, bounds)
         tie = hyper.tie
         if len(grids.nu):
@@ -255,17 +256,17 @@ class Explorer:
             log_scale = self._scale_by_mackay(mode) + log_stretch
         return self.hyperparameters((log_scale, float(log_alpha), float(log_beta)), tie), float(np.exp(log_stretch))
 
-    def evidence_gradient(self, mode: Mode, tables: list[GridTables]) -> FloatArray:
-        """Gradient of the log evidence by the free coordinates, given tables at draws from the posterior of the scores.
+    def evidence_gradient(self, mode: Mode, tables: FloatArray) -> FloatArray:
+        """Gradient of the log evidence by the free coordinates, given annotators' tables at draws of the scores.
 
         By Fisher's identity it is the posterior mean of the gradient of the log-likelihood and the log prior.
         """
         assert mode.root is not None
         hyper, grids, size = mode.hyper, self.objective.grids, len(mode.scores)
-        step = self._sample[0]
-        stacked = np.concatenate([table.quality[::step] for table in tables])
-        grid_of = np.tile(grids.grid_of[::step], len(tables))
-        averaged = AveragedTables.of(stacked, grid_of, step / len(tables))
+        step, people = self._sample[0], len(grids.grid_of)
+        draws = len(tables) // people
+        sample = tables.reshape(draws, people, -1)[:, ::step].reshape(-1, tables.shape[1])
+        averaged = AveragedTables.of(sample, np.tile(grids.grid_of[::step], draws), step / draws)
         square = float(mode.scores @ mode.scores) + float(np.sum(np.linalg.inv(mode.root) ** 2))
 
         def expected(at: FloatArray) -> float:
@@ -277,6 +278,12 @@ class Explorer:
 
         at, steps = np.array(coordinates(hyper)), _DIFFERENCE * np.eye(3)[self.free]
         return np.array([expected(at + one) - expected(at - one) for one in steps]) / (2.0 * _DIFFERENCE)
+
+    def may_be_reversed(self, mode: Mode) -> bool:
+        """Whether the opposite scores may lead to a mode of similar height: a cheap bound by one evaluation."""
+        there = self.objective.at(mode.hyper)(-mode.scores)
+        gain = float(there.gradient @ there.curvature.solve(there.gradient, 0.1))
+        return there.value + _REVERSED_GAIN * gain > mode.found.evaluation.value - IMPLAUSIBLE
 
     def _scale_by_mackay(self, mode: Mode) -> float:
         """log of σ² = Σ s² / (N − tr(A⁻¹)/σ²), with A the curvature: MacKay 1992."""
@@ -308,9 +315,9 @@ def shown_spread(at: Coordinates) -> float:
 
 def _log_prior_of_spread(at: Coordinates) -> float:
     shown = shown_spread(at)
-    parts = [np.log(weight) + _log_normal(shown, mean, scale) for weight, mean, scale in SPREAD_PRIOR]
+    parts = [np.log(weight) + log_normal(shown, mean, scale) for weight, mean, scale in SPREAD_PRIOR]
     return float(np.logaddexp.reduce(parts))
 
 
-def _log_normal(x: float, mean: float, scale: float) -> float:
+def log_normal(x: float, mean: float, scale: float) -> float:
     return -0.5 * ((x - mean) / scale) ** 2 - float(np.log(scale))

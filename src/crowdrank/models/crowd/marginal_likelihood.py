@@ -35,9 +35,9 @@ QUALITY_RANK, TIE_RANK = 2, 1
 # A product of this many probabilities of at least 1e-18 does not underflow.
 _FACTORS = 16
 # Up to this many numbers, the gradients of all annotators are held as a dense matrix.
-_MAX_DENSE_CELLS = 50_000
-# From this many answers on loops are compiled. Fewer than elsewhere, because one fit evaluates them a hundred times.
-_COMPILE_MIN_ROWS = 3_000
+_MAX_DENSE_CELLS = 1_000_000
+COMPILE_MIN_ROWS = 3_000
+"""From this many answers on, loops are compiled: fewer than elsewhere, as one fit evaluates them a hundred times."""
 
 
 class GridPoints(NamedTuple):
@@ -127,6 +127,15 @@ def every_nth_annotator(shard: Answers, step: int) -> tuple[Answers, tuple[Float
     return kept, (np.array([weight.sum()]),)
 
 
+def replicate(shard: Answers, count: int, items: int, annotators: int) -> tuple[Answers, tuple[FloatArray]]:
+    """The answers `count` times over, each time about other items by other annotators, and their total weight."""
+    copy = np.repeat(np.arange(count, dtype=np.int32), shard.rows)
+    winner, loser = (np.tile(codes, count) + copy * np.int32(items) for codes in (shard.winner, shard.loser))
+    who = np.tile(shard.annotator, count) + copy * np.int32(annotators)
+    weight, features = np.tile(shard.weight, count), np.tile(shard.features, (count, 1))
+    return Answers(winner, loser, who, weight, features), (np.array([weight.sum()]),)
+
+
 def weight_of_ties(shard: Answers) -> tuple[FloatArray]:
     """Total weight of the ties and of the decided answers."""
     return (np.asarray(np.bincount(~is_tie(shard), shard.weight, 2), dtype=np.float64),)
@@ -138,14 +147,16 @@ def decided_odds(shard: Answers, margin: AnyArray, points: GridPoints) -> AnyArr
     return np.asarray(2.0 * np.cosh(0.5 * points.tie_slope * margin) * np.exp(-effect))
 
 
-def grid_tables(shard: Answers, scores: FloatArray, points: GridPoints, formula: int) -> GridTables:
+def grid_tables(
+    shard: Answers, scores: FloatArray, points: GridPoints, formula: int, compile_loops: bool
+) -> GridTables:
     """Log-likelihood of every annotator's answers at every grid point."""
     margin = scores[shard.winner] - scores[shard.loser]
     annotators, size = len(points.grid_of), points.eta.shape[1]
     quality, tie = np.zeros((annotators, size)), np.zeros((annotators, len(points.nu)))
     won, lost, *_ = link_terms(margin, formula)
     tied = is_tie(shard)
-    if shard.rows >= _COMPILE_MIN_ROWS:
+    if compile_loops:
         weight = np.ascontiguousarray(shard.weight)
         _quality_table_loop(won, lost, tied, shard.annotator, weight, points.eta, points.grid_of, quality, _FACTORS)
         if len(points.nu):
@@ -254,7 +265,12 @@ class GridPosterior(NamedTuple):
 
 
 def margin_terms(
-    shard: Answers, scores: FloatArray, points: GridPoints, posterior: GridPosterior, formula: int
+    shard: Answers,
+    scores: FloatArray,
+    points: GridPoints,
+    posterior: GridPosterior,
+    formula: int,
+    compile_loops: bool,
 ) -> tuple[MarginRows, MarginalTerms]:
     """Curvature of each answer, and the gradient by the scores, given the posterior weights of the grid points."""
     margin = scores[shard.winner] - scores[shard.loser]
@@ -263,7 +279,7 @@ def margin_terms(
     rank = QUALITY_RANK + (TIE_RANK if len(points.nu) else 0)
     # sums over the grid per answer: mean gradient, gradients along the polynomials, and mean squared gradient
     sums = np.zeros((2 + rank, shard.rows))
-    if shard.rows >= _COMPILE_MIN_ROWS:
+    if compile_loops:
         weights = np.ascontiguousarray(posterior.quality.transpose(1, 0, 2))
         _quality_terms_loop(won, lost, slope, tied, who, points.eta, points.grid_of, weights, sums)
     else:
@@ -377,11 +393,11 @@ def curvature_product(rows: MarginRows, vector: FloatArray, projected: FloatArra
 
 
 def curvature_matrix(rows: MarginRows, size: int) -> tuple[FloatArray]:
-    """The part of the curvature that belongs to single answers, as a matrix."""
-    winner, loser = rows.winner.astype(np.int64), rows.loser.astype(np.int64)
-    off = np.bincount(winner * size + loser, rows.curvature, size * size).reshape(size, size)
+    """The part of the curvature that belongs to single answers, as a matrix. Replicates are added up."""
+    cell = (rows.winner % size).astype(np.int64) * size + rows.loser % size
+    off = np.bincount(cell, rows.curvature, size * size).reshape(size, size)
     matrix: FloatArray = np.asarray(-off - off.T, dtype=np.float64)
-    matrix.flat[:: size + 1] += _scatter(rows, rows.curvature, size)
+    matrix.flat[:: size + 1] += off.sum(axis=0) + off.sum(axis=1)
     return (matrix,)
 
 
@@ -389,7 +405,8 @@ def annotator_gradients(rows: MarginRows, size: int, annotators: int) -> tuple[A
     """Gradients of the annotators along their polynomials (rank·annotators × items), dense or, if large, sparse."""
     rank, lines = len(rows.loadings), len(rows.loadings) * annotators
     line = (np.arange(rank)[:, None] * annotators + rows.annotator).ravel()
-    winner, loser, values = np.tile(rows.winner, rank), np.tile(rows.loser, rank), rows.loadings.ravel()
+    winner, loser = (np.tile(codes % size, rank) for codes in (rows.winner, rows.loser))
+    values = rows.loadings.ravel()
     if lines * size <= _MAX_DENSE_CELLS:
         cell = line.astype(np.int64) * size
         dense = np.bincount(cell + winner, values, lines * size) - np.bincount(cell + loser, values, lines * size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from crowdrank.engines import ShardedData
 from crowdrank.inference.curvature import DampedCurvature
 from crowdrank.inference.newton import Evaluation
 from crowdrank.models.crowd.marginal_likelihood import (
+    COMPILE_MIN_ROWS,
     QUALITY_RANK,
     TIE_RANK,
     GridPoints,
@@ -26,6 +27,7 @@ from crowdrank.models.crowd.marginal_likelihood import (
     grid_tables,
     margin_terms,
     project,
+    replicate,
 )
 from crowdrank.models.crowd.quality_priors import (
     EffectGrids,
@@ -33,6 +35,7 @@ from crowdrank.models.crowd.quality_priors import (
     TieDistribution,
     WeighedGrids,
     grid_log_evidence,
+    grid_log_evidences,
     grid_posterior,
     weigh_grids,
 )
@@ -79,6 +82,8 @@ class MarginalCurvature:
         Number of annotators.
     tables : GridTables
         Log-likelihoods of the annotators at their grid points.
+    replicates : int, default 1
+        How many times the items are repeated. The matrix is the sum of those of all replicates.
     """
 
     rows: ShardedData
@@ -86,6 +91,7 @@ class MarginalCurvature:
     precision: float
     annotators: int
     tables: GridTables
+    replicates: int = 1
 
     @property
     def size(self) -> int:
@@ -105,11 +111,12 @@ class MarginalCurvature:
 
     @cached_property
     def matrix(self) -> FloatArray:
-        (own,) = self.rows.sum(curvature_matrix, self.size)
-        (gradients,) = self.rows.sum(annotator_gradients, self.size, self.annotators)
+        items = self.size // self.replicates
+        (own,) = self.rows.sum(curvature_matrix, items)
+        (gradients,) = self.rows.sum(annotator_gradients, items, self.annotators)
         outer = gradients.T @ gradients
         own = own - (outer if isinstance(outer, np.ndarray) else outer.toarray())
-        own.flat[:: self.size + 1] += self.precision
+        own.flat[:: items + 1] += self.replicates * self.precision
         return np.asarray(own)
 
     def _product(self, vector: FloatArray) -> FloatArray:
@@ -122,6 +129,25 @@ def marginal_curvature(evaluation: Evaluation) -> MarginalCurvature:
     """The curvature of an evaluation of `MarginalObjective`."""
     assert isinstance(evaluation.curvature, MarginalCurvature)
     return evaluation.curvature
+
+
+class MeanEvaluation(NamedTuple):
+    """Means over several vectors of scores.
+
+    Parameters
+    ----------
+    gradient : array of float
+        Mean gradient of the log posterior.
+    matrix, diagonal : arrays of float
+        Mean curvature, and a positive diagonal for damping.
+    tables : array of float, (draws · annotators) × points
+        Log-likelihoods of the annotators at their grid points, for every draw.
+    """
+
+    gradient: FloatArray
+    matrix: FloatArray
+    diagonal: FloatArray
+    tables: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,17 +164,27 @@ class MarginalObjective:
         Distributions of the scores and of the annotators.
     formula : int
         CROWD_BT or CROWD_BT_PROBIT.
+    compile_loops : bool, default False
+        Whether loops over the answers are compiled, which pays off if there are many.
+    replicates : int, default 1
+        How many times the answers are repeated, each time with other scores.
     """
 
     shards: ShardedData
     grids: EffectGrids
     hyper: Hyperparameters
     formula: int
+    compile_loops: bool = False
+    replicates: int = 1
 
     @property
     def points(self) -> GridPoints:
         """The grid points of both random effects."""
-        return self.grids.points(self.hyper.tie)
+        points, count = self.grids.points(self.hyper.tie), self.replicates
+        if count == 1:
+            return points
+        grid_of, effect = np.tile(points.grid_of, count), np.tile(points.tie_effect, count)
+        return points._replace(grid_of=grid_of, tie_effect=effect)
 
     def at(self, hyper: Hyperparameters) -> MarginalObjective:
         return replace(self, hyper=hyper)
@@ -159,6 +195,28 @@ class MarginalObjective:
             return self
         shards, _ = self.shards.map_and_sum(every_nth_annotator, step)
         return replace(self, shards=shards, grids=replace(self.grids, grid_of=self.grids.grid_of[::step]))
+
+    def replicated(self, count: int, items: int) -> MarginalObjective:
+        """The objective of several vectors of scores in a row: evaluating them together takes less time."""
+        if count == 1:
+            return self
+        shards, (weight,) = self.shards.map_and_sum(replicate, count, items, len(self.grids.grid_of))
+        compile_loops = self.compile_loops or float(weight[0]) >= COMPILE_MIN_ROWS
+        return replace(self, shards=shards, replicates=count, compile_loops=compile_loops)
+
+    def mean_over(self, draws: FloatArray) -> MeanEvaluation:
+        """Means over vectors of scores (draws × items), as many as there are replicates or a multiple of that."""
+        count, items = draws.shape
+        gradient, diagonal, matrix = np.zeros(items), np.zeros(items), np.zeros((items, items))
+        tables = []
+        for scores in draws.reshape(-1, self.replicates * items):
+            evaluation = self(scores)
+            curvature = marginal_curvature(evaluation)
+            gradient += evaluation.gradient.reshape(-1, items).sum(axis=0)
+            diagonal += curvature.diagonal.reshape(-1, items).sum(axis=0)
+            matrix += curvature.matrix
+            tables.append(curvature.tables.quality)
+        return MeanEvaluation(gradient / count, matrix / count, diagonal / count, np.concatenate(tables))
 
     @cached_property
     def log_weights(self) -> FloatArray:
@@ -172,27 +230,43 @@ class MarginalObjective:
     def __call__(self, scores: FloatArray) -> Evaluation:
         points = self.points
         tables = self.tables(scores)
-        quality = weigh_grids(tables.quality, self.log_weights, points.eta, points.grid_of, QUALITY_RANK)
+        quality = weigh_grids(
+            tables.quality, self.log_weights, points.eta, points.grid_of, QUALITY_RANK, self.compile_loops
+        )
         tie = WeighedGrids(np.zeros((1 + TIE_RANK, *tables.tie.shape)), 0.0)
         if len(points.nu):
             log_nu, same = np.log(points.nu)[None], np.zeros_like(points.grid_of)
-            tie = weigh_grids(tables.tie, self.log_tie_weights[None], log_nu, same, TIE_RANK)
+            tie = weigh_grids(tables.tie, self.log_tie_weights[None], log_nu, same, TIE_RANK, self.compile_loops)
         stacked = GridPosterior(quality.weights, tie.weights)
-        rows, terms = self.shards.map_and_sum(margin_terms, scores, points, stacked, self.formula)
+        rows, terms = self.shards.map_and_sum(margin_terms, scores, points, stacked, self.formula, self.compile_loops)
         precision = self.hyper.scale**-2.0
         value = quality.log_evidence + tie.log_evidence - 0.5 * precision * float(scores @ scores)
-        curvature = MarginalCurvature(rows, terms, precision, len(points.grid_of), tables)
+        curvature = MarginalCurvature(rows, terms, precision, len(points.grid_of), tables, self.replicates)
         return Evaluation(value, terms.gradient - precision * scores, curvature)
 
     def tables(self, scores: FloatArray) -> GridTables:
         """Log-likelihoods of the annotators at their grid points."""
-        found: Any = self.shards.sum(grid_tables, scores, self.points, self.formula)
+        found: Any = self.shards.sum(grid_tables, scores, self.points, self.formula, self.compile_loops)
         return GridTables(*found)
 
     def log_likelihood(self, tables: GridTables) -> float:
         """Marginal log-likelihood of the answers."""
         value = grid_log_evidence(tables.quality, self.log_weights[self.grids.grid_of])
         return value + (grid_log_evidence(tables.tie, self.log_tie_weights) if len(self.grids.nu) else 0.0)
+
+    def log_densities(self, draws: FloatArray) -> FloatArray:
+        """Log posterior density of vectors of scores (draws × items), a multiple of the number of replicates."""
+        rows = draws.reshape(-1, self.replicates * draws.shape[1])
+        value = np.concatenate([self._log_likelihoods(self.tables(scores)) for scores in rows])
+        return np.asarray(value - 0.5 * self.hyper.scale**-2.0 * np.sum(draws**2, axis=1))
+
+    def _log_likelihoods(self, tables: GridTables) -> FloatArray:
+        """Marginal log-likelihood of each replicate."""
+        grid_of = np.tile(self.grids.grid_of, self.replicates)
+        value = grid_log_evidences(tables.quality, self.log_weights[grid_of])
+        if len(self.grids.nu):
+            value = value + grid_log_evidences(tables.tie, self.log_tie_weights)
+        return np.asarray(value.reshape(self.replicates, -1).sum(axis=1))
 
     def posterior(self, tables: GridTables) -> GridTables:
         """Posterior weights of the grid points of every annotator."""

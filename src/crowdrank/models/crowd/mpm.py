@@ -28,10 +28,8 @@ from crowdrank.models.base import (
 )
 from crowdrank.models.bootstrap import bootstrap
 from crowdrank.models.crowd import Ties, check_ties, interval, mpm_likelihood, select_judgments
-from crowdrank.models.crowd.answer_counts import agreement_logits, initial_scores, is_reversed
-from crowdrank.models.crowd.encoding import encode_answers
-from crowdrank.models.crowd.estimate import MAX_INVERTED_ITEMS
-from crowdrank.models.crowd.fitting import MAX_STEP
+from crowdrank.models.crowd.encoding import agreement_logits, encode_answers, initial_scores, is_reversed
+from crowdrank.models.crowd.fitting import MAX_INVERTED_ITEMS, MAX_STEP
 from crowdrank.models.crowd.likelihood import Answers, sigmoid
 from crowdrank.models.crowd.mpm_likelihood import ChoiceSets
 from crowdrank.models.pairwise.likelihood import LOGISTIC, gaussian, outcome_probabilities

@@ -22,8 +22,6 @@ _FEWEST_POINTS, _MOST_POINTS = 16, 40
 _SPACING = 1.5
 _TIE_POINTS, _TIE_RANGE = 24, (-5.0, 5.0)
 _MIN_VARIANCE = 1e-24
-# From this many numbers on, the sums over the grids of all annotators are compiled.
-_COMPILE_MIN_CELLS = 50_000
 
 
 class QualityDistribution(NamedTuple):
@@ -197,9 +195,14 @@ def grid_posterior(log_likelihood: FloatArray, log_prior: FloatArray) -> FloatAr
 
 def grid_log_evidence(log_likelihood: FloatArray, log_prior: FloatArray) -> float:
     """Sum over annotators of the log-likelihood with their grid summed out."""
+    return float(np.sum(grid_log_evidences(log_likelihood, log_prior)))
+
+
+def grid_log_evidences(log_likelihood: FloatArray, log_prior: FloatArray) -> FloatArray:
+    """Log-likelihood of each annotator with their grid summed out."""
     joint = log_likelihood + log_prior
     largest = joint.max(axis=1)
-    return float(np.sum(largest + np.log(np.sum(np.exp(joint - largest[:, None]), axis=1))))
+    return np.asarray(largest + np.log(np.sum(np.exp(joint - largest[:, None]), axis=1)))
 
 
 def grid_quantiles(weights: FloatArray, values: FloatArray, levels: tuple[float, ...]) -> list[FloatArray]:
@@ -226,10 +229,15 @@ class WeighedGrids(NamedTuple):
 
 
 def weigh_grids(
-    log_likelihood: FloatArray, log_prior: FloatArray, points: FloatArray, grid_of: Int32Array, rank: int
+    log_likelihood: FloatArray,
+    log_prior: FloatArray,
+    points: FloatArray,
+    grid_of: Int32Array,
+    rank: int,
+    compile_loops: bool,
 ) -> WeighedGrids:
     """Posterior weights, given the log-likelihood of every annotator and the log prior of every grid at its points."""
-    if log_likelihood.size >= _COMPILE_MIN_CELLS:
+    if compile_loops:
         found = np.zeros((1 + rank, *log_likelihood.shape))
         value = _weigh_loop(log_likelihood, log_prior, points, grid_of, found, _MIN_VARIANCE)
         return WeighedGrids(found, float(value))

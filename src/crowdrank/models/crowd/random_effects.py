@@ -13,21 +13,21 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons
 from crowdrank.data.side_information import EncodedSideInformation
 from crowdrank.engines import ShardedData
-from crowdrank.inference.laplace_mixture import LaplaceMixture
+from crowdrank.inference.laplace import LaplaceMixture
 from crowdrank.models.base import FitOptions, IterativeModel, build_ranking, with_annotators
-from crowdrank.models.crowd.answer_counts import (
+from crowdrank.models.crowd.encoding import (
     agreement_counts,
     agreement_logits,
+    answer_table,
     initial_scores,
     weight_by_annotator,
 )
-from crowdrank.models.crowd.encoding import answer_table
 from crowdrank.models.crowd.hyperparameter_lattice import LatticeExplorer
 from crowdrank.models.crowd.hyperparameter_star import StarExplorer
 from crowdrank.models.crowd.hyperparameters import LARGEST_SCALE, Mode
 from crowdrank.models.crowd.importance import MAX_ITEMS, MAX_ROWS, WeightedDraws, sample_posterior
 from crowdrank.models.crowd.likelihood import Answers, sigmoid, sigmoid_pair
-from crowdrank.models.crowd.marginal_likelihood import GridTables, weight_of_ties
+from crowdrank.models.crowd.marginal_likelihood import COMPILE_MIN_ROWS, GridTables, weight_of_ties
 from crowdrank.models.crowd.marginal_objective import Hyperparameters, MarginalObjective
 from crowdrank.models.crowd.quality_priors import (
     NO_TIES,
@@ -36,6 +36,7 @@ from crowdrank.models.crowd.quality_priors import (
     grid_quantiles,
     make_grids,
 )
+from crowdrank.models.crowd.spread_profile import MAX_PROFILED_ITEMS, THIN, ProfileExplorer
 from crowdrank.models.pairwise.spread import neighbours_only
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
@@ -262,8 +263,8 @@ def fit_random_effects(
     ties = _first_ties(shards, len(comparisons.items)) if has_ties else NO_TIES
     counts = _FIRST_QUALITY if quality is None else QualityDistribution(quality[0] / sum(quality), sum(quality))
     hyper = Hyperparameters(scale or first_scale, counts, ties)
-    objective = MarginalObjective(shards, grids, hyper, formula)
-    explorer = (LatticeExplorer if _are_few(comparisons) else StarExplorer)(
+    objective = MarginalObjective(shards, grids, hyper, formula, len(comparisons) >= COMPILE_MIN_ROWS)
+    explorer = _explorer_for(comparisons)(
         objective,
         (scale is not None, quality is not None, quality is not None),
         len(comparisons),
@@ -287,6 +288,14 @@ def _are_few(comparisons: Comparisons) -> bool:
     return len(comparisons) <= MAX_ROWS and len(comparisons.items) <= MAX_ITEMS
 
 
+def _explorer_for(comparisons: Comparisons) -> type[LatticeExplorer | ProfileExplorer | StarExplorer]:
+    """How hyperparameters are integrated out, which depends on the size of the data."""
+    rows, items = len(comparisons), len(comparisons.items)
+    if _are_few(comparisons):
+        return LatticeExplorer
+    return ProfileExplorer if rows < THIN * items and items <= MAX_PROFILED_ITEMS else StarExplorer
+
+
 def _first_ties(shards: ShardedData, items: int) -> TieDistribution:
     (weights,) = shards.sum(weight_of_ties)
     share = float(np.clip(weights[0] / weights.sum(), 0.01, 0.99))
@@ -301,7 +310,7 @@ def _fit_equal_annotators(comparisons: Comparisons) -> Ranking:
 
 
 def _explore(
-    explorer: LatticeExplorer | StarExplorer, starts: list[FloatArray], known: EncodedSideInformation
+    explorer: LatticeExplorer | ProfileExplorer | StarExplorer, starts: list[FloatArray], known: EncodedSideInformation
 ) -> list[Mode]:
     """The modes that agree with the gold pairs, if there are any; all modes without gold pairs.
 

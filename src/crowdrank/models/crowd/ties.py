@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from crowdrank.arrays import FloatArray
-from crowdrank.inference.differences import maximize_within
+from crowdrank.inference.newton import maximize_within
 from crowdrank.models.crowd.marginal_likelihood import tie_counts
 from crowdrank.models.crowd.marginal_objective import MarginalObjective
 from crowdrank.models.crowd.quality_priors import TieDistribution, grid_log_evidence

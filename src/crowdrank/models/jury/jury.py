@@ -157,18 +157,18 @@ class JuryFit:
         """A warning if the judges may be wrong together, and whom the scores rest on."""
         if not self.errs_together:
             return []
-        advice = "Ten gold pairs (gold_pairs=) would tell whom to believe."
+        advice = "Ten gold pairs (gold_pairs=) would show whom to believe."
         if self.known.has_gold:
             advice = "Gold pairs decide whom to believe."
         elif np.isfinite(self.cells.reliability).all():
-            advice = f"The most consistent ones are believed, which may be wrong. {advice}"
+            advice = f"The most consistent judges are believed, which may be wrong. {advice}"
         return [f"{self.warning} {advice}"]
 
     @property
     def warning(self) -> str:
         """The effective number of judges in words."""
         judges, effective = self.cells.n_annotators, max(1, round(self.effective_judges))
-        return f"The {judges:,} judges answer as if they were {effective:,}: they err together."
+        return f"The {judges:,} judges share errors and are worth only about {effective:,} independent ones."
 
     def measure(self, seed: int) -> Uncertainty:
         """Draws of the scores: of the direction, the factors of the items, and what no judge sees."""

@@ -18,9 +18,9 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Judgments, Rankings
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
-from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
+from crowdrank.inference.curvature import solve_factored, solve_transposed
+from crowdrank.inference.laplace import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
-from crowdrank.inference.positive_definite import solve_factored, solve_transposed
 from crowdrank.models.base import (
     FitOptions,
     IterativeModel,

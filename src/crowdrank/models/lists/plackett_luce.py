@@ -15,9 +15,8 @@ from crowdrank.engines import ShardedData
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import DataError, SettingError
 from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature, conjugate_gradients
-from crowdrank.inference.laplace import draw_from_covariance
+from crowdrank.inference.laplace import QuadraticExpansion, draw_from_covariance
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
-from crowdrank.inference.scale_evidence import QuadraticExpansion
 from crowdrank.models.base import (
     FitOptions,
     Model,

@@ -25,9 +25,9 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.engines import ShardedData
 from crowdrank.errors import DataError
-from crowdrank.inference.laplace_mixture import allocate
+from crowdrank.inference.curvature import invert_triangular
+from crowdrank.inference.laplace import allocate
 from crowdrank.inference.newton import Evaluation, maximize
-from crowdrank.inference.positive_definite import invert_triangular
 from crowdrank.models.base import FitOptions, build_ranking, check_connected, diagnose, model_settings
 from crowdrank.models.pairwise.covariates import CovariateCurvature, fit_with_covariates
 from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, THRESHOLD, Pairs

@@ -25,7 +25,7 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.errors import DataError, SettingError
-from crowdrank.inference.positive_definite import invert_triangular
+from crowdrank.inference.curvature import invert_triangular
 from crowdrank.models.pairwise.likelihood import FORMULAS
 from crowdrank.models.pairwise.paired import PairwiseModel, choose_formula
 from crowdrank.results import Ranking, Uncertainty

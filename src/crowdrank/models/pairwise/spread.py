@@ -27,9 +27,9 @@ import numpy as np
 from crowdrank.arrays import FloatArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.engines.local import limit_blas_threads
-from crowdrank.inference.laplace_mixture import LaplaceComponent, LaplaceMixture
+from crowdrank.inference.curvature import invert_triangular
+from crowdrank.inference.laplace import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
-from crowdrank.inference.positive_definite import invert_triangular
 
 if TYPE_CHECKING:
     from crowdrank.models.pairwise.paired import PairwiseCurvature

@@ -11,7 +11,7 @@ from crowdrank.arrays import FloatArray
 from crowdrank.data import Judgments, Ratings
 from crowdrank.engines import ShardedData
 from crowdrank.errors import SettingError
-from crowdrank.inference.laplace_mixture import LaplaceMixture
+from crowdrank.inference.laplace import LaplaceMixture
 from crowdrank.inference.newton import OptimizeResult, maximize
 from crowdrank.models.base import (
     FitOptions,

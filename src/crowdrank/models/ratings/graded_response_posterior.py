@@ -15,8 +15,7 @@ from crowdrank.engines import ShardedData
 from crowdrank.engines.local import limit_blas_threads
 from crowdrank.errors import DataError
 from crowdrank.inference.curvature import DAMPINGS, DampedCurvature
-from crowdrank.inference.laplace import draw_from_covariance
-from crowdrank.inference.laplace_mixture import LaplaceComponent
+from crowdrank.inference.laplace import LaplaceComponent, draw_from_covariance
 from crowdrank.inference.newton import Evaluation, OptimizeResult
 from crowdrank.models.ratings import graded_response_likelihood as formulas
 from crowdrank.models.ratings.dawid_skene import GradeClasses

@@ -10,7 +10,7 @@ import numpy as np
 from crowdrank.arrays import BoolArray, FloatArray, Int32Array
 from crowdrank.data import Items
 from crowdrank.errors import SettingError
-from crowdrank.inference.laplace_mixture import allocate
+from crowdrank.inference.laplace import allocate
 from crowdrank.results import Uncertainty
 
 # Range of the logarithm of an estimated prior count, and the grid on which it is integrated.

@@ -18,6 +18,8 @@ from crowdrank.inference.special import inverse_mills_table, log_normal_cdf_tabl
 
 _ROUNDS = 8
 _DAMPING = 0.8
+# Matrices up to this size are faster in plain loops than by LAPACK.
+_SMALL = 16
 
 
 class Blocks(NamedTuple):
@@ -77,8 +79,13 @@ def _cholesky(matrix: Any) -> None:
 
 def _invert(matrix: Any, inverse: Any) -> None:
     """Inverse of a positive definite matrix. Overwrites the matrix by its Cholesky factor."""
-    _cholesky(matrix)
     size = len(matrix)
+    if size > _SMALL:
+        matrix[:] = np.linalg.cholesky(matrix)
+        root = np.linalg.inv(matrix)
+        inverse[:] = root.T @ root
+        return
+    _cholesky(matrix)
     for column in range(size):  # L⁻¹, stored in the upper triangle of the inverse: row by column
         for row in range(column, size):
             total = 1.0 if row == column else 0.0
@@ -190,6 +197,22 @@ def _assemble(layout: Any, slopes: Any, sites: Any, q: Any) -> None:
     q.mean[:] = q.covariance @ q.mean
 
 
+def _block_moments(layout: Any, q: Any, start: Any, covariance: Any, joint: Any, product: Any, block_mean: Any) -> None:
+    """Covariance and mean of the perceived utilities of a block, with the scores integrated out.
+
+    Once per block instead of once per judgment: an annotator who ranks n items gives n (n − 1) / 2 judgments.
+    """
+    size, scale = len(covariance), q.noise_variance * q.noise_variance
+    for one in range(size):
+        own = layout.utility_item[q.blocks.order[start + one]] - q.first
+        block_mean[one] = q.mean[own] / q.noise_variance + q.linear[start + one]
+        for k in range(size):
+            other = layout.utility_item[q.blocks.order[start + k]] - q.first
+            product[one, k] = q.covariance[own, other] / scale
+    joint[:] = covariance + covariance @ product @ covariance
+    block_mean[:] = covariance @ block_mean
+
+
 def _refine(layout: Any, slopes: Any, sites: Any, q: Any) -> None:
     """One round of expectation propagation: match each judgment's site to the moments of its tilted margin."""
     offset = q.blocks.judgment_starts[0]
@@ -199,6 +222,8 @@ def _refine(layout: Any, slopes: Any, sites: Any, q: Any) -> None:
         covariance = q.covariances[q.blocks.matrix_starts[block] : q.blocks.matrix_starts[block + 1]].reshape(
             size, size
         )
+        joint, product, block_mean = np.empty((size, size)), np.empty((size, size)), np.empty(size)
+        _block_moments(layout, q, start, covariance, joint, product, block_mean)
         for row in range(q.blocks.judgment_starts[block], q.blocks.judgment_starts[block + 1]):
             one, other = (
                 q.blocks.position[layout.winner_utility[row] - q.low],
@@ -207,15 +232,8 @@ def _refine(layout: Any, slopes: Any, sites: Any, q: Any) -> None:
             slope = slopes[layout.annotator[row]]
             if slope == 0.0:
                 continue
-            variance, mean = covariance[one, one] + covariance[other, other] - 2.0 * covariance[one, other], 0.0
-            for k in range(size):
-                item, total = layout.utility_item[q.blocks.order[start + k]] - q.first, 0.0
-                weight = covariance[k, one] - covariance[k, other]
-                mean += weight * (q.mean[item] / q.noise_variance + q.linear[start + k])
-                for j in range(size):
-                    score_covariance = q.covariance[item, layout.utility_item[q.blocks.order[start + j]] - q.first]
-                    total += score_covariance * (covariance[j, one] - covariance[j, other])
-                variance += weight * total / (q.noise_variance * q.noise_variance)
+            variance = joint[one, one] + joint[other, other] - 2.0 * joint[one, other]
+            mean = block_mean[one] - block_mean[other]
             variance, mean = slope * slope * variance, slope * mean
             # Cavity: the margin without its own site.
             cavity_variance = 1.0 / max(1.0 / variance - sites[0, row - offset], 1e-9)
@@ -300,6 +318,7 @@ EXPECTATION_PROPAGATION = (
     _invert,
     _transform,
     _assemble,
+    _block_moments,
     _refine,
     approximate,
     transform,

@@ -48,6 +48,8 @@ _TARGET_ACCEPTANCE = 0.75
 # Share of the sweeps in which a query's domain is updated, given its perceived utilities or jointly with them.
 _GIBBS_DOMAIN_SHARE = 0.2
 _DOMAIN_JUMP_SHARE = 0.3
+# Items judged per annotator and query above which jumps become rarer, because their cost grows with its third power.
+_FREE_JUMP_ITEMS = 10.0
 # Share of the Gibbs updates of a domain that also consider the mirror image of the query.
 _MIRROR_SHARE = 0.25
 
@@ -225,6 +227,16 @@ def _draw_domain(rng: Any, layout: Any, state: Any, query: Any, log_weights: Any
         state.perceived[layout.utility_starts[first] : layout.utility_starts[last]] *= -1.0
 
 
+def jump_share(layout: Any, query: Any) -> Any:
+    """How often to propose a jump of this query: less if annotators judged many items, so that it costs no more."""
+    judgments = layout.judgment_starts[query + 1] - layout.judgment_starts[query]
+    first, last = layout.item_starts[query], layout.item_starts[query + 1]
+    utilities = layout.utility_starts[last] - layout.utility_starts[first]
+    # A complete list of n items gives (n − 1) / 2 judgments per item.
+    rarer = 0.5 * _FREE_JUMP_ITEMS * utilities / max(judgments, 1)
+    return _DOMAIN_JUMP_SHARE * min(1.0, rarer * rarer)
+
+
 def _jump_domain(rng: Any, layout: Any, state: Any, query: Any) -> None:
     """Propose another domain together with new scores and perceived utilities from its Gaussian approximation.
 
@@ -270,6 +282,7 @@ def _inverse_gamma(rng: Any, shape: float, rate: float) -> Any:
     *PARAMETER_MOVES,
     *EXPECTATION_PROPAGATION,
     _draw_domain,
+    jump_share,
     _jump_domain,
     _inverse_gamma,
 )
@@ -296,7 +309,7 @@ def _run(rng, layout, prior, state, preconditioner_starts, sweeps, tune):  # typ
         for query in range(queries):
             if rng.random() < _GIBBS_DOMAIN_SHARE:
                 _draw_domain(rng, layout, state, query, log_weights)
-            if domains > 1 and rng.random() < _DOMAIN_JUMP_SHARE:
+            if domains > 1 and rng.random() < jump_share(layout, query):
                 _jump_domain(rng, layout, state, query)
             counts[state.domain[query]] += 1.0
             slopes = ROOT_HALF * state.expertise[:, state.domain[query]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,15 +11,16 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.models.thurstonian import gibbs
-from crowdrank.models.thurstonian.domain_clustering import GridPrior
 from crowdrank.models.thurstonian.gibbs import Prior, State
 from crowdrank.models.thurstonian.initialization import (
+    GridPrior,
     InitialValues,
     fit_scores,
     initial_values,
     initial_values_from_prior,
     majority_scores,
     marginal_slope,
+    recluster,
 )
 from crowdrank.models.thurstonian.layout import Layout, judgment_counts, layout_from_comparisons
 from crowdrank.models.thurstonian.postprocess import TransferredPrior
@@ -27,6 +28,16 @@ from crowdrank.models.thurstonian.postprocess import TransferredPrior
 # Sweeps after each of which the preconditioners and the domain proposals are computed again.
 _TUNING_SWEEPS = (10, 8, 8)
 _NEWTON_ROUNDS = 6
+# With more judgments, chains are tuned in one round only, as these sweeps cost as much as those that are kept.
+_MAX_TUNED_JUDGMENTS, _SHORT_TUNING_SWEEPS = 200_000, (5,)
+# Number of judgments times domains up to which domains are proposed by their evidence, and above uniformly.
+_MAX_COMPARED = 20_000_000
+# Items judged per annotator up to which the exact approximation of the evidence is worth its time.
+_MAX_EXACT_ITEMS = 40
+# Rounds of a pilot chain, after each of which the domains are searched again.
+_PILOT_ROUNDS = 3
+# A pilot chain is worth its time up to this number of judgments and of queries.
+_MAX_PILOT_JUDGMENTS, _MAX_PILOT_QUERIES = 10_000, 400
 # Domains whose rough log evidence is within this distance of the best get the exact approximation.
 _EVIDENCE_RANGE = 20.0
 
@@ -68,10 +79,27 @@ class Sampler:
             grid_prior = GridPrior.normal(prior.expertise_mean, prior.expertise_std)
             n_annotators = max(1, len(comparisons.annotators))
             start = initial_values(rng, layout, majority, n_annotators, grid_prior, count)
-            return cls(layout, items, start, prior)
+            return cls(layout, items, start, prior)._after_pilot(rng, grid_prior, count)
         prior = transferred.for_annotators(comparisons.annotators)
         start = initial_values_from_prior(layout, majority, prior, transferred.variance)
         return cls(layout, items, start, prior, orientation_known=True)
+
+    def _after_pilot(self, rng: np.random.Generator, grid_prior: GridPrior, count: int | None) -> Sampler:
+        """The same sampler with starting values from a pilot chain, and domains searched again given its scores.
+
+        Scores fitted to the judgments one by one are rough where annotators judged little, and may leave a domain too
+        many. Chains take long to empty it, and each may move its queries to other domains.
+        """
+        sampler, few = self, len(self.items.queries) <= _MAX_PILOT_QUERIES
+        if not few or len(self.layout.winner_utility) > _MAX_PILOT_JUDGMENTS:
+            return self
+        for _ in range(_PILOT_ROUNDS):
+            if sampler.start.expertise.shape[1] == 1:
+                break
+            state = sampler.tune(rng, sampler.init(rng))
+            reached = InitialValues(state.scores, state.domain, state.expertise, float(state.score_variance[0]))
+            sampler = replace(sampler, start=recluster(rng, self.layout, reached, grid_prior, count))
+        return sampler
 
     @cached_property
     def _judgment_counts(self) -> IntArray:
@@ -102,10 +130,11 @@ class Sampler:
 
     def tune(self, rng: np.random.Generator, state: State) -> State:
         """Adapt the step size, the preconditioners and the domain proposals in some sweeps that are discarded."""
-        adapted = _copy(state)
-        for sweeps in _TUNING_SWEEPS:
+        adapted, judgments = _copy(state), len(self.layout.winner_utility)
+        for sweeps in _TUNING_SWEEPS if judgments <= _MAX_TUNED_JUDGMENTS else _SHORT_TUNING_SWEEPS:
             gibbs.update_preconditioners(self.layout, adapted)
-            adapted.domain_proposals[:] = domain_proposals(self.layout, adapted)
+            if judgments * len(state.domain_probs) <= _MAX_COMPARED:
+                adapted.domain_proposals[:] = domain_proposals(self.layout, adapted)
             gibbs.run(rng, self.layout, self._prior, adapted, sweeps, tune=True)
         return adapted
 
@@ -157,7 +186,10 @@ def domain_proposals(layout: Layout, state: State) -> FloatArray:
         evidence[:, domain] = by_judgment + np.bincount(item_query, log_prior, len(evidence))
     evidence -= evidence.max(axis=1, keepdims=True)
     close = evidence > -_EVIDENCE_RANGE
-    mask = close & (np.sum(close, axis=1, keepdims=True) > 1)
+    # A complete list of n items gives (n − 1) / 2 judgments per item, and the approximation takes n³ operations.
+    utilities = np.diff(layout.utility_starts[layout.item_starts])
+    short = 2.0 * np.diff(layout.judgment_starts) <= (_MAX_EXACT_ITEMS - 1) * utilities
+    mask = close & short[:, None] & (np.sum(close, axis=1, keepdims=True) > 1)
     better = gibbs.log_evidence(layout, state, mask)
     evidence = np.where(mask, better - np.fmax.reduce(better, axis=1, keepdims=True), evidence)
     weight = np.exp(0.5 * evidence) * state.domain_probs**0.5

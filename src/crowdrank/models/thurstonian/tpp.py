@@ -29,6 +29,9 @@ from crowdrank.results import Convergence, Ranking, Uncertainty
 _DIAGNOSED_SHARE = 0.95
 # Sweeps of the first round: fewer if there are many judgments, to limit the number of updates of judgments.
 _MAX_INITIAL_SWEEPS, _MIN_INITIAL_SWEEPS, _INITIAL_JUDGMENT_UPDATES = 400, 100, 4_000_000
+# Default limits: sweeps of a chain, and updates of judgments, of a third of a microsecond each. Looking at all domains
+# of a query now and then costs as much as a sweep if there are this many domains.
+_MAX_SWEEPS, _MIN_SWEEPS, _MAX_JUDGMENT_UPDATES, _DOMAINS_PER_UPDATE = 3_000, 10, 75_000_000, 40
 # Target R̂ if the first round has the maximum number of sweeps, and if it has fewer.
 _R_HAT, _R_HAT_LARGE = 1.05, 1.2
 # Expertise assumed for judgments without annotators.
@@ -62,8 +65,9 @@ class TPP(Model):
     r_hat : float or "auto", default "auto"
         Chains have converged if R̂ of 95 % of the scores is below this value. "auto" is 1.05 up to 10,000 judgments and
         1.2 above, where 1.05 would take several times as long.
-    max_sweeps : int, default 3000
-        Maximum number of sweeps per chain, at least 10. Warns if R̂ is still above `r_hat`.
+    max_sweeps : int or "auto", default "auto"
+        Maximum number of sweeps per chain, at least 10. Warns if R̂ is still above `r_hat`. "auto" is 3,000, and fewer
+        with more than about 20,000 judgments, so that a fit takes about a minute at most.
     seed : int, default 0
         Seed of all random draws.
 
@@ -112,7 +116,7 @@ class TPP(Model):
     chains: int = 2
     draws: int = 250
     r_hat: float | Literal["auto"] = "auto"
-    max_sweeps: int = 3000
+    max_sweeps: int | Literal["auto"] = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -128,10 +132,10 @@ class TPP(Model):
         for name, count, least in (
             ("chains", self.chains, 2),
             ("draws", self.draws, 10),
-            ("max_sweeps", self.max_sweeps, 10),
+            ("max_sweeps", _MIN_SWEEPS if self.max_sweeps == "auto" else self.max_sweeps, _MIN_SWEEPS),
         ):
-            if count < least:
-                raise SettingError(f"{name} must be at least {least}, got {count}.")
+            if isinstance(count, str) or count < least:
+                raise SettingError(f"{name} must be at least {least}, got {count!r}.")
         if self.r_hat != "auto" and (isinstance(self.r_hat, str) or not self.r_hat > 1):
             raise SettingError(f'r_hat must be above 1, or "auto", got {self.r_hat!r}.')
 
@@ -181,7 +185,7 @@ class TPP(Model):
             partial(state_to_draw, sampler),
             chains=self.chains,
             initial_sweeps=_initial_sweeps(judgments),
-            max_sweeps=self.max_sweeps,
+            max_sweeps=self._max_sweeps(judgments, sampler.start.expertise.shape[1]),
             draws=self.draws,
             seed=self.seed,
             converged=lambda so_far: _score_r_hat(so_far, size) < self._target_r_hat(judgments),
@@ -190,6 +194,12 @@ class TPP(Model):
         draws = PosteriorDraws.from_matrix(samples.pooled, comparisons.items, *sampler.start.expertise.shape)
         counts = judgment_counts(sampler.layout, len(sampler.start.expertise))
         return self._build(comparisons, draws, samples, sweeps, counts)
+
+    def _max_sweeps(self, judgments: int, domains: int) -> int:
+        if self.max_sweeps != "auto":
+            return self.max_sweeps
+        updates = max(1.0, judgments * (1.0 + domains / _DOMAINS_PER_UPDATE))
+        return int(np.clip(_MAX_JUDGMENT_UPDATES // updates, _MIN_SWEEPS, _MAX_SWEEPS))
 
     def _target_r_hat(self, judgments: int) -> float:
         if self.r_hat != "auto":

@@ -217,7 +217,7 @@ def _form_value(task: str, form: SubmittedForm) -> Any:
     if task == "ranking":
         places = [(form[name], name) for name in form.fields if name.startswith("place-")]
         if len({place for place, _ in places}) < len(places):
-            raise RequestError(422, "Give every item another position.")
+            raise RequestError(422, "Give every item a different position.")
         return [_number(name.removeprefix("place-")) for _, name in sorted(places, key=lambda one: _number(one[0]))]
     return _number(form["answer"])
 

@@ -209,14 +209,14 @@ def _differences(findings: Findings) -> Html:
     found = category_differences(findings.ranking, findings.level)
     sure = found.filter(found["sure"]).head(_MAX_DIFFERENCES)
     if not sure.height:
-        return paragraph("No item surely differs between categories.")
+        return paragraph("No item differs significantly between categories.")
     digits = 0 if float(sure["std_error"].max()) > 1 else 2  # type: ignore[arg-type]
     rows = [
         (category, item, f"{difference:+.{digits}f}", f"± {error:.{digits}f}", rank, "" if above is None else above)
         for category, item, difference, error, _, rank, above in sure.iter_rows()
     ]
     heads = ("category", "item", "difference", "error", "rank", "overall rank")
-    return table(heads, rows, caption="Items that surely differ from their overall score", numbers=(2, 3, 4, 5))
+    return table(heads, rows, caption="Items that differ significantly from their overall score", numbers=(2, 3, 4, 5))
 
 
 def _correlations(findings: Findings) -> Html:
