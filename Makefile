@@ -30,7 +30,7 @@ help:
 	@echo "make bench-check  check that nothing has become slower, by ratios within one run"
 	@echo "make calibration  count how often intervals and claims hold on simulated crowds (an hour; continues where it stopped)"
 	@echo "make papers       reproduce the tables and figures of the papers (four to five hours on two cores)"
-	@echo "make docs         build the documentation site strictly into site/ and check its links (installed into $(DOCS_VENV))"
+	@echo "make docs         build the documentation site strictly into site/VERSION/ and check its links (installed into $(DOCS_VENV))"
 	@echo "make docs-serve   serve the site while you edit it, at http://127.0.0.1:8000"
 	@echo "make tutorials    run the notebooks in docs/tutorials/ and store their output"
 	@echo "make package      build wheel and sdist, install each in a clean environment and run the README from it"
@@ -129,7 +129,7 @@ papers-quick: $(PAPERS_VENV)/.ready
 	for script in papers/*/*.py; do $(PAPERS_VENV)/bin/python $$script --quick || exit 1; done
 
 docs: $(DOCS_VENV)/.ready
-	$(DOCS_VENV)/bin/python tools/build_site.py
+	$(DOCS_VENV)/bin/python tools/build_site.py $(if $(VERSION),--version $(VERSION))
 
 docs-serve: $(DOCS_VENV)/.ready
 	$(DOCS_VENV)/bin/python tools/build_site.py --serve

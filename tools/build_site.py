@@ -1,10 +1,11 @@
 """Build the documentation site into site/VERSION/ and check it. Nothing is fetched.
 
-    python tools/build_site.py            # build strictly, then check
-    python tools/build_site.py --serve    # build again on every change, at http://127.0.0.1:8000
+    python tools/build_site.py                  # build strictly, then check
+    python tools/build_site.py --version dev    # into site/dev/ instead of the folder of this version
+    python tools/build_site.py --serve          # build again on every change, at http://127.0.0.1:8000
 
-site/versions.json lists the versions in site/, newest first; the version menu of the pages reads it. To publish
-several versions, keep the folders of the earlier ones in site/.
+To publish several versions, keep the folders of the earlier ones in site/. site/versions.json lists all of them for the
+version menu of the pages, and the pages in site/latest/ lead to the newest release.
 
 The checks: no page loads anything from another host, and every link within the site has a target.
 """
@@ -15,16 +16,20 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from packaging.version import InvalidVersion, Version
+
 import crowdrank
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "site"
+LATEST = "latest"
 _LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
 _LOADING_LINKS = {
     "stylesheet",
@@ -108,9 +113,9 @@ def _leads_somewhere(page: Path, link: str, pages: dict[Path, PageParser]) -> bo
     return target in pages and (anchor in pages[target].anchors or anchor == "__top" or anchor.startswith("__"))
 
 
-def build(site: Path = SITE) -> Path:
-    """Build the site strictly into the folder of this version, and list the versions."""
-    folder = site / crowdrank.__version__
+def build(site: Path = SITE, version: str = crowdrank.__version__) -> Path:
+    """Build the site strictly into the folder of a version, and list the versions."""
+    folder = site / version
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder.resolve())]
     subprocess.run(command, cwd=ROOT, check=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
     list_versions(site)
@@ -118,30 +123,50 @@ def build(site: Path = SITE) -> Path:
 
 
 def list_versions(site: Path) -> None:
-    """Write versions.json, and a start page that leads to the newest version."""
-    names = [path.name for path in site.iterdir() if (path / "index.html").is_file()]
-    names.sort(key=lambda name: [int(part) for part in re.findall(r"\d+", name)], reverse=True)
-    versions = [{"version": name, "title": name, "aliases": []} for name in names]
-    if versions:
-        versions[0]["aliases"] = ["latest"]
+    """Write versions.json, the pages of `latest`, which lead to the newest release, and a start page."""
+    names = [path.name for path in site.iterdir() if path.name != LATEST and (path / "index.html").is_file()]
+    names.sort(key=_rank, reverse=True)
+    versions = [{"version": name, "title": name, "aliases": [LATEST] if name == names[0] else []} for name in names]
     (site / "versions.json").write_text(json.dumps(versions, indent=1) + "\n", encoding="utf-8")
-    refresh = f'<meta http-equiv="refresh" content="0; url={names[0]}/">'
-    start = (
-        f'<!doctype html><html lang="en"><title>crowdrank</title>{refresh}<a href="{names[0]}/">crowdrank</a></html>\n'
+    shutil.rmtree(site / LATEST, ignore_errors=True)
+    for page in sorted((site / names[0]).rglob("*.html")):
+        path = page.relative_to(site / names[0])
+        up = "../" * len(path.parts)
+        _redirect(site / LATEST / path, f"{up}{names[0]}/{path.as_posix().removesuffix('index.html')}")
+    _redirect(site / "index.html", f"{names[0]}/")
+
+
+def _rank(name: str) -> tuple[int, Version]:
+    """Sort key: names such as dev come before pre-releases, and these before releases."""
+    try:
+        version = Version(name)
+    except InvalidVersion:
+        return 0, Version("0")
+    return 1 if version.is_prerelease else 2, version
+
+
+def _redirect(page: Path, address: str) -> None:
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>crowdrank</title>'
+        f'<script>location.replace("{address}" + location.search + location.hash)</script>'
+        f'<noscript><meta http-equiv="refresh" content="0; url={address}"></noscript>'
+        f'<a href="{address}">crowdrank</a></html>\n',
+        encoding="utf-8",
     )
-    (site / "index.html").write_text(start, encoding="utf-8")
 
 
 def main() -> int:
     """Build and check, or serve."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--serve", action="store_true", help="serve the site while it is being edited")
+    parser.add_argument("--version", default=crowdrank.__version__, help="folder of this build in the site")
     parser.add_argument("--site", type=Path, default=SITE, help="folder of the built versions")
     chosen = parser.parse_args()
     if chosen.serve:
         environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
         return subprocess.call([sys.executable, "-m", "mkdocs", "serve"], cwd=ROOT, env=environment)
-    folder = build(chosen.site)
+    folder = build(chosen.site, chosen.version)
     complaints = [f"loads from another host: {found}" for found in outside_loads(folder)]
     complaints += [f"dead link: {found}" for found in dead_links(folder)]
     print("\n".join(complaints) or f"Built and checked: {folder / 'index.html'}")

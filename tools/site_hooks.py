@@ -27,6 +27,8 @@ _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _COPIED = (".md", ".svg", ".png", ".csv", ".json", ".jsonl")
 _OUTSIDE = "repository"
 """Folder of the site for files from outside docs/."""
+_NOT_SEARCHED = (f"{_OUTSIDE}/papers/", f"{_OUTSIDE}/benchmarks/")
+"""Tables of results, which would come before the guides: they repeat the words that people search for."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -119,6 +121,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     uri = page.file.src_uri
     if uri == "index.md":  # the only page of its part
         page.meta["hide"] = ["navigation"]
+    if uri.startswith(_NOT_SEARCHED):
+        page.meta["search"] = {"exclude": True}
     name = uri.removeprefix(f"{_OUTSIDE}/") if uri.startswith(f"{_OUTSIDE}/") else f"docs/{uri}"
     parts = _FENCED.split(markdown)
     for index, part in enumerate(parts):

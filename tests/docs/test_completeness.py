@@ -12,7 +12,7 @@ from crowdrank.cli import app
 from crowdrank.io.column_roles import DURATIONS, SHAPES, SYNONYMS, normalize_name
 from crowdrank.models import REGISTRY
 from crowdrank.models.selection import kinds_read
-from tests.docs.pages import DOCS, prose, section, table
+from tests.docs.pages import DOCS, ROOT, prose, section, table
 
 every_model = pytest.mark.parametrize("name", REGISTRY)
 COMMANDS = typer.main.get_command(app).commands
@@ -100,6 +100,13 @@ def test_every_name_of_a_duration_is_told():
 def test_the_shapes_of_files_are_told_in_their_order():
     rows = table(section(DOCS / "guides" / "your-data.md", "Kinds of judgment"))[1:]
     assert [(row[1].split()[0].strip(",:"), tuple(row[0].split(", "))) for row in rows] == list(SHAPES)
+
+
+def test_the_picture_of_the_readme_shows_the_order_of_the_present_models():
+    picture = (DOCS / "images" / "first-ranking.svg").read_text(encoding="utf-8")
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", picture)
+    first = list(crowdrank.rank(ROOT / "examples" / "cities" / "votes.csv"))[:12]
+    assert [name for name in drawn if name in first] == first
 
 
 @pytest.mark.parametrize("name", crowdrank.__all__)

@@ -6,6 +6,9 @@ import importlib.util
 import inspect
 import json
 import re
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from tools import build_site, reference_pages
@@ -84,13 +87,13 @@ def site(tmp_path_factory):
 def test_the_site_builds_strictly_and_stands_on_its_own(site):
     assert build_site.outside_loads(site) == []
     assert build_site.dead_links(site) == []
-    (version,) = json.loads((site.parent / "versions.json").read_text(encoding="utf-8"))
-    assert version["version"] == crowdrank.__version__
     reference = (site / "reference" / "api" / "models" / "index.html").read_text(encoding="utf-8")
     assert 'id="crowdrank.models.CrowdBT"' in reference
     assert "prior_scale" in reference
     assert "](guides/annotators/)" in (site / "llms.txt").read_text(encoding="utf-8")
-    assert "crowd-bt" in (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    searched = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert "guides/annotators/" in searched
+    assert "repository/papers/" not in searched
 
 
 @needs_site
@@ -103,6 +106,45 @@ def test_pages_are_accessible_and_request_nothing_from_elsewhere(site, browser):
             assert opened.violations() == [], (path, look)
             assert not opened.scrolls_sideways, (path, look)
             opened.page.close()
+
+
+def test_the_newest_release_is_the_latest(tmp_path):
+    for name in ("0.9.0", "0.10.0", "0.11.0rc1", "dev"):
+        (tmp_path / name / "guides").mkdir(parents=True)
+        for page in ("index.html", "guides/index.html"):
+            (tmp_path / name / page).write_text('<h1 id="top">crowdrank</h1>')
+    build_site.list_versions(tmp_path)
+    build_site.list_versions(tmp_path)  # again, with what it wrote
+    versions = json.loads((tmp_path / "versions.json").read_text(encoding="utf-8"))
+    assert [one["version"] for one in versions] == ["0.10.0", "0.9.0", "0.11.0rc1", "dev"]
+    assert [one["aliases"] for one in versions] == [["latest"], [], [], []]
+    assert '"../../0.10.0/guides/"' in (tmp_path / "latest" / "guides" / "index.html").read_text(encoding="utf-8")
+    assert build_site.dead_links(tmp_path) == []
+
+
+@needs_site
+@pytest.mark.slow
+def test_pages_offer_the_other_versions(site, browser):  # noqa: F811
+    older = site.parent / "0.0.1"
+    older.mkdir()
+    (older / "index.html").write_text("<!doctype html><title>older</title>", encoding="utf-8")
+    build_site.list_versions(site.parent)
+    handler = partial(_QuietHandler, directory=str(site.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{server.server_port}/latest/glossary/#item")
+        page.locator(".md-version__link").first.wait_for(state="attached")
+        assert page.url.endswith(f"/{crowdrank.__version__}/glossary/#item")
+        offered = page.locator(".md-version__link").all_text_contents()
+        assert [name.strip() for name in offered] == [crowdrank.__version__, "0.0.1"]
+        page.close()
+        server.shutdown()
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 def test_what_is_wrong_with_a_site_is_noticed(tmp_path):

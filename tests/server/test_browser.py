@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -236,5 +237,5 @@ def test_a_pause_is_shown_and_ends_automatically(stones, enter):
 
 
 def test_no_token_is_stored_in_the_database(stones):
-    with sqlite3.connect(stones.database) as database:
+    with closing(sqlite3.connect(stones.database)) as database:
         assert stones.secret not in "\n".join(database.iterdump())

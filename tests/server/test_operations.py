@@ -8,6 +8,7 @@ import re
 import signal
 import sqlite3
 import subprocess
+from contextlib import closing
 
 import httpx
 import pytest
@@ -188,7 +189,7 @@ def test_a_backup_is_a_complete_collection(tmp_path):
         done = runner.invoke(app, ["backup", str(tmp_path / "c.db"), "--out", str(tmp_path / "copy.db")])
         assert done.exit_code == 0, done.output
         assert "2 log entries" in done.output
-    with sqlite3.connect(tmp_path / "copy.db") as copy:
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
         assert copy.execute("SELECT count(*) FROM item").fetchone() == (2,)
 
 

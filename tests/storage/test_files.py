@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from contextlib import closing
 
+import psycopg
 import pytest
 from alembic import command
 from alembic.config import Config
@@ -103,11 +105,11 @@ def test_a_file_that_is_not_a_database_is_refused(tmp_path):
 
 
 def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path):
-    with sqlite3.connect(tmp_path / "other.db") as other:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE invoices (id INTEGER)")
     with pytest.raises(SettingError, match="'invoices'"):
         Collection.open(tmp_path / "other.db")
-    with sqlite3.connect(tmp_path / "other.db") as other:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("invoices",)]
 
 
@@ -150,3 +152,15 @@ def test_a_database_of_the_first_version_is_upgraded(location):
         assert len(collection.id) == 32
     if "://" not in location:
         assert mode(location) == 0o600
+
+
+def test_a_connection_in_use_is_closed_when_it_is_handed_back(location):
+    database = Database(location, timeout=2, durable=True)
+    with database.reading() as connection:
+        driver = connection.connection.driver_connection
+        database.close()
+        assert connection.exec_driver_sql("SELECT 1").scalar() == 1  # whoever is using it can finish
+    late = database.read(lambda connection: connection.connection.driver_connection)
+    for left in (driver, late):
+        with pytest.raises((sqlite3.ProgrammingError, psycopg.OperationalError), match="closed"):
+            left.execute("SELECT 1")

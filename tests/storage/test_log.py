@@ -1,6 +1,7 @@
 """The log is the source of truth: its rows never change, and the past can be reproduced."""
 
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -169,9 +170,8 @@ def test_a_backup_is_a_complete_copy(voted, tmp_path, location):
         same(restored.log.judgments(), before)
         assert restored.settings.state() == "open"
     voted.backup(copy)  # replaces the old one
-    with sqlite3.connect(copy) as connection:
+    with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
     with pytest.raises(SettingError, match="itself"):
         voted.backup(location)
 

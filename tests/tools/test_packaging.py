@@ -7,8 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer.main
 
 import crowdrank
+from crowdrank.cli import app
 from crowdrank.models import REGISTRY
 from tests.docs.pages import prose, table
 
@@ -29,6 +31,44 @@ def test_the_conda_recipe_needs_what_the_package_needs():
     assert recipe["context"]["version"] == crowdrank.__version__
     (script,) = PROJECT["scripts"].items()
     assert recipe["build"]["python"]["entry_points"] == [" = ".join(script)]
+
+
+def test_the_conda_recipe_has_only_keys_of_its_format():
+    """Keys of version 1 of the recipe format (rattler-build), as far as this recipe may use them."""
+    recipe = load("conda/recipe.yaml")
+    known = {
+        "package": {"name", "version"},
+        "source": {"path", "url", "sha256"},
+        "build": {"number", "noarch", "script", "python", "skip"},
+        "requirements": {"build", "host", "run", "run_constraints"},
+        "about": {"summary", "description", "license", "license_file", "homepage", "repository", "documentation"},
+    }
+    assert recipe["schema_version"] == 1
+    assert set(recipe) == {"schema_version", "context", "tests", "extra", *known}
+    assert {part: set(recipe[part]) - keys for part, keys in known.items() if set(recipe[part]) - keys} == {}
+    assert [set(test) for test in recipe["tests"]] == [{"python"}, {"script"}]
+    assert set(recipe["tests"][0]["python"]) <= {"imports", "pip_check", "python_version"}
+    assert (ROOT / recipe["about"]["license_file"]).is_file()
+    assert recipe["about"]["license"] == PROJECT["license"]
+    assert recipe["build"]["noarch"] == "python"  # no compiled code of our own
+    used = set(re.findall(r"\$\{\{ (\w+) \}\}", (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")))
+    assert used <= {*recipe["context"], "PYTHON"}
+
+
+def test_the_compose_file_starts_the_server_with_options_that_exist():
+    compose = load("compose.yaml")
+    assert set(compose) == {"services", "volumes"}
+    server, database = compose["services"]["server"], compose["services"]["database"]
+    assert server["depends_on"] == {"database": {"condition": "service_healthy"}}
+    assert database["healthcheck"]["test"]
+    assert not database["image"].endswith(":latest")
+    assert ":" in database["image"]
+    serve = typer.main.get_command(app).commands["serve"]
+    known = {option for parameter in serve.params for option in parameter.opts}
+    assert {word.partition("=")[0] for word in server["command"] if word.startswith("--")} <= known
+    text = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+    header = "".join(line for line in text.splitlines() if line.startswith("#"))
+    assert all(name in header for name in re.findall(r"\$\{(\w+)", text))  # what to put in .env
 
 
 def test_the_citation_is_of_this_version():

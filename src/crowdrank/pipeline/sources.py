@@ -1,4 +1,4 @@
-"""The options of `rank`, and how progress is reported."""
+"""The options of `rank`, how progress is reported, and what is read: judgments, gold, people, side information."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from crowdrank.errors import CrowdrankError, DataError, SettingError
 from crowdrank.storage.schema import MAX_NAME_LENGTH, SCHEMA_VERSION
@@ -98,9 +99,13 @@ class Database:
         else:
             self._writer = self._temporary = _postgresql_engine(self.url, timeout, durable)
             self._readers = self._writer.execution_options(isolation_level="AUTOCOMMIT")
+        self._engines = (self._readers, self._writer, self._temporary)
 
     def close(self) -> None:
-        for engine in (self._readers, self._writer, self._temporary):
+        """Close all connections; those that other threads are using, as soon as they hand them back."""
+        for engine in self._engines:
+            # `dispose` leaves out the connections in use. They would return to a pool that nobody closes.
+            event.listen(engine, "checkin", _close_connection)
             engine.dispose()
 
     @contextmanager
@@ -205,6 +210,10 @@ class Database:
                     ) from error
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
+
+
+def _close_connection(_: Any, record: ConnectionPoolEntry) -> None:
+    record.invalidate()
 
 
 def is_transient(error: DBAPIError) -> bool:

@@ -1,4 +1,4 @@
-"""The types of tasks: what an answer may be, and which judgments it stands for.
+"""The types of tasks: what an answer may be, and which judgments it stands for; and the judgments in a log.
 
 A task shows one annotator some items and asks one question, or the same kind of question for several criteria.
 A `Question` describes what was asked. It is stored with the assignment, so that an answer is checked against what the
