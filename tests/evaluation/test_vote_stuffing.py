@@ -49,6 +49,7 @@ def test_a_campaign_of_fresh_names_is_found(seed):
     assert campaigns[0].annotators == tuple(sorted(f"fresh{n}" for n in range(15)))
     np.testing.assert_array_equal(campaigns[0].votes, 361 + np.arange(450))
     assert "voted for m04" in campaigns[0].reason
+    assert "newcomers" not in {alarm.kind for alarm in found.alarms}, "the campaign explains them"
 
 
 def test_honest_collections_raise_hardly_any_alarm():

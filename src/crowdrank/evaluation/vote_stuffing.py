@@ -321,7 +321,24 @@ def find_stuffing(comparisons: Comparisons, *, false_alarm_rate: float = 0.02, s
     skipped = {name: reason for name in tests if (reason := votes.missing_for(name))}
     found = [alarm for name, test in tests.items() if name not in skipped for alarm in test(votes, level)]
     found.sort(key=lambda alarm: alarm.p_value)
-    return StuffingTest(alarms=tuple(found), false_alarm_rate=false_alarm_rate, skipped=skipped)
+    return StuffingTest(alarms=_without_echoes(found), false_alarm_rate=false_alarm_rate, skipped=skipped)
+
+
+def _without_echoes(alarms: list[StuffingAlarm]) -> tuple[StuffingAlarm, ...]:
+    """The alarms without those of newcomers that a campaign explains, or newcomers for another item.
+
+    Where an item wins whatever it meets, the others lose, and the same people seem to vote against them.
+    """
+    first = [alarm for alarm in alarms if alarm.kind == "campaign"]
+    explained = {name for alarm in first for name in alarm.annotators}
+    kept = []
+    for alarm in alarms:
+        if alarm.kind == "newcomers":
+            if 2 * len(explained.intersection(alarm.annotators)) > len(alarm.annotators):
+                continue
+            explained.update(alarm.annotators)
+        kept.append(alarm)
+    return tuple(kept)
 
 
 class _Fit(NamedTuple):
@@ -629,6 +646,7 @@ def _newcomers(votes: _Votes, level: float) -> Iterator[StuffingAlarm]:
 
 def _test_group(votes: _Votes, item: int, members: IntArray) -> tuple[IntArray, IntArray, float, float, float] | None:
     """The group, its votes about the item, the p-value, and the shares of votes won and expected."""
+    assert votes.annotator is not None
     margin = _margins_of_others(votes, members)
     about, inside = (votes.left == item) | (votes.right == item), np.isin(votes.annotator, members)
     rows, rest = np.flatnonzero(about & inside), np.flatnonzero(about & ~inside)
