@@ -117,3 +117,14 @@ def test_real_studies_agree_with_the_formulas(data_folder, study):
         assert outfit == pytest.approx((mine[:, 0] / mine[:, 1]).mean())
     error, variance = np.mean(ranking.uncertainty.std_error**2), np.var(ranking.scores)
     assert found.scale_separation == pytest.approx(variance / (variance + error))
+
+
+def test_halves_may_miss_an_item():
+    names = [f"i{n}" for n in range(8)]
+    pairs = [(a, b) for n, a in enumerate(names) for b in names[n + 1 :]] * 4
+    left, right = zip(*pairs, ("i0", "rare"), strict=True)
+    judges = [f"j{n % 6}" for n in range(len(left))]
+    votes = Comparisons.of(list(left), list(right), list(left), annotator=judges)
+    assert split_half(BradleyTerry(prior_scale=1.0), votes) > 0.9
+    few = Comparisons.of(["a", "b", "c", "d"], ["b", "c", "d", "a"], ["a", "b", "c", "d"], annotator=list("wxyz"))
+    assert np.isnan(split_half(BradleyTerry(prior_scale=1.0), few.take(np.array([0, 1]))))

@@ -49,6 +49,7 @@ def test_a_campaign_of_fresh_names_is_found(seed):
     assert campaigns[0].annotators == tuple(sorted(f"fresh{n}" for n in range(15)))
     np.testing.assert_array_equal(campaigns[0].votes, 361 + np.arange(450))
     assert "voted for m04" in campaigns[0].reason
+    assert "newcomers" not in {alarm.kind for alarm in found.alarms}, "the campaign explains them"
 
 
 def test_honest_collections_raise_hardly_any_alarm():
@@ -124,9 +125,47 @@ def test_a_burst_in_time_is_found(named):
     assert bool(hit.annotators) == named
 
 
+def one_after_another(votes: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """The votes as they come if everyone answers within a tenth of the time."""
+    names, who = np.unique(votes["annotator"], return_inverse=True)
+    rng = np.random.default_rng(seed)
+    return {**votes, "time": rng.random(len(names))[who] + 0.1 * rng.random(len(who))}
+
+
+def with_newcomers(seed: int) -> Comparisons:
+    """15 fresh names who are asked about any items, as by a server, and choose m04 wherever it appears."""
+    votes, rng = one_after_another(honest(seed), seed), np.random.default_rng(seed)
+    left = rng.integers(12, size=450)
+    right = (left + rng.integers(1, 12, size=450)) % 12
+    winner = np.where((left == 4) | (right == 4), 4, np.where(rng.random(450) < 0.5, left, right))
+    stuffed = {
+        "left": NAMES[left],
+        "right": NAMES[right],
+        "winner": NAMES[winner],
+        "annotator": np.repeat([f"fresh{n:02}" for n in range(15)], 30),
+        "time": 2.0 + np.repeat(np.arange(15), 30) / 100 + rng.random(450),
+    }
+    return Comparisons.of(**{name: np.append(votes[name], stuffed[name]) for name in votes})
+
+
+def test_newcomers_for_one_item_are_found_if_others_choose_what_they_are_asked():
+    found = [alarm for seed in range(8) for alarm in find_stuffing(with_newcomers(seed)).alarms if alarm.item == "m04"]
+    newcomers = [alarm for alarm in found if alarm.kind == "newcomers"]
+    assert len(newcomers) >= 5
+    for alarm in newcomers:
+        assert sum(name.startswith("fresh") for name in alarm.annotators) >= 13
+        assert len(alarm.annotators) <= 17
+        assert "came one after another voted for m04" in alarm.reason
+
+
+def test_honest_annotators_who_come_one_after_another_raise_hardly_any_alarm():
+    collections = [Comparisons.of(**one_after_another(honest(200 + seed), seed)) for seed in range(20)]
+    assert sum(bool(find_stuffing(votes)) for votes in collections) <= 1
+
+
 def test_what_could_not_be_tested_is_said():
     found = find_stuffing(Comparisons.of(["a", "b"] * 20, ["b", "c"] * 20, ["a", "c"] * 20))
-    assert set(found.skipped) == {"campaign", "copies", "burst"}
+    assert set(found.skipped) == {"campaign", "copies", "burst", "newcomers"}
     assert not found
     json.dumps(found.as_dict())
     with pytest.raises(SettingError, match="between 0 and 1"):

@@ -6,6 +6,7 @@ import asyncio
 import re
 import socket
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
@@ -142,14 +143,14 @@ def test_cookies_of_two_servers_on_one_host_do_not_clash(start, new_location):
 def test_half_sent_requests_are_ended(start, monkeypatch, sent):
     import uvicorn
 
-    from crowdrank.server import app
+    from crowdrank.server import app as serving
 
     monkeypatch.setattr(middleware, "BODY_SECONDS", 0.3)
-    monkeypatch.setattr(app, "HEADER_SECONDS", 0.3)
-    served = start().app
+    monkeypatch.setattr(serving, "HEADER_SECONDS", 0.3)
+    app = start().app
 
     async def main():
-        config = uvicorn.Config(served, port=0, log_config=None, http=app.TimedProtocol, lifespan="off")
+        config = uvicorn.Config(app, port=0, log_config=None, http=serving.TimedProtocol, lifespan="off")
         server = uvicorn.Server(config)
         task = asyncio.create_task(server.serve())
         while not server.started:
@@ -253,3 +254,79 @@ def test_readers_of_the_board_do_not_take_all_threads(start, monkeypatch):
     monkeypatch.setattr(boards._built, "wait_for", lambda *arguments: waited.append(arguments))
     assert played.client.get("/", headers={"Accept": "text/html"}).status_code == 200
     assert waited == []
+
+
+def play_favourite(played, name, votes, favourite, clock, only_it=False):
+    """Vote for one item wherever it appears, and else for the left; or skip all questions that it is not in."""
+    (token,) = played.join(name)
+
+    def answer(asked):
+        clock.pass_seconds(3)
+        for side in ("left", "right"):
+            if asked[side]["label"] == favourite:
+                return side
+        return "skip" if only_it else "left"
+
+    played.play_directly(token, [answer] * votes)
+    return played._ids[token]
+
+
+def played_by(played, annotators):
+    """How many questions were answered, not skipped, by these annotators."""
+    return sum(played.service.projection.annotators[id_].decided for id_ in annotators)
+
+
+def honest_study(played, clock, annotators=14, votes=36):
+    """Annotators who answer mostly by the names of the items, one after another."""
+    rng = np.random.default_rng(3)
+
+    def answer(asked):
+        clock.pass_seconds(4)
+        margin = (int(asked["right"]["label"][-1]) - int(asked["left"]["label"][-1])) / 2
+        return "left" if rng.random() < 1 / (1 + np.exp(-margin)) else "right"
+
+    for token in played.join(*(f"honest {n}" for n in range(annotators))):
+        played.play_directly(token, [answer] * votes)
+        clock.pass_seconds(600)
+
+
+@pytest.mark.parametrize("only_it", [True, False], ids=["skips all else", "answers everything"])
+def test_a_campaign_is_found_on_the_votes_and_set_aside_with_one_click(start, clock, only_it):
+    played = start(items=ITEMS, clock=clock)
+    played.service.boards.latest = lambda *_: played.service.boards.build()  # however long it takes
+    honest_study(played, clock)
+    api = played.client.get("/api/v1/stuffing", headers=played.admin).json()
+    assert (api["alarms"], api["skipped"]) == ([], {})
+    honest = played.service.boards.build()
+    fresh = [play_favourite(played, f"fresh {n}", 60, "item 8", clock, only_it) for n in range(10)]
+    alarms = played.client.get("/api/v1/stuffing", headers=played.admin).json()["alarms"]
+    kind = "campaign" if only_it else "newcomers"
+    (alarm,) = [one for one in alarms if (one["kind"], one["item"]) == (kind, "item 8")]
+    found, counted = [one["id"] for one in alarm["annotators"]], alarm["votes_of_annotators"]
+    assert set(found) >= set(fresh)
+    assert len(found) <= len(fresh) + (not only_it), "whoever came just before cannot always be told apart"
+    admin = played.enter(played.secret, "admin")
+    page = admin.get("/admin", headers={"Accept": "text/html"}).text
+    assert f"Set all {counted} votes of these {len(found)} annotators aside" in page
+    assert "voted for item 8" in page
+    csrf = re.search(r'name="csrf" value="([^"]+)"', page)[1]
+    form = {"csrf": csrf, "annotators": ",".join(map(str, found)), "reason": f"stuffing ({kind}): item 8"}
+    shown = admin.post("/admin/quarantine", data=form, headers={"Accept": "text/html"}).text
+    assert "Votes set aside" in shown
+    assert "Tests for vote stuffing: no alarm." in shown
+    assert played.service.projection.n_counted == 14 * 36 + played_by(played, fresh) - counted
+    assert played.service.boards.build().rows[-1].item == honest.rows[-1].item == "item 8"
+    assert admin.post("/admin/quarantine", data=form, headers={"Accept": "text/html"}).status_code == 404
+    assert admin.post("/admin/quarantine", data=form | {"annotators": "1,x"}).status_code == 422
+    assert "stuffing" in admin.get("/admin/audit", headers={"Accept": "text/html"}).text
+
+
+def test_what_cannot_be_tested_for_stuffing_is_said(start):
+    played = start(items=ITEMS, settings={"task": {"type": "choice"}})
+    assert played.client.get("/api/v1/stuffing").status_code == 401
+    found = played.client.get("/api/v1/stuffing", headers=played.admin).json()
+    assert (found["alarms"], found["skipped"]) == ([], {"all": "there are no votes yet"})
+    (ann,) = played.join("ann")
+    played.play(ann, [lambda asked: "skip"])
+    page = played.enter(played.secret, "admin").get("/admin/annotators", headers={"Accept": "text/html"})
+    assert "Not tested (there are no votes yet)." in page.text

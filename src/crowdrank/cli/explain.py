@@ -29,7 +29,7 @@ def explain(
     ] = False,
     stuffing: Annotated[
         bool,
-        typer.Option("--stuffing", help="Test for vote stuffing: campaigns for one item, copies, bursts in time."),
+        typer.Option("--stuffing", help="Test for vote stuffing: campaigns for one item, copies, bursts, newcomers."),
     ] = False,
     within: Annotated[str | None, typer.Option(help="Query of the two items, if there are several queries.")] = None,
     columns: options.Columns = None,

@@ -179,7 +179,7 @@ def rank(
         criteria=tuple(parse_names(criteria)),
         weights=leaderboard_options.parse_weights(weights),
         cluster=cluster,
-        score_scale=scale,
+        score_scale=None if scale is None else scale.value,
         anchors=leaderboard_options.parse_anchors(anchors),
         link_to=link_to,
         min_comparisons=min_comparisons,

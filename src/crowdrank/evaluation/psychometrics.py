@@ -16,6 +16,8 @@ from crowdrank.results import Ranking
 
 OUTCOME_DISTANCE = 1.0 - np.eye(3)
 """Right, tie and left are nominal: any two are equally far apart."""
+# Share of the items that both halves must have judged.
+_SHARE_IN_BOTH = 0.5
 _SPLITS = 10
 _SMALLEST_VARIANCE = 1e-9
 
@@ -109,7 +111,8 @@ def scale_separation(ranking: Ranking) -> float:
 def split_half(model: Model, comparisons: Comparisons, *, splits: int = _SPLITS, seed: int = 0) -> float:
     """Return the mean correlation of the scores of two random halves, stepped up by Spearman and Brown: 2r/(1 + r).
 
-    Halves are made of annotators if there are several, else of judgments. NaN if a half cannot rank all items.
+    Halves are made of annotators if there are several, else of judgments. Items that only one half judged are left out
+    of its correlation. NaN if these are more than half of the items, or if a half has no finite scores.
     """
     rng = np.random.default_rng(seed)
     by_annotator = comparisons.annotator is not None and len(comparisons.annotators) > 1
@@ -120,11 +123,12 @@ def split_half(model: Model, comparisons: Comparisons, *, splits: int = _SPLITS,
         in_first = np.zeros(units, bool)
         in_first[rng.permutation(units)[: units // 2]] = True
         halves = [comparisons.take(np.flatnonzero(in_first[unit] == side)) for side in (True, False)]
-        if any(not len(half) or not half.n_judgments_per_item.all() for half in halves):
+        in_both = np.logical_and(*(half.n_judgments_per_item > 0 for half in halves))
+        if in_both.sum() < max(3, _SHARE_IN_BOTH * len(in_both)):
             return float("nan")
         try:
             with muted_warnings(CrowdrankWarning):
-                one, other = (model.fit(half).scores for half in halves)
+                one, other = (model.fit(half).scores[in_both] for half in halves)
         except (DisconnectedError, SeparationError):  # a model without prior has no finite scores for a half
             return float("nan")
         r = 0.0 if not (np.ptp(one) and np.ptp(other)) else float(np.corrcoef(one, other)[0, 1])

@@ -185,9 +185,13 @@ def _groups(copies: list[tuple[int, int, int, int, float]]) -> Iterator[tuple[In
 # which an item wins or loses more than in the rest: the largest standardised sum of residuals over all items and
 # intervals, against its distribution under random signs of each annotator's residuals (Liu 1988).
 #
-# Each test has a third of the false alarm rate, shared among everything that it looks at (Bonferroni).
+# newcomers Annotators who came one after another, as far as the times of their first answers say, and favour an item:
+# the same likelihood ratio test. Who assigns the questions, as a collection server does, leaves a campaign no choice of
+# what it is asked, so its names are not devoted to an item; but they come together.
+#
+# Each test has a quarter of the false alarm rate, shared among everything that it looks at (Bonferroni).
 
-_TESTS = 3
+_TESTS = 4
 # Campaigns: who is devoted to an item, and how many votes of them and of others about it are enough for a test.
 _DEVOTED_SHARE, _MIN_ANSWERS = 0.9, 3
 _MIN_DEVOTED_VOTES, _MIN_OTHER_VOTES = 10, 5
@@ -200,6 +204,13 @@ _STRETCHES, _STRETCH_SCALE = np.geomspace(0.25, 4.0, 13), 0.5
 _MIN_VOTES, _MIN_INTERVAL = 20, 5
 _INTERVALS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 _FLIPS = 999
+# Newcomers: how many came in a row, at most this share of all; how many annotators times items fit into memory; and
+# standard errors from which a group is looked at closely.
+_GROUPS, _LARGEST_GROUP = (3, 5, 8, 12, 20, 35, 60, 100), 0.5
+_MAX_CELLS = 5_000_000
+_NOTICEABLE = 2.0
+# How many items are looked at closely: fewer if there are many votes, because each takes four fits.
+_MOST_ITEMS, _FEWEST_ITEMS, _VOTES_FITTED = 60, 4, 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +219,7 @@ class StuffingAlarm:
 
     Parameters
     ----------
-    kind : {"campaign", "copies", "burst"}
+    kind : {"campaign", "copies", "burst", "newcomers"}
         The test that raised the alarm.
     item : str or None
         The item that profits or suffers; None for copies.
@@ -274,7 +285,7 @@ def find_stuffing(comparisons: Comparisons, *, false_alarm_rate: float = 0.02, s
     Parameters
     ----------
     comparisons : Comparisons
-        The votes. Annotators are needed for campaigns and copies, times for bursts.
+        The votes. Annotators are needed for campaigns and copies, times for bursts, and both for newcomers.
     false_alarm_rate : float, default 0.02
         Probability of any alarm if all votes are honest.
     seed : int, default 0
@@ -301,11 +312,33 @@ def find_stuffing(comparisons: Comparisons, *, false_alarm_rate: float = 0.02, s
     votes = _Votes(comparisons)
     level = false_alarm_rate / _TESTS
     tests: dict[str, Callable[[_Votes, float], Iterator[StuffingAlarm]]]
-    tests = {"campaign": _campaigns, "copies": _copies, "burst": partial(_bursts, seed=seed)}
+    tests = {
+        "campaign": _campaigns,
+        "copies": _copies,
+        "burst": partial(_bursts, seed=seed),
+        "newcomers": _newcomers,
+    }
     skipped = {name: reason for name in tests if (reason := votes.missing_for(name))}
     found = [alarm for name, test in tests.items() if name not in skipped for alarm in test(votes, level)]
     found.sort(key=lambda alarm: alarm.p_value)
-    return StuffingTest(alarms=tuple(found), false_alarm_rate=false_alarm_rate, skipped=skipped)
+    return StuffingTest(alarms=_without_echoes(found), false_alarm_rate=false_alarm_rate, skipped=skipped)
+
+
+def _without_echoes(alarms: list[StuffingAlarm]) -> tuple[StuffingAlarm, ...]:
+    """The alarms without those of newcomers that a campaign explains, or newcomers for another item.
+
+    Where an item wins whatever it meets, the others lose, and the same people seem to vote against them.
+    """
+    first = [alarm for alarm in alarms if alarm.kind == "campaign"]
+    explained = {name for alarm in first for name in alarm.annotators}
+    kept = []
+    for alarm in alarms:
+        if alarm.kind == "newcomers":
+            if 2 * len(explained.intersection(alarm.annotators)) > len(alarm.annotators):
+                continue
+            explained.update(alarm.annotators)
+        kept.append(alarm)
+    return tuple(kept)
 
 
 class _Fit(NamedTuple):
@@ -331,12 +364,17 @@ class _Votes:
         """Why a test cannot be made; empty if it can."""
         if len(self.rows) < _MIN_VOTES:
             return f"fewer than {_MIN_VOTES} decided votes"
-        if test == "burst":
+        if test in ("burst", "newcomers"):
             time = self.comparisons.time
             known = None if time is None else time[~np.isnan(time)]
-            return "the votes have no times" if known is None or len(np.unique(known)) < _MIN_VOTES else ""
+            if known is None or len(np.unique(known)) < _MIN_VOTES:
+                return "the votes have no times"
+        if test == "burst":
+            return ""
         if self.annotator is None or len(self.labels) < 2:
             return "the votes do not name annotators"
+        if test == "newcomers" and len(self.labels) * len(self.names) > _MAX_CELLS:
+            return f"more than {_MAX_CELLS:,} annotators times items"
         if test == "copies" and len(self.labels) > MAX_ANNOTATORS:
             return f"more than {MAX_ANNOTATORS:,} annotators"
         return ""
@@ -541,3 +579,175 @@ def _largest(sequence: _Sequence, residual: FloatArray) -> tuple[float, int, int
         if value[at] > best[0]:
             best = (float(value[at]), at, length)
     return best
+
+
+# Newcomers
+
+
+class _Residuals(NamedTuple):
+    """By annotators in the order of their first answers and items, summed from the first annotator on."""
+
+    order: IntArray
+    total: FloatArray
+    variance: FloatArray
+    votes: FloatArray
+
+    def standardise(self, start: IntArray, end: IntArray) -> FloatArray:
+        """Residuals of groups of annotators by item, in standard errors; 0 where there are too few votes."""
+        votes = self.votes[end] - self.votes[start]
+        enough = (votes >= _MIN_DEVOTED_VOTES) & (self.votes[-1] - votes >= _MIN_OTHER_VOTES)
+        error = np.sqrt(self.variance[end] - self.variance[start] + 1e-9)
+        return np.where(enough, (self.total[end] - self.total[start]) / error, 0.0)
+
+    def of_item(self, item: int) -> _Residuals:
+        return _Residuals(self.order, *(table[:, item] for table in (self.total, self.variance, self.votes)))
+
+
+def _newcomers(votes: _Votes, level: float) -> Iterator[StuffingAlarm]:
+    annotator = votes.annotator
+    assert annotator is not None
+    everybody = _residuals(votes, _skilled_margins(votes, votes.fit().scores))
+    came = len(everybody.order)
+    longest = int(_LARGEST_GROUP * came)
+    starts, ends = _windows(came, longest)
+    if not len(starts):
+        return
+    largest = np.abs(everybody.standardise(starts, ends)).max(axis=0)
+    most = int(np.clip(_VOTES_FITTED // len(votes.rows), _FEWEST_ITEMS, _MOST_ITEMS))
+    looked_at = [int(i) for i in np.argsort(-largest, kind="stable")[:most] if largest[i] > _NOTICEABLE]
+
+    def strongest(table: _Residuals, item: int, sign: float) -> IntArray:
+        return table.order[slice(*_widest(table.of_item(item), sign, starts, ends, longest))]
+
+    # Every group and every item could have been chosen, whether it was looked at or not.
+    tests = came * longest * len(votes.names)
+    for item in looked_at:
+        # A campaign of many names moves the scores, and then it is the others who seem to vote against the item.
+        groups = []
+        for sign in (1.0, -1.0):
+            margin = _margins_of_others(votes, strongest(everybody, item, sign), item)
+            if margin is not None:  # without the group, the scores show more clearly who belongs to it
+                groups.append(strongest(_residuals(votes, margin), item, sign))
+        found = [one for one in (_test_group(votes, item, members) for members in groups) if one is not None]
+        clear = [one for one in found if one[2] * tests < level and abs(one[3] - one[4]) > _MIN_EXCESS]
+        if clear:  # if two groups contradict each other, the smaller one is the odd one
+            members, rows, p, wins, expected = min(clear, key=lambda one: (len(one[0]), one[2]))
+            side = "for" if wins > expected else "against"
+            yield votes.alarm(
+                "newcomers",
+                item,
+                members,
+                rows,
+                p * tests,
+                f"{len(members):,} annotators who came one after another voted {side} {votes.names[item]}: it won "
+                f"{wins:.0%} of their {len(rows):,} votes about it, and {expected:.0%} were expected from the others.",
+            )
+
+
+def _test_group(votes: _Votes, item: int, members: IntArray) -> tuple[IntArray, IntArray, float, float, float] | None:
+    """The group, its votes about the item, the p-value, and the shares of votes won and expected."""
+    assert votes.annotator is not None
+    margin = _margins_of_others(votes, members)
+    about, inside = (votes.left == item) | (votes.right == item), np.isin(votes.annotator, members)
+    rows, rest = np.flatnonzero(about & inside), np.flatnonzero(about & ~inside)
+    if margin is None or len(rows) < _MIN_DEVOTED_VOTES or len(rest) < _MIN_OTHER_VOTES:
+        return None
+    taste = _taste_variance(votes, margin, np.flatnonzero(~inside))
+    return members, rows, *_difference_test(votes, margin, item, rows, rest, taste)
+
+
+def _margins_of_others(votes: _Votes, members: IntArray, item: int = -1) -> FloatArray | None:
+    """Margins by the scores of everyone else's votes; None if these order nothing."""
+    assert votes.annotator is not None
+    others = np.flatnonzero(~np.isin(votes.annotator, members))
+    if len(others) < _MIN_VOTES:
+        return None
+    try:
+        return _skilled_margins(votes, votes.fit(others).scores, item)
+    except CrowdrankError:
+        return None
+
+
+def _difference_test(
+    votes: _Votes, margin: FloatArray, item: int, rows: IntArray, rest: IntArray, taste: float
+) -> tuple[float, float, float]:
+    """P-value of a score of an item that differs between two groups, the share of votes it won, and that expected.
+
+    Both scores are free, so it does not matter how few votes of the others there are. Tastes let them differ a little.
+    """
+    assert votes.annotator is not None
+    likelihood = []
+    for chosen in (rows, rest):
+        on_left = votes.left[chosen] == item
+        lead, won = np.where(on_left, 1.0, -1.0) * margin[chosen], votes.left_won[chosen] == on_left
+        shifted = np.where(won, 1.0, -1.0)[:, None] * (lead[:, None] + _SHIFTS)
+        likelihood.append(-np.logaddexp(0.0, -shifted).sum(axis=0))
+        if chosen is rows:
+            wins, expected = float(won.mean()), float(np.mean(1 / (1 + np.exp(-lead))))
+    people = [len(np.unique(votes.annotator[chosen])) for chosen in (rows, rest)]
+    variance = taste * sum(1 / n for n in people)
+    together = likelihood[0][:, None] + likelihood[1] - (_SHIFTS[:, None] - _SHIFTS) ** 2 / (2 * variance)
+    ratio = 2 * float(likelihood[0].max() + likelihood[1].max() - together.max())
+    from math import erfc, sqrt
+
+    return erfc(sqrt(max(ratio, 0.0) / 2)), wins, expected
+
+
+def _residuals(votes: _Votes, margin: FloatArray) -> _Residuals:
+    assert votes.annotator is not None
+    assert votes.comparisons.time is not None
+    people, items = len(votes.labels), len(votes.names)
+    first = np.full(people, np.inf)
+    np.fmin.at(first, votes.annotator, votes.comparisons.time)
+    order = np.argsort(first, kind="stable")
+    order = order[np.isfinite(first[order])]
+    chance = 1 / (1 + np.exp(-margin))
+    residual = votes.left_won - chance
+    cells = np.concatenate([votes.annotator * items + side for side in (votes.left, votes.right)])
+
+    def tabulate(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(cells, values, people * items).reshape(people, items)[order])
+
+    noise = tabulate(np.tile(chance * (1 - chance), 2))
+    taste = _taste_variance(votes, margin, np.arange(len(votes.rows)))
+    tables = (tabulate(np.append(residual, -residual)), noise + taste * noise**2, tabulate(np.ones(len(cells))))
+    return _Residuals(order, *(np.concatenate((np.zeros((1, items)), np.cumsum(one, axis=0))) for one in tables))
+
+
+def _windows(came: int, longest: int) -> tuple[IntArray, IntArray]:
+    """Where groups of newcomers begin and end: of several sizes, each overlapping the next."""
+    groups = [(start, start + m) for m in _GROUPS if m <= longest for start in range(0, came - m + 1, max(1, m // 3))]
+    found = np.array(groups, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def _widest(table: _Residuals, sign: float, starts: IntArray, ends: IntArray, longest: int) -> tuple[int, int]:
+    """The group with the largest residual of one item for or against it, its ends moved as far as that grows."""
+    best = int(np.argmax(sign * table.standardise(starts, ends)))
+    start, end = int(starts[best]), int(ends[best])
+    reach = np.arange(-(end - start), end - start + 1)
+    moved = np.clip(start + reach, 0, len(table.order)), np.clip(end + reach, 0, len(table.order))
+    first, last = (side.ravel() for side in np.meshgrid(*moved))
+    valid = (last - first >= _GROUPS[0]) & (last - first <= longest)
+    first, last = first[valid], last[valid]
+    at = int(np.argmax(sign * table.standardise(first, last)))
+    return int(first[at]), int(last[at])
+
+
+def _skilled_margins(votes: _Votes, scores: FloatArray, item: int = -1) -> FloatArray:
+    """Margins of the scores times how much each annotator follows them, so that careless ones raise no alarm.
+
+    Votes about `item` do not count for that: those who lift a bad item would seem to answer in reverse. The test itself
+    lets them count, which makes it cautious.
+    """
+    annotator, margin, people = votes.annotator, votes.margins(scores), len(votes.labels)
+    assert annotator is not None
+    slope, counts = np.ones(people), (votes.left != item) & (votes.right != item)
+    for _ in range(12):
+        chance = 1 / (1 + np.exp(-np.clip(slope[annotator] * margin, -30, 30)))
+        gradient = np.bincount(annotator, counts * (votes.left_won - chance) * margin, people) - _SLOPE_PRECISION * (
+            slope - 1
+        )
+        curvature = np.bincount(annotator, counts * chance * (1 - chance) * margin**2, people) + _SLOPE_PRECISION
+        slope = slope + np.clip(gradient / curvature, -1.0, 1.0)
+    return np.asarray(np.clip(slope[annotator] * margin, -30, 30))

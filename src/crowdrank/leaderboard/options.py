@@ -125,8 +125,8 @@ def feature_settings(model: type[Model], name: str, options: LeaderboardOptions)
         raise SettingError(f"{why}: control=True needs {' or '.join(models_with('covariates'))}.")
     raise SettingError(
         f"{name} does not use features=. Pass control=True to remove their effect by "
-        f"{' or '.join(models_with('covariates'))}, or choose {' or '.join(models_with('features'))}, which estimates "
-        "how far they bias each annotator."
+        f"{' or '.join(models_with('covariates'))}, or choose {' or '.join(models_with('features'))}: they estimate "
+        "how far features bias each annotator."
     )
 
 

@@ -19,6 +19,7 @@ from crowdrank.active import decision, reliability
 from crowdrank.active.stopping import forecast_from_draws
 from crowdrank.data import LEFT, RIGHT, Comparisons, Judgments, Rankings, Ratings
 from crowdrank.errors import CrowdrankError, muted_warnings
+from crowdrank.evaluation import StuffingTest, find_stuffing
 from crowdrank.evaluation.recommendation import model_of
 from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import default_model
@@ -329,6 +330,13 @@ class Board:
     def json(self) -> bytes:
         """The board as JSON, made once for all who read it."""
         return json.dumps(self.as_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+    @cached_property
+    def stuffing(self) -> StuffingTest | None:
+        """The test for vote stuffing, made when someone looks; None if there are no comparisons of pairs."""
+        if not isinstance(self.judgments, Comparisons):
+            return None
+        return find_stuffing(self.judgments)
 
     def explain(self, above: str, below: str, query: str = "") -> str:
         """Say in one sentence why one item is above another, or is not."""

@@ -1,4 +1,4 @@
-"""Notice bursts of votes from one address, and set votes aside: the board with them and without.
+"""Notice bursts of votes from one address and other signs of stuffing, and set votes aside.
 
 Someone who votes many times with the public link looks like a classroom behind one address. So nothing is discarded
 automatically: the organiser is warned, sets the votes aside with one click, compares both boards, and can take it back.
@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdrank.errors import muted_warnings
 from crowdrank.results import Ranking
-from crowdrank.server.boards import board_model, item_keys
+from crowdrank.server.boards import Board, board_model, item_keys
 from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator
 from crowdrank.server.service import Service
@@ -38,6 +38,42 @@ def find_bursts(service: Service) -> list[Json]:
     with projection.lock:
         found = [_burst(projection, key.hex()[:16], annotators) for key, annotators in shared.items()]
     return sorted((burst for burst in found if burst is not None), key=lambda burst: -burst["votes"])
+
+
+def find_alarms(service: Service, board: Board) -> Json:
+    """Return what the tests for vote stuffing found on a board, with whose votes would be set aside.
+
+    Whole annotators are set aside, whichever way they answered: leaving out only the votes for an item would decide
+    against it.
+    """
+    test, projection = board.stuffing, service.projection.catch_up()
+    if test is None:
+        reason = "there are no votes yet" if board.judgments is None else "only comparisons of pairs are tested"
+        return {"seq": board.seq, "alarms": [], "false_alarm_rate": None, "skipped": {"all": reason}}
+    with projection.lock:
+        voters = {one.name: one for one in projection.annotators.values() if not one.excluded}
+        alarms = []
+        for alarm in test.alarms:
+            found = [voters[name] for name in alarm.annotators if name in voters]
+            if found:  # otherwise they were set aside after this board
+                counted = sum(int(projection.votes.counts[row]) for one in found for row in one.votes)
+                alarms.append(
+                    {
+                        "kind": alarm.kind,
+                        "item": alarm.item,
+                        "reason": alarm.reason,
+                        "p_value": alarm.p_value,
+                        "votes": len(alarm.votes),
+                        "annotators": [{"id": one.id, "name": one.name} for one in found],
+                        "votes_of_annotators": counted,
+                    }
+                )
+    return {
+        "seq": board.seq,
+        "alarms": alarms,
+        "false_alarm_rate": test.false_alarm_rate,
+        "skipped": dict(test.skipped),
+    }
 
 
 def set_aside(service: Service, annotators: Iterable[int], actor: str, reason: str = "") -> list[int]:

@@ -34,7 +34,7 @@ from crowdrank.models.crowd.marginal_objective import AveragedTables, MarginalOb
 from crowdrank.models.crowd.quality_priors import TieDistribution
 from crowdrank.models.crowd.ties import fit_ties
 
-THIN, MAX_PROFILED_ITEMS = 100, 200
+THIN, MAX_PROFILED_ITEMS = 300, 200
 """Answers per item below which this is used, and up to how many items."""
 # Distance between points along log σ, and the lowest of them.
 _STEP, _LOWEST = 0.4, float(np.log(0.12))

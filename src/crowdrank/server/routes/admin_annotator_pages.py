@@ -29,10 +29,19 @@ _NOTICES = {"exclude": "excluded", "include": "included", "void": "voided", "quo
 def annotators(request: Request) -> Response:
     service = service_of(request)
     session = service.authenticator.admin(request)
-    rows = annotator_summaries.summarise(service.projection.catch_up(), service.boards.latest(BOARD_WAIT))
+    board = service.boards.latest(BOARD_WAIT)
+    rows = annotator_summaries.summarise(service.projection.catch_up(), board)
     held = any(row["quarantined"] for row in rows)
     effect = quarantine.boards_with_and_without(service) if held else None
-    return page(request, "annotators.html", admin=True, csrf=session.csrf, annotators=rows, quarantine=effect)
+    return page(
+        request,
+        "annotators.html",
+        admin=True,
+        csrf=session.csrf,
+        annotators=rows,
+        quarantine=effect,
+        stuffing=quarantine.find_alarms(service, board),
+    )
 
 
 @router.get("/admin/annotators/{id_}")

@@ -39,6 +39,7 @@ def overview(request: Request) -> Response:
         decision=None if board.decision is None else board.decision.summary,
         join_url=public_url(request, "/join"),
         bursts=quarantine.find_bursts(service),
+        stuffing=quarantine.find_alarms(service, board),
         flagged=[one for one in annotators if one["verdict"] in _FLAGGED_VERDICTS and not one["excluded"]],
     )
 

@@ -1,4 +1,4 @@
-"""Bursts of votes from one address, and votes that are set aside: API and forms for admins."""
+"""Signs of vote stuffing, and votes that are set aside: API and forms for admins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from crowdrank.server import quarantine
 from crowdrank.server.errors import RequestError
-from crowdrank.server.routes import Form, redirect
+from crowdrank.server.routes import BOARD_WAIT, Form, SubmittedForm, redirect
 from crowdrank.server.routes.judging_api import RequestBody, bearer, error_responses
 from crowdrank.server.service import service_of
 
@@ -38,6 +38,14 @@ def bursts(request: Request) -> Response:
     return JSONResponse({"bursts": quarantine.find_bursts(service)})
 
 
+@router.get("/stuffing", responses=_ERRORS)
+def stuffing(request: Request) -> Response:
+    """Return what the tests for vote stuffing found: campaigns, near-copies, bursts in time, newcomers."""
+    service = service_of(request)
+    service.admin(request)
+    return JSONResponse(quarantine.find_alarms(service, service.boards.latest(BOARD_WAIT)))
+
+
 @router.get("/quarantine", responses=_ERRORS)
 def with_and_without(request: Request) -> Response:
     """Return whose votes are set aside, and the ranks of all items with these votes and without them."""
@@ -62,15 +70,26 @@ def release(request: Request, given: ReleaseBody) -> Response:
 
 
 @pages.post("/admin/quarantine")
-def set_burst_aside(request: Request, form: Form) -> Response:
-    """Set the votes of one burst aside."""
+def set_aside_by_form(request: Request, form: Form) -> Response:
+    """Set the votes of one burst aside, or those of the annotators of an alarm."""
     service = service_of(request)
     actor = service.admin(request, form.csrf)
+    if form["annotators"]:
+        if not quarantine.set_aside(service, _annotator_ids(form), actor, form["reason"][:500]):
+            raise RequestError(404, "These votes are set aside already.")
+        return redirect("/admin/annotators", "set_aside")
     found = [burst for burst in quarantine.find_bursts(service) if burst["key"] == form["burst"]]
     if not found:
         raise RequestError(404, "These votes are set aside already, or their address is no longer stored.")
     quarantine.set_aside(service, found[0]["annotators"], actor, "burst of votes from one address")
     return redirect("/admin/annotators", "set_aside")
+
+
+def _annotator_ids(form: SubmittedForm) -> list[int]:
+    words = form["annotators"].split(",")
+    if not all(word.isascii() and word.isdigit() and len(word) <= 18 for word in words):
+        raise RequestError(422, "The annotators must be numbers, separated by commas.")
+    return [int(word) for word in words]
 
 
 @pages.post("/admin/quarantine/release")
