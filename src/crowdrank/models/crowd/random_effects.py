@@ -36,7 +36,7 @@ from crowdrank.models.crowd.quality_priors import (
     grid_quantiles,
     make_grids,
 )
-from crowdrank.models.crowd.spread_profile import MAX_PROFILED_ITEMS, THIN, ProfileExplorer
+from crowdrank.models.crowd.spread_profile import ProfileExplorer, is_thin
 from crowdrank.models.pairwise.spread import neighbours_only
 from crowdrank.results import Convergence, Ranking, Uncertainty
 
@@ -290,10 +290,9 @@ def _are_few(comparisons: Comparisons) -> bool:
 
 def _explorer_for(comparisons: Comparisons) -> type[LatticeExplorer | ProfileExplorer | StarExplorer]:
     """How hyperparameters are integrated out, which depends on the size of the data."""
-    rows, items = len(comparisons), len(comparisons.items)
     if _are_few(comparisons):
         return LatticeExplorer
-    return ProfileExplorer if rows < THIN * items and items <= MAX_PROFILED_ITEMS else StarExplorer
+    return ProfileExplorer if is_thin(len(comparisons), len(comparisons.items)) else StarExplorer
 
 
 def _first_ties(shards: ShardedData, items: int) -> TieDistribution:

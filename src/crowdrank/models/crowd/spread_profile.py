@@ -34,8 +34,8 @@ from crowdrank.models.crowd.marginal_objective import AveragedTables, MarginalOb
 from crowdrank.models.crowd.quality_priors import TieDistribution
 from crowdrank.models.crowd.ties import fit_ties
 
-THIN, MAX_PROFILED_ITEMS = 300, 200
-"""Answers per item below which this is used, and up to how many items."""
+# Up to how many items this is used, and with fewer answers per item than this; with more, if there are few in all.
+_MAX_ITEMS, _THIN, _LESS_THIN, _FEW_ROWS = 200, 100, 300, 5_000
 # Distance between points along log σ, and the lowest of them.
 _STEP, _LOWEST = 0.4, float(np.log(0.12))
 # Where the posterior is narrower than this, points are this many of its standard deviations apart.
@@ -54,6 +54,11 @@ _QUALITY_DIFFERENCE, _LEAST_CURVATURE = 0.1, 0.15
 # By about this much the log evidence of items that differ is still too small (by importance sampling with 6,000 draws,
 # 1,500 answers about 100 items): two cumulants of a few draws miss the tails. That of equal items is exact.
 _SHORTFALL = 1.5
+
+
+def is_thin(rows: int, items: int) -> bool:
+    """Whether items have so few answers that the spread of the scores is uncertain."""
+    return items <= _MAX_ITEMS and rows < (_LESS_THIN if rows <= _FEW_ROWS else _THIN) * items
 
 
 class _State(NamedTuple):
