@@ -128,7 +128,7 @@ def test_answers_to_buy_have_a_gain_per_price(crowdrank, votes, tmp_path):
     prices.write_text("annotator,kind,price\ngold,,4\n")
     ended = crowdrank("next", votes, "--ask", "gold", "--people", prices, "--count", 2, "--out", out)
     assert ended.code == 0, ended.err
-    assert "2 answers for 8" in ended.out
+    assert "2 answers at a price of 8" in ended.out
     bought = pl.read_csv(out)
     assert bought.columns == ["annotator", "left", "right", "gain", "price", "gain_per_price"]
     assert bought["annotator"].to_list() == ["gold", "gold"]

@@ -35,7 +35,7 @@ def named():
 EXAMPLES = {
     "comparisons without annotators": lambda: (Comparisons.of(**_PAIR), None),
     "comparisons by several annotators": lambda: (named(), None),
-    "comparisons by a crowd of two camps": lambda: (crowd((30, 20), votes=60)[0], None),
+    "comparisons by a crowd that falls into two camps": lambda: (crowd((30, 20), votes=60)[0], None),
     "comparisons by three judges who saw both orders": lambda: (jury()[0], None),
     "comparisons by language models": lambda: (named(), kinds(x="llm", y="llm", z="llm")),
     "comparisons by people and language models": lambda: (named(), kinds(x="human", y="llm", z="llm")),

@@ -175,7 +175,7 @@ def test_the_command_ranks_by_criteria(crowdrank, tmp_path):
     wide, _ = criteria_table()
     wide.write_csv(tmp_path / "votes.csv")
     shown = crowdrank("rank", tmp_path / "votes.csv", "--criteria", "helpful,harmless", "--weight", "helpful=3").out
-    assert "The overall is 25% harmless, 75% helpful." in shown
+    assert "The overall score is 25% harmless, 75% helpful." in shown
     assert "correlation" in shown
 
 

@@ -722,7 +722,7 @@ def _windows(came: int, longest: int) -> tuple[IntArray, IntArray]:
 
 
 def _widest(table: _Residuals, sign: float, starts: IntArray, ends: IntArray, longest: int) -> tuple[int, int]:
-    """The group with the largest residual of one item for or against it, its ends moved as far as that grows."""
+    """The group with the largest residual of one item for or against it, its ends moved while that makes it grow."""
     best = int(np.argmax(sign * table.standardise(starts, ends)))
     start, end = int(starts[best]), int(ends[best])
     reach = np.arange(-(end - start), end - start + 1)

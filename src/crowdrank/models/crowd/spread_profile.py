@@ -81,16 +81,16 @@ class ProfileExplorer(Explorer):
         found = self._profile(first, least)
         if found[0].hyper.quality.mean < 0.5 and not self.fixed[1] and self.is_allowed(-found[0].scores):
             log_scale, log_alpha, log_beta = coordinates(found[0].hyper)
-            mirrored = self._profile(self.mode((log_scale, log_beta, log_alpha), -found[0].scores), least)
-            found = max(found, mirrored, key=lambda modes: modes[0].log_weight)
+            reflected = self._profile(self.mode((log_scale, log_beta, log_alpha), -found[0].scores), least)
+            found = max(found, reflected, key=lambda modes: modes[0].log_weight)
         best = found[0]
         if self.may_be_reversed(best):
             at, tie = coordinates(best.hyper), best.hyper.tie
-            upright, turned = self.mode(at, best.scores, tie), self.mode(at, -best.scores, tie)
-            behind = turned.log_weight - upright.log_weight
-            if upright.distance_to(turned.scores) > 1.0 and behind > -IMPLAUSIBLE:
+            as_is, negated = self.mode(at, best.scores, tie), self.mode(at, -best.scores, tie)
+            behind = negated.log_weight - as_is.log_weight
+            if as_is.distance_to(negated.scores) > 1.0 and behind > -IMPLAUSIBLE:
                 total = np.logaddexp.reduce([mode.log_weight for mode in found])
-                found.append(replace(turned, log_weight=float(total) + behind, is_reversed=True))
+                found.append(replace(negated, log_weight=float(total) + behind, is_reversed=True))
         return found + [mode for mode in null if mode.log_weight > best.log_weight - IMPLAUSIBLE]
 
     def _profile(self, start: Mode, least: float) -> list[Mode]:
