@@ -9,6 +9,7 @@ import pytest
 import crowdrank as cr
 from crowdrank.errors import DataError, SettingError, UnknownNameError
 from crowdrank.leaderboard.categories import with_weighted_overall
+from crowdrank.pipeline import RankOptions, run
 from crowdrank.reports import Leaderboard, leaderboard_html
 from crowdrank.results import Ranking, board_table, category_differences, criterion_correlations
 from crowdrank.results.categories import _correlation
@@ -82,7 +83,7 @@ def test_saving_keeps_the_overall(ranking, tmp_path):
 
 def test_annotators_count_alike_and_that_is_said(arena):
     named = arena.with_columns(annotator=pl.Series(["ann", "bob", "cat"] * (arena.height // 3)))
-    result = cr.pipeline.run(named, cr.pipeline.RankOptions(by="topic"))
+    result = run(named, RankOptions(by="topic"))
     assert "quality of annotators is not modelled" in result.choice.reason
     with pytest.raises(SettingError, match="crowd-bt does not pool categories"):
         cr.rank(named, by="topic", model="crowd-bt")
