@@ -14,8 +14,7 @@ import polars as pl
 
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Items, Judgments
-from crowdrank.errors import AmbiguousNameError, DataError, UnknownNameError
-from crowdrank.results.display import check_level, ranking_frame, reversed_note
+from crowdrank.errors import AmbiguousNameError, DataError, SettingError, UnknownNameError
 from crowdrank.results.parts import (
     CLOSED_FORM,
     Annotators,
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
     from crowdrank.results.drift import Drift
 
 _TOP_IN_REPR = 5
+
+# Annotators whose names a note shows.
+_NAMES_IN_NOTE = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -277,7 +279,7 @@ class Ranking:
         found = [] if self.convergence.converged else [self.convergence.describe(self.model)]
         found += [] if self._lazy.notes is None else self._lazy.notes()
         if self.has_annotators:
-            found += reversed_note(self.annotators.reversed)
+            found += _reversed_note(self.annotators.reversed)
         return list(dict.fromkeys(found))  # a loaded ranking has stored them all
 
     def verdicts(self, **settings: Any) -> Verdicts:
@@ -344,7 +346,7 @@ class Ranking:
 
     def rank_intervals(self, level: float = 0.95, simultaneous: bool | None = None) -> tuple[IntArray, IntArray]:
         """Return the lower and upper ends of the rank intervals, one per item. See `table`."""
-        check_level(level)
+        _check_level(level)
         together = self.simultaneous if simultaneous is None else simultaneous
         return self.uncertainty.rank_intervals(self.items, self.rank, level, together)
 
@@ -390,7 +392,7 @@ class Ranking:
         self, level: float = 0.95, uncertainty: bool = True, simultaneous: bool | None = None
     ) -> pl.DataFrame:
         """Return the table as a polars data frame. See `table`."""
-        return ranking_frame(self, level, uncertainty, simultaneous)
+        return _frame(self, level, uncertainty, simultaneous)
 
     def to_pandas(self, level: float = 0.95, uncertainty: bool = True, simultaneous: bool | None = None) -> Any:
         """Return the table as a pandas data frame. See `table`."""
@@ -448,3 +450,39 @@ class Ranking:
         from crowdrank.results.saving import load
 
         return load(path)
+
+
+def _frame(ranking: Ranking, level: float, uncertainty: bool, simultaneous: bool | None) -> pl.DataFrame:
+    """Return one row per item, best first; see `Ranking.table`."""
+    _check_level(level)
+    order, items = ranking.order, ranking.items
+    columns: dict[str, Any] = {}
+    if items.has_queries:
+        columns["query"] = items.queries[items.query[order]].tolist()
+    scores = ranking.shown_scores[order]
+    columns |= {"rank": ranking.rank[order], "item": items.labels[order].tolist(), "score": scores}
+    if uncertainty and ranking.has_uncertainty:
+        low, high = ranking.rank_intervals(level, simultaneous)
+        columns |= {
+            "std_error": ranking.shown_errors[order],
+            "rank_low": low[order],
+            "rank_high": high[order],
+            "group": ranking.groups[order],
+        }
+    columns[ranking.judgment_kind] = ranking.n_judgments[order]
+    return pl.DataFrame(columns)
+
+
+def _check_level(level: float) -> None:
+    """Raise if the level is not a probability."""
+    if not 0 < level < 1:
+        raise SettingError(f"level must be between 0 and 1, got {level}.")
+
+
+def _reversed_note(names: list[str]) -> list[str]:
+    """Return a sentence on annotators who answer in reverse, if there are any."""
+    if not names:
+        return []
+    shown = ", ".join(names[:_NAMES_IN_NOTE]) + (", …" if len(names) > _NAMES_IN_NOTE else "")
+    who = "1 annotator appears" if len(names) == 1 else f"{len(names):,} annotators appear"
+    return [f"{who} to answer in reverse, so their answers count in the opposite direction: {shown}."]

@@ -35,7 +35,7 @@ from crowdrank.models.crowd.quality_priors import TieDistribution
 from crowdrank.models.crowd.ties import fit_ties
 
 # Up to how many items this is used, and with fewer answers per item than this; with more, if there are few in all.
-_MAX_ITEMS, _THIN, _LESS_THIN, _FEW_ROWS = 200, 100, 300, 5_000
+_MAX_ITEMS, _THIN, _LESS_THIN, _FEW_ROWS = 200, 100, 300, 2_500
 # Distance between points along log σ, and the lowest of them.
 _STEP, _LOWEST = 0.4, float(np.log(0.12))
 # Where the posterior is narrower than this, points are this many of its standard deviations apart.

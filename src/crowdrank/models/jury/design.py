@@ -72,7 +72,20 @@ def _share_balanced(comparisons: Comparisons) -> float:
     # A quick look first: most judgments are of one order only, and cells need sorting.
     if not 0.4 < float(np.mean(comparisons.left < comparisons.right)) < 0.6:
         return 0.0
+    # A pair seen in both orders is at least two judgments, so with enough of them many judgments are repeated.
+    if _share_repeated(comparisons) < 1.0 - 1.0 / (1.0 + _BALANCED):
+        return 0.0
     return float(np.mean(make_cells(comparisons).balanced))
+
+
+def _share_repeated(comparisons: Comparisons) -> float:
+    """Share of the judgments that are the second or a later one of their annotator about their pair."""
+    assert comparisons.annotator is not None  # checked by the caller
+    first = np.minimum(comparisons.left, comparisons.right).astype(np.int64)
+    second = np.maximum(comparisons.left, comparisons.right)
+    pair = first * len(comparisons.items) + second
+    cell = pair * len(comparisons.annotators) + comparisons.annotator
+    return 1.0 - len(np.unique(cell)) / max(len(comparisons), 1)
 
 
 def shared_error_notes(judgments: Judgments) -> list[str]:
