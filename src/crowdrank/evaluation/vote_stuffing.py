@@ -742,12 +742,12 @@ def _skilled_margins(votes: _Votes, scores: FloatArray, item: int = -1) -> Float
     """
     annotator, margin, people = votes.annotator, votes.margins(scores), len(votes.labels)
     assert annotator is not None
-    slope, counts = np.ones(people), (votes.left != item) & (votes.right != item)
+    discrimination, counts = np.ones(people), (votes.left != item) & (votes.right != item)
     for _ in range(12):
-        chance = 1 / (1 + np.exp(-np.clip(slope[annotator] * margin, -30, 30)))
+        chance = 1 / (1 + np.exp(-np.clip(discrimination[annotator] * margin, -30, 30)))
         gradient = np.bincount(annotator, counts * (votes.left_won - chance) * margin, people) - _SLOPE_PRECISION * (
-            slope - 1
+            discrimination - 1
         )
         curvature = np.bincount(annotator, counts * chance * (1 - chance) * margin**2, people) + _SLOPE_PRECISION
-        slope = slope + np.clip(gradient / curvature, -1.0, 1.0)
-    return np.asarray(np.clip(slope[annotator] * margin, -30, 30))
+        discrimination = discrimination + np.clip(gradient / curvature, -1.0, 1.0)
+    return np.asarray(np.clip(discrimination[annotator] * margin, -30, 30))

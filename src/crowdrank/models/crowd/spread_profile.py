@@ -40,7 +40,7 @@ _MAX_ITEMS, _THIN, _LESS_THIN, _FEW_ROWS = 200, 100, 300, 2_500
 _STEP, _LOWEST = 0.4, float(np.log(0.12))
 # Where the posterior is narrower than this, points are this many of its standard deviations apart.
 _NARROW, _SPACING = 0.27, 1.5
-# The walk along log σ goes on beyond points with e⁻¹·⁵ of the best weight or more.
+# The grid along log σ goes on beyond points with e⁻¹·⁵ of the best weight or more.
 _NEGLIGIBLE = 1.5
 # Rounds at each point, and the changes of the scores, in standard errors, and of log α and log β that end them. Where
 # items hardly differ, α and β converge slowly, and matter little: after some rounds they are no longer waited for.
@@ -102,17 +102,17 @@ class ProfileExplorer(Explorer):
             tie = fit_ties(self.objective.at(start.hyper), start.scores)
         if self.fixed[0]:
             return [self._point(state.at[0], state, tie)]
-        walk = _Walk(self, tie, _STEP, [self._point(min(state.at[0], self._highest), state, tie)])
-        walk.ascend()
-        peak = walk.parabola
-        if walk.best.log_weight < least:
-            return sorted(walk.modes, key=lambda mode: -mode.log_weight)
+        grid = _SpreadGrid(self, tie, _STEP, [self._point(min(state.at[0], self._highest), state, tie)])
+        grid.ascend()
+        peak = grid.parabola
+        if grid.best.log_weight < least:
+            return sorted(grid.modes, key=lambda mode: -mode.log_weight)
         if peak is not None and peak[1] < _NARROW:
-            best = walk.best
+            best = grid.best
             first = self._point(min(peak[0], self._highest), _state(best), tie)
-            walk = _Walk(self, tie, _SPACING * peak[1], [first])
-        walk.extend()
-        return sorted(walk.modes, key=lambda mode: -mode.log_weight)
+            grid = _SpreadGrid(self, tie, _SPACING * peak[1], [first])
+        grid.extend()
+        return sorted(grid.modes, key=lambda mode: -mode.log_weight)
 
     @property
     def _highest(self) -> float:
@@ -120,8 +120,8 @@ class ProfileExplorer(Explorer):
 
     def _point(self, log_scale: float, state: _State, tie: TieDistribution) -> Mode:
         """Scores and quality at one spread: variational inference and maximisation over α and β in turn (EM)."""
-        stretch = float(np.exp(log_scale - state.at[0]))
-        scores, root, at = stretch * state.scores, state.root / stretch, (log_scale, *state.at[1:])
+        factor = float(np.exp(log_scale - state.at[0]))
+        scores, root, at = factor * state.scores, state.root / factor, (log_scale, *state.at[1:])
         for rounds in range(1, min(_MAX_ROUNDS, self.max_steps) + 1):
             hyper = self.hyperparameters(at, tie)
             damping = _DAMPING if rounds > _UNDAMPED_ROUNDS else 0.0
@@ -227,7 +227,7 @@ def _state(mode: Mode) -> _State:
 
 
 @dataclass(frozen=True, eq=False)
-class _Walk:
+class _SpreadGrid:
     """Points at equal distances along log σ.
 
     Parameters
@@ -253,7 +253,7 @@ class _Walk:
 
     @property
     def modes(self) -> list[Mode]:
-        """The points, weighted by the stretch of log σ that each stands for."""
+        """The points, weighted by the interval of log σ that each stands for."""
         return [replace(mode, log_weight=mode.log_weight + float(np.log(self.step))) for mode in self.points]
 
     def ascend(self) -> None:
