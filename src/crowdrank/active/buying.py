@@ -1,4 +1,4 @@
-"""The gain of an answer: how many more pairs of items are expected in the right order, given a normal distribution."""
+"""Which answers to buy next: gold answers, or votes of people and language models, by expected gain per price."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from crowdrank.models.selection import default_model
 if TYPE_CHECKING:
     from crowdrank.results import Ranking
 
+# The gain of an answer: how many more pairs of items are expected in the right order, given a normal distribution.
 
 GOLD, HUMAN = "gold", "human"
 # Share of the variance of a difference that answers can explain at most.
@@ -166,8 +167,6 @@ def _expected_accuracy(margin: FloatArray, before: FloatArray, after: FloatArray
         found += weight * ndtr(np.abs(margin + root * node) / rest)
     return found
 
-
-# Which answers to buy next: gold answers, or votes of people and language models, by expected gain per price.
 
 _MIN_JUDGES = 3
 # Pairs that are considered; of more, a random sample.

@@ -1,4 +1,4 @@
-"""The two halves of a policy: how to choose an annotator, and how to choose a pair for them."""
+"""Policies: which question to ask next, and the probability with which it was chosen."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from crowdrank.errors import NothingToAskError, SettingError, UnknownNameError
 from crowdrank.online import Beliefs, Posterior, Vocabulary
 from crowdrank.online.moments import Triplet
 from crowdrank.online.sequential_mcmc import Draws
+
+# The two halves of a policy: how to choose an annotator, and how to choose a pair for them.
 
 _MAX_COVARIANCE_ITEMS = 2_000
 _THOMPSON_DRAWS = 200
@@ -197,9 +199,6 @@ def _in_blocks(pairs: Pairs) -> list[Pairs]:
 @lru_cache(maxsize=8)
 def _covariance(draws: Draws) -> FloatArray:
     return np.atleast_2d(np.cov(draws.scores, rowvar=False))
-
-
-# Policies: which question to ask next, and the probability with which it was chosen.
 
 
 class Policy(Protocol):

@@ -1,4 +1,8 @@
-"""Prequential evaluation: how well a leaderboard predicted later answers, and how well calibrated it was."""
+"""Reliability of a leaderboard, measured from the questions that were drawn at random.
+
+Questions that were chosen by earlier answers make differences look more certain than they are. Questions drawn at
+random do not: a ranking fitted to them alone, and how well earlier answers predicted them, are unbiased evidence.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,8 @@ from crowdrank.models import by_name, name_of
 from crowdrank.models.base import Model
 from crowdrank.models.selection import default_model
 from crowdrank.results import Ranking
+
+# Prequential evaluation: how well a leaderboard predicted later answers, and how well calibrated it was.
 
 _EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _OVERCONFIDENT_Z = 2.6
@@ -139,11 +145,6 @@ def _bins(favoured: FloatArray, right: FloatArray) -> tuple[CalibrationBin, ...]
             found.append(CalibrationBin(low, high, int(rows.sum()), *means))
     return tuple(found)
 
-
-# Reliability of a leaderboard, measured from the questions that were drawn at random.
-#
-# Questions that were chosen by earlier answers make differences look more certain than they are. Questions drawn at
-# random do not: a ranking fitted to them alone, and how well earlier answers predicted them, are unbiased evidence.
 
 RANDOM = "random"
 """Policy name of questions that were drawn at random."""

@@ -1,4 +1,4 @@
-"""What crowdrank rank prints and writes besides, with --by or --criteria: the overall, differences, correlations."""
+"""The output of crowdrank rank. Without Typer, so that ranking a file with the default options starts quickly."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from crowdrank.pipeline import RankResult
     from crowdrank.results import Ranking
 
+# What crowdrank rank prints and writes besides, with --by or --criteria: the overall, differences, correlations.
 
 _MAX_DIFFERENCES_SHOWN = 10
 
@@ -78,8 +79,6 @@ def boards_as_dict(result: RankResult) -> dict[str, Any]:
         return found | {"weights": dict(overall.parameters), "correlations": correlations.to_dicts()}
     return found | {"differences": category_differences(result.ranking, options.level).to_dicts()}
 
-
-# The output of crowdrank rank. Without Typer, so that ranking a file with the default options starts quickly.
 
 ITEMS_SHOWN = 20
 _MAX_QUERIES_SHOWN = 10

@@ -1,4 +1,4 @@
-"""The engine protocol: load judgments as shards, and sum a function over them."""
+"""The local engine: shards in memory, one thread per core, and one BLAS thread for small matrices."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from itertools import count
 from operator import add as plus
 from operator import iadd
 from typing import Any, Protocol, runtime_checkable
+
+# The engine protocol: load judgments as shards, and sum a function over them.
 
 
 class Table(Protocol):
@@ -135,8 +137,6 @@ class ProgressEngine:
         numbers = count(1)
         return ProgressShards(data, lambda: self.report(next(numbers)))
 
-
-# The local engine: shards in memory, one thread per core, and one BLAS thread for small matrices.
 
 # The split depends on the data alone, never on the machine, so sums are the same to the last bit everywhere.
 ROWS_PER_SHARD = 1 << 18

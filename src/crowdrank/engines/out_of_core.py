@@ -1,4 +1,8 @@
-"""Memory limits: parsing sizes, measuring use, and a budget for cached shards."""
+"""The out-of-core engine: files larger than memory, streamed from disk within a memory limit.
+
+Shards, and the results of a pass over them, stay in memory as long as they fit below the limit. Everything else is
+computed again when it is needed, by the same arithmetic, so the limit changes only the running time.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,8 @@ from crowdrank.engines.local import (
     thread_pool,
 )
 from crowdrank.errors import SettingError
+
+# Memory limits: parsing sizes, measuring use, and a budget for cached shards.
 
 # glibc's M_MMAP_THRESHOLD: allocations from this size on are mapped, and returned to the system when freed.
 _MMAP_THRESHOLD = -3
@@ -166,11 +172,6 @@ def _bytes(array: Any) -> int:
     """Bytes of an array; a broadcast scalar counts as nothing."""
     return 0 if 0 in array.strides else int(array.nbytes)
 
-
-# The out-of-core engine: files larger than memory, streamed from disk within a memory limit.
-#
-# Shards, and the results of a pass over them, stay in memory as long as they fit below the limit. Everything else is
-# computed again when it is needed, by the same arithmetic, so the limit changes only the running time.
 
 # This share of the limit, and at least this many bytes, are reserved for temporary arrays: shards in use, sums, draws.
 _RESERVED_SHARE, _MIN_RESERVED = 0.25, 200_000_000

@@ -1,15 +1,4 @@
-"""Influence of each judgment on the difference between two scores, and chains of judgments that carry it.
-
-At the maximum of a likelihood with a normal prior, the scores are a weighted least squares fit, so the difference of
-two scores is a sum over the judgments. With m the margin of a judgment, ℓ′ the derivative of its log probability in m,
-I its information, Λ the precision of the prior and x = e_left − e_right:
-
-    v = (Σ w·I·x xᵀ + Λ)⁻¹ (e_a − e_b),    influence = w·(v_left − v_right)·(I·m + ℓ′).
-
-v is a potential: as in a resistor network, w·I·(v_left − v_right) is the flow through a judgment when one unit flows
-from a to b. Chains are paths of that flow. Scores that are posterior means are not quite at that maximum; what they
-differ by is shared out in proportion to w·I·(v_left − v_right)².
-"""
+"""Explanation of why one item is ranked above another: direct judgments, chains through other items, and refits."""
 
 from __future__ import annotations
 
@@ -27,6 +16,18 @@ from crowdrank.evaluation.cross_validation import fit_quietly
 from crowdrank.models import by_name
 from crowdrank.models.selection import convert_for, default_model
 from crowdrank.results import Ranking
+
+# Influence of each judgment on the difference between two scores, and chains of judgments that carry it.
+#
+# At the maximum of a likelihood with a normal prior, the scores are a weighted least squares fit, so the difference
+# of two scores is a sum over the judgments. With m the margin of a judgment, ℓ′ the derivative of its log probability
+# in m, I its information, Λ the precision of the prior and x = e_left − e_right:
+#
+# v = (Σ w·I·x xᵀ + Λ)⁻¹ (e_a − e_b), influence = w·(v_left − v_right)·(I·m + ℓ′).
+#
+# v is a potential: as in a resistor network, w·I·(v_left − v_right) is the flow through a judgment when one unit
+# flows from a to b. Chains are paths of that flow. Scores that are posterior means are not quite at that maximum;
+# what they differ by is shared out in proportion to w·I·(v_left − v_right)².
 
 MAX_ITEMS = 5_000
 """Largest query that can be explained: the computation needs a table of its pairs."""
@@ -169,8 +170,6 @@ def _widest_path(flow: FloatArray, potential: FloatArray, a: int, b: int) -> tup
         path.append(int(previous[path[-1]]))
     return path[::-1], float(width[b]) if path[-1] == a else 0.0
 
-
-# Explanation of why one item is ranked above another: direct judgments, chains through other items, and refits.
 
 MAX_REFIT_JUDGMENTS = 50_000
 """With more judgments than this, the model is not fitted again without some of them."""

@@ -1,4 +1,11 @@
-"""How a ranking changes without some of the annotators."""
+"""How fragile the first place is: the fewest votes or annotators whose removal gives it to another item.
+
+Removing judgment k changes the scores by about −H⁻¹xₖ·wₖgₖ/(1 − hₖ): a Newton step, with H the curvature of the log
+posterior, x = e_left − e_right, g the derivative of the judgment's log probability in the margin, and h = w·I·xᵀH⁻¹x
+its leverage (Cook & Weisberg 1982). The judgments that widen the lead of the first item most are removed, half of the
+number that seems necessary at a time, and the model is fitted again, until another item is first (Broderick, Giordano
+& Meager 2023). A bisection over the last step finds the smallest set in this order that is enough.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +26,8 @@ from crowdrank.models import Model, by_name, name_of
 from crowdrank.models.selection import convert_for, default_model
 from crowdrank.results import Ranking
 from crowdrank.results.parts import Tabular
+
+# How a ranking changes without some of the annotators.
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -141,15 +150,6 @@ def remove_annotators(
         converged=converged and converged_without,
     )
 
-
-# How fragile the first place is: the fewest votes or annotators whose removal gives it to another item.
-#
-# Removing judgment k changes the scores by about −H⁻¹xₖ·wₖgₖ/(1 − hₖ): a Newton step, with H the curvature of the log
-# posterior, x = e_left − e_right, g the derivative of the judgment's log probability in the margin, and h =
-# w·I·xᵀH⁻¹x its leverage (Cook & Weisberg 1982). The judgments that widen the lead of the first item most are
-# removed, half of the number that seems necessary at a time, and the model is fitted again, until another item is
-# first (Broderick, Giordano & Meager 2023). A bisection over the last step finds the smallest set in this order that
-# is enough.
 
 _MAX_CHALLENGERS, _MAX_SEARCHED = 20, 4
 """Items that may be next: so many by how far they are behind in squared standard errors, and so many are searched."""

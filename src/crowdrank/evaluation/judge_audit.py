@@ -1,4 +1,4 @@
-"""Which judges to ask: juries of growing size, chosen greedily, with accuracy on pairs that did not choose them."""
+"""The audit of a jury: how far each judge can be believed, who errs with whom, and which judges to pay for."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from crowdrank.evaluation.judge_agreement import (
     resampled_weights,
 )
 from crowdrank.evaluation.psychometrics import OUTCOME_DISTANCE, alpha_of_counts
+
+# Which judges to ask: juries of growing size, chosen greedily, with accuracy on pairs that did not choose them.
 
 _MAX_SIZE, _FOLDS, _MIN_PAIRS = 9, 5, 10
 
@@ -133,8 +135,6 @@ def recommend_jury(juries: Sequence[CandidateJury]) -> CandidateJury | None:
     best = max(juries, key=lambda jury: jury.accuracy)
     return next(jury for jury in juries if jury.accuracy >= best.accuracy - best.std_error)
 
-
-# The audit of a jury: how far each judge can be believed, who errs with whom, and which judges to pay for.
 
 _MANY_FLIPS, _SHARED_ERRORS = 0.25, 0.5
 REFERENCES = {

@@ -1,4 +1,4 @@
-"""Candidate models of a comparison: those that read the judgments as they are."""
+"""Recommendation of a model: the default, unless another predicts held-out answers clearly better."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from crowdrank.results import Ranking
 if TYPE_CHECKING:
     from crowdrank.evaluation.model_comparison import ModelScore
 
+# Candidate models of a comparison: those that read the judgments as they are.
 
 BASELINE: dict[type, str] = {Comparisons: "bradley-terry", Ratings: "mean-rating", Rankings: "plackett-luce"}
 """The model that the others are compared with, by kind of judgment."""
@@ -165,8 +166,6 @@ def model_of(ranking: Ranking) -> Any:
     kind, known = by_name(ranking.model), dict(ranking.settings)
     return kind(**{entry.name: known[entry.name] for entry in fields(kind) if entry.name in known})
 
-
-# Recommendation of a model: the default, unless another predicts held-out answers clearly better.
 
 _MIN_LEAD = {"log_likelihood": 0.001, "agreement": 0.005}
 """A smaller lead than this does not matter, however significant: in nats, and as a fraction of pairs."""

@@ -1,4 +1,4 @@
-"""Verdicts on the judges of a jury: the agreement of others proves nothing where judges err together."""
+"""Verdicts on annotators, from tests against scores that were fitted without them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from crowdrank.models.jury.design import why_jury
 from crowdrank.models.jury.jury import JuryFit, fit_jury
 from crowdrank.models.tastes import Tastes, find_tastes
 from crowdrank.results.parts import Tabular
+
+# Verdicts on the judges of a jury: the agreement of others proves nothing where judges err together.
 
 P_VALUES = ("below_typical", "one_sided", "taste", "above_half", "below_half", "hasty")
 # A judge that chooses a side in more than three answers of four, whatever is shown, is one-sided.
@@ -78,8 +80,6 @@ def _lean_clause(lean: float) -> str:
         return ""
     return f"chose {'left' if lean > 0 else 'right'} whatever was shown in {abs(lean):.0%} of its answers; "
 
-
-# Verdicts on annotators, from tests against scores that were fitted without them.
 
 VERDICTS = ("reliable", "noisy", "random", "reversed", "one-sided", "hasty", "different taste", "too few to say")
 """All verdicts."""

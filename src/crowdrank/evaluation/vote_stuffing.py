@@ -1,9 +1,21 @@
-"""Annotators who are nearly copies of each other: they agree more often than what each of them knows explains.
+"""Tests for vote stuffing: campaigns for one item, near-copies of annotators, bursts in time, and newcomers.
 
-The chance that two annotators agree on a question is that of two logistic regressions of their answers, on what all
-others answered and on the sides. The number of agreements then has a Poisson binomial distribution. Annotators share
-more than the regressions know, so the distribution is widened as much as the agreement of all pairs of annotators shows
-(Efron 2004).
+A campaign is a group of annotators who answer about hardly any other item. Whether they favour it is judged by the
+answers of all others: a likelihood ratio test of a shift of its score, which allows for the error of the score and for
+differences in taste and skill. The group is chosen by the questions, not by the answers, so honest annotators who were
+given only one item raise no alarm.
+
+Copies are two annotators who give nearly the same answers to the same questions; see `near_copies`.
+
+A burst is an interval of time in which an item wins or loses more than at other times: the largest standardised sum of
+residuals over all items and intervals, compared with its distribution under random signs of each annotator's residuals
+(Liu 1988).
+
+Newcomers are annotators who gave their first answers one after another, and who favour an item by the same likelihood
+ratio test. Annotators who do not choose their questions, as on a collection server, cannot run a campaign, but they may
+come together.
+
+Each test has a quarter of the false alarm rate, divided among everything that it examines (Bonferroni).
 """
 
 from __future__ import annotations
@@ -18,6 +30,13 @@ import numpy as np
 from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import LEFT, Comparisons
 from crowdrank.errors import CrowdrankError, SettingError, muted_warnings
+
+# Annotators who are nearly copies of each other: they agree more often than what each of them knows explains.
+#
+# The chance that two annotators agree on a question is that of two logistic regressions of their answers, on what all
+# others answered and on the sides. The number of agreements then has a Poisson binomial distribution. Annotators
+# share more than the regressions know, so the distribution is widened as much as the agreement of all pairs of
+# annotators shows (Efron 2004).
 
 MAX_ANNOTATORS = 3_000
 """More annotators are not compared with each other."""
@@ -174,22 +193,6 @@ def _groups(copies: list[tuple[int, int, int, int, float]]) -> Iterator[tuple[In
         *_, agreed, n, p = min((pair for pair in copies if root(pair[0]) == top), key=lambda pair: pair[-1])
         yield members, agreed, n, p
 
-
-# Tests for vote stuffing: campaigns for one item, near-copies of annotators, and bursts in time.
-#
-# campaign Annotators who answer about hardly any other item. Whether they favour it is judged by the answers of all
-# others: a likelihood ratio test of a shift of its score. The error of the score and the tastes of annotators are a
-# normal prior of the shift, and what annotators know one of the scale of their margins. The group is chosen by what
-# was asked, not by what was answered, so honest annotators who were given only one item raise no alarm. copies Two
-# annotators who give nearly the same answers to the same questions; see `near_copies`. burst An interval of time in
-# which an item wins or loses more than in the rest: the largest standardised sum of residuals over all items and
-# intervals, against its distribution under random signs of each annotator's residuals (Liu 1988).
-#
-# newcomers Annotators who came one after another, as far as the times of their first answers say, and favour an item:
-# the same likelihood ratio test. Who assigns the questions, as a collection server does, leaves a campaign no choice of
-# what it is asked, so its names are not devoted to an item; but they come together.
-#
-# Each test has a quarter of the false alarm rate, shared among everything that it looks at (Bonferroni).
 
 _TESTS = 4
 # Campaigns: who is devoted to an item, and how many votes of them and of others about it are enough for a test.

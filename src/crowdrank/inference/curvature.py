@@ -1,6 +1,8 @@
-"""Solving with small positive definite matrices by NumPy, and with large ones by SciPy.
+"""Linear systems in the curvature (negative Hessian) of an objective.
 
-Importing `scipy.linalg` takes longer than ranking a small file, so matrices below `SCIPY_MIN_SIZE` do without it.
+`DenseCurvature` factors a matrix, `MatrixFreeCurvature` multiplies only and uses conjugate gradients, `DampedCurvature`
+adds to the diagonal of a matrix that is not positive definite. The matrices are symmetric and positive semidefinite;
+without a prior on scores, the common shift of a query's scores is their null space.
 """
 
 from __future__ import annotations
@@ -12,6 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from crowdrank.arrays import FloatArray
+
+# Solving with small positive definite matrices by NumPy, and with large ones by SciPy.
+#
+# Importing `scipy.linalg` takes longer than ranking a small file, so matrices below `SCIPY_MIN_SIZE` do without it.
 
 SCIPY_MIN_SIZE = 256
 """Matrices of at least this many rows are solved by SciPy, which uses that they are symmetric or triangular."""
@@ -57,13 +63,6 @@ def invert_triangular(factor: FloatArray) -> FloatArray:
     from scipy.linalg.lapack import dtrtri
 
     return np.asarray(dtrtri(factor, lower=1)[0])
-
-
-# Linear systems in the curvature (negative Hessian) of an objective.
-#
-# `DenseCurvature` factors a matrix, `MatrixFreeCurvature` multiplies only and uses conjugate gradients,
-# `DampedCurvature` adds to the diagonal of a matrix that is not positive definite. The matrices are symmetric and
-# positive semidefinite; without a prior on scores, the common shift of a query's scores is their null space.
 
 
 class Curvature(Protocol):

@@ -1,11 +1,7 @@
-"""Names of columns by role: the one place for synonyms.
+"""Match columns to roles by their names, and determine the kind of judgments.
 
-Names are compared without case and punctuation: "Candidate.Chosen" equals "candidate_chosen". The names of a role are
-grouped in tiers: the first tier with a match decides.
-
-Some names are missing on purpose, because they often have a different value in every row: `prompt`, `question_id`,
-`task` and `id` are not read as the query, and `count` is not read as a weight. `response_a` and `output_1` come after
-`model_a`. A name comes before an id, because people read the ranking.
+`synonyms` lists the names of each role in tiers. The first tier with a match decides; two matches in one tier are an
+error that asks the user.
 """
 
 from __future__ import annotations
@@ -18,6 +14,15 @@ import polars as pl
 
 from crowdrank.errors import FormatError, UnknownNameError
 from crowdrank.io.source_table import SAMPLE_ROWS, SourceTable
+
+# Names of columns by role: the one place for synonyms.
+#
+# Names are compared without case and punctuation: "Candidate.Chosen" equals "candidate_chosen". The names of a role
+# are grouped in tiers: the first tier with a match decides.
+#
+# Some names are missing on purpose, because they often have a different value in every row: `prompt`, `question_id`,
+# `task` and `id` are not read as the query, and `count` is not read as a weight. `response_a` and `output_1` come
+# after `model_a`. A name comes before an id, because people read the ranking.
 
 Tiers = tuple[tuple[str, ...], ...]
 PairTiers = tuple[tuple[tuple[str, str], ...], ...]
@@ -307,11 +312,6 @@ def _evaluate(frame: pl.DataFrame, expression: str, columns: Sequence[str]) -> p
     joined = pl.select(pl.concat_str(cells, separator=JOIN, ignore_nulls=True)).to_series()
     return joined.set((joined == "").fill_null(True), None)
 
-
-# Match columns to roles by their names, and determine the kind of judgments.
-#
-# `synonyms` lists the names of each role in tiers. The first tier with a match decides; two matches in one tier are
-# an error that asks the user.
 
 KINDS = ("comparisons", "ratings", "rankings")
 # The first complete shape is taken. `order` comes last, because it is also a common name for the order of trials.

@@ -1,4 +1,4 @@
-"""The layout of delimited text: comment lines, the delimiter, and whether the first line names the columns."""
+"""Read comma-, semicolon-, tab- and bar-separated text with polars; Python's csv module locates what is wrong."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from crowdrank.arrays import BoolArray
 from crowdrank.errors import FormatError
 from crowdrank.io.column_roles import NAMES_BY_ROLE, normalize_name
 from crowdrank.io.source_table import UNKNOWN_LOCATION, RowLocation, SourceTable, dedupe_names, table_from_frame
+
+# The layout of delimited text: comment lines, the delimiter, and whether the first line names the columns.
 
 DELIMITERS = ",;\t|"
 _HEAD_BYTES, _HEAD_LINES, _MOST_LINES = 1 << 16, 50, 0.5
@@ -149,8 +151,6 @@ def _is_value(field: str, cells: Sequence[str]) -> bool:
         return all(_NUMBER.fullmatch(cell) for cell in cells)
     return field in cells
 
-
-# Read comma-, semicolon-, tab- and bar-separated text with polars; Python's csv module locates what is wrong.
 
 # Larger files are not parsed line by line in Python, which would take minutes.
 MAX_SCAN_BYTES = 500_000_000

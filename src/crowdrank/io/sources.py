@@ -1,4 +1,4 @@
-"""Where the bytes of a source are: files, folders, patterns of names, compressed files, archives, standard input."""
+"""Open a source: a path, a data frame or a dict of columns."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ from crowdrank.io.source_table import (
     read_frame,
     table_from_frame,
 )
+
+# Where the bytes of a source are: files, folders, patterns of names, compressed files, archives, standard input.
 
 STANDARD_INPUT = "-"
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
@@ -224,8 +226,6 @@ _COMPRESSIONS: dict[bytes, tuple[str, Callable[[bytes], bytes]]] = {
     b"\x28\xb5\x2f\xfd": ("zstd", _unpack_zstd),
 }
 
-
-# Open a source: a path, a data frame or a dict of columns.
 
 Result = TypeVar("Result")
 

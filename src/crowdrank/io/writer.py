@@ -1,4 +1,4 @@
-"""Tables for documents: Markdown, LaTeX, HTML and Excel, written with the standard library."""
+"""`write` and `write_table`: judgments and tables to files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from crowdrank.io.formats.registry import get_format, list_formats
 if TYPE_CHECKING:
     from crowdrank.io.formats.base import Writer
 
+# Tables for documents: Markdown, LaTeX, HTML and Excel, written with the standard library.
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -143,8 +144,6 @@ def _markdown(text: str) -> str:
 def _latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
-
-# `write` and `write_table`: judgments and tables to files.
 
 _Writers = dict[str, Callable[[pl.DataFrame, Path], object]]
 _DATA_WRITERS: _Writers = {

@@ -1,4 +1,14 @@
-"""Limits: the money that requests may cost, and how many are sent per minute."""
+"""The journal of a run: what was sent and what came back, so that nothing that was paid for is lost or asked twice.
+
+A file of JSON lines, only ever appended to and forced to disk line by line:
+
+- ``{"sent": KEY, "n": 7, "reserved": 0.002}`` before a request is sent,
+- ``{"answer": KEY, "n": 7, "cost": 0.001, …}`` when an answer has come, understood or not,
+- ``{"failed": KEY, "n": 7, "cost": 0, "why": "HTTP 503"}`` when none has.
+
+A request without an answer and without a failure was in flight when the program was killed. It may have been paid
+for, so its reservation counts as spent, and its question is asked again.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +22,8 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from crowdrank.errors import CrowdrankError, FormatError, SettingError
+
+# Limits: the money that requests may cost, and how many are sent per minute.
 
 # Most tokenizers make a token of 4 to 5 bytes of English, and of about 3 bytes of other languages and of code.
 _BYTES_PER_TOKEN, _FEWEST_BYTES_PER_TOKEN = 4.5, 3.0
@@ -133,17 +145,6 @@ async def pause(seconds: float, stop: asyncio.Event) -> None:
     except TimeoutError:
         return
 
-
-# The journal of a run: what was sent and what came back, so that nothing that was paid for is lost or asked twice.
-#
-# A file of JSON lines, only ever appended to and forced to disk line by line:
-#
-# - ``{"sent": KEY, "n": 7, "reserved": 0.002}`` before a request is sent, - ``{"answer": KEY, "n": 7, "cost": 0.001,
-# …}`` when an answer has come, understood or not, - ``{"failed": KEY, "n": 7, "cost": 0, "why": "HTTP 503"}`` when
-# none has.
-#
-# A request without an answer and without a failure was in flight when the program was killed. It may have been paid
-# for, so its reservation counts as spent, and its question is asked again.
 
 _HEADER = b'{"crowdrank": "journal of judge", "version": 1}'
 

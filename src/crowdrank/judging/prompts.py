@@ -1,4 +1,4 @@
-"""Items with their texts, and the pairs of them that language models compare."""
+"""Prompts: a template that is checked before anything is sent, and the form in which the model must answer."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from crowdrank.io import as_labels, read_items
 from crowdrank.io.column_roles import RoleMatch, RoleMatcher, normalize_name, resolve_columns
 from crowdrank.io.rows import Rows
 from crowdrank.io.sources import open_table
+
+# Items with their texts, and the pairs of them that language models compare.
 
 _TEXT_COLUMNS = ("text", "body", "markdown", "content", "answer", "response", "output", "completion")
 _MAX_PAIRS = 1_000_000
@@ -248,8 +250,6 @@ def _read_pairs(items: ItemTexts, source: str | PathLike[str] | Any) -> Iterator
             items[pair.query, label]  # raises for an unknown item
         yield pair
 
-
-# Prompts: a template that is checked before anything is sent, and the form in which the model must answer.
 
 DEFAULT_TEMPLATE = """{question}
 

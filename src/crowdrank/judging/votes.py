@@ -1,4 +1,4 @@
-"""What will be asked: every pair, of every model, with one prompt each."""
+"""What language models answered: votes, a table of the models, and what is left to ask."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from crowdrank.io.source_table import replace_surrogates
 from crowdrank.judging.asking import LLMJudge, Question, check_at_least, make_question
 from crowdrank.judging.journal import Journal, Prices, expected_tokens
 from crowdrank.judging.prompts import ItemTexts, Pair, Template, answer_instruction, answer_schema
+
+# What will be asked: every pair, of every model, with one prompt each.
 
 _RESERVED_SETTINGS = ("model", "messages", "n", "stream", "response_format", "max_tokens", "max_completion_tokens")
 
@@ -114,8 +116,6 @@ def request_settings(temperature: float | None, max_tokens: int, more: Mapping[s
     given = {} if temperature is None else {"temperature": temperature}
     return {**given, "max_tokens": max_tokens, **(more or {})}
 
-
-# What language models answered: votes, a table of the models, and what is left to ask.
 
 _TIE_WORDS = ("tie", "draw", "equal", "undecided")
 _TOKENS_OF_ANSWER, _TOKENS_WITH_REASON = 10, 60

@@ -1,4 +1,4 @@
-"""Other names for items, and judgments without some annotators."""
+"""The ranking as it is published: on a scale, linked to an earlier one, without provisional items."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from crowdrank.models.base import model_settings
 from crowdrank.results import LazyParts, Ranking, Scale, Uncertainty, make_scale
 from crowdrank.results.ranks import benjamini_hochberg
 from crowdrank.results.scales import is_probit, model_is_probit, three_to_one
+
+# Other names for items, and judgments without some annotators.
 
 
 def without_annotators(judgments: Judgments, names: Sequence[str]) -> Judgments:
@@ -109,8 +111,6 @@ def _recoded(judgments: Any, labels: ObjectArray, used: BoolArray) -> Judgments:
     recoded: Judgments = replace(judgments, items=fresh, **columns, **storage)
     return recoded
 
-
-# The ranking as it is published: on a scale, linked to an earlier one, without provisional items.
 
 _DRIFT_FDR = 0.05
 _MAX_NAMES = 5

@@ -1,4 +1,4 @@
-"""E-step: the posterior of each query's true list given scores and expertise, computed by an engine."""
+"""EM for learning to rank from crowds (Wu et al. 2016, Algorithm 2): true lists, expertise, ranking function."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from crowdrank.ltr.top_k_posterior import potentials, top_k_distances, top_k_gib
 from crowdrank.ltr.training_set import CrowdLists, QueryLists
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists
 from crowdrank.results import Convergence
+
+# E-step: the posterior of each query's true list given scores and expertise, computed by an engine.
 
 Sampler = Literal["auto", "exact", "gibbs", "paper"]
 
@@ -159,8 +161,6 @@ class EStep:
         distance = top_k_distances(sampled.orders, query.tops, query.size)
         return ListPosterior(sampled.orders, sampled.best, distance, None)
 
-
-# EM for learning to rank from crowds (Wu et al. 2016, Algorithm 2): true lists, expertise, ranking function.
 
 Labels = Literal["map", "expected"]
 

@@ -1,9 +1,4 @@
-"""Mixture of Bradley–Terry rankings over annotators: each follows one of K rankings, with a quality of their own.
-
-An answer x is +1 for left and −1 for right. An annotator who follows ranking k with the slope c = 2η − 1 answers with
-P(x) = ½(1 + c·x·a), a = tanh(Δ/2), where Δ is the difference of the two scores in ranking k. The slope has a
-distribution on a grid that is learnt with the scores, so random and reversed annotators need no ranking of their own.
-"""
+"""Whether a crowd has tastes: two camps of annotators, each consistent, that prefer different items."""
 
 from __future__ import annotations
 
@@ -17,6 +12,13 @@ from crowdrank.arrays import BoolArray, FloatArray, IntArray, ObjectArray
 from crowdrank.data import Comparisons, Items
 from crowdrank.inference.curvature import DenseCurvature, MatrixFreeCurvature
 from crowdrank.results.parts import Tabular
+
+# Mixture of Bradley–Terry rankings over annotators: each follows one of K rankings, with a quality of their own.
+#
+# An answer x is +1 for left and −1 for right. An annotator who follows ranking k with the slope c = 2η − 1 answers
+# with P(x) = ½(1 + c·x·a), a = tanh(Δ/2), where Δ is the difference of the two scores in ranking k. The slope has a
+# distribution on a grid that is learnt with the scores, so random and reversed annotators need no ranking of their
+# own.
 
 SLOPES = np.array([-0.97, -0.5, 0.0, 0.5, 0.97])
 """Grid of 2η − 1."""
@@ -192,8 +194,6 @@ def _solve(table: AnswerTable, weight: FloatArray, gradient: FloatArray) -> Floa
 
     return MatrixFreeCurvature(product, diagonal).solve(gradient, 1e-2)
 
-
-# Whether a crowd has tastes: two camps of annotators, each consistent, that prefer different items.
 
 MIN_ANSWERS = 10
 """Annotators with fewer decided answers are not looked at."""

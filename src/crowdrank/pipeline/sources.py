@@ -1,4 +1,4 @@
-"""The options of `rank`, how progress is reported, and what is read: judgments, gold, people, side information."""
+"""Reading of what `rank` is given: the judgments, gold, gold pairs and an earlier ranking."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from crowdrank.io import ItemTable
     from crowdrank.results import Systems
 
+# The options of `rank`, how progress is reported, and what is read: judgments, gold, people, side information.
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 """Reports progress: a context manager for one named stage, which yields a function that shows a detail."""
@@ -131,9 +132,6 @@ def _names_query(cluster: str) -> bool:
 def silent(label: str) -> Iterator[Callable[[str], None]]:
     """A stage that shows nothing."""
     yield lambda detail: None
-
-
-# Reading of what `rank` is given: the judgments, gold, gold pairs and an earlier ranking.
 
 
 def is_judgments(source: Any) -> bool:

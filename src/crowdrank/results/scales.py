@@ -1,4 +1,4 @@
-"""Links from a difference of scores to the probability of a win."""
+"""Scales on which scores are shown, and links from a difference of scores to the probability of a win."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP protocol of the server: connections that do not finish their headers in time are closed."""
+"""Create the web application for one collection, and run it as one process or several that share a socket."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ from crowdrank.server.routes import (
 from crowdrank.server.service import BackupSchedule, Options, Service
 from crowdrank.storage import Collection
 
+# The HTTP protocol of the server: connections that do not finish their headers in time are closed.
+
 HEADER_SECONDS = 20.0
 """How long a client may take to send the headers of a request, from its first byte on."""
 
@@ -79,8 +81,6 @@ class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         if (self.cycle is None or self.cycle.response_complete) and not self.transport.is_closing():
             self.transport.close()
 
-
-# Create the web application for one collection, and run it as one process or several that share a socket.
 
 THREADS = 64
 """Requests handled at the same time. Most of them wait for the disk, and are written in one transaction."""

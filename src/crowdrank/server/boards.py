@@ -1,4 +1,7 @@
-"""Statistics that a board shows next to the ranking: decision status, reliability and history."""
+"""Build the board: a fit of all votes that count, up to a row of the log. The same row gives the same board.
+
+The latest board is kept, and the next one is built in a background thread when someone looks.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,8 @@ from crowdrank.online import Vocabulary
 from crowdrank.results import Ranking
 from crowdrank.server.projection import Projection
 from crowdrank.storage import Collection
+
+# Statistics that a board shows next to the ranking: decision status, reliability and history.
 
 Json = dict[str, Any]
 
@@ -206,10 +211,6 @@ def item_keys(ranking: Ranking) -> list[tuple[str, str]]:
     queries = items.queries[items.query] if items.has_queries else [""] * len(items)
     return [(str(query), str(label)) for query, label in zip(queries, items.labels, strict=True)]
 
-
-# Build the board: a fit of all votes that count, up to a row of the log. The same row gives the same board.
-#
-# The latest board is kept, and the next one is built in a background thread when someone looks.
 
 _REST = 4.0
 """After each board the thread rests this many times as long as it took, because votes come first."""

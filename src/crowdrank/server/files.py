@@ -1,4 +1,7 @@
-"""Render items as safe HTML, and check the images that admins upload."""
+"""Read items and gold pairs from files, keep uploaded images, and export votes.
+
+Votes are exported as JSON lines, CSV or a data frame. CSV is safe to open in a spreadsheet.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ from crowdrank.storage import NewItem
 if TYPE_CHECKING:
     import polars as pl
 
+# Render items as safe HTML, and check the images that admins upload.
 
 KINDS = ("text", "markdown", "image", "link")
 IMAGE_TYPES = {
@@ -171,10 +175,6 @@ def _is_url(body: str) -> bool:
         return False
     return parts.scheme in ("http", "https") and bool(parts.netloc)
 
-
-# Read items and gold pairs from files, keep uploaded images, and export votes.
-#
-# Votes are exported as JSON lines, CSV or a data frame. CSV is safe to open in a spreadsheet.
 
 CONTENT_FIELDS = ("body", "kind", "context", "group", "owner")
 """Fields that an item may have besides its label and its query."""

@@ -1,4 +1,4 @@
-"""Backups on a schedule: copies of an SQLite collection in a folder, the oldest of which are deleted."""
+"""Everything that one process needs to serve one collection."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from crowdrank.server.projection import Projection
 from crowdrank.server.records import Annotator
 from crowdrank.server.webhooks import WebhookSender
 from crowdrank.storage import Collection
+
+# Backups on a schedule: copies of an SQLite collection in a folder, the oldest of which are deleted.
 
 KEPT = 14
 """Backups that are kept."""
@@ -65,8 +67,6 @@ class BackupSchedule:
         """Return the copies, oldest first."""
         return sorted(self.folder.glob(f"{self.name}-????????T??????Z.db"))
 
-
-# Everything that one process needs to serve one collection.
 
 CLEANING_SECONDS = 600.0
 _logger = logging.getLogger("crowdrank.server")

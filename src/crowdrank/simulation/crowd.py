@@ -1,4 +1,4 @@
-"""Functions that all generators share: parsing distributions, checking settings, drawing random pairs and answers."""
+"""Simulated crowds: judgments with their truth, and annotators who answer single questions."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ import polars as pl
 from crowdrank.arrays import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, ObjectArray
 from crowdrank.data import LEFT, RIGHT, Items, Judgments
 from crowdrank.errors import SettingError, UnknownNameError
+
+# Functions that all generators share: parsing distributions, checking settings, drawing random pairs and answers.
 
 Distribution = Callable[[np.random.Generator, int], FloatArray]
 
@@ -191,9 +193,6 @@ def outcomes(left_won: BoolArray) -> npt.NDArray[np.int8]:
 
 def codes(values: AnyArray) -> Int32Array:
     return values.astype(np.int32)
-
-
-# Simulated crowds: judgments with their truth, and annotators who answer single questions.
 
 
 def _empty() -> Mapping[str, AnyArray]:

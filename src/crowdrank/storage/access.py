@@ -1,9 +1,4 @@
-"""The secret key of a collection, which is not in its database.
-
-The key makes the tokens of open questions, hashes IP addresses and encrypts the secrets of webhooks. Whoever reads the
-database, or a backup of it, cannot recover them without the key. It is the environment variable CROWDRANK_KEY, or a
-file beside the SQLite database. For PostgreSQL without CROWDRANK_KEY it is stored in the database.
-"""
+"""Tokens, sessions, rate limits and recent addresses. Only hashes of secrets and addresses are stored."""
 
 from __future__ import annotations
 
@@ -25,6 +20,12 @@ from crowdrank.errors import SettingError, UnknownNameError
 from crowdrank.storage.database import Database, UnknownTokenError, hash_token, new_token
 from crowdrank.storage.schema import annotator, identity, log, rate_limit, session, token, visit
 from crowdrank.storage.writer import Clock, LogTransaction, Writer
+
+# The secret key of a collection, which is not in its database.
+#
+# The key makes the tokens of open questions, hashes IP addresses and encrypts the secrets of webhooks. Whoever reads
+# the database, or a backup of it, cannot recover them without the key. It is the environment variable CROWDRANK_KEY,
+# or a file beside the SQLite database. For PostgreSQL without CROWDRANK_KEY it is stored in the database.
 
 ENVIRONMENT = "CROWDRANK_KEY"
 _SEALED = "sealed:"
@@ -157,8 +158,6 @@ def _read_or_create(path: Path) -> bytes:
     except ValueError as error:
         raise SettingError(f"{path} is not the key file of a collection: restore it, or remove it.") from error
 
-
-# Tokens, sessions, rate limits and recent addresses. Only hashes of secrets and addresses are stored.
 
 Role = Literal["annotator", "admin", "join"]
 

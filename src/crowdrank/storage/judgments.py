@@ -1,9 +1,4 @@
-"""The types of tasks: what an answer may be, and which judgments it stands for; and the judgments in a log.
-
-A task shows one annotator some items and asks one question, or the same kind of question for several criteria.
-A `Question` describes what was asked. It is stored with the assignment, so that an answer is checked against what the
-annotator saw, whatever the settings are by then. How a question is drawn and shown is up to the server.
-"""
+"""Votes as judgments that models read, and as rows for an export."""
 
 from __future__ import annotations
 
@@ -22,6 +17,12 @@ from crowdrank.errors import DataError, UnknownNameError
 from crowdrank.storage.database import fetch_dict
 from crowdrank.storage.schema import IS_EVENT, TASKS, annotator, assignment, item, log, vote, withdrawal
 from crowdrank.storage.writer import EXCLUSIONS, is_quarantine
+
+# The types of tasks: what an answer may be, and which judgments it stands for; and the judgments in a log.
+#
+# A task shows one annotator some items and asks one question, or the same kind of question for several criteria. A
+# `Question` describes what was asked. It is stored with the assignment, so that an answer is checked against what the
+# annotator saw, whatever the settings are by then. How a question is drawn and shown is up to the server.
 
 Kind = Literal["comparisons", "ratings", "rankings"]
 
@@ -234,8 +235,6 @@ def _names(question: Question) -> str:
 def _shown(value: Any) -> str:
     return repr(value)[:80]
 
-
-# Votes as judgments that models read, and as rows for an export.
 
 OUTCOME_CODES = {"left": 1, "tie": 0, "right": -1, "skip": 2, "both_bad": 3, "answered": 4}
 """The codes of `Comparisons`, and codes for skips, ties of two bad items, and answers to other tasks."""

@@ -1,7 +1,8 @@
-"""Decide whether an annotator may answer: not while the study is paused or closed, and not while they are excluded.
+"""Write to the log: one transaction at a time, with concurrent writes grouped into one (group commit).
 
-The decision is made inside the transaction that would write the answer, so that nothing slips in between the moment an
-admin closes the study and the moment another process reads it.
+Making a write durable takes the disk milliseconds, and as long for one row as for a hundred. So writers that arrive
+while another transaction is running wait in a queue. The first of them then writes everything that is queued in one
+transaction, and every writer receives its own result once that transaction is committed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from sqlalchemy import ClauseElement, Connection, Dialect, Executable, bindparam
 from crowdrank.errors import CrowdrankError, DataError
 from crowdrank.storage.database import Database, StudyClosedError, StudyPausedError, UnavailableError, check_name
 from crowdrank.storage.schema import IS_EVENT, log
+
+# Decide whether an annotator may answer: not while the study is paused or closed, and not while they are excluded.
+#
+# The decision is made inside the transaction that would write the answer, so that nothing slips in between the moment
+# an admin closes the study and the moment another process reads it.
 
 EXCLUSIONS = ("annotator_excluded", "annotator_included")
 RELEVANT = ("paused", "resumed", "closed", *EXCLUSIONS)
@@ -78,12 +84,6 @@ class Admission:
         else:
             self._excluded.discard(subject)
 
-
-# Write to the log: one transaction at a time, with concurrent writes grouped into one (group commit).
-#
-# Making a write durable takes the disk milliseconds, and as long for one row as for a hundred. So writers that arrive
-# while another transaction is running wait in a queue. The first of them then writes everything that is queued in one
-# transaction, and every writer receives its own result once that transaction is committed.
 
 K = TypeVar("K")
 R = TypeVar("R")

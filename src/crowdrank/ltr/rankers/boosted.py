@@ -1,4 +1,4 @@
-"""Trained trees as plain arrays, evaluated without LightGBM."""
+"""Boosted trees: a non-linear ranking function, trained by LightGBM on the lists."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from crowdrank.data.tables import freeze
 from crowdrank.errors import DataWarning, FormatError, SettingError, issue_warning
 from crowdrank.ltr.rankers.linear import Linear, Ranker, Scorer
 from crowdrank.models.lists.plackett_luce_likelihood import RankedLists, log_likelihood
+
+# Trained trees as plain arrays, evaluated without LightGBM.
 
 # Rows evaluated at once: each needs a cell per tree.
 _CHUNK_ROWS = 4_096
@@ -134,8 +136,6 @@ def _check(valid: bool, problem: str) -> None:
     if not valid:
         raise FormatError(f"Invalid trees: {problem}.")
 
-
-# Boosted trees: a non-linear ranking function, trained by LightGBM on the lists.
 
 # Feature cells below which one thread is faster than several.
 _ONE_THREAD_UP_TO = 2_000_000

@@ -1,4 +1,16 @@
-"""The votes of the humans, or of one judge: log-likelihood of their scores, with gradient and Hessian."""
+"""Posterior of the humans' scores, given what the judges' votes say about the judges' scores.
+
+The scores are s = Σₖ bₖzₖ + Σᵣ bᵣxᵣ + δ with δ ~ N(0, τ²D) and D diagonal. Judge k's scores zₖ are known up to
+N(ẑₖ, Cₖ). Regressors xᵣ say what biases the judges: the items of a judge's own family, and features. The weights have
+the prior b ~ N(0, Ω), for judges wide in common and narrower in what sets one judge apart from the others. Given τ,
+scores have the prior N(0, W) with
+
+    W = τ²D + Σₖ bₖ²Cₖ + ZᵀΩZ,
+
+where the rows of Z are ẑₖ and xᵣ, and bₖ in the second term is the posterior mean of the weight, found by iteration.
+The scores have a normal approximation at their mode. The mixture of these over a grid of log τ, weighted by the Laplace
+evidence, is the posterior. That τ is uncertain when votes are few is thus part of every interval.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +27,8 @@ from crowdrank.inference.curvature import DenseCurvature, invert_triangular
 from crowdrank.inference.laplace import LaplaceComponent, LaplaceMixture
 from crowdrank.inference.newton import Evaluation, OptimizeResult, maximize
 from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, LOGISTIC
+
+# The votes of the humans, or of one judge: log-likelihood of their scores, with gradient and Hessian.
 
 # Standard deviations of the priors on the tie parameter θ and on effects β of the side and of features.
 _TIE_SCALE, _EFFECT_SCALE = 3.0, 1.0
@@ -160,19 +174,6 @@ def _sides_are_mixed(left: IntArray, right: IntArray, weight: FloatArray, size: 
     explained = float(against @ np.linalg.lstsq(_laplacian(left, right, weight, size), against, rcond=1e-9)[0])
     return explained < (1 - _MIXED_SIDES) * float(weight.sum())
 
-
-# Posterior of the humans' scores, given what the judges' votes say about the judges' scores.
-#
-# The scores are s = Σₖ bₖzₖ + Σᵣ bᵣxᵣ + δ with δ ~ N(0, τ²D) and D diagonal. Judge k's scores zₖ are known up to
-# N(ẑₖ, Cₖ). Regressors xᵣ say what biases the judges: the items of a judge's own family, and features. The weights
-# have the prior b ~ N(0, Ω), for judges wide in common and narrower in what sets one judge apart from the others.
-# Given τ, scores have the prior N(0, W) with
-#
-# W = τ²D + Σₖ bₖ²Cₖ + ZᵀΩZ,
-#
-# where the rows of Z are ẑₖ and xᵣ, and bₖ in the second term is the posterior mean of the weight, found by
-# iteration. The scores have a normal approximation at their mode. The mixture of these over a grid of log τ, weighted
-# by the Laplace evidence, is the posterior. That τ is uncertain when votes are few is thus part of every interval.
 
 # The grid of log τ: its step, its first and highest point, and how far below the best point its log density ends.
 _STEP = 0.4

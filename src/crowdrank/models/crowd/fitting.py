@@ -1,4 +1,12 @@
-"""The MAP estimate of a model of the Crowd-BT family, its uncertainty, and the ranking made from it."""
+"""Fit a model of the Crowd-BT family: encode the judgments, choose a start, maximise the posterior, fix the sign.
+
+Crowd-BT's published procedure (§3.3) is one of the solvers, `coordinate_ascent`: optimise the scores with the
+annotators fixed, then set each η, and repeat. log(η·p + (1−η)·q) is concave in η, so the best η of an annotator between
+0 and 1 is unique and needs no start.
+
+Where annotators can be reversed, an order and its reverse fit the answers equally well: negating all scores and
+replacing every η by 1 − η leaves the likelihood unchanged. The majority of annotators decides (`flipped_if_better`).
+"""
 
 from __future__ import annotations
 
@@ -35,6 +43,8 @@ from crowdrank.models.crowd.likelihood import CROWD_BT, CROWD_BT_PROBIT, VARIANC
 from crowdrank.models.crowd.objective import Curvature, Layout, Objective
 from crowdrank.models.crowd.priors import PERFECT_LOGIT, Priors, quality_constraints
 from crowdrank.results import Convergence, Ranking, Uncertainty
+
+# The MAP estimate of a model of the Crowd-BT family, its uncertainty, and the ranking made from it.
 
 # Up to this many items the covariance of scores and annotators is computed exactly.
 MAX_INVERTED_ITEMS = 2_000
@@ -133,16 +143,6 @@ def interval(
     """An estimate and its 95 % interval, transformed by an increasing function."""
     return through(centre), through(centre - 1.96 * error), through(centre + 1.96 * error)
 
-
-# Fit a model of the Crowd-BT family: encode the judgments, choose a start, maximise the posterior, fix the sign.
-#
-# Crowd-BT's published procedure (§3.3) is one of the solvers, `coordinate_ascent`: optimise the scores with the
-# annotators fixed, then set each η, and repeat. log(η·p + (1−η)·q) is concave in η, so the best η of an annotator
-# between 0 and 1 is unique and needs no start.
-#
-# Where annotators can be reversed, an order and its reverse fit the answers equally well: negating all scores and
-# replacing every η by 1 − η leaves the likelihood unchanged. The majority of annotators decides
-# (`flipped_if_better`).
 
 Solver = Literal["joint", "alternating", "conjugate-gradients"]
 

@@ -1,4 +1,4 @@
-"""The negative Hessian of the Crowd-BT family over a shard: products, the full matrix, blocks, margins only."""
+"""The log posterior of a model of the Crowd-BT family, with its gradient and curvature."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from crowdrank.models.crowd.likelihood import (
     variance_bt,
 )
 from crowdrank.models.crowd.priors import LogPrior, PairCurvatures, Priors
+
+# The negative Hessian of the Crowd-BT family over a shard: products, the full matrix, blocks, margins only.
 
 
 def hessian_product(
@@ -184,8 +186,6 @@ def _margin_loop(  # type: ignore[no-untyped-def]
             found = factor_bt(margin, logit, bias)
         out[row] = weight[row] * found[2] * found[2] / (max(found[0], 1e-300) * max(found[1], 1e-300))
 
-
-# The log posterior of a model of the Crowd-BT family, with its gradient and curvature.
 
 # Up to this many parameters the full matrix is factored; beyond it, conjugate gradients are faster.
 _MAX_FACTORED = 300

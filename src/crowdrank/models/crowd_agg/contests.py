@@ -1,8 +1,6 @@
-"""Rank distributions (Niu et al. 2015, Algorithms 1 and 2).
+"""Each annotator's view of each item as contests against the other items, for rank distributions (Niu et al. 2015, §4).
 
-The number of items above an item is a sum of independent contests, a Poisson binomial: P(r) = ∗ⱼ [1 − ℓⱼ, ℓⱼ]. `losing`
-holds the loss probabilities ℓ against the opponents that were compared. Against the `even` others ℓ = ½, so together
-they are one binomial, and only the compared opponents remain to be convolved.
+Also `GradedPairs`: ratings as comparisons that can be resampled with the ratings.
 """
 
 from __future__ import annotations
@@ -17,6 +15,12 @@ from crowdrank.arrays import FloatArray, IntArray
 from crowdrank.data import Comparisons, Items, Ratings
 from crowdrank.data.pair_counts import pair_cells
 from crowdrank.engines.compilation import compiled
+
+# Rank distributions (Niu et al. 2015, Algorithms 1 and 2).
+#
+# The number of items above an item is a sum of independent contests, a Poisson binomial: P(r) = ∗ⱼ [1 − ℓⱼ, ℓⱼ].
+# `losing` holds the loss probabilities ℓ against the opponents that were compared. Against the `even` others ℓ = ½,
+# so together they are one binomial, and only the compared opponents remain to be convolved.
 
 # Contests × ranks up to which plain NumPy is faster than loading the compiler.
 _PLAIN_UP_TO = 200_000
@@ -173,11 +177,6 @@ def _expected_utilities_loop(losing, offsets, terminal, kind, expected):  # type
                 utility[k] += probability * (utility[k + 1] - utility[k])
         expected[n] = utility[0]
 
-
-# Each annotator's view of each item as contests against the other items, for rank distributions (Niu et al. 2015,
-# §4).
-#
-# Also `GradedPairs`: ratings as comparisons that can be resampled with the ratings.
 
 WinRule = Literal["answer", "share", "printed"]
 

@@ -1,4 +1,4 @@
-"""The data of CrowdAgg in blocks of queries, held by an engine: contests of items, and preferences of annotators."""
+"""CrowdAgg (Niu et al. 2015): the order with the largest expected NDCG or RBP, given the annotators' answers."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from crowdrank.models.crowd.encoding import EVEN, annotator_votes
 from crowdrank.models.crowd_agg.contests import ExpectedUtilities, GradedPairs, WinRule, build_contests
 from crowdrank.results import Convergence, Ranking, Uncertainty
 from crowdrank.results.parts import RankDistributions
+
+# The data of CrowdAgg in blocks of queries, held by an engine: contests of items, and preferences of annotators.
 
 Codes = npt.NDArray[np.integer[Any]]
 
@@ -242,8 +244,6 @@ def _block_step(
     digest = sha256(agreement.tobytes()).digest()
     return ([AlternationStep(scores, block.preferences.agreed_weight(agreement), digest)],)
 
-
-# CrowdAgg (Niu et al. 2015): the order with the largest expected NDCG or RBP, given the annotators' answers.
 
 _CONVERGENCE_UNIT = "of change in an annotator's quality in the last step"
 

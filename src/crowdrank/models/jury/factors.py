@@ -1,4 +1,4 @@
-"""The answers of an annotator to a pair as one cell: what it answered, how often, and whether it agrees with itself."""
+"""Factor analysis of judges: the few dimensions along which their answers to a pair agree or err together."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from crowdrank.data import Comparisons, EncodedSideInformation, Items
 from crowdrank.data.side_information import AnnotatorDetails
 from crowdrank.errors import DataError
 from crowdrank.inference.special import inverse_mills
+
+# The answers of an annotator to a pair as one cell: what it answered, how often, and whether it agrees with itself.
 
 # Cells seen from both sides that a judge needs before its side effect is believed by half.
 _CELLS_FOR_SIDE = 5.0
@@ -124,8 +126,6 @@ def _reliability(
     prior = _CELLS_FOR_RELIABILITY * max(possible.sum() / number.sum(), 1e-12)
     return np.asarray(np.clip((product + prior * typical) / (possible + prior), 0.0, 1.0))
 
-
-# Factor analysis of judges: the few dimensions along which their answers to a pair agree or err together.
 
 # Two factors, one for the truth and one for shared errors, need so many judges and pairs that two of them share.
 _MIN_JUDGES, _MIN_SHARED_PAIRS = 3, 30

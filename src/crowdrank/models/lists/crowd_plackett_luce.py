@@ -1,10 +1,4 @@
-"""Posterior of the scores behind lists of annotators: modes, Laplace approximations and their evidence.
-
-The hyperparameters are the spread τ of the scores, s ~ N(0, τ²), and the population of annotators: the spread ω of
-their log precision and the shares of random and reversed ones. Where data are few, τ and ω are integrated over a grid.
-For each ω, τ rises from .03, where the posterior has a single mode near zero, and each mode is the start of the next;
-so the majority decides the sign of the scores. Where data are many, the best τ and ω are used.
-"""
+"""Plackett-Luce model of lists by annotators of different precision, with the annotators integrated out."""
 
 from __future__ import annotations
 
@@ -41,6 +35,13 @@ from crowdrank.models.lists.crowd_likelihood import (
     summarise,
 )
 from crowdrank.results import Convergence, Ranking, Uncertainty
+
+# Posterior of the scores behind lists of annotators: modes, Laplace approximations and their evidence.
+#
+# The hyperparameters are the spread τ of the scores, s ~ N(0, τ²), and the population of annotators: the spread ω of
+# their log precision and the shares of random and reversed ones. Where data are few, τ and ω are integrated over a
+# grid. For each ω, τ rises from .03, where the posterior has a single mode near zero, and each mode is the start of
+# the next; so the majority decides the sign of the scores. Where data are many, the best τ and ω are used.
 
 SCALES = tuple(0.03 * 2.0**k for k in range(9))
 """Values of τ, the spread of the scores, that are tried: .03 to 7.7."""
@@ -259,8 +260,6 @@ def _classes(found: OptimizeResult) -> FloatArray:
     assert isinstance(found.evaluation.curvature, BlockCurvature)
     return found.evaluation.curvature.likelihood.classes
 
-
-# Plackett-Luce model of lists by annotators of different precision, with the annotators integrated out.
 
 MAX_ITEMS = 3_000
 """Items per query up to which the Hessian is factored."""

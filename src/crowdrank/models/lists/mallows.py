@@ -1,9 +1,4 @@
-"""Kemeny's consensus order (Kemeny 1959): the order that contradicts the fewest pairwise judgments.
-
-The majority graph splits into strongly connected components. Between components, following the majorities is optimal.
-A small component is solved exactly by dynamic programming over its subsets; a large one by local search (moving single
-items) with restarts.
-"""
+"""Mallows model (1957): lists scattered around a central order. Its maximum-likelihood estimate is Kemeny's order."""
 
 from __future__ import annotations
 
@@ -25,6 +20,12 @@ from crowdrank.models.base import FitOptions, Model, build_ranking, require_kind
 from crowdrank.models.bootstrap import bootstrap_counts, bootstrap_weights
 from crowdrank.models.lists.mallows_likelihood import estimate_theta, log_normaliser, pair_count
 from crowdrank.results import Ranking, Uncertainty
+
+# Kemeny's consensus order (Kemeny 1959): the order that contradicts the fewest pairwise judgments.
+#
+# The majority graph splits into strongly connected components. Between components, following the majorities is
+# optimal. A small component is solved exactly by dynamic programming over its subsets; a large one by local search
+# (moving single items) with restarts.
 
 # Improvements below this fraction of the largest pair weight are rounding.
 _ROUNDING = 1e-9
@@ -232,8 +233,6 @@ def _sets_by_size(size: int) -> list[IntArray]:
         members = np.concatenate((members, members + 1))
     return [np.flatnonzero(members == n) for n in range(size + 1)]
 
-
-# Mallows model (1957): lists scattered around a central order. Its maximum-likelihood estimate is Kemeny's order.
 
 # The exact solver enumerates all subsets: 2²⁰ of them take 400 MB.
 _MAX_EXACT_UP_TO = 20

@@ -1,15 +1,11 @@
-"""Scores and tie tendencies that are sums of random effects, whose spreads are learnt by the Laplace evidence.
+"""Fits of bradley-terry and thurstone with random effects: partial pooling of queries, and tie tendencies of items.
 
-An item of a query (a cell) has a score u and a tie tendency e, and a comparison of cells a and b has
+With partial pooling, items with the same label in several queries (categories of a leaderboard) share an overall score:
 
-    d = u_a − u_b,        θ = e_a + e_b
+    score of item i in category c = overall_i + deviation_ic,    deviation_ic ~ N(0, σ²).
 
-in the formulas of `likelihood` (of a threshold, e_a + e_b is the logarithm). Both are sums of blocks of parameters:
-
-    u = overall score of the label + deviation of the cell     (partial pooling), or the score of the cell
-    e = θ₀/2 + tendency of the item + ½ · effect of the query  (the second and third where they are asked for)
-
-The parameters of a block have the prior N(0, scale²). The curvature in all parameters is a full matrix.
+σ is learnt from the judgments and integrated out. With σ = 0 all categories have one ranking; with a large σ each has
+its own. What a category says little about is drawn towards the overall.
 """
 
 from __future__ import annotations
@@ -55,6 +51,19 @@ from crowdrank.models.pairwise.spread import (
 )
 from crowdrank.results import Convergence, LazyParts, Ranking, Uncertainty
 from crowdrank.results.categories import DEVIATION, DEVIATION_ERROR
+
+# Scores and tie tendencies that are sums of random effects, whose spreads are learnt by the Laplace evidence.
+#
+# An item of a query (a cell) has a score u and a tie tendency e, and a comparison of cells a and b has
+#
+# d = u_a − u_b, θ = e_a + e_b
+#
+# in the formulas of `likelihood` (of a threshold, e_a + e_b is the logarithm). Both are sums of blocks of parameters:
+#
+# u = overall score of the label + deviation of the cell (partial pooling), or the score of the cell e = θ₀/2 +
+# tendency of the item + ½ · effect of the query (the second and third where they are asked for)
+#
+# The parameters of a block have the prior N(0, scale²). The curvature in all parameters is a full matrix.
 
 SCORE, OVERALL, TIE_EFFECT, QUERY_TIE, TIE = "score", "overall", "tie_effect", "query_tie", "tie"
 _LOOSE = 0.1
@@ -266,16 +275,6 @@ def learn_scales(
             break
     return scales, x
 
-
-# Fits of bradley-terry and thurstone with random effects: partial pooling of queries, and tie tendencies of items.
-#
-# With partial pooling, items with the same label in several queries (categories of a leaderboard) share an overall
-# score:
-#
-# score of item i in category c = overall_i + deviation_ic, deviation_ic ~ N(0, σ²).
-#
-# σ is learnt from the judgments and integrated out. With σ = 0 all categories have one ranking; with a large σ each
-# has its own. What a category says little about is drawn towards the overall.
 
 MAX_PARAMETERS = 4_000
 """The curvature is a full matrix, so models with more parameters are refused."""

@@ -1,10 +1,11 @@
-"""Clustering of queries into domains, by how well each annotator does in each query.
+"""Starting values of the TPP sampler: domains of queries, expertise of annotators, and scores.
 
-The data are curves: the log-likelihood of an annotator's judgments in a query at each expertise of a grid. A domain
-explains its queries by one expertise per annotator, which is integrated out, and a Dirichlet process is the prior of
-the partition. A greedy search splits domains in two, reassigns queries one by one, and merges domains, as long as that
-raises the evidence (after the split-merge moves of Jain & Neal 2004). A query may be reversed within its domain,
-because negating the scores of a query and the expertise of all annotators leaves its likelihood unchanged.
+Scores start at the majority of the judgments. Given scores, the judgments of each annotator in each query have a
+likelihood at each expertise of a grid, by which queries are clustered into domains. Then scores are fitted again, and
+so on for a few rounds.
+
+Here each judgment is treated on its own: with perceived utilities integrated out and difficulty one, it has probability
+Φ(c (s_a − s_b)) with the marginal slope c = τ / √(2 (1 + τ²)).
 """
 
 from __future__ import annotations
@@ -21,6 +22,14 @@ from crowdrank.engines.compilation import compiled
 from crowdrank.inference.special import inverse_mills_table, log_normal_cdf_scalar, log_normal_cdf_table
 from crowdrank.models.thurstonian.gibbs import Prior
 from crowdrank.models.thurstonian.layout import Layout
+
+# Clustering of queries into domains, by how well each annotator does in each query.
+#
+# The data are curves: the log-likelihood of an annotator's judgments in a query at each expertise of a grid. A domain
+# explains its queries by one expertise per annotator, which is integrated out, and a Dirichlet process is the prior
+# of the partition. A greedy search splits domains in two, reassigns queries one by one, and merges domains, as long
+# as that raises the evidence (after the split-merge moves of Jain & Neal 2004). A query may be reversed within its
+# domain, because negating the scores of a query and the expertise of all annotators leaves its likelihood unchanged.
 
 GRID = np.array([-4.0, -2.5, -1.6, -1.0, -0.6, -0.3, 0.0, 0.3, 0.6, 1.0, 1.6, 2.5, 4.0])
 """Grid of expertise. It is symmetric, so that a reversed curve belongs to the reversed query."""
@@ -297,15 +306,6 @@ def _sum_by_cluster(log_likelihoods: FloatArray, cluster: IntArray, count: int) 
 def _renumber(cluster: IntArray) -> IntArray:
     return np.unique(cluster, return_inverse=True)[1].astype(np.int64)
 
-
-# Starting values of the TPP sampler: domains of queries, expertise of annotators, and scores.
-#
-# Scores start at the majority of the judgments. Given scores, the judgments of each annotator in each query have a
-# likelihood at each expertise of a grid, by which queries are clustered into domains. Then scores are fitted again,
-# and so on for a few rounds.
-#
-# Here each judgment is treated on its own: with perceived utilities integrated out and difficulty one, it has
-# probability Φ(c (s_a − s_b)) with the marginal slope c = τ / √(2 (1 + τ²)).
 
 # More rounds would fit scores to noise, because the prior variance of the scores follows them.
 _ROUNDS = 3
