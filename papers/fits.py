@@ -37,9 +37,11 @@ METHODS: dict[str, Model] = {
     "TPPUNIDIFF": replace(BY_THE_PAPER, difficulty="shared"),
     PEER: CrowdBT(),
     OURS: TPP(),
+    "tpp, one domain": TPP(domains=1),
     "tpp, domains=2": TPP(domains=2),
 }
 DISTANCE = "distance"
+FALSE_POSITIVES = tuple(np.linspace(0, 1, 41).tolist())
 
 
 def shown(methods: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
@@ -55,10 +57,21 @@ Fits = Mapping[Key, Sequence[Record]]
 Found = Mapping[Key, Sequence[float]]
 
 
+SPAMMERS = {"τ = 0.1": 0.1, "τ = 1": 1.0}
+"""Expertise of spammers: 0.1 in the authors' simulator, from which the printed numbers come, and 1 as printed."""
+
+
 def crowd_named(name: str, seed: int, quick: bool = False) -> Crowd:
-    """By the paper's name; "… of 5 domains", "… of 2 even domains" where they are not ten of any size."""
+    """Simulate the crowd that the paper calls `name`.
+
+    The name may end in " of 5 domains" or " of 2 even domains" (otherwise ten of any size), and in ", τ = 0.1", the
+    expertise of spammers.
+    """
+    name, _, spammers = name.partition(", ")
     name, _, domains = name.partition(" of ")
     settings = parse_dataset_name(name)
+    if spammers:
+        settings["spammer_expertise"] = SPAMMERS[spammers]
     if domains:
         settings |= {"domains": int(domains.split()[0]), "even_domains": "even" in domains}
     if quick:
@@ -147,6 +160,7 @@ def of_domains(ranking: Ranking, crowd: Crowd) -> Record:
         "sets of malicious annotators": len({tuple(lie[:, domain]) for domain in name}),
         "in the right domain": float(np.mean(matched(found, true)[found] == true)),
         "AUC": malicious_told(ranking.domains.expertise[0], crowd.annotators["expertise"], name),
+        "ROC": roc(*_malicious_scores(ranking.domains.expertise[0], crowd.annotators["expertise"], name)),
     }
 
 
@@ -178,12 +192,44 @@ def malicious_told(estimate: np.ndarray, expertise: np.ndarray, name: Mapping[in
     """The area under the curve of −τ as a test for being malicious, over annotators and domains; nan without any."""
     from scipy.stats import rankdata
 
-    malicious = np.concatenate([expertise[:, domain] < 0 for domain in name])
-    rank = rankdata(np.concatenate([-estimate[:, found] for found in name.values()]))
+    malicious, scores = _malicious_scores(estimate, expertise, name)
+    rank = rankdata(scores)
     bad, good = np.count_nonzero(malicious), np.count_nonzero(~malicious)
     if not bad or not good:
         return float("nan")
     return float((rank[malicious].sum() - bad * (bad + 1) / 2) / (bad * good))
+
+
+def _malicious_scores(
+    estimate: np.ndarray, expertise: np.ndarray, name: Mapping[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each annotator is malicious in each domain, and −τ as it was estimated."""
+    malicious = np.concatenate([expertise[:, domain] < 0 for domain in name])
+    return malicious, np.concatenate([-estimate[:, found] for found in name.values()])
+
+
+def roc(positive: np.ndarray, scores: np.ndarray) -> list[float]:
+    """True positive rates at the false positive rates of `FALSE_POSITIVES`, interpolated between thresholds."""
+    thresholds = np.unique(scores)[::-1]
+    above = scores[:, None] >= np.append(np.inf, thresholds)
+    rates = [
+        above[chosen].mean(axis=0) if chosen.any() else np.full(above.shape[1], np.nan)
+        for chosen in (positive, ~positive)
+    ]
+    return np.interp(FALSE_POSITIVES, rates[1], rates[0]).tolist()
+
+
+def with_spammers(names: Sequence[str], spammers: str) -> list[str]:
+    return [f"{name}, {spammers}" for name in names]
+
+
+def of_spammers(found: Fits, spammers: str) -> dict[Key, list[Record]]:
+    """The crowds with these spammers only, by the paper's names."""
+    return {
+        (method, name.removesuffix(f", {spammers}")): list(records)
+        for (method, name), records in found.items()
+        if name.endswith(f", {spammers}")
+    }
 
 
 def measured(found: Fits, what: str, methods: Sequence[str] | None = None) -> dict[Key, list[float]]:
@@ -210,6 +256,16 @@ def below(table: Table, words: str = "below 0 by two standard errors") -> Iterat
     for (row, column), values in table.found.items():
         mean, error = float(np.mean(values)), standard_error(values)
         yield Check(f"{row}, {column}", words, table._cell(row, column), bool(mean + 2 * error < 0))
+
+
+def as_printed(found: Found, printed: Mapping[Key, float]) -> Iterator[Check]:
+    """Whether a printed number, which comes from one data set, lies within the spread of data sets."""
+    for key, number in printed.items():
+        if key in found and len(found[key]) > 1:
+            mean, spread = float(np.mean(found[key])), float(np.std(found[key], ddof=1))
+            words = f"{_tenths(mean)}, standard deviation {_tenths(spread)}"
+            aim = f"one standard deviation of data sets around {_tenths(number)}"
+            yield Check(", ".join(key), aim, words, abs(mean - number) <= spread)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def domain_crowd(
     demographics: Demographics = "DEMO1",
     scores: Literal["gaps", "uniform"] = "gaps",
     even_domains: bool = False,
+    spammer_expertise: float = EXPERTISE["spammer"],
     seed: int = 0,
 ) -> Crowd:
     """Simulate comparisons by annotators whose expertise differs between hidden domains of queries.
@@ -67,6 +68,9 @@ def domain_crowd(
         True scores are sums of U[0,1] gaps, which alone reproduces Table II of the paper, or uniform as §V.A says.
     even_domains : bool, default False
         Give every domain the same number of queries, as in Figure 3; otherwise domains are drawn.
+    spammer_expertise : float, default 1
+        Expertise τ of spammers. 1 is printed in the paper; the authors' own simulator has 0.1, and their tables come
+        from it.
     seed : int, default 0
         Seed of the generator.
 
@@ -85,6 +89,8 @@ def domain_crowd(
     check_at_least(1, queries=queries, annotators=annotators, domains=domains)
     check_choice("demographics", demographics, tuple(EXPERTISE_SHARES))
     check_choice("scores", scores, ("gaps", "uniform"))
+    if not spammer_expertise > 0:
+        raise SettingError(f"spammer_expertise must be above 0, got {spammer_expertise}.")
     each = pairs_per_annotator(items, sparsity)
     truth_rng, difficulty_rng, domain_rng, expertise_rng, pair_rng, side_rng, perception_rng, noise_rng = (
         spawn_generators(seed, 8)
@@ -94,7 +100,8 @@ def domain_crowd(
     domain = domain_rng.integers(0, domains, queries)
     if even_domains:
         domain = domain_rng.permutation(np.arange(queries) % domains)
-    expertise = expertise_rng.choice([*EXPERTISE.values()], (annotators, domains), p=EXPERTISE_SHARES[demographics])
+    levels = [*(EXPERTISE | {"spammer": spammer_expertise}).values()]
+    expertise = expertise_rng.choice(levels, (annotators, domains), p=EXPERTISE_SHARES[demographics])
 
     asked = sample_rows(pair_rng, queries * annotators, count_pairs(items), each).ravel()
     left, right = random_sides(side_rng, *pair_at_index(asked))
