@@ -1,0 +1,187 @@
+"""Convergence of Markov chains: TPP on perturbed simulated crowds, bayesian-crowd-bt on real judgments.
+
+python benchmarks/mixing.py             100 perturbations of each fit, written to results/mixing.md
+python benchmarks/mixing.py --fits 5    fewer; printed only
+
+A perturbation leaves one judgment out, permutes the names of queries and annotators, and changes the seed. Real
+judgments are read from CROWDRANK_DATA or ../shared/data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import polars as pl
+from machine import made, record
+
+from crowdrank import TPP, BayesianCrowdBT, Comparisons, Ranking, read
+from crowdrank.errors import ConvergenceWarning
+from crowdrank.simulation import domain_crowd
+from crowdrank.simulation.domains import named_domain_crowd
+
+_RESULTS = Path(__file__).parent / "results"
+SHOWS = {"tpp": TPP(), "bayesian-crowd-bt": BayesianCrowdBT()}
+LIMIT = 1.05
+PAPER_SETS = ("DOC5SR0.5DEMO1", "DOC5SR0.5DEMO2", "DOC5SR0.5DEMO3")
+PAPER_SEEDS = 5
+"""The perturbations of a data set of the paper are spread over so many simulated crowds."""
+MOST_JUDGMENTS = 13_000
+
+
+@dataclass
+class Row:
+    """Fits of one kind."""
+
+    name: str
+    r_hats: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    agreement: list[float] = field(default_factory=list)
+    """Share of pairs of queries on which the partition into domains agrees with that of the unperturbed fit."""
+
+    def cells(self) -> list[str]:
+        met = sum(r_hat <= LIMIT for r_hat in self.r_hats)
+        same = f"{sum(share == 1 for share in self.agreement)} of {len(self.agreement)}" if self.agreement else ""
+        least = f"{min(self.agreement):.3f}" if self.agreement else ""
+        times = f"{np.median(self.seconds):.2f}, {max(self.seconds):.2f}"
+        return [self.name, f"{met} of {len(self.r_hats)}", f"{max(self.r_hats):.3f}", same, least, times]
+
+
+def perturbed(table: pl.DataFrame, rng: np.random.Generator) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Leave one row out and permute the names; also return the original name of each query."""
+    kept = table.with_row_index().filter(pl.col("index") != int(rng.integers(len(table)))).drop("index")
+    renamed = {}
+    for column in ("query", "annotator"):
+        names = kept[column].unique(maintain_order=True).to_list()
+        renamed[column] = dict(zip(names, [names[n] for n in rng.permutation(len(names))], strict=True))
+    kept = kept.with_columns(pl.col(column).replace_strict(names) for column, names in renamed.items())
+    return kept.sample(fraction=1, shuffle=True, seed=int(rng.integers(2**31))), {
+        new: old for old, new in renamed["query"].items()
+    }
+
+
+def domain_of(ranking: Ranking, original: dict[str, str] | None = None) -> dict[str, int]:
+    """Return the most probable domain of each query, by its original name."""
+    queries = ranking.items.queries.tolist()
+    return {
+        original[q] if original else q: int(d) for q, d in zip(queries, ranking.domains.domain.tolist(), strict=True)
+    }
+
+
+def agreement(first: dict[str, int], second: dict[str, int]) -> float:
+    names = sorted(first.keys() & second.keys())
+    a, b = (np.array([found[name] for name in names]) for found in (first, second))
+    upper = np.triu_indices(len(names), 1)
+    return float(np.mean((a[:, None] == a)[upper] == (b[:, None] == b)[upper]))
+
+
+def timed(fit: Callable[[], Ranking], row: Row) -> Ranking:
+    begun = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranking = fit()
+    row.seconds.append(time.perf_counter() - begun)
+    row.r_hats.append(float(ranking.parameters["r_hat"]))
+    return ranking
+
+
+def comparisons(table: pl.DataFrame) -> Comparisons:
+    judgments = read(table)
+    assert isinstance(judgments, Comparisons)
+    return judgments
+
+
+def guide(fits: int) -> Iterator[Row]:
+    """The fit and the update of docs/guides/domains.md."""
+    crowd = domain_crowd(queries=40, items=6, annotators=8, domains=2, sparsity=0.4, even_domains=True, seed=8)
+    table = crowd.judgments.to_frame()
+    is_later = pl.col("query") > "query30"
+    chosen = pl.col("annotator").is_in(["annotator1", "annotator3", "annotator4", "annotator5"])
+    first, later = table.filter(~is_later), table.filter(is_later & chosen)
+    base = TPP().fit(comparisons(first))
+    updated = TPP().update(base, comparisons(later))
+    fitted, update = Row("guide, fit"), Row("guide, update")
+    for n in range(fits):
+        rng = np.random.default_rng(n)
+        rows, original = perturbed(first, rng)
+        found = timed(lambda rows=rows, n=n: TPP(seed=n).fit(comparisons(rows)), fitted)
+        fitted.agreement.append(agreement(domain_of(base), domain_of(found, original)))
+        # The names of annotators link the update to the first fit, so only one judgment and the seed change.
+        left_out = later.with_row_index().filter(pl.col("index") != int(rng.integers(len(later)))).drop("index")
+        found = timed(lambda rows=left_out, n=n: TPP(seed=n).update(base, comparisons(rows)), update)
+        update.agreement.append(agreement(domain_of(updated), domain_of(found)))
+    yield fitted
+    yield update
+
+
+def paper_sets(fits: int) -> Iterator[Row]:
+    for name in PAPER_SETS:
+        row = Row(name)
+        for seed in range(300, 300 + PAPER_SEEDS):
+            table = named_domain_crowd(name, seed).judgments.to_frame()
+            base = domain_of(TPP().fit(comparisons(table)))
+            for n in range(-(-fits // PAPER_SEEDS)):
+                rows, original = perturbed(table, np.random.default_rng([seed, n]))
+                found = timed(lambda rows=rows, n=n: TPP(seed=n).fit(comparisons(rows)), row)
+                row.agreement.append(agreement(base, domain_of(found, original)))
+        yield row
+
+
+def real_sets(folder: Path) -> Iterator[Row]:
+    """bayesian-crowd-bt on every pairwise set with annotators of up to 13,000 judgments."""
+    for file in sorted(folder.glob("*/*.csv")) + sorted(folder.glob("*/*.csv.gz")):
+        head = pl.read_csv(file, n_rows=5, infer_schema=False).columns
+        if not {"worker", "left", "right", "winner"} <= set(head):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            judgments = read(file)
+        if isinstance(judgments, Comparisons) and len(judgments) <= MOST_JUDGMENTS and len(judgments.annotators):
+            row = Row(f"{file.parent.name}/{file.name.partition('.')[0]}, {len(judgments):,} judgments")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                timed(lambda judgments=judgments: BayesianCrowdBT().fit(judgments), row)
+            yield row
+
+
+def report(title: str, rows: list[Row]) -> str:
+    head = ["", f"R̂ at most {LIMIT}", "largest R̂", "same domains", "least agreement", "seconds: median, longest"]
+    lines = [head, ["---"] * len(head), *(row.cells() for row in rows)]
+    return f"## {title}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fits", type=int, default=100, help="perturbations of each fit (100)")
+    given = parser.parse_args()
+    made()
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("CROWDRANK_DATA") or beside)
+    TPP(max_sweeps=20, r_hat=10).fit(named_domain_crowd(PAPER_SETS[0]).judgments)  # compile
+    parts = [
+        "# Convergence of Markov chains\n",
+        "Default settings. A perturbation leaves one judgment out, permutes the names of queries and annotators, and\n"
+        "changes the seed. *Agreement* is the share of pairs of queries that are in the same domain, or in different\n"
+        "ones, as in the unperturbed fit. The data sets of the paper are simulated with seeds 300 to 304.\n",
+        f"{made()}\n",
+        report("tpp, perturbed judgments", [*guide(given.fits), *paper_sets(given.fits)]),
+    ]
+    print("\n".join(parts))
+    if folder.is_dir():
+        parts.append(report("bayesian-crowd-bt, real judgments", list(real_sets(folder))))
+        print(parts[-1])
+    if given.fits >= 100:
+        (_RESULTS / "mixing.md").write_text("\n".join(parts), encoding="utf-8", newline="\n")
+        record(Path(__file__), _RESULTS, "mixing")
+
+
+if __name__ == "__main__":
+    main()
