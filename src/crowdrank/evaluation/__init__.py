@@ -30,8 +30,8 @@ from crowdrank.evaluation.model_comparison import ModelComparison, ModelScore, c
 from crowdrank.evaluation.psychometrics import Reliability, krippendorff_alpha, reliability
 from crowdrank.evaluation.recommendation import Recommendation
 from crowdrank.evaluation.self_check import Check, check_design
+from crowdrank.evaluation.stuffing import StuffingAlarm, StuffingTest, find_stuffing
 from crowdrank.evaluation.verdicts import VERDICTS, Verdict, Verdicts, verdicts
-from crowdrank.evaluation.vote_stuffing import StuffingAlarm, StuffingTest, find_stuffing
 from crowdrank.models.cross_validation import log_probabilities
 from crowdrank.models.tastes import Tastes, find_tastes
 
