@@ -147,8 +147,8 @@ def skilled_margins(votes: Votes, scores: FloatArray, item: int = -1) -> FloatAr
     discrimination, counts = np.ones(people), (votes.left != item) & (votes.right != item)
     for _ in range(12):
         chance = 1 / (1 + np.exp(-np.clip(discrimination[annotator] * margin, -30, 30)))
-        gradient = np.bincount(annotator, counts * (votes.left_won - chance) * margin, people)
-        gradient -= _DISCRIMINATION_PRECISION * (discrimination - 1)
+        score = np.bincount(annotator, counts * (votes.left_won - chance) * margin, people)
+        gradient = score - _DISCRIMINATION_PRECISION * (discrimination - 1)
         curvature = np.bincount(annotator, counts * chance * (1 - chance) * margin**2, people)
         step = gradient / (curvature + _DISCRIMINATION_PRECISION)
         discrimination = discrimination + np.clip(step, -1.0, 1.0)

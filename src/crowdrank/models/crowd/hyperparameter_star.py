@@ -105,12 +105,12 @@ class StarExplorer(Explorer):
         """Maximise over hyperparameters and scores in turn (EM; σ by MacKay's fixed point)."""
         mode, before = best, None
         for _ in range(min(_MAX_ROUNDS, self.max_steps)):
-            hyper, stretch = self.improved(mode)
+            hyper, factor = self.improved(mode)
             distance = _distance(hyper, mode.hyper)
             change = np.array(coordinates(hyper)) - coordinates(mode.hyper)
             ahead = change * _extrapolation(change, before)
             log_scale, log_alpha, log_beta = coordinates(hyper) + ahead
-            scores = float(stretch * np.exp(ahead[0])) * mode.scores
+            scores = float(factor * np.exp(ahead[0])) * mode.scores
             mode, before = self.mode((log_scale, log_alpha, log_beta), scores, hyper.tie), change
             if distance < _ROUND_TOLERANCE:
                 break
@@ -183,8 +183,8 @@ class StarExplorer(Explorer):
             smoothed = _Smoothed(self.objective.at(mode.hyper), signs / np.sqrt(mode.curvature.diagonal))
             found = maximize(smoothed, mode.scores, tolerance=tolerance, max_steps=self.max_steps, max_step=MAX_STEP)
             mode = self.weighed(mode.hyper, found)
-            hyper, stretch = self.improved(mode)
-            mode = replace(mode, hyper=hyper, scores=stretch * mode.scores)
+            hyper, factor = self.improved(mode)
+            mode = replace(mode, hyper=hyper, scores=factor * mode.scores)
         return replace(mode, found=replace(search, evaluation=mode.found.evaluation))
 
     def _refine(

@@ -22,13 +22,13 @@ from crowdrank.inference.laplace import LaplaceApproximation, LaplaceComponent
 from crowdrank.inference.newton import OptimizeResult, maximize, maximize_within
 from crowdrank.models.crowd.marginal_likelihood import pair_curvature
 from crowdrank.models.crowd.marginal_objective import (
+    LOG_FACTOR,
     MAX_DENSE_ITEMS,
-    STRETCH,
     AveragedTables,
     Hyperparameters,
     MarginalCurvature,
     MarginalObjective,
-    StretchedTables,
+    ScaledTables,
     marginal_curvature,
 )
 from crowdrank.models.crowd.quality_priors import QualityDistribution, TieDistribution
@@ -230,7 +230,7 @@ class Explorer:
         return found if found.log_weight > mode.log_weight else None
 
     def improved(self, mode: Mode) -> tuple[Hyperparameters, float]:
-        """Better hyperparameters, and the factor by which scores and σ are stretched with them.
+        """Better hyperparameters, and the factor by which scores and σ are multiplied.
 
         Quality and the scale of the scores are hard to tell apart, so both are moved together. The log-likelihoods of
         the annotators at their grid points are averaged over the posterior of the scores: at the mode alone, qualities
@@ -239,22 +239,22 @@ class Explorer:
         grids, hyper = self.objective.grids, mode.hyper
         log_scale, *quality = coordinates(hyper)
         repeats, sample = self._sample
-        stretched = StretchedTables.around(sample.at(hyper), mode.scores, mode.noise(), float(repeats))
+        scaled = ScaledTables.around(sample.at(hyper), mode.scores, mode.noise(), float(repeats))
 
         def of_quality(x: FloatArray) -> float:
             at = (log_scale + float(x[2]), float(x[0]), float(x[1]))
             weights = grids.log_weights(self.hyperparameters(at, hyper.tie).quality)
-            return stretched.at(float(x[2])).log_likelihood(weights) + self._log_prior(at)
+            return scaled.at(float(x[2])).log_likelihood(weights) + self._log_prior(at)
 
         free = [axis - 1 for axis in self.free if axis > 0] + ([] if self.fixed[0] else [2])
-        start, bounds = np.array([*quality, 0.0]), (*QUALITY_BOUNDS, (-STRETCH, STRETCH))
-        log_alpha, log_beta, log_stretch = maximize_within(of_quality, start, free, bounds)
+        start, bounds = np.array([*quality, 0.0]), (*QUALITY_BOUNDS, (-LOG_FACTOR, LOG_FACTOR))
+        log_alpha, log_beta, log_factor = maximize_within(of_quality, start, free, bounds)
         tie = hyper.tie
         if len(grids.nu):
-            tie = fit_ties(self.objective.at(hyper), float(np.exp(log_stretch)) * mode.scores)
+            tie = fit_ties(self.objective.at(hyper), float(np.exp(log_factor)) * mode.scores)
         if not self.fixed[0]:
-            log_scale = self._scale_by_mackay(mode) + log_stretch
-        return self.hyperparameters((log_scale, float(log_alpha), float(log_beta)), tie), float(np.exp(log_stretch))
+            log_scale = self._scale_by_mackay(mode) + log_factor
+        return self.hyperparameters((log_scale, float(log_alpha), float(log_beta)), tie), float(np.exp(log_factor))
 
     def evidence_gradient(self, mode: Mode, tables: FloatArray) -> FloatArray:
         """Gradient of the log evidence by the free coordinates, given annotators' tables at draws of the scores.

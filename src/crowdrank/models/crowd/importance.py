@@ -22,8 +22,8 @@ from crowdrank.models.crowd.marginal_objective import MarginalObjective
 # Data that are small enough for this to be fast and, with so few scores, accurate.
 MAX_ROWS, MAX_ITEMS = 1_000, 40
 _ADAPTATION_DRAWS, _DRAWS, _KEPT = 500, 2_000, 1_000
-# Modes behind the proposal, the factors by which each is stretched, and degrees of freedom of its tails.
-_MOST_MODES, _STRETCHES, _FREEDOM = 12, (1.0, 1.4, 2.0), 6.0
+# Modes behind the proposal, the factors by which each is scaled up, and degrees of freedom of its tails.
+_MOST_MODES, _SCALES, _FREEDOM = 12, (1.0, 1.4, 2.0), 6.0
 _FIRST_SHARES = (0.5, 0.3, 0.2)
 # A component keeps at least this share of the draws while weights are adapted.
 _LEAST_SHARE = 1e-3
@@ -106,10 +106,10 @@ def _first_proposal(modes: list[Mode]) -> Proposal:
     weight = weight / weight.sum() + _LEAST_SHARE
     centres, roots, shares = [], [], []
     for mode, own in zip(best, weight / weight.sum(), strict=True):
-        for stretch, share in zip(_STRETCHES, _FIRST_SHARES, strict=True):
+        for scale, share in zip(_SCALES, _FIRST_SHARES, strict=True):
             assert mode.root is not None
-            centres.append(stretch * mode.scores)
-            roots.append(mode.root / stretch)
+            centres.append(scale * mode.scores)
+            roots.append(mode.root / scale)
             shares.append(share * own)
     return Proposal(np.array(centres), np.array(roots), np.array(shares))
 

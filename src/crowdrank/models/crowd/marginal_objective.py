@@ -41,8 +41,8 @@ from crowdrank.models.crowd.quality_priors import (
 
 # Up to this many items the curvature is a matrix; beyond it, it is known by its products.
 MAX_DENSE_ITEMS = 800
-STRETCH = 0.25
-"""Scores are stretched by a factor of at most e to this power in one step."""
+LOG_FACTOR = 0.25
+"""Largest change of the logarithm of the scale of the scores in one step."""
 _TINY = 1e-300
 
 
@@ -315,7 +315,7 @@ class AveragedTables:
 
 
 @dataclass(frozen=True, eq=False)
-class StretchedTables:
+class ScaledTables:
     """Log-likelihoods of annotators at their grid points, as functions of a common factor eᵘ of the scores.
 
     Parameters
@@ -335,16 +335,16 @@ class StretchedTables:
     @classmethod
     def around(
         cls, objective: MarginalObjective, scores: FloatArray, noise: FloatArray, repeats: float
-    ) -> StretchedTables:
-        """Tables at two opposite draws from the posterior of the scores, each stretched by three factors."""
+    ) -> ScaledTables:
+        """Tables at two opposite draws from the posterior of the scores, each multiplied by three factors."""
         parabolas = [
-            _parabola([objective.tables(np.exp(u) * drawn).quality for u in (-STRETCH, 0.0, STRETCH)])
+            _parabola([objective.tables(np.exp(u) * drawn).quality for u in (-LOG_FACTOR, 0.0, LOG_FACTOR)])
             for drawn in (scores + noise, scores - noise)
         ]
         return cls(np.concatenate(parabolas, axis=1), np.tile(objective.grids.grid_of, 2), 0.5 * repeats)
 
     def at(self, u: float) -> AveragedTables:
-        """The tables for one stretch. They are kept, because the weights change more often than the stretch."""
+        """The tables for one factor. They are kept, because the weights change more often than the factor."""
         if u not in self._kept:
             constant, linear, quadratic = self.coefficients
             tables = constant + u * (linear + u * quadratic)
@@ -357,6 +357,8 @@ class StretchedTables:
 
 
 def _parabola(values: list[FloatArray]) -> FloatArray:
-    """Coefficients of 1, u and u² of the parabola through the values at −STRETCH, 0 and STRETCH."""
+    """Coefficients of 1, u and u² of the parabola through the values at −LOG_FACTOR, 0 and LOG_FACTOR."""
     behind, middle, ahead = values
-    return np.stack((middle, (ahead - behind) / (2.0 * STRETCH), 0.5 * (ahead + behind - 2.0 * middle) / STRETCH**2))
+    return np.stack(
+        (middle, (ahead - behind) / (2.0 * LOG_FACTOR), 0.5 * (ahead + behind - 2.0 * middle) / LOG_FACTOR**2)
+    )

@@ -39,6 +39,8 @@ _LARGEST_FACTORED = 300
 # Standard deviation of the prior on θ where the spread of the scores is learnt.
 TIE_SCALE = 3.0
 _DRAWS = 1000
+BOTH_BAD = "both_bad"
+"""Name of the item parameter with the share of an item's comparisons whose answer is that both are bad."""
 # The formula without ties that each formula extends.
 WITHOUT_TIES = {LOGISTIC: LOGISTIC, PROBIT: PROBIT, DAVIDSON: LOGISTIC, THRESHOLD: PROBIT}
 
@@ -229,6 +231,40 @@ def predict_outcomes(
     both = effect[left] + effect[right]
     theta = tie * np.exp(both) if model.formulas[1] == THRESHOLD else tie + both
     return outcome_probabilities(margin, theta, model.formulas[1])
+
+
+def fit_comparisons(model: PairwiseModel, comparisons: Comparisons, options: FitOptions) -> Ranking:
+    """Fit bradley-terry or thurstone by the code that its settings need."""
+    kept = without_both_bad(model, comparisons)
+    if len(kept) < len(comparisons):
+        return _with_both_bad_shares(fit_comparisons(model, kept, options), comparisons)
+    if model.covariates:
+        from crowdrank.models.pairwise.covariates import fit_with_covariates
+
+        return fit_with_covariates(model, comparisons, options)
+    if model.has_random_effects:
+        from crowdrank.models.pairwise.pooling import fit_with_effects
+
+        return fit_with_effects(model, comparisons, options)
+    return fit_pairwise(model, comparisons, options)
+
+
+def _with_both_bad_shares(ranking: Ranking, comparisons: Comparisons) -> Ranking:
+    """The ranking with the share of the comparisons of each item whose answer is that both are bad, and a note."""
+    assert comparisons.both_bad is not None
+    apart, size = comparisons.both_bad, len(comparisons.items)
+    totals, bad = (
+        sum(np.bincount(side, weight, size) for side in (comparisons.left, comparisons.right))
+        for weight in (comparisons.weights, comparisons.weights * apart)
+    )
+    share = np.asarray(bad) / np.maximum(totals, 1e-300)
+    count = int(apart.sum())
+    said = "1 answer says" if count == 1 else f"{count:,} answers say"
+    notes = [f"{said} that both are bad; {ranking.model} keeps them apart from ties and ranks without them."]
+    return replace(
+        ranking.with_parts(notes=lambda: notes + ranking.notes),
+        item_parameters={**ranking.item_parameters, BOTH_BAD: share},
+    )
 
 
 def without_both_bad(model: PairwiseModel, comparisons: Comparisons) -> Comparisons:

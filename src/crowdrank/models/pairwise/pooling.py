@@ -25,16 +25,14 @@ from crowdrank.inference.curvature import invert_triangular
 from crowdrank.inference.laplace import allocate
 from crowdrank.inference.newton import Evaluation, maximize
 from crowdrank.models.base import FitOptions, build_ranking, check_connected, diagnose, model_settings
-from crowdrank.models.pairwise.covariates import CovariateCurvature, fit_with_covariates
+from crowdrank.models.pairwise.covariates import CovariateCurvature
 from crowdrank.models.pairwise.likelihood import DAVIDSON, FORMULAS, THRESHOLD, Pairs
 from crowdrank.models.pairwise.paired import (
     TIE_SCALE,
     Objective,
     PairwiseModel,
     choose_formula,
-    fit_pairwise,
     reduce,
-    without_both_bad,
 )
 from crowdrank.models.pairwise.spread import (
     LARGEST,
@@ -278,43 +276,12 @@ def learn_scales(
 
 MAX_PARAMETERS = 4_000
 """The curvature is a full matrix, so models with more parameters are refused."""
-BOTH_BAD = "both_bad"
-"""Name of the item parameter with the share of an item's comparisons whose answer is that both are bad."""
 _DRAWS = 1000
 _FIRST = {SCORE: 0.3, OVERALL: 1.0, TIE_EFFECT: 0.3, QUERY_TIE: 0.3}
 
 
-def fit_comparisons(model: PairwiseModel, comparisons: Comparisons, options: FitOptions) -> Ranking:
-    """Fit bradley-terry or thurstone by the code that its settings need."""
-    kept = without_both_bad(model, comparisons)
-    if len(kept) < len(comparisons):
-        return _with_both_bad_shares(fit_comparisons(model, kept, options), comparisons)
-    if model.covariates:
-        return fit_with_covariates(model, comparisons, options)
-    if model.has_random_effects:
-        return _fit_with_effects(model, comparisons, options)
-    return fit_pairwise(model, comparisons, options)
-
-
-def _with_both_bad_shares(ranking: Ranking, comparisons: Comparisons) -> Ranking:
-    """The ranking with the share of the comparisons of each item whose answer is that both are bad, and a note."""
-    assert comparisons.both_bad is not None
-    apart, size = comparisons.both_bad, len(comparisons.items)
-    totals, bad = (
-        sum(np.bincount(side, weight, size) for side in (comparisons.left, comparisons.right))
-        for weight in (comparisons.weights, comparisons.weights * apart)
-    )
-    share = np.asarray(bad) / np.maximum(totals, 1e-300)
-    count = int(apart.sum())
-    said = "1 answer says" if count == 1 else f"{count:,} answers say"
-    notes = [f"{said} that both are bad; {ranking.model} keeps them apart from ties and ranks without them."]
-    return replace(
-        ranking.with_parts(notes=lambda: notes + ranking.notes),
-        item_parameters={**ranking.item_parameters, BOTH_BAD: share},
-    )
-
-
-def _fit_with_effects(model: PairwiseModel, comparisons: Comparisons, options: FitOptions) -> Ranking:
+def fit_with_effects(model: PairwiseModel, comparisons: Comparisons, options: FitOptions) -> Ranking:
+    """Fit a model with partial pooling or tie tendencies of items."""
     tie_share = comparisons.ties / len(comparisons)
     comparisons, formula = choose_formula(model, comparisons)
     pooled = model.pooling == "partial"

@@ -10,8 +10,7 @@ from crowdrank.data import Comparisons, Judgments
 from crowdrank.models.base import FitOptions, require_kind
 from crowdrank.models.pairwise.covariates import covariate_margin
 from crowdrank.models.pairwise.likelihood import PROBIT, THRESHOLD
-from crowdrank.models.pairwise.paired import PairwiseModel, check_ties, predict_outcomes
-from crowdrank.models.pairwise.pooling import fit_comparisons
+from crowdrank.models.pairwise.paired import PairwiseModel, check_ties, fit_comparisons, predict_outcomes
 from crowdrank.results import Ranking
 
 
