@@ -40,7 +40,7 @@ from crowdrank.online import CrowdBT, OnlineModel, SequentialMCMC
 from crowdrank.simulation.crowd import Respondents, respondents
 
 BUDGETS = (100, 250, 500, 750, 1000, 1250, 1500)
-LAST = str(BUDGETS[-1])
+LAST, EARLY = str(BUDGETS[-1]), 750
 WORLDS: dict[str, tuple[str, Literal["order", "logistic"]]] = {
     "Beta(2, 1), true order": ("beta(2,1)", "order"),
     "Beta(2, 1), logistic": ("beta(2,1)", "logistic"),
@@ -167,11 +167,23 @@ def checks(worlds: Mapping[str, Found]) -> Iterator[Check]:
         round(float(np.mean(ahead)), 3) >= 0.02,
     )
     yield never_below(worlds)
+    yield from early(worlds)
     for world, found in worlds.items():
         lost = np.subtract(found[ADAPTIVE, LAST], found[LATE, LAST]).tolist()
         yield Check(
             f"{world}: lost by ten at once, 50 late, {LAST}", "below .010", signed(lost), float(np.mean(lost)) < 0.01
         )
+
+
+def early(worlds: Mapping[str, Found]) -> Iterator[Check]:
+    """The mean difference from random over the first labels, by the trapezoidal rule."""
+    budgets = [budget for budget in BUDGETS if budget <= EARLY]
+    for world, found in worlds.items():
+        ahead = less_random(found)
+        curve = np.array([ahead[ADAPTIVE, str(budget)] for budget in budgets])
+        area = (np.trapezoid(curve, budgets, axis=0) / (budgets[-1] - budgets[0])).tolist()
+        what = f"{world}: {ADAPTIVE} less random, mean of {budgets[0]} to {EARLY}"
+        yield Check(what, "at least .020", signed(area), round(float(np.mean(area)), 3) >= 0.02)
 
 
 def never_below(worlds: Mapping[str, Found]) -> Check:

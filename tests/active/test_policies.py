@@ -5,9 +5,11 @@ import pytest
 
 from crowdrank.active import (
     Adaptive,
+    BestAnnotator,
     Coverage,
     EpsilonGreedy,
     InformationGain,
+    Question,
     QuestionHistory,
     Random,
     Rules,
@@ -15,13 +17,16 @@ from crowdrank.active import (
     Uncertainty,
     batch,
     by_name,
+    run_collection,
 )
 from crowdrank.active.candidates import CandidateSet
 from crowdrank.active.information_gain import all_gains
-from crowdrank.active.policies import z_scores
-from crowdrank.data import Comparison
+from crowdrank.active.policies import BestAnnotatorStrategy, _expected_capacities, z_scores
+from crowdrank.data import Comparison, Comparisons
 from crowdrank.errors import SettingError, UnknownNameError
+from crowdrank.evaluation import accuracy
 from crowdrank.online import CrowdBT, SequentialMCMC
+from crowdrank.simulation import respondents
 
 ITEMS, PEOPLE = tuple("abcdefgh"), ("ann", "bob", "cid")
 
@@ -44,8 +49,6 @@ def test_random_takes_every_triplet_alike():
 
 def test_random_of_a_pool_takes_every_answer_alike():
     beliefs = CrowdBT().start(ITEMS, PEOPLE)
-    from crowdrank.data import Comparisons
-
     pool = Comparisons.of(list("abcd"), list("bcde"), list("abcd"), annotator=["ann", "ann", "ann", "bob"])
     history = QuestionHistory(beliefs, Rules(pool=pool))
     drawn = [Random().next(beliefs, history, rng=seeded(n)) for n in range(200)]
@@ -127,6 +130,55 @@ def test_thompson_asks_the_most_informative_annotators_including_reversed_ones()
     assert {Thompson().next(beliefs, rng=seeded(n)).annotator for n in range(20)} == {"bob"}
 
 
+def test_the_best_annotator_is_the_most_informative_one_per_price_including_reversed_ones():
+    beliefs = CrowdBT().start(ITEMS, PEOPLE)
+    counts = {"alpha": np.array([9.0, 1.0, 30.0]), "beta": np.array([5.0, 8.0, 30.0])}
+    beliefs = beliefs.replace(annotator_columns=counts)
+    free, dear = QuestionHistory(beliefs), QuestionHistory(beliefs, Rules(price={"bob": 100.0}))
+    asked = [BestAnnotator().next(beliefs, history, rng=seeded(1)).annotator for history in (free, dear)]
+    assert asked == ["bob", "ann"]
+
+
+def test_an_unknown_annotator_is_asked_once_the_known_ones_are_expected_to_be_worse():
+    beliefs = CrowdBT(quality_prior=(2.0, 1.0)).start(ITEMS, PEOPLE)
+    known = {"alpha": np.array([5.0, 2.0, 2.0]), "beta": np.array([4.0, 1.0, 1.0])}
+    better = {"alpha": np.array([9.0, 2.0, 2.0]), "beta": np.array([1.0, 1.0, 1.0])}
+    asked = [
+        BestAnnotatorStrategy().probabilities(CandidateSet(beliefs.replace(annotator_columns=columns))).tolist()
+        for columns in (known, better)
+    ]
+    assert asked == [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]
+
+
+def test_annotators_without_answers_are_equally_good_whatever_was_drawn_for_them():
+    """Otherwise the one with the luckiest draws would be asked, and later another one."""
+    people = [f"annotator{n}" for n in range(40)]
+    model = SequentialMCMC(warmup=20, draws=20)
+    votes = Comparisons.of(["a", "b"], ["b", "c"], ["a", "b"], annotator=["annotator0"] * 2)
+    beliefs = model.fold(model.start(ITEMS, people), votes)
+    value = _expected_capacities(beliefs)
+    assert len(set(value[1:])) == 1
+    history = QuestionHistory(beliefs, Rules(available=people[1:]))
+    asked = Question(left="a", right="b", annotator="annotator7", probability=1.0, policy="random")
+    history.add(asked)
+    history.resolve(asked)
+    assert BestAnnotatorStrategy().probabilities(CandidateSet(beliefs, history))[6] == 1.0
+
+
+def test_adaptive_is_ahead_of_random_questions_with_a_few_answers_per_annotator():
+    """Thompson sampling would ask nearly all of the annotators, of whom a third are of no use."""
+    ahead = []
+    for seed in range(4):
+        crowd = respondents(30, 60, "beta(2,1)", "order", seed=seed)
+        model = SequentialMCMC(seed=seed)
+        found = [
+            run_collection(policy, crowd, 180, model, seeded(seed)).comparisons() for policy in (Adaptive(), Random())
+        ]
+        scores = [model.fold(model.start(crowd.items, crowd.annotators), votes).mean for votes in found]
+        ahead.append(accuracy(scores[0], crowd.truth) - accuracy(scores[1], crowd.truth))
+    assert np.mean(ahead) > 0.05
+
+
 def test_thompson_takes_prices_into_account():
     beliefs = CrowdBT().start(ITEMS, PEOPLE)
     counts = {"alpha": np.array([90.0, 95.0, 50.0]), "beta": np.array([10.0, 5.0, 50.0])}
@@ -144,7 +196,7 @@ def test_adaptive_covers_every_item_and_then_asks_about_uncertain_pairs():
         history.add(question)
         history.resolve(question)
         names.append(question.policy)
-    assert names == ["coverage"] * 8 + ["thompson"] * 12
+    assert names == ["coverage"] * 8 + ["best-annotator"] * 12
     assert history.item_counts.min() >= 2
 
 

@@ -57,12 +57,26 @@ class UniformAnnotator:
         return np.asarray(counts / counts.sum())
 
 
-class ThompsonAnnotator:
-    """Thompson sampling: an annotator's probability is that of being the most informative per unit of price.
+class BestAnnotatorStrategy:
+    """The annotator whose answers are expected to be the most informative per unit of price.
 
-    An annotator of quality η is as informative as a binary symmetric channel with error probability 1 − η: its capacity
-    is zero at η = ½, and the same for η and 1 − η. With equal prices, the largest |η − ½| wins.
+    Annotators who have not answered yet are equally good, and one of them is asked when all others are expected to be
+    worse. Where there are many annotators, this explores enough (Bayati et al. 2020): Thompson sampling would try
+    nearly all of them. Of equally good annotators, those who were asked most are asked, because quality shows in many
+    answers of one annotator sooner than in one answer each of many.
     """
+
+    def probabilities(self, candidates: CandidateSet) -> FloatArray:
+        annotators = candidates.annotators
+        value = _expected_capacities(candidates.beliefs)[annotators] / candidates.history.prices[annotators]
+        best = value >= value.max() * (1 - 1e-9)
+        counts = candidates.history.annotator_counts[annotators]
+        best &= counts == counts[best].max()
+        return np.asarray(best / best.sum())
+
+
+class ThompsonAnnotator:
+    """Thompson sampling: an annotator's probability is that of being the most informative per unit of price."""
 
     def probabilities(self, candidates: CandidateSet) -> FloatArray:
         annotators = candidates.annotators
@@ -72,10 +86,33 @@ class ThompsonAnnotator:
         return np.bincount(np.argmax(value, axis=1), minlength=len(annotators)) / len(value)
 
 
+def _expected_capacities(beliefs: Beliefs) -> FloatArray:
+    """Expected capacity of each annotator."""
+    if not isinstance(beliefs, Posterior):
+        return _capacity_of_beta(beliefs.alpha, beliefs.beta)
+    expected = _sampled_capacities(beliefs).mean(axis=0)
+    processed = beliefs.annotator[: len(beliefs.annotator) - beliefs.n_pending]
+    unknown = np.bincount(processed, minlength=len(expected)) == 0
+    if unknown.any():  # their distributions are the same, but not their draws
+        expected[unknown] = expected[unknown].mean()
+    return np.asarray(expected)
+
+
+def _capacity_of_beta(alpha: FloatArray, beta: FloatArray) -> FloatArray:
+    """Expected capacity with a Beta distribution of the quality."""
+    from scipy.special import digamma
+
+    total = alpha + beta
+    terms = sum(count / total * (digamma(count + 1) - digamma(total + 1)) for count in (alpha, beta))
+    return np.asarray(np.log(2) + terms)
+
+
 def _sampled_capacities(beliefs: Beliefs) -> FloatArray:
     """Capacity of each annotator in many draws of the qualities, one row per draw.
 
-    The table depends on the beliefs alone, so that the probability of each choice is known exactly.
+    An annotator of quality η is as informative as a binary symmetric channel with error probability 1 − η: its capacity
+    is zero at η = ½, and the same for η and 1 − η. The table depends on the beliefs alone, so that the probability of
+    each choice is known exactly.
     """
     if isinstance(beliefs, Posterior):
         return _capacities_of_draws(beliefs.draws)
@@ -320,12 +357,30 @@ class Uncertainty(TwoStagePolicy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThompsonCoverage(TwoStagePolicy):
-    """An annotator chosen by Thompson sampling, with the items that were asked about least."""
+class BestAnnotatorCoverage(TwoStagePolicy):
+    """The annotator who is expected to be most informative, with the items that were asked about least."""
 
     name = "coverage"
-    annotator_strategy = ThompsonAnnotator()
+    annotator_strategy = BestAnnotatorStrategy()
     pair_strategy = LeastShownPair()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestAnnotator(TwoStagePolicy):
+    """The annotator who is expected to be most informative, with the pair whose order is least certain.
+
+    Examples
+    --------
+    >>> from crowdrank.online import CrowdBT
+    >>> beliefs = CrowdBT().start(["a", "b", "c"], ["ann", "bob"])
+    >>> beliefs = beliefs.replace(annotator_columns={"alpha": np.array([6.0, 9.0]), "beta": np.array([5.0, 2.0])})
+    >>> BestAnnotator().next(beliefs, rng=np.random.default_rng(0)).annotator
+    'bob'
+    """
+
+    name = "best-annotator"
+    annotator_strategy = BestAnnotatorStrategy()
+    pair_strategy = MaxEntropyPair()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -476,7 +531,7 @@ class EpsilonGreedy(MixedPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(MixedPolicy):
-    """The default: a random share; every item a few times; then uncertain pairs for the most informative annotators.
+    """The default: a random share; every item a few times; then uncertain pairs; for the most informative annotator.
 
     Parameters
     ----------
@@ -499,7 +554,7 @@ class Adaptive(MixedPolicy):
     floor: int = 6
 
     def greedy(self, candidates: CandidateSet) -> BasePolicy:
-        return Thompson() if _covered(candidates, self.floor) else ThompsonCoverage()
+        return BestAnnotator() if _covered(candidates, self.floor) else BestAnnotatorCoverage()
 
 
 def _covered(candidates: CandidateSet, floor: int) -> bool:
@@ -509,7 +564,7 @@ def _covered(candidates: CandidateSet, floor: int) -> bool:
 
 POLICIES: dict[str, type[BasePolicy]] = {
     policy.name: policy
-    for policy in (Adaptive, Thompson, InformationGain, EpsilonGreedy, Uncertainty, Coverage, Random)
+    for policy in (Adaptive, BestAnnotator, Thompson, InformationGain, EpsilonGreedy, Uncertainty, Coverage, Random)
 }
 """All policies, by the name that their questions carry."""
 
