@@ -88,7 +88,7 @@ def next_questions(
         str,
         typer.Option(
             metavar="NAME",
-            help="Policy that chooses the questions: adaptive, thompson, gain, epsilon-greedy …",
+            help="Policy that chooses the questions: adaptive, best-annotator, thompson, gain …",
             autocompletion=options.complete_policy,
             rich_help_panel=MODEL,
         ),
