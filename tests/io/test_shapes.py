@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -361,6 +362,82 @@ def test_codes_of_several_annotators_can_be_given_a_meaning(tmp_path: Path) -> N
 )
 def test_more_names_of_sides(tmp_path: Path, text: str, order: str) -> None:
     assert said(load(text, tmp_path)[0]) == order
+
+
+CROSSTABLE = """No,Name,Rtg,1,2,3,4,Pts
+1,Vera,2400,*,1,½,1½,3
+2,Max,2300,0,,1,1/2,1.5
+3,Nona,2200,½,0,x,=,1
+4,Otto,2100,0½,0.5,½,-,1.5
+"""
+
+
+def test_a_crosstable_of_a_tournament_is_its_games(tmp_path: Path) -> None:
+    found, report = load(CROSSTABLE, tmp_path)
+    assert said(found) == "Vera>Max Vera=Nona Max>Nona Vera>Otto Vera=Otto Max=Otto Nona=Otto"
+    assert not found.positions_known
+    assert any("7 games between the 4 players" in note for note in report.notes)
+    names = CROSSTABLE.replace("1,2,3,4", "Vera,Max,Nona,Otto")
+    assert said(load(names, tmp_path)[0]) == said(found)
+
+
+def test_numbers_that_are_no_results_of_games_are_no_crosstable(tmp_path: Path) -> None:
+    found, _ = load("No,Name,1,2,3\n1,Vera,1,1,0\n2,Max,1,0,1\n3,Nona,1,1,1\n", tmp_path)
+    assert isinstance(found, Ratings)
+
+
+def test_fields_of_objects_are_columns(tmp_path: Path) -> None:
+    rows = [
+        {"model_a": "x", "model_b": "y", "verdict": {"why": "I prefer [[B]]", "by": {"winner": "[[A]]"}}},
+        {"model_a": "y", "model_b": "z", "verdict": {"why": "", "by": {"winner": "B>>A"}}},
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    found, report = load(text, tmp_path, "votes.jsonl")
+    assert said(found) == "x>y y<z"
+    assert report.columns["winner"] == "verdict.by.winner"
+    assert said(read(pl.DataFrame(rows))) == said(found)
+    found, _ = load(text, tmp_path, "votes.jsonl", columns={"winner": "verdict.why"}, strict=False)
+    assert said(found) == "x<y"
+
+
+def test_places_in_the_brackets_of_a_form_are_lists(tmp_path: Path) -> None:
+    text = "Timestamp,Your order [1st],Your order [2nd choice],Your order [Third]\nt,tea,milk,juice\nt,milk,,tea\n"
+    found, _ = load(text, tmp_path)
+    assert isinstance(found, Rankings)
+    assert found.to_polars()["item"].to_list() == ["tea", "milk", "juice", "milk", "tea"]
+
+
+def test_one_row_of_numbers_without_a_voter_is_not_a_list(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="no column for"):
+        load("a,b,c\n1,2,3\n", tmp_path)
+
+
+def test_a_matrix_of_names_says_how_it_was_read_and_can_be_grades(tmp_path: Path) -> None:
+    text = ",ann,bob,cy\nann,,5,9\nbob,6,,8\ncy,2,7,\n"
+    _, report = load(text, tmp_path)
+    assert "how often the item of its row beat the item of its column" in report.notes[0]
+    assert "columns={'grade': 'ann,bob,cy'}" in report.notes[0]
+    found, _ = load(text, tmp_path, format="tidy", columns={"grade": "ann,bob,cy"})
+    assert isinstance(found, Ratings)
+    assert found.annotators.tolist() == ["ann", "bob", "cy"]
+
+
+def test_games_without_a_result_are_skipped_and_dates_may_have_points(tmp_path: Path) -> None:
+    found, report = load("White,Black,Result,Date\nx,y,*,2020.01.02\ny,z,½-½,2020.01.03\n", tmp_path)
+    assert (said(found), report.skips) == ("y=z", 1)
+    assert found.time.tolist() == [1578009600.0]
+
+
+def test_a_choice_of_columns_is_said_once(tmp_path: Path) -> None:
+    _, report = load("home_id,home_team,away_id,away_team,home_goals,away_goals\n1,x,2,y,1,0\n2,y,3,z,1,0\n", tmp_path)
+    assert sum("home_team" in note for note in report.notes) == 1
+
+
+def test_a_pattern_for_the_winner_goes_with_named_sides(tmp_path: Path) -> None:
+    text = "m1,m2,human1,human2\nx,y,1,2\ny,z,0,2\n"
+    found, _ = load(text, tmp_path, columns={"left": "m1", "right": "m2", "winner": "human*"})
+    assert said(found) == "x>y x<y y=z y<z"
+    assert found.annotators.tolist() == ["human1", "human2"]
 
 
 def test_decimal_commas_are_read_and_it_is_said(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ _BOTH_BADS = each(
     "bothbad botharebad bothbadvote tiebothbad equallybad bothpoor botharepoor neither neitherisgood neithergood"
 )
 _SKIPS = each(
-    "skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
+    "* skip skips skipped pass passed canttell cannottell cantsay cantdecide cannotdecide unsure notsure dontknow idk "
     "unknown none na null nan noanswer unanswered abstain abstained"
 )
 _LEFT_WORDS = each("leftvote leftwins awins win won wins victory")
@@ -222,6 +222,12 @@ _SCALES = (
 
 def _steps(scale: str) -> dict[str, int]:
     return {normalize_name(word): n for n, step in enumerate(scale.split("|"), 1) for word in step.split("/")}
+
+
+def is_scale_of_words(words: Iterable[str]) -> bool:
+    """Return whether words are two or more steps of one scale: poor, good, excellent."""
+    names = {normalize_name(word) for word in words}
+    return len(names) > 1 and any(names <= _steps(scale).keys() for scale in _SCALES)
 
 
 def with_numbers_for_words(table: SourceTable, column: str) -> SourceTable:
