@@ -80,6 +80,21 @@ def test_columns_of_several_annotators_are_not_suggested_as_scores() -> None:
     assert "human3  2, 1, 0     winner" in guide(HUMANS)
 
 
+def test_words_without_a_meaning_can_be_given_one() -> None:
+    rows = {"left": ["x", "y", "z"], "right": ["y", "z", "x"], "vote": ["up!", "low!", "up!"]}
+    text = guide(rows)
+    assert "Fill in what each word means: left, right, tie, both_bad, skip." in text
+    columns = columns_of(text)
+    assert columns["winner"] == "vote:up!=MEANING,low!=MEANING"
+    columns["winner"] = "vote:up!=left,low!=right"
+    assert len(read(rows, columns=columns)) == 3
+
+
+def test_a_table_of_results_is_not_read_with_the_counts_as_items() -> None:
+    rows = {"model": ["x", "y", "z", "x"], "elo": [1200, 1190, 1180, 1200], "votes": [10, 9, 8, 8]}
+    assert "votes" not in columns_of(guide(rows)).values()
+
+
 def test_words_of_a_scale_are_suggested_as_grades() -> None:
     assert columns_of(guide(OPINIONS)) == {"annotator": "respondent", "item": "product", "grade": "opinion"}
     rows = {"product": ["tea", "milk"], "remark": ["so", "well"]}

@@ -57,6 +57,10 @@ SHAPES = {
     "bars.txt": "ann|bob|0,1,0\nbob|cy|1,1,-1\ncy|ann|-1,1,1\n",
     "reasons.jsonl": '{"model_a":"x","model_b":"y","judgment":"I think ... [[A]]"}\n'
     '{"model_a":"y","model_b":"z","judgment":"so [[C]]"}\n',
+    "opponents.csv": "Team,Opponent,Result\nx,y,W\ny,z,D\nz,x,L\n",
+    "prose.csv": "model_a,model_b,preference\nx,y,A is much better\ny,z,About the same\nz,x,B is better\n",
+    "signs.csv": "rater,item,score\nann,x,79%\nann,y,20%\nbob,x,4%\n",
+    "pairs.json": '[{"models":["x","y"],"winner":0},{"models":["y","z"],"winner":1}]',
     "games.pgn": '[White "x"]\n[Black "y"]\n[Result "1-0"]\n\n1. e4 1-0\n\n[White "y"]\n[Black "x"]\n[Result "*"]\n',
     "crosstable.csv": "No,Name,1,2,3\n1,x,*,1,½\n2,y,0,*,1½\n3,z,½,0½,*\n",
     "matrix.csv": ",x,y,z\nx,0,3,1\ny,2,0,4\nz,1,0,0\n",

@@ -160,10 +160,14 @@ def test_items_are_joined_from_several_columns(tmp_path: Path) -> None:
         ("1 2 1.5", "> < ="),
         ("both_bad tie A", "= = >"),
         ("win loss draw", "> < ="),
+        (
+            "A is much better|B is slightly better|About the same|Response B is better.|the left one is preferred",
+            "> < = < >",
+        ),
     ],
 )
 def test_verdicts_scores_and_codes_say_who_won(cells: str, outcomes: str) -> None:
-    words = cells.split()
+    words = cells.split("|") if "|" in cells else cells.split()
     found = read({"left": ["x"] * len(words), "right": ["y"] * len(words), "winner": words})
     signs = {1: ">", 0: "=", -1: "<"}
     assert " ".join(signs[int(o)] for o in found.outcome) == outcomes
@@ -174,6 +178,7 @@ def test_verdicts_scores_and_codes_say_who_won(cells: str, outcomes: str) -> Non
     [
         (("home_team", "away_team"), "H D A X home away", [1, 0, -1, 0, 1, -1]),
         (("white", "black"), "w b d White black", [1, -1, 0, 1, -1]),
+        (("Team", "Opponent"), "W L D T", [1, -1, 0, 0]),
         (("player1", "player2"), "player1 player2 1 2", [1, -1, 1, -1]),
     ],
 )
@@ -426,6 +431,54 @@ def test_games_without_a_result_are_skipped_and_dates_may_have_points(tmp_path: 
     found, report = load("White,Black,Result,Date\nx,y,*,2020.01.02\ny,z,½-½,2020.01.03\n", tmp_path)
     assert (said(found), report.skips) == ("y=z", 1)
     assert found.time.tolist() == [1578009600.0]
+
+
+def test_a_verdict_that_is_denied_is_not_read() -> None:
+    with pytest.raises(FormatError, match="neither"):
+        read({"left": ["x"] * 2, "right": ["y"] * 2, "winner": ["A is not better", "B is hardly better"]})
+
+
+@pytest.mark.parametrize(
+    ("cells", "grades", "said"),
+    [
+        ("79% 20% 4,5%", [79, 20, 4.5], "percentages"),
+        ("7/10 2.5/10 10/10", [7, 2.5, 10], "points out of 10"),
+        ("★★★ ★☆☆ ★★☆", [3, 1, 2], "numbers of stars"),
+        ("up down up", [2, 1, 2], "down 1, up 2"),
+    ],
+)
+def test_grades_may_have_signs(cells: str, grades: list[float], said: str) -> None:
+    found, report = read_with_report({"item": ["x", "y", "z"], "grade": cells.split()})
+    assert found.grade.tolist() == grades
+    assert any(said in note for note in report.notes)
+
+
+def test_points_of_different_scales_are_refused() -> None:
+    with pytest.raises(FormatError, match="finite number"):
+        read({"item": ["x", "y"], "grade": ["7/10", "3/5"]})
+
+
+def test_grades_of_items_in_rows_can_be_named(tmp_path: Path) -> None:
+    text = "essay,Ann,Bob\nfirst,3,5\nsecond,4,\n"
+    with pytest.raises(FormatError) as error:
+        load(text, tmp_path)
+    assert error.value.suggestion == {"item": "essay", "grade": "Ann,Bob"}
+    found, _ = load(text, tmp_path, columns=error.value.suggestion)
+    assert found.to_polars().rows() == [("Ann", "first", 3.0), ("Bob", "first", 5.0), ("Ann", "second", 4.0)]
+
+
+def test_lists_of_two_are_the_sides(tmp_path: Path) -> None:
+    rows = [
+        {"pair": ["x", "y"], "choice": "y"},
+        {"pair": ["y", "z"], "choice": "y"},
+        {"pair": ["x", "z"], "choice": "x"},
+    ]
+    text = json.dumps(rows)
+    with pytest.raises(FormatError) as error:
+        load(text, tmp_path, "votes.json")
+    assert error.value.suggestion == {"left": "pair_1", "right": "pair_2", "winner": "choice"}
+    found, _ = load(text, tmp_path, "votes.json", columns=error.value.suggestion)
+    assert said(found) == "x<y y>z x>z"
 
 
 def test_a_choice_of_columns_is_said_once(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from crowdrank.data import LEFT, RIGHT
 from crowdrank.errors import CrowdrankError
 from crowdrank.io.builders import UNKNOWN, is_scale_of_words, parse_outcomes
 from crowdrank.io.column_roles import (
+    CODE_MEANINGS,
     JOIN,
     NAMES_BY_ROLE,
     NOT_ITEMS,
@@ -51,7 +52,7 @@ _NOT_PARTS = re.compile(r"score|rating|elo|rank|odds|pts|points|lat|lon|length|l
 _COUNTS = re.compile(r"wins?|losses|count|num|votes", re.IGNORECASE)
 # Columns in which 0 is the first of two buttons; in others 1 says yes to the first.
 _CHOSEN = re.compile(r"response|choice|chosen|button|selected|pick|index|preferred", re.IGNORECASE)
-_MOST_CODES = 11
+_MOST_CODES, _MAX_GRADE = 11, 10
 _SIDED = re.compile(r"(.*?)[ _.-]?([12]|[ab]|left|right|first|second)", re.IGNORECASE)
 _SIDE_FIRST = re.compile(r"(home|left|white)([ _.-]?.+)", re.IGNORECASE)
 _SECOND = {"1": "2", "a": "b", "left": "right", "first": "second", "home": "away", "white": "black"}
@@ -303,18 +304,36 @@ def _find_ratings(table: SourceTable, columns: Sequence[ColumnSample]) -> list[d
     if not table.has_header and len(columns) == 4 and columns[3].clock and columns[2].numeric:
         # A time at the end tells the usual order: user, item, rating, time.
         return [dict(zip(("annotator", "item", "grade"), (c.name for c in columns), strict=False))]
-    labels = [c for c in columns if not c.one_each and not c.long and len(c.values) > 1]
+    labels = [c for c in columns if not c.one_each and not c.long and len(c.values) > 1 and not _COUNTS.search(c.name)]
+    if table.has_header and (several := _grades_by_column(table, columns)):
+        return [several]
     grades = [c for c in labels if (c.numeric and len(c.values) <= 101) or is_scale_of_words(c.values)]
     if not grades or len(labels) < 2:
         return []
     if table.has_header and all(_is_optional(c.name) for c in labels if c not in grades):
         return []
     grade = next((c for c in grades if len(c.values) == min(len(g.values) for g in grades)), grades[0])
-    others = [c for c in labels if c is not grade][:2]
+    others = [c for c in labels if c is not grade]
+    if item := _item_by_name(table):
+        who = next((c.name for c in others if _is_optional(c.name)), "")
+        return [({"annotator": who} if who else {}) | {"item": item, "grade": grade.name}]
+    others = others[:2]
     # Workers have names such as w17; else there are usually fewer of them than of items.
     others.sort(key=lambda c: (not _is_optional(c.name), not any(map(_WORKER.fullmatch, c.values)), len(c.values)))
     roles = dict(zip(("annotator", "item") if len(others) == 2 else ("item",), (c.name for c in others), strict=True))
     return [roles | {"grade": grade.name}]
+
+
+def _grades_by_column(table: SourceTable, columns: Sequence[ColumnSample]) -> dict[str, str]:
+    """Return the item and the columns of grades if all other columns are grades on one short scale, one per person."""
+    item = _item_by_name(table)
+    rest = [column for column in columns if column.name != item]
+    numbers = [column for column in rest if column.numeric and "," not in column.name]
+    if not item or len(rest) < 2 or len(numbers) < len(rest):
+        return {}
+    seen = np.concatenate([parse_numbers(column.cells) for column in numbers])
+    graded = bool(np.nanmin(seen) >= 0 and np.nanmax(seen) <= _MAX_GRADE)
+    return {"item": item, "grade": ",".join(column.name for column in numbers)} if graded else {}
 
 
 def _holds_lists(column: ColumnSample) -> bool:
@@ -340,6 +359,7 @@ def _with_optional(table: SourceTable, roles: dict[str, str], columns: Sequence[
 
 _ROWS, _WIDTH, _MAX_SHOWN_COLUMNS, _MAX_NAME = 3, 16, 25, 24
 _MAX_ROWS_TRIED = 200_000
+MEANING, _MAX_MEANINGS = "MEANING", 7
 
 Row = tuple[str, str, str]
 Try = Callable[[Mapping[str, str | None]], object]
@@ -366,6 +386,8 @@ class Guide:
     def __str__(self) -> str:
         lines = _aligned([("column", "first rows", "might be"), *self.rows])
         said = "Fill in the columns of your file:" if self.columns is None else "This reads it:"
+        if MEANING in self.call:
+            said = f"Fill in what each word means: {', '.join(CODE_MEANINGS)}."
         if self.columns is not None and "=left" in self.call:
             said = "This reads it (exchange the words if the codes mean something else):"
         return "\n".join([*lines, said, f"  {self.call}"])
@@ -384,14 +406,27 @@ def make_guide(
             continue
         return Guide(_rows(table, roles), _call(source, columns, table.has_header, options), columns)
     sides, item = named_sides(table), _item_by_name(table)
-    template = {"left": "COLUMN", "right": "COLUMN", "winner": "COLUMN", **sides}
+    template = {"left": "COLUMN", "right": "COLUMN", "winner": _winner_template(table), **sides}
     if item and not sides:
         template = {"item": item, "grade": "COLUMN"}
     return Guide(_rows(table, {}), _call(source, {**template, **given}, table.has_header, options))
 
 
+def _winner_template(table: SourceTable) -> str:
+    """Return the column whose name is one for the winner, with its words if they are few; else a placeholder."""
+    for column in sample_columns(table):
+        words = sorted(column.values)
+        plain = not re.search("[:=,]", "".join(words))
+        if normalize_name(column.name) in _WINNER_NAMES and plain and 1 < len(words) <= _MAX_MEANINGS:
+            return f"{column.name}:{','.join(f'{word}={MEANING}' for word in words)}"
+    return "COLUMN"
+
+
 def _item_by_name(table: SourceTable) -> str:
+    """Return the column that is known by its name as the item, and could not be the winner."""
     named = {normalize_name(column): column for column in table.columns}
+    for name in _WINNER_NAMES & named.keys():
+        del named[name]
     return next((named[name] for tier in SYNONYMS["item"] for name in tier if name in named), "")
 
 

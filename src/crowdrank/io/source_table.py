@@ -138,7 +138,24 @@ def with_columns_computed(table: SourceTable, computed: pl.DataFrame, **changes:
 
 
 def with_fields(table: SourceTable) -> SourceTable:
-    """Return a table that has the fields of objects as columns: verdict.winner, which is also known as winner."""
+    """Return a table that has the fields of objects as columns: verdict.winner, which is also known as winner.
+
+    Lists of two texts in every row are two columns besides: models_1 and models_2.
+    """
+    return _with_objects(_with_pairs(table))
+
+
+def _with_pairs(table: SourceTable) -> SourceTable:
+    types = table.load(table.columns, 1).schema if table.columns else {}
+    lists = [column for column, kind in types.items() if kind == pl.List(pl.String)]
+    frame = table.load(lists, None) if lists else pl.DataFrame()
+    pairs = [column for column in lists if table.rows and bool((frame[column].list.len() == 2).all())]
+    sides = {f"{column}_{n + 1}": frame[column].list.get(n) for column in pairs for n in range(2)}
+    new = {name: cells for name, cells in sides.items() if name not in table.columns}
+    return with_columns_computed(table, pl.DataFrame(new)) if new else table
+
+
+def _with_objects(table: SourceTable) -> SourceTable:
     types = table.load(table.columns, 1).schema if table.columns else {}
     objects = {column: kind for column, kind in types.items() if isinstance(kind, pl.Struct) and kind.fields}
     if not objects:
@@ -153,7 +170,7 @@ def with_fields(table: SourceTable) -> SourceTable:
     parts = [part for _, part in paths]
     alone = {n: part for n, part in zip(fields, parts, strict=True) if parts.count(part) == 1 and part not in names}
     # Again, because a field may be an object itself.
-    return with_fields(replace(found, columns=names, short_names={**table.short_names, **alone}))
+    return _with_objects(replace(found, columns=names, short_names={**table.short_names, **alone}))
 
 
 def combine_tables(tables: Sequence[SourceTable]) -> SourceTable:

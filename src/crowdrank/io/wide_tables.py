@@ -60,7 +60,10 @@ def spread_roles(table: SourceTable, columns: Columns | None) -> tuple[SourceTab
                 "rank": _ranks,
                 "winner": _answers,
             }
-            spread = readers[role](table, group, {c: c for c in group})
+            if role == "grade" and (item := given.get("item")):  # items in rows, so annotators are in columns
+                spread = _grades_of_items(table, group, find_column(table, item))
+            else:
+                spread = readers[role](table, group, {c: c for c in group})
             made = {r: column for r, column in spread.roles.items() if table.roles.get(r) != column}
             if codes := text[len(pattern) :]:
                 made[role] += codes
@@ -606,6 +609,11 @@ def _raters(table: SourceTable) -> SourceTable | None:
     item = _item_column(table, [column for column in table.columns if column not in group])
     if len(group) < _MIN_RATERS or not item or not all(is_numeric(table, column) for column in group):
         return None
+    return _grades_of_items(table, group, item)
+
+
+def _grades_of_items(table: SourceTable, group: Sequence[str], item: str) -> SourceTable:
+    """Return one row per grade of a table with items in rows and annotators in columns."""
     who, grade = free_name(table, "annotator"), free_name(table, "grade")
     note = (
         f"Each row is an item, and its grades by {len(group)} annotators are in {list_names(group)}: larger is better."
