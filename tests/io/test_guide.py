@@ -85,7 +85,7 @@ def test_words_without_a_meaning_can_be_given_one() -> None:
     text = guide(rows)
     assert "Fill in what each word means: left, right, tie, both_bad, skip." in text
     columns = columns_of(text)
-    assert columns["winner"] == "vote:up!=MEANING,low!=MEANING"
+    assert columns["winner"] == "vote:low!=MEANING,up!=MEANING"
     columns["winner"] = "vote:up!=left,low!=right"
     assert len(read(rows, columns=columns)) == 3
 
